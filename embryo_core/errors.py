@@ -1,0 +1,88 @@
+"""Every error that Embryo raises on purpose; each message says what was received, what exists, and what to run next.
+
+EmbryoError
+├── RunError                a run folder
+│   ├── UnknownRun          no run of that name
+│   └── BrokenRun           run.json, log or tokenizer missing or unreadable
+├── CheckpointError         one step of a run
+│   ├── UnknownStep         the run has no checkpoint at that step
+│   └── BrokenCheckpoint    files missing, truncated, or not the ones in the manifest
+├── TokenizerMismatch       the tokenizer is not the one that the run was pretrained with
+├── CorpusError             text, treebank, or facts that cannot be read as what they should be
+├── UnknownMetric           no metric of that name
+├── UnknownPreset           no pretraining preset of that name
+├── ConfigError             pretraining settings that contradict each other or the run on disk
+├── QueryError              a text that cannot be queried (no [MASK], too long, ...)
+└── ResultsError            a result that may not be written, or that cannot be read
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class EmbryoError(Exception):
+    """Base of all errors a user can cause and mend; the command line prints the message without a traceback."""
+
+
+class RunError(EmbryoError):
+    """A run folder is not what it should be."""
+
+
+class UnknownRun(RunError):
+    """No run of that name."""
+
+
+class BrokenRun(RunError):
+    """A run whose run.json, log or tokenizer is missing or unreadable."""
+
+
+class CheckpointError(EmbryoError):
+    """One step of a run is not what it should be."""
+
+
+class UnknownStep(CheckpointError):
+    """The run has no checkpoint at that step."""
+
+
+class BrokenCheckpoint(CheckpointError):
+    """Files of a checkpoint are missing, truncated, or not the ones named in its manifest."""
+
+
+class TokenizerMismatch(EmbryoError):
+    """The tokenizer is not the one that the run was pretrained with."""
+
+
+class CorpusError(EmbryoError):
+    """Text, a treebank, or facts that cannot be read as what they should be."""
+
+
+class UnknownMetric(EmbryoError):
+    """No metric of that name."""
+
+
+class UnknownPreset(EmbryoError):
+    """No pretraining preset of that name."""
+
+
+class ConfigError(EmbryoError):
+    """Pretraining settings that contradict each other or the run on disk."""
+
+
+class QueryError(EmbryoError):
+    """A text that cannot be queried."""
+
+
+class ResultsError(EmbryoError):
+    """A result that may not be written, or that cannot be read."""
+
+
+def unknown(what: str, received: str, known: Iterable[str], then: str = "") -> str:
+    """The message for a name that is not in a list, with the nearest known name.
+
+    >>> unknown("metric", "pos", ["mask_prediction", "pos_probe"])
+    "Unknown metric 'pos'. Did you mean 'pos_probe'? Known: mask_prediction, pos_probe."
+    """
+    names = list(known)
+    near = get_close_matches(received, names, n=1, cutoff=0.4)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    return f"Unknown {what} '{received}'.{hint} Known: {', '.join(names) or 'none'}.{' ' + then if then else ''}"
