@@ -1,0 +1,113 @@
+"""n-gram whole-word masking (Joshi et al., 2020, as in ALBERT): which tokens of a batch the model must predict."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class MaskedBatch:
+    """One training batch; B sequences of L tokens, P masked positions at most in each."""
+
+    ids: np.ndarray  # [B, L] int32, with [MASK], random and unchanged tokens in place
+    token_type_ids: np.ndarray  # [B, L] int32
+    attention_mask: np.ndarray  # [B, L] int32
+    positions: np.ndarray  # [B, P] int32, columns of `ids` to predict; unused ones are 0
+    labels: np.ndarray  # [B, P] int32, the original tokens
+    weights: np.ndarray  # [B, P] float32, 1 for a masked position, 0 for an unused one
+    swapped: np.ndarray  # [B] int32, 1 where the second segment came first in the text
+
+    def inputs(self) -> dict[str, np.ndarray]:
+        """The arrays that the model reads."""
+        names = ("ids", "token_type_ids", "attention_mask", "positions")
+        return {name: getattr(self, name) for name in names}
+
+    def targets(self) -> dict[str, np.ndarray]:
+        """The arrays that the objectives read."""
+        return {name: getattr(self, name) for name in ("labels", "weights", "swapped")}
+
+
+@dataclass(frozen=True)
+class Masking:
+    """The masking of one tokenizer: 80 % [MASK], 10 % a random piece, 10 % unchanged."""
+
+    word_start: np.ndarray  # [V] bool: pieces that begin a word
+    mask_id: int
+    special_ids: tuple[int, ...]  # never masked; ordinary pieces come after the highest of them
+    masked_share: float
+    max_ngram: int
+
+    def predictions(self, length: int) -> int:
+        """P, the most positions masked in a sequence of `length` tokens."""
+        return max(1, round(length * self.masked_share))
+
+    def __call__(self, ids, token_type_ids, attention_mask, swapped, rng: np.random.Generator) -> MaskedBatch:
+        """Mask one batch: ids, token_type_ids, attention_mask [B, L], swapped [B]; a pure function of `rng`'s state."""
+        batch, length = ids.shape
+        width = self.predictions(length)
+        positions = np.zeros((batch, width), np.int32)
+        weights = np.zeros((batch, width), np.float32)
+        maskable = attention_mask.astype(bool) & ~np.isin(ids, self.special_ids)
+        for row in range(batch):
+            chosen = self.choose(ids[row], maskable[row], int(attention_mask[row].sum()), rng)
+            positions[row, : len(chosen)] = chosen
+            weights[row, : len(chosen)] = 1
+        labels = np.take_along_axis(ids, positions, axis=1) * (weights > 0)
+        masked = self._replace(ids, positions, weights > 0, rng)
+        return MaskedBatch(
+            masked.astype(np.int32),
+            token_type_ids.astype(np.int32),
+            attention_mask.astype(np.int32),
+            positions,
+            labels.astype(np.int32),
+            weights,
+            swapped.astype(np.int32),
+        )
+
+    def choose(self, ids, maskable, tokens: int, rng: np.random.Generator) -> np.ndarray:
+        """Sorted positions [<= P] of one sequence: whole words, in n-grams of 1..max_ngram, p(n) proportional to 1/n.
+
+        n-grams are drawn in random order until the budget (masked_share of `tokens`) is used up; one that does not fit
+        is shortened word by word, and never crosses a special token.
+        """
+        budget = self.predictions(tokens)
+        begins = np.flatnonzero(maskable & (self.word_start[ids] | ~np.roll(maskable, 1)))
+        if not len(begins):
+            return begins
+        ends = self._word_ends(begins, maskable)
+        odds = 1 / np.arange(1, self.max_ngram + 1)
+        order = rng.permutation(len(begins))
+        sizes = rng.choice(np.arange(1, self.max_ngram + 1), size=len(begins), p=odds / odds.sum())
+        taken = np.zeros(len(ids), bool)
+        left = budget
+        for word, size in zip(order.tolist(), sizes.tolist(), strict=True):
+            for last in range(min(word + size, len(begins)) - 1, word - 1, -1):
+                begin, end = begins[word], ends[last]
+                whole = ends[last] - begin == (ends[word : last + 1] - begins[word : last + 1]).sum()
+                if whole and end - begin <= left and not taken[begin:end].any():
+                    taken[begin:end] = True
+                    left -= end - begin
+                    break
+            if left == 0:
+                break
+        return np.flatnonzero(taken)
+
+    @staticmethod
+    def _word_ends(begins: np.ndarray, maskable: np.ndarray) -> np.ndarray:
+        """End (excluded) of the word that starts at each of `begins`: the next word or the next special token."""
+        stops = np.flatnonzero(~maskable)
+        next_word = np.append(begins[1:], len(maskable))
+        after = np.searchsorted(stops, begins)
+        next_stop = np.append(stops, len(maskable))[after]
+        return np.minimum(next_word, next_stop)
+
+    def _replace(self, ids, positions, used, rng: np.random.Generator) -> np.ndarray:
+        """`ids` with 80 % of the chosen positions set to [MASK] and 10 % to a random ordinary piece."""
+        draw = rng.random(positions.shape)
+        random_piece = rng.integers(max(self.special_ids) + 1, len(self.word_start), positions.shape)
+        original = np.take_along_axis(ids, positions, axis=1)
+        new = np.where(draw < 0.8, self.mask_id, np.where(draw < 0.9, random_piece, original))
+        rows = np.broadcast_to(np.arange(len(ids))[:, None], positions.shape)
+        masked = ids.copy()
+        masked[rows[used], positions[used]] = new[used]
+        return masked

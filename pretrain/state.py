@@ -1,0 +1,70 @@
+"""What a resume needs: every variable of model and optimizer in full precision; the last two states are kept."""
+
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pretrain.masking import MaskedBatch
+from pretrain.model import Albert
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come: updates made, sequences and tokens (padding excluded) seen."""
+
+    step: int
+    sequences: int
+    tokens: int
+
+    def after(self, batch: MaskedBatch) -> "Progress":
+        """Progress after one update on this batch."""
+        tokens = int(batch.attention_mask.sum())
+        return Progress(self.step + 1, self.sequences + len(batch.ids), self.tokens + tokens)
+
+
+def save_state(model: Albert, run_path: Path, progress: Progress, keep: int = 2) -> None:
+    """Write state/step{N}.npz under a temporary name, rename it, and delete all but the last `keep` states."""
+    folder = run_path / "state"
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {f"variable{i}": np.asarray(variable.numpy()) for i, variable in enumerate(_variables(model))}
+    counts = np.array([progress.step, progress.sequences, progress.tokens], np.int64)
+    temporary = folder / "state.tmp"
+    with temporary.open("wb") as file:
+        np.savez(file, progress=counts, **arrays)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, folder / f"step{progress.step}.npz")
+    for _, old in _states(run_path)[:-keep]:
+        old.unlink()
+
+
+def latest_state(run_path: Path) -> Path | None:
+    """The state of the highest step that can be read; None where there is none."""
+    for _, path in reversed(_states(run_path)):
+        try:
+            with np.load(path) as state:
+                state["progress"]
+            return path
+        except (zipfile.BadZipFile, OSError, KeyError, ValueError):
+            continue
+    return None
+
+
+def restore(model: Albert, path: Path) -> Progress:
+    """Set every variable of the model and its optimizer to the saved value."""
+    with np.load(path) as state:
+        for i, variable in enumerate(_variables(model)):
+            variable.assign(state[f"variable{i}"])
+        return Progress(*(int(count) for count in state["progress"]))
+
+
+def _variables(model: Albert) -> list:
+    return [*model.variables, *model.optimizer.variables]
+
+
+def _states(run_path: Path) -> list[tuple[int, Path]]:
+    found = [(int(path.stem.removeprefix("step")), path) for path in (run_path / "state").glob("step*.npz")]
+    return sorted(found)
