@@ -123,6 +123,11 @@ class Model:
         self.num_heads: int = config.num_attention_heads
         self._network = network
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the weights take in memory."""
+        return sum(weight.nbytes for weight in self._network.parameters())
+
     def mlm_logits(
         self, ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
