@@ -1,0 +1,223 @@
+"""The pretraining corpus: text sources cleaned, tokenized, and kept on disk as ids with sentence and document bounds.
+
+Nothing is prepared twice: a folder of the cache is named after the fingerprint of its sources and settings.
+"""
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from embryo_core.errors import CorpusError
+from embryo_core.runs import sha256, write_json
+from pretrain import tokenizer as tokenizers
+from pretrain.sources import Cleaner, Document, Source, find_sources, read_documents, split_sentences
+
+FORMAT = 1  # counts up when the same sources would give other files
+SAMPLE_BYTES = 40_000_000  # of text, for training the tokenizer
+BATCH = 20_000  # sentences encoded at once
+TOP_WORDS = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Token ids of consecutive documents, without special tokens, memory-mapped."""
+
+    tokens: np.ndarray  # uint16 [T]
+    sentences: np.ndarray  # int64 [S + 1], first token of each sentence, then T
+    documents: np.ndarray  # int64 [D + 1], first sentence of each document, then S
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """A prepared corpus in its cache folder."""
+
+    folder: Path
+    train: Text
+    heldout: Text
+    fingerprint: dict[str, Any]  # for run.json: sources, cleaning report, counts and sha256 of both parts
+
+    @property
+    def tokenizer_folder(self) -> Path:
+        """The folder that becomes runs/<run>/tokenizer/."""
+        return self.folder / "tokenizer"
+
+
+def prepare(
+    sources: Iterable[str],
+    heldout: Iterable[str],
+    vocabulary_size: int,
+    cache: Path,
+    progress: Callable[[str], None] = lambda message: None,
+) -> Corpus:
+    """Clean, tokenize and store the text of `sources`, with a tokenizer trained on it; or open what was stored before.
+
+    A file or data set that `heldout` also names is never trained on, nor is a paragraph that occurs there. `progress`
+    is told what is being done. A preparation that was interrupted goes on with its next part: tokenizer, held-out text,
+    training text. Raises CorpusError.
+    """
+    if not len(tokenizers.SPECIAL_TOKENS) < vocabulary_size <= 1 << 16:
+        raise CorpusError(f"A vocabulary of {vocabulary_size:,} pieces cannot be made; ask for one of 100 to 65,536.")
+    heldout_sources = find_sources(heldout)
+    train_sources = find_sources(sources, without=heldout_sources)
+    if not train_sources:
+        raise CorpusError("No text is left to train on; name a source that is not held out.")
+    settings = {
+        "format": FORMAT,
+        "vocabulary_size": vocabulary_size,
+        "sources": [source.facts() for source in train_sources],
+        "heldout_sources": [source.facts() for source in heldout_sources],
+    }
+    folder = Path(cache) / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
+    if not (folder / "corpus.json").is_file():
+        _build(folder, train_sources, heldout_sources, settings, progress)
+    return open_corpus(folder)
+
+
+def open_corpus(folder: Path) -> Corpus:
+    """The corpus prepared in this folder. Raises CorpusError where the preparation was not finished."""
+    card = Path(folder) / "corpus.json"
+    if not card.is_file():
+        raise CorpusError(f"{folder} holds no prepared corpus; python -m pretrain PRESET --corpus PATH prepares one.")
+    fingerprint = json.loads(card.read_text(encoding="utf-8"))
+    return Corpus(Path(folder), _open(folder / "train"), _open(folder / "heldout"), fingerprint)
+
+
+def frequencies(corpus: Corpus) -> Counter[str]:
+    """How often each word, as the tokenizer normalises it, occurs in the training text; words with <unk> are left out."""
+    tokenizer = tokenizers.load(corpus.tokenizer_folder)
+    starts = tokenizers.is_word_start(tokenizer)
+    counts: Counter[bytes] = Counter()
+    step = 1 << 22
+    documents, sentences, tokens = corpus.train.documents, corpus.train.sentences, corpus.train.tokens
+    bounds = sentences[documents]
+    first = 0
+    while first < len(bounds) - 1:
+        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + step)) - 1)
+        part = np.asarray(tokens[bounds[first] : bounds[last]])
+        at = np.flatnonzero(starts[part]) * part.itemsize
+        content = part.tobytes()
+        counts.update(content[a:b] for a, b in zip(at.tolist(), [*at[1:].tolist(), len(content)], strict=True))
+        first = last
+    words: Counter[str] = Counter()
+    for ids, n in counts.items():
+        pieces = np.frombuffer(ids, np.uint16).tolist()
+        if tokenizers.UNK not in pieces:
+            words["".join(map(tokenizer.id_to_token, pieces)).removeprefix(tokenizers.WORD_START)] += n
+    return words
+
+
+def write_frequencies(corpus: Corpus, path: Path) -> None:
+    """Write "word<tab>count" lines by descending count, then word, for the 50,000 most frequent words."""
+    ranked = sorted(frequencies(corpus).items(), key=lambda row: (-row[1], row[0]))[:TOP_WORDS]
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text("".join(f"{word}\t{n}\n" for word, n in ranked), encoding="utf-8")
+    temporary.replace(path)
+
+
+# === Building ===
+
+
+def _build(
+    folder: Path, train: list[Source], heldout: list[Source], settings: dict, progress: Callable[[str], None]
+) -> None:
+    """Each part is renamed into place when it is whole; corpus.json, written last, says that all of them are."""
+    if not (folder / "tokenizer").is_dir():
+        progress(f"training the tokenizer on {len(train)} sources")
+        tokenizers.train_tokenizer(_sample(train), settings["vocabulary_size"], folder / "tokenizer")
+    tokenizer = tokenizers.load(folder / "tokenizer")
+    cleaner = Cleaner()
+    reports = {}
+    for name, sources in (("heldout", heldout), ("train", train)):
+        texts = cleaner.clean(_documents(sources, progress))
+        if (folder / name).is_dir():  # whole, from a preparation that was interrupted later: only to see its paragraphs
+            for _ in texts:
+                pass
+        else:
+            _encode(texts, tokenizer, folder / name)
+        reports[name] = cleaner.report
+    if len(_open(folder / "train").tokens) == 0:
+        shutil.rmtree(folder)
+        raise CorpusError(f"The corpus is empty: no document of {', '.join(s.name for s in train)} is long enough.")
+    parts = {name: _facts(folder / name) | {"cleaning": reports[name]} for name in reports}
+    tokenizer_sha256 = sha256(folder / "tokenizer" / "tokenizer.json")
+    write_json(folder / "corpus.json", settings | {"tokenizer_sha256": tokenizer_sha256} | parts)
+
+
+def _documents(sources: list[Source], progress: Callable[[str], None]) -> Iterator[Document]:
+    for source in sources:
+        progress(f"reading {source.name}")
+        yield from read_documents(source)
+
+
+def _sample(sources: list[Source]) -> Iterator[str]:
+    """The first paragraphs of every source, an equal share of each."""
+    share = SAMPLE_BYTES // len(sources)
+    for source in sources:
+        taken = 0
+        for paragraph in chain.from_iterable(Cleaner().clean(read_documents(source))):
+            yield paragraph
+            taken += len(paragraph)
+            if taken >= share:
+                break
+
+
+def _encode(documents: Iterable[Document], tokenizer: Tokenizer, folder: Path) -> None:
+    """Write tokens, sentences and documents of these texts to a folder, renamed into place when it is whole."""
+    temporary = folder.with_name(folder.name + ".tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    lengths: list[np.ndarray] = []  # tokens of each sentence
+    sizes: list[np.ndarray] = []  # sentences of each document
+    with (temporary / "tokens.bin").open("wb") as file:
+        for batch in _batches(documents):
+            flat = [sentence for document in batch for sentence in document]
+            ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(flat, add_special_tokens=False)]
+            np.fromiter(chain.from_iterable(ids), np.uint16).tofile(file)
+            lengths.append(np.array([len(sentence) for sentence in ids], np.int64))
+            sizes.append(np.array([len(document) for document in batch], np.int64))
+    np.save(temporary / "sentences.npy", _offsets(lengths))
+    np.save(temporary / "documents.npy", _offsets(sizes))
+    temporary.rename(folder)
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Documents cut into sentences, some 20,000 sentences at a time."""
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        batch.append([sentence for paragraph in document for sentence in split_sentences(paragraph)])
+        size += len(batch[-1])
+        if size >= BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _offsets(counts: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate([np.empty(0, np.int64), *counts]))])
+
+
+def _open(folder: Path) -> Text:
+    path = folder / "tokens.bin"
+    tokens = np.memmap(path, np.uint16, mode="r") if path.stat().st_size else np.empty(0, np.uint16)
+    return Text(tokens, np.load(folder / "sentences.npy"), np.load(folder / "documents.npy"))
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    text = _open(folder)
+    return {
+        "documents": len(text.documents) - 1,
+        "sentences": len(text.sentences) - 1,
+        "tokens": len(text.tokens),
+        "tokens_sha256": sha256(folder / "tokens.bin"),
+    }

@@ -1,0 +1,181 @@
+"""Where pretraining text comes from: text files, folders of them, Hugging Face data sets; read as clean documents.
+
+A text file holds one paragraph per line and a blank line between documents.
+"""
+
+import hashlib
+import lzma
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from embryo_core.errors import CorpusError
+
+SUFFIXES = (".txt", ".txt.xz")
+MIN_WORDS = 8  # a document of fewer words is dropped
+
+Document = list[str]  # its paragraphs
+
+
+@dataclass(frozen=True)
+class Source:
+    """One text file, or one Hugging Face data set ("hf:NAME[:CONFIG[:SPLIT]]", path None)."""
+
+    name: str
+    path: Path | None
+
+    def facts(self) -> dict[str, Any]:
+        """What identifies the text, with no path in it: file name, bytes and sha256, or the data set's name."""
+        if self.path is None:
+            return {"name": self.name}
+        with self.path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"name": self.name, "bytes": self.path.stat().st_size, "sha256": digest}
+
+
+def find_sources(named: Iterable[str], without: Iterable[Source] = ()) -> list[Source]:
+    """The sources these names stand for, each once, in order; a folder stands for every text file below it, sorted.
+
+    Sources in `without` (the held-out ones) are left out. Raises CorpusError for a path that does not exist or a folder
+    without text files.
+    """
+    found: dict[str, Source] = {}
+    for name in named:
+        for source in _expand(str(name)):
+            found.setdefault(_key(source), source)
+    for source in without:
+        found.pop(_key(source), None)
+    return list(found.values())
+
+
+def _key(source: Source) -> str:
+    return source.name if source.path is None else str(source.path.resolve())
+
+
+def _expand(name: str) -> list[Source]:
+    if name.startswith("hf:"):
+        return [Source(name, None)]
+    path = Path(name).expanduser()
+    if path.is_file():
+        return [Source(path.name, path)]
+    if not path.is_dir():
+        raise CorpusError(f"{path} does not exist; name a text file, a folder of them, or hf:NAME:CONFIG.")
+    files = sorted(p for p in path.rglob("*.txt*") if p.is_file() and p.name.endswith(SUFFIXES))
+    if not files:
+        raise CorpusError(f"{path} holds no text files; files that end in {' or '.join(SUFFIXES)} are read.")
+    return [Source(p.name, p) for p in files]
+
+
+# === Reading ===
+
+
+def read_documents(source: Source) -> Iterator[Document]:
+    """Documents of a source, as they stand. Raises CorpusError for what is not UTF-8 text, or a damaged archive."""
+    if source.path is None:
+        yield from _read_dataset(source.name)
+        return
+    opener = lzma.open if source.path.name.endswith(".xz") else open
+    try:
+        with opener(source.path, "rt", encoding="utf-8") as lines:
+            yield from _split_documents(lines)
+    except UnicodeDecodeError as error:
+        raise CorpusError(f"{source.path} is not UTF-8 text ({error.reason}); convert it to UTF-8 first.") from None
+    except (lzma.LZMAError, EOFError) as error:
+        raise CorpusError(f"{source.path} is a damaged xz archive ({error}); fetch or compress it again.") from None
+
+
+def _split_documents(lines: Iterable[str]) -> Iterator[Document]:
+    paragraphs: Document = []
+    for line in lines:
+        if line.strip():
+            paragraphs.append(line)
+        elif paragraphs:
+            yield paragraphs
+            paragraphs = []
+    if paragraphs:
+        yield paragraphs
+
+
+def _read_dataset(name: str) -> Iterator[Document]:
+    """Rows of a Hugging Face data set, streamed: each "text" is a document, its lines are paragraphs."""
+    try:
+        import datasets
+    except ImportError:
+        raise CorpusError(f"{name} needs the package datasets; install it with pip install datasets.") from None
+    path, _, rest = name.removeprefix("hf:").partition(":")
+    config, _, split = rest.partition(":")
+    try:
+        rows = datasets.load_dataset(path, config or None, split=split or "train", streaming=True)
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise CorpusError(f"{name} cannot be read as a Hugging Face data set: {reason[:300]}") from None
+    for row in rows:
+        if "text" not in row:
+            raise CorpusError(f"{name} has no column 'text'; its columns are {', '.join(row)}.")
+        yield row["text"].splitlines()
+
+
+# === Cleaning ===
+
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffd]")
+
+
+@dataclass
+class Cleaner:
+    """Cleans documents and drops paragraphs seen before; `report` counts what went.
+
+    One cleaner for the held-out text and then the training text keeps what is held out from being trained on.
+    """
+
+    seen: set[bytes] = field(default_factory=set)
+    report: dict[str, int] = field(default_factory=dict)
+
+    def clean(self, documents: Iterable[Document]) -> Iterator[Document]:
+        """Documents with white space normalised and control characters removed, none of them empty or very short."""
+        counts = dict.fromkeys(("documents_read", "short_documents", "paragraphs_read", "repeated_paragraphs"), 0)
+        self.report = counts
+        for document in documents:
+            paragraphs = [" ".join(_CONTROL.sub("", paragraph).split()) for paragraph in document]
+            paragraphs = [paragraph for paragraph in paragraphs if paragraph]
+            fresh = [paragraph for paragraph in paragraphs if self._is_new(paragraph)]
+            counts["documents_read"] += 1
+            counts["paragraphs_read"] += len(paragraphs)
+            counts["repeated_paragraphs"] += len(paragraphs) - len(fresh)
+            if sum(paragraph.count(" ") + 1 for paragraph in fresh) >= MIN_WORDS:
+                yield fresh
+            else:
+                counts["short_documents"] += 1
+
+    def _is_new(self, paragraph: str) -> bool:
+        digest = hashlib.blake2b(paragraph.encode(), digest_size=8).digest()
+        if digest in self.seen:
+            return False
+        self.seen.add(digest)
+        return True
+
+
+# === Sentences ===
+
+_STOP = re.compile(r"""[.!?]+["'”’)\]]*\s+(?=["'“‘(\[]*[^\W\d_a-z])""")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(\[\"'“‘])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Prof|Rev|Gen|Col|Capt|Lt|Sgt|Gov|Sen|Hon|Jr|Sr|Mt|No|Vol|vs|cf|ca|pp?|"
+    r"Fig|Inc|Ltd|Co|Corp|(?:[A-Za-z]\.)+[A-Za-z])$"
+)
+
+
+def split_sentences(paragraph: str) -> list[str]:
+    """Sentences of a paragraph: it is cut after . ! or ? (with closing quotes) before white space and a capital.
+
+    Not after an initial ("J. Smith"), "U.S." or a common abbreviation ("Mr.", "St.", "No."), whatever follows.
+    """
+    sentences, start = [], 0
+    for stop in _STOP.finditer(paragraph):
+        mark = paragraph[stop.start() : stop.end()].rstrip()
+        if mark == "." and _ABBREVIATION.search(paragraph, max(start, stop.start() - 12), stop.start()):
+            continue
+        sentences.append(paragraph[start : stop.end()].rstrip())
+        start = stop.end()
+    sentences.append(paragraph[start:])
+    return sentences
