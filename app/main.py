@@ -1,0 +1,21 @@
+"""The dashboard: `streamlit run app/main.py` shows the runs found under the data roots, one page per question."""
+
+import streamlit as st
+
+from app import permalink
+from app.views import overview, tokens
+from embryo_core.errors import EmbryoError
+
+st.set_page_config(page_title="Embryo", page_icon=":material/timeline:", layout="wide")
+
+PAGES = [
+    st.Page(overview.show, title="Overview", icon=":material/monitoring:", url_path="overview", default=True),
+    st.Page(tokens.show, title="Tokens", icon=":material/category:", url_path="tokens"),
+]
+
+page = st.navigation(PAGES, position="top")
+try:
+    page.run()
+except EmbryoError as error:
+    st.error(str(error), icon=":material/error:")
+permalink.publish()

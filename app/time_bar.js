@@ -1,0 +1,170 @@
+// The time bar in the browser: see time_bar.py. Streamlit calls the default export at every run of the page.
+const PERIOD = 600; // milliseconds between checkpoints while playing
+const playing = { on: false }; // outlives a change of page: the module is loaded once
+const bars = new WeakMap();
+
+const grouped = (number) => number.toLocaleString("en-US");
+const short = (number) =>
+  number >= 1e6 ? `${+(number / 1e6).toPrecision(3)} M` : number >= 1e4 ? `${+(number / 1e3).toPrecision(3)} k` : grouped(number);
+
+class TimeBar {
+  constructor(root, sendStep, sendScale) {
+    Object.assign(this, { root, sendStep, sendScale, sent: null, dragging: false });
+    this.track = root.querySelector(".track");
+    this.marks = root.querySelector(".marks");
+    this.handle = root.querySelector(".handle");
+    this.play = root.querySelector(".play");
+    this.listen();
+  }
+
+  listen() {
+    this.track.onpointerdown = (event) => {
+      this.stop();
+      this.dragging = true;
+      this.track.setPointerCapture(event.pointerId);
+      this.move(this.stepAt(event));
+    };
+    this.track.onpointermove = (event) => this.dragging && this.move(this.stepAt(event));
+    this.track.onpointerup = this.track.onpointercancel = () => {
+      this.dragging = false;
+      this.send();
+    };
+    this.track.onkeydown = (event) => this.key(event);
+    this.play.onclick = () => (playing.on ? this.stop() : this.start());
+    for (const button of this.root.querySelectorAll(".scale button"))
+      button.onclick = () => {
+        this.scale = button.dataset.scale;
+        this.draw();
+        this.sendScale(this.scale);
+      };
+    this.observer = new ResizeObserver(() => this.draw());
+    this.observer.observe(this.track);
+  }
+
+  // What the server says, at every run of the page: its step counts unless the user is just moving elsewhere.
+  update({ steps, tokens, step, scale }) {
+    Object.assign(this, { steps, tokens, scale });
+    const answered = this.sent === null || step === this.sent;
+    if (answered) this.sent = null;
+    if (answered && !this.dragging && !playing.on) this.step = step;
+    if (!steps.includes(this.step)) this.step = step;
+    this.draw();
+    if (playing.on && !this.timer) this.start();
+  }
+
+  move(step) {
+    if (step === this.step) return;
+    this.step = step;
+    this.draw();
+    window.dispatchEvent(new CustomEvent("embryo:step", { detail: { step } }));
+  }
+
+  send() {
+    if (this.sent === this.step) return;
+    this.sent = this.step;
+    this.sendStep(this.step);
+  }
+
+  key(event) {
+    const index = this.steps.indexOf(this.step);
+    const last = this.steps.length - 1;
+    const to = { ArrowLeft: index - 1, ArrowDown: index - 1, ArrowRight: index + 1, ArrowUp: index + 1, Home: 0, End: last }[event.key];
+    if (event.key === " ") playing.on ? this.stop() : this.start();
+    else if (to === undefined) return;
+    else {
+      this.stop();
+      this.move(this.steps[Math.min(last, Math.max(0, to))]);
+      clearTimeout(this.settle);
+      this.settle = setTimeout(() => this.send(), 250);
+    }
+    event.preventDefault();
+  }
+
+  start() {
+    const last = this.steps.length - 1;
+    if (!playing.on && this.step === this.steps[last]) this.move(this.steps[0]);
+    playing.on = true;
+    clearInterval(this.timer);
+    this.timer = setInterval(() => {
+      const index = this.steps.indexOf(this.step);
+      this.move(this.steps[Math.min(last, index + 1)]);
+      if (this.sent === null) this.send(); // one at a time: the next goes out once the page has answered
+      if (index + 1 >= last) this.stop();
+    }, PERIOD);
+    this.draw();
+  }
+
+  stop() {
+    if (!playing.on) return;
+    playing.on = false;
+    clearInterval(this.timer);
+    this.timer = null;
+    this.send();
+    this.draw();
+  }
+
+  position(step) {
+    const along = (value) => (this.scale === "log" ? Math.log2(1 + value) : value);
+    const first = along(this.steps[0]);
+    const span = along(this.steps.at(-1)) - first || 1;
+    return 8 + ((along(step) - first) / span) * (this.track.clientWidth - 16);
+  }
+
+  stepAt(event) {
+    const x = event.clientX - this.track.getBoundingClientRect().left;
+    return this.steps.reduce((near, step) => (Math.abs(this.position(step) - x) < Math.abs(this.position(near) - x) ? step : near));
+  }
+
+  draw() {
+    if (!this.steps) return;
+    const x = this.position(this.step);
+    const mark = (step) => `<line class="mark" x1="${this.position(step)}" x2="${this.position(step)}" y1="9" y2="21"/>`;
+    this.marks.innerHTML =
+      `<line class="rail" x1="8" x2="${this.track.clientWidth - 8}" y1="15" y2="15"/>` +
+      `<line class="past" x1="8" x2="${x}" y1="15" y2="15"/>` + this.steps.map(mark).join("") + this.labels();
+    this.handle.style.left = `${x}px`;
+    this.play.classList.toggle("playing", playing.on);
+    this.play.setAttribute("aria-label", playing.on ? "Pause" : "Play");
+    const tokens = this.tokens[this.steps.indexOf(this.step)];
+    this.root.querySelector(".step").textContent = `step ${grouped(this.step)}`;
+    this.root.querySelector(".tokens").textContent = tokens == null ? "" : `${short(tokens)} tokens`;
+    this.track.setAttribute("aria-valuetext", `step ${this.step}`);
+    this.track.setAttribute("aria-valuemin", this.steps[0]);
+    this.track.setAttribute("aria-valuemax", this.steps.at(-1));
+    this.track.setAttribute("aria-valuenow", this.step);
+    for (const button of this.root.querySelectorAll(".scale button"))
+      button.setAttribute("aria-pressed", button.dataset.scale === this.scale);
+  }
+
+  // Step numbers under the marks, the ends first, as many as fit.
+  labels() {
+    const taken = [];
+    const order = [this.steps.at(-1), ...this.steps];
+    return order.map((step) => {
+      const text = short(step);
+      const half = text.length * 3.4 + 5;
+      const x = Math.min(Math.max(this.position(step), half - 5), this.track.clientWidth - half + 5);
+      if (taken.some(([low, high]) => x + half > low && x - half < high)) return "";
+      taken.push([x - half, x + half]);
+      return `<text x="${x}" y="38">${text}</text>`;
+    }).join("");
+  }
+
+  remove() {
+    clearInterval(this.timer);
+    clearTimeout(this.settle);
+    this.observer.disconnect();
+  }
+}
+
+export default function ({ parentElement, data, setStateValue }) {
+  if (!bars.has(parentElement)) bars.set(parentElement, new TimeBar(parentElement));
+  const bar = bars.get(parentElement);
+  bar.sendStep = (step) => setStateValue("step", step);
+  bar.sendScale = (scale) => setStateValue("scale", scale);
+  bar.update(data);
+  return () => {
+    bar.remove();
+    bars.delete(parentElement);
+  };
+}

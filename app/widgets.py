@@ -1,0 +1,181 @@
+"""What every page is made of: its head (run picker, time bar), pickers that live in the URL, figures with downloads."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from app import permalink, results
+from app.time_bar import SCALES, time_bar
+from embryo_core import runs
+from embryo_core.types import Run
+
+
+@dataclass(frozen=True)
+class View:
+    """What a page looks at: one run, the steps it has, and the step chosen on the time bar."""
+
+    run: Run
+    steps: tuple[int, ...]
+    step: int
+
+
+# === Head of a page ===
+
+
+def open_page(title: str) -> View:
+    """Draw the head of a page and return what the user looks at; where there is no run, say what to do and stop."""
+    permalink.restore()
+    known = {run.name: run for run in runs.list_runs()}
+    if not known:
+        st.title(title)
+        _no_run()
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    left.title(title, anchor=False)
+    with right:
+        run = known[pick_one("run", "Run", list(known))]
+    tokens: dict[int, int | None] = {checkpoint.step: checkpoint.tokens for checkpoint in runs.checkpoints(run)}
+    if not tokens:
+        stop(f"Run '{run.name}' has no checkpoint yet.", "python -m pretrain --help")
+    steps = tuple(sorted(tokens))
+    step = _chosen_step(steps)
+    scale = permalink.get("bar") if permalink.get("bar") in SCALES else "log"
+    with st.container(key="time"):
+        time_bar(
+            steps,
+            [tokens[step] for step in steps],
+            step,
+            scale,
+            on_step=lambda chosen: permalink.choose("step", chosen),
+            on_scale=lambda chosen: permalink.choose("bar", chosen),
+        )
+    permalink.show("step", step)
+    permalink.show("bar", scale)
+    return View(run, steps, step)
+
+
+def _chosen_step(steps: Sequence[int]) -> int:
+    """The step of the URL, or the nearest that this run has; the last step where none was chosen."""
+    wanted = permalink.get("step") or ""
+    return min(steps, key=lambda step: abs(step - int(wanted))) if wanted.isdecimal() else steps[-1]
+
+
+def _no_run() -> None:
+    stop("There is no run to look at yet.", "python -m pretrain tiny --corpus PATH --run data/runs/NAME")
+
+
+def stop(message: str, command: str = "") -> None:
+    """End the page calmly with one sentence and, where there is one, the command that mends it."""
+    st.info(message, icon=":material/info:")
+    if command:
+        st.code(command, language="bash")
+    st.stop()
+
+
+# === Pickers ===
+
+
+def pick_one(
+    name: str,
+    label: str,
+    options: Sequence[Any],
+    default: Any = None,
+    format_func: Callable[[Any], str] = str,
+    segmented: bool = False,
+) -> Any:
+    """One of the options: a select box, or segments where they are few; `name` is its name in the URL."""
+    texts = {str(option): option for option in options}
+    key = f"pick_{name}"
+    st.session_state[key] = texts.get(permalink.get(name) or "", default if default in options else options[0])
+    draw = st.segmented_control if segmented else st.selectbox
+    more = {"required": True} if segmented else {}
+    chosen = draw(label, options, key=key, format_func=format_func, on_change=_keep, args=(name,), **more)
+    permalink.show(name, chosen)
+    return chosen
+
+
+def pick_many(
+    name: str,
+    label: str,
+    options: Sequence[str],
+    default: Sequence[str],
+    format_func: Callable[[str], str] = str,
+) -> list[str]:
+    """Some of the options, in their own order; the URL holds them joined by commas."""
+    wanted = permalink.get(name)
+    key = f"pick_{name}"
+    kept = default if wanted is None else wanted.split(",")
+    st.session_state[key] = [option for option in options if option in kept]
+    chosen = st.multiselect(label, options, key=key, format_func=format_func, on_change=_keep, args=(name,))
+    permalink.show(name, ",".join(chosen))
+    return [option for option in options if option in chosen]
+
+
+def pick_switch(name: str, label: str, default: bool = False) -> bool:
+    """On or off."""
+    key = f"pick_{name}"
+    st.session_state[key] = {"on": True, "off": False}.get(permalink.get(name) or "", default)
+    chosen = st.toggle(label, key=key, on_change=_keep, args=(name,))
+    permalink.show(name, "on" if chosen else "off")
+    return chosen
+
+
+def pick_text(name: str, label: str, default: str = "", **options: Any) -> str:
+    """A line of text."""
+    key = f"pick_{name}"
+    wanted = permalink.get(name)
+    st.session_state[key] = default if wanted is None else wanted
+    chosen = st.text_input(label, key=key, on_change=_keep, args=(name,), **options)
+    permalink.show(name, chosen)
+    return chosen
+
+
+def pick_layer(layers: int) -> int:
+    """A layer, counted from 1, the lowest."""
+    return pick_one("layer", "Layer", range(1, layers + 1))
+
+
+def pick_head(heads: int) -> int:
+    """An attention head, counted from 1."""
+    return pick_one("head", "Head", range(1, heads + 1))
+
+
+def _keep(name: str) -> None:
+    chosen = st.session_state[f"pick_{name}"]
+    if isinstance(chosen, bool):
+        chosen = "on" if chosen else "off"
+    permalink.choose(name, ",".join(chosen) if isinstance(chosen, list) else chosen)
+
+
+# === Figures ===
+
+
+def show_figure(figure: go.Figure, data: pd.DataFrame, name: str, caption: str, select: bool = False) -> list[dict]:
+    """A figure, its caption (what it shows, on what data, with what n), and its data to download.
+
+    `name` names the downloaded files and is unique on the page. With `select`, a click on a point reruns the page and
+    the clicked points are returned as Plotly describes them, with their `customdata`.
+    """
+    config = {
+        "displaylogo": False,
+        "toImageButtonOptions": {"format": "svg", "filename": name},
+        "modeBarButtonsToRemove": ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d"],
+    }
+    on_select = {"on_select": "rerun", "selection_mode": "points"} if select else {}
+    event = st.plotly_chart(figure, key=f"figure_{name}", config=config, **on_select)
+    left, right = st.columns([6, 1])
+    left.caption(caption)
+    right.download_button(
+        "CSV",
+        lambda: data.to_csv(index=False),
+        file_name=f"{name}.csv",
+        mime="text/csv",
+        icon=":material/download:",
+        key=f"data_{name}",
+        on_click="ignore",
+        width="stretch",
+    )
+    return list(event.selection.points) if select else []
