@@ -1,4 +1,4 @@
-"""Pretraining settings: one frozen dataclass, named presets, and the learning-rate rule that ties batch size to rate."""
+"""Pretraining settings: one frozen dataclass, named presets, and the rule that ties learning rate to batch size."""
 
 from dataclasses import dataclass, fields, replace
 from math import sqrt

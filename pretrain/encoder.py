@@ -12,7 +12,7 @@ def dense(units: int, config: Config, **options) -> keras.layers.Dense:
 
 
 def initializer(config: Config) -> keras.initializers.Initializer:
-    """Truncated normal with the configuration's standard deviation; unseeded here, `keras.utils.set_random_seed` rules."""
+    """Truncated normal with the configuration's standard deviation; seeded by keras.utils.set_random_seed."""
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
 
@@ -96,7 +96,7 @@ class TransformerLayer(keras.layers.Layer):
 
 
 class Encoder(keras.layers.Layer):
-    """ids, token_type_ids, attention_mask [B, L] -> hidden states, N + 1 arrays [B, L, H], projected embeddings first."""
+    """ids, token_type_ids, attention_mask [B, L] -> N + 1 hidden states [B, L, H], projected embeddings first."""
 
     def __init__(self, config: Config, **options):
         super().__init__(**options)

@@ -1,4 +1,4 @@
-"""LAMB as in the original ALBERT code: no bias correction, decay inside the trust ratio, biases and norms left alone."""
+"""LAMB as in the original ALBERT: no bias correction, decay inside the trust ratio, biases and norms left alone."""
 
 import keras
 from keras import ops

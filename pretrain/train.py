@@ -5,33 +5,24 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import keras
-import numpy as np
 from tqdm import tqdm
 
 from embryo_core import runs
+from embryo_core.errors import ConfigError
 from embryo_core.types import Run
 from pretrain.config import Config
+from pretrain.data import Data
 from pretrain.export import write_checkpoint
 from pretrain.masking import MaskedBatch
 from pretrain.model import Albert
 from pretrain.optimizer import WarmupDecay, lamb
 from pretrain.state import Progress, latest_state, restore, save_state
-
-Batches = Callable[[int], MaskedBatch]
-
-
-@dataclass(frozen=True)
-class Data:
-    """Batches as pure functions of their number: of training steps, and of the held-out text."""
-
-    training: Batches  # step -> the batch of the update that leads from step to step + 1
-    heldout: list[MaskedBatch]
 
 
 def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
@@ -41,13 +32,14 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
     weights: a state is saved every `state_every` updates, and what was written after the last one is written again.
     """
     grid = set(run.planned_steps)
+    heldout = data.heldout()
     model = build(config, data.training(0))
     progress = Progress(0, 0, 0)
     if state := latest_state(run.path):
         progress = restore(model, state)
     log = Log(run.path / "log.jsonl", after=progress.step, writer=writer)
     if progress.step == 0:
-        _checkpoint(model, config, run, progress, data, log)
+        _checkpoint(model, config, run, progress, heldout, log)
 
     bar = tqdm(total=config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
     started, tokens_before = perf_counter(), progress.tokens
@@ -67,7 +59,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
             bar.set_postfix(_postfix(means, speed), refresh=False)
             model.reset_metrics()
         if step in grid:
-            _checkpoint(model, config, run, progress, data, log)
+            _checkpoint(model, config, run, progress, heldout, log)
         if save_state_now:
             save_state(model, run.path, progress)
         bar.update()
@@ -140,16 +132,17 @@ class Log:
             self.writer.flush()
 
 
-def _checkpoint(model: Albert, config: Config, run: Run, progress: Progress, data: Data, log: Log) -> None:
+def _checkpoint(
+    model: Albert, config: Config, run: Run, progress: Progress, heldout: list[MaskedBatch], log: Log
+) -> None:
     write_checkpoint(model, config, run.path, progress.step, progress.sequences, progress.tokens)
-    counts = {
-        "n_masked": int(sum(batch.weights.sum() for batch in data.heldout)),
-        "n_sequences": sum(len(batch.ids) for batch in data.heldout),
-    }
-    log.add("heldout", progress, measure(model, data.heldout), **counts)
+    if heldout:
+        n_masked = int(sum(batch.weights.sum() for batch in heldout))
+        n_sequences = sum(len(batch.ids) for batch in heldout)
+        log.add("heldout", progress, measure(model, heldout), n_masked=n_masked, n_sequences=n_sequences)
 
 
-def _prefetched(batches: Batches, first: int, last: int, ahead: int = 8) -> Iterator[MaskedBatch]:
+def _prefetched(batches: Callable[[int], MaskedBatch], first: int, last: int, ahead: int = 8) -> Iterator[MaskedBatch]:
     """Batches first..last-1 in order, made by two threads a few steps ahead of their use."""
     with ThreadPoolExecutor(2, thread_name_prefix="batches") as pool:
         waiting = deque(pool.submit(batches, step) for step in range(first, min(first + ahead, last)))
@@ -170,8 +163,6 @@ def _postfix(means: dict[str, Any], speed: float) -> dict[str, str]:
 
 def write_card(run: Run, config: Config) -> Run:
     """Write run.json of a new run, or check that the one on disk belongs to the same settings and corpus."""
-    from embryo_core.errors import ConfigError
-
     if not (run.path / "run.json").is_file():
         runs.write_run(run)
         return run
