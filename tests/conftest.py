@@ -12,11 +12,11 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
+import numpy as np
+import pytest
 
-from embryo_core import runs  # noqa: E402
-from embryo_core.types import Run, Sources  # noqa: E402
+from embryo_core import runs
+from embryo_core.types import Run, Sources
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SAMPLE = REPOSITORY / "data" / "sample"
