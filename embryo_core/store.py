@@ -274,16 +274,14 @@ def read_attention(run: Run, layer: int, head: int) -> AttentionHistory:
 
 
 def read_attention_step(run: Run, step: int) -> tuple[np.ndarray, int]:
-    """All heads at one step: weights [layers, heads, L, L] float32, and the sentences averaged over (0 if none)."""
-    rows = _read(run, ATTENTION, pc.field("step") == step)
-    weights, sentences = _maps(run, rows)
-    layers, heads = (pc.max(rows[name]).as_py() or 0 for name in ("layer", "head"))
-    if len(weights) != layers * heads:
-        raise ResultsError(
-            f"Attention of run '{run.name}' at step {step} has {len(weights)} maps, not {layers} x {heads}; "
-            f"run: python -m embryo_core evaluate {run.name} --metrics attention --overwrite"
-        )
-    return weights.reshape(layers, heads, *weights.shape[1:]), sentences
+    """All heads at one step: weights [layers, heads, L, L] float32, and the sentences averaged over; empty and 0 if none."""
+    _, weights, sentences = _all_heads(run, pc.field("step") == step)
+    return weights[0] if len(weights) else weights.reshape(weights.shape[1:]), sentences
+
+
+def read_attention_steps(run: Run) -> tuple[np.ndarray, np.ndarray, int]:
+    """All heads at every evaluated step, in one read: steps [S], weights [S, layers, heads, L, L] float32, sentences."""
+    return _all_heads(run, None)
 
 
 def read_sources(run: Run) -> dict[str, dict[str, Any]]:
@@ -293,6 +291,21 @@ def read_sources(run: Run) -> dict[str, dict[str, Any]]:
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (json.JSONDecodeError, UnicodeDecodeError) as reason:
         raise _unreadable(run, path, reason) from None
+
+
+def _all_heads(run: Run, where: pc.Expression | None) -> tuple[np.ndarray, np.ndarray, int]:
+    rows = _read(run, ATTENTION, where)
+    weights, sentences = _maps(run, rows)
+    steps = np.unique(rows["step"].to_numpy())
+    layers, heads = (pc.max(rows[name]).as_py() or 0 for name in ("layer", "head"))
+    if len(weights) != layers * heads * len(steps):
+        at = f"step {steps[0]}" if len(steps) == 1 else f"{len(steps)} steps"
+        raise ResultsError(
+            f"Attention of run '{run.name}' at {at} has {len(weights)} maps, not {layers} layers of {heads} heads; "
+            f"run: python -m embryo_core evaluate {run.name} --metrics attention --overwrite"
+        )
+    by_head = weights.reshape(layers, heads, len(steps), *weights.shape[1:])  # rows are sorted by layer, head, step
+    return steps, np.moveaxis(by_head, 2, 0), sentences
 
 
 def _maps(run: Run, rows: pa.Table) -> tuple[np.ndarray, int]:
