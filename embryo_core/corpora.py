@@ -1,0 +1,212 @@
+"""Annotated data on disk to Examples and Facts: treebanks in three formats (Section 3) and LAMA's T-REx (Section 6)."""
+
+import hashlib
+import json
+import lzma
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from embryo_core import runs
+from embryo_core.errors import CorpusError
+from embryo_core.types import Example, Fact, Target, spans_of_words
+
+Lines = list[tuple[str, str]]  # place ("ewt.conllu, line 7") and text of each line
+
+RELATIONS = (  # the 25 relations of the paper's Table 8
+    "P17 P19 P20 P30 P36 P37 P103 P127 P131 P136 P138 P140 P159 P176 P264 P276 P279 P361 P364 P407 P413 P449 P495 P740 "
+    "P1376"
+).split()
+
+# What CoNLL-2012 writes for characters that its own format needs; the text had the plain character.
+UNESCAPED = {
+    **{"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"},
+    **{"/.": ".", "/?": "?", "/!": "!", "/-": "-", "/,": ","},
+}
+
+
+def read_treebank(path: Path) -> list[Example]:
+    """Sentences with one target per tagged word, label = Penn tag; a file, or a folder whose files are read in order.
+
+    Formats: CoNLL-U (syntactic words, tag in column 5), CoNLL-2012 (OntoNotes: word in column 4, tag in column 5) and
+    the JSON lines of edge probing; each also compressed (.xz). The extension tells the format, else the first line.
+    Raises CorpusError, with file and line where one is at fault.
+    """
+    examples = [example for file in _treebank_files(path) for example in _read_file(file)]
+    if not examples:
+        raise CorpusError(f"{path} holds no sentence; give a CoNLL-U, CoNLL-2012 or JSON-lines treebank.")
+    if not any(example.targets for example in examples):
+        raise CorpusError(
+            f"{path} has no part-of-speech tag (column 5 is '_' throughout); give a treebank with Penn tags."
+        )
+    return examples
+
+
+def read_lama(path: Path) -> list[Fact]:
+    """Facts of the paper's 25 relations in a LAMA folder (relations.jsonl, TREx/P19.jsonl, ...), in Table 8's order.
+
+    A relation without a file is left out; a fact that repeats another word for word counts once. Raises CorpusError.
+    """
+    templates = _read_templates(path / "relations.jsonl")
+    facts: dict[str, Fact] = {}
+    for relation in RELATIONS:
+        file = path / "TREx" / f"{relation}.jsonl"
+        if relation not in templates or not file.is_file():
+            continue
+        for place, row in _json_lines(file):
+            fact = _fact(place, row, relation, templates[relation])
+            if facts.setdefault(fact.id, fact) != fact:
+                raise CorpusError(
+                    f"{place}: the uuid {fact.id} belongs to another fact already; ids have to be unique."
+                )
+    if not facts:
+        raise CorpusError(
+            f"{path} holds no fact of the paper's 25 relations; fetch them: python -m embryo_core fetch lama"
+        )
+    return list(facts.values())
+
+
+def fingerprint(path: Path) -> dict[str, str]:
+    """What data these are, whatever folder they lie in: the name of the file or folder, and its SHA-256."""
+    if not path.exists():
+        raise CorpusError(
+            f"{path} does not exist; name a file or folder that does, or fetch: python -m embryo_core fetch -h"
+        )
+    if path.is_file():
+        return {"data": path.name, "sha256": runs.sha256(path)}
+    files = sorted(p for p in path.rglob("*") if p.is_file())
+    listing = "".join(f"{runs.sha256(p)}  {p.relative_to(path).as_posix()}\n" for p in files)
+    return {"data": path.name, "sha256": hashlib.sha256(listing.encode()).hexdigest()}
+
+
+# === Treebanks ===
+
+
+def _treebank_files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise CorpusError(f"{path} does not exist; name a treebank, or run: python -m embryo_core fetch treebank")
+    endings = (".conllu", "_conll", ".conll", ".jsonl", ".json")
+    files = sorted(p for p in path.rglob("*") if p.is_file() and p.name.removesuffix(".xz").endswith(endings))
+    if not files:
+        raise CorpusError(
+            f"{path} has no treebank file in it; known endings: {', '.join(endings)}, each also with .xz."
+        )
+    return files
+
+
+def _read_file(path: Path) -> Iterator[Example]:
+    name = path.name.removesuffix(".xz")
+    lines = _lines(path)
+    first = next((line for _, line in lines if line), "")
+    if name.endswith((".json", ".jsonl")) or first.startswith("{"):
+        return (_probing_example(place, row) for place, row in _json_lines(path))
+    if name.endswith("conll") or first.startswith("#begin document"):
+        return _sentences(lines, _conll2012_word)
+    return _sentences(lines, _conllu_word)
+
+
+def _sentences(lines: Lines, parse: Callable[[str, str], tuple[str, str] | None]) -> Iterator[Example]:
+    """Sentences of a column format: one word a line, a blank line after each sentence, comments start with "#"."""
+    rows: list[tuple[str, str]] = []
+    for place, line in [*lines, ("end", "")]:
+        if line.startswith("#"):
+            continue
+        if line and (row := parse(place, line)):
+            rows.append(row)
+        elif not line and rows:
+            words, tags = zip(*rows, strict=True)
+            tagged = spans_of_words(words, tags)
+            yield Example(tagged.words, tuple(target for target in tagged.targets if target.label != "_"))
+            rows = []
+
+
+def _conllu_word(place: str, line: str) -> tuple[str, str] | None:
+    """Word and tag; None for the lines of multiword tokens (3-4) and empty nodes (5.1), which are no words."""
+    columns = line.split("\t")
+    if len(columns) != 10:
+        raise CorpusError(
+            f"{place}: CoNLL-U has 10 columns divided by tabs, this line has {len(columns)}: {line[:60]!r}."
+        )
+    if columns[0].isdecimal():
+        return columns[1], columns[4]
+    if re.fullmatch(r"\d+[-.]\d+", columns[0]):
+        return None
+    raise CorpusError(f"{place}: the first column of CoNLL-U is a number (3, 3-4 or 3.1), received {columns[0]!r}.")
+
+
+def _conll2012_word(place: str, line: str) -> tuple[str, str]:
+    columns = line.split()
+    if len(columns) < 5 or not columns[2].isdecimal():
+        raise CorpusError(f"{place}: CoNLL-2012 has document, part, number, word, tag, ...; received {line[:60]!r}.")
+    return UNESCAPED.get(columns[3], columns[3]), columns[4]
+
+
+def _probing_example(place: str, row: dict[str, Any]) -> Example:
+    try:
+        words = tuple(row["text"].split(" "))
+        spans = [(tuple(target["span1"]), str(target["label"]), target.get("span2")) for target in row["targets"]]
+        targets = tuple(Target(span1, label, span2 and tuple(span2)) for span1, label, span2 in spans)
+        outside = [t for t in targets for a, b in (t.span1, t.span2 or t.span1) if not 0 <= a < b <= len(words)]
+    except (KeyError, TypeError, ValueError, AttributeError) as reason:
+        raise CorpusError(
+            f'{place}: expected {{"text": ..., "targets": [{{"span1", "label"}}]}} ({reason!r}).'
+        ) from None
+    if outside:
+        raise CorpusError(
+            f"{place}: the span {list(outside[0].span1)} is not within the sentence's {len(words)} words."
+        )
+    return Example(words, targets)
+
+
+# === LAMA ===
+
+
+def _read_templates(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        raise CorpusError(f"{path} does not exist; name LAMA's folder, or run: python -m embryo_core fetch lama")
+    templates = {}
+    for place, row in _json_lines(path):
+        try:
+            templates[row["relation"]] = row["template"]
+            well_formed = row["template"].count("[X]") == row["template"].count("[Y]") == 1
+        except (KeyError, AttributeError) as reason:
+            raise CorpusError(f'{place}: expected {{"relation": ..., "template": ...}} ({reason!r}).') from None
+        if not well_formed:
+            raise CorpusError(f"{place}: a template has one [X] and one [Y], received {row['template']!r}.")
+    return templates
+
+
+def _fact(place: str, row: dict[str, Any], relation: str, template: str) -> Fact:
+    try:
+        subject, object = row["sub_label"], row["obj_label"]
+    except KeyError as missing:
+        raise CorpusError(f"{place}: a fact has sub_label and obj_label, this one lacks {missing}.") from None
+    return Fact(row.get("uuid") or f"{relation}/{subject}/{object}", relation, template, subject, object)
+
+
+# === Files ===
+
+
+def _lines(path: Path) -> Lines:
+    """Lines of a text file, stripped at the right, each with its place for error messages."""
+    try:
+        with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as file:
+            return [(f"{path}, line {number}", line.rstrip()) for number, line in enumerate(file, 1)]
+    except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as reason:
+        raise CorpusError(f"{path} cannot be read as UTF-8 text ({reason}); fetch it again or convert it.") from None
+
+
+def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for place, line in _lines(path):
+        if not line:
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as reason:
+            raise CorpusError(f"{place} is not JSON ({reason}); one object a line is expected.") from None
+        if not isinstance(row, dict):
+            raise CorpusError(f"{place}: expected a JSON object, received {line[:60]!r}.")
+        yield place, row
