@@ -1,0 +1,75 @@
+"""Loaded models kept between queries within a limit in bytes, least recently used out first.
+
+The limit is the environment variable EMBRYO_MODEL_MEMORY, such as "500 MB" or "4GB" (default 2 GB).
+"""
+
+import os
+import re
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from embryo_core.errors import ConfigError
+from embryo_core.types import Checkpoint
+
+if TYPE_CHECKING:
+    from embryo_core.model import Model
+
+UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+
+
+class ModelCache:
+    """Models by checkpoint; safe to share between threads. A checkpoint that was trained again is loaded again."""
+
+    def __init__(self, limit: int | None = None):
+        """`limit` in bytes of weights; None reads EMBRYO_MODEL_MEMORY at every load."""
+        self._limit = limit
+        self._models: OrderedDict[tuple[str, int], Model] = OrderedDict()
+        self._lock = Lock()  # transformers must not build two networks at once
+
+    def get(self, checkpoint: Checkpoint) -> "Model":
+        """The checkpoint's model, loaded unless it is here already. A model larger than the limit is not kept.
+
+        Raises BrokenCheckpoint, TokenizerMismatch and BrokenRun as `model.load` does, ConfigError for a limit that is
+        not a size.
+        """
+        manifest = checkpoint.path / "manifest.json"
+        key = (str(checkpoint.path), manifest.stat().st_mtime_ns if manifest.exists() else 0)
+        with self._lock:
+            if key not in self._models:
+                limit = memory_limit() if self._limit is None else self._limit
+                from embryo_core.model import load  # torch is imported by the first query, not by the dashboard
+
+                self._models[key] = load(checkpoint)
+                return self._trim(limit, self._models[key])
+            self._models.move_to_end(key)
+            return self._models[key]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of weights held now."""
+        return sum(model.nbytes for model in self._models.values())
+
+    def __contains__(self, checkpoint: Checkpoint) -> bool:
+        return any(path == str(checkpoint.path) for path, _ in self._models)
+
+    def _trim(self, limit: int, newest: "Model") -> "Model":
+        if newest.nbytes > limit:
+            self._models.popitem(last=True)  # alone too large: the others may stay
+        while self.nbytes > limit:
+            self._models.popitem(last=False)
+        return newest
+
+
+def memory_limit() -> int:
+    """Bytes in EMBRYO_MODEL_MEMORY. Raises ConfigError where it is not a size."""
+    received = os.environ.get("EMBRYO_MODEL_MEMORY") or "2 GB"
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", received)
+    if match is None or match[2].upper() not in UNITS:
+        raise ConfigError(
+            f"EMBRYO_MODEL_MEMORY is '{received}', which is not a size; write for example 500 MB or 4 GB."
+        )
+    return int(float(match[1]) * UNITS[match[2].upper()])
+
+
+MODELS = ModelCache()

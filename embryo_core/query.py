@@ -1,0 +1,289 @@
+"""Live cloze: what the checkpoints of a run answer to any text with [MASK], at one step and over all of pretraining.
+
+Several masks are answered jointly. The probability of an answer (w1, ..., wm) is that of the chain rule, masks filled
+left to right,
+
+    P(w1, ..., wm | text) = P(w1 | text) P(w2 | text, w1) ... P(wm | text, w1, ..., wm-1),
+
+where each factor is read at its mask with the words before it filled in and the masks after it still in place. The best
+answers are found with a beam of BEAM. The predictions listed for one mask are its factor, exact over the whole
+vocabulary, given the words that the best answer puts into the masks before it. With one [MASK] all this is the model's
+own distribution.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from embryo_core import runs
+from embryo_core.errors import BrokenCheckpoint, QueryError
+from embryo_core.model_cache import MODELS
+from embryo_core.types import Checkpoint, Prediction, Run
+
+if TYPE_CHECKING:
+    from embryo_core.model import Model, Tokenizer
+
+JOIN = " … "  # between the words of a joint answer
+BEAM = 10  # joint answers kept after each mask
+MAX_MASKS = 8
+MAX_CHARACTERS = 20_000  # longer text is refused before it is tokenized
+EXAMPLE = "The capital of France is [MASK] ."
+
+
+# === The question ===
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A text as a run's models read it."""
+
+    text: str
+    ids: np.ndarray  # [L] int64, with [CLS] and [SEP]
+    masks: tuple[int, ...]  # positions of the masks in ids
+
+    def filled(self, words: np.ndarray) -> np.ndarray:
+        """Ids [A, L] with the first masks filled by `words` [A, n] (n at most the number of masks)."""
+        ids = np.repeat(self.ids[None], len(words), axis=0)
+        ids[:, list(self.masks[: words.shape[1]])] = words
+        return ids
+
+
+def normalise(text: str) -> str:
+    """The text without surrounding blanks, its masks written "[MASK]" however they were cased ("[mask]", "[ Mask ]").
+
+    Nothing else is touched: the run's tokenizer does the rest. Raises QueryError where the text is empty, too long for
+    any model, or has no mask or too many; this needs no model.
+    """
+    text = re.sub(r"\[\s*mask\s*\]", "[MASK]", text.strip(), flags=re.IGNORECASE)
+    masks = text.count("[MASK]")
+    if not text:
+        raise QueryError(f"The text is empty; write a sentence with [MASK] for the word to be guessed: {EXAMPLE}")
+    if len(text) > MAX_CHARACTERS:
+        raise QueryError(
+            f"The text has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be queried. Shorten it."
+        )
+    if masks == 0:
+        raise QueryError(f"The text has no [MASK]; write [MASK] for the word to be guessed: {EXAMPLE}")
+    if masks > MAX_MASKS:
+        raise QueryError(
+            f"The text has {masks} [MASK]s; at most {MAX_MASKS} can be answered together. Mask fewer words."
+        )
+    return text
+
+
+def read_question(text: str, tokenizer: "Tokenizer", max_positions: int) -> Question:
+    """Tokenize a text. Raises QueryError as `normalise` does, and where it is longer than the model's positions."""
+    text = normalise(text)
+    ids = tokenizer.encode_text(text)
+    if len(ids) > max_positions:
+        raise QueryError(
+            f"The text is {len(ids):,} pieces long ([CLS] and [SEP] counted), "
+            f"but this model reads at most {max_positions:,}. Shorten it."
+        )
+    return Question(text, ids, tuple(int(i) for i in np.flatnonzero(ids == tokenizer.mask_id)))
+
+
+def readable(tokenizer: "Tokenizer", ids: Sequence[int]) -> list[str]:
+    """Pieces as they are read: a word's first piece without its "▁", a piece inside a word after "##"."""
+    pieces = tokenizer.pieces(ids)
+    if not tokenizer.pieces(tokenizer.encode_text("a"))[1].startswith("▁"):
+        return pieces  # WordPiece: "##" already marks the pieces inside words
+    special = (tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.unk_id)
+    return [
+        piece if i in special or piece == "▁" else piece[1:] if piece.startswith("▁") else f"##{piece}"
+        for i, piece in zip(ids, pieces, strict=True)
+    ]
+
+
+# === One checkpoint ===
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """What one checkpoint answers to a question with m masks."""
+
+    answers: np.ndarray  # [at most BEAM, m] ids of the best joint answers, best first
+    log_probabilities: np.ndarray  # [answers] natural logarithm of their joint probabilities
+    factors: np.ndarray  # [m, V] log probability of every piece at each mask, given the best answer before it
+
+
+def ask(model: "Model", question: Question) -> Reply:
+    """Answer a question jointly, by beam search over the chain rule; one batched forward pass per mask."""
+    answers, totals = np.zeros((1, 0), np.int64), np.zeros(1)
+    factors = []  # per mask: [beam, V], one row for each answer so far
+    parents = []  # per mask: [beam], the row of `factors` from which each answer came
+    for position in question.masks:
+        factors.append(_factor(model, question.filled(answers), position))
+        joint = totals[:, None] + factors[-1]  # [beam, V]
+        best = _largest(joint.ravel(), BEAM)
+        parents.append(best // joint.shape[1])
+        answers = np.column_stack([answers[parents[-1]], best % joint.shape[1]])
+        totals = joint.ravel()[best]
+    path, row = [], 0
+    for factor, parent in zip(reversed(factors), reversed(parents), strict=True):
+        row = parent[row]
+        path.append(factor[row])
+    return Reply(answers, totals, np.stack(path[::-1]))
+
+
+def joint_log_probability(model: "Model", question: Question, answers: np.ndarray) -> np.ndarray:
+    """Natural logarithm [A] of the chain-rule probability of given answers, `answers` [A, m] ids for the m masks."""
+    totals = np.zeros(len(answers))
+    for i, position in enumerate(question.masks):
+        prefixes, row = np.unique(answers[:, :i], axis=0, return_inverse=True)
+        factor = _factor(model, question.filled(prefixes), position)
+        totals += factor[row.reshape(-1), answers[:, i]]
+    return totals
+
+
+def fill_mask(model: "Model", text: str, k: int = 10) -> list[list[Prediction]]:
+    """The k best pieces for each [MASK] of a text, one list per mask, best first; probabilities are over all pieces.
+
+    A mask's predictions are conditioned on the best joint answer before it (see the module), so that the words of one
+    answer fit together. Raises QueryError.
+    """
+    question = read_question(text, model.tokenizer, model.max_positions)
+    return predictions(ask(model, question), model.tokenizer, k)
+
+
+def predictions(reply: Reply, tokenizer: "Tokenizer", k: int = 10) -> list[list[Prediction]]:
+    """The k best pieces of a reply for each mask."""
+    return [_ranked(factor, tokenizer, k) for factor in reply.factors]
+
+
+def joint_predictions(reply: Reply, tokenizer: "Tokenizer", k: int = BEAM) -> list[Prediction]:
+    """The k best joint answers (at most BEAM); the token of a Prediction is the words of all masks, joined by JOIN."""
+    return [
+        Prediction(JOIN.join(readable(tokenizer, answer)), float(np.exp(total)), rank)
+        for rank, (answer, total) in enumerate(zip(reply.answers[:k], reply.log_probabilities, strict=False), start=1)
+    ]
+
+
+# === All checkpoints ===
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One answer at every step of a trace."""
+
+    token: str
+    probabilities: tuple[float, ...]
+    ranks: tuple[int | None, ...]  # None: a joint answer that is not among the BEAM best at that step
+
+
+@dataclass(frozen=True)
+class Course:
+    """How the candidates for one mask, or for all masks together, fared over the steps.
+
+    A candidate leads at a step where it is in the best answer (with one [MASK]: where its rank is 1). The final answer
+    is the one that leads at the last step. It leads for good from the first step of the unbroken stretch that ends there.
+    """
+
+    candidates: tuple[Candidate, ...]  # all that ever led, in that order, then the best ones at the last step
+    leaders: tuple[str, ...]  # one per step
+    first_led: int  # the step at which the final answer first led
+    leads_from: int  # the step from which it has led at every step
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The answers of all checkpoints of a run to one text."""
+
+    run: str
+    text: str
+    steps: tuple[int, ...]
+    masks: tuple[Course, ...]
+    joint: Course | None  # all masks together; None with a single mask, where it would say the same again
+    skipped: tuple[str, ...]  # why a checkpoint was left out, one sentence each
+
+
+def trace(run: Run, text: str, k: int = 5, steps: Iterable[int] | None = None) -> Trace:
+    """Answer a text at every checkpoint of a run, or at the given steps.
+
+    Followed are the pieces that ever led and the k best at the last step. A checkpoint that cannot be read is left out
+    and named in `skipped`. Raises QueryError, UnknownStep, TokenizerMismatch, and BrokenCheckpoint where none is left.
+    """
+    text = normalise(text)
+    chosen = runs.checkpoints(run) if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
+    replies, read, skipped, question = [], [], [], None
+    for checkpoint in chosen or [runs.checkpoint(run, 0)]:
+        try:
+            model = MODELS.get(checkpoint)
+        except BrokenCheckpoint as error:
+            skipped.append(str(error))
+            continue
+        question = question or read_question(text, model.tokenizer, model.max_positions)
+        replies.append(ask(model, question))
+        read.append(checkpoint)
+    if question is None:
+        raise BrokenCheckpoint(f"No checkpoint of run '{run.name}' can be read: {skipped[-1]}")
+    numbers = tuple(checkpoint.step for checkpoint in read)
+    courses = tuple(_mask_course(numbers, replies, i, model.tokenizer, k) for i in range(len(question.masks)))
+    joint = _joint_course(read, replies, question, k) if len(question.masks) > 1 else None
+    return Trace(run.name, text, numbers, courses, joint, tuple(skipped))
+
+
+def leads(steps: Sequence[int], leaders: Sequence[object]) -> tuple[int, int]:
+    """The steps at which the last leader first led, and from which it led at every step to the end.
+
+    >>> leads([0, 1, 2, 4, 8], ["the", "Paris", "the", "Paris", "Paris"])
+    (1, 4)
+    """
+    others = [i for i, leader in enumerate(leaders) if leader != leaders[-1]]
+    return steps[list(leaders).index(leaders[-1])], steps[others[-1] + 1 if others else 0]
+
+
+def _mask_course(steps: Sequence[int], replies: list[Reply], i: int, tokenizer: "Tokenizer", k: int) -> Course:
+    leaders = [int(reply.answers[0, i]) for reply in replies]
+    factors = np.stack([reply.factors[i] for reply in replies])  # [S, V]
+    ids = list(dict.fromkeys([*leaders, *_largest(factors[-1], k).tolist()]))
+    tokens = dict(zip(ids, readable(tokenizer, ids), strict=True))
+    candidates = []
+    for piece, token in tokens.items():
+        ranks = (factors > factors[:, [piece]]).sum(axis=1) + 1
+        candidates.append(Candidate(token, tuple(np.exp(factors[:, piece]).tolist()), tuple(ranks.tolist())))
+    return Course(tuple(candidates), tuple(tokens[leader] for leader in leaders), *leads(steps, leaders))
+
+
+def _joint_course(read: list[Checkpoint], replies: list[Reply], question: Question, k: int) -> Course:
+    leaders = [tuple(reply.answers[0].tolist()) for reply in replies]
+    answers = list(dict.fromkeys([*leaders, *map(tuple, replies[-1].answers[:k].tolist())]))
+    scores = []  # [S][A]
+    for checkpoint in read:
+        model = MODELS.get(checkpoint)
+        scores.append(np.exp(joint_log_probability(model, question, np.array(answers))))
+    tokens = {answer: JOIN.join(readable(model.tokenizer, answer)) for answer in answers}
+    candidates = []
+    for answer, probabilities in zip(answers, np.stack(scores, axis=1).tolist(), strict=True):
+        found = [(reply.answers == answer).all(axis=1) for reply in replies]
+        ranks = tuple(int(match.argmax()) + 1 if match.any() else None for match in found)
+        candidates.append(Candidate(tokens[answer], tuple(probabilities), ranks))
+    steps = [checkpoint.step for checkpoint in read]
+    return Course(tuple(candidates), tuple(tokens[leader] for leader in leaders), *leads(steps, leaders))
+
+
+# === Arithmetic ===
+
+
+def _ranked(factor: np.ndarray, tokenizer: "Tokenizer", k: int) -> list[Prediction]:
+    best = _largest(factor, k)
+    tokens = readable(tokenizer, best)
+    return [Prediction(t, float(np.exp(factor[i])), r) for r, (t, i) in enumerate(zip(tokens, best, strict=True), 1)]
+
+
+def _factor(model: "Model", ids: np.ndarray, position: int) -> np.ndarray:
+    """Log probabilities [B, V] of every piece at one position of each row of ids [B, L]."""
+    rows = np.arange(len(ids))
+    logits = model.mlm_logits(ids, np.ones_like(ids), rows, np.full(len(ids), position)).astype(np.float64)
+    logits -= logits.max(axis=1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+
+
+def _largest(values: np.ndarray, k: int) -> np.ndarray:
+    """Indices of the k largest values, largest first; of equals, the first."""
+    k = min(k, len(values))
+    candidates = np.sort(np.argpartition(-values, k - 1)[:k])
+    return candidates[np.argsort(-values[candidates], kind="stable")]
