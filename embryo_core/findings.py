@@ -1,0 +1,57 @@
+"""Refuses findings that are no measurement before any is written: not finite, counted on nothing, or given twice."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from embryo_core.errors import ResultsError
+from embryo_core.types import AttentionMap, ClozeAnswer, Findings, Run, Score, WordCount
+
+# What a row is about: no two rows of one metric and step may share these.
+SUBJECT = {
+    "scores": ("metric", "layer", "group"),
+    "words": ("metric", "tag", "word"),
+    "cloze": ("relation", "fact"),
+    "attention": ("layer", "head"),
+}
+
+
+def check(run: Run, metric: str, step: int, findings: Findings) -> None:
+    """Raise ResultsError for no rows at all, a row of another run or step, one that is no measurement, or two alike."""
+    told = f"Metric '{metric}' at step {step} of run '{run.name}'"
+    if not any(getattr(findings, name) for name in SUBJECT):
+        raise ResultsError(f"{told} found nothing, so nothing was written; check the data it was given.")
+    for name, columns in SUBJECT.items():
+        seen = set()
+        for row in getattr(findings, name):
+            if (row.run, row.step) != (run.name, step):
+                raise ResultsError(f"{told} gave a row of run '{row.run}', step {row.step}; nothing was written.")
+            if not _is_measurement(row):
+                raise ResultsError(f"{told} gave {_shown(row)}, which is no measurement; nothing was written.")
+            subject = tuple(getattr(row, column) for column in columns)
+            if subject in seen:
+                raise ResultsError(f"{told} gave two rows of {name} for {subject}; nothing was written.")
+            seen.add(subject)
+
+
+def _is_measurement(row: Score | WordCount | ClozeAnswer | AttentionMap) -> bool:
+    match row:
+        case Score():
+            return row.n > 0 and math.isfinite(row.value)
+        case WordCount():
+            return row.n > 0 and 0 <= row.correct <= row.n
+        case ClozeAnswer():
+            return row.rank > 0 and math.isfinite(row.probability) and math.isfinite(row.prediction_probability)
+        case AttentionMap():
+            square = row.weights.ndim == 2 and row.weights.shape[0] == row.weights.shape[1] > 0
+            with np.errstate(over="ignore"):  # weights are stored as float16
+                return bool(row.sentences > 0 and square and np.isfinite(row.weights.astype(np.float16)).all())
+
+
+def _shown(row: Any) -> str:
+    values = {name: value for name, value in vars(row).items() if name not in ("run", "step", "metric")}
+    if "weights" in values:
+        shape = "x".join(map(str, row.weights.shape))
+        values["weights"] = f"{shape} from {np.min(row.weights, initial=0):g} to {np.max(row.weights, initial=0):g}"
+    return f"{type(row).__name__} with " + ", ".join(f"{name} {value}" for name, value in values.items())
