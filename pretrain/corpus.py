@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from embryo_core.errors import CorpusError
 from embryo_core.runs import sha256, write_json
 from pretrain import tokenizer as tokenizers
-from pretrain.sources import Cleaner, Document, Source, find_sources, read_documents, split_sentences
+from pretrain.sources import MIN_WORDS, Cleaner, Document, Source, find_sources, read_documents, split_sentences
 
 FORMAT = 1  # counts up when the same sources would give other files
 SAMPLE_BYTES = 40_000_000  # of text, for training the tokenizer
@@ -92,26 +92,26 @@ def open_corpus(folder: Path) -> Corpus:
 
 
 def frequencies(corpus: Corpus) -> Counter[str]:
-    """How often each word, as the tokenizer normalises it, occurs in the training text; words with <unk> are left out."""
+    """How often each word, normalised as by the tokenizer, occurs in the training text; not those with <unk>."""
     tokenizer = tokenizers.load(corpus.tokenizer_folder)
     starts = tokenizers.is_word_start(tokenizer)
-    counts: Counter[bytes] = Counter()
-    step = 1 << 22
-    documents, sentences, tokens = corpus.train.documents, corpus.train.sentences, corpus.train.tokens
-    bounds = sentences[documents]
-    first = 0
-    while first < len(bounds) - 1:
-        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + step)) - 1)
-        part = np.asarray(tokens[bounds[first] : bounds[last]])
-        at = np.flatnonzero(starts[part]) * part.itemsize
-        content = part.tobytes()
-        counts.update(content[a:b] for a, b in zip(at.tolist(), [*at[1:].tolist(), len(content)], strict=True))
-        first = last
-    words: Counter[str] = Counter()
-    for ids, n in counts.items():
+    single = np.zeros(len(starts), np.int64)  # words of one piece, by id
+    longer: Counter[bytes] = Counter()  # words of several, by their ids
+    bounds = np.append(corpus.train.sentences[:-1:BATCH], len(corpus.train.tokens))
+    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        part = np.asarray(corpus.train.tokens[first:last])
+        begin = np.flatnonzero(starts[part])
+        end = np.append(begin[1:], len(part))
+        alone = end - begin == 1
+        single += np.bincount(part[begin[alone]], minlength=len(starts))
+        content, size = part.tobytes(), part.itemsize
+        places = zip((begin[~alone] * size).tolist(), (end[~alone] * size).tolist(), strict=True)
+        longer.update(content[a:b] for a, b in places)
+    words = Counter({tokenizer.id_to_token(i)[1:]: int(single[i]) for i in np.flatnonzero(single).tolist()})
+    for ids, n in longer.items():
         pieces = np.frombuffer(ids, np.uint16).tolist()
         if tokenizers.UNK not in pieces:
-            words["".join(map(tokenizer.id_to_token, pieces)).removeprefix(tokenizers.WORD_START)] += n
+            words["".join(map(tokenizer.id_to_token, pieces))[1:]] += n
     return words
 
 
@@ -130,9 +130,14 @@ def _build(
     folder: Path, train: list[Source], heldout: list[Source], settings: dict, progress: Callable[[str], None]
 ) -> None:
     """Each part is renamed into place when it is whole; corpus.json, written last, says that all of them are."""
+    names = ", ".join(source.name for source in train)
+    empty = CorpusError(f"The corpus is empty: {names} hold no document of {MIN_WORDS} words that is not held out.")
     if not (folder / "tokenizer").is_dir():
         progress(f"training the tokenizer on {len(train)} sources")
-        tokenizers.train_tokenizer(_sample(train), settings["vocabulary_size"], folder / "tokenizer")
+        sample = list(_sample(train))
+        if not sample:
+            raise empty
+        tokenizers.train_tokenizer(sample, settings["vocabulary_size"], folder / "tokenizer")
     tokenizer = tokenizers.load(folder / "tokenizer")
     cleaner = Cleaner()
     reports = {}
@@ -146,7 +151,7 @@ def _build(
         reports[name] = cleaner.report
     if len(_open(folder / "train").tokens) == 0:
         shutil.rmtree(folder)
-        raise CorpusError(f"The corpus is empty: no document of {', '.join(s.name for s in train)} is long enough.")
+        raise empty
     parts = {name: _facts(folder / name) | {"cleaning": reports[name]} for name in reports}
     tokenizer_sha256 = sha256(folder / "tokenizer" / "tokenizer.json")
     write_json(folder / "corpus.json", settings | {"tokenizer_sha256": tokenizer_sha256} | parts)
@@ -210,7 +215,10 @@ def _offsets(counts: list[np.ndarray]) -> np.ndarray:
 def _open(folder: Path) -> Text:
     path = folder / "tokens.bin"
     tokens = np.memmap(path, np.uint16, mode="r") if path.stat().st_size else np.empty(0, np.uint16)
-    return Text(tokens, np.load(folder / "sentences.npy"), np.load(folder / "documents.npy"))
+    text = Text(tokens, np.load(folder / "sentences.npy"), np.load(folder / "documents.npy"))
+    if text.sentences[-1] != len(tokens):
+        raise CorpusError(f"{path} holds {len(tokens):,} tokens, not {text.sentences[-1]:,}; delete {folder.parent}.")
+    return text
 
 
 def _facts(folder: Path) -> dict[str, Any]:

@@ -54,7 +54,8 @@ def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
         whole = tail & (start == begin[alive])
         pulled = tail & ~whole & (rest >= space // 2)
         cut = np.where(tail, end, _cut(text, word_start, start, np.minimum(start + space, end), space))
-        first = np.where(pulled, _next_word(text, word_start, np.maximum(end - space, 0)), start)
+        earlier = _next_word(text, word_start, np.maximum(end - space, begin[alive]))
+        first = np.where(pulled, earlier, start)
         keep = ~tail | whole | pulled
         found.append(np.stack([first[keep], cut[keep]], axis=1))
         at[alive] = cut

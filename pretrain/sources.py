@@ -160,15 +160,15 @@ class Cleaner:
 
 _STOP = re.compile(r"""[.!?]+["'”’)\]]*\s+(?=["'“‘(\[]*[^\W\d_a-z])""")
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(\[\"'“‘])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Prof|Rev|Gen|Col|Capt|Lt|Sgt|Gov|Sen|Hon|Jr|Sr|Mt|No|Vol|vs|cf|ca|pp?|"
-    r"Fig|Inc|Ltd|Co|Corp|(?:[A-Za-z]\.)+[A-Za-z])$"
+    r"(?:^|[\s(\[\"'“‘])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Prof|Rev|Gen|Col|Capt|Lt|Sgt|Gov|Sen|Hon|Jr|Sr|Mt|vs|cf|ca|"
+    r"Inc|Ltd|Co|Corp|(?:[A-Za-z]\.)+[A-Za-z])$"
 )
 
 
 def split_sentences(paragraph: str) -> list[str]:
     """Sentences of a paragraph: it is cut after . ! or ? (with closing quotes) before white space and a capital.
 
-    Not after an initial ("J. Smith"), "U.S." or a common abbreviation ("Mr.", "St.", "No."), whatever follows.
+    Not after an initial ("J. Smith"), "U.S." or a common abbreviation ("Mr.", "St.", "Inc."), whatever follows.
     """
     sentences, start = [], 0
     for stop in _STOP.finditer(paragraph):

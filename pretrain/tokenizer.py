@@ -74,9 +74,9 @@ def load(folder: Path) -> Tokenizer:
 
 
 def is_word_start(tokenizer: Tokenizer) -> np.ndarray:
-    """For each id whether that piece begins a word: bool [V]; false for the special tokens but <unk>.
+    """For each id whether that piece begins a word: bool [V], false for the special tokens.
 
-    <unk> stands for characters outside the vocabulary inside a word, whose "▁" is then a piece of its own: false too.
+    False for <unk> too: a word that begins with an unknown character is "▁" followed by <unk>.
     """
     pieces = [tokenizer.id_to_token(i) for i in range(tokenizer.get_vocab_size())]
     return np.array([piece.startswith(WORD_START) for piece in pieces], dtype=bool)

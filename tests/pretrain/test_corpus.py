@@ -1,0 +1,150 @@
+"""Tests of pretrain.corpus."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embryo_core import runs
+from embryo_core.errors import CorpusError
+from pretrain import corpus as corpora
+from pretrain.corpus import Corpus, frequencies, open_corpus, prepare, write_frequencies
+from pretrain.sources import split_sentences
+from pretrain.tokenizer import WORD_START, cut, load
+
+
+@pytest.fixture(scope="module")
+def texts(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two files: documents of the sample text to train on, and some that are held out."""
+    lines = [line for line in (sample / "text.txt").read_text(encoding="utf-8").splitlines() if line]
+    folder = tmp_path_factory.mktemp("texts")
+    documents = ["\n".join(lines[i : i + 4]) for i in range(0, len(lines), 4)]
+    (folder / "train.txt").write_text("\n\n".join(documents[5:]) + "\n\n" + lines[0], encoding="utf-8")
+    (folder / "zheldout.txt").write_text("\n\n".join(documents[:5]), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def corpus(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """That folder prepared with 500 pieces, its second file held out."""
+    return prepare([str(texts)], [str(texts / "zheldout.txt")], 500, tmp_path_factory.mktemp("cache"))
+
+
+def files(folder: Path) -> dict[str, str]:
+    """Every file below a folder with its hash."""
+    return {str(path.relative_to(folder)): runs.sha256(path) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_tokens_are_those_of_the_text(corpus: Corpus, texts: Path) -> None:
+    """Sentences and documents of the file are found again in the stored arrays, token for token."""
+    tokenizer = load(corpus.tokenizer_folder)
+    text = corpus.heldout
+    documents = (texts / "zheldout.txt").read_text(encoding="utf-8").split("\n\n")
+    assert len(text.documents) == len(documents) + 1 and text.tokens.dtype == np.uint16
+    for number, document in enumerate(documents):
+        first, last = text.documents[number : number + 2]
+        sentences = [sentence for line in document.splitlines() for sentence in split_sentences(line)]
+        assert last - first == len(sentences)
+        for sentence, begin, end in zip(sentences, text.sentences[first:], text.sentences[first + 1 :], strict=False):
+            assert text.tokens[begin:end].tolist() == tokenizer.encode(sentence, add_special_tokens=False).ids
+    assert text.sentences[-1] == len(text.tokens) and text.documents[-1] == len(text.sentences) - 1
+
+
+def test_heldout_text_is_not_trained_on(corpus: Corpus) -> None:
+    """A held-out file inside a folder of sources is left out, and so is a held-out paragraph in another file."""
+    assert [source["name"] for source in corpus.fingerprint["sources"]] == ["train.txt"]
+    assert corpus.fingerprint["train"]["cleaning"]["repeated_paragraphs"] == 1
+    assert corpus.fingerprint["train"]["cleaning"]["short_documents"] == 1
+
+
+def test_the_fingerprint_counts_and_names_no_path(corpus: Corpus, texts: Path) -> None:
+    """The fingerprint holds names, counts and hashes of what is on disk."""
+    fingerprint = corpus.fingerprint
+    assert fingerprint["train"]["tokens"] == len(corpus.train.tokens) > 1000
+    assert fingerprint["train"]["documents"] == len(corpus.train.documents) - 1
+    assert fingerprint["train"]["tokens_sha256"] == runs.sha256(corpus.folder / "train" / "tokens.bin")
+    assert fingerprint["tokenizer_sha256"] == runs.sha256(corpus.tokenizer_folder / "tokenizer.json")
+    assert str(texts.parent) not in json.dumps(fingerprint)
+
+
+def test_nothing_is_prepared_twice(corpus: Corpus, texts: Path) -> None:
+    """The same sources open the same folder without reading a text; other settings make another folder."""
+    said: list[str] = []
+    arguments = [str(texts)], [str(texts / "zheldout.txt")]
+    again = prepare(*arguments, 500, corpus.folder.parent, said.append)
+    assert again.folder == corpus.folder and said == [] and again.fingerprint == corpus.fingerprint
+    assert prepare(*arguments, 400, corpus.folder.parent, said.append).folder != corpus.folder and said
+
+
+@pytest.mark.parametrize("part", ["tokenizer", "heldout", "train"])
+def test_an_interrupted_preparation_goes_on(
+    corpus: Corpus, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """Stopped in the middle of any part, the same command ends with the files of an uninterrupted one."""
+    arguments = [str(texts)], [str(texts / "zheldout.txt")], 500, tmp_path
+    rename, replace = Path.rename, corpora.tokenizers.os.replace
+
+    def stop(source: Path, target: Path, move=rename) -> None:
+        if Path(target).name == part:
+            raise KeyboardInterrupt
+        move(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", stop)
+        patch.setattr(corpora.tokenizers.os, "replace", lambda a, b: stop(a, b, replace))
+        with pytest.raises(KeyboardInterrupt):
+            prepare(*arguments)
+    folder = tmp_path / corpus.folder.name
+    assert (folder / f"{part}.tmp").is_dir() and not (folder / part).exists()
+    with pytest.raises(CorpusError, match="holds no prepared corpus"):
+        open_corpus(folder)
+    prepare(*arguments)
+    assert files(folder) == files(corpus.folder)
+
+
+def test_a_truncated_file_of_the_cache_is_said(corpus: Corpus, texts: Path, tmp_path: Path) -> None:
+    """Token ids that were cut short after the preparation raise CorpusError."""
+    own = prepare([str(texts)], [str(texts / "zheldout.txt")], 500, tmp_path)
+    with (own.folder / "train" / "tokens.bin").open("r+b") as file:
+        file.truncate(100)
+    with pytest.raises(CorpusError, match="holds 50 tokens, not .* delete"):
+        open_corpus(own.folder)
+
+
+def test_a_corpus_of_nothing_is_said(texts: Path, tmp_path: Path) -> None:
+    """No source left, text too short, and an impossible vocabulary are one sentence each, and nothing is kept."""
+    train = str(texts / "train.txt")
+    with pytest.raises(CorpusError, match="No text is left to train on"):
+        prepare([train], [train], 500, tmp_path)
+    (tmp_path / "empty.txt").write_text("\n\ntoo short\n")
+    with pytest.raises(CorpusError, match="corpus is empty: empty.txt hold"):
+        prepare([str(tmp_path / "empty.txt")], [], 500, tmp_path / "cache")
+    (tmp_path / "copy.txt").write_bytes((texts / "train.txt").read_bytes())
+    with pytest.raises(CorpusError, match="corpus is empty: copy.txt hold"):
+        prepare([str(tmp_path / "copy.txt")], [train], 500, tmp_path / "cache")
+    assert not list((tmp_path / "cache").glob("*"))
+    with pytest.raises(CorpusError, match="100,000 pieces"):
+        prepare([train], [], 100_000, tmp_path)
+
+
+def test_frequencies_are_those_of_the_words(corpus: Corpus, texts: Path, tmp_path: Path) -> None:
+    """Counting words in the token ids gives what counting them in the text gives, written by rank."""
+    tokenizer = load(corpus.tokenizer_folder)
+    lines = (texts / "train.txt").read_text(encoding="utf-8").splitlines()[:-1]  # the last is held out
+    words = Counter(word.removeprefix(WORD_START) for line in lines for word in cut(tokenizer, line))
+    unknown = {word for word in words if 1 in tokenizer.encode(word).ids}
+    assert frequencies(corpus) == Counter({word: n for word, n in words.items() if word not in unknown})
+    write_frequencies(corpus, tmp_path / "frequencies.tsv")
+    rows = [line.split("\t") for line in (tmp_path / "frequencies.tsv").read_text(encoding="utf-8").splitlines()]
+    assert rows == sorted(rows, key=lambda row: (-int(row[1]), row[0])) and dict(rows)["the"] == str(words["the"])
+
+
+def test_real_text_is_prepared(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smallest real shard becomes a corpus with hardly an unknown token."""
+    monkeypatch.setattr(corpora, "SAMPLE_BYTES", 500_000)
+    shard = shared_data / "corpus" / "wikipedia" / "wikipedia-013.txt.xz"
+    corpus = prepare([str(shard)], [], 1000, tmp_path)
+    assert corpus.fingerprint["train"]["documents"] > 1000
+    assert (corpus.train.tokens == 1).mean() < 0.002
