@@ -1,0 +1,56 @@
+# make app    install once and open the dashboard          make test   install everything once, lint, and run all tests
+# make bench  run the benchmarks                           make help   this list
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help app test lint browser bench
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make app      install what the dashboard needs (once) and open it on http://localhost:8501"
+	@echo "make test     install everything (once), the browser too, then lint and run all tests"
+	@echo "make lint     ruff on every file"
+	@echo "make browser  find or install the Chromium that the browser tests open"
+	@echo "make bench    run the benchmarks, one file per number that we claim"
+
+app: $(VENV)/app.installed
+	$(BIN)/streamlit run app/main.py
+
+test: lint browser
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(VENV)/dev.installed
+	$(BIN)/ruff check .
+
+bench: $(VENV)/dev.installed
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+# === Set-up, once; again when a requirements file changes ===
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Embryo needs Python 3.11 or newer; name one with: make PYTHON=python3.11 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/app.installed: requirements.txt pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -r requirements.txt
+	@touch $@
+
+$(VENV)/dev.installed: requirements.txt requirements-pretrain.txt requirements-dev.txt pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	@touch $(VENV)/app.installed $@
+
+# Debian's own chromium where apt may install it, playwright's elsewhere; the tests look for them in the same order.
+browser: $(VENV)/dev.installed
+	@if command -v chromium; then :; \
+	elif grep -qs '^ID=debian' /etc/os-release && { [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; then \
+		echo "Installing Debian's chromium with apt."; \
+		as_root=; [ "$$(id -u)" = 0 ] || as_root=sudo; \
+		$$as_root apt-get -qq update && $$as_root apt-get -qq install --yes --no-install-recommends chromium >/dev/null; \
+	else \
+		echo "Installing playwright's Chromium in the home folder's cache."; \
+		$(BIN)/playwright install chromium; \
+	fi
