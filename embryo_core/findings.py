@@ -6,33 +6,26 @@ from typing import Any
 import numpy as np
 
 from embryo_core.errors import ResultsError
+from embryo_core.tables import TABLES
 from embryo_core.types import AttentionMap, ClozeAnswer, Findings, Run, Score, WordCount
-
-# What a row is about: no two rows of one metric and step may share these.
-SUBJECT = {
-    "scores": ("metric", "layer", "group"),
-    "words": ("metric", "tag", "word"),
-    "cloze": ("relation", "fact"),
-    "attention": ("layer", "head"),
-}
 
 
 def check(run: Run, metric: str, step: int, findings: Findings) -> None:
     """Raise ResultsError for no rows at all, a row of another run or step, one that is no measurement, or two alike."""
     told = f"Metric '{metric}' at step {step} of run '{run.name}'"
-    if not any(getattr(findings, name) for name in SUBJECT):
+    if not any(getattr(findings, table.name) for table in TABLES):
         raise ResultsError(f"{told} found nothing, so nothing was written; check the data it was given.")
-    for name, columns in SUBJECT.items():
+    for table in TABLES:
         seen = set()
-        for row in getattr(findings, name):
+        for row in getattr(findings, table.name):
             if (row.run, row.step) != (run.name, step):
                 raise ResultsError(f"{told} gave a row of run '{row.run}', step {row.step}; nothing was written.")
             if not _is_measurement(row):
                 raise ResultsError(f"{told} gave {_shown(row)}, which is no measurement; nothing was written.")
-            subject = tuple(getattr(row, column) for column in columns)
-            if subject in seen:
-                raise ResultsError(f"{told} gave two rows of {name} for {subject}; nothing was written.")
-            seen.add(subject)
+            key = tuple(getattr(row, name) for name in table.key)
+            if key in seen:
+                raise ResultsError(f"{told} gave two rows of {table.name} for {key}; nothing was written.")
+            seen.add(key)
 
 
 def _is_measurement(row: Score | WordCount | ClozeAnswer | AttentionMap) -> bool:

@@ -29,66 +29,18 @@ from embryo_core.errors import ResultsError
 from embryo_core.findings import check
 from embryo_core.parts import Parts, list_parts, lock, new_part, remove_leftovers, remove_part
 from embryo_core.runs import write_json
+from embryo_core.tables import ATTENTION, CLOZE, SCORES, TABLES, WORDS, Table
 from embryo_core.types import Findings, Run
 
-# === Tables ===
-
-
-@dataclass(frozen=True)
-class Table:
-    """Schema of one parquet file, the columns that identify and sort its rows, and those that share a row group."""
-
-    name: str  # also the name of its list in Findings
-    columns: dict[str, pa.DataType]
-    key: tuple[str, ...]
-    group: tuple[str, ...] = ()
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns, after `evaluation`: the metric whose evaluation wrote the row (one may write several scores)."""
-        return pa.schema({"evaluation": pa.string(), "step": pa.int64(), **self.columns})
-
-
-SCORES = Table(
-    "scores",
-    {"metric": pa.string(), "layer": pa.int32(), "group": pa.string(), "value": pa.float64(), "n": pa.int64()},
-    key=("metric", "step", "layer", "group"),
-)
-WORDS = Table(
-    "words",
-    {"metric": pa.string(), "tag": pa.string(), "word": pa.string(), "n": pa.int64(), "correct": pa.int64()},
-    key=("metric", "tag", "word", "step"),
-    group=("metric", "tag"),
-)
-CLOZE = Table(
-    "cloze",
-    {
-        "fact": pa.string(),
-        "relation": pa.string(),
-        "subject": pa.string(),
-        "object": pa.string(),
-        "rank": pa.int64(),
-        "probability": pa.float32(),
-        "prediction": pa.string(),
-        "prediction_probability": pa.float32(),
-    },
-    key=("relation", "fact", "step"),
-    group=("relation",),
-)
-ATTENTION = Table(
-    "attention",
-    {
-        "layer": pa.int32(),
-        "head": pa.int32(),
-        "sentences": pa.int64(),
-        "length": pa.int32(),  # L; weights are the L x L matrix row by row
-        "weights": pa.list_(pa.float16()),
-    },
-    key=("layer", "head", "step"),
-    group=("layer", "head"),
-)
-TABLES = (SCORES, WORDS, CLOZE, ATTENTION)
-
+TYPES = {
+    "string": pa.string(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "float16 list": pa.list_(pa.float16()),
+}
+EVERYTHING = pc.scalar(True)
 
 # === Writing ===
 
@@ -133,21 +85,19 @@ def write_sources(run: Run, metric: str, facts: dict[str, Any]) -> None:
         write_json(run.results / "sources.json", dict(sorted({**read_sources(run), metric: facts}.items())))
 
 
+def _schema(table: Table) -> pa.Schema:
+    return pa.schema({name: TYPES[kind] for name, kind in table.all_columns.items()})
+
+
 def _rows(table: Table, metric: str, rows: list) -> pa.Table:
-    columns = {name: pa.array([getattr(row, name) for row in rows], kind) for name, kind in _plain(table).items()}
-    columns["evaluation"] = pa.array([metric] * len(rows), pa.string())
+    made = {"evaluation": pa.array([metric] * len(rows), pa.string())}
     if table is ATTENTION:
         flat = [np.ravel(row.weights).astype(np.float16) for row in rows]
         ends = np.cumsum([0, *map(len, flat)], dtype=np.int32)
-        columns["weights"] = pa.ListArray.from_arrays(ends, pa.array(np.concatenate([np.zeros(0, np.float16), *flat])))
-        columns["length"] = pa.array([row.weights.shape[0] for row in rows], pa.int32())
-    return pa.table(columns, schema=table.schema)
-
-
-def _plain(table: Table) -> dict[str, pa.DataType]:
-    """Columns that are attributes of the rows as they stand."""
-    made_here = ("evaluation", "weights", "length")
-    return {field.name: field.type for field in table.schema if field.name not in made_here}
+        made["weights"] = pa.ListArray.from_arrays(ends, pa.array(np.concatenate([np.zeros(0, np.float16), *flat])))
+        made["length"] = pa.array([row.weights.shape[0] for row in rows], pa.int32())
+    plain = {name: [getattr(row, name) for row in rows] for name in table.all_columns if name not in made}
+    return pa.table({**made, **plain}, schema=_schema(table))
 
 
 def _write_sorted(path: Path, table: Table, rows: pa.Table) -> None:
@@ -157,8 +107,8 @@ def _write_sorted(path: Path, table: Table, rows: pa.Table) -> None:
     if table.group:
         counted = rows.group_by(list(table.group), use_threads=False).aggregate([([], "count_all")])
         sizes = counted["count_all"].to_pylist()
-    text = [field.name for field in table.schema if field.type == pa.string()]
-    schema = table.schema.with_metadata({"done": json.dumps(_evaluations(rows))})
+    text = [name for name, kind in table.all_columns.items() if kind == "string"]
+    schema = _schema(table).with_metadata({"done": json.dumps(_evaluations(rows))})
     with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=text, write_page_checksum=True) as file:
         for start, end in pairwise(np.cumsum([0, *sizes]).tolist()):
             file.write_table(rows.slice(start, end - start), row_group_size=end - start)
@@ -280,9 +230,6 @@ def _maps(run: Run, rows: pa.Table) -> tuple[np.ndarray, int]:
 # === Files ===
 
 
-EVERYTHING = pc.scalar(True)
-
-
 def _where(column: str, value: str | int | None) -> pc.Expression:
     return EVERYTHING if value is None else pc.field(column) == value
 
@@ -308,7 +255,7 @@ def _read_once(run: Run, table: Table, where: pc.Expression, step: int | None) -
         path = folder / f"{table.name}.parquet"
         if path.is_file() or not folder.is_dir():
             sources.append(_load(run, path, table, where))
-    rows = pa.concat_tables([table.schema.empty_table(), *sources])
+    rows = pa.concat_tables([_schema(table).empty_table(), *sources])
     return rows.sort_by([(name, "ascending") for name in table.key]) if len(sources) > 1 else rows
 
 
@@ -325,7 +272,7 @@ def _load(run: Run, path: Path, table: Table, where: pc.Expression) -> pa.Table:
     """Rows of one file; only row groups that may hold some are read. Raises FileNotFoundError, ResultsError."""
     with _explaining(run, path):
         rows = pq.read_table(path, filters=where, partitioning=None, page_checksum_verification=True)
-        if not rows.schema.equals(table.schema):
+        if not rows.schema.equals(_schema(table)):
             raise KeyError(f"its columns are {', '.join(rows.schema.names)}")
         return rows
 

@@ -1,0 +1,58 @@
+"""The tables of results: their columns, what identifies a row, how rows are sorted, and which are read together."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of a run; `name` is also the name of its list in Findings and of its file.
+
+    Every table begins with `evaluation`, the metric whose evaluation wrote the row (one may write scores of several
+    names), and `step`. The run is the folder's name and is not stored.
+    """
+
+    name: str
+    columns: dict[str, str]
+    key: tuple[str, ...]  # identifies a row; rows are sorted by it
+    group: tuple[str, ...] = ()  # rows equal in these are one row group, which is read or passed over as a whole
+
+    @property
+    def all_columns(self) -> dict[str, str]:
+        """Types of all columns by name, in order."""
+        return {"evaluation": "string", "step": "int64", **self.columns}
+
+
+SCORES = Table(
+    "scores",
+    {"metric": "string", "layer": "int32", "group": "string", "value": "float64", "n": "int64"},
+    key=("metric", "step", "layer", "group"),
+)
+WORDS = Table(
+    "words",
+    {"metric": "string", "tag": "string", "word": "string", "n": "int64", "correct": "int64"},
+    key=("metric", "tag", "word", "step"),
+    group=("metric", "tag"),
+)
+CLOZE = Table(
+    "cloze",
+    {
+        "fact": "string",
+        "relation": "string",
+        "subject": "string",
+        "object": "string",
+        "rank": "int64",
+        "probability": "float32",
+        "prediction": "string",
+        "prediction_probability": "float32",
+    },
+    key=("relation", "fact", "step"),
+    group=("relation",),
+)
+ATTENTION = Table(
+    "attention",
+    # `length` is L; `weights` holds the L x L matrix row by row
+    {"layer": "int32", "head": "int32", "sentences": "int64", "length": "int32", "weights": "float16 list"},
+    key=("layer", "head", "step"),
+    group=("layer", "head"),
+)
+TABLES = (SCORES, WORDS, CLOZE, ATTENTION)
