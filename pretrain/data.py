@@ -34,11 +34,12 @@ class Data:
         return self._masked(packing, indices, np.random.default_rng([self.config.seed, step]))
 
     def heldout(self) -> list[MaskedBatch]:
-        """Batches of the held-out text, each example once and with the same masks every time."""
-        packing = pack(self.corpus.heldout, self.config.sequence_length, self.masking.word_start)
-        if not len(packing.examples):
-            return []
-        size = self.config.batch_size
+        """Batches of the held-out text, each example once and with the same masks every time.
+
+        They are as long as the sequences of the first phase, so that one curve over all steps measures one thing.
+        """
+        size, length = self.config.batch_at(0)
+        packing = pack(self.corpus.heldout, length, self.masking.word_start)
         count = min(self.config.heldout_sequences, len(packing.examples)) // size
         rng = np.random.default_rng(HELDOUT_SEED)
         chosen = rng.permutation(len(packing.examples))[: count * size].reshape(count, size)

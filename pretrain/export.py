@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+import keras
 import numpy as np
 from safetensors.numpy import save_file
 
@@ -66,4 +67,4 @@ def write_checkpoint(model: Albert, config: Config, run_path: Path, step: int, s
 
 
 def _array(variable) -> np.ndarray:
-    return np.asarray(variable.numpy(), np.float32)
+    return np.asarray(keras.ops.convert_to_numpy(variable), np.float32)

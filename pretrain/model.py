@@ -39,5 +39,5 @@ class Albert(keras.Model):
         return masked.loss + order.loss
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """Means since the last reset: loss and accuracy of both objectives."""
+        """Loss and accuracy of both objectives over the batch: Keras resets the trackers before each."""
         return {name: tracker.result() for name, tracker in self.trackers.items()}

@@ -5,6 +5,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import keras
 import numpy as np
 
 from pretrain.masking import MaskedBatch
@@ -29,7 +30,7 @@ def save_state(model: Albert, run_path: Path, progress: Progress, keep: int = 2)
     """Write state/step{N}.npz under a temporary name, rename it, and delete all but the last `keep` states."""
     folder = run_path / "state"
     folder.mkdir(parents=True, exist_ok=True)
-    arrays = {f"variable{i}": np.asarray(variable.numpy()) for i, variable in enumerate(_variables(model))}
+    arrays = {f"variable{i}": keras.ops.convert_to_numpy(variable) for i, variable in enumerate(_variables(model))}
     counts = np.array([progress.step, progress.sequences, progress.tokens], np.int64)
     temporary = folder / "state.tmp"
     with temporary.open("wb") as file:

@@ -1,12 +1,9 @@
 """The training loop, from top to bottom: prepare, build, resume, then step, log, save until the last update."""
 
-import json
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -19,6 +16,7 @@ from embryo_core.types import Run
 from pretrain.config import Config
 from pretrain.data import Data
 from pretrain.export import write_checkpoint
+from pretrain.log import Log, Means
 from pretrain.masking import MaskedBatch
 from pretrain.model import Albert
 from pretrain.optimizer import WarmupDecay, lamb
@@ -41,12 +39,13 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
     if progress.step == 0:
         _checkpoint(model, config, run, progress, heldout, log)
 
+    means = Means()
     bar = tqdm(total=config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
     started, tokens_before = perf_counter(), progress.tokens
     for batch in _prefetched(data.training, progress.step, config.steps):
         if progress.step == config.short_steps and config.short_steps:
             model.make_train_function(force=True)  # longer sequences: a new graph, rather than one for every shape
-        means = model.train_on_batch(batch.inputs(), batch.targets(), return_dict=True)
+        means.add(model.train_on_batch(batch.inputs(), batch.targets(), return_dict=True), batch)
         progress = progress.after(batch)
         step = progress.step
         save_state_now = step % config.state_every == 0 or step in grid
@@ -55,9 +54,9 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
             speed = (progress.tokens - tokens_before) / seconds
             started, tokens_before = perf_counter(), progress.tokens
             rate = float(WarmupDecay(config)(step))
-            log.add("train", progress, means, learning_rate=rate, tokens_per_second=round(speed, 1))
-            bar.set_postfix(_postfix(means, speed), refresh=False)
-            model.reset_metrics()
+            row = means.take()
+            log.add("train", progress, row, learning_rate=rate, tokens_per_second=round(speed, 1))
+            bar.set_postfix(_postfix(row, speed), refresh=False)
         if step in grid:
             _checkpoint(model, config, run, progress, heldout, log)
         if save_state_now:
@@ -93,43 +92,11 @@ def on_accelerator() -> bool:
 
 
 def measure(model: Albert, batches: list[MaskedBatch]) -> dict[str, float]:
-    """Loss and accuracy of both objectives over these batches; the model's running means are reset before and after."""
-    model.reset_metrics()
+    """Loss and accuracy of both objectives over all predictions of these batches, without training."""
+    means = Means()
     for batch in batches:
-        means = model.test_on_batch(batch.inputs(), batch.targets(), return_dict=True)
-    model.reset_metrics()
-    return {name: float(value) for name, value in means.items()}
-
-
-class Log:
-    """log.jsonl: one JSON object a line; rows after the step from which a run resumes are dropped first."""
-
-    def __init__(self, path: Path, after: int, writer: Any = None):
-        self.path, self.writer = path, writer
-        kept = []
-        if path.is_file():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                try:
-                    row = json.loads(line)
-                except json.JSONDecodeError:
-                    continue  # cut short by a crash
-                if row["step"] <= after and after > 0:
-                    kept.append(line)
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
-        os.replace(temporary, path)
-
-    def add(self, split: str, progress: Progress, means: dict[str, Any], **more: float) -> None:
-        """Append one row."""
-        values = {name: float(value) for name, value in means.items() if name != "loss"}
-        loss = values["masked_lm_loss"] + values["sentence_order_loss"]
-        row = {"split": split, "step": progress.step, "loss": loss, **values, "tokens": progress.tokens, **more}
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-        if self.writer:
-            for name in ("loss", *values):
-                self.writer.add_scalar(f"{split}/{name}", row[name], progress.step)
-            self.writer.flush()
+        means.add(model.test_on_batch(batch.inputs(), batch.targets(), return_dict=True), batch)
+    return means.take()
 
 
 def _checkpoint(
@@ -153,12 +120,9 @@ def _prefetched(batches: Callable[[int], MaskedBatch], first: int, last: int, ah
             yield batch
 
 
-def _postfix(means: dict[str, Any], speed: float) -> dict[str, str]:
-    return {
-        "loss": f"{float(means['masked_lm_loss']) + float(means['sentence_order_loss']):.3f}",
-        "masked_acc": f"{float(means['masked_lm_accuracy']):.3f}",
-        "tokens/s": f"{speed:,.0f}",
-    }
+def _postfix(row: dict[str, float], speed: float) -> dict[str, str]:
+    loss, accuracy = row["loss"], row["masked_lm_accuracy"]
+    return {"loss": f"{loss:.3f}", "masked_acc": f"{accuracy:.3f}", "tokens/s": f"{speed:,.0f}"}
 
 
 def write_card(run: Run, config: Config) -> Run:
