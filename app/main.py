@@ -1,12 +1,14 @@
 """The dashboard: `streamlit run app/main.py` shows the runs found under the data roots, one page per question."""
 
+from pathlib import Path
+
 import streamlit as st
 
 from app import permalink
 from app.views import overview, tokens
 from embryo_core.errors import EmbryoError
 
-st.set_page_config(page_title="Embryo", page_icon=":material/timeline:", layout="wide")
+st.set_page_config(page_title="Embryo", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
 
 PAGES = [
     st.Page(overview.show, title="Overview", icon=":material/monitoring:", url_path="overview", default=True),

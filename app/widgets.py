@@ -2,25 +2,32 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from app import permalink, results
+from app import permalink
 from app.time_bar import SCALES, time_bar
 from embryo_core import runs
 from embryo_core.types import Run
 
+PLOTLY = {
+    "displaylogo": False,
+    "modeBarButtonsToRemove": ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d"],
+}
+
 
 @dataclass(frozen=True)
 class View:
-    """What a page looks at: one run, the steps it has, and the step chosen on the time bar."""
+    """What a page looks at: one run, its steps, the one chosen on the time bar, and whether steps run along a log axis."""
 
     run: Run
     steps: tuple[int, ...]
     step: int
+    log: bool
 
 
 # === Head of a page ===
@@ -28,6 +35,7 @@ class View:
 
 def open_page(title: str) -> View:
     """Draw the head of a page and return what the user looks at; where there is no run, say what to do and stop."""
+    st.html(Path(__file__).with_name("page.css"))
     permalink.restore()
     known = {run.name: run for run in runs.list_runs()}
     if not known:
@@ -36,25 +44,25 @@ def open_page(title: str) -> View:
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     left.title(title, anchor=False)
     with right:
-        run = known[pick_one("run", "Run", list(known))]
-    tokens: dict[int, int | None] = {checkpoint.step: checkpoint.tokens for checkpoint in runs.checkpoints(run)}
+        run = known[pick_one("run", "Run", list(known), label_visibility="collapsed")]
+    tokens = {checkpoint.step: checkpoint.tokens for checkpoint in runs.checkpoints(run)}
     if not tokens:
-        stop(f"Run '{run.name}' has no checkpoint yet.", "python -m pretrain --help")
-    steps = tuple(sorted(tokens))
-    step = _chosen_step(steps)
-    scale = permalink.get("bar") if permalink.get("bar") in SCALES else "log"
+        stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")
+    step = _chosen_step(list(tokens))
+    scale = permalink.get("scale")
+    scale = scale if scale in SCALES else "log"
     with st.container(key="time"):
         time_bar(
-            steps,
-            [tokens[step] for step in steps],
+            list(tokens),
+            list(tokens.values()),
             step,
             scale,
             on_step=lambda chosen: permalink.choose("step", chosen),
-            on_scale=lambda chosen: permalink.choose("bar", chosen),
+            on_scale=lambda chosen: permalink.choose("scale", chosen),
         )
     permalink.show("step", step)
-    permalink.show("bar", scale)
-    return View(run, steps, step)
+    permalink.show("scale", scale)
+    return View(run, tuple(tokens), step, log=scale == "log")
 
 
 def _chosen_step(steps: Sequence[int]) -> int:
@@ -85,13 +93,14 @@ def pick_one(
     default: Any = None,
     format_func: Callable[[Any], str] = str,
     segmented: bool = False,
+    **appearance: Any,
 ) -> Any:
     """One of the options: a select box, or segments where they are few; `name` is its name in the URL."""
     texts = {str(option): option for option in options}
     key = f"pick_{name}"
     st.session_state[key] = texts.get(permalink.get(name) or "", default if default in options else options[0])
     draw = st.segmented_control if segmented else st.selectbox
-    more = {"required": True} if segmented else {}
+    more = appearance | ({"required": True} if segmented else {})
     chosen = draw(label, options, key=key, format_func=format_func, on_change=_keep, args=(name,), **more)
     permalink.show(name, chosen)
     return chosen
@@ -123,12 +132,12 @@ def pick_switch(name: str, label: str, default: bool = False) -> bool:
     return chosen
 
 
-def pick_text(name: str, label: str, default: str = "", **options: Any) -> str:
+def pick_text(name: str, label: str, default: str = "", **appearance: Any) -> str:
     """A line of text."""
     key = f"pick_{name}"
     wanted = permalink.get(name)
     st.session_state[key] = default if wanted is None else wanted
-    chosen = st.text_input(label, key=key, on_change=_keep, args=(name,), **options)
+    chosen = st.text_input(label, key=key, on_change=_keep, args=(name,), **appearance)
     permalink.show(name, chosen)
     return chosen
 
@@ -153,19 +162,27 @@ def _keep(name: str) -> None:
 # === Figures ===
 
 
-def show_figure(figure: go.Figure, data: pd.DataFrame, name: str, caption: str, select: bool = False) -> list[dict]:
+def show_figure(
+    figure: go.Figure,
+    data: pd.DataFrame,
+    name: str,
+    caption: str,
+    on_point: Callable[[dict[str, Any]], None] | None = None,
+) -> None:
     """A figure, its caption (what it shows, on what data, with what n), and its data to download.
 
-    `name` names the downloaded files and is unique on the page. With `select`, a click on a point reruns the page and
-    the clicked points are returned as Plotly describes them, with their `customdata`.
+    `name` names the downloaded files and is unique on the page. `on_point` hears of a click on a point, before the page
+    is drawn again, and gets the point as Plotly describes it, with its `customdata`.
     """
-    config = {
-        "displaylogo": False,
-        "toImageButtonOptions": {"format": "svg", "filename": name},
-        "modeBarButtonsToRemove": ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d"],
-    }
-    on_select = {"on_select": "rerun", "selection_mode": "points"} if select else {}
-    event = st.plotly_chart(figure, key=f"figure_{name}", config=config, **on_select)
+    key = f"figure_{name}"
+
+    def clicked() -> None:
+        for point in st.session_state[key].selection.points[:1]:
+            on_point(point)
+
+    select = {"on_select": clicked, "selection_mode": "points"} if on_point else {}
+    config = PLOTLY | {"toImageButtonOptions": {"format": "svg", "filename": name}}
+    st.plotly_chart(figure, key=key, config=config, **select)
     left, right = st.columns([6, 1])
     left.caption(caption)
     right.download_button(
@@ -175,7 +192,7 @@ def show_figure(figure: go.Figure, data: pd.DataFrame, name: str, caption: str, 
         mime="text/csv",
         icon=":material/download:",
         key=f"data_{name}",
+        help="The numbers of this figure",
         on_click="ignore",
         width="stretch",
     )
-    return list(event.selection.points) if select else []

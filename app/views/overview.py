@@ -1,8 +1,90 @@
 """Overview: what the run is, how its losses and accuracies went, and what has been computed of it."""
 
-from app import widgets
+from html import escape
+
+import pandas as pd
+import streamlit as st
+
+from app import card, results, widgets
+from app.charts import overview
+from app.charts.style import short
+from embryo_core import runs
+from embryo_core.metrics import METRICS
+
+CURVES = {
+    "masked_lm_loss": ("Masked-word loss", "loss (nats per masked piece)", "n_masked"),
+    "masked_lm_accuracy": ("Masked-word accuracy", "accuracy (masked pieces)", "n_masked"),
+    "sentence_order_accuracy": ("Sentence-order accuracy", "accuracy (sentence pairs)", "n_sequences"),
+}
 
 
 def show() -> None:
     """Draw the page."""
-    widgets.open_page("Overview")
+    view = widgets.open_page("Overview")
+    _card(view)
+    log = results.log(view.run)
+    columns = [place for _ in range(2) for place in st.columns(2, gap="large")]
+    for place, (quantity, (title, unit, n)) in zip(columns, CURVES.items()):
+        with place:
+            st.subheader(title, anchor=False)
+            _training_curve(view, log, quantity, unit, n)
+    with columns[3]:
+        st.subheader("What has been computed", anchor=False)
+        _coverage(view)
+
+
+def _training_curve(view: widgets.View, log: pd.DataFrame, quantity: str, unit: str, n: str) -> None:
+    if log.empty or quantity not in log:
+        st.info(f"The run's log.jsonl holds no {quantity} yet.", icon=":material/info:")
+        return
+    counts = log[n] if n in log else pd.Series(pd.NA, log.index)
+    data = log[["split", "step", quantity]].assign(n=counts)[log[quantity].notna()]
+    heldout = data.loc[data["split"] == "heldout", "n"].dropna()
+    caption = "Training: average over the batches since the point before. "
+    if len(heldout):
+        cases = f"{int(heldout.iloc[-1]):,} {'masked pieces' if n == 'n_masked' else 'sentence pairs'}"
+        caption += f"Held-out: the same {cases} of text never trained on, at every checkpoint."
+    figure = overview.training_curve(data, quantity, unit, view.log, view.step)
+    widgets.show_figure(figure, data, f"{view.run.name}-{quantity}", caption)
+
+
+def _coverage(view: widgets.View) -> None:
+    metrics = [metric.name for metric in METRICS if metric.supports(view.run)]
+    done = {metric: results.done(view.run, metric) for metric in metrics}
+    rows = [("checkpoint", step, step in view.steps) for step in sorted({*view.run.planned_steps, *view.steps})]
+    rows += [(metric.replace("_", " "), step, step in steps) for metric, steps in done.items() for step in view.steps]
+    data = pd.DataFrame(rows, columns=["metric", "step", "done"])
+    missing = [metric for metric, steps in done.items() if not steps.issuperset(view.steps)]
+    caption = f"{len(view.steps)} checkpoints of {len(view.run.planned_steps)} planned. " + (
+        "Computed at every checkpoint: all metrics." if not missing else "To compute what is missing:"
+    )
+    widgets.show_figure(overview.coverage(data, view.log, view.step), data, f"{view.run.name}-coverage", caption)
+    if missing:
+        st.code(f"python -m embryo_core evaluate {view.run.name} --metrics {' '.join(missing)}", language="bash")
+
+
+# === The card ===
+
+
+def _card(view: widgets.View) -> None:
+    """The facts of the run, as pretraining wrote them in run.json and the manifests."""
+    with st.container(border=True, key="card"):
+        for place, (label, value) in zip(st.columns(5), _figures(view).items()):
+            place.metric(label, value)
+        rows = "".join(f"<dt>{escape(what)}</dt><dd>{escape(value)}</dd>" for what, value in card.describe(view.run))
+        st.html(f"<dl>{rows}</dl>")
+
+
+def _figures(view: widgets.View) -> dict[str, str]:
+    last = runs.checkpoints(view.run)[-1]
+    log = results.log(view.run)
+    heldout = pd.Series(dtype=float)
+    if "masked_lm_accuracy" in log:
+        heldout = log.loc[(log["split"] == "heldout") & (log["step"] <= view.step), "masked_lm_accuracy"]
+    return {
+        "Checkpoints": f"{len(view.steps)} of {len(view.run.planned_steps)} planned",
+        "Last step": f"{last.step:,}",
+        "Tokens seen": short(last.tokens),
+        "Sequences seen": short(last.sequences),
+        f"Held-out accuracy, step {view.step:,}": f"{heldout.iloc[-1]:.1%}" if len(heldout) else "–",
+    }

@@ -1,0 +1,77 @@
+"""A run's card: what run.json says of a run, in the words that a researcher would use."""
+
+from typing import Any
+
+from app.charts.style import short
+from embryo_core.types import Run
+
+SIZES = {
+    "num_hidden_layers": "layers",
+    "num_attention_heads": "heads",
+    "hidden_size": "hidden",
+    "intermediate_size": "feed-forward",
+    "embedding_size": "embedding",
+    "max_position_embeddings": "positions",
+}
+
+
+def describe(run: Run) -> list[tuple[str, str]]:
+    """Rows (what, value) of the card, in reading order; what run.json does not say is left out."""
+    rows = {
+        "Model": f"{run.family.upper()}, {run.objective}",
+        "Size": _sizes(run.config),
+        "Tokenizer": _tokenizer(run),
+        "Corpus": _text(run.corpus.get("train", run.corpus), run.corpus.get("sources", [])),
+        "Held out": _text(run.corpus.get("heldout", {}), run.corpus.get("heldout_sources", [])),
+        "Recipe": _recipe(run.config),
+        "Batches": _batches(run.config),
+        "Masking": _masking(run.config),
+        "Code": f"version {run.code_version}" + (f", seed {run.config['seed']}" if "seed" in run.config else ""),
+    }
+    return [(what, value) for what, value in rows.items() if value]
+
+
+def _sizes(config: dict[str, Any]) -> str:
+    return " · ".join(f"{config[key]:,} {name}" for key, name in SIZES.items() if key in config)
+
+
+def _tokenizer(run: Run) -> str:
+    pieces = f"{run.config['vocab_size']:,} pieces, " if "vocab_size" in run.config else ""
+    return f"{pieces}sha256 {run.tokenizer_sha256[:12]}"
+
+
+def _text(part: dict[str, Any], sources: list[Any]) -> str:
+    """A part of the corpus: its size, and what it was read from."""
+    facts = [f"{short(part[name])} {name}" for name in ("documents", "tokens") if name in part]
+    names = [source["name"] if isinstance(source, dict) else str(source) for source in sources]
+    if names:
+        facts.append(names[0] if len(names) == 1 else f"{len(names)} files ({names[0]}, …)")
+    if "sha256" in part:
+        facts.append(f"sha256 {str(part['sha256'])[:12]}")
+    return ", ".join(facts)
+
+
+def _recipe(config: dict[str, Any]) -> str:
+    facts = [
+        f"{config['steps']:,} updates" if "steps" in config else "",
+        f"warm-up {config['warmup_steps']:,}" if "warmup_steps" in config else "",
+        f"peak learning rate {config['learning_rate']:.3g}" if "learning_rate" in config else "",
+        f"weight decay {config['weight_decay']:g}" if "weight_decay" in config else "",
+    ]
+    return ", ".join(fact for fact in facts if fact)
+
+
+def _batches(config: dict[str, Any]) -> str:
+    if not {"batch_size", "sequence_length"} <= config.keys():
+        return ""
+    last = f"{config['batch_size']:,} × {config['sequence_length']:,} tokens"
+    if not config.get("short_steps"):
+        return last
+    first = f"{config['short_batch_size']:,} × {config['short_sequence_length']:,} tokens"
+    return f"{first} for {config['short_steps']:,} updates, then {last}"
+
+
+def _masking(config: dict[str, Any]) -> str:
+    if "masked_share" not in config:
+        return ""
+    return f"{config['masked_share']:.0%} of the tokens, whole words, n-grams up to {config.get('max_ngram', 1)}"

@@ -1,0 +1,65 @@
+"""Figures of the overview: losses and accuracies over the steps, and what has been computed for which step."""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from app.charts import style
+
+SPLITS = {"train": ("training", style.BLUE), "heldout": ("held-out", style.VERMILION)}
+
+
+def training_curve(log: pd.DataFrame, quantity: str, y_title: str, log_steps: bool, chosen: int | None) -> go.Figure:
+    """One quantity of the log over the steps: training averages as a thin line, held-out measures as points."""
+    figure = go.Figure()
+    for split, (label, colour) in SPLITS.items():
+        rows = log[(log["split"] == split) & log[quantity].notna()]
+        if rows.empty:
+            continue
+        heldout = split == "heldout"
+        figure.add_scatter(
+            x=style.along(rows["step"], log_steps),
+            y=rows[quantity],
+            name=label,
+            mode="lines+markers" if heldout else "lines",
+            line={"color": colour, "width": 2.2 if heldout else 1.2},
+            marker={"size": 6},
+            opacity=1 if heldout else 0.75,
+            customdata=rows[["step", "n"]],
+            hovertemplate=f"{label}, step %{{customdata[0]:,}}<br>{y_title}: %{{y:.3f}}"
+            + ("<br>n = %{customdata[1]:,}" if heldout else "")
+            + "<extra></extra>",
+        )
+    steps = list(log["step"]) or [0]
+    style.step_axis(figure, steps, log_steps, chosen)
+    style.finish(figure, y_title, height=300, legend="top")
+    if quantity.endswith("accuracy"):
+        figure.update_yaxes(tickformat=".0%", rangemode="tozero")
+    return figure
+
+
+def coverage(done: pd.DataFrame, log_steps: bool, chosen: int | None) -> go.Figure:
+    """Which results there are: one row per metric, one mark per checkpoint, filled where computed.
+
+    `done` has the columns metric (as shown), step, done (bool).
+    """
+    figure = go.Figure()
+    for there, label in ((True, "computed"), (False, "not computed")):
+        rows = done[done["done"] == there]
+        figure.add_scatter(
+            x=style.along(rows["step"], log_steps),
+            y=rows["metric"],
+            name=label,
+            mode="markers",
+            marker={
+                "symbol": "line-ns" if there else "x-thin",
+                "size": 16 if there else 7,
+                "line": {"width": 2.5 if there else 1.5, "color": style.GREEN if there else style.GREY},
+            },
+            customdata=rows["step"],
+            hovertemplate=f"%{{y}}, step %{{customdata:,}}: {label}<extra></extra>",
+        )
+    style.step_axis(figure, list(done["step"]), log_steps, chosen)
+    style.finish(figure, "", height=300, legend="top")
+    metrics = list(dict.fromkeys(done["metric"]))
+    figure.update_yaxes(categoryorder="array", categoryarray=metrics[::-1], showgrid=False)
+    return figure
