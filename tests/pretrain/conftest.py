@@ -1,0 +1,39 @@
+"""Fixtures of pretraining's tests: the tiny preset on the sample text, prepared once."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pretrain.config import Config, preset
+from pretrain.data import Data, prepare_data
+
+
+@pytest.fixture(scope="session")
+def config() -> Config:
+    """The tiny preset, two layers deep, with a first phase on shorter sequences and a text part held out."""
+    return replace(preset("tiny"), steps=12, warmup_steps=2, save_every=6, state_every=3, log_every=2, short_steps=7,
+                   short_sequence_length=16, short_batch_size=8)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def texts(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The sample text in two files: to train on, and held out."""
+    folder = tmp_path_factory.mktemp("texts")
+    documents = (sample / "text.txt").read_text(encoding="utf-8").strip().split("\n\n")
+    cut = max(1, len(documents) // 5)
+    for name, part in (("train.txt", documents[cut:]), ("heldout.txt", documents[:cut])):
+        (folder / name).write_text("\n\n".join(part) + "\n\n", encoding="utf-8")
+    return folder / "train.txt", folder / "heldout.txt"
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cache of prepared corpora for the session."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def data(config: Config, texts: tuple[Path, Path], cache: Path) -> Data:
+    """The sample text as batches."""
+    return prepare_data(config, [str(texts[0])], [str(texts[1])], cache)

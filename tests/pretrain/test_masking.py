@@ -1,0 +1,103 @@
+"""n-gram whole-word masking: invariants on every batch, shares over many."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from pretrain.masking import Masking
+
+VOCABULARY, MASK = 100, 4
+SPECIAL = (0, 1, 2, 3, 4)
+
+
+@pytest.fixture(scope="module")
+def masking() -> Masking:
+    """Odd pieces begin a word, even ones continue it."""
+    starts = np.arange(VOCABULARY) % 2 == 1
+    starts[list(SPECIAL)] = False
+    return Masking(starts, MASK, SPECIAL, 0.15, 3)
+
+
+def batch(rng: np.random.Generator, rows: int = 64, length: int = 60):
+    """Rows of [CLS] A [SEP] B [SEP] with random pieces, some of them padded."""
+    ids = rng.integers(5, VOCABULARY, (rows, length))
+    ids[:, 0], ids[:, length // 2], ids[:, -1] = 2, 3, 3
+    attention_mask = np.ones((rows, length), int)
+    ids[::4, -10:], attention_mask[::4, -10:], ids[::4, -11] = 0, 0, 3
+    return ids, np.zeros_like(ids), attention_mask, rng.integers(0, 2, rows)
+
+
+def test_a_word_is_masked_whole_and_specials_never(masking):
+    """Every run of chosen positions begins at a word's first piece and ends before the next one's."""
+    rng = np.random.default_rng(1)
+    ids, *rest = batch(rng)
+    result = masking(ids, *rest, rng)
+    for row in range(len(ids)):
+        chosen = set(result.positions[row][result.weights[row] > 0].tolist())
+        assert not chosen & set(np.flatnonzero(np.isin(ids[row], SPECIAL)).tolist())
+        for at in chosen:
+            follows_special = ids[row, at - 1] in SPECIAL
+            assert masking.word_start[ids[row, at]] or follows_special or at - 1 in chosen
+            after = at + 1
+            continues = (
+                after < ids.shape[1] and ids[row, after] not in SPECIAL and not masking.word_start[ids[row, after]]
+            )
+            assert not continues or after in chosen
+
+
+def test_labels_are_the_tokens_that_were_there_and_nothing_else_changes(masking):
+    """Only chosen positions differ from the text, and each label is the original piece."""
+    rng = np.random.default_rng(2)
+    ids, *rest = batch(rng)
+    result = masking(ids, *rest, rng)
+    used = result.weights > 0
+    assert (np.take_along_axis(ids, result.positions, 1)[used] == result.labels[used]).all()
+    rows, columns = np.nonzero(result.ids != ids)
+    chosen = {(row, int(at)) for row in range(len(ids)) for at in result.positions[row][used[row]]}
+    assert set(zip(rows.tolist(), columns.tolist(), strict=True)) <= chosen
+    assert all(len(set(result.positions[row][used[row]])) == used[row].sum() for row in range(len(ids)))
+
+
+def test_shares_are_those_of_the_recipe(masking):
+    """15 % of the tokens; of these 80 % [MASK], 10 % random, 10 % unchanged."""
+    rng = np.random.default_rng(3)
+    masked = same = total = tokens = 0
+    for _ in range(40):
+        ids, kinds, attention_mask, swapped = batch(rng)
+        result = masking(ids, kinds, attention_mask, swapped, rng)
+        used = result.weights > 0
+        now = np.take_along_axis(result.ids, result.positions, 1)[used]
+        masked += (now == MASK).sum()
+        same += (now == result.labels[used]).sum()
+        total += used.sum()
+        tokens += attention_mask.sum()
+    assert total / tokens == pytest.approx(0.15, abs=0.005)
+    assert masked / total == pytest.approx(0.8, abs=0.01)
+    assert same / total == pytest.approx(0.1 + 0.1 / (VOCABULARY - 5), abs=0.01)
+
+
+def test_ngrams_are_drawn_with_probability_proportional_to_one_over_n():
+    """With room for all, single words make 6/11 of the spans, pairs 3/11, triples 2/11."""
+    starts = np.ones(VOCABULARY, bool)
+    wide = Masking(starts, MASK, SPECIAL, 0.005, 3)
+    rng = np.random.default_rng(4)
+    ids = rng.integers(5, VOCABULARY, 700)
+    ids[0] = ids[-1] = 3
+    maskable = ~np.isin(ids, SPECIAL)
+    sizes: Counter[int] = Counter()
+    for _ in range(3000):  # the budget of 4 tokens always holds the first span drawn
+        order = np.random.default_rng(rng.integers(1 << 31))
+        chosen = wide.choose(ids, maskable, 600, order)
+        assert 1 <= len(chosen) <= 3
+        sizes[int(len(chosen) == 3 and chosen[2] - chosen[0] == 2)] += 1
+    # 3 tokens in one piece: a triple (2/11), or a smaller span that happened to touch the next one (rare here)
+    assert sizes[1] / 3000 == pytest.approx(2 / 11, abs=0.03)
+
+
+def test_masking_is_a_function_of_the_generator_alone(masking):
+    """The same seed masks the same positions in the same way."""
+    ids, *rest = batch(np.random.default_rng(5))
+    first, second = (masking(ids, *rest, np.random.default_rng([7, 9])) for _ in range(2))
+    for name, array in vars(first).items():
+        assert (array == getattr(second, name)).all()
