@@ -8,15 +8,22 @@ session starts and when the browser goes back or forward; otherwise the session 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-STATE = "permalink"
-SHOWN = "permalink_shown"
+STATE = "permalink"  # session: name -> the user's choice
+SHOWN = "permalink_shown"  # session: name -> value on the page now being drawn, None where it is the default
 
 
 def restore() -> None:
-    """Take over the values in the URL where they are the user's wish; call this before any `get`."""
+    """Take over the values in the URL where they are the user's wish; call this before any `get`.
+
+    A value that was left out of the URL because it was the default is that again when the browser goes back to it.
+    """
     context = get_script_run_ctx()
-    if STATE not in st.session_state or (context is not None and context.is_history_navigation):
-        st.session_state[STATE] = st.session_state.get(STATE, {}) | st.query_params.to_dict()
+    state = st.session_state.get(STATE)
+    if state is None:
+        st.session_state[STATE] = st.query_params.to_dict()
+    elif context is not None and context.is_history_navigation:
+        left_out = {name for name, value in st.session_state[SHOWN].items() if value is None}
+        st.session_state[STATE] = {k: v for k, v in state.items() if k not in left_out} | st.query_params.to_dict()
     st.session_state[SHOWN] = {}
 
 
@@ -30,13 +37,17 @@ def choose(name: str, value: object) -> None:
     st.session_state.setdefault(STATE, {})[name] = str(value)
 
 
-def show(name: str, value: object) -> None:
-    """Put this value into the URL of the page now being drawn."""
-    st.session_state.setdefault(SHOWN, {})[name] = str(value)
+def show(name: str, value: object | None) -> None:
+    """Put this value into the URL of the page now being drawn; None leaves it out."""
+    st.session_state.setdefault(SHOWN, {})[name] = None if value is None else str(value)
 
 
 def publish() -> None:
-    """Write the values that this page showed to the URL, in one message; other parameters are left alone."""
+    """Write the values that this page showed to the URL; other parameters are left alone."""
     shown = st.session_state.get(SHOWN, {})
-    if any(st.query_params.get(name) != value for name, value in shown.items()):
-        st.query_params.update(shown)
+    present = {name: value for name, value in shown.items() if value is not None}
+    for name in shown.keys() - present.keys():
+        if name in st.query_params:
+            del st.query_params[name]
+    if any(st.query_params.get(name) != value for name, value in present.items()):
+        st.query_params.update(present)

@@ -7,6 +7,19 @@ const grouped = (number) => number.toLocaleString("en-US");
 const short = (number) =>
   number >= 1e6 ? `${+(number / 1e6).toPrecision(3)} M` : number >= 1e4 ? `${+(number / 1e3).toPrecision(3)} k` : grouped(number);
 
+// Moves the line that marks the chosen step on every chart (the shape that charts/style.py names "step").
+function moveStepLines(step) {
+  for (const plot of document.querySelectorAll(".js-plotly-plot")) {
+    const { shapes = [], xaxis } = plot._fullLayout ?? {};
+    shapes.forEach((shape, index) => {
+      if (shape.name !== "step") return;
+      const to = xaxis.type === "log" ? step || 0.5 : step; // as style.along: step 0 has no logarithm
+      const line = plot.querySelector(`.shapelayer path[data-index="${index}"]`);
+      line?.setAttribute("transform", `translate(${xaxis.d2p(to) - xaxis.d2p(shape.x0)}, 0)`);
+    });
+  }
+}
+
 class TimeBar {
   constructor(root, sendStep, sendScale) {
     Object.assign(this, { root, sendStep, sendScale, sent: null, dragging: false });
@@ -44,7 +57,7 @@ class TimeBar {
   // What the server says, at every run of the page: its step counts unless the user is just moving elsewhere.
   update({ steps, tokens, step, scale }) {
     Object.assign(this, { steps, tokens, scale });
-    const answered = this.sent === null || step === this.sent;
+    const answered = step === this.sent || !steps.includes(this.sent);
     if (answered) this.sent = null;
     if (answered && !this.dragging && !playing.on) this.step = step;
     if (!steps.includes(this.step)) this.step = step;
@@ -56,6 +69,7 @@ class TimeBar {
     if (step === this.step) return;
     this.step = step;
     this.draw();
+    moveStepLines(step);
     window.dispatchEvent(new CustomEvent("embryo:step", { detail: { step } }));
   }
 
@@ -157,11 +171,11 @@ class TimeBar {
   }
 }
 
-export default function ({ parentElement, data, setStateValue }) {
+export default function ({ parentElement, data, setTriggerValue }) {
   if (!bars.has(parentElement)) bars.set(parentElement, new TimeBar(parentElement));
   const bar = bars.get(parentElement);
-  bar.sendStep = (step) => setStateValue("step", step);
-  bar.sendScale = (scale) => setStateValue("scale", scale);
+  bar.sendStep = (step) => setTriggerValue("step", step);
+  bar.sendScale = (scale) => setTriggerValue("scale", scale);
   bar.update(data);
   return () => {
     bar.remove();

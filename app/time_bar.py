@@ -33,11 +33,11 @@ def time_bar(
     """Draw the bar for these checkpoints (tokens seen at each, None where unknown) with one of them chosen."""
 
     def moved() -> None:
-        if (chosen := st.session_state[KEY].get("step")) in steps:
+        if (chosen := st.session_state[KEY].step) in steps:
             on_step(chosen)
 
     def scaled() -> None:
-        if (chosen := st.session_state[KEY].get("scale")) in SCALES:
+        if (chosen := st.session_state[KEY].scale) in SCALES:
             on_scale(chosen)
 
     _component(

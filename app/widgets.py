@@ -79,7 +79,8 @@ def stop(message: str, command: str = "") -> None:
     """End the page calmly with one sentence and, where there is one, the command that mends it."""
     st.info(message, icon=":material/info:")
     if command:
-        st.code(command, language="bash")
+        st.code(command, language="bash", wrap_lines=True)
+    permalink.publish()
     st.stop()
 
 
@@ -112,14 +113,23 @@ def pick_many(
     options: Sequence[str],
     default: Sequence[str],
     format_func: Callable[[str], str] = str,
+    pills: bool = False,
 ) -> list[str]:
-    """Some of the options, in their own order; the URL holds them joined by commas."""
+    """Some of the options, in their own order: a list, or pills where they are few.
+
+    The URL holds them joined by commas, and nothing where they are the default.
+    """
     wanted = permalink.get(name)
     key = f"pick_{name}"
     kept = default if wanted is None else wanted.split(",")
     st.session_state[key] = [option for option in options if option in kept]
-    chosen = st.multiselect(label, options, key=key, format_func=format_func, on_change=_keep, args=(name,))
-    permalink.show(name, ",".join(chosen))
+    shared = {"key": key, "format_func": format_func, "on_change": _keep, "args": (name,)}
+    chosen = (
+        st.pills(label, options, selection_mode="multi", **shared)
+        if pills
+        else st.multiselect(label, options, **shared)
+    )
+    permalink.show(name, None if set(chosen) == set(default) else ",".join(chosen))
     return [option for option in options if option in chosen]
 
 
@@ -138,7 +148,7 @@ def pick_text(name: str, label: str, default: str = "", **appearance: Any) -> st
     wanted = permalink.get(name)
     st.session_state[key] = default if wanted is None else wanted
     chosen = st.text_input(label, key=key, on_change=_keep, args=(name,), **appearance)
-    permalink.show(name, chosen)
+    permalink.show(name, chosen if chosen != default else None)
     return chosen
 
 
@@ -183,16 +193,15 @@ def show_figure(
     select = {"on_select": clicked, "selection_mode": "points"} if on_point else {}
     config = PLOTLY | {"toImageButtonOptions": {"format": "svg", "filename": name}}
     st.plotly_chart(figure, key=key, config=config, **select)
-    left, right = st.columns([6, 1])
-    left.caption(caption)
-    right.download_button(
-        "CSV",
-        lambda: data.to_csv(index=False),
-        file_name=f"{name}.csv",
-        mime="text/csv",
-        icon=":material/download:",
-        key=f"data_{name}",
-        help="The numbers of this figure",
-        on_click="ignore",
-        width="stretch",
-    )
+    with st.container(horizontal=True, vertical_alignment="top", gap="medium"):
+        st.caption(caption, width="stretch")
+        st.download_button(
+            "CSV",
+            lambda: data.to_csv(index=False),
+            file_name=f"{name}.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            key=f"data_{name}",
+            help="The numbers of this figure",
+            on_click="ignore",
+        )

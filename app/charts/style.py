@@ -53,7 +53,7 @@ def step_axis(figure: go.Figure, steps: Sequence[int], log: bool, chosen: int | 
     low, high = min(steps), max(steps) or 1
     figure.update_xaxes(title_text="step (optimizer updates)", type="log" if log else "linear")
     if log:
-        ticks = [0] * (low == 0) + [tick for power in range(10) for tick in (10**power,) if low <= tick <= high]
+        ticks = ([0] if low == 0 else []) + [10**power for power in range(10) if low <= 10**power <= high]
         figure.update_xaxes(tickvals=along(ticks, log), ticktext=[short(tick) for tick in ticks])
     else:
         margin = (high - low) * 0.02

@@ -60,7 +60,9 @@ def _coverage(view: widgets.View) -> None:
     )
     widgets.show_figure(overview.coverage(data, view.log, view.step), data, f"{view.run.name}-coverage", caption)
     if missing:
-        st.code(f"python -m embryo_core evaluate {view.run.name} --metrics {' '.join(missing)}", language="bash")
+        st.code(
+            f"python -m embryo_core evaluate {view.run.name} --metrics {' '.join(missing)}", "bash", wrap_lines=True
+        )
 
 
 # === The card ===
@@ -69,8 +71,9 @@ def _coverage(view: widgets.View) -> None:
 def _card(view: widgets.View) -> None:
     """The facts of the run, as pretraining wrote them in run.json and the manifests."""
     with st.container(border=True, key="card"):
-        for place, (label, value) in zip(st.columns(5), _figures(view).items()):
-            place.metric(label, value)
+        with st.container(horizontal=True, gap="large"):
+            for label, value in _figures(view).items():
+                st.metric(label, value, width="content")
         rows = "".join(f"<dt>{escape(what)}</dt><dd>{escape(value)}</dd>" for what, value in card.describe(view.run))
         st.html(f"<dl>{rows}</dl>")
 
