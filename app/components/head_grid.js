@@ -1,0 +1,112 @@
+// Small multiples of every layer and head, [steps, layers * M, heads * M] codes of one byte, drawn in the browser.
+
+const LABEL = { left: 26, top: 20 };
+const GAP = 3;
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  const { header, body } = unpack(data);
+  const { steps, layers, heads, size, decades, colours } = header;
+  const find = (selector) => parentElement.querySelector(selector);
+  const [root, canvas] = [find(".grid"), find(".cells")];
+  const { signal } = renew(parentElement);
+  const state = (parentElement.embryo ??= { index: 0 });
+  const chosen = { layer: 1, head: 1, scale: "linear" };
+
+  const [width, height] = [heads * size, layers * size];
+  const image = new ImageData(width, height);
+  const pixels = new Uint32Array(image.data.buffer);
+  const buffer = new OffscreenCanvas(width, height);
+  let [table, context, cell] = [null, null, 0];
+
+  // Code c > 0 stands for the share 10^(decades * ((c - 1) / 254 - 1)) of the head's largest weight, code 0 for less.
+  const shareOf = (code) => (code === 0 ? 0 : 10 ** (decades * ((code - 1) / 254 - 1)));
+  const recolour = () => {
+    table = colourTable(colours, (t) => place(shareOf(Math.round(255 * t)), chosen.scale, decades));
+  };
+
+  function paint() {
+    if (!context) return;
+    const codes = body.subarray(state.index * width * height, (state.index + 1) * width * height);
+    for (let i = 0; i < codes.length; i++) pixels[i] = table[codes[i]];
+    buffer.getContext("2d").putImageData(image, 0, 0);
+    context.clearRect(LABEL.left - GAP, LABEL.top - GAP, heads * cell + 2 * GAP, layers * cell + 2 * GAP);
+    const inner = cell - GAP;
+    for (let layer = 0; layer < layers; layer++) {
+      for (let head = 0; head < heads; head++) {
+        const [x, y] = [LABEL.left + head * cell, LABEL.top + layer * cell];
+        context.drawImage(buffer, head * size, layer * size, size, size, x, y, inner, inner);
+      }
+    }
+    context.strokeRect(
+      LABEL.left + (chosen.head - 1) * cell - 1.5, LABEL.top + (chosen.layer - 1) * cell - 1.5, inner + 3, inner + 3,
+    );
+    root.dataset.step = steps[state.index];
+  }
+  const repaint = oncePerFrame(paint);
+
+  function layout() {
+    if (!root.clientWidth) return;
+    const tall = (500 - LABEL.top) / layers;
+    cell = Math.max(18, Math.floor(Math.min((root.clientWidth - LABEL.left - GAP) / heads, tall, 120)));
+    context = fit(canvas, LABEL.left + heads * cell + GAP, LABEL.top + layers * cell + GAP);
+    context.imageSmoothingEnabled = cell < size;
+    context.fillStyle = themeColour(root, "--st-text-color", "#31333f");
+    context.strokeStyle = themeColour(root, "--st-primary-color", "#ff4b4b");
+    context.lineWidth = 2;
+    context.font = `11px ${themeColour(root, "--st-font", "sans-serif")}`;
+    context.textBaseline = "middle";
+    context.textAlign = "center";
+    for (let head = 1; head <= heads; head++) context.fillText(head, LABEL.left + (head - 0.5) * cell, LABEL.top / 2 - 2);
+    context.textAlign = "right";
+    for (let layer = 1; layer <= layers; layer++) context.fillText(layer, LABEL.left - 8, LABEL.top + (layer - 0.5) * cell);
+    paint();
+  }
+
+  function choose(layer, head) {
+    if (layer < 1 || layer > layers || head < 1 || head > heads) return;
+    if (layer === chosen.layer && head === chosen.head) return;
+    Object.assign(chosen, { layer, head });
+    repaint();
+    setTriggerValue("head", { layer, head });
+  }
+
+  function under(event) {
+    const head = Math.floor((event.offsetX - LABEL.left) / cell) + 1;
+    const layer = Math.floor((event.offsetY - LABEL.top) / cell) + 1;
+    return head >= 1 && head <= heads && layer >= 1 && layer <= layers ? { layer, head } : null;
+  }
+
+  const on = (target, event, handler) => target.addEventListener(event, handler, { signal });
+  const describe = (spot = chosen) => {
+    const largest = header.largest[spot.layer - 1][spot.head - 1].toPrecision(2);
+    find(".note").textContent = `layer ${spot.layer}, head ${spot.head}: largest weight at any step ${largest}`;
+  };
+  on(canvas, "click", (event) => { const spot = under(event); if (spot) choose(spot.layer, spot.head); });
+  on(canvas, "pointermove", (event) => describe(under(event) ?? chosen));
+  on(canvas, "pointerleave", () => describe());
+  on(canvas, "keydown", (event) => {
+    const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (!move) return;
+    event.preventDefault();
+    choose(chosen.layer + move[0], chosen.head + move[1]);
+    describe();
+  });
+  on(window, "embryo:step", ({ detail }) => { state.index = indexOfStep(steps, detail.step); repaint(); });
+  const follow = (head) => {
+    const { step, ...rest } = head;
+    Object.assign(chosen, rest);
+    state.index = indexOfStep(steps, step);
+    recolour();
+    repaint();
+    describe();
+  };
+  on(window, "embryo:head", ({ detail }) => follow(detail));
+
+  canvas.setAttribute("aria-label", `Attention maps of ${layers} layers (rows) and ${heads} heads (columns); choose one`);
+  const observer = new ResizeObserver(layout);
+  observer.observe(root);
+  signal.addEventListener("abort", () => observer.disconnect());
+  if (window.embryoHead) follow(window.embryoHead); else recolour();
+  layout();
+  return () => parentElement.embryoListeners.abort();
+}
