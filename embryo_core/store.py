@@ -195,7 +195,7 @@ def read_sources(run: Run) -> dict[str, dict[str, Any]]:
     path = run.results / "sources.json"
     try:
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except (json.JSONDecodeError, UnicodeDecodeError) as reason:
+    except ValueError as reason:
         raise _unreadable(run, path, reason) from None
 
 
@@ -273,7 +273,7 @@ def _load(run: Run, path: Path, table: Table, where: pc.Expression) -> pa.Table:
     with _explaining(run, path):
         rows = pq.read_table(path, filters=where, partitioning=None, page_checksum_verification=True)
         if not rows.schema.equals(_schema(table)):
-            raise KeyError(f"its columns are {', '.join(rows.schema.names)}")
+            raise ValueError(f"its columns are {', '.join(rows.schema.names)}")
         return rows
 
 
@@ -284,7 +284,7 @@ def _explaining(run: Run, path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError, KeyError, TypeError) as reason:
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError) as reason:
         raise _unreadable(run, path, reason) from None
 
 
