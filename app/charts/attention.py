@@ -47,3 +47,10 @@ def place_figure(frame: pd.DataFrame, step: int, log: bool) -> go.Figure:
     style.step_axis(figure, sorted(set(frame["step"])), log, step)
     figure.update_yaxes(rangemode="tozero")
     return style.finish(figure, "mean attention weight", height=320)
+
+
+def weights_table(weights: np.ndarray, step: int) -> pd.DataFrame:
+    """All maps [layers, heads, L, L] of one step, a row per weight: step, layer, head (from 1), from, to (from 0), weight."""
+    layer, head, row, column = (axis.ravel() for axis in np.indices(weights.shape))
+    places = {"step": step, "layer": layer + 1, "head": head + 1, "from": row, "to": column}
+    return pd.DataFrame(places | {"weight": weights.ravel()})

@@ -2,6 +2,7 @@
 
 const LABEL = { left: 26, top: 20 };
 const GAP = 3;
+const CHOSEN = "#D55E00"; // a colour that the scale does not have
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const { header, body } = unpack(data);
@@ -51,7 +52,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     context = fit(canvas, LABEL.left + heads * cell + GAP, LABEL.top + layers * cell + GAP);
     context.imageSmoothingEnabled = cell < size;
     context.fillStyle = themeColour(root, "--st-text-color", "#31333f");
-    context.strokeStyle = themeColour(root, "--st-primary-color", "#ff4b4b");
+    context.strokeStyle = CHOSEN;
     context.lineWidth = 2;
     context.font = `11px ${themeColour(root, "--st-font", "sans-serif")}`;
     context.textBaseline = "middle";
@@ -91,6 +92,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
     choose(chosen.layer + move[0], chosen.head + move[1]);
     describe();
   });
+  on(find(".svg"), "click", () => {
+    const step = steps[state.index];
+    save(`${header.run}-attention-step${step}.svg`, "image/svg+xml", drawing(buffer, header, chosen.scale, step));
+  });
   on(window, "embryo:step", ({ detail }) => { state.index = indexOfStep(steps, detail.step); repaint(); });
   const follow = (head) => {
     const { step, ...rest } = head;
@@ -109,4 +114,21 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (window.embryoHead) follow(window.embryoHead); else recolour();
   layout();
   return () => parentElement.embryoListeners.abort();
+}
+
+// === Download ===
+
+function drawing(buffer, { run, layers, heads, size }, scale, step) {
+  const [cell, left, top] = [96, 40, 60];
+  const svg = page(left + heads * cell, top + layers * cell);
+  label(svg, `${run}, step ${formatStep(step)}: attention of every head`, left, 20, "start", 14);
+  label(svg, `rows are layers, columns are heads; colours ${scale}, from 0 to each head's largest weight`, left, 36, "start");
+  for (let layer = 0; layer < layers; layer++) {
+    label(svg, layer + 1, left - 8, top + (layer + 0.5) * cell, "end");
+    for (let head = 0; head < heads; head++) {
+      if (layer === 0) label(svg, head + 1, left + (head + 0.5) * cell, top - 8);
+      picture(svg, buffer, head * size, layer * size, size, left + head * cell, top + layer * cell, cell - GAP);
+    }
+  }
+  return written(svg);
 }

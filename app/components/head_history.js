@@ -166,30 +166,25 @@ function tableOf(weights, offset, { run, layer, head, size }, step) {
 
 // The map as a drawing: the weights as a picture of size x size pixels, axes and legend as shapes and text.
 function drawing(buffer, { run, layer, head, size, max, scale, decades, colours, sentences }, step) {
-  const picture = document.createElement("canvas");
-  picture.width = picture.height = size;
-  picture.getContext("2d").drawImage(buffer, 0, 0);
   const [side, left, top] = [480, 60, 40];
-  const svg = shape(null, "svg", { width: 560, height: 610, viewBox: "0 0 560 610" });
-  shape(svg, "rect", { width: 560, height: 610, fill: "white" });
-  const frame = { x: left, y: top, width: side, height: side };
-  shape(svg, "image", { ...frame, href: picture.toDataURL("image/png"), style: "image-rendering: pixelated" });
-  const text = (words, x, y, more = {}) =>
-    shape(svg, "text", { x, y, "font-family": "sans-serif", "font-size": 12, "text-anchor": "middle", ...more }, words);
+  const [middle, bottom] = [left + side / 2, top + side];
+  const svg = page(560, 610);
+  const title = `${run}, layer ${layer}, head ${head}, step ${formatStep(step)}, mean of ${sentences} sentences`;
+  label(svg, title, middle, 24, "middle", 14);
+  picture(svg, buffer, 0, 0, size, left, top, side);
   for (const position of ticks(size)) {
     const at = ((position + 0.5) * side) / size;
-    text(position, left - 8, top + at + 4, { "text-anchor": "end" });
-    text(position, left + at, top + side + 16);
+    label(svg, position, left - 8, top + at + 4, "end");
+    label(svg, position, left + at, bottom + 16);
   }
-  const title = `${run}, layer ${layer}, head ${head}, step ${formatStep(step)}, mean of ${sentences} sentences`;
-  text(title, left + side / 2, 24, { "font-size": 14 });
-  text("to position (0 is [CLS])", left + side / 2, top + side + 34);
-  text("from position", 0, 0, { transform: `translate(22 ${top + side / 2}) rotate(-90)` });
+  label(svg, "to position (0 is [CLS])", middle, bottom + 34);
+  const from = label(svg, "from position", 0, 0);
+  from.setAttribute("transform", `translate(22 ${top + side / 2}) rotate(-90)`);
   for (let i = 0; i < 60; i++) {
     const fill = `rgb(${colourAt(colours, i / 59)})`;
-    shape(svg, "rect", { x: left + i * 4, y: top + side + 46, width: 4.5, height: 12, fill });
+    shape(svg, "rect", { x: left + i * 4, y: bottom + 46, width: 4.5, height: 12, fill });
   }
-  for (const [label, x] of legendLabels(max, scale, decades)) text(label, left + x * 240, top + side + 74);
-  text(`attention weight, ${scale}`, left + 262, top + side + 56, { "text-anchor": "start" });
-  return new XMLSerializer().serializeToString(svg);
+  for (const [words, x] of legendLabels(max, scale, decades)) label(svg, words, left + x * 240, bottom + 74);
+  label(svg, `attention weight, ${scale}`, left + 262, bottom + 56, "start");
+  return written(svg);
 }

@@ -45,7 +45,7 @@ def history_payload(header: dict[str, Any], steps: np.ndarray, weights: np.ndarr
     return pack(header | facts | {"decades": DECADES, "colours": COLOURS}, weights.astype("<f4"))
 
 
-def grid_payload(steps: list[int], weights: np.ndarray) -> bytes:
+def grid_payload(run: str, steps: np.ndarray, weights: np.ndarray) -> bytes:
     """All heads' histories, weights [S, layers, heads, L, L], as one byte per weight (see `quantise`).
 
     The maps of a step lie beside each other as in the picture: [S, layers * M, heads * M], with M = min(L, GRID_SIZE)
@@ -56,7 +56,7 @@ def grid_payload(steps: list[int], weights: np.ndarray) -> bytes:
     largest = small.max(axis=(0, 3, 4))  # [layers, heads]: each head's colours end at its own largest weight
     codes = quantise(small / np.maximum(largest, np.finfo(np.float32).tiny)[:, :, None, None])
     picture = codes.transpose(0, 1, 3, 2, 4).reshape(count, layers * size, heads * size)
-    facts = {"steps": [int(step) for step in steps], "layers": layers, "heads": heads, "size": size}
+    facts = {"run": run, "steps": steps.tolist(), "layers": layers, "heads": heads, "size": size}
     exact = weights.max(axis=(0, 3, 4)).astype(float).round(6).tolist()
     return pack(facts | {"largest": exact, "decades": DECADES, "colours": COLOURS}, picture)
 

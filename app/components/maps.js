@@ -87,6 +87,28 @@ function shape(parent, name, attributes, words) {
   return element;
 }
 
+// A white page to draw on.
+function page(width, height) {
+  const svg = shape(null, "svg", { width, height, viewBox: `0 0 ${width} ${height}` });
+  shape(svg, "rect", { width, height, fill: "white" });
+  return svg;
+}
+
+function label(svg, words, x, y, anchor = "middle", size = 12) {
+  return shape(svg, "text", { x, y, "text-anchor": anchor, "font-size": size, "font-family": "sans-serif" }, words);
+}
+
+// One map of size x size pixels out of a canvas, drawn as a square of `side`.
+function picture(svg, canvas, sx, sy, size, x, y, side) {
+  const map = document.createElement("canvas");
+  map.width = map.height = size;
+  map.getContext("2d").drawImage(canvas, sx, sy, size, size, 0, 0, size, size);
+  const href = map.toDataURL("image/png");
+  shape(svg, "image", { x, y, width: side, height: side, href, style: "image-rendering: pixelated" });
+}
+
+const written = (svg) => new XMLSerializer().serializeToString(svg);
+
 function save(name, type, text) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type }));

@@ -1,6 +1,5 @@
 """Attention: how each head's averaged map forms, checkpoint by checkpoint (Section 4, Figure 4)."""
 
-import numpy as np
 import streamlit as st
 
 from app import permalink, results, widgets
@@ -22,7 +21,7 @@ def show() -> None:
     if not steps:
         widgets.stop(
             f"Run '{view.run.name}' has no attention maps yet.",
-            f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC}",
+            f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --treebank PATH",
         )
     columns = st.columns([1, 1, 1, 3], vertical_alignment="bottom")
     with columns[0]:
@@ -32,29 +31,55 @@ def show() -> None:
     with columns[2]:
         scale = widgets.pick_one("colours", "Colours", ("linear", "log"), segmented=True)
     history = results.attention(view.run, layer, head)
-    about = {"run": view.run.name, "layer": layer, "head": head, "scale": scale, "step": view.step}
-    left, right = st.columns([1, 1], gap="large")
+    left, right = st.columns(2, gap="large")
     with left:
-        st.subheader(f"Layer {layer}, head {head}", anchor=False)
-        about["sentences"] = history.sentences
-        head_maps.head_history(about, history.steps, history.weights, on_step=_step_chosen, key=HISTORY)
-        st.caption(_map_caption(view.run, history))
+        _one_head(view, layer, head, scale, history)
     with right:
-        st.subheader("All heads", anchor=False)
-        head_maps.head_grid(grid, on_head=_head_chosen, key=GRID)
-        st.caption(
-            "Rows are layers, columns are heads, at the same step; click one to see it large. "
-            f"Each runs from 0 to its own largest weight over all {len(steps)} steps"
-            f"{_blocks(history.weights.shape[-1])}."
-        )
+        _all_heads(view, steps, grid, length=history.weights.shape[-1])
     _places(view, layer, head, history)
+
+
+def _one_head(view: View, layer: int, head: int, scale: str, history: AttentionHistory) -> None:
+    st.subheader(f"Layer {layer}, head {head}", anchor=False)
+    about = {"run": view.run.name, "layer": layer, "head": head, "scale": scale}
+    about |= {"step": view.step, "sentences": history.sentences}
+    head_maps.head_history(about, history.steps, history.weights, on_step=_step_chosen, key=HISTORY)
+    note = results.sources(view.run).get(METRIC, {}).get("note", f"averaged over {history.sentences:,} sentences")
+    st.caption(
+        f"Attention weight from each position (row) to each position (column), 0 to {history.weights.shape[-1] - 1} "
+        f"with [CLS] first, {note}. The colours run to this head's largest weight over all {len(history.steps)} steps, "
+        "so they mean the same at each of them."
+    )
+
+
+def _all_heads(view: View, steps: list[int], grid: bytes, length: int) -> None:
+    st.subheader("All heads", anchor=False)
+    head_maps.head_grid(grid, on_head=_head_chosen, key=GRID)
+    block = -(-length // head_maps.GRID_SIZE)
+    blocks = f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
+    step = max((known for known in steps if known <= view.step), default=steps[0])
+    with st.container(horizontal=True, gap="medium"):
+        st.caption(
+            "Rows are layers, columns are heads, at the same step; click one to see it large. Each runs from 0 to its "
+            f"own largest weight over all {len(steps)} steps{blocks}.",
+            width="stretch",
+        )
+        st.download_button(
+            "CSV",
+            lambda: charts.weights_table(results.attention_step(view.run, step)[0], step).to_csv(index=False),
+            file_name=f"{view.run.name}-attention-step{step}.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            help=f"The weights of all heads at step {step:,}",
+            on_click="ignore",
+        )
 
 
 @st.cache_data(max_entries=4, show_spinner="Reading the attention maps")
 def _grid(stamp: results.Stamp, _run: Run) -> tuple[list[int], int, int, bytes]:
     """Steps, layers and heads that have maps, and the maps of them all as the browser takes them."""
     steps, weights, _ = store.read_attention_steps(_run)
-    payload = head_maps.grid_payload(steps, weights) if len(steps) else b""
+    payload = head_maps.grid_payload(_run.name, steps, weights) if len(steps) else b""
     return steps.tolist(), weights.shape[1], weights.shape[2], payload
 
 
@@ -71,21 +96,6 @@ def _head_chosen() -> None:
             permalink.choose(name, chosen[name])
 
 
-def _map_caption(run: Run, history: AttentionHistory) -> str:
-    length = history.weights.shape[-1]
-    note = results.sources(run).get(METRIC, {}).get("note", f"averaged over {history.sentences:,} sentences")
-    return (
-        f"Attention weight from each position (row) to each position (column), 0 to {length - 1} with [CLS] first, "
-        f"{note}. The colours run to this head's largest weight over all {len(history.steps)} steps, so they mean the "
-        "same at each of them."
-    )
-
-
-def _blocks(length: int) -> str:
-    block = -(-length // head_maps.GRID_SIZE)
-    return f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
-
-
 def _places(view: View, layer: int, head: int, history: AttentionHistory) -> None:
     st.subheader("Where this head looks", anchor=False)
     frame = charts.place_weights(history.steps, history.weights)
@@ -94,5 +104,5 @@ def _places(view: View, layer: int, head: int, history: AttentionHistory) -> Non
         charts.place_figure(frame, view.step, view.log),
         frame.assign(layer=layer, head=head),
         f"{view.run.name}-attention-places-layer{layer}-head{head}",
-        f"Mean weight of the map A at four places ({formulas}; L = {np.shape(history.weights)[-1]}).",
+        f"Mean weight of the map A at four places ({formulas}; L = {history.weights.shape[-1]}).",
     )

@@ -65,7 +65,7 @@ def test_a_history_travels_to_the_digit(maps):
 
 def test_the_grid_keeps_each_weight_within_its_stated_error(maps):
     """Every code of the grid stands for the weight at its step, layer, head and place to 1.4 %, or for less than 1/1000."""
-    header, body = read(head_maps.grid_payload(STEPS, maps))
+    header, body = read(head_maps.grid_payload("tiny", STEPS, maps))
     picture = np.frombuffer(body, np.uint8).reshape(3, 2 * 6, 4 * 6).astype(float)
     share = np.where(picture == 0, 0, 10 ** (header["decades"] * ((picture - 1) / 254 - 1)))
     for layer in range(2):
@@ -80,7 +80,7 @@ def test_the_grid_keeps_each_weight_within_its_stated_error(maps):
 
 def test_a_head_without_any_weight_is_drawn_dark():
     """Maps of zeros give codes of zero, not a division by zero."""
-    _, body = read(head_maps.grid_payload(STEPS, np.zeros((3, 1, 1, 4, 4), np.float32)))
+    _, body = read(head_maps.grid_payload("tiny", STEPS, np.zeros((3, 1, 1, 4, 4), np.float32)))
     assert set(body) == {0}
 
 
@@ -91,3 +91,12 @@ def test_long_maps_are_averaged_over_blocks():
     assert small.shape == (23, 23)
     assert small[1, 2] == pytest.approx(weights[3:6, 6:9].mean())
     assert np.array_equal(head_maps.shrink(weights[:32, :32], 32), weights[:32, :32])
+
+
+def test_the_table_of_a_step_names_every_weight(maps):
+    """Each row of the download is the weight at its layer, head, from and to, counted as the page counts them."""
+    table = charts.weights_table(maps[1], 8)
+    assert len(table) == maps[1].size
+    for row in table.sample(20, random_state=0).to_dict("records"):
+        assert row["weight"] == maps[1][row["layer"] - 1, row["head"] - 1, row["from"], row["to"]]
+        assert row["step"] == 8

@@ -1,0 +1,75 @@
+"""The Attention page in Streamlit's own test runner: with results, without, and with a broken file."""
+
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from embryo_core import store
+from embryo_core.types import Run
+
+
+def page() -> None:
+    """The page as the dashboard runs it: an error that a user can mend is a message."""
+    import streamlit as st
+
+    from app import permalink
+    from app.views import attention
+    from embryo_core.errors import EmbryoError
+
+    try:
+        attention.show()
+    except EmbryoError as error:
+        st.error(str(error))
+    permalink.publish()
+
+
+@pytest.fixture
+def look(monkeypatch: pytest.MonkeyPatch) -> Iterator:
+    """Open the page on the data root of a run, with parameters in the URL."""
+
+    def open_page(run: Run, **parameters: str) -> AppTest:
+        monkeypatch.setenv("EMBRYO_DATA", str(run.path.parents[1]))
+        test = AppTest.from_function(page, default_timeout=30)
+        for name, value in parameters.items():
+            test.query_params[name] = value
+        return test.run()
+
+    return open_page
+
+
+def test_the_page_shows_a_head_and_all_heads(look, tiny_results):
+    """The pickers offer the run's layers and heads, and the captions say what is shown, on what data."""
+    test = look(tiny_results)
+    assert not test.exception and not test.error
+    assert [box.options for box in test.selectbox if box.label in ("Layer", "Head")] == [["1", "2"], ["1", "2"]]
+    sentences = store.read_attention(tiny_results, 1, 1).sentences
+    assert any(f"{sentences:,} sentences" in caption.value for caption in test.caption)
+    assert any("largest weight over all 3 steps" in caption.value for caption in test.caption)
+
+
+def test_layer_and_head_come_from_the_url_and_go_back_to_it(look, tiny_results):
+    """A link opens the head it names; another choice is in the URL at once."""
+    test = look(tiny_results, layer="2", head="2")
+    assert "Layer 2, head 2" in [heading.value for heading in test.subheader]
+    next(box for box in test.selectbox if box.label == "Head").select("1").run()
+    assert "Layer 2, head 1" in [heading.value for heading in test.subheader]
+    assert test.query_params["head"] in ("1", ["1"])
+
+
+def test_without_maps_the_page_says_what_to_run(look, tiny_run):
+    """A run that was not evaluated gives one sentence and one command."""
+    test = look(tiny_run)
+    assert not test.exception and not test.error
+    assert "has no attention maps yet" in test.info[0].value
+    assert "python -m embryo_core evaluate tiny --metrics attention" in test.code[0].value
+
+
+def test_a_broken_file_is_a_message(look, own_run):
+    """A results file that is not parquet gives one sentence, not a traceback."""
+    own_run.results.mkdir(parents=True)
+    (own_run.results / "attention.parquet").write_bytes(b"not parquet")
+    test = look(own_run)
+    assert not test.exception
+    assert "cannot be read" in test.error[0].value
+    assert "python -m embryo_core evaluate" in test.error[0].value
