@@ -1,0 +1,50 @@
+"""The errors: one tree, drawn in the docstring, and messages that say what to do."""
+
+import inspect
+import re
+
+import pytest
+
+from embryo_core import errors
+from embryo_core.errors import EmbryoError, unknown
+
+CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if c.__module__ == errors.__name__]
+
+
+@pytest.mark.parametrize("error", CLASSES, ids=lambda error: error.__name__)
+def test_every_error_is_an_embryo_error(error: type[Exception]):
+    """One except clause at the command line catches all that a user can mend."""
+    assert issubclass(error, EmbryoError)
+
+
+def test_the_drawn_tree_is_the_tree():
+    """The docstring of errors.py draws every class under the class that it derives from."""
+    drawn = {}
+    parents = {}
+    for line in errors.__doc__.splitlines():
+        if match := re.match(r"([│ ]*)(?:[├└]── )?(\w+Error|[A-Z]\w+)\b", line):
+            depth = 0 if line.startswith("EmbryoError") else len(match[1]) // 4 + 1
+            if match[2] in {c.__name__ for c in CLASSES}:
+                drawn[match[2]] = parents.get(depth - 1)
+                parents[depth] = match[2]
+    actual = {c.__name__: None if c is EmbryoError else c.__base__.__name__ for c in CLASSES}
+    assert drawn == actual
+
+
+def test_an_unknown_name_is_answered_with_the_nearest_known_one():
+    """The message holds what was received, what is near, what exists, and what to do next."""
+    message = unknown("preset", "albert-smal", ["tiny", "albert-small"], "See python -m pretrain --help.")
+    assert message == (
+        "Unknown preset 'albert-smal'. Did you mean 'albert-small'? Known: tiny, albert-small. "
+        "See python -m pretrain --help."
+    )
+
+
+def test_a_name_that_is_near_nothing_gets_no_suggestion():
+    """No hint is better than a wrong one."""
+    assert unknown("run", "zzz", ["albert"]) == "Unknown run 'zzz'. Known: albert."
+
+
+def test_nothing_known_is_said_plainly():
+    """An empty list of names reads as none."""
+    assert unknown("run", "demo", []) == "Unknown run 'demo'. Known: none."

@@ -1,0 +1,245 @@
+"""The house keeps its walls: imports that must never exist, light modules, docstrings, and a README that stays true."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PACKAGES = ("app", "embryo_core", "pretrain")
+MODULES = sorted(str(p.relative_to(REPOSITORY)) for package in PACKAGES for p in (REPOSITORY / package).rglob("*.py"))
+LIGHT = ("embryo_core/__init__.py", "embryo_core/types.py", "embryo_core/errors.py", "embryo_core/runs.py")
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+# === Imports that must never exist ===
+
+
+@dataclass(frozen=True)
+class Wall:
+    """Modules under `room` never import anything of `never`; a file in `doors` may."""
+
+    room: str
+    never: tuple[str, ...]
+    doors: tuple[str, ...] = ()
+
+
+WALLS = (
+    Wall("app/", ("tensorflow", "keras", "pretrain", "pyarrow", "torch", "transformers")),
+    Wall("app/charts/", ("streamlit",)),
+    Wall("embryo_core/", ("streamlit", "app", "pretrain", "tensorflow", "keras")),
+    Wall("embryo_core/", ("torch", "transformers"), doors=("embryo_core/model.py",)),
+    Wall("embryo_core/", ("pyarrow",), doors=("embryo_core/store.py",)),
+    Wall("pretrain/", ("app", "streamlit")),
+)
+
+
+@pytest.mark.parametrize("wall", WALLS, ids=lambda wall: f"{wall.room} without {', '.join(wall.never)}")
+def test_no_import_goes_through_a_wall(wall: Wall):
+    """A room imports nothing that its wall keeps out, not even inside a function."""
+    rooms = [module for module in MODULES if module.startswith(wall.room) and module not in wall.doors]
+    through = [(m, name) for m in rooms for name in imports(m) for never in wall.never if within(name, never)]
+    assert rooms and not through
+
+
+def test_parquet_is_read_and_written_in_one_room():
+    """Only store.py calls read_parquet or to_parquet."""
+    users = {
+        module
+        for module in MODULES
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.Attribute) and node.attr in ("read_parquet", "to_parquet")
+    }
+    assert users <= {"embryo_core/store.py"}
+
+
+def test_pretraining_knows_only_the_layout_of_runs():
+    """Of embryo_core, pretrain imports runs, types and errors alone."""
+    allowed = ("embryo_core.runs", "embryo_core.types", "embryo_core.errors")
+    used = {
+        (module, name)
+        for module in MODULES
+        if module.startswith("pretrain/")
+        for name in imports(module)
+        if within(name, "embryo_core") and name != "embryo_core"
+    }
+    assert used and not {use for use in used if not any(within(use[1], name) for name in allowed)}
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_light_modules_import_only_the_standard_library(module: str):
+    """The vocabulary, the errors and the layout of runs import the standard library and each other."""
+    names = {name.split(".")[0] for name in imports(module)}
+    assert names <= sys.stdlib_module_names | {"embryo_core"}
+
+
+@pytest.mark.parametrize(
+    ("modules", "heavy"),
+    [
+        ("embryo_core.types, embryo_core.errors, embryo_core.runs", "numpy pandas pyarrow torch transformers streamlit"),
+        ("embryo_core.curves", "torch transformers tokenizers tensorflow keras streamlit plotly"),
+        ("app.main", "torch transformers tensorflow keras pretrain"),
+    ],
+    ids=("vocabulary", "curves", "dashboard"),
+)
+def test_importing_pulls_in_nothing_heavy(modules: str, heavy: str):
+    """What a fresh Python has loaded after the import holds none of the heavy packages."""
+    loaded = run_python(f"import sys, {modules}; print(*sys.modules)")
+    assert not set(heavy.split()) & set(loaded.split())
+
+
+def test_opening_the_dashboard_imports_no_torch(tiny_results):
+    """The first page, shown on a run with results, has loaded neither torch nor transformers nor TensorFlow."""
+    loaded = run_python(
+        "import sys; from streamlit.testing.v1 import AppTest;"
+        "page = AppTest.from_file('app/main.py', default_timeout=60).run();"
+        "assert not page.exception and not page.error, (page.exception, page.error);"
+        "print(*sys.modules)",
+        EMBRYO_DATA=str(tiny_results.path.parents[1]),
+    )
+    assert not {"torch", "transformers", "tensorflow", "keras", "pretrain"} & set(loaded.split())
+
+
+# === Requirements ===
+
+
+def test_requirements_are_what_is_imported():
+    """requirements.txt names all that app and embryo_core import, nothing else; pretrain's file completes it."""
+    needed = third_party("app/", "embryo_core/")
+    assert needed == requirements("requirements.txt")
+    backends = {"jax", "torch"}  # an accelerator's own Keras backend, installed by its user
+    missing = third_party("pretrain/") - backends - needed - requirements("requirements-pretrain.txt")
+    assert not missing
+
+
+def test_versions_are_exact():
+    """Every requirement names one version, so that an installation is the one that was tested."""
+    for path in REPOSITORY.glob("requirements*.txt"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            assert re.match(r"#|-e \.$|-r \S+\.txt$|[\w-]+==[\w.]+(; .+)?$", line), f"{path.name}: {line}"
+
+
+# === Names and docstrings ===
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_opens_with_a_sentence(module: str):
+    """A module's docstring begins with a paragraph that is a whole sentence; only an empty __init__.py has none."""
+    if not tree(module).body:
+        assert module.endswith("__init__.py")
+        return
+    opening = (ast.get_docstring(tree(module)) or "").split("\n\n")[0]
+    assert re.fullmatch(r"[\w`].*[.:?)]", opening, re.DOTALL)
+
+
+def test_no_module_is_named_for_leftovers():
+    """No utils, common or helpers: a module is named for its job."""
+    assert not [m for m in MODULES if re.search(r"(^|/)_?(utils?|common|helpers?|misc)(/|\.py)", m)]
+
+
+# === README ===
+
+
+def test_readme_tree_names_every_module():
+    """Each module of the packages and each benchmark has its line in the README's file tree."""
+    files = MODULES + [str(p.relative_to(REPOSITORY)) for p in (REPOSITORY / "benchmarks").glob("*.py")]
+    assert not [file for file in files if not file.endswith("__init__.py") and file not in dict(readme_tree())]
+
+
+def test_readme_tree_names_nothing_that_is_gone():
+    """Each path in the README's file tree exists and has a role beside it."""
+    for path, role in readme_tree():
+        assert (REPOSITORY / path).exists(), f"{path} does not exist"
+        assert role, f"{path} has no role"
+
+
+def test_readme_documents_every_command():
+    """Each command of `python -m embryo_core` is shown in the README as one would type it."""
+    from embryo_core.cli import build_parser
+
+    (commands,) = (action.choices for action in build_parser()._actions if action.dest == "command")
+    assert commands and not [name for name in commands if f"python -m embryo_core {name}" not in README]
+    assert "python -m pretrain" in README
+
+
+# === Reading the sources ===
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    """The syntax tree of a module."""
+    return ast.parse((REPOSITORY / module).read_text(encoding="utf-8"))
+
+
+@cache
+def imports(module: str) -> frozenset[str]:
+    """Dotted names of all that a module imports anywhere, but for `if TYPE_CHECKING:` blocks, which never run."""
+    return frozenset(name for node in running(tree(module)) for name in imported(node, module))
+
+
+def running(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes of a syntax tree outside TYPE_CHECKING blocks."""
+    yield node
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from running(child)
+
+
+def imported(node: ast.AST, module: str) -> list[str]:
+    """Dotted names that one statement or importlib call imports: "from a import b" is a.b."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0, f"{module} imports relatively: write the whole name"
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("importlib.import_module", "import_module"):
+        return [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+    return []
+
+
+def within(name: str, package: str) -> bool:
+    """Whether a dotted name is the package or inside it."""
+    return name == package or name.startswith(package + ".")
+
+
+def third_party(*rooms: str) -> set[str]:
+    """Distributions that the modules of these rooms import."""
+    names = {name.split(".")[0] for module in MODULES if module.startswith(rooms) for name in imports(module)}
+    return names - set(sys.stdlib_module_names) - set(PACKAGES)
+
+
+def requirements(file: str) -> set[str]:
+    """Import names in one requirements file, without the files that it includes."""
+    lines = (REPOSITORY / file).read_text(encoding="utf-8").splitlines()
+    names = {line.split("==")[0] for line in lines if "==" in line}
+    return {"tensorflow" if name == "tensorflow-cpu" else name for name in names}
+
+
+def readme_tree() -> list[tuple[str, str]]:
+    """(path, role) of each line of the README's file tree: two blanks of indentation a level, folders end with "/"."""
+    block = re.search(r"## Files\n.*?```\n(.*?)```", README, re.DOTALL)
+    assert block, "README.md has no file tree under '## Files'"
+    folders: list[str] = []
+    entries = []
+    for line in block[1].splitlines():
+        indent, name, role = re.match(r"( *)(\S+) *(.*)", line).groups()
+        folders[len(indent) // 2 :] = [name]
+        entries.append(("".join(folders), role))
+    return entries
+
+
+def run_python(code: str, **environment: str) -> str:
+    """What a fresh Python prints when it runs this code in the repository."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
