@@ -1,5 +1,6 @@
 """Cached reads of runs and results; the keys hold the files' times, so that a new evaluation is seen at once."""
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,15 @@ def log(run: Run) -> pd.DataFrame:
     path = run.path / "log.jsonl"
     fact = path.stat() if path.is_file() else None
     return _log((str(path), fact and fact.st_mtime_ns, fact and fact.st_size), run)
+
+
+def frequent_words(run: Run, low: int, high: int) -> set[str]:
+    """Words of these ranks by frequency in the training corpus, both included; empty where pretraining kept no counts."""
+    path = run.path / "frequencies.tsv"
+    if not path.is_file():
+        return set()
+    with path.open(encoding="utf-8") as lines:
+        return {line.split("\t")[0] for line in islice(lines, low - 1, high)}
 
 
 # The first argument is the key; Streamlit does not hash arguments whose name begins with an underscore.

@@ -193,7 +193,7 @@ def show_figure(
     select = {"on_select": clicked, "selection_mode": "points"} if on_point else {}
     config = PLOTLY | {"toImageButtonOptions": {"format": "svg", "filename": name}}
     st.plotly_chart(figure, key=key, config=config, **select)
-    with st.container(horizontal=True, vertical_alignment="top", gap="medium"):
+    with st.container(horizontal=True, gap="medium", key=f"below_{name}"):
         st.caption(caption, width="stretch")
         st.download_button(
             "CSV",

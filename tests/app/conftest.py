@@ -1,0 +1,52 @@
+"""The dashboard without a browser: open a page as a link does, go to another as its navigation does."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
+
+from embryo_core.types import Run
+
+MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
+
+
+class Dashboard:
+    """The whole dashboard, on the data roots that EMBRYO_DATA names."""
+
+    def open(self, page: str, **query: str) -> AppTest:
+        """A new session that opens this page ("overview", ...) with these query parameters."""
+        app = AppTest.from_file(str(MAIN), default_timeout=60)
+        app.query_params.update(query)
+        return self._run(app, page)
+
+    def go(self, app: AppTest, page: str) -> AppTest:
+        """The same session on another page; as in the browser, the query parameters are gone on arrival."""
+        for name in list(app.query_params):
+            del app.query_params[name]
+        return self._run(app, page)
+
+    def _run(self, app: AppTest, page: str) -> AppTest:
+        # AppTest.switch_page knows pages that are files only; st.Page identifies a function by the hash of its URL path.
+        app._page_hash = calc_hash("" if page == "overview" else page)
+        return app.run()
+
+
+@pytest.fixture
+def dashboard() -> Dashboard:
+    """The dashboard without any run (see `only_test_data`)."""
+    return Dashboard()
+
+
+@pytest.fixture
+def dashboard_with_results(tiny_results: Run, monkeypatch: pytest.MonkeyPatch) -> Dashboard:
+    """The dashboard on the tiny run with all its results."""
+    monkeypatch.setenv("EMBRYO_DATA", str(tiny_results.path.parent.parent))
+    return Dashboard()
+
+
+@pytest.fixture
+def dashboard_without_results(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> Dashboard:
+    """The dashboard on a copy of the tiny run (`own_run`) that has not been evaluated."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
+    return Dashboard()

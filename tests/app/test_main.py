@@ -1,0 +1,93 @@
+"""The dashboard as a whole, page by page, without a browser: with results, without, and with broken ones."""
+
+import subprocess
+import sys
+
+import pytest
+
+from embryo_core.types import Run
+
+PAGES = ("overview", "tokens", "attention", "knowledge", "query")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_opens_on_results(page: str, dashboard_with_results) -> None:
+    """Every page opens without an error, at the last step."""
+    app = dashboard_with_results.open(page)
+    assert not app.exception
+    assert not app.error
+    assert app.title[0].value.lower() == page
+    assert app.query_params["run"] == "tiny"
+    assert app.query_params["step"] == "16"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_without_a_run_a_page_says_how_to_make_one(page: str, dashboard) -> None:
+    """With no run at all a page shows one sentence and the command of pretraining."""
+    app = dashboard.open(page)
+    assert not app.exception
+    assert "no run" in app.info[0].value
+    assert "python -m pretrain" in app.code[0].value
+
+
+@pytest.mark.parametrize("page", ["tokens", "attention", "knowledge"])
+def test_without_results_a_page_says_how_to_evaluate(page: str, dashboard_without_results) -> None:
+    """A run without results gives the command that computes them."""
+    app = dashboard_without_results.open(page)
+    assert not app.exception
+    assert "python -m embryo_core evaluate tiny" in app.code[0].value
+
+
+@pytest.mark.parametrize(
+    ("page", "table"), [("tokens", "scores"), ("tokens", "words"), ("knowledge", "scores"), ("attention", "attention")]
+)
+def test_a_broken_results_file_is_a_message(
+    page: str, table: str, dashboard_with_results, tiny_results: Run, own_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A parquet file that is none gives a message that names it, not a traceback."""
+    own_run.results.mkdir(parents=True)
+    for path in tiny_results.results.glob("*.parquet"):
+        (own_run.results / path.name).write_bytes(path.read_bytes())
+    (own_run.results / f"{table}.parquet").write_bytes(b"this is no parquet file")
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
+    app = dashboard_with_results.open(page)
+    assert not app.exception
+    assert f"{table}.parquet" in app.error[0].value
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_run_without_checkpoints_is_a_message(page: str, dashboard_without_results, own_run: Run) -> None:
+    """A run whose pretraining has not written a checkpoint yet says so."""
+    for manifest in own_run.path.glob("checkpoints/*/manifest.json"):
+        manifest.unlink()
+    app = dashboard_without_results.open(page)
+    assert not app.exception
+    assert "no checkpoint yet" in app.info[0].value
+
+
+def test_a_step_that_the_run_lacks_becomes_the_nearest(dashboard_with_results) -> None:
+    """A link to a step of another run opens at the nearest step of this one; nonsense opens at the last."""
+    assert dashboard_with_results.open("overview", step="7").query_params["step"] == "8"
+    assert dashboard_with_results.open("overview", step="-x").query_params["step"] == "16"
+
+
+def test_an_unknown_run_in_a_link_opens_the_first(dashboard_with_results) -> None:
+    """A link to a run that is not here opens one that is."""
+    assert dashboard_with_results.open("overview", run="elsewhere").query_params["run"] == "tiny"
+
+
+def test_the_step_follows_the_user_from_page_to_page(dashboard_with_results) -> None:
+    """The step and scale chosen on one page are those of the next, and in its URL."""
+    app = dashboard_with_results.open("overview", step="8", scale="linear")
+    dashboard_with_results.go(app, "tokens")
+    assert app.title[0].value == "Tokens"
+    assert app.query_params["step"] == "8"
+    assert app.query_params["scale"] == "linear"
+
+
+def test_opening_imports_neither_torch_nor_transformers() -> None:
+    """Whatever main.py imports, it is not a model library."""
+    heavy = "torch transformers tensorflow keras sklearn datasets".split()
+    code = f"import sys, app.main; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,37 @@
+"""Cached reads see a new evaluation at once."""
+
+from app import results
+from embryo_core import store
+from embryo_core.types import Findings, Run, Score
+
+
+def test_a_rerun_of_evaluate_is_seen(own_run: Run) -> None:
+    """Scores written, replaced or compacted after a read are those of the next read."""
+
+    def write(value: float) -> None:
+        score = Score(own_run.name, 8, "mask_prediction", value, 10, "noun")
+        store.write(own_run, "mask_prediction", 8, Findings(scores=[score]))
+
+    assert results.scores(own_run).empty
+    for value in (0.1, 0.2):
+        write(value)
+        assert list(results.scores(own_run, "mask_prediction")["value"]) == [value]
+    store.compact(own_run)
+    assert list(results.scores(own_run)["value"]) == [0.2]
+    write(0.3)
+    assert list(results.scores(own_run)["value"]) == [0.3]
+
+
+def test_the_log_is_read_again_when_it_grows(own_run: Run) -> None:
+    """A row that pretraining appends is in the next read."""
+    rows = len(results.log(own_run))
+    with (own_run.path / "log.jsonl").open("a", encoding="utf-8") as log:
+        log.write('{"split": "train", "step": 20, "loss": 5.0}\n')
+    assert len(results.log(own_run)) == rows + 1
+
+
+def test_frequent_words_are_those_of_the_ranks(own_run: Run) -> None:
+    """Ranks count from 1 and both ends are included; a run without counts has none."""
+    assert results.frequent_words(own_run, 1, 2) == set()
+    (own_run.path / "frequencies.tsv").write_text("the\t9\nof\t8\nand\t7\n", encoding="utf-8")
+    assert results.frequent_words(own_run, 2, 3) == {"of", "and"}
