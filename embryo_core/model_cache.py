@@ -40,6 +40,8 @@ class ModelCache:
                 limit = memory_limit() if self._limit is None else self._limit
                 from embryo_core.model import load  # torch is imported by the first query, not by the dashboard
 
+                for old in [other for other in self._models if other[0] == key[0]]:
+                    del self._models[old]
                 self._models[key] = load(checkpoint)
                 return self._trim(limit, self._models[key])
             self._models.move_to_end(key)

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from app.charts import style
 
-NAMED = len(style.PALETTE) - 1  # candidates with a colour of their own; the others share grey
+NAMED = len(style.PALETTE) - 1  # candidates with a colour of their own; the others are grey, told by hovering
 
 
 def probability(courses: pd.DataFrame, first_led: int, leads_from: int, log: bool, chosen: int) -> go.Figure:
@@ -17,7 +17,7 @@ def probability(courses: pd.DataFrame, first_led: int, leads_from: int, log: boo
     answer at the steps where it first led and from which it led for good.
     """
     figure = _curves(courses, "probability", first_led, leads_from, log, chosen)
-    return figure.update_yaxes(tickformat=".0%", rangemode="tozero")
+    return figure.update_yaxes(tickformat=".2~p", rangemode="tozero")
 
 
 def rank(courses: pd.DataFrame, first_led: int, leads_from: int, log: bool, chosen: int) -> go.Figure:
@@ -40,6 +40,7 @@ def _curves(courses: pd.DataFrame, column: str, first_led: int, leads_from: int,
             y=rows[column],
             name=_plain(token),
             mode="lines+markers",
+            showlegend=i < NAMED,
             line={"color": colour, "width": 3 if i == 0 else 1.6 if i < NAMED else 1},
             marker={"size": 5, "symbol": style.SYMBOLS[i % len(style.SYMBOLS)]},
             customdata=_hover(rows),

@@ -1,0 +1,57 @@
+"""Loaded models are kept within a limit in bytes, least recently used out first."""
+
+import os
+
+import pytest
+
+from embryo_core import runs
+from embryo_core.errors import ConfigError
+from embryo_core.model_cache import ModelCache, memory_limit
+from embryo_core.types import Run
+
+
+def test_the_least_recently_used_goes_first(tiny_run: Run) -> None:
+    """With room for two models, the third pushes out the one that was not asked for lately."""
+    first, second, third = runs.checkpoints(tiny_run)
+    size = ModelCache(limit=10**9).get(first).nbytes
+    models = ModelCache(limit=2 * size)
+    kept = models.get(first)
+    models.get(second)
+    assert models.get(first) is kept
+    models.get(third)
+    assert [checkpoint in models for checkpoint in (first, second, third)] == [True, False, True]
+    assert models.nbytes == 2 * size
+
+
+def test_a_model_beyond_the_limit_is_not_kept(tiny_run: Run) -> None:
+    """A model larger than the whole limit answers and is let go."""
+    checkpoint = runs.checkpoint(tiny_run, 8)
+    models = ModelCache(limit=100)
+    assert models.get(checkpoint).checkpoint == checkpoint
+    assert models.nbytes == 0
+
+
+def test_a_checkpoint_trained_again_is_loaded_again(own_run: Run) -> None:
+    """A newer manifest means other weights."""
+    checkpoint = runs.checkpoint(own_run, 8)
+    models = ModelCache(limit=10**9)
+    before = models.get(checkpoint)
+    os.utime(checkpoint.path / "manifest.json", (1, 1))
+    assert models.get(checkpoint) is not before
+    assert models.nbytes == before.nbytes
+
+
+@pytest.mark.parametrize(
+    ("setting", "limit"), [("500 MB", 5e8), ("4gb", 4e9), ("1.5 GB", 1.5e9), ("1000", 1000), ("", 2e9)]
+)
+def test_the_setting(monkeypatch: pytest.MonkeyPatch, setting: str, limit: float) -> None:
+    """EMBRYO_MODEL_MEMORY is a size in bytes, KB, MB or GB; 2 GB where it is not set."""
+    monkeypatch.setenv("EMBRYO_MODEL_MEMORY", setting)
+    assert memory_limit() == limit
+
+
+def test_a_setting_that_is_no_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting that is not a size is named, with an example."""
+    monkeypatch.setenv("EMBRYO_MODEL_MEMORY", "plenty")
+    with pytest.raises(ConfigError, match="EMBRYO_MODEL_MEMORY is 'plenty'.*500 MB"):
+        memory_limit()
