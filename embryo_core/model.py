@@ -72,6 +72,11 @@ class Tokenizer:
         ids = self._tokenizer.encode(word, add_special_tokens=False).ids
         return ids[0] if len(ids) == 1 and ids[0] != self.unk_id else None
 
+    def cut(self, text: str) -> list[str]:
+        """The normalised words into which the tokenizer cuts a text before it looks for pieces."""
+        normalised = self._tokenizer.normalizer.normalize_str(text)
+        return [word.removeprefix("▁") for word, _ in self._tokenizer.pre_tokenizer.pre_tokenize_str(normalised)]
+
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The piece of each id, as it stands in the vocabulary (with its word-boundary mark)."""
         return [self._tokenizer.id_to_token(int(i)) for i in ids]

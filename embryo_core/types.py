@@ -174,18 +174,25 @@ class Metric(Protocol):
     name: str
     family: str  # the page that shows it: tokens, knowledge, attention, ...
     every: int  # default grid: 1 evaluates every checkpoint, 2 every second, ...
+    source: str  # the field of Sources that it reads: treebank or lama
 
     def supports(self, run: Run) -> bool:
         """Whether the metric has a meaning for this run (a family without a masked language model head has none)."""
 
-    def read(self, model: "Model", sources: Sources) -> Any:
-        """Read and encode the data once per evaluation; errors: CorpusError with what is missing and how to get it.
+    def read(self, model: "Model", sources: Sources) -> "Data":
+        """Read and encode the data once per evaluation; errors: CorpusError with what is at fault.
 
         `model` gives the tokenizer and limits (vocabulary, positions), which are the same at every step of a run.
         """
 
     def compute(self, model: "Model", checkpoint: Checkpoint, data: Any) -> Findings:
         """Evaluate one loaded checkpoint on what `read` returned."""
+
+
+class Data(Protocol):
+    """What a metric reads and encodes once for all checkpoints, in a form of its own."""
+
+    facts: dict[str, Any]  # what captions say of it: "sentences" and/or "facts", and "note", one sentence
 
 
 def spans_of_words(words: Sequence[str], labels: Sequence[str]) -> Example:

@@ -1,0 +1,147 @@
+"""Evaluate a run: checkpoint outside, metric inside, each checkpoint loaded once; what is done is skipped.
+
+A kill at any moment loses at most the metric being computed: each (metric, step) is written as a whole, and a rerun
+goes on from there to the same results. Results of a metric always come from one set of data, noted in sources.json.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tqdm import tqdm
+
+from embryo_core import corpora, metrics, runs, store
+from embryo_core.errors import BrokenCheckpoint, CorpusError, ResultsError
+from embryo_core.model import Model, load
+from embryo_core.types import Checkpoint, Data, Metric, Run, Sources
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Report:
+    """What an evaluation did, counted in results: one result is one metric at one checkpoint."""
+
+    computed: int = 0
+    done_before: int = 0
+    failures: list[str] = field(default_factory=list)  # one sentence for each broken checkpoint or failed metric
+
+
+def evaluate(
+    run: Run,
+    sources: Sources,
+    metric_names: Sequence[str] | None = None,
+    steps: Iterable[int] | None = None,
+    overwrite: bool = False,
+    progress: bool = False,
+) -> Report:
+    """Compute the metrics (all that the run supports) at the steps (each metric's own grid) and store what they find.
+
+    A checkpoint that cannot be read, or a metric that fails on one, is reported and passed over. With `overwrite`,
+    what was done is computed again. Raises EmbryoError for an unknown metric or step, and for data that are missing,
+    unreadable, or not those of the results at hand; nothing written before is lost by that.
+    """
+    checkpoints = None if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
+    chosen = metrics.METRICS if metric_names is None else metrics.named(metric_names)
+    tasks = [_task(run, metric, checkpoints, sources, overwrite) for metric in chosen if metric.supports(run)]
+    report = Report(done_before=sum(task.done_before for task in tasks))
+    if steps is None:
+        report.failures += [reason for _, reason in runs.broken(run)]
+    with tqdm(
+        total=sum(len(task.pending) for task in tasks), desc=run.name, unit="result", disable=not progress
+    ) as bar:
+        for checkpoint in sorted({c for task in tasks for c in task.pending}, key=lambda c: c.step):
+            _evaluate_checkpoint(checkpoint, tasks, sources, report, bar)
+    store.compact(run)
+    return report
+
+
+# === What is to be done ===
+
+
+@dataclass
+class Task:
+    """One metric in one evaluation."""
+
+    metric: Metric
+    identity: dict[str, Any]  # of its data: name, sha256, limit
+    replaces: bool  # its results at hand are of other data and go before the first new one comes
+    pending: list[Checkpoint]
+    done_before: int
+    data: Data | None = None  # what the metric read, once the first model is loaded
+
+
+def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, sources: Sources, overwrite: bool) -> Task:
+    candidates = _default_grid(run, metric) if checkpoints is None else checkpoints
+    done = store.done(run, metric.name)
+    pending = [c for c in candidates if overwrite or c.step not in done]
+    path = getattr(sources, metric.source)
+    if path is None and pending:
+        raise CorpusError(
+            f"Metric '{metric.name}' needs data and none were given; name them with --{metric.source} PATH, "
+            f"or run: python -m embryo_core fetch {metric.source}"
+        )
+    identity = {} if path is None else {**corpora.fingerprint(path), "limit": sources.limit}
+    recorded = store.read_sources(run).get(metric.name, {})
+    other = bool(done) and any(recorded.get(key) != value for key, value in identity.items())
+    if other and not overwrite:
+        raise ResultsError(
+            f"Results of '{metric.name}' for run '{run.name}' are of {_shown(recorded)}, received {_shown(identity)}; "
+            "give the same data, or --overwrite to replace them."
+        )
+    return Task(metric, identity, other, pending, len(candidates) - len(pending))
+
+
+def _default_grid(run: Run, metric: Metric) -> list[Checkpoint]:
+    """Every `metric.every`-th checkpoint, and the last one."""
+    checkpoints = runs.checkpoints(run)
+    return [c for i, c in enumerate(checkpoints) if i % metric.every == 0 or i == len(checkpoints) - 1]
+
+
+def _shown(identity: dict[str, Any]) -> str:
+    if not identity:
+        return "unknown data"
+    limit = "no limit" if identity["limit"] is None else f"limit {identity['limit']}"
+    return f"{identity['data']} (sha256 {identity['sha256'][:12]}..., {limit})"
+
+
+# === Doing it ===
+
+
+def _evaluate_checkpoint(
+    checkpoint: Checkpoint, tasks: list[Task], sources: Sources, report: Report, bar: tqdm
+) -> None:
+    todo = [task for task in tasks if checkpoint in task.pending]
+    bar.set_postfix_str(f"step {checkpoint.step}")
+    try:
+        model = load(checkpoint)
+    except BrokenCheckpoint as reason:
+        report.failures.append(str(reason))
+        bar.update(len(todo))
+        return
+    for task in tasks:  # all at once, so that bad data are known before anything takes time
+        if task.pending and task.data is None:
+            _read(task, model, sources)
+    for task in todo:
+        _compute(task, model, report)
+        bar.update()
+
+
+def _read(task: Task, model: Model, sources: Sources) -> None:
+    """Read a metric's data; only when that went well do results of other data make room."""
+    run, name = model.checkpoint.run, task.metric.name
+    task.data = task.metric.read(model, sources)
+    if task.replaces:
+        store.forget(run, name)
+    store.write_sources(run, name, {**task.identity, **task.data.facts})
+
+
+def _compute(task: Task, model: Model, report: Report) -> None:
+    checkpoint, name = model.checkpoint, task.metric.name
+    try:
+        store.write(checkpoint.run, name, checkpoint.step, task.metric.compute(model, checkpoint, task.data))
+        report.computed += 1
+    except Exception as reason:  # the batch boundary: one failure does not stop the others
+        log.exception("%s failed at step %d of %s", name, checkpoint.step, checkpoint.run.name)
+        report.failures.append(f"Metric '{name}' failed at step {checkpoint.step}: {reason}")

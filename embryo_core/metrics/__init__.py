@@ -1,0 +1,23 @@
+"""The metrics: one file each. To add one, write metrics/foo.py and put Foo() into METRICS; nothing else changes."""
+
+from collections.abc import Iterable
+
+from embryo_core.errors import UnknownMetric, unknown
+from embryo_core.metrics.attention import Attention
+from embryo_core.metrics.mask_prediction import MaskPrediction
+from embryo_core.metrics.token_reconstruction import TokenReconstruction
+from embryo_core.metrics.world_knowledge import WorldKnowledge
+from embryo_core.types import Metric
+
+METRICS: tuple[Metric, ...] = (TokenReconstruction(), MaskPrediction(), WorldKnowledge(), Attention())
+
+
+def named(names: Iterable[str]) -> list[Metric]:
+    """The metrics of these names, in the order of METRICS. Raises UnknownMetric with the nearest known name."""
+    known = {metric.name: metric for metric in METRICS}
+    wanted = set()
+    for name in names:
+        if name not in known:
+            raise UnknownMetric(unknown("metric", name, known))
+        wanted.add(name)
+    return [metric for metric in METRICS if metric.name in wanted]

@@ -1,0 +1,80 @@
+"""Attention: the maps of every head, averaged over the sentences of a treebank (Figure 4).
+
+Entry [i, j] of a map is the mean weight from position i to position j over the sentences that have both; position 1 is
+[CLS], and [SEP] ends each sentence wherever that is. A longer sentence counts in more entries than a shorter one, none
+is padded, and a row sums to 1 only nearly, as its entries average over different sentences. The map ends where fewer
+than MINIMUM sentences reach, or at LENGTH.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embryo_core.corpora import read_treebank
+from embryo_core.errors import CorpusError
+from embryo_core.metrics.batches import of_one_length
+from embryo_core.types import AttentionMap, Checkpoint, Findings, Run, Sources
+
+if TYPE_CHECKING:
+    from embryo_core.model import Model
+
+LENGTH = 64
+MINIMUM = 10  # sentences behind an entry, or all of them where there are fewer
+
+
+@dataclass(frozen=True, eq=False)
+class Sentences:
+    """Encoded sentences, and the side L of the maps they give."""
+
+    sentences: list[np.ndarray]  # ids with [CLS] and [SEP]
+    length: int
+    facts: dict[str, Any]
+
+
+class Attention:
+    """One map per layer and head, from the sentences that fit the model's positions."""
+
+    name = "attention"
+    family = "attention"
+    every = 1
+    source = "treebank"
+
+    def supports(self, run: Run) -> bool:
+        return run.family in ("albert", "bert")
+
+    def read(self, model: "Model", sources: Sources) -> Sentences:
+        encoded = []
+        for example in read_treebank(sources.treebank)[: sources.limit]:
+            ids = model.tokenizer.encode_words(example.words).ids
+            if len(ids) + 2 <= model.max_positions:
+                encoded.append(np.concatenate([[model.tokenizer.cls_id], ids, [model.tokenizer.sep_id]]))
+        if not encoded:
+            raise CorpusError(
+                f"{sources.treebank} has no sentence of at most {model.max_positions} pieces; "
+                "give another treebank or a higher --limit."
+            )
+        longest = sorted((len(ids) for ids in encoded), reverse=True)
+        length = min(longest[min(MINIMUM, len(longest)) - 1], LENGTH)
+        note = f"averaged over {len(encoded):,} sentences of {sources.treebank.name}"
+        return Sentences(encoded, length, {"sentences": len(encoded), "length": length, "note": note})
+
+    def compute(self, model: "Model", checkpoint: Checkpoint, data: Sentences) -> Findings:
+        side = data.length
+        total = np.zeros((model.num_layers, model.num_heads, side, side))
+        reached = np.zeros((side, side), np.int64)  # sentences that have both positions
+        for batch in of_one_length(np.array([len(ids) for ids in data.sentences])):
+            ids = np.stack([data.sentences[i] for i in batch])  # [b, L]
+            weights = model.attentions(ids, np.ones_like(ids))  # [layers, b, heads, L, L]
+            end = min(side, ids.shape[1])
+            total[:, :, :end, :end] += weights[..., :end, :end].sum(axis=1, dtype=np.float64)
+            reached[:end, :end] += len(batch)
+        mean = (total / reached).astype(np.float32)
+        run, step = checkpoint.run.name, checkpoint.step
+        return Findings(
+            attention=[
+                AttentionMap(run, step, layer + 1, head + 1, mean[layer, head], len(data.sentences))
+                for layer in range(model.num_layers)
+                for head in range(model.num_heads)
+            ]
+        )

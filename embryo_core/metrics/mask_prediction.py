@@ -1,0 +1,46 @@
+"""Mask prediction: does the model guess a word that is masked as a whole? (Section 3, Figures 1b and 7 to 9)"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from embryo_core.metrics import part_of_speech
+from embryo_core.metrics.batches import of_one_length
+from embryo_core.metrics.part_of_speech import Treebank
+from embryo_core.types import Checkpoint, Findings, Run, Sources
+
+if TYPE_CHECKING:
+    from embryo_core.model import Model
+
+
+class MaskPrediction:
+    """Accuracy by part of speech: one word at a time is masked, and the best piece at each mask must be the word's.
+
+    Variants of all sentences with as many pieces go through the model together, and the masked positions alone through
+    its head; neither changes what is computed.
+    """
+
+    name = "mask_prediction"
+    family = "tokens"
+    every = 1
+    source = "treebank"
+
+    def supports(self, run: Run) -> bool:
+        return run.family in ("albert", "bert")
+
+    def read(self, model: "Model", sources: Sources) -> Treebank:
+        return part_of_speech.read(model, sources)
+
+    def compute(self, model: "Model", checkpoint: Checkpoint, data: Treebank) -> Findings:
+        lengths = np.array([len(ids) for ids in data.sentences])[data.sentence]
+        correct = np.zeros(len(lengths), bool)
+        for batch in of_one_length(lengths):
+            ids = np.stack([data.sentences[i] for i in data.sentence[batch]])  # [b, L]
+            positions = np.arange(ids.shape[1])
+            masked = (positions >= data.start[batch, None]) & (positions < data.end[batch, None])  # [b, L]
+            rows, columns = np.nonzero(masked)
+            seen = np.where(masked, model.tokenizer.mask_id, ids)
+            best = model.mlm_logits(seen, np.ones_like(ids), rows, columns).argmax(axis=1)
+            wrong = np.bincount(rows, best != ids[rows, columns], minlength=len(batch))
+            correct[batch] = wrong == 0
+        return part_of_speech.findings(self.name, checkpoint, data, correct)

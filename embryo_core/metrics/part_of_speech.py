@@ -1,0 +1,129 @@
+"""Words of a treebank as a model reads them, and their results by part of speech and word frequency (Section 3).
+
+As in the paper's evaluation, each word is tokenized on its own and its pieces are joined between [CLS] and [SEP]; a
+word is correct when all its pieces are. Sentences with more pieces than the model has positions are left out and counted;
+so are words without a single piece (nothing but characters that the tokenizer drops).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embryo_core.corpora import read_treebank
+from embryo_core.errors import CorpusError
+from embryo_core.types import Checkpoint, Example, Findings, Run, Score, Sources, WordCount
+
+if TYPE_CHECKING:
+    from embryo_core.model import Model, Tokenizer
+
+GROUPS = {  # group: Penn tags
+    "conjunction": ("CC",),
+    "determiner": ("DT", "PDT"),
+    "preposition": ("IN",),
+    "adjective": ("JJ", "JJR", "JJS"),
+    "adverb": ("RB", "RBR", "RBS"),
+    "verb": ("VB", "VBD", "VBG", "VBN", "VBP", "VBZ"),
+    "noun": ("NN", "NNS"),
+    "proper noun": ("NNP", "NNPS"),
+    "pronoun": ("PRP", "PRP$"),
+    **{form: (form,) for form in ("VB", "VBD", "VBG", "VBN", "VBP", "VBZ")},
+}
+BANDS = ((50, 99), (300, 349), (1550, 1599))  # ranks by frequency in the training corpus, both ends included
+
+
+@dataclass(frozen=True, eq=False)
+class Treebank:
+    """Encoded sentences and the words to be judged in them; arrays over the n words."""
+
+    sentences: list[np.ndarray]  # ids with [CLS] and [SEP], one array per sentence
+    sentence: np.ndarray  # [n] the sentence of each word
+    start: np.ndarray  # [n] position of its first piece in the sentence
+    end: np.ndarray  # [n] position after its last piece
+    words: list[str]  # as written in the treebank
+    tags: list[str]
+    groups: dict[str, np.ndarray]  # bool [n] for each group that has words
+    facts: dict[str, Any]
+
+
+def read(model: "Model", sources: Sources) -> Treebank:
+    """Read and encode the treebank; the first `sources.limit` sentences if that is given. Raises CorpusError."""
+    examples = read_treebank(sources.treebank)[: sources.limit]
+    sentences, rows = [], []
+    too_long = 0
+    for example in examples:
+        encoding = model.tokenizer.encode_words(example.words)
+        if len(encoding.ids) + 2 > model.max_positions:
+            too_long += 1
+            continue
+        rows += [(len(sentences), *row) for row in _targets(example, encoding.word_of_piece)]
+        sentences.append(np.concatenate([[model.tokenizer.cls_id], encoding.ids, [model.tokenizer.sep_id]]))
+    if not rows:
+        raise CorpusError(
+            f"{sources.treebank} has no tagged word in a sentence of at most {model.max_positions} pieces; "
+            "give another treebank or a higher --limit."
+        )
+    sentence, start, end, words, tags = zip(*rows, strict=True)
+    groups = _groups(words, tags, model)
+    note = f"{len(rows):,} words in {len(sentences):,} sentences of {sources.treebank.name}"
+    left_out = f"; {too_long:,} longer than {model.max_positions} pieces were left out" if too_long else ""
+    facts = {"sentences": len(sentences), "words": len(rows), "too_long": too_long, "note": note + left_out}
+    return Treebank(
+        sentences, np.array(sentence), np.array(start), np.array(end), list(words), list(tags), groups, facts
+    )
+
+
+def findings(metric: str, checkpoint: Checkpoint, treebank: Treebank, correct: np.ndarray) -> Findings:
+    """Accuracy of each group and of all words, and the counts of each word with each tag; `correct` is bool [n]."""
+    run, step = checkpoint.run.name, checkpoint.step
+    everything = {**treebank.groups, "all": np.ones(len(correct), bool)}
+    scores = [
+        Score(run, step, metric, float(correct[members].mean()), int(members.sum()), group)
+        for group, members in everything.items()
+    ]
+    counts: dict[tuple[str, str], list[int]] = {}
+    for tag, word, hit in zip(treebank.tags, treebank.words, correct, strict=True):
+        count = counts.setdefault((tag, word), [0, 0])
+        count[0] += 1
+        count[1] += bool(hit)
+    words = [WordCount(run, step, metric, tag, word, n, hits) for (tag, word), (n, hits) in counts.items()]
+    return Findings(scores=scores, words=words)
+
+
+def _targets(example: Example, word_of_piece: np.ndarray) -> Iterator[tuple[int, int, str, str]]:
+    """First and last position (after [CLS]) of each tagged word, the word, and its tag."""
+    for target in example.targets:
+        first, last = target.span1
+        start, end = np.searchsorted(word_of_piece, [first, last]) + 1
+        if end > start:
+            yield int(start), int(end), " ".join(example.words[first:last]), target.label
+
+
+def _groups(words: tuple[str, ...], tags: tuple[str, ...], model: "Model") -> dict[str, np.ndarray]:
+    """Members of each group and frequency band; one that has none is left out. Raises CorpusError for other tags."""
+    by_tag = {group: np.isin(tags, members) for group, members in GROUPS.items()}
+    if not any(members.any() for members in by_tag.values()):
+        raise CorpusError(
+            f"The treebank's tags are not Penn part-of-speech tags (received {', '.join(sorted(set(tags))[:5])}); "
+            "give one with tags such as NN, VBD and IN."
+        )
+    ranks = _ranks(model.checkpoint.run)
+    rank = np.array([ranks.get(_as_counted(word, model.tokenizer), 0) for word in words]) if ranks else np.zeros(0)
+    by_band = {f"rank {low}-{high}": (rank >= low) & (rank <= high) for low, high in BANDS}
+    return {group: members for group, members in {**by_tag, **by_band}.items() if members.any()}
+
+
+def _ranks(run: Run) -> dict[str, int]:
+    """Rank of each word of the training corpus, 1 is the most frequent; empty where pretraining left no counts."""
+    path = run.path / "frequencies.tsv"
+    if not path.is_file():
+        return {}
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {line.split("\t")[0]: rank for rank, line in enumerate(lines, 1)}
+
+
+def _as_counted(word: str, tokenizer: "Tokenizer") -> str:
+    """A treebank word as pretraining counted it; one that the tokenizer cuts into several was counted as its parts."""
+    cut = tokenizer.cut(word)
+    return cut[0] if len(cut) == 1 else word

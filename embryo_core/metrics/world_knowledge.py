@@ -1,0 +1,138 @@
+"""World knowledge: LAMA's T-REx facts as cloze questions, precision at 1 by relation (Section 6, Figures 6 and 14)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embryo_core.corpora import read_lama
+from embryo_core.errors import CorpusError
+from embryo_core.metrics.batches import of_one_length
+from embryo_core.query import readable
+from embryo_core.types import Checkpoint, ClozeAnswer, Fact, Findings, Run, Score, Sources
+
+if TYPE_CHECKING:
+    from embryo_core.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Cloze:
+    """Facts as questions; the lists run over the n facts that can be asked."""
+
+    asked: list[Fact]
+    questions: list[np.ndarray]  # ids with one [MASK], [CLS] and [SEP]
+    objects: np.ndarray  # [n] id of the object's one piece
+    total: dict[str, int]  # facts of each relation, those that cannot be asked included
+    vocabulary: list[str]  # every piece as it is read
+    facts: dict[str, Any]
+
+
+class WorldKnowledge:
+    """Precision at 1 over the whole vocabulary, and what the model answered to every fact.
+
+    A fact can be asked when its object is a single piece of the run's vocabulary, as in LAMA, and its question fits the
+    model's positions. The share of such facts is the score `world_knowledge_coverage`.
+    """
+
+    name = "world_knowledge"
+    family = "knowledge"
+    every = 1
+    source = "lama"
+
+    def supports(self, run: Run) -> bool:
+        return run.family in ("albert", "bert")
+
+    def read(self, model: "Model", sources: Sources) -> Cloze:
+        facts = _first_of_each_relation(read_lama(sources.lama), sources.limit)
+        total: dict[str, int] = {}
+        asked, questions, objects = [], [], []
+        for fact in facts:
+            total[fact.relation] = total.get(fact.relation, 0) + 1
+            ids = model.tokenizer.encode_text(question(fact))
+            piece = model.tokenizer.single_piece(fact.object)
+            if piece is not None and len(ids) <= model.max_positions and (ids == model.tokenizer.mask_id).sum() == 1:
+                asked.append(fact)
+                questions.append(ids)
+                objects.append(piece)
+        if not asked:
+            raise CorpusError(
+                f"No object of the {len(facts)} facts in {sources.lama} is a single piece of the vocabulary of run "
+                f"'{model.checkpoint.run.name}'; its world knowledge cannot be asked."
+            )
+        note = f"{len(asked):,} of {len(facts):,} facts of {len(total)} relations of LAMA's T-REx"
+        described = {
+            "facts": len(asked),
+            "facts_in_all": len(facts),
+            "note": f"{note}, those whose object is one piece",
+        }
+        vocabulary = readable(model.tokenizer, range(model.tokenizer.vocabulary_size))
+        return Cloze(asked, questions, np.array(objects), total, vocabulary, described)
+
+    def compute(self, model: "Model", checkpoint: Checkpoint, data: Cloze) -> Findings:
+        answers: dict[int, ClozeAnswer] = {}
+        for batch in of_one_length(np.array([len(ids) for ids in data.questions])):
+            ids = np.stack([data.questions[i] for i in batch])  # [b, L]
+            rows, columns = np.nonzero(ids == model.tokenizer.mask_id)
+            logits = model.mlm_logits(ids, np.ones_like(ids), rows, columns)  # [b, V]
+            for i, reply in zip(batch, _replies(logits, data.objects[batch]), strict=True):
+                answers[i] = _answer(checkpoint, data.asked[i], reply, data.vocabulary)
+        cloze = [answers[i] for i in range(len(answers))]
+        return Findings(scores=_scores(checkpoint, cloze, data.total), cloze=cloze)
+
+
+def question(fact: Fact) -> str:
+    """The cloze text of a fact: "Allan Peiper was born in [MASK] ."."""
+    return fact.template.replace("[Y]", "[MASK]").replace("[X]", fact.subject)
+
+
+def _first_of_each_relation(facts: list[Fact], limit: int | None) -> list[Fact]:
+    kept: dict[str, list[Fact]] = {}
+    for fact in facts:
+        kept.setdefault(fact.relation, []).append(fact)
+    return [fact for group in kept.values() for fact in group[:limit]]
+
+
+def _replies(logits: np.ndarray, objects: np.ndarray) -> Iterator[tuple[int, float, int, float]]:
+    """For each row of logits [b, V]: rank and probability of the object's piece; best piece and its probability.
+
+    Rank 1 is the best piece; among equals the one that comes first in the vocabulary is the better.
+    """
+    own = np.take_along_axis(logits, objects[:, None], axis=1)  # [b, 1]
+    equals_before = (logits == own) & (np.arange(logits.shape[1]) < objects[:, None])
+    ranks = 1 + (logits > own).sum(axis=1) + equals_before.sum(axis=1)
+    best = logits.argmax(axis=1)
+    top = np.take_along_axis(logits, best[:, None], axis=1)
+    total = np.exp(logits - top).sum(axis=1, dtype=np.float64)  # probability of the best piece is 1 / total
+    probabilities = np.exp((own - top)[:, 0].astype(np.float64)) / total
+    return zip(ranks.tolist(), probabilities.tolist(), best.tolist(), (1 / total).tolist(), strict=True)
+
+
+def _answer(
+    checkpoint: Checkpoint, fact: Fact, reply: tuple[int, float, int, float], vocabulary: list[str]
+) -> ClozeAnswer:
+    rank, probability, best, best_probability = reply
+    return ClozeAnswer(
+        run=checkpoint.run.name,
+        step=checkpoint.step,
+        fact=fact.id,
+        relation=fact.relation,
+        subject=fact.subject,
+        object=fact.object,
+        rank=rank,
+        probability=probability,
+        prediction=vocabulary[best],
+        prediction_probability=best_probability,
+    )
+
+
+def _scores(checkpoint: Checkpoint, answers: list[ClozeAnswer], total: dict[str, int]) -> list[Score]:
+    run, step = checkpoint.run.name, checkpoint.step
+    scores = []
+    for group in (*total, "all"):
+        hits = [answer.rank == 1 for answer in answers if group in (answer.relation, "all")]
+        n = sum(total.values()) if group == "all" else total[group]
+        scores.append(Score(run, step, "world_knowledge_coverage", len(hits) / n, n, group))
+        if hits:
+            scores.append(Score(run, step, "world_knowledge", float(np.mean(hits)), len(hits), group))
+    return scores
