@@ -198,4 +198,4 @@ def test_importing_query_loads_no_torch() -> None:
         "try: query.normalise('x')\nexcept QueryError: pass\n"
         "sys.exit(any(name in sys.modules for name in ('torch', 'transformers')))"
     )
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
