@@ -3,8 +3,9 @@
 import json
 import os
 import shutil
-from collections import Counter
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
     os.environ.setdefault(_name, "1")  # set before torch and TensorFlow are imported: the tests run side by side
@@ -21,8 +22,6 @@ from embryo_core.types import Run, Sources
 REPOSITORY = Path(__file__).resolve().parents[1]
 SAMPLE = REPOSITORY / "data" / "sample"
 STEPS = (0, 8, 16)
-VOCABULARY_SIZE = 700
-TINY = {"layers": 2, "hidden": 32, "heads": 2, "embedding": 16, "feed_forward": 64, "positions": 64}
 
 
 @pytest.fixture(autouse=True)
@@ -79,64 +78,47 @@ def build_run(path: Path) -> Run:
     The weight of the bias grows with the step, so that later checkpoints predict frequent words and some scores differ
     from zero.
     """
-    from pretrain.tokenizer import load, train_tokenizer
+    from pretrain.config import PRESETS
+    from pretrain.data import prepare_data
 
-    texts = (SAMPLE / "text.txt").read_text(encoding="utf-8").splitlines()
-    train_tokenizer(texts, VOCABULARY_SIZE, path / "tokenizer")
-    counts = Counter(piece for encoding in load(path / "tokenizer").encode_batch(texts) for piece in encoding.ids)
-    frequencies = np.array([counts[piece] for piece in range(VOCABULARY_SIZE)], np.float32)
-    frequencies[:5] = 0  # special tokens
+    config = replace(PRESETS["tiny"], vocab_size=700, initializer_range=0.3, steps=STEPS[-1], save_every=STEPS[1])
+    data = prepare_data(config, [str(SAMPLE / "text.txt")], [], path.parents[1] / "cache")
+    data.copy_to(path)
     run = Run(
         name=path.name,
         path=path,
         family="albert",
-        objective="masked words and sentence order",
-        config={"preset": "tests", "seed": 0, **TINY},
+        objective="masked language model + sentence order",
+        config=asdict(config),
         tokenizer_sha256=runs.sha256(path / "tokenizer" / "tokenizer.json"),
-        corpus={
-            "sources": ["data/sample/text.txt"],
-            "documents": texts.count("") + 1,
-            "tokens": int(frequencies.sum()),
-        },
+        corpus=data.corpus.fingerprint,
         planned_steps=STEPS,
-        code_version="tests",
+        code_version="0.1.0",
     )
     runs.write_run(run)
     _write_log(run)
+    frequencies = np.bincount(data.corpus.train.tokens, minlength=config.vocab_size)
     for step in STEPS:
-        _write_checkpoint(run, step, frequencies)
+        _write_checkpoint(run, step, config.huggingface(), step / STEPS[-1] * np.log1p(frequencies))
     return run
 
 
-def _write_checkpoint(run: Run, step: int, frequencies: np.ndarray) -> None:
+def _write_checkpoint(run: Run, step: int, architecture: dict[str, Any], bias: np.ndarray) -> None:
     import torch
     from transformers import AlbertConfig, AlbertForPreTraining
 
     torch.manual_seed(step)
-    configuration = AlbertConfig(
-        vocab_size=VOCABULARY_SIZE,
-        embedding_size=TINY["embedding"],
-        hidden_size=TINY["hidden"],
-        num_hidden_layers=TINY["layers"],
-        num_attention_heads=TINY["heads"],
-        intermediate_size=TINY["feed_forward"],
-        max_position_embeddings=TINY["positions"],
-        pad_token_id=0,
-        bos_token_id=2,
-        eos_token_id=3,
-    )
-    model = AlbertForPreTraining(configuration)
-    bias = torch.from_numpy(step / max(STEPS) * np.log1p(frequencies))
-    model.predictions.bias.data.copy_(bias)
-    model.predictions.decoder.bias.data.copy_(bias)
+    model = AlbertForPreTraining(AlbertConfig(**architecture))
+    model.predictions.bias.data.copy_(torch.from_numpy(bias))
     folder = run.path / "checkpoints" / f"step{step}"
     model.save_pretrained(folder)
-    runs.write_manifest(folder, step, sequences=4 * step, tokens=4 * step * TINY["positions"])
+    sequences = step * run.config["batch_size"]
+    runs.write_manifest(folder, step, sequences, tokens=sequences * run.config["sequence_length"])
 
 
 def _write_log(run: Run) -> None:
     rows = []
-    for step in range(0, max(STEPS) + 1, 4):
+    for step in range(0, STEPS[-1] + 1, 4):
         row = {
             "step": step,
             "loss": 7.1 - step / 10,
@@ -145,7 +127,7 @@ def _write_log(run: Run) -> None:
             "sentence_order_loss": 0.7,
             "sentence_order_accuracy": 0.5 + step / 100,
             "learning_rate": 0.001,
-            "tokens": 4 * step * TINY["positions"],
+            "tokens": step * run.config["batch_size"] * run.config["sequence_length"],
             "tokens_per_second": 1000.0,
         }
         if step:
