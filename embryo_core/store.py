@@ -66,17 +66,22 @@ def compact(run: Run) -> None:
     with lock(run):
         parts = list_parts(run)
         for table in TABLES if parts else ():
-            path = run.results / f"{table.name}.parquet"
-            rows = _read(run, table)
-            if rows.num_rows:
-                temporary = path.with_name(path.name + ".tmp")
-                _write_sorted(temporary, table, rows)
-                os.replace(temporary, path)
-            else:
-                path.unlink(missing_ok=True)
+            _replace(run, table, _read(run, table))
         for part in parts.values():
             remove_part(part)
         remove_leftovers(run)
+
+
+def forget(run: Run, metric: str) -> None:
+    """Remove all results of a metric; its data are forgotten first, so that a killed removal is not taken for done."""
+    with lock(run):
+        write_json(run.results / "sources.json", {k: v for k, v in read_sources(run).items() if k != metric})
+        for (name, _), part in list_parts(run).items():
+            if name == metric:
+                remove_part(part)
+        for table in TABLES:
+            if (run.results / f"{table.name}.parquet").is_file():
+                _replace(run, table, _read(run, table, pc.field("evaluation") != metric))
 
 
 def write_sources(run: Run, metric: str, facts: dict[str, Any]) -> None:
@@ -98,6 +103,17 @@ def _rows(table: Table, metric: str, rows: list) -> pa.Table:
         made["length"] = pa.array([row.weights.shape[0] for row in rows], pa.int32())
     plain = {name: [getattr(row, name) for row in rows] for name in table.all_columns if name not in made}
     return pa.table({**made, **plain}, schema=_schema(table))
+
+
+def _replace(run: Run, table: Table, rows: pa.Table) -> None:
+    """Make these rows the compacted table; without rows there is no file."""
+    path = run.results / f"{table.name}.parquet"
+    if rows.num_rows:
+        temporary = path.with_name(path.name + ".tmp")
+        _write_sorted(temporary, table, rows)
+        os.replace(temporary, path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _write_sorted(path: Path, table: Table, rows: pa.Table) -> None:

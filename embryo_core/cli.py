@@ -1,0 +1,136 @@
+"""The command line: python -m embryo_core evaluate | runs | query | fetch; each command parses, makes one call, prints."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from embryo_core import runs
+from embryo_core.errors import EmbryoError
+from embryo_core.types import Prediction, Sources
+
+CORPORA = runs.REPOSITORY / "data" / "corpora"  # where fetch puts what it downloads
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. Exit status: 0 done, 1 done but for the failures told, 2 an error (one sentence on stderr)."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.command(options)
+    except EmbryoError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m embryo_core", description="Evaluate and query the checkpoints of a run."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    command = commands.add_parser(
+        "evaluate", help="compute metrics at the checkpoints of a run; what is done is skipped"
+    )
+    command.add_argument("run", metavar="RUN", help="name of a run, or its folder")
+    command.add_argument("--metrics", nargs="+", metavar="METRIC", help="default: all that the run supports")
+    command.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="default: every checkpoint")
+    command.add_argument("--limit", type=_positive, metavar="N", help="the first N sentences, and N facts per relation")
+    command.add_argument("--overwrite", action="store_true", help="compute again what is done")
+    command.add_argument("--treebank", type=Path, metavar="PATH", help="CoNLL-U, CoNLL-2012 or JSON lines; also .xz")
+    command.add_argument("--lama", type=Path, metavar="PATH", help="folder with relations.jsonl and TREx/")
+    command.set_defaults(command=_evaluate)
+
+    command = commands.add_parser("runs", help="list the runs and what has been computed for them")
+    command.set_defaults(command=_runs)
+
+    command = commands.add_parser("query", help="fill the [MASK] of a text at one step or at all")
+    command.add_argument("run", metavar="RUN", help="name of a run, or its folder")
+    command.add_argument("text", metavar="TEXT", help="for example: 'The capital of France is [MASK] .'")
+    command.add_argument("--step", type=_step, default="all", help="a step of the run, or all (default)")
+    command.add_argument("-k", type=_positive, default=5, help="answers per mask (default 5)")
+    command.set_defaults(command=_query)
+
+    command = commands.add_parser("fetch", help="download public evaluation data into data/corpora")
+    command.add_argument("what", choices=("treebank", "lama"))
+    command.set_defaults(command=_fetch)
+    return parser
+
+
+# === Commands ===
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from embryo_core.evaluate import evaluate  # torch takes seconds to import, and the other commands do without
+
+    run = runs.open_run(options.run)
+    treebank = options.treebank or next(iter(sorted(CORPORA.rglob("*-test.conllu*"))), None)
+    lama = options.lama or next((path.parent for path in sorted(CORPORA.rglob("relations.jsonl"))), None)
+    sources = Sources(treebank, lama, options.limit)
+    report = evaluate(run, sources, options.metrics, options.steps, options.overwrite, progress=True)
+    print(f"{report.computed} results computed, {report.done_before} were done before; they lie in {run.results}.")
+    for failure in report.failures:
+        print(f"Failed: {failure}", file=sys.stderr)
+    return 1 if report.failures else 0
+
+
+def _runs(options: argparse.Namespace) -> int:
+    from embryo_core import store
+
+    found = runs.list_runs()
+    if not found:
+        folders = " or ".join(str(root / "runs") for root in runs.roots())
+        print(f"No run in {folders}; start one with: python -m pretrain tiny --corpus PATH --run data/runs/NAME")
+    for run in found:
+        steps = [checkpoint.step for checkpoint in runs.checkpoints(run)]
+        span = f"{len(steps)} checkpoints, steps {steps[0]} to {steps[-1]}" if steps else "no checkpoint"
+        print(f"{run.name}  {run.family}, {span}  ({run.path})")
+        for metric in store.read_sources(run):
+            print(f"    {metric}: {len(store.done(run, metric))} steps")
+    return 0
+
+
+def _query(options: argparse.Namespace) -> int:
+    from embryo_core import query
+    from embryo_core.model import load
+
+    run = runs.open_run(options.run)
+    if options.step != "all":
+        text = query.normalise(options.text)  # a text without [MASK] is refused before a model is loaded
+        for i, answers in enumerate(query.fill_mask(load(runs.checkpoint(run, options.step)), text, options.k), 1):
+            print(f"[MASK] {i}: {_row(answers)}")
+        return 0
+    course = query.trace(run, options.text, options.k)
+    for i, mask in enumerate(course.masks, 1):
+        print(f"[MASK] {i}, at each step the best answer and the chance of each candidate")
+        print("\t".join(["step", "best", *(candidate.token for candidate in mask.candidates)]))
+        for row, step in enumerate(course.steps):
+            chances = (f"{candidate.probabilities[row]:.3f}" for candidate in mask.candidates)
+            print("\t".join([str(step), mask.leaders[row], *chances]))
+    for reason in course.skipped:
+        print(f"Failed: {reason}", file=sys.stderr)
+    return 1 if course.skipped else 0
+
+
+def _fetch(options: argparse.Namespace) -> int:
+    from embryo_core.fetch import fetch
+
+    print(f"Fetched {fetch(options.what, CORPORA)}")
+    return 0
+
+
+# === Arguments and answers ===
+
+
+def _row(answers: list[Prediction]) -> str:
+    return ", ".join(f"{answer.token} {answer.probability:.3f}" for answer in answers)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"received {text}; give a number of at least 1")
+    return number
+
+
+def _step(text: str) -> int | str:
+    return text if text == "all" else int(text)
