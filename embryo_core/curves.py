@@ -1,0 +1,101 @@
+"""What is read off a curve over checkpoints: rescaled, smoothed, with its interval, its onset, and the kind of history.
+
+Scores are stored raw with their n; these pure functions are applied on reading (Sections 3 and 6, Figures 1, 6 to 9).
+Values are in the order of steps. docs/metrics.md states the same rules with their reasons.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+History = Literal["learned", "never learned", "forgotten", "oscillating"]
+
+Z = 1.959963984540054  # two-sided 95 % of the normal distribution
+
+
+def rescale(values: ArrayLike) -> Floats:
+    """Values [S] divided by the last one, as in Figure 1: 1 is where the curve ends. All NaN where it ends at 0."""
+    values = np.asarray(values, float)
+    if not len(values) or values[-1] == 0:
+        return np.full(len(values), np.nan)
+    return values / values[-1]
+
+
+def smooth(values: ArrayLike, window: int = 3) -> Floats:
+    """Mean [S] of each value with its neighbours within an odd `window`; at the ends, of those that there are.
+
+    Neighbours are checkpoints, however many steps lie between them. Raises ValueError for an even window.
+    """
+    if window < 1 or window % 2 == 0:
+        raise ValueError(f"The window is an odd number of checkpoints. Received: {window}.")
+    values = np.asarray(values, float)
+    if not len(values):
+        return values
+    weights = np.ones(window)
+    reach = slice(window // 2, window // 2 + len(values))
+    return np.convolve(values, weights)[reach] / np.convolve(np.ones_like(values), weights)[reach]
+
+
+def interval(value: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
+    """Wilson's 95 % score interval (low, high) of a share `value` in [0, 1] counted on `n` > 0 cases; numbers or arrays.
+
+    Unlike value +- 1.96 standard errors it stays within [0, 1], and has a width at 0 and at 1.
+    """
+    value, n = np.asarray(value, float), np.asarray(n, float)
+    middle = value + Z**2 / (2 * n)
+    reach = Z * np.sqrt(value * (1 - value) / n + Z**2 / (4 * n**2))
+    whole = 1 + Z**2 / n
+    return np.clip((middle - reach) / whole, 0, value), np.clip((middle + reach) / whole, value, 1)
+
+
+def onset(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, share: float = 0.5) -> int | None:
+    """The first of `steps` [S] from which `values` [S] stay at or above `share` of the last value; None if that is 0.
+
+    A curve that reaches the share, falls below it and comes back has its onset where it comes back for good.
+    """
+    values = np.asarray(values, float)
+    if not len(values) or values[-1] <= 0:
+        return None
+    below = np.flatnonzero(values < share * values[-1])
+    return int(steps[below[-1] + 1 if len(below) else 0])
+
+
+def classify_history(correct: ArrayLike) -> History:
+    """The kind of a fact's history, from whether its answer was right at each step, `correct` [S] bool.
+
+    never learned   wrong at every step
+    learned         right from some step on, to the last
+    forgotten       right over one stretch of steps, wrong before it (if there is a before) and from its end to the last
+    oscillating     right over two or more stretches: learned, lost, and learned again, whatever the last answer is
+
+    Every history is of exactly one kind. A stretch may be a single step.
+    """
+    correct = np.asarray(correct, bool)
+    begins = correct & ~np.concatenate([[False], correct[:-1]])
+    stretches = int(begins.sum())
+    if stretches == 0:
+        return "never learned"
+    if stretches > 1:
+        return "oscillating"
+    return "learned" if correct[-1] else "forgotten"
+
+
+def classify_curve(values: ArrayLike, least: float = 0.02) -> History:
+    """The kind of a relation's history, from its precision at 1 at each step, `values` [S] in [0, 1].
+
+    On the smoothed curve, a relation that never reaches `least` is never learned. Otherwise it is held from where the
+    curve comes to three quarters of its highest point until it falls below half of that point, and is then classified
+    by the stretches over which it is held, as a fact by those over which it is right. The gap between three quarters
+    and a half keeps a curve that trembles about one threshold from counting as lost and learned again.
+    """
+    curve = smooth(values)
+    if not len(curve) or curve.max() < least:
+        return "never learned"
+    held, history = False, []
+    for value in curve:
+        held = value >= (0.5 if held else 0.75) * curve.max()
+        history.append(held)
+    return classify_history(history)

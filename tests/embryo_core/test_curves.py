@@ -1,0 +1,202 @@
+"""Each function agrees with the definition computed the long way, and handles the ends and zeros."""
+
+import math
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from embryo_core import curves
+
+RNG = np.random.default_rng(2020)
+CURVES = [RNG.random(RNG.integers(1, 30)) for _ in range(200)]
+
+
+# === Rescaling and smoothing ===
+
+
+@pytest.mark.parametrize("values", CURVES[:20])
+def test_a_rescaled_curve_ends_at_one(values):
+    """Dividing by the last step keeps all ratios and ends at 1."""
+    rescaled = curves.rescale(values)
+    assert rescaled[-1] == 1
+    np.testing.assert_allclose(rescaled * values[-1], values)
+
+
+def test_a_curve_that_ends_at_zero_has_no_scale():
+    """No number is made up for a curve that ends at 0: NaN, which a figure leaves out."""
+    assert np.isnan(curves.rescale([0.2, 0.5, 0.0])).all()
+    assert curves.rescale([]).shape == (0,)
+
+
+@pytest.mark.parametrize("window", [1, 3, 5])
+def test_smoothing_is_the_mean_of_the_neighbours_there_are(window):
+    """Against the mean of a slice, one checkpoint at a time; the ends have fewer neighbours."""
+    for values in CURVES:
+        half = window // 2
+        slow = [np.mean(values[max(0, i - half) : i + half + 1]) for i in range(len(values))]
+        np.testing.assert_allclose(curves.smooth(values, window), slow)
+
+
+def test_smoothing_keeps_a_straight_level_and_an_empty_curve():
+    """A constant stays as it is, also at the ends; nothing stays nothing."""
+    np.testing.assert_allclose(curves.smooth([0.25] * 7), [0.25] * 7)
+    assert curves.smooth([0.4]).tolist() == [0.4]
+
+
+@pytest.mark.parametrize("window", [0, 2, -3])
+def test_an_even_window_is_refused(window):
+    """A window without a middle would shift the curve."""
+    with pytest.raises(ValueError, match=f"Received: {window}"):
+        curves.smooth([1, 2, 3], window)
+
+
+# === Interval ===
+
+
+def test_the_interval_solves_wilsons_equation():
+    """Its ends are the shares p whose distance to the observed share is 1.96 standard errors of p itself."""
+    for _ in range(200):
+        n = int(RNG.integers(2, 5000))
+        value = int(RNG.integers(1, n)) / n
+        for end in curves.interval(value, n):
+            assert math.isclose(abs(value - end), curves.Z * math.sqrt(end * (1 - end) / n), rel_tol=1e-9)
+
+
+def test_the_interval_holds_the_truth_about_95_times_in_100():
+    """Coverage over simulated counts, averaged over shares."""
+    shares = RNG.random(20_000)
+    low, high = curves.interval(RNG.binomial(80, shares) / 80, np.full(20_000, 80))
+    assert 0.94 < np.mean((low <= shares) & (shares <= high)) < 0.96
+
+
+def test_the_interval_stays_within_0_and_1_and_has_a_width_there():
+    """At 0 and at 1 one end is exact and the other shows how little n cases can tell."""
+    low, high = curves.interval([0, 1, 0, 1], [10, 10, 1, 1])
+    assert low[0] == low[2] == 0 and high[1] == high[3] == 1
+    assert high[0] == pytest.approx(0.2775, abs=1e-4) and low[1] == pytest.approx(0.7225, abs=1e-4)
+    assert high[2] < 0.8 and low[3] > 0.2
+
+
+def test_the_interval_of_a_number_is_a_number():
+    """Scalars and arrays agree; more cases give a narrower interval that holds the value."""
+    low, high = curves.interval(0.3, 50)
+    assert (float(low), float(high)) == tuple(float(end[0]) for end in curves.interval([0.3], [50]))
+    narrow = curves.interval(0.3, 5000)
+    assert low < narrow[0] < 0.3 < narrow[1] < high
+
+
+# === Onset ===
+
+
+def slow_onset(steps, values, share):
+    for i, step in enumerate(steps):
+        if all(value >= share * values[-1] for value in values[i:]):
+            return step
+    return None
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.9])
+def test_the_onset_is_where_the_share_is_reached_and_kept(share):
+    """Against the definition tried at every step in turn."""
+    for values in CURVES:
+        steps = np.cumsum(RNG.integers(1, 900, len(values)))
+        assert curves.onset(steps, values, share) == slow_onset(steps, values, share)
+
+
+def test_the_onset_is_a_step_and_not_a_row():
+    """It comes from the recorded steps, however they are spaced."""
+    assert curves.onset([0, 1, 512, 7000], [0.0, 0.1, 0.45, 0.8]) == 512
+    assert curves.onset([0, 1, 512, 7000], [0.9, 0.1, 0.9, 0.8]) == 512
+    assert curves.onset([5, 10], [0.5, 0.5]) == 5
+
+
+def test_a_curve_that_ends_at_zero_has_no_onset():
+    """What was not there at the end was not acquired."""
+    assert curves.onset([0, 10], [0.5, 0.0]) is None
+    assert curves.onset([], []) is None
+
+
+# === Histories ===
+
+
+def slow_history(correct):
+    """By the written words: strip what lies before the first right answer, then look at what follows."""
+    text = "".join("x" if right else "." for right in correct).lstrip(".")
+    if not text:
+        return "never learned"
+    if "." not in text:
+        return "learned"
+    return "oscillating" if "x" in text.lstrip("x") else "forgotten"
+
+
+def test_every_history_is_of_the_kind_its_words_say():
+    """All histories of up to nine steps, against the rule as written in the docstring."""
+    for length in range(10):
+        for bits in range(2**length):
+            correct = np.array([bool(bits >> i & 1) for i in range(length)], bool)
+            assert curves.classify_history(correct) == slow_history(correct)
+
+
+@pytest.mark.parametrize(
+    "history, kind",
+    [
+        ("......", "never learned"),
+        ("...xxx", "learned"),
+        (".....x", "learned"),
+        ("xxxxxx", "learned"),
+        (".xx...", "forgotten"),
+        ("x.....", "forgotten"),
+        (".x.xxx", "oscillating"),
+        ("x.x.x.", "oscillating"),
+    ],
+)
+def test_examples_of_each_kind(history, kind):
+    """The kinds as docs/metrics.md shows them."""
+    assert curves.classify_history([answer == "x" for answer in history]) == kind
+
+
+@pytest.mark.parametrize(
+    "values, kind",
+    [
+        ([0.0] * 8, "never learned"),
+        ([0.0, 0.01, 0.015, 0.01, 0.0, 0.01], "never learned"),
+        ([0.0, 0.0, 0.05, 0.0, 0.0, 0.0], "never learned"),  # one checkpoint in passing
+        ([0, 0, 0.1, 0.2, 0.3, 0.4, 0.4, 0.4], "learned"),
+        ([0, 0, 0.1, 0.2, 0.3, 0.4, 0.3, 0.25, 0.25], "learned"),  # sinks, but keeps over half
+        ([0.3, 0.3, 0.22, 0.23, 0.21, 0.23, 0.21, 0.23], "learned"),  # trembles about three quarters
+        ([0, 0.2, 0.4, 0.4, 0.4, 0.1, 0.05, 0.05], "forgotten"),
+        ([0, 0.2, 0.4, 0.4, 0.1, 0.0, 0.1, 0.4, 0.4, 0.4], "oscillating"),
+        ([0.4, 0.4, 0.4, 0, 0, 0.4, 0.4, 0.4, 0, 0, 0], "oscillating"),
+        ([], "never learned"),
+    ],
+)
+def test_a_relation_is_classified_by_where_it_is_held(values, kind):
+    """Held from three quarters of the highest point until below half of it, on the smoothed curve."""
+    if kind == "never learned" and values and max(values) == 0.05:
+        assert max(curves.smooth(values)) < 0.02
+    assert curves.classify_curve(values) == kind
+
+
+def test_a_relation_is_classified_as_if_computed_with_exact_fractions():
+    """Against the rule with exact arithmetic and no running state: look back for the last threshold crossed."""
+    for _ in range(300):
+        values = [Fraction(int(RNG.integers(0, 12)), 16) for _ in range(RNG.integers(1, 15))]
+        around = [values[max(0, i - 1) : i + 2] for i in range(len(values))]
+        curve = [sum(near) / len(near) for near in around]
+        top = max(curve)
+        if any(value in (top / 2, top * Fraction(3, 4)) for value in curve) or top < Fraction(1, 50):
+            continue  # a tie that floats may break either way
+        held = []
+        for i in range(len(curve)):
+            crossed = [v >= top * Fraction(3, 4) for v in curve[: i + 1] if v >= top * Fraction(3, 4) or v < top / 2]
+            held.append(bool(crossed and crossed[-1]))
+        assert curves.classify_curve([float(v) for v in values]) == slow_history(held)
+
+
+def test_curves_import_nothing_heavier_than_numpy():
+    """The module is cheap to import."""
+    code = "import sys, embryo_core.curves; print(sorted({'pandas', 'pyarrow', 'torch', 'scipy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
