@@ -1,0 +1,126 @@
+"""Frames per second at which the Attention page redraws while the user scrubs: 24 checkpoints, 72 heads, 64 positions.
+
+    python benchmarks/attention_scrub.py [--chromium PATH]
+
+Writes a run of made-up maps to a temporary folder, opens the page in Chromium without a display, and moves the step
+at every frame that the browser offers; every frame has to show the step it was asked for, in the large map and in all
+small multiples. A browser offers at most 60 frames a second, so that is the best there is to measure.
+"""
+
+import argparse
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import numpy as np
+from playwright.sync_api import sync_playwright
+
+from embryo_core import runs, store
+from embryo_core.types import AttentionMap, Findings, Run
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+STEPS = (0, *(2**k for k in range(11)), *range(2000, 26000, 2000))
+LAYERS, HEADS, LENGTH = 12, 6, 64
+SECONDS = 5
+
+SCRUB = """async ([steps, seconds]) => {
+  const shown = () => [".history", ".grid"].map((name) => {
+    for (const host of document.querySelectorAll("*")) {
+      const found = host.shadowRoot?.querySelector(name);
+      if (found) return Number(found.dataset.step);
+    }
+  });
+  const frame = () => new Promise(requestAnimationFrame);
+  let [frames, late] = [0, 0];
+  const gaps = [];
+  await frame();
+  const start = performance.now();
+  let before = start;
+  while (before - start < seconds * 1000) {
+    const step = steps[frames % steps.length];
+    window.dispatchEvent(new CustomEvent("embryo:step", { detail: { step } }));
+    await frame();
+    if (shown().some((there) => there !== step)) late++;
+    const now = performance.now();
+    gaps.push(now - before);
+    before = now;
+    frames++;
+  }
+  gaps.sort((a, b) => a - b);
+  return { fps: frames / ((before - start) / 1000), late, frames, slowest: gaps[Math.floor(0.99 * gaps.length)] };
+}"""
+
+
+def write_run(root: Path) -> Run:
+    """A run whose heads turn from uniform to their own diagonal, with maps at every step and weights at none."""
+    run = Run("scrub", root / "runs" / "scrub", "albert", "none", {}, "0" * 64, {}, STEPS, "benchmark")
+    runs.write_run(run)
+    place = np.subtract.outer(np.arange(LENGTH), np.arange(LENGTH))
+    for number, step in enumerate(STEPS):
+        folder = run.path / "checkpoints" / f"step{step}"
+        folder.mkdir(parents=True)
+        runs.write_manifest(folder, step, sequences=step, tokens=step)
+        maps = []
+        for index in range(LAYERS * HEADS):
+            scores = np.exp(-number * np.abs(place - index % 7 + 3) / (8 + index))
+            weights = (scores / scores.sum(axis=1, keepdims=True)).astype(np.float32)
+            maps.append(AttentionMap(run.name, step, index // HEADS + 1, index % HEADS + 1, weights, 1000))
+        store.write(run, "attention", step, Findings(attention=maps))
+    store.compact(run)
+    return run
+
+
+def serve(root: Path) -> tuple[subprocess.Popen, str]:
+    """Start the dashboard on a free port and wait until it answers."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.headless=true"]
+    command += [f"--server.port={port}", "--server.address=127.0.0.1", "--browser.gatherUsageStats=false"]
+    environment = {**os.environ, "EMBRYO_DATA": str(root)}
+    server = subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL)
+    address = f"http://127.0.0.1:{port}"
+    for _ in range(100):
+        try:
+            urlopen(f"{address}/_stcore/health", timeout=1)
+            return server, address
+        except (URLError, ConnectionError):
+            time.sleep(0.2)
+    server.kill()
+    raise SystemExit("The dashboard did not start within 20 s.")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chromium", help="the browser to use (default: playwright's own)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        write_run(Path(folder))
+        server, address = serve(Path(folder))
+        try:
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(executable_path=arguments.chromium, args=["--no-sandbox"])
+                page = browser.new_page(viewport={"width": 1400, "height": 900})
+                page.goto(f"{address}/attention")
+                page.locator("canvas.cells").wait_for()
+                page.wait_for_timeout(2000)
+                measured = page.evaluate(SCRUB, [list(STEPS), SECONDS])
+                browser.close()
+        finally:
+            server.kill()
+            server.wait()
+    print(
+        f"{len(STEPS)} checkpoints x {LAYERS * HEADS} heads of {LENGTH} positions: {measured['fps']:.0f} frames/s, "
+        f"99 % of frames within {measured['slowest']:.0f} ms; {measured['late']} of {measured['frames']} showed another step"
+    )
+
+
+if __name__ == "__main__":
+    main()
