@@ -26,7 +26,7 @@ from embryo_core.types import Checkpoint, Prediction, Run
 if TYPE_CHECKING:
     from embryo_core.model import Model, Tokenizer
 
-JOIN = " … "  # between the words of a joint answer
+JOIN = " | "  # between the words of a joint answer
 BEAM = 10  # joint answers kept after each mask
 MAX_MASKS = 8
 MAX_CHARACTERS = 20_000  # longer text is refused before it is tokenized
@@ -251,7 +251,7 @@ def _mask_course(steps: Sequence[int], replies: list[Reply], i: int, tokenizer: 
 def _joint_course(read: list[Checkpoint], replies: list[Reply], question: Question, k: int) -> Course:
     leaders = [tuple(reply.answers[0].tolist()) for reply in replies]
     answers = list(dict.fromkeys([*leaders, *map(tuple, replies[-1].answers[:k].tolist())]))
-    scores = []  # [S][A]
+    scores = []  # [S][A] joint probabilities
     for checkpoint in read:
         model = MODELS.get(checkpoint)
         scores.append(np.exp(joint_log_probability(model, question, np.array(answers))))

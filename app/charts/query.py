@@ -23,8 +23,9 @@ def probability(courses: pd.DataFrame, first_led: int, leads_from: int, log: boo
 def rank(courses: pd.DataFrame, first_led: int, leads_from: int, log: bool, chosen: int) -> go.Figure:
     """Rank of each candidate over the steps, 1 at the top, on a log axis; columns as for `probability`."""
     figure = _curves(courses, "rank", first_led, leads_from, log, chosen)
-    lowest = courses["rank"].max()
-    ticks = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= max(lowest, 3)]
+    lowest = max(courses["rank"].max(), 3)
+    powers = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= lowest]
+    ticks = powers if lowest > 20 else list(range(1, lowest + 1))
     return figure.update_yaxes(type="log", autorange="reversed", tickvals=ticks, ticktext=[f"{t:,}" for t in ticks])
 
 

@@ -94,7 +94,9 @@ def _show_answers(view: widgets.View, text: str, mask: int | str) -> None:
     columns = {
         "rank": st.column_config.NumberColumn("rank", width="small"),
         "token": st.column_config.TextColumn("words" if mask == TOGETHER else "piece", width="medium"),
-        "probability": st.column_config.ProgressColumn("probability", format="percent", min_value=0, max_value=1),
+        "probability": st.column_config.ProgressColumn(
+            "probability", format="percent", min_value=0, max_value=found["probability"].max()
+        ),
     }
     st.dataframe(found, column_config=columns, column_order=list(columns), hide_index=True, key="query_answers")
 

@@ -65,12 +65,12 @@ def test_an_example_fills_the_box(app: AppTest) -> None:
 def test_several_masks_can_be_looked_at_one_by_one(app: AppTest) -> None:
     """With two masks the joint answers come first, and the definition is stated; a mask can be chosen by link."""
     ask(app, "the [MASK] of [MASK]")
-    assert "…" in app.dataframe[0].value["token"][0]
+    assert "|" in app.dataframe[0].value["token"][0]
     assert any("jointly" in caption.value for caption in app.caption)
     ask(app, "the [MASK] of [MASK]", mask="2")
     app.session_state["permalink"]["mask"] = "2"
     app.run()
-    assert "…" not in app.dataframe[0].value["token"][0]
+    assert "|" not in app.dataframe[0].value["token"][0]
 
 
 @pytest.mark.parametrize(
