@@ -87,7 +87,7 @@ def test_the_step_follows_the_user_from_page_to_page(dashboard_with_results) -> 
 
 def test_opening_imports_neither_torch_nor_transformers() -> None:
     """Whatever main.py imports, it is not a model library."""
-    heavy = "torch transformers tensorflow keras sklearn datasets".split()
+    heavy = ["torch", "transformers", "tensorflow", "keras", "sklearn", "datasets"]
     code = f"import sys, app.main; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

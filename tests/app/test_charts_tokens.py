@@ -1,0 +1,85 @@
+"""The figures of the tokens page draw exactly the numbers of their frames."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from app.charts import style, tokens
+
+STEPS = [0, 1, 2, 4]
+
+
+@pytest.fixture
+def scores() -> pd.DataFrame:
+    """Two categories over four steps; nouns never reach anything."""
+    values = {"determiner": [0.0, 0.1, 0.4, 0.5], "noun": [0.0, 0.0, 0.0, 0.0], "verb": [0.0, 0.0, 0.1, 0.2]}
+    rows = [(step, group, v, 50) for group, series in values.items() for step, v in zip(STEPS, series)]
+    return pd.DataFrame(rows, columns=["step", "group", "value", "n"])
+
+
+def trace(figure, name):
+    return next(t for t in figure.data if t.name == name)
+
+
+def test_raw_curves_are_the_scores(scores: pd.DataFrame) -> None:
+    """Without rescaling, what is shown is the measured accuracy, smoothed over three neighbouring steps."""
+    data = tokens.curves(scores, ["determiner"], rescaled=False)
+    assert list(data["shown"]) == [0.0, 0.1, 0.4, 0.5]
+    assert list(data["smooth"]) == pytest.approx([0.05, 0.5 / 3, 1.0 / 3, 0.45])
+    assert (data["low"] <= data["accuracy"]).all() and (data["accuracy"] <= data["high"]).all()
+
+
+def test_rescaled_curves_end_at_one(scores: pd.DataFrame) -> None:
+    """Rescaled values are relative to the last step; a category that ends at zero has none and is left out."""
+    data = tokens.curves(scores, ["determiner", "noun", "verb"], rescaled=True)
+    assert set(data["group"]) == {"determiner", "verb"}
+    assert list(data.loc[data["group"] == "verb", "shown"]) == pytest.approx([0, 0, 0.5, 1])
+
+
+def test_the_figure_draws_the_frame(scores: pd.DataFrame) -> None:
+    """Lines, faint lines and bands hold the frame's columns; a hover tells n."""
+    data = tokens.curves(scores, ["determiner"], rescaled=False)
+    figure = tokens.accuracy_figure(data, log=False, chosen=2)
+    line = trace(figure, "determiner")
+    assert list(line.x) == STEPS
+    assert list(line.y) == list(data["smooth"])
+    assert [row[5] for row in line.customdata] == [50] * 4
+    assert line.line.color == style.PARTS_OF_SPEECH["determiner"]
+    assert list(trace(figure, "determiner, as measured").y) == list(data["shown"])
+    assert list(trace(figure, "determiner, 95 % band").y) == [*data["high"], *data["low"][::-1]]
+
+
+def test_bands_are_optional(scores: pd.DataFrame) -> None:
+    """Without bands there are two lines for each category."""
+    data = tokens.curves(scores, ["determiner", "verb"], rescaled=False)
+    assert len(tokens.accuracy_figure(data, log=True, chosen=None, bands=False).data) == 4
+
+
+def test_step_zero_has_a_place_on_a_log_axis(scores: pd.DataFrame) -> None:
+    """On a log axis step 0 stands at a half and is labelled 0; the chosen step is marked there too."""
+    data = tokens.curves(scores, ["determiner"], rescaled=False)
+    figure = tokens.accuracy_figure(data, log=True, chosen=0)
+    assert list(trace(figure, "determiner").x) == [0.5, 1, 2, 4]
+    assert figure.layout.xaxis.ticktext[0] == "0"
+    assert figure.layout.shapes[0].x0 == 0.5
+
+
+def test_acquisition_is_ordered_by_onset(scores: pd.DataFrame) -> None:
+    """The category that reaches half of its last accuracy first comes first; one without an onset comes last."""
+    order = tokens.acquisition(tokens.curves(scores, ["noun", "verb", "determiner"], rescaled=False))
+    assert list(order["group"]) == ["determiner", "verb", "noun"]
+    figure = tokens.acquisition_figure(order, STEPS, log=False, chosen=None)
+    onsets = {t.y[0]: t.x[1] for t in figure.data}
+    assert onsets == dict(order.dropna()[["group", "onset"]].to_numpy().tolist())
+
+
+def test_no_category_gives_an_empty_frame(scores: pd.DataFrame) -> None:
+    """A category without results is left out, and none at all gives an empty frame with its columns."""
+    data = tokens.curves(scores, ["rank 50-99"], rescaled=False)
+    assert data.empty and "smooth" in data
+
+
+def test_every_number_drawn_is_finite(scores: pd.DataFrame) -> None:
+    """Nothing in the frame is missing or infinite, also for a category that stays at zero."""
+    data = tokens.curves(scores, ["determiner", "noun"], rescaled=False)
+    assert np.isfinite(data[["accuracy", "low", "high", "shown", "smooth"]].to_numpy(float)).all()
