@@ -26,7 +26,9 @@ lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .
 
 bench: $(VENV)/dev.installed
-	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@for file in $$(grep -l __main__ benchmarks/*.py); do \
+		echo "== $$file"; $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; \
+	done
 
 # === Set-up, once; again when a requirements file changes ===
 
