@@ -7,7 +7,7 @@ from pathlib import Path
 
 from embryo_core import runs
 from embryo_core.errors import EmbryoError
-from embryo_core.types import Prediction, Sources
+from embryo_core.types import Sources
 
 CORPORA = runs.REPOSITORY / "data" / "corpora"  # where fetch puts what it downloads
 
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("run", metavar="RUN", help="name of a run, or its folder")
     command.add_argument("text", metavar="TEXT", help="for example: 'The capital of France is [MASK] .'")
     command.add_argument("--step", type=_step, default="all", help="a step of the run, or all (default)")
-    command.add_argument("-k", type=_positive, default=5, help="answers per mask (default 5)")
+    command.add_argument("-k", type=_positive, default=10, help="answers per mask at one step (default 10)")
     command.set_defaults(command=_query)
 
     command = commands.add_parser("fetch", help="download public evaluation data into data/corpora")
@@ -90,25 +90,14 @@ def _runs(options: argparse.Namespace) -> int:
 
 
 def _query(options: argparse.Namespace) -> int:
-    from embryo_core import query
-    from embryo_core.model import load
+    from embryo_core import report
 
     run = runs.open_run(options.run)
-    if options.step != "all":
-        text = query.normalise(options.text)  # a text without [MASK] is refused before a model is loaded
-        for i, answers in enumerate(query.fill_mask(load(runs.checkpoint(run, options.step)), text, options.k), 1):
-            print(f"[MASK] {i}: {_row(answers)}")
-        return 0
-    course = query.trace(run, options.text, options.k)
-    for i, mask in enumerate(course.masks, 1):
-        print(f"[MASK] {i}, at each step the best answer and the chance of each candidate")
-        print("\t".join(["step", "best", *(candidate.token for candidate in mask.candidates)]))
-        for row, step in enumerate(course.steps):
-            chances = (f"{candidate.probabilities[row]:.3f}" for candidate in mask.candidates)
-            print("\t".join([str(step), mask.leaders[row], *chances]))
-    for reason in course.skipped:
-        print(f"Failed: {reason}", file=sys.stderr)
-    return 1 if course.skipped else 0
+    if options.step == "all":
+        print(report.trace(run, options.text))
+    else:
+        print(report.answers(run, options.text, options.step, options.k))
+    return 0
 
 
 def _fetch(options: argparse.Namespace) -> int:
@@ -118,11 +107,7 @@ def _fetch(options: argparse.Namespace) -> int:
     return 0
 
 
-# === Arguments and answers ===
-
-
-def _row(answers: list[Prediction]) -> str:
-    return ", ".join(f"{answer.token} {answer.probability:.3f}" for answer in answers)
+# === Arguments ===
 
 
 def _positive(text: str) -> int:
