@@ -11,11 +11,27 @@ from app.charts.style import short
 from embryo_core import runs
 from embryo_core.metrics import METRICS
 
-CURVES = {
-    "masked_lm_loss": ("Masked-word loss", "loss (nats per masked piece)", "n_masked"),
-    "masked_lm_accuracy": ("Masked-word accuracy", "accuracy (masked pieces)", "n_masked"),
-    "sentence_order_accuracy": ("Sentence-order accuracy", "accuracy (sentence pairs)", "n_sequences"),
+CURVES = {  # quantity of the log: heading, axis, what is counted, what the caption adds
+    "masked_lm_loss": (
+        "Masked-word loss",
+        "loss (nats per masked piece)",
+        "n_masked",
+        "Cross-entropy of the masked pieces.",
+    ),
+    "masked_lm_accuracy": (
+        "Masked-word accuracy",
+        "accuracy (masked pieces)",
+        "n_masked",
+        "Share of masked pieces predicted exactly.",
+    ),
+    "sentence_order_accuracy": (
+        "Sentence-order accuracy",
+        "accuracy (sentence pairs)",
+        "n_sequences",
+        "Swapped or not; chance is 50 %.",
+    ),
 }
+CASES = {"n_masked": "masked pieces", "n_sequences": "sentence pairs"}
 
 
 def show() -> None:
@@ -24,26 +40,26 @@ def show() -> None:
     _card(view)
     log = results.log(view.run)
     columns = [place for _ in range(2) for place in st.columns(2, gap="large")]
-    for place, (quantity, (title, unit, n)) in zip(columns, CURVES.items()):
+    for place, quantity in zip(columns, CURVES):
         with place:
-            st.subheader(title, anchor=False)
-            _training_curve(view, log, quantity, unit, n)
+            _training_curve(view, log, quantity)
     with columns[3]:
         st.subheader("What has been computed", anchor=False)
         _coverage(view)
 
 
-def _training_curve(view: widgets.View, log: pd.DataFrame, quantity: str, unit: str, n: str) -> None:
+def _training_curve(view: widgets.View, log: pd.DataFrame, quantity: str) -> None:
+    title, unit, n, caption = CURVES[quantity]
+    st.subheader(title, anchor=False)
     if log.empty or quantity not in log:
         st.info(f"The run's log.jsonl holds no {quantity} yet.", icon=":material/info:")
         return
     counts = log[n] if n in log else pd.Series(pd.NA, log.index)
     data = log[["split", "step", quantity]].assign(n=counts)[log[quantity].notna()]
     heldout = data.loc[data["split"] == "heldout", "n"].dropna()
-    caption = "Training: average over the batches since the point before. "
+    caption += " Training: mean over the batches since the point before."
     if len(heldout):
-        cases = f"{int(heldout.iloc[-1]):,} {'masked pieces' if n == 'n_masked' else 'sentence pairs'}"
-        caption += f"Held-out: the same {cases} of text never trained on, at every checkpoint."
+        caption += f" Held-out: the same {int(heldout.iloc[-1]):,} {CASES[n]}, never trained on, at every checkpoint."
     figure = overview.training_curve(data, quantity, unit, view.log, view.step)
     widgets.show_figure(figure, data, f"{view.run.name}-{quantity}", caption)
 

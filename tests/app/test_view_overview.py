@@ -1,0 +1,42 @@
+"""The overview page: the run's card, its curves, and what is still to be computed."""
+
+from embryo_core.types import Run
+
+
+def test_the_card_counts_checkpoints_and_tokens(dashboard_with_results, tiny_run: Run) -> None:
+    """The figures on top are those of the manifests and of the log at the chosen step."""
+    page = dashboard_with_results.open("overview", step="8")
+    figures = {metric.label: metric.value for metric in page.metric}
+    assert figures["Checkpoints"] == f"3 of {len(tiny_run.planned_steps)} planned"
+    assert figures["Last step"] == "16"
+    assert figures["Tokens seen"] == "4,096"
+    assert figures["Held-out accuracy, step 8"] == "8.0%"
+
+
+def test_nothing_is_left_to_compute_on_full_results(dashboard_with_results) -> None:
+    """Where every metric is computed at every checkpoint, the page says so and gives no command."""
+    page = dashboard_with_results.open("overview")
+    assert any("all metrics" in caption.value for caption in page.caption)
+    assert not page.code
+
+
+def test_what_is_missing_comes_with_its_command(dashboard_without_results) -> None:
+    """Without results the page still shows the run, and the command that evaluates it."""
+    page = dashboard_without_results.open("overview")
+    assert not page.exception
+    assert page.code[0].value.startswith("python -m embryo_core evaluate tiny --metrics ")
+
+
+def test_a_run_without_a_log_says_so(dashboard_without_results, own_run: Run) -> None:
+    """Without log.jsonl the curves are replaced by a sentence; the rest of the page stays."""
+    (own_run.path / "log.jsonl").unlink()
+    page = dashboard_without_results.open("overview")
+    assert not page.exception
+    assert sum("log.jsonl" in info.value for info in page.info) == 3
+
+
+def test_held_out_curves_tell_their_n(dashboard_with_results) -> None:
+    """The captions name what was measured and on how much of it."""
+    captions = " ".join(caption.value for caption in dashboard_with_results.open("overview").caption)
+    assert "200 masked pieces" in captions
+    assert "20 sentence pairs" in captions
