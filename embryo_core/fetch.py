@@ -1,0 +1,119 @@
+"""Downloads of public evaluation data: the treebank of UD English EWT (Section 3) and LAMA's facts (Section 6)."""
+
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+import pooch
+import requests
+
+from embryo_core.corpora import read_lama
+from embryo_core.errors import CorpusError, unknown
+
+# UD release of 2025-05-10. The hashes are of the released files, as they stand at that commit.
+TREEBANK = (
+    "https://raw.githubusercontent.com/UniversalDependencies/UD_English-EWT/15d613d8447b3478787d4c278730a1e48a945efb"
+)
+TREEBANK_FILES = {
+    "en_ewt-ud-dev.conllu": "531a54ff90d6ab12201c5a50c3e78e6ddac4de69abc4bce5d275d3cd29efe2b6",
+    "en_ewt-ud-test.conllu": "e266e515a0a7547657ed3d90d9ba46487d6bd251f27ad4269d4e8a427c8555cd",
+}
+
+# LAMA's archive is published without a checksum. What is in it is checked instead: each relation of the paper's Table 8
+# has to have at least as many facts as the paper asked (the paper left out facts, it added none).
+LAMA = "https://dl.fbaipublicfiles.com/LAMA/data.zip"
+LAMA_FILES = re.compile(r"(?:.*/)?(relations\.jsonl|TREx/P\d+\.jsonl)")
+LAMA_FACTS = {
+    "P17": 930, "P19": 942, "P20": 952, "P30": 975, "P36": 699, "P37": 952, "P103": 975, "P127": 683, "P131": 880,
+    "P136": 931, "P138": 621, "P140": 471, "P159": 964, "P176": 946, "P264": 312, "P276": 954, "P279": 958,
+    "P361": 861, "P364": 852, "P407": 870, "P413": 952, "P449": 874, "P495": 909, "P740": 934, "P1376": 230,
+}  # fmt: skip
+
+ONTONOTES = (
+    "OntoNotes 5.0 is licensed and cannot be fetched; get it from the Linguistic Data Consortium "
+    "(https://catalog.ldc.upenn.edu/LDC2013T19) in CoNLL-2012 form, then run: "
+    "python -m embryo_core evaluate RUN --treebank PATH"
+)
+
+
+def fetch(what: str, into: Path) -> list[Path]:
+    """Download "treebank" or "lama" below the folder `into`, unless it is there; what to give as --treebank or --lama.
+
+    Raises CorpusError when there is no connection or what came is not what was asked for, naming the address and how to
+    do it by hand; and for "ontonotes", saying where it is to be had.
+    """
+    match what:
+        case "treebank":
+            return [_fetch_treebank_file(name, into / "treebank") for name in TREEBANK_FILES]
+        case "lama":
+            return [_fetch_lama(into / "lama")]
+        case "ontonotes":
+            raise CorpusError(ONTONOTES)
+    raise CorpusError(unknown("corpus", what, ["treebank", "lama", "ontonotes"]))
+
+
+def _fetch_treebank_file(name: str, folder: Path) -> Path:
+    by_hand = f"put it at {folder / name}"
+    return _download(f"{TREEBANK}/{name}", folder / name, f"sha256:{TREEBANK_FILES[name]}", by_hand)
+
+
+def _fetch_lama(folder: Path) -> Path:
+    """LAMA's relations.jsonl and TREx/ in `folder`, unpacked and checked beside it and then renamed."""
+    by_hand = f"unpack its relations.jsonl and TREx/ into {folder}"
+    if folder.exists():
+        _check_lama(folder, f"move it away and fetch again, or {by_hand}")
+        return folder
+    temporary = folder.with_name(folder.name + ".tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    archive = _download(LAMA, temporary / "data.zip", None, by_hand)
+    try:
+        _unpack_lama(archive, temporary)
+    except (zipfile.BadZipFile, EOFError, OSError) as reason:
+        raise CorpusError(f"What {LAMA} sent cannot be unpacked ({reason}); fetch it again, or {by_hand}.") from None
+    archive.unlink()
+    _check_lama(temporary, f"{LAMA} may have changed: get LAMA elsewhere and {by_hand}")
+    temporary.rename(folder)
+    return folder
+
+
+def _unpack_lama(archive: Path, into: Path) -> None:
+    """Only the files that are read, whatever folder of the archive they are in; zip's own checksums are verified."""
+    (into / "TREx").mkdir()
+    with zipfile.ZipFile(archive) as content:
+        for name in content.namelist():
+            if member := LAMA_FILES.fullmatch(name):
+                with content.open(name) as source, (into / member[1]).open("wb") as target:
+                    shutil.copyfileobj(source, target)
+
+
+def _check_lama(folder: Path, then: str) -> None:
+    try:
+        read_lama(folder)
+    except CorpusError as reason:
+        raise CorpusError(f"{folder} is not LAMA: {reason} To mend it, {then}.") from None
+    short = []
+    for relation, least in LAMA_FACTS.items():
+        file = folder / "TREx" / f"{relation}.jsonl"
+        facts = len(file.read_text(encoding="utf-8").splitlines()) if file.is_file() else 0
+        if facts < least:
+            short.append(f"{relation} has {facts} facts of {least}")
+    if short:
+        raise CorpusError(f"{folder} is not LAMA as in the paper's Table 8 ({', '.join(short)}); {then}.")
+
+
+def _download(url: str, path: Path, checksum: str | None, by_hand: str) -> Path:
+    """Download one file under a temporary name, verify it and rename it; a file that is there and right is kept."""
+    pooch.get_logger().setLevel("WARNING")
+    loader = pooch.HTTPDownloader(progressbar=True, timeout=30)
+    try:
+        pooch.retrieve(url, checksum, path.name, path.parent, downloader=loader)
+    except requests.HTTPError as reason:
+        told = f"the server answered {reason.response.status_code}"
+    except requests.RequestException as reason:
+        told = f"no connection: {type(reason).__name__}"
+    except ValueError:
+        told = "what came has another checksum"
+    else:
+        return path
+    raise CorpusError(f"{url} could not be fetched ({told}); try again, or download it by hand and {by_hand}.")

@@ -1,0 +1,225 @@
+"""Downloads come from a server on the loopback, whole and checked, or leave nothing but one sentence."""
+
+import hashlib
+import io
+import json
+import lzma
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from embryo_core import corpora, fetch
+from embryo_core.errors import CorpusError
+
+SENTENCE = "1\tHens\then\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n2\tbrood\tbrood\tVERB\tVBP\t_\t0\troot\t_\t_\n\n"
+
+
+class Server(ThreadingHTTPServer):
+    """Serves `files` by path, counts the requests, and cuts off what is listed in `cut`."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files: dict[str, bytes] = {}
+        self.cut: set[str] = set()
+        self.asked: list[str] = []
+        self.address = f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):  # noqa: N802 (the name is the standard library's)
+        self.server.asked.append(self.path)
+        content = self.server.files.get(self.path)
+        if content is None:
+            return self.send_error(404)
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content[: len(content) // 2] if self.path in self.server.cut else content)
+
+    def log_message(self, *arguments):
+        """Quiet."""
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A server in place of GitHub and of LAMA's own; no proxy of the environment comes between."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    server = Server()
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    monkeypatch.setattr(fetch, "TREEBANK", f"{server.address}/ewt")
+    monkeypatch.setattr(fetch, "LAMA", f"{server.address}/data.zip")
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def small_treebank(server, monkeypatch):
+    """Two small files in place of EWT's, with their own checksums."""
+    hashes = {}
+    for i, name in enumerate(fetch.TREEBANK_FILES):
+        server.files[f"/ewt/{name}"] = content = (SENTENCE * (i + 1)).encode()
+        hashes[name] = hashlib.sha256(content).hexdigest()
+    monkeypatch.setattr(fetch, "TREEBANK_FILES", hashes)
+
+
+def lama_archive(folder: str = "data/", missing: int = 0, template: str = "[X] is in [Y] .") -> bytes:
+    """An archive laid out as LAMA's, with made-up facts: as many per relation as are asked for, less `missing`."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        relations = [{"relation": name, "template": template} for name in fetch.LAMA_FACTS]
+        archive.writestr(f"{folder}relations.jsonl", "".join(json.dumps(row) + "\n" for row in relations))
+        for name, count in fetch.LAMA_FACTS.items():
+            facts = [{"uuid": f"{name}-{i}", "sub_label": f"s{i}", "obj_label": "o"} for i in range(count - missing)]
+            archive.writestr(f"{folder}TREx/{name}.jsonl", "".join(json.dumps(row) + "\n" for row in facts))
+        archive.writestr(f"{folder}Squad/test.jsonl", "{}\n")
+        archive.writestr(f"__MACOSX/{folder}TREx/._P19.jsonl", b"\xff")
+        archive.writestr("../../outside/TREx/P999.jsonl", "{}\n")
+    return stream.getvalue()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+# === Treebank ===
+
+
+@pytest.mark.usefixtures("small_treebank")
+def test_the_treebank_is_fetched_once(server, tmp_path):
+    """Dev and test arrive, readable; asked for again they are kept and nothing is downloaded."""
+    paths = fetch.fetch("treebank", tmp_path)
+    assert paths == [tmp_path / "treebank" / name for name in fetch.TREEBANK_FILES]
+    assert [len(corpora.read_treebank(path)) for path in paths] == [1, 2]
+    assert fetch.fetch("treebank", tmp_path) == paths
+    assert len(server.asked) == 2 and names(tmp_path / "treebank") == sorted(fetch.TREEBANK_FILES)
+
+
+@pytest.mark.usefixtures("small_treebank")
+def test_a_damaged_copy_is_fetched_again(server, tmp_path):
+    """A file whose checksum is not the right one is replaced."""
+    first, _ = fetch.fetch("treebank", tmp_path)
+    first.write_text("cut short")
+    fetch.fetch("treebank", tmp_path)
+    assert first.read_text() == SENTENCE and len(server.asked) == 3
+
+
+def test_a_file_with_another_checksum_is_refused(server, tmp_path):
+    """What is not byte for byte the released file is not kept; the message names the address and the way by hand."""
+    for name in fetch.TREEBANK_FILES:
+        server.files[f"/ewt/{name}"] = SENTENCE.encode()
+    with pytest.raises(CorpusError, match="another checksum") as error:
+        fetch.fetch("treebank", tmp_path)
+    assert f"{server.address}/ewt/en_ewt-ud-dev.conllu" in str(error.value)
+    assert f"put it at {tmp_path / 'treebank' / 'en_ewt-ud-dev.conllu'}" in str(error.value)
+    assert names(tmp_path) == []
+
+
+def test_the_checksums_are_those_of_the_released_files(server, shared_data, tmp_path):
+    """The real dev and test sets pass the check, byte for byte, with the sentences that UD counts."""
+    for name in fetch.TREEBANK_FILES:
+        server.files[f"/ewt/{name}"] = lzma.decompress((shared_data / "treebank" / f"{name}.xz").read_bytes())
+    dev, test = fetch.fetch("treebank", tmp_path)
+    assert len(corpora.read_treebank(dev)) == 2001 and len(corpora.read_treebank(test)) == 2077
+
+
+# === LAMA ===
+
+
+@pytest.mark.parametrize("folder", ["data/", "", "LAMA/data/"])
+def test_lama_is_fetched_once_and_read(server, tmp_path, folder):
+    """Templates and facts are taken from the archive, whatever folder they are in, and nothing else is."""
+    server.files["/data.zip"] = lama_archive(folder)
+    (path,) = fetch.fetch("lama", tmp_path)
+    assert path == tmp_path / "lama"
+    facts = corpora.read_lama(path)
+    assert len(facts) == sum(fetch.LAMA_FACTS.values())
+    assert names(tmp_path)[-1] == "lama/relations.jsonl" and not any("Squad" in name for name in names(tmp_path))
+    assert not (tmp_path.parent / "outside").exists() and len(names(tmp_path)) == 1 + 25 + 1
+    assert fetch.fetch("lama", tmp_path) == [path] and len(server.asked) == 1
+
+
+def test_an_archive_with_too_few_facts_is_refused(server, tmp_path):
+    """There is no published checksum, so the facts are counted against the paper's Table 8."""
+    server.files["/data.zip"] = lama_archive(missing=1)
+    with pytest.raises(CorpusError, match=r"Table 8 \(P17 has 929 facts of 930, .*may have changed"):
+        fetch.fetch("lama", tmp_path)
+    assert not (tmp_path / "lama").exists()
+    server.files["/data.zip"] = lama_archive()
+    assert fetch.fetch("lama", tmp_path) == [tmp_path / "lama"]
+
+
+@pytest.mark.parametrize(
+    "content, told",
+    [
+        (b"<html>Access denied</html>", "cannot be unpacked"),
+        (lama_archive()[:-500], "cannot be unpacked"),
+        (lama_archive(template="no slot"), "one \\[X\\] and one \\[Y\\]"),
+        (lama_archive("data/").replace(b"relations.jsonl", b"delations.jsonl"), "relations.jsonl does not exist"),
+    ],
+)
+def test_what_is_not_lama_is_refused(server, tmp_path, content, told):
+    """A page of words, half an archive, or other content leaves no folder that could be taken for LAMA."""
+    server.files["/data.zip"] = content
+    with pytest.raises(CorpusError, match=told):
+        fetch.fetch("lama", tmp_path)
+    assert not (tmp_path / "lama").exists()
+
+
+def test_a_folder_of_the_users_own_is_left_alone(server, tmp_path):
+    """Something else in the way is reported, not overwritten."""
+    (tmp_path / "lama").mkdir()
+    (tmp_path / "lama" / "notes.txt").write_text("mine")
+    with pytest.raises(CorpusError, match="is not LAMA.*move it away"):
+        fetch.fetch("lama", tmp_path)
+    assert names(tmp_path) == ["lama/notes.txt"] and not server.asked
+
+
+# === No connection ===
+
+
+@pytest.mark.parametrize("what, path", [("treebank", "/ewt/en_ewt-ud-dev.conllu"), ("lama", "/data.zip")])
+def test_a_missing_file_names_its_address(server, tmp_path, what, path):
+    """The server's answer, the address and the way by hand, in one sentence."""
+    with pytest.raises(CorpusError, match="the server answered 404.*by hand") as error:
+        fetch.fetch(what, tmp_path)
+    assert server.address + path in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("what", ["treebank", "lama"])
+def test_without_a_connection_one_sentence_says_so(monkeypatch, tmp_path, what):
+    """Nobody listening: no traceback, no half a file."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(fetch, "TREEBANK", "http://127.0.0.1:9")
+    monkeypatch.setattr(fetch, "LAMA", "http://127.0.0.1:9/data.zip")
+    with pytest.raises(CorpusError, match="http://127.0.0.1:9/.*no connection: ConnectionError.*by hand"):
+        fetch.fetch(what, tmp_path)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.usefixtures("small_treebank")
+def test_a_connection_cut_in_the_middle_leaves_nothing(server, tmp_path):
+    """Half a file is not kept under the name of the whole."""
+    server.cut.add("/ewt/en_ewt-ud-dev.conllu")
+    with pytest.raises(CorpusError, match="no connection"):
+        fetch.fetch("treebank", tmp_path)
+    assert names(tmp_path) == []
+
+
+# === Names ===
+
+
+def test_ontonotes_is_named_with_where_to_get_it(tmp_path):
+    """It is licensed: one sentence says where it is to be had and how to give it."""
+    with pytest.raises(CorpusError, match="licensed.*https://catalog.ldc.upenn.edu/LDC2013T19.*--treebank"):
+        fetch.fetch("ontonotes", tmp_path)
+
+
+def test_an_unknown_name_is_answered_with_the_known(tmp_path):
+    """As everywhere: what was received, the nearest, what exists."""
+    with pytest.raises(CorpusError, match="Unknown corpus 'lamas'. Did you mean 'lama'\\? Known: treebank, lama"):
+        fetch.fetch("lamas", tmp_path)
