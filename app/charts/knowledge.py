@@ -1,0 +1,229 @@
+"""Figures and tables of factual knowledge over pretraining: LAMA T-REx precision at 1 (Section 6, Figures 6 and 14)."""
+
+from html import escape
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from app.charts import style
+from embryo_core import curves
+
+ALL = "all"  # the group of the scores over all facts together
+IN_TABLE_1 = ("P138", "P176", "P407", "P1376", "P140", "P103", "P159")  # the paper's examples
+NAMES = {
+    "P17": "country",
+    "P19": "place of birth",
+    "P20": "place of death",
+    "P30": "continent",
+    "P36": "capital",
+    "P37": "official language",
+    "P103": "native language",
+    "P127": "owned by",
+    "P131": "administrative territory",
+    "P136": "genre",
+    "P138": "named after",
+    "P140": "religion",
+    "P159": "headquarters",
+    "P176": "manufacturer",
+    "P264": "record label",
+    "P276": "location",
+    "P279": "subclass of",
+    "P361": "part of",
+    "P364": "original language of film",
+    "P407": "language of work",
+    "P413": "position in team",
+    "P449": "original network",
+    "P495": "country of origin",
+    "P740": "place of foundation",
+    "P1376": "capital of",
+}
+HISTORIES = ("learned", "oscillating", "forgotten", "never learned")
+
+
+def label(relation: str) -> str:
+    """A relation as people read it: its name in Wikidata and its id."""
+    return "all relations" if relation == ALL else f"{NAMES[relation]} ({relation})" if relation in NAMES else relation
+
+
+# === Relations ===
+
+
+def relation_curves(scores: pd.DataFrame) -> pd.DataFrame:
+    """Precision at 1 of every relation over steps: relation, step, value, low, high (Wilson, 95 %), smoothed, n.
+
+    `scores` is the metric "world_knowledge" as read from the store.
+    """
+    frame = scores.rename(columns={"group": "relation"})[["relation", "step", "value", "n"]]
+    frame = frame.sort_values(["relation", "step"], ignore_index=True)
+    low, high = curves.interval(frame["value"].to_numpy(), frame["n"].to_numpy())
+    smoothed = frame.groupby("relation")["value"].transform(lambda values: curves.smooth(values.to_numpy()))
+    return frame.assign(low=low, high=high, smoothed=smoothed)
+
+
+def default_relations(frame: pd.DataFrame) -> list[str]:
+    """What to show first: all relations together and the paper's examples, or else the six that end highest."""
+    last = frame[frame["step"] == frame["step"].max()].set_index("relation")["value"].drop(ALL, errors="ignore")
+    chosen = [relation for relation in IN_TABLE_1 if relation in last.index]
+    return [ALL, *(chosen or last.sort_values(ascending=False).index[:6])]
+
+
+def relation_figure(frame: pd.DataFrame, relations: list[str], step: int, log: bool, smooth: bool) -> go.Figure:
+    """Rows of `relation_curves` as lines with their intervals; smoothed, the raw line stays faint behind.
+
+    Every point carries its relation and step as customdata.
+    """
+    figure = go.Figure()
+    for place, relation in enumerate(relations):
+        rows = frame[frame["relation"] == relation]
+        _band(figure, rows, _colour(relation, place), log)
+    for place, relation in enumerate(relations):
+        rows = frame[frame["relation"] == relation]
+        _line(figure, rows, relation, place, log, smooth)
+    style.step_axis(figure, sorted(set(frame["step"])), log, step)
+    figure.update_yaxes(tickformat=".0%", rangemode="tozero")
+    return style.finish(figure, "precision at 1", height=430)
+
+
+def _colour(relation: str, place: int) -> str:
+    return style.GREY if relation == ALL else style.PALETTE[:-1][place % (len(style.PALETTE) - 1)]
+
+
+def _plain(text: str) -> str:
+    """Text that Plotly shows as it is, whatever it holds."""
+    return escape(text, quote=False)
+
+
+def _band(figure: go.Figure, rows: pd.DataFrame, colour: str, log: bool) -> None:
+    x = style.along(rows["step"], log)
+    figure.add_scatter(
+        x=[*x, *x[::-1]],
+        y=[*rows["high"], *rows["low"][::-1]],
+        fill="toself",
+        fillcolor=style.faint(colour, 0.1),
+        line={"width": 0},
+        mode="lines",
+        hoverinfo="skip",
+        showlegend=False,
+        legendgroup=rows["relation"].iloc[0],
+    )
+
+
+def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, place: int, log: bool, smooth: bool) -> None:
+    x, colour = style.along(rows["step"], log), _colour(relation, place)
+    dash = "solid" if place < len(style.PALETTE) - 1 else "dash"
+    if smooth:
+        figure.add_scatter(
+            x=x, y=rows["value"], mode="lines", line={"color": style.faint(colour, 0.35), "width": 1},
+            hoverinfo="skip", showlegend=False, legendgroup=relation,
+        )  # fmt: skip
+    figure.add_scatter(
+        x=x,
+        y=rows["smoothed"] if smooth else rows["value"],
+        customdata=rows[["relation", "step", "value", "low", "high", "n"]],
+        name=_plain(label(relation)),
+        legendgroup=relation,
+        mode="lines+markers",
+        line={"color": colour, "width": 2, "dash": dash},
+        marker={"size": 6, "symbol": style.SYMBOLS[place % len(style.SYMBOLS)]},
+        hovertemplate="step %{customdata[1]:,}: %{customdata[2]:.1%} of %{customdata[5]:,} facts<br>"
+        "95 % interval %{customdata[3]:.1%} to %{customdata[4]:.1%}",
+    )
+
+
+def relation_table(frame: pd.DataFrame, coverage: pd.DataFrame, facts: pd.DataFrame, step: int) -> pd.DataFrame:
+    """One row per relation, the best at the last step first.
+
+    Columns: relation, name, now and last (precision at 1 at `step` and at the last step), asked (n facts), all (facts
+    of the relation), coverage, history (of the relation's curve), and the number of facts with each history.
+
+    `frame` comes from `relation_curves`, `coverage` is the metric "world_knowledge_coverage", `facts` from `histories`.
+    """
+    curve = frame[frame["relation"] != ALL]
+    covered = coverage[coverage["group"] != ALL].sort_values("step").groupby("group")
+    table = covered.agg(coverage=("value", "last"), all=("n", "last")).rename_axis("relation")
+    by_relation = curve.groupby("relation")
+    table["now"] = curve[curve["step"] == step].set_index("relation")["value"]
+    table["last"] = by_relation["value"].last()
+    table["history"] = by_relation["value"].agg(lambda values: curves.classify_curve(values.to_numpy()))
+    counts = facts.groupby(["relation", "history"]).size().unstack().reindex(columns=HISTORIES)
+    table = table.join(counts).fillna(dict.fromkeys(HISTORIES, 0)).astype(dict.fromkeys(HISTORIES, int))
+    table["asked"] = table[list(HISTORIES)].sum(axis=1)
+    table = table.sort_values("last", ascending=False).reset_index()
+    table.insert(1, "name", table["relation"].map(NAMES).fillna(""))
+    return table[["relation", "name", "now", "last", "asked", "all", "coverage", "history", *HISTORIES]]
+
+
+# === Facts ===
+
+
+def histories(cloze: pd.DataFrame) -> pd.DataFrame:
+    """How each fact's answers went over the steps: relation, fact, subject, object, history, first.
+
+    `first` is the first step at which the answer was right (none: NA); `cloze` has one row per fact and step, as read
+    from the store.
+    """
+    ranks = cloze.pivot(index=["relation", "fact"], columns="step", values="rank")
+    correct = (ranks == 1).to_numpy()
+    patterns, which = np.unique(correct, axis=0, return_inverse=True)  # far fewer than facts
+    names = np.array([curves.classify_history(pattern) for pattern in patterns], dtype=object)
+    first = pd.array(ranks.columns.to_numpy()[correct.argmax(axis=1)], dtype="Int64")
+    first[~correct.any(axis=1)] = pd.NA
+    found = pd.DataFrame({"history": names[which], "first": first}, index=ranks.index)
+    words = cloze.drop_duplicates(["relation", "fact"]).set_index(["relation", "fact"])[["subject", "object"]]
+    return words.join(found).reset_index()
+
+
+def facts_at(cloze: pd.DataFrame, facts: pd.DataFrame, step: int) -> pd.DataFrame:
+    """The facts of one relation with their answers at one step.
+
+    Columns: fact, subject, object, prediction, prediction_probability, rank and probability (both of the
+    object), history, first (see `histories`).
+    """
+    answers = cloze.loc[cloze["step"] == step, ["fact", "prediction", "prediction_probability", "rank", "probability"]]
+    table = facts[["fact", "subject", "object", "history", "first"]].merge(answers, on="fact")
+    return table[["fact", "subject", "object", *answers.columns[1:], "history", "first"]]
+
+
+def search(table: pd.DataFrame, words: str) -> pd.DataFrame:
+    """The rows whose subject, object or answer holds the words as they are written, capitals aside."""
+    if not words.strip():
+        return table
+    needle = words.strip().casefold()
+    hits = [
+        table[name].str.casefold().str.contains(needle, regex=False) for name in ("subject", "object", "prediction")
+    ]
+    return table[np.logical_or.reduce(hits)]
+
+
+def fact_history(cloze: pd.DataFrame, fact: str) -> pd.DataFrame:
+    """What the model answered to one fact at every step, as in the paper's Table 9.
+
+    Columns: step, prediction, prediction_probability, rank, probability (both of the true object), right.
+    """
+    rows = cloze[cloze["fact"] == fact].sort_values("step", ignore_index=True)
+    names = ["step", "prediction", "prediction_probability", "rank", "probability"]
+    return rows[names].assign(right=rows["rank"] == 1)
+
+
+def fact_figure(history: pd.DataFrame, step: int, log: bool) -> go.Figure:
+    """Probability of the true object, and of the top answer where that is another, at every step of one fact."""
+    figure = go.Figure()
+    for name, column, colour, symbol in (
+        ("the top answer", "prediction_probability", style.GREY, "circle-open"),
+        ("the true object", "probability", style.BLUE, "circle"),
+    ):
+        figure.add_scatter(
+            x=style.along(history["step"], log),
+            y=history[column],
+            customdata=[[s, _plain(word), rank] for s, word, rank in history[["step", "prediction", "rank"]].values],
+            name=name,
+            mode="lines+markers",
+            line={"color": colour, "width": 2 if column == "probability" else 1},
+            marker={"size": 7, "symbol": symbol},
+            hovertemplate="step %{customdata[0]:,}: %{y:.2%}<br>top answer: %{customdata[1]}<br>"
+            "rank of the true object: %{customdata[2]:,}",
+        )
+    style.step_axis(figure, list(history["step"]), log, step)
+    figure.update_yaxes(tickformat="~%", rangemode="tozero")
+    return style.finish(figure, "probability", height=280, legend="top")
