@@ -94,6 +94,11 @@ def _plain(text: str) -> str:
     return escape(text, quote=False)
 
 
+def _plain(text: str) -> str:
+    """Text that Plotly shows as it is, whatever it holds."""
+    return escape(text, quote=False)
+
+
 def _band(figure: go.Figure, rows: pd.DataFrame, colour: str, log: bool) -> None:
     x = style.along(rows["step"], log)
     figure.add_scatter(
@@ -163,6 +168,8 @@ def histories(cloze: pd.DataFrame) -> pd.DataFrame:
     `first` is the first step at which the answer was right (none: NA); `cloze` has one row per fact and step, as read
     from the store.
     """
+    if cloze.empty:
+        return cloze[["relation", "fact", "subject", "object"]].assign(history="", first=pd.NA)
     ranks = cloze.pivot(index=["relation", "fact"], columns="step", values="rank")
     correct = (ranks == 1).to_numpy()
     patterns, which = np.unique(correct, axis=0, return_inverse=True)  # far fewer than facts

@@ -24,21 +24,22 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Knowledge")
     scores = results.scores(view.run, METRIC)
-    if scores.empty:
+    facts = _histories(results.stamp(view.run), view.run)
+    if scores.empty or facts.empty:
         widgets.stop(
             f"Run '{view.run.name}' has not been asked any facts yet.",
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --lama PATH",
         )
     frame = charts.relation_curves(scores)
-    facts = _histories(results.stamp(view.run), view.run)
     step = _evaluated(sorted(set(frame["step"])), view.step)
     _relations(view, frame)
     _relation_table(view, frame, facts, step)
-    _facts(view, facts, step)
+    _facts(view, frame, facts, step)
 
 
 @st.cache_data(max_entries=4, show_spinner="Reading the facts")
 def _histories(stamp: results.Stamp, _run: Run) -> pd.DataFrame:
+    """How the answers to every fact went (see `charts.histories`)."""
     return charts.histories(store.read_cloze(_run))
 
 
@@ -47,12 +48,17 @@ def _evaluated(steps: list[int], step: int) -> int:
     return max((known for known in steps if known <= step), default=steps[0])
 
 
+def _best_first(frame: pd.DataFrame) -> list[str]:
+    """Relations by their precision at the last step."""
+    last = frame[(frame["step"] == frame["step"].max()) & (frame["relation"] != charts.ALL)]
+    return last.sort_values("value", ascending=False)["relation"].tolist()
+
+
 # === Relations ===
 
 
 def _relations(view: View, frame: pd.DataFrame) -> None:
-    last = frame[frame["step"] == frame["step"].max()].sort_values("value", ascending=False)["relation"].tolist()
-    options = [charts.ALL, *(relation for relation in last if relation != charts.ALL)]
+    options = [charts.ALL, *_best_first(frame)]
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
         chosen = widgets.pick_many(
@@ -98,6 +104,7 @@ def _relation_table(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: 
         key="relation_table",
         on_select=lambda: _row_chosen("relation_table", "relation", table["relation"]),
         selection_mode="single-row",
+        placeholder="–",
         column_config={
             "relation": st.column_config.TextColumn("id", width=60),
             "now": number(f"P@1, step {step:,}", **PERCENT),
@@ -119,11 +126,10 @@ def _relation_table(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: 
 # === Facts ===
 
 
-def _facts(view: View, facts: pd.DataFrame, step: int) -> None:
+def _facts(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
     st.subheader("Facts", anchor=False)
-    relations = sorted(
-        set(facts["relation"]), key=lambda relation: int("0" + relation[1:]) if relation[1:].isdecimal() else 0
-    )
+    asked = set(facts["relation"])
+    relations = [relation for relation in _best_first(frame) if relation in asked]
     left, right = st.columns([5, 4], gap="large")
     with left:
         one, two = st.columns(2)
@@ -155,6 +161,7 @@ def _fact_table(table: pd.DataFrame, history: str, words: str, relation: str, st
         key=key,
         on_select=lambda: _row_chosen(key, "fact", table["fact"]),
         selection_mode="single-row",
+        placeholder="–",
         column_config={
             "subject": "subject",
             "object": "true object",
@@ -166,7 +173,7 @@ def _fact_table(table: pd.DataFrame, history: str, words: str, relation: str, st
         },
     )
     st.caption(
-        f"{charts.label(relation)} at step {step:,}: {right:,} of {asked:,} facts answered rightly; {len(table):,} listed. "
+        f"At step {step:,} {right:,} of {asked:,} facts of this relation are answered rightly; {len(table):,} are listed. "
         "Click a row to follow one fact through all steps."
     )
 

@@ -1,0 +1,133 @@
+"""The knowledge figures and tables hold the stored numbers; what comes from the data stays plain text."""
+
+import pandas as pd
+import pytest
+
+from app.charts import knowledge as charts
+from embryo_core import curves
+
+STEPS = (0, 8, 16, 32)
+
+
+def cloze_of(**histories: str) -> pd.DataFrame:
+    """Facts of relation P36 with histories such as "-++-" (+ is right), a row per fact and step."""
+    rows = []
+    for fact, history in histories.items():
+        for step, mark in zip(STEPS, history, strict=True):
+            rank, prediction = (1, "Rome") if mark == "+" else (7, "<b>the</b>")
+            rows.append((step, fact, "P36", f"subject of {fact}", "Rome", rank, 0.25, prediction, 0.5))
+    columns = "step fact relation subject object rank probability prediction prediction_probability".split()
+    return pd.DataFrame(rows, columns=columns)
+
+
+@pytest.fixture
+def scores() -> pd.DataFrame:
+    """Precision at 1 of two relations and of all facts together, as the store returns it."""
+    values = {"P36": (0.0, 0.1, 0.4, 0.5), "<i>P0</i>": (0.0, 0.0, 0.005, 0.01), "all": (0.0, 0.05, 0.2, 0.25)}
+    rows = [
+        ("tiny", "world_knowledge", step, None, group, value, 200 if group == "all" else 100)
+        for group, series in values.items()
+        for step, value in zip(STEPS, series, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["run", "metric", "step", "layer", "group", "value", "n"])
+
+
+def test_curves_are_the_scores_with_their_intervals(scores):
+    """Values are as stored; the interval and the mean of three are those of embryo_core.curves."""
+    rows = charts.relation_curves(scores)
+    rows = rows[rows["relation"] == "P36"]
+    assert list(rows["value"]) == [0.0, 0.1, 0.4, 0.5]
+    low, high = curves.interval([0.0, 0.1, 0.4, 0.5], 100)
+    assert list(rows["low"]) == pytest.approx(list(low))
+    assert list(rows["high"]) == pytest.approx(list(high))
+    assert list(rows["smoothed"]) == pytest.approx([0.05, 0.5 / 3, 1 / 3, 0.45])
+
+
+@pytest.mark.parametrize("smooth", [True, False])
+@pytest.mark.parametrize("log", [True, False])
+def test_the_figure_holds_the_numbers_and_each_point_knows_its_relation_and_step(scores, smooth, log):
+    """Lines are raw or smoothed; a point carries relation, step, stored value, interval and n."""
+    frame = charts.relation_curves(scores)
+    figure = charts.relation_figure(frame, ["all", "P36"], 8, log, smooth)
+    lines = {line.name: line for line in figure.data if line.customdata is not None}
+    assert list(lines) == ["all relations", "capital (P36)"]
+    rows = frame[frame["relation"] == "P36"]
+    line = lines["capital (P36)"]
+    assert list(line.y) == list(rows["smoothed" if smooth else "value"])
+    assert [list(point) for point in line.customdata[:, :3]] == [
+        ["P36", step, value] for step, value in zip(STEPS, rows["value"], strict=True)
+    ]
+    assert {point[5] for point in line.customdata} == {100}
+
+
+def test_markup_in_a_relation_or_an_answer_is_shown_as_text(scores):
+    """Plotly reads tags in labels, so that < is escaped in what comes from the data."""
+    figure = charts.relation_figure(charts.relation_curves(scores), ["<i>P0</i>"], 8, True, False)
+    assert figure.data[-1].name == "&lt;i&gt;P0&lt;/i&gt;"
+    history = charts.fact_history(cloze_of(a="-+-+"), "a")
+    assert charts.fact_figure(history, 8, True).data[0].customdata[0][1] == "&lt;b&gt;the&lt;/b&gt;"
+
+
+def test_the_first_choice_is_the_papers_examples_or_else_the_best(scores):
+    """Without any relation of the paper's Table 1 the ones that end highest are shown, all relations first."""
+    frame = charts.relation_curves(scores)
+    assert charts.default_relations(frame) == ["all", "P36", "<i>P0</i>"]
+    examples = charts.relation_curves(scores.replace("<i>P0</i>", "P140"))
+    assert charts.default_relations(examples) == ["all", "P140"]
+
+
+def test_every_fact_is_classified_by_its_answers():
+    """Learned, forgotten, oscillating and never learned as the page states it, with the first right step."""
+    facts = charts.histories(cloze_of(a="--++", b="-++-", c="+-+-", d="----")).set_index("fact")
+    assert facts["history"].to_dict() == {"a": "learned", "b": "forgotten", "c": "oscillating", "d": "never learned"}
+    assert facts["first"].dropna().to_dict() == {"a": 16, "b": 8, "c": 0}
+    assert facts.loc["a", "subject"] == "subject of a"
+
+
+def test_histories_of_no_answers_are_empty():
+    """An empty table of answers gives an empty table of facts."""
+    assert charts.histories(cloze_of(a="----").iloc[:0]).empty
+
+
+def test_the_table_of_relations_counts_facts_and_coverage(scores):
+    """Each relation has its precision now and last, its coverage, and the number of facts with each history."""
+    coverage = pd.DataFrame(
+        {"group": ["P36", "P99", "all"], "step": 32, "value": [0.4, 0.0, 0.3], "n": [10, 5, 15]},
+    )
+    facts = charts.histories(cloze_of(a="--++", b="-+++", c="+-+-", d="----"))
+    table = charts.relation_table(charts.relation_curves(scores), coverage, facts, 16).set_index("relation")
+    assert list(table.index) == ["P36", "P99"]
+    row = table.loc["P36"]
+    assert (row["now"], row["last"], row["coverage"], row["all"], row["asked"]) == (0.4, 0.5, 0.4, 10, 4)
+    assert [row[name] for name in charts.HISTORIES] == [2, 1, 0, 1]
+    assert row["history"] == "learned"
+    assert table.loc["P99", "asked"] == 0 and pd.isna(table.loc["P99", "last"])
+
+
+def test_facts_at_a_step_are_the_answers_of_that_step():
+    """The list behind a point has that step's answer, rank and probabilities of every fact."""
+    cloze = cloze_of(a="--++", b="-++-")
+    table = charts.facts_at(cloze, charts.histories(cloze), 8).set_index("fact")
+    assert table["rank"].to_dict() == {"a": 7, "b": 1}
+    assert table["prediction"].to_dict() == {"a": "<b>the</b>", "b": "Rome"}
+    assert table["history"].to_dict() == {"a": "learned", "b": "forgotten"}
+
+
+def test_search_takes_words_as_they_are():
+    """Capitals do not matter, and signs have no special meaning."""
+    cloze = cloze_of(a="--++", b="-++-")
+    table = charts.facts_at(cloze, charts.histories(cloze), 8)
+    assert list(charts.search(table, "SUBJECT OF a")["fact"]) == ["a"]
+    assert list(charts.search(table, "<b>")["fact"]) == ["a"]
+    assert charts.search(table, "(.*").empty
+    assert len(charts.search(table, "  ")) == 2
+
+
+def test_a_facts_history_is_table_9():
+    """One row per step in order: the top answer with its probability, rank and probability of the true object."""
+    history = charts.fact_history(cloze_of(a="--++", b="-++-").sample(frac=1, random_state=0), "b")
+    assert list(history["step"]) == list(STEPS)
+    assert list(history["rank"]) == [7, 1, 1, 7]
+    assert list(history["right"]) == [False, True, True, False]
+    figure = charts.fact_figure(history, 8, False)
+    assert [list(line.y) for line in figure.data] == [[0.5] * 4, [0.25] * 4]

@@ -1,0 +1,129 @@
+"""The Knowledge page in Streamlit's own test runner: with results, without, with broken files, with odd texts."""
+
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from embryo_core import store
+from embryo_core.types import ClozeAnswer, Findings, Run, Score
+
+
+def page() -> None:
+    """The page as the dashboard runs it: an error that a user can mend is a message."""
+    import streamlit as st
+
+    from app import permalink
+    from app.views import knowledge
+    from embryo_core.errors import EmbryoError
+
+    try:
+        knowledge.show()
+    except EmbryoError as error:
+        st.error(str(error))
+    permalink.publish()
+
+
+@pytest.fixture
+def look(monkeypatch: pytest.MonkeyPatch) -> Iterator:
+    """Open the page on the data root of a run, with parameters in the URL."""
+
+    def open_page(run: Run, **parameters: str) -> AppTest:
+        monkeypatch.setenv("EMBRYO_DATA", str(run.path.parents[1]))
+        test = AppTest.from_function(page, default_timeout=30)
+        for name, value in parameters.items():
+            test.query_params[name] = value
+        return test.run()
+
+    return open_page
+
+
+@pytest.fixture
+def asked_run(own_run: Run) -> Run:
+    """A run that was asked three facts of P36 at its three steps; one subject is markup."""
+    answers = {"Italy": ("Rome", "-++"), "<script>alert(1)</script>": ("Bern", "+-+"), "**Peru**": ("Lima", "---")}
+    for place, step in enumerate((0, 8, 16)):
+        cloze = [
+            ClozeAnswer(own_run.name, step, f"P36/{subject}", "P36", subject, object, 1 + 4 * (marks[place] == "-"), 0.2, "Rome", 0.3)
+            for subject, (object, marks) in answers.items()
+        ]  # fmt: skip
+        right = sum(answer.rank == 1 for answer in cloze)
+        scores = [
+            Score(own_run.name, step, "world_knowledge", right / 3, 3, "P36"),
+            Score(own_run.name, step, "world_knowledge", right / 3, 3, "all"),
+            Score(own_run.name, step, "world_knowledge_coverage", 0.6, 5, "P36"),
+        ]
+        store.write(own_run, "world_knowledge", step, Findings(scores=scores, cloze=cloze))
+    return own_run
+
+
+def box(test: AppTest, label: str):
+    """The select box with this label."""
+    return next(box for box in test.selectbox if box.label == label)
+
+
+def test_the_page_opens_on_evaluated_results(look, tiny_results):
+    """Relations, coverage and the facts of one relation are shown; the captions say how many facts there are."""
+    test = look(tiny_results)
+    assert not test.exception and not test.error
+    facts = store.read_cloze(tiny_results)["fact"].nunique()
+    assert any(f"Of {facts:,} facts asked" in caption.value for caption in test.caption)
+    assert len(test.dataframe) == 3
+
+
+def test_the_tables_hold_the_stored_answers(look, asked_run):
+    """The relation's counts, the answers at the chosen step, and one fact's answers at every step."""
+    test = look(asked_run, step="8", fact="P36/Italy")
+    relations, facts, history = (table.value for table in test.dataframe)
+    assert relations[["relation", "asked", "all", "learned", "oscillating", "never learned"]].values.tolist() == [
+        ["P36", 3, 5, 1, 1, 1]
+    ]
+    assert facts.set_index("subject")["rank"].to_dict() == {"Italy": 1, "<script>alert(1)</script>": 5, "**Peru**": 5}
+    assert list(history["rank"]) == [5, 1, 1]
+    assert any("At step 8 1 of 3 facts" in caption.value for caption in test.caption)
+
+
+def test_subjects_reach_the_page_only_as_values_of_tables_and_boxes(look, asked_run):
+    """No markdown or HTML is made of what the data says."""
+    test = look(asked_run, fact="P36/<script>alert(1)</script>")
+    assert not test.exception
+    written = [element.value for element in (*test.markdown, *test.caption, *test.subheader, *test.title)]
+    assert not any("script" in text or "Peru" in text for text in written)
+    assert box(test, "Fact").value == "P36/<script>alert(1)</script>"
+
+
+def test_facts_are_filtered_by_history_and_words(look, asked_run):
+    """The list shows the facts with the chosen history, or those that hold the words; both are in the URL."""
+    test = look(asked_run, history="learned")
+    assert list(test.dataframe[1].value["subject"]) == ["Italy"]
+    box(test, "History").select("any").run()
+    test.text_input[0].input("peru").run()
+    assert list(test.dataframe[1].value["subject"]) == ["**Peru**"]
+    assert test.query_params["facts"] in ("peru", ["peru"])
+
+
+def test_no_relation_chosen_is_a_message(look, asked_run):
+    """With all relations taken away the page asks for one, and the facts stay."""
+    test = look(asked_run)
+    test.multiselect[0].set_value([]).run()
+    assert not test.exception
+    assert "Choose at least one relation" in test.info[0].value
+    assert len(test.dataframe) == 3
+
+
+def test_without_answers_the_page_says_what_to_run(look, tiny_run):
+    """A run that was not evaluated gives one sentence and one command."""
+    test = look(tiny_run)
+    assert not test.exception and not test.error
+    assert "has not been asked any facts yet" in test.info[0].value
+    assert "python -m embryo_core evaluate tiny --metrics world_knowledge" in test.code[0].value
+
+
+@pytest.mark.parametrize("table", ["scores", "cloze"])
+def test_a_broken_file_is_a_message(look, own_run, table):
+    """A results file that is not parquet gives one sentence, not a traceback."""
+    own_run.results.mkdir(parents=True)
+    (own_run.results / f"{table}.parquet").write_bytes(b"not parquet")
+    test = look(own_run)
+    assert not test.exception
+    assert f"{table}.parquet cannot be read" in test.error[0].value
