@@ -82,7 +82,7 @@ def relation_figure(frame: pd.DataFrame, relations: list[str], step: int, log: b
         _line(figure, rows, relation, place, log, smooth)
     style.step_axis(figure, sorted(set(frame["step"])), log, step)
     figure.update_yaxes(tickformat=".0%", rangemode="tozero")
-    return style.finish(figure, "precision at 1", height=430)
+    return style.finish(figure, "precision at 1", height=460, legend="top")
 
 
 def _colour(relation: str, place: int) -> str:

@@ -130,7 +130,7 @@ def _facts(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> N
     st.subheader("Facts", anchor=False)
     asked = set(facts["relation"])
     relations = [relation for relation in _best_first(frame) if relation in asked]
-    left, right = st.columns([5, 4], gap="large")
+    left, right = st.columns([3, 2], gap="large")
     with left:
         one, two = st.columns(2)
         with one:
@@ -167,7 +167,9 @@ def _fact_table(table: pd.DataFrame, history: str, words: str, relation: str, st
             "object": "true object",
             "prediction": "answer",
             "prediction_probability": number("p(answer)", **PERCENT),
-            "rank": number("rank", help="Rank of the true object among all words; 1 is right"),
+            "rank": number(
+                "rank", width=60, format="localized", help="Rank of the true object among all words; 1 is right"
+            ),
             "probability": number("p(object)", **PERCENT),
             "first": number("first right", help="The first step at which the answer was right", format="localized"),
         },
