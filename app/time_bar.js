@@ -73,10 +73,10 @@ class TimeBar {
     window.dispatchEvent(new CustomEvent("embryo:step", { detail: { step } }));
   }
 
-  send() {
-    if (this.sent === this.step) return;
+  // `passing` while playing: the page follows, but the step does not become a place in the browser's history.
+  send(passing = false) {
     this.sent = this.step;
-    this.sendStep(this.step);
+    this.sendStep({ step: this.step, passing });
   }
 
   key(event) {
@@ -98,12 +98,13 @@ class TimeBar {
     const last = this.steps.length - 1;
     if (!playing.on && this.step === this.steps[last]) this.move(this.steps[0]);
     playing.on = true;
+    clearTimeout(this.settle);
     clearInterval(this.timer);
     this.timer = setInterval(() => {
       const index = this.steps.indexOf(this.step);
       this.move(this.steps[Math.min(last, index + 1)]);
-      if (this.sent === null) this.send(); // one at a time: the next goes out once the page has answered
       if (index + 1 >= last) this.stop();
+      else if (this.sent === null) this.send(true); // one at a time: the next goes out once the page has answered
     }, PERIOD);
     this.draw();
   }

@@ -24,17 +24,20 @@ _component = st.components.v2.component(
 
 def time_bar(
     steps: Sequence[int],
-    tokens: Sequence[int | None],
+    tokens: Sequence[int],
     step: int,
     scale: str,
-    on_step: Callable[[int], None],
+    on_step: Callable[[int, bool], None],
     on_scale: Callable[[str], None],
 ) -> None:
-    """Draw the bar for these checkpoints (tokens seen at each, None where unknown) with one of them chosen."""
+    """Draw the bar for these checkpoints (tokens seen at each) with one of them chosen.
+
+    `on_step` gets the step that the user chose, and whether it is only passed through, as while playing.
+    """
 
     def moved() -> None:
-        if (chosen := st.session_state[KEY].step) in steps:
-            on_step(chosen)
+        if (chosen := st.session_state[KEY].step)["step"] in steps:
+            on_step(chosen["step"], chosen["passing"])
 
     def scaled() -> None:
         if (chosen := st.session_state[KEY].scale) in SCALES:

@@ -14,6 +14,7 @@ from app.time_bar import SCALES, time_bar
 from embryo_core import runs
 from embryo_core.types import Run
 
+PASSING = "step_passing"  # session: the chosen step is one that play passes through, and stays out of the URL
 PLOTLY = {
     "displaylogo": False,
     "modeBarButtonsToRemove": ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d"],
@@ -57,12 +58,18 @@ def open_page(title: str) -> View:
             list(tokens.values()),
             step,
             scale,
-            on_step=lambda chosen: permalink.choose("step", chosen),
+            on_step=_choose_step,
             on_scale=lambda chosen: permalink.choose("scale", chosen),
         )
-    permalink.show("step", step)
+    if not st.session_state.get(PASSING) or "step" not in st.query_params:
+        permalink.show("step", step)
     permalink.show("scale", scale)
     return View(run, tuple(tokens), step, log=scale == "log")
+
+
+def _choose_step(step: int, passing: bool) -> None:
+    permalink.choose("step", step)
+    st.session_state[PASSING] = passing
 
 
 def _chosen_step(steps: Sequence[int]) -> int:
