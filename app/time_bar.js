@@ -7,6 +7,9 @@ const grouped = (number) => number.toLocaleString("en-US");
 const short = (number) =>
   number >= 1e6 ? `${+(number / 1e6).toPrecision(3)} M` : number >= 1e4 ? `${+(number / 1e3).toPrecision(3)} k` : grouped(number);
 
+// Whether the page is drawn to its end: while playing, a step goes to the server only then, or a slow page never shows.
+const idle = () => document.querySelector(".stApp")?.dataset.testScriptState !== "running";
+
 // Moves the line that marks the chosen step on every chart (the shape that charts/style.py names "step").
 function moveStepLines(step) {
   for (const plot of document.querySelectorAll(".js-plotly-plot")) {
@@ -104,7 +107,7 @@ class TimeBar {
       const index = this.steps.indexOf(this.step);
       this.move(this.steps[Math.min(last, index + 1)]);
       if (index + 1 >= last) this.stop();
-      else if (this.sent === null) this.send(true); // one at a time: the next goes out once the page has answered
+      else if (idle()) this.send(true);
     }, PERIOD);
     this.draw();
   }
