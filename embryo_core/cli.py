@@ -90,13 +90,13 @@ def _runs(options: argparse.Namespace) -> int:
 
 
 def _query(options: argparse.Namespace) -> int:
-    from embryo_core import report
+    from embryo_core.report import report_answers, report_trace
 
     run = runs.open_run(options.run)
     if options.step == "all":
-        print(report.trace(run, options.text))
+        print(report_trace(run, options.text))
     else:
-        print(report.answers(run, options.text, options.step, options.k))
+        print(report_answers(run, options.text, options.step, options.k))
     return 0
 
 

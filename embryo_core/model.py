@@ -7,7 +7,8 @@ order, next sentence) and the pooler are left unread.
 
 import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -23,6 +24,8 @@ from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, TokenizerMismatch
 from embryo_core.types import Checkpoint, Run
 
+THREADS = torch.get_num_threads()
+FEW_TOKENS = 1024
 UNREAD = ("pooler.", "sop_classifier.", "cls.seq_relationship.")
 
 
@@ -108,7 +111,7 @@ def _read_tokenizer(path: Path, sha256: str) -> Tokenizer:
         return Tokenizer(path)
     except BrokenRun:
         raise
-    except Exception as reason:  # the tokenizers library raises bare Exception for a file that it cannot parse
+    except Exception as reason:  # noqa: BLE001, the class that the tokenizers library raises for a file it cannot parse
         raise BrokenRun(f"{path} cannot be read as a tokenizer: {reason}.") from None
 
 
@@ -137,7 +140,7 @@ class Model:
         self, ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
         """Masked-word logits [n, V] at the n positions (rows[i], columns[i]); the head is applied nowhere else."""
-        with torch.inference_mode():
+        with torch.inference_mode(), _threads(ids.size):
             states = self._encode(ids, attention_mask).last_hidden_state
             return self._head(states[torch.as_tensor(rows), torch.as_tensor(columns)]).numpy()
 
@@ -187,6 +190,16 @@ def load(checkpoint: Checkpoint) -> Model:
         )
     _fill(network, checkpoint)
     return Model(checkpoint, tokenizer, network)
+
+
+@contextmanager
+def _threads(tokens: int) -> Iterator[None]:
+    """One thread for a few tokens: more gain little on free cores and, on busy ones, mostly wait for each other."""
+    torch.set_num_threads(1 if tokens <= FEW_TOKENS else THREADS)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(THREADS)
 
 
 def _read_config(checkpoint: Checkpoint) -> str:

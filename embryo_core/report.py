@@ -1,16 +1,18 @@
 """Answers and traces as text for the terminal."""
 
 from embryo_core import query, runs
+from embryo_core.model_cache import MODELS
+from embryo_core.trace import Course, trace
 from embryo_core.types import Prediction, Run
 
 
-def answers(run: Run, text: str, step: int, k: int = 10) -> str:
+def report_answers(run: Run, text: str, step: int, k: int = 10) -> str:
     """What one checkpoint answers: the best joint answers where there are several masks, then the best for each mask.
 
     Raises QueryError, UnknownStep, BrokenCheckpoint.
     """
     text = query.normalise(text)
-    model = query.MODELS.get(runs.checkpoint(run, step))
+    model = MODELS.get(runs.checkpoint(run, step))
     reply = query.ask(model, query.read_question(text, model.tokenizer, model.max_positions))
     by_mask = query.predictions(reply, model.tokenizer, k)
     blocks = [f"{run.name}, step {step:,}: {text}"]
@@ -22,9 +24,9 @@ def answers(run: Run, text: str, step: int, k: int = 10) -> str:
     return "\n\n".join(blocks)
 
 
-def trace(run: Run, text: str) -> str:
-    """The best answer at every checkpoint, and how the final answer fared; errors as for `query.trace`."""
-    found = query.trace(run, text)
+def report_trace(run: Run, text: str) -> str:
+    """The best answer at every checkpoint, and how the final answer fared; errors as for `trace`."""
+    found = trace(run, text)
     blocks = [f"{run.name}, {len(found.steps)} checkpoints: {found.text}", *found.skipped]
     courses = [("All masks together\n", found.joint)] if found.joint else []
     courses += [(f"[MASK] {i}\n" if found.joint else "", course) for i, course in enumerate(found.masks, start=1)]
@@ -37,7 +39,7 @@ def _ranking(predictions: list[Prediction]) -> str:
     return "\n".join(lines)
 
 
-def _history(steps: tuple[int, ...], course: query.Course) -> str:
+def _history(steps: tuple[int, ...], course: Course) -> str:
     by_token = {candidate.token: candidate for candidate in course.candidates}
     final = by_token[course.leaders[-1]]
     width = max(len("best answer"), *map(len, course.leaders))

@@ -10,6 +10,8 @@ from app import permalink, widgets
 from app.charts import query as charts
 from embryo_core import query, runs
 from embryo_core.errors import BrokenCheckpoint, QueryError
+from embryo_core.model_cache import MODELS
+from embryo_core.trace import Course, Trace, trace
 from embryo_core.types import Prediction, Run
 
 EXAMPLES = (
@@ -104,7 +106,7 @@ def _show_answers(view: widgets.View, text: str, mask: int | str) -> None:
 @st.cache_data(max_entries=256, show_spinner="Asking the model; the first query also starts torch …")
 def _answers(_run: Run, path: str, step: int, text: str) -> tuple[list[Prediction], list[list[Prediction]]]:
     """The best joint answers, and the best pieces for each mask, at one step."""
-    model = query.MODELS.get(runs.checkpoint(_run, step))
+    model = MODELS.get(runs.checkpoint(_run, step))
     reply = query.ask(model, query.read_question(text, model.tokenizer, model.max_positions))
     return query.joint_predictions(reply, model.tokenizer), query.predictions(reply, model.tokenizer)
 
@@ -134,11 +136,11 @@ def _show_trace(view: widgets.View, text: str, mask: int | str) -> None:
 
 
 @st.cache_data(max_entries=64, show_spinner="Asking every checkpoint …")
-def _trace(_run: Run, path: str, steps: tuple[int, ...], text: str) -> query.Trace:
-    return query.trace(_run, text)
+def _trace(_run: Run, path: str, steps: tuple[int, ...], text: str) -> Trace:
+    return trace(_run, text)
 
 
-def _table(steps: tuple[int, ...], course: query.Course) -> pd.DataFrame:
+def _table(steps: tuple[int, ...], course: Course) -> pd.DataFrame:
     """One row per candidate and step, as it is drawn and downloaded."""
     rows = [
         (candidate.token, step, probability, rank, leader == candidate.token, candidate.token == course.leaders[-1])

@@ -4,6 +4,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from embryo_core import query, runs
+from embryo_core.model_cache import MODELS
 from embryo_core.types import Run
 
 
@@ -42,7 +43,7 @@ def test_without_text_it_says_what_to_write(app: AppTest) -> None:
 def test_answers_are_those_of_fill_mask(app: AppTest, tiny_run: Run) -> None:
     """The table at the chosen step lists fill_mask's predictions; the trace names the final answer."""
     ask(app, "the cat sat on the [mask] .", step="8")
-    (expected,) = query.fill_mask(query.MODELS.get(runs.checkpoint(tiny_run, 8)), "the cat sat on the [MASK] .")
+    (expected,) = query.fill_mask(MODELS.get(runs.checkpoint(tiny_run, 8)), "the cat sat on the [MASK] .")
     table = app.dataframe[0].value
     assert table["token"].tolist() == [p.token for p in expected]
     assert table["probability"].tolist() == pytest.approx([p.probability for p in expected])
