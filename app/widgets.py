@@ -40,8 +40,8 @@ def open_page(title: str) -> View:
     permalink.restore()
     known = {run.name: run for run in runs.list_runs()}
     if not known:
-        st.title(title)
-        _no_run()
+        st.title(title, anchor=False)
+        stop("There is no run to look at yet.", "python -m pretrain tiny --corpus PATH --run data/runs/NAME")
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     left.title(title, anchor=False)
     with right:
@@ -75,11 +75,9 @@ def _choose_step(step: int, passing: bool) -> None:
 def _chosen_step(steps: Sequence[int]) -> int:
     """The step of the URL, or the nearest that this run has; the last step where none was chosen."""
     wanted = permalink.get("step") or ""
-    return min(steps, key=lambda step: abs(step - int(wanted))) if wanted.isdecimal() else steps[-1]
-
-
-def _no_run() -> None:
-    stop("There is no run to look at yet.", "python -m pretrain tiny --corpus PATH --run data/runs/NAME")
+    if not wanted.isdecimal() or len(wanted) > 18:
+        return steps[-1]
+    return min(steps, key=lambda step: abs(step - int(wanted)))
 
 
 def stop(message: str, command: str = "") -> None:

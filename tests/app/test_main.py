@@ -69,6 +69,7 @@ def test_a_step_that_the_run_lacks_becomes_the_nearest(dashboard_with_results) -
     """A link to a step of another run opens at the nearest step of this one; nonsense opens at the last."""
     assert dashboard_with_results.open("overview", step="7").query_params["step"] == "8"
     assert dashboard_with_results.open("overview", step="-x").query_params["step"] == "16"
+    assert dashboard_with_results.open("overview", step="1" * 5000).query_params["step"] == "16"
 
 
 def test_an_unknown_run_in_a_link_opens_the_first(dashboard_with_results) -> None:
