@@ -55,6 +55,17 @@ class TimeBar {
       };
     this.observer = new ResizeObserver(() => this.draw());
     this.observer.observe(this.track);
+    this.heard = ({ detail }) => this.follow(detail.step);
+    window.addEventListener("embryo:step", this.heard);
+  }
+
+  // A step moved elsewhere on the page, as on the attention map's own scrubber, which also tells the server.
+  follow(step) {
+    if (step === this.step || !this.steps?.includes(step)) return;
+    this.step = step;
+    this.stop();
+    this.draw();
+    moveStepLines(step);
   }
 
   // What the server says, at every run of the page: its step counts unless the user is just moving elsewhere.
@@ -172,6 +183,7 @@ class TimeBar {
     clearInterval(this.timer);
     clearTimeout(this.settle);
     this.observer.disconnect();
+    window.removeEventListener("embryo:step", this.heard);
   }
 }
 
