@@ -14,16 +14,13 @@ from embryo_core.types import Example, Fact, Target, spans_of_words
 
 Lines = list[tuple[str, str]]  # place ("ewt.conllu, line 7") and text of each line
 
-RELATIONS = (  # the 25 relations of the paper's Table 8
-    "P17 P19 P20 P30 P36 P37 P103 P127 P131 P136 P138 P140 P159 P176 P264 P276 P279 P361 P364 P407 P413 P449 P495 P740 "
-    "P1376"
-).split()
+# The 25 relations of the paper's Table 8.
+NUMBERS = (17, 19, 20, 30, 36, 37, 103, 127, 131, 136, 138, 140, 159, 176, 264, 276, 279, 361, 364, 407, 413, 449, 495)
+RELATIONS = tuple(f"P{number}" for number in (*NUMBERS, 740, 1376))
 
 # What CoNLL-2012 writes for characters that its own format needs; the text had the plain character.
-UNESCAPED = {
-    **{"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"},
-    **{"/.": ".", "/?": "?", "/!": "!", "/-": "-", "/,": ","},
-}
+BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+UNESCAPED = BRACKETS | {"/" + mark: mark for mark in ".?!,-"}
 
 
 def read_treebank(path: Path) -> list[Example]:

@@ -1,118 +1,38 @@
-"""The torch room: load a checkpoint and its tokenizer, token ids in, numpy arrays out; float32 whatever was stored.
+"""The torch room: load a checkpoint, token ids in, numpy arrays out; float32 whatever was stored.
 
 Checkpoints are read as they stand in Hugging Face layout. Weights of `AlbertForPreTraining` or `BertForPreTraining` fill
 the matching masked language model, whose encoder and masked-word head are the same modules; their second head (sentence
-order, next sentence) and the pooler are left unread.
+order, next sentence) and the pooler are left unread. transformers makes the modules; the passes through them are here,
+so that the last layer can be computed at the asked positions alone.
+
+A pass runs on one core, and metrics run as many as there are cores: on two cores that is faster than sharing each small
+matrix product, and the numbers do not depend on how many cores there are.
 """
 
 import copy
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from pathlib import Path
+from functools import lru_cache
 
 import numpy as np
-import tokenizers
 import torch
 import transformers
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch.nn.functional import scaled_dot_product_attention
 
 from embryo_core import runs
-from embryo_core.errors import BrokenCheckpoint, BrokenRun, TokenizerMismatch
-from embryo_core.types import Checkpoint, Run
+from embryo_core.errors import BrokenCheckpoint, TokenizerMismatch
+from embryo_core.tokenizer import Tokenizer, load_tokenizer
+from embryo_core.types import Checkpoint
 
-THREADS = torch.get_num_threads()
-FEW_TOKENS = 1024
+CORES = torch.get_num_threads()  # OMP_NUM_THREADS, or all
+torch.set_num_threads(1)
+
 UNREAD = ("pooler.", "sop_classifier.", "cls.seq_relationship.")
-
-
-# === Tokenizer ===
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """Pieces of a sequence of words, without special tokens."""
-
-    ids: np.ndarray  # [pieces] int64
-    word_of_piece: np.ndarray  # [pieces] int64: index of the word that a piece belongs to, never decreasing
-
-
-class Tokenizer:
-    """A run's tokenizer.json, the same bytes that pretraining used; cheap to build and shared by all steps."""
-
-    def __init__(self, path: Path):
-        self.path = path
-        self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        self.mask_id = self._special("[MASK]")
-        self.cls_id = self._special("[CLS]")
-        self.sep_id = self._special("[SEP]")
-        self.pad_id = self._special("[PAD]", "<pad>")
-        self.unk_id = self._special("[UNK]", "<unk>")
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Number of pieces, special tokens included."""
-        return self._tokenizer.get_vocab_size(with_added_tokens=True)
-
-    def encode_words(self, words: Sequence[str]) -> Encoding:
-        """Tokenize each word on its own and join the pieces, as the paper's evaluation does; no special tokens."""
-        pieces = [e.ids for e in self._tokenizer.encode_batch(list(words), add_special_tokens=False)]
-        word_of_piece = np.repeat(np.arange(len(pieces)), [len(ids) for ids in pieces])
-        return Encoding(np.array([i for ids in pieces for i in ids], np.int64), word_of_piece)
-
-    def encode_text(self, text: str) -> np.ndarray:
-        """Ids [L] of running text between [CLS] and [SEP]; "[MASK]" in the text is the mask."""
-        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return np.array([self.cls_id, *ids, self.sep_id], np.int64)
-
-    def single_piece(self, word: str) -> int | None:
-        """The id of a word that is one known piece of the vocabulary, else None."""
-        ids = self._tokenizer.encode(word, add_special_tokens=False).ids
-        return ids[0] if len(ids) == 1 and ids[0] != self.unk_id else None
-
-    def cut(self, text: str) -> list[str]:
-        """The normalised words into which the tokenizer cuts a text before it looks for pieces."""
-        normalised = self._tokenizer.normalizer.normalize_str(text)
-        return [word.removeprefix("▁") for word, _ in self._tokenizer.pre_tokenizer.pre_tokenize_str(normalised)]
-
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The piece of each id, as it stands in the vocabulary (with its word-boundary mark)."""
-        return [self._tokenizer.id_to_token(int(i)) for i in ids]
-
-    def _special(self, *names: str) -> int:
-        for name in names:
-            if (found := self._tokenizer.token_to_id(name)) is not None:
-                return found
-        raise BrokenRun(f"{self.path} has no token {' or '.join(names)}; it is not a tokenizer written by pretrain.")
-
-
-def load_tokenizer(run: Run) -> Tokenizer:
-    """The run's tokenizer. Raises BrokenRun where it is missing, TokenizerMismatch where it is not the run's own."""
-    path = run.tokenizer / "tokenizer.json"
-    if not path.is_file():
-        raise BrokenRun(f"{path} does not exist; copy the tokenizer that run '{run.name}' was pretrained with there.")
-    found = runs.sha256(path)
-    if found != run.tokenizer_sha256:
-        raise TokenizerMismatch(
-            f"{path} (sha256 {found[:12]}...) is not the tokenizer that run '{run.name}' was pretrained with "
-            f"(sha256 {run.tokenizer_sha256[:12]}...); put that file back."
-        )
-    return _read_tokenizer(path, found)
-
-
-@lru_cache(maxsize=8)
-def _read_tokenizer(path: Path, sha256: str) -> Tokenizer:
-    try:
-        return Tokenizer(path)
-    except BrokenRun:
-        raise
-    except Exception as reason:  # noqa: BLE001, the class that the tokenizers library raises for a file it cannot parse
-        raise BrokenRun(f"{path} cannot be read as a tokenizer: {reason}.") from None
+Module = torch.nn.Module
+Network = transformers.PreTrainedModel
 
 
 # === Model ===
@@ -121,7 +41,7 @@ def _read_tokenizer(path: Path, sha256: str) -> Tokenizer:
 class Model:
     """One loaded checkpoint. Arrays of ids are [B, L]; attention_mask is 1 at tokens and 0 at padding."""
 
-    def __init__(self, checkpoint: Checkpoint, tokenizer: Tokenizer, network: transformers.PreTrainedModel):
+    def __init__(self, checkpoint: Checkpoint, tokenizer: Tokenizer, network: Network):
         config = network.config
         self.checkpoint = checkpoint
         self.tokenizer = tokenizer
@@ -129,53 +49,135 @@ class Model:
         self.max_positions: int = config.max_position_embeddings
         self.num_layers: int = config.num_hidden_layers
         self.num_heads: int = config.num_attention_heads
+        self.cores = CORES  # passes that may run at once, each in a thread of its own
         self._network = network
+        self._layers = list(_layers(network))
+        self._head: Module = network.predictions if config.model_type == "albert" else network.cls
 
     @property
     def nbytes(self) -> int:
         """Bytes that the weights take in memory."""
         return sum(weight.nbytes for weight in self._network.parameters())
 
+    @torch.inference_mode()
     def mlm_logits(
         self, ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
         """Masked-word logits [n, V] at the n positions (rows[i], columns[i]); the head is applied nowhere else."""
-        with torch.inference_mode(), _threads(ids.size):
-            states = self._encode(ids, attention_mask).last_hidden_state
-            return self._head(states[torch.as_tensor(rows), torch.as_tensor(columns)]).numpy()
+        states, mask = self._embed(ids), _mask(attention_mask)
+        at = torch.as_tensor(rows), torch.as_tensor(columns)
+        for layer in self._layers[:-1]:
+            states = layer(states, mask)
+        if len(rows) <= 2 * len(ids):  # for more positions the last layer is cheaper as a whole
+            return self._head(self._layers[-1](states, mask, at)).numpy()
+        return self._head(self._layers[-1](states, mask)[at]).numpy()
 
+    @torch.inference_mode()
     def mlm_head(self, states: np.ndarray) -> np.ndarray:
         """Masked-word logits [n, V] of hidden states [n, H], such as those of a lower layer."""
-        with torch.inference_mode():
-            return self._head(torch.as_tensor(states)).numpy()
+        return self._head(torch.as_tensor(states)).numpy()
 
+    @torch.inference_mode()
     def hidden_states(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         """States [num_layers + 1, B, L, H]; the first are the embeddings, for ALBERT after their projection to H."""
-        with torch.inference_mode():
-            states = self._encode(ids, attention_mask, output_hidden_states=True).hidden_states
-        assert len(states) == self.num_layers + 1
+        states, mask = [self._embed(ids)], _mask(attention_mask)
+        for layer in self._layers:
+            states.append(layer(states[-1], mask))
         return torch.stack(states).numpy()
 
+    @torch.inference_mode()
     def attentions(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         """Attention weights [num_layers, B, heads, L, L], row = from, column = to."""
-        # The fused attention used elsewhere never forms the weights, so the plain one is switched on for this call.
-        self._network.set_attn_implementation("eager")
-        try:
-            with torch.inference_mode():
-                weights = self._encode(ids, attention_mask, output_attentions=True).attentions
-        finally:
-            self._network.set_attn_implementation("sdpa")
-        assert len(weights) == self.num_layers
+        states, mask, weights = self._embed(ids), _mask(attention_mask), []
+        for layer in self._layers:
+            weights.append(layer.weights(states, mask))
+            states = layer(states, mask)
         return torch.stack(weights).numpy()
 
-    def _encode(self, ids: np.ndarray, attention_mask: np.ndarray, **outputs: bool):
-        # Without padding there is nothing to mask, and attention is faster without one.
-        mask = None if attention_mask.all() else torch.as_tensor(attention_mask)
-        return self._network.base_model(input_ids=torch.as_tensor(ids), attention_mask=mask, **outputs)
+    def _embed(self, ids: np.ndarray) -> torch.Tensor:
+        """What enters the first layer, [B, L, H]."""
+        base = self._network.base_model
+        embedded = base.embeddings(input_ids=torch.as_tensor(ids))
+        albert = self._network.config.model_type == "albert"
+        return base.encoder.embedding_hidden_mapping_in(embedded) if albert else embedded
 
-    @cached_property
-    def _head(self) -> torch.nn.Module:
-        return self._network.predictions if hasattr(self._network, "predictions") else self._network.cls
+
+# === Layers ===
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """One transformer layer: ALBERT and BERT name its modules differently and compute the same."""
+
+    heads: int
+    query: Module
+    key: Module
+    value: Module
+    output: Module
+    attention_norm: Module
+    inner: Module
+    activation: Module
+    outer: Module
+    norm: Module
+
+    def __call__(
+        self, states: torch.Tensor, mask: torch.Tensor | None, at: tuple[torch.Tensor, torch.Tensor] | None = None
+    ) -> torch.Tensor:
+        """New states [B, L, H] of states [B, L, H]; or [n, H] at the n positions `at` = (rows, columns) alone."""
+        asked = states if at is None else states[at][:, None]  # [n, 1, H]
+        query, key, value = (
+            self._split(self.query(asked)),
+            self._split(self.key(states)),
+            self._split(self.value(states)),
+        )
+        if at is not None:
+            key, value = key[at[0]], value[at[0]]
+            mask = None if mask is None else mask[at[0]]
+        mixed = scaled_dot_product_attention(query, key, value, attn_mask=mask).transpose(1, 2).flatten(2)
+        attended = self.attention_norm(self.output(mixed) + asked)
+        new = self.norm(self.outer(self.activation(self.inner(attended))) + attended)
+        return new if at is None else new[:, 0]
+
+    def weights(self, states: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        """Attention weights [B, heads, L, L]."""
+        query, key = self._split(self.query(states)), self._split(self.key(states))
+        scores = query @ key.transpose(2, 3) * query.shape[-1] ** -0.5
+        return (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
+
+    def _split(self, states: torch.Tensor) -> torch.Tensor:
+        """[B, L, H] as [B, heads, L, H / heads]."""
+        return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+def _layers(network: Network) -> Iterator[_Layer]:
+    """The layers of a network from the lowest; those of an ALBERT share their modules within a group."""
+    config, encoder = network.config, network.base_model.encoder
+    for i in range(config.num_hidden_layers):
+        if config.model_type == "albert":
+            (layer,) = encoder.albert_layer_groups[
+                i * config.num_hidden_groups // config.num_hidden_layers
+            ].albert_layers
+            attention, inner, outer = layer.attention, layer.ffn, layer.ffn_output
+            output, attention_norm = attention.dense, attention.LayerNorm
+            activation, norm = layer.activation, layer.full_layer_layer_norm
+        else:
+            layer = encoder.layer[i]
+            attention, inner, outer = layer.attention.self, layer.intermediate.dense, layer.output.dense
+            output, attention_norm = layer.attention.output.dense, layer.attention.output.LayerNorm
+            activation, norm = layer.intermediate.intermediate_act_fn, layer.output.LayerNorm
+        yield _Layer(
+            config.num_attention_heads,
+            *(attention.query, attention.key, attention.value, output, attention_norm),
+            *(inner, activation, outer, norm),
+        )
+
+
+def _mask(attention_mask: np.ndarray) -> torch.Tensor | None:
+    """True at tokens, [B, 1, 1, L]; None without padding, where attention is faster for it."""
+    return None if attention_mask.all() else torch.as_tensor(attention_mask, dtype=torch.bool)[:, None, None]
+
+
+# === Loading ===
 
 
 def load(checkpoint: Checkpoint) -> Model:
@@ -192,29 +194,19 @@ def load(checkpoint: Checkpoint) -> Model:
     return Model(checkpoint, tokenizer, network)
 
 
-@contextmanager
-def _threads(tokens: int) -> Iterator[None]:
-    """One thread for a few tokens: more gain little on free cores and, on busy ones, mostly wait for each other."""
-    torch.set_num_threads(1 if tokens <= FEW_TOKENS else THREADS)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(THREADS)
-
-
 def _read_config(checkpoint: Checkpoint) -> str:
     try:
         config = json.loads((checkpoint.path / "config.json").read_text(encoding="utf-8"))
         family = config["model_type"]
     except (OSError, ValueError, KeyError) as reason:
         raise _broken(checkpoint, f"config.json cannot be read ({reason!r})") from None
-    if family not in ("albert", "bert"):
-        raise _broken(checkpoint, f"config.json names the family {family!r}, known are albert and bert")
+    if family not in ("albert", "bert") or config.get("inner_group_num", 1) != 1:
+        raise _broken(checkpoint, "config.json is not that of an ALBERT (inner_group_num 1) or a BERT")
     return json.dumps(config, sort_keys=True)
 
 
 @lru_cache(maxsize=4)
-def _architecture(config: str) -> transformers.PreTrainedModel:
+def _architecture(config: str) -> Network:
     """The network for a config.json, unfilled: building it takes ten times as long as copying it."""
     settings = json.loads(config)
     # One function under two names (GELU in its tanh form); gelu_new spells it out in Python and is several times slower.
@@ -222,10 +214,10 @@ def _architecture(config: str) -> transformers.PreTrainedModel:
         settings["hidden_act"] = "gelu_pytorch_tanh"
     settings.pop("dtype", None)
     parsed = transformers.AutoConfig.for_model(**settings)
-    return transformers.AutoModelForMaskedLM.from_config(parsed, attn_implementation="sdpa").float().eval()
+    return transformers.AutoModelForMaskedLM.from_config(parsed).float().eval()
 
 
-def _fill(network: transformers.PreTrainedModel, checkpoint: Checkpoint) -> None:
+def _fill(network: Network, checkpoint: Checkpoint) -> None:
     """Copy the stored weights into the network; every weight must be there, with its shape."""
     try:
         weights = load_file(checkpoint.path / "model.safetensors")

@@ -13,7 +13,7 @@ import numpy as np
 
 from embryo_core.corpora import read_treebank
 from embryo_core.errors import CorpusError
-from embryo_core.metrics.batches import of_one_length
+from embryo_core.metrics import batches
 from embryo_core.types import AttentionMap, Checkpoint, Findings, Run, Sources
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Attention:
         side = data.length
         total = np.zeros((model.num_layers, model.num_heads, side, side))
         reached = np.zeros((side, side), np.int64)  # sentences that have both positions
-        for batch in of_one_length(np.array([len(ids) for ids in data.sentences])):
+        for batch in batches.of_one_length(np.array([len(ids) for ids in data.sentences])):
             ids = np.stack([data.sentences[i] for i in batch])  # [b, L]
             weights = model.attentions(ids, np.ones_like(ids))  # [layers, b, heads, L, L]
             end = min(side, ids.shape[1])

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embryo_core.metrics import part_of_speech
-from embryo_core.metrics.batches import of_one_length
+from embryo_core.metrics import batches, part_of_speech
 from embryo_core.metrics.part_of_speech import Treebank
 from embryo_core.types import Checkpoint, Findings, Run, Sources
 
@@ -34,7 +33,8 @@ class MaskPrediction:
     def compute(self, model: "Model", checkpoint: Checkpoint, data: Treebank) -> Findings:
         lengths = np.array([len(ids) for ids in data.sentences])[data.sentence]
         correct = np.zeros(len(lengths), bool)
-        for batch in of_one_length(lengths):
+
+        def judge(batch: np.ndarray) -> None:
             ids = np.stack([data.sentences[i] for i in data.sentence[batch]])  # [b, L]
             positions = np.arange(ids.shape[1])
             masked = (positions >= data.start[batch, None]) & (positions < data.end[batch, None])  # [b, L]
@@ -43,4 +43,6 @@ class MaskPrediction:
             best = model.mlm_logits(seen, np.ones_like(ids), rows, columns).argmax(axis=1)
             wrong = np.bincount(rows, best != ids[rows, columns], minlength=len(batch))
             correct[batch] = wrong == 0
+
+        batches.compute(lengths, model.cores, judge)
         return part_of_speech.findings(self.name, checkpoint, data, correct)

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embryo_core.metrics import part_of_speech
-from embryo_core.metrics.batches import of_one_length
+from embryo_core.metrics import batches, part_of_speech
 from embryo_core.metrics.part_of_speech import Treebank
 from embryo_core.types import Checkpoint, Findings, Run, Sources
 
@@ -30,12 +29,15 @@ class TokenReconstruction:
     def compute(self, model: "Model", checkpoint: Checkpoint, data: Treebank) -> Findings:
         lengths = np.array([len(ids) for ids in data.sentences])
         offsets = np.cumsum([0, *lengths])  # of each sentence in the row of all pieces
-        right = np.zeros(offsets[-1], bool)  # [CLS] and [SEP] stay false, no word holds them
-        for batch in of_one_length(lengths):
+        right = np.zeros(offsets[-1], bool)
+
+        def judge(batch: np.ndarray) -> None:
             ids = np.stack([data.sentences[i] for i in batch])  # [b, L]
-            rows, columns = np.nonzero(np.ones_like(ids[:, 1:-1]))
-            best = model.mlm_logits(ids, np.ones_like(ids), rows, columns + 1).argmax(axis=1)
-            right[offsets[batch[rows]] + columns + 1] = best == ids[rows, columns + 1]
+            rows, columns = np.divmod(np.arange(ids.size), ids.shape[1])
+            best = model.mlm_logits(ids, np.ones_like(ids), rows, columns).argmax(axis=1)
+            right[offsets[batch[rows]] + columns] = best == ids.ravel()
+
+        batches.compute(lengths, model.cores, judge)
         right_before = np.cumsum([0, *right])
         first = offsets[data.sentence]
         correct = right_before[first + data.end] - right_before[first + data.start] == data.end - data.start

@@ -8,7 +8,7 @@ import numpy as np
 
 from embryo_core.corpora import read_lama
 from embryo_core.errors import CorpusError
-from embryo_core.metrics.batches import of_one_length
+from embryo_core.metrics import batches
 from embryo_core.query import readable
 from embryo_core.types import Checkpoint, ClozeAnswer, Fact, Findings, Run, Score, Sources
 
@@ -71,12 +71,15 @@ class WorldKnowledge:
 
     def compute(self, model: "Model", checkpoint: Checkpoint, data: Cloze) -> Findings:
         answers: dict[int, ClozeAnswer] = {}
-        for batch in of_one_length(np.array([len(ids) for ids in data.questions])):
+
+        def ask(batch: np.ndarray) -> None:
             ids = np.stack([data.questions[i] for i in batch])  # [b, L]
             rows, columns = np.nonzero(ids == model.tokenizer.mask_id)
             logits = model.mlm_logits(ids, np.ones_like(ids), rows, columns)  # [b, V]
             for i, reply in zip(batch, _replies(logits, data.objects[batch]), strict=True):
                 answers[i] = _answer(checkpoint, data.asked[i], reply, data.vocabulary)
+
+        batches.compute(np.array([len(ids) for ids in data.questions]), model.cores, ask)
         cloze = [answers[i] for i in range(len(answers))]
         return Findings(scores=_scores(checkpoint, cloze, data.total), cloze=cloze)
 

@@ -1,0 +1,117 @@
+"""Evaluation of one checkpoint, ours and the paper's, side by side: seconds, ratio, and whether every count agrees.
+
+    python -m benchmarks.evaluation RUN --treebank PATH --lama PATH [--step N] [--every 20]
+
+Both evaluate every 20th sentence of the treebank and every 20th fact of each relation, so that the three parts weigh as
+they do in a full evaluation. Each part is done by the one and at once by the other, so that other load on the machine
+slows both alike; ours includes encoding the data, as theirs does.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.paper import PaperEvaluation
+from embryo_core import corpora, metrics, runs
+from embryo_core.model import Model, load
+from embryo_core.types import Example, Fact, Findings, Sources
+
+PARTS = ("token_reconstruction", "mask_prediction", "world_knowledge")
+
+
+def main() -> int:
+    """Print a table of the three parts and their sum; exit 1 if a count differs."""
+    options = _options()
+    run = runs.open_run(options.run)
+    checkpoint = runs.checkpoints(run)[-1] if options.step is None else runs.checkpoint(run, options.step)
+    examples = corpora.read_treebank(options.treebank)[:: options.every]
+    facts = _thinned(corpora.read_lama(options.lama), options.every)
+    print(f"{run.name}, step {checkpoint.step}: {len(examples)} sentences, {len(facts)} facts, ", end="")
+    print(f"{torch.get_num_threads()} threads of torch {torch.__version__}")
+    paper, model = PaperEvaluation(checkpoint.path, run.tokenizer), load(checkpoint)
+    data = {"token_reconstruction": examples, "mask_prediction": examples, "world_knowledge": facts}
+    totals, differing = [0.0, 0.0], 0
+    with tempfile.TemporaryDirectory() as folder:
+        sources = _write(Path(folder), examples, facts)
+        for part in PARTS:
+            start = time.perf_counter()
+            ours = _compute(part, model, sources)
+            middle = time.perf_counter()
+            theirs = getattr(paper, part)(data[part])
+            seconds = middle - start, time.perf_counter() - middle
+            totals = [total + more for total, more in zip(totals, seconds, strict=True)]
+            different = _differences(ours, theirs)
+            differing += different
+            _print(part, *seconds, f"{different} counts differ")
+    _print("sum", *totals, "all counts agree" if not differing else f"{differing} counts differ")
+    return 1 if differing else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m benchmarks.evaluation")
+    parser.add_argument("run")
+    parser.add_argument("--treebank", type=Path, required=True)
+    parser.add_argument("--lama", type=Path, required=True)
+    parser.add_argument("--step", type=int, help="default: the last")
+    parser.add_argument("--every", type=int, default=20)
+    return parser.parse_args()
+
+
+def _thinned(facts: list[Fact], every: int) -> list[Fact]:
+    by_relation = defaultdict(list)
+    for fact in facts:
+        by_relation[fact.relation].append(fact)
+    return [fact for group in by_relation.values() for fact in group[::every]]
+
+
+def _write(folder: Path, examples: list[Example], facts: list[Fact]) -> Sources:
+    """The chosen sentences and facts as files, since a metric reads its own data."""
+    with (folder / "treebank.jsonl").open("w", encoding="utf-8") as file:
+        for example in examples:
+            targets = [{"span1": target.span1, "label": target.label} for target in example.targets]
+            file.write(json.dumps({"text": " ".join(example.words), "targets": targets}) + "\n")
+    (folder / "lama" / "TREx").mkdir(parents=True)
+    templates = {fact.relation: fact.template for fact in facts}
+    rows = [{"relation": relation, "template": template} for relation, template in templates.items()]
+    (folder / "lama" / "relations.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for relation in templates:
+        rows = [
+            {"uuid": fact.id, "sub_label": fact.subject, "obj_label": fact.object}
+            for fact in facts
+            if fact.relation == relation
+        ]
+        path = folder / "lama" / "TREx" / f"{relation}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return Sources(folder / "treebank.jsonl", folder / "lama")
+
+
+def _compute(part: str, model: Model, sources: Sources) -> Findings:
+    metric = metrics.named([part])[0]
+    return metric.compute(model, model.checkpoint, metric.read(model, sources))
+
+
+def _differences(ours: Findings, theirs: Any) -> int:
+    """Words, or facts, whose counts or ranks differ."""
+    if ours.cloze:
+        ranks = {answer.fact: answer.rank for answer in ours.cloze}
+        return sum(ranks.get(fact) != answer[0] for fact, answer in theirs.items()) + abs(len(ranks) - len(theirs))
+    counts: Counter = Counter()
+    for row in ours.words:
+        counts[row.tag, row.word, True] += row.correct
+        counts[row.tag, row.word, False] += row.n - row.correct
+    return sum(counts[key] != theirs[key] for key in counts.keys() | theirs.keys())
+
+
+def _print(part: str, ours: float, theirs: float, remark: str) -> None:
+    print(f"{part:22} ours {ours:8.2f} s   paper {theirs:8.2f} s   ratio {theirs / ours:5.1f}   {remark}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""The paper's evaluation, as slow and plain as it was described: the yardstick of speed, and what tests compare with.
+
+Written from the paper and from how its published code behaves, with transformers alone and nothing of embryo_core's
+models or metrics: one sentence at a time; for mask prediction up to 16 variants of it in a batch, each with one word
+masked; logits of the whole vocabulary at every position; LAMA one question at a time.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForMaskedLM, PreTrainedTokenizerFast
+
+from embryo_core.types import Example, Fact
+
+Counts = Counter[tuple[str, str, bool]]  # (tag, word, correct): times
+
+
+class PaperEvaluation:
+    """One checkpoint, evaluated the slow way."""
+
+    def __init__(self, checkpoint: Path, tokenizer: Path):
+        self.tokenizer = PreTrainedTokenizerFast(
+            tokenizer_file=str(tokenizer / "tokenizer.json"),
+            mask_token="[MASK]",
+            cls_token="[CLS]",
+            sep_token="[SEP]",
+            unk_token="<unk>",
+        )
+        self.model = AutoModelForMaskedLM.from_pretrained(checkpoint, dtype=torch.float32).eval()
+
+    def token_reconstruction(self, examples: Iterable[Example]) -> Counts:
+        """How often each word with each tag is given back right by a model that sees the sentence as it is."""
+        counts: Counts = Counter()
+        for example in examples:
+            pieces, positions = self._pieces(example.words)
+            best = self._best([pieces])[0]
+            for target in example.targets:
+                span = [p for word in range(*target.span1) for p in positions[word]]
+                hit = [best[p] for p in span] == [pieces[p] for p in span]
+                counts[target.label, " ".join(example.words[slice(*target.span1)]), hit] += 1
+        return counts
+
+    def mask_prediction(self, examples: Iterable[Example]) -> Counts:
+        """How often each word with each tag is guessed right by a model that sees it masked and all others as they are."""
+        counts: Counts = Counter()
+        for example in examples:
+            pieces, positions = self._pieces(example.words)
+            spans = [[p for word in range(*target.span1) for p in positions[word]] for target in example.targets]
+            variants = []
+            for span in spans:
+                variant = list(pieces)
+                for p in span:
+                    variant[p] = self.tokenizer.mask_token_id
+                variants.append(variant)
+            best = [row for i in range(0, len(variants), 16) for row in self._best(variants[i : i + 16])]
+            for target, span, row in zip(example.targets, spans, best, strict=True):
+                hit = [row[p] for p in span] == [pieces[p] for p in span]
+                counts[target.label, " ".join(example.words[slice(*target.span1)]), hit] += 1
+        return counts
+
+    def world_knowledge(self, facts: Iterable[Fact]) -> dict[str, tuple[int, float, int]]:
+        """For each fact whose object is one piece: rank and probability of the object, and the id of the best piece."""
+        answers = {}
+        for fact in facts:
+            own = self.tokenizer.convert_tokens_to_ids(self.tokenizer.tokenize(fact.object))
+            if len(own) != 1 or own[0] == self.tokenizer.unk_token_id:
+                continue
+            text = fact.template.replace("[Y]", self.tokenizer.mask_token).replace("[X]", fact.subject)
+            ids = self._with_ends(self.tokenizer.convert_tokens_to_ids(self.tokenizer.tokenize(text)))
+            logits = self._logits([ids])[0, ids.index(self.tokenizer.mask_token_id)]
+            order = torch.sort(logits, descending=True, stable=True).indices.tolist()
+            answers[fact.id] = (order.index(own[0]) + 1, float(logits.softmax(-1)[own[0]]), order[0])
+        return answers
+
+    def _pieces(self, words: Sequence[str]) -> tuple[list[int], list[list[int]]]:
+        """Ids of a sentence with [CLS] and [SEP], each word tokenized on its own, and the positions of each word."""
+        ids, positions = [], []
+        for word in words:
+            own = self.tokenizer.convert_tokens_to_ids(self.tokenizer.tokenize(word))
+            positions.append(list(range(1 + len(ids), 1 + len(ids) + len(own))))
+            ids.extend(own)
+        return self._with_ends(ids), positions
+
+    def _with_ends(self, ids: list[int]) -> list[int]:
+        return [self.tokenizer.cls_token_id, *ids, self.tokenizer.sep_token_id]
+
+    def _best(self, batch: list[list[int]]) -> list[list[int]]:
+        return self._logits(batch).argmax(-1).tolist()
+
+    def _logits(self, batch: list[list[int]]) -> torch.Tensor:
+        with torch.no_grad():
+            return self.model(torch.tensor(batch)).logits

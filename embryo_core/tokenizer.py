@@ -1,0 +1,96 @@
+"""The tokenizer of a run, from pretraining to query: words or running text in, ids of pieces out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import tokenizers
+
+from embryo_core import runs
+from embryo_core.errors import BrokenRun, TokenizerMismatch
+from embryo_core.types import Run
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Pieces of a sequence of words, without special tokens."""
+
+    ids: np.ndarray  # [pieces] int64
+    word_of_piece: np.ndarray  # [pieces] int64: index of the word that a piece belongs to, never decreasing
+
+
+class Tokenizer:
+    """A run's tokenizer.json, the same bytes that pretraining used; cheap to build and shared by all steps."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self.mask_id = self._special("[MASK]")
+        self.cls_id = self._special("[CLS]")
+        self.sep_id = self._special("[SEP]")
+        self.pad_id = self._special("[PAD]", "<pad>")
+        self.unk_id = self._special("[UNK]", "<unk>")
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of pieces, special tokens included."""
+        return self._tokenizer.get_vocab_size(with_added_tokens=True)
+
+    def encode_words(self, words: Sequence[str]) -> Encoding:
+        """Tokenize each word on its own and join the pieces, as the paper's evaluation does; no special tokens."""
+        pieces = [e.ids for e in self._tokenizer.encode_batch(list(words), add_special_tokens=False)]
+        word_of_piece = np.repeat(np.arange(len(pieces)), [len(ids) for ids in pieces])
+        return Encoding(np.array([i for ids in pieces for i in ids], np.int64), word_of_piece)
+
+    def encode_text(self, text: str) -> np.ndarray:
+        """Ids [L] of running text between [CLS] and [SEP]; "[MASK]" in the text is the mask."""
+        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return np.array([self.cls_id, *ids, self.sep_id], np.int64)
+
+    def single_piece(self, word: str) -> int | None:
+        """The id of a word that is one known piece of the vocabulary, else None."""
+        ids = self._tokenizer.encode(word, add_special_tokens=False).ids
+        return ids[0] if len(ids) == 1 and ids[0] != self.unk_id else None
+
+    def cut(self, text: str) -> list[str]:
+        """The normalised words into which the tokenizer cuts a text before it looks for pieces."""
+        normalised = self._tokenizer.normalizer.normalize_str(text)
+        return [word.removeprefix("▁") for word, _ in self._tokenizer.pre_tokenizer.pre_tokenize_str(normalised)]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The piece of each id, as it stands in the vocabulary (with its word-boundary mark)."""
+        return [self._tokenizer.id_to_token(int(i)) for i in ids]
+
+    def _special(self, *names: str) -> int:
+        for name in names:
+            if (found := self._tokenizer.token_to_id(name)) is not None:
+                return found
+        raise BrokenRun(f"{self.path} has no token {' or '.join(names)}; it is not a tokenizer written by pretrain.")
+
+
+def load_tokenizer(run: Run) -> Tokenizer:
+    """The run's tokenizer. Raises BrokenRun where it is missing, TokenizerMismatch where it is not the run's own."""
+    path = run.tokenizer / "tokenizer.json"
+    if not path.is_file():
+        raise BrokenRun(f"{path} does not exist; copy the tokenizer that run '{run.name}' was pretrained with there.")
+    found = runs.sha256(path)
+    if found != run.tokenizer_sha256:
+        raise TokenizerMismatch(
+            f"{path} (sha256 {found[:12]}...) is not the tokenizer that run '{run.name}' was pretrained with "
+            f"(sha256 {run.tokenizer_sha256[:12]}...); put that file back."
+        )
+    return _read_tokenizer(path, found)
+
+
+@lru_cache(maxsize=8)
+def _read_tokenizer(path: Path, sha256: str) -> Tokenizer:
+    try:
+        return Tokenizer(path)
+    except BrokenRun:
+        raise
+    except Exception as reason:  # noqa: BLE001, the class that the tokenizers library raises for a file it cannot parse
+        raise BrokenRun(f"{path} cannot be read as a tokenizer: {reason}.") from None
