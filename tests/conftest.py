@@ -83,19 +83,19 @@ def build_run(path: Path) -> Run:
 
     config = replace(PRESETS["tiny"], vocab_size=700, initializer_range=0.3, steps=STEPS[-1], save_every=STEPS[1])
     data = prepare_data(config, [str(SAMPLE / "text.txt")], [], path.parents[1] / "cache")
-    data.copy_to(path)
     run = Run(
         name=path.name,
         path=path,
         family="albert",
         objective="masked language model + sentence order",
         config=asdict(config),
-        tokenizer_sha256=runs.sha256(path / "tokenizer" / "tokenizer.json"),
+        tokenizer_sha256=runs.sha256(data.corpus.tokenizer_folder / "tokenizer.json"),
         corpus=data.corpus.fingerprint,
         planned_steps=STEPS,
         code_version="0.1.0",
     )
     runs.write_run(run)
+    data.copy_to(run)
     _write_log(run)
     frequencies = np.bincount(data.corpus.train.tokens, minlength=config.vocab_size)
     for step in STEPS:
