@@ -69,13 +69,14 @@ def _pick_text() -> str:
     with st.container(horizontal=True):
         for example in EXAMPLES:
             st.button(example, type="tertiary", on_click=permalink.choose, args=("text", example))
-    permalink.show("text", text if len(text) <= LONGEST_LINK else "")
+    permalink.show("text", text if 0 < len(text) <= LONGEST_LINK else None)
     return text
 
 
 def _pick_mask(masks: int) -> int | str:
     """Which mask to look at, counted from 1; with several there is also the answer to all of them together."""
     if masks == 1:
+        permalink.show("mask", None)
         return 1
     st.caption(JOINTLY)
     options = [TOGETHER, *range(1, masks + 1)]
