@@ -58,7 +58,6 @@ def pretrain(
     from pretrain.train import train, write_card  # imports Keras and its backend
 
     data = prepare_data(config, sources, heldout, cache)
-    data.copy_to(folder)
     run = write_card(
         Run(
             name=folder.resolve().name,
@@ -66,13 +65,14 @@ def pretrain(
             family="albert",
             objective="masked language model + sentence order",
             config=asdict(config),
-            tokenizer_sha256=runs.sha256(folder / "tokenizer" / "tokenizer.json"),
+            tokenizer_sha256=runs.sha256(data.corpus.tokenizer_folder / "tokenizer.json"),
             corpus=data.corpus.fingerprint,
             planned_steps=runs.step_grid(config.steps, config.save_every),
             code_version=version("embryo"),
         ),
         config,
     )
+    data.copy_to(run)
     writer = None
     if tensorboard:
         from torch.utils.tensorboard import SummaryWriter

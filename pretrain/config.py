@@ -66,7 +66,17 @@ class Config:
             raise ConfigError(f"{problem}; change it with --set NAME=VALUE.")
 
     def _problems(self) -> list[str]:
-        longest = max(self.sequence_length, self.short_sequence_length if self.short_steps else 0)
+        counts = (
+            "hidden_size num_hidden_layers num_attention_heads steps batch_size short_batch_size max_ngram "
+            "save_every state_every log_every"
+        ).split()
+        checks = {
+            f"{name}, received {getattr(self, name)}, must be at least 1": getattr(self, name) >= 1 for name in counts
+        }
+        if not all(checks.values()):  # the checks below divide by some of them
+            return [problem for problem, holds in checks.items() if not holds]
+        lengths = (self.sequence_length, self.short_sequence_length if self.short_steps else self.sequence_length)
+        shortest, longest = min(lengths), max(lengths)
         checks = {
             f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}": (
                 self.hidden_size % self.num_attention_heads == 0
@@ -74,10 +84,10 @@ class Config:
             f"sequences of {longest} tokens exceed max_position_embeddings {self.max_position_embeddings}": (
                 longest <= self.max_position_embeddings
             ),
+            f"sequences of {shortest} tokens are shorter than 16": shortest >= 16,
             f"checkpoint_dtype '{self.checkpoint_dtype}' is neither float32 nor float16": (
                 self.checkpoint_dtype in ("float32", "float16")
             ),
-            f"steps, received {self.steps}, must be at least 1": self.steps >= 1,
             f"warmup_steps {self.warmup_steps} must be between 0 and steps {self.steps}": (
                 0 <= self.warmup_steps <= self.steps
             ),
@@ -156,9 +166,7 @@ PRESETS = {
         checkpoint_dtype="float16",
     ),
     # Table 2 of the paper.
-    "albert-base": Config(
-        hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072
-    ),
+    "albert-base": Config(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072),
 }
 
 

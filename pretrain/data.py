@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from embryo_core.errors import ConfigError
+from embryo_core import runs
+from embryo_core.errors import ConfigError, TokenizerMismatch
+from embryo_core.types import Run
 from pretrain import corpus as corpora
 from pretrain import tokenizer as tokenizers
 from pretrain.config import Config
@@ -45,12 +47,24 @@ class Data:
         chosen = rng.permutation(len(packing.examples))[: count * size].reshape(count, size)
         return [self._masked(packing, indices, rng) for indices in chosen]
 
-    def copy_to(self, run_path: Path) -> None:
-        """Put the tokenizer and the word frequencies of the training text into a run's folder."""
-        run_path.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(self.corpus.tokenizer_folder, run_path / "tokenizer", dirs_exist_ok=True)
-        if not (run_path / "frequencies.tsv").is_file():
-            corpora.write_frequencies(self.corpus, run_path / "frequencies.tsv")
+    def copy_to(self, run: Run) -> None:
+        """Put the tokenizer and the word frequencies of the training text into a run's folder, where they are absent.
+
+        Raises TokenizerMismatch where the folder holds another tokenizer than the one in run.json.
+        """
+        if not run.tokenizer.is_dir():
+            temporary = run.tokenizer.with_name("tokenizer.tmp")
+            shutil.rmtree(temporary, ignore_errors=True)
+            shutil.copytree(self.corpus.tokenizer_folder, temporary)
+            temporary.rename(run.tokenizer)
+        path = run.tokenizer / "tokenizer.json"
+        if not path.is_file() or runs.sha256(path) != run.tokenizer_sha256:
+            raise TokenizerMismatch(
+                f"{path} is not the tokenizer that run '{run.name}' was started with; "
+                f"delete {run.tokenizer} and give the same command again to have it restored."
+            )
+        if not (run.path / "frequencies.tsv").is_file():
+            corpora.write_frequencies(self.corpus, run.path / "frequencies.tsv")
 
     def _masked(self, packing: Packing, indices: np.ndarray, rng: np.random.Generator) -> MaskedBatch:
         ids, token_type_ids, attention_mask, swapped = batch_of(packing, indices, rng)
@@ -64,7 +78,7 @@ def prepare_data(config: Config, sources: list[str], heldout: list[str], cache: 
     if tokenizer.get_vocab_size() != config.vocab_size:
         raise ConfigError(
             f"The corpus gives {tokenizer.get_vocab_size()} pieces, the configuration asks for {config.vocab_size}; "
-            f"use --set vocab_size={tokenizer.get_vocab_size()} or more text"
+            f"use --set vocab_size={tokenizer.get_vocab_size()}, or give more text."
         )
     word_start = tokenizers.is_word_start(tokenizer)
     special = (tokenizers.PAD, tokenizers.UNK, tokenizers.CLS, tokenizers.SEP, tokenizers.MASK)

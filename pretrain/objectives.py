@@ -30,5 +30,6 @@ def sentence_order(logits, swapped) -> Outcome:
 
 
 def _mean(loss, right, weights) -> Outcome:
+    weights = ops.convert_to_tensor(weights)  # Keras on torch passes targets on as numpy arrays
     count = ops.maximum(ops.sum(weights), 1.0)
     return Outcome(ops.sum(loss * weights) / count, ops.sum(right * weights) / count, count)

@@ -49,7 +49,7 @@ def latest_state(run_path: Path) -> Path | None:
             with np.load(path) as state:
                 state["progress"]
             return path
-        except (zipfile.BadZipFile, OSError, KeyError, ValueError):
+        except (zipfile.BadZipFile, EOFError, OSError, KeyError, ValueError):
             continue
     return None
 

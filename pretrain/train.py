@@ -128,6 +128,8 @@ def _postfix(row: dict[str, float], speed: float) -> dict[str, str]:
 def write_card(run: Run, config: Config) -> Run:
     """Write run.json of a new run, or check that the one on disk belongs to the same settings and corpus."""
     if not (run.path / "run.json").is_file():
+        if run.path.is_file() or any(path.name != "run.json.tmp" for path in run.path.glob("*")):
+            raise ConfigError(f"{run.path} exists and is not a run (it has no run.json); give another --run.")
         runs.write_run(run)
         return run
     before = runs.read_run(run.path)

@@ -1,0 +1,76 @@
+"""The log: means over predictions, and rows that a resumed run does not repeat."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pretrain.data import Data
+from pretrain.log import Log, Means
+from pretrain.state import Progress
+
+
+def rows(path: Path) -> list[tuple[str, int]]:
+    """(split, step) of every line."""
+    return [(row["split"], row["step"]) for row in map(json.loads, path.read_text().splitlines())]
+
+
+def add(log: Log, *steps: int) -> None:
+    """A train row for each step, and a held-out row for every second."""
+    for step in steps:
+        log.add("train", Progress(step, step, 10 * step), {"loss": 1 / step}, learning_rate=0.1)
+        if step % 2 == 0:
+            log.add("heldout", Progress(step, step, 10 * step), {"loss": 2 / step}, n_masked=5)
+
+
+def test_means_are_over_all_predictions(data: Data):
+    """Batches count by their masked tokens (or sequences), as if every prediction had been kept in a list."""
+    means, losses, orders = Means(), [], []
+    for step, (loss, order) in enumerate([(3.0, 0.2), (1.0, 0.8), (2.0, 0.5)]):
+        batch = data.training(step)
+        batch.weights[: 3 * step] = 0
+        of_batch = {"masked_lm_loss": loss, "masked_lm_accuracy": loss / 10}
+        means.add(of_batch | {"sentence_order_loss": order, "sentence_order_accuracy": order / 10}, batch)
+        losses += [loss] * int(batch.weights.sum())
+        orders += [order] * len(batch.ids)
+    found = means.take()
+    assert found["masked_lm_loss"] == pytest.approx(sum(losses) / len(losses))
+    assert found["masked_lm_accuracy"] == pytest.approx(sum(losses) / len(losses) / 10)
+    assert found["sentence_order_loss"] == pytest.approx(sum(orders) / len(orders))
+    assert found["loss"] == pytest.approx(found["masked_lm_loss"] + found["sentence_order_loss"])
+    assert not means.sums and not means.counts
+
+
+def test_rows_after_the_step_of_a_resume_are_dropped(tmp_path: Path):
+    """A run that goes on from step 4 keeps what was logged up to 4 and writes the rest again, once."""
+    path = tmp_path / "log.jsonl"
+    add(Log(path, after=0), 1, 2, 3, 4, 5, 6)
+    with path.open("a") as file:
+        file.write('{"split": "train", "step": 7, "lo')  # the process was killed here
+    log = Log(path, after=4)
+    assert rows(path) == [("train", 1), ("train", 2), ("heldout", 2), ("train", 3), ("train", 4), ("heldout", 4)]
+    add(log, 5, 6)
+    assert rows(path)[6:] == [("train", 5), ("train", 6), ("heldout", 6)]
+    Log(path, after=0)
+    assert rows(path) == []
+
+
+def test_a_row_holds_its_means_and_counts(tmp_path: Path):
+    """Split, step, means, tokens, and whatever else is given, as one JSON object a line."""
+    log = Log(tmp_path / "log.jsonl", after=0)
+    log.add("heldout", Progress(8, 64, 900), {"loss": 7.5}, n_masked=33, n_sequences=16)
+    expected = {"split": "heldout", "step": 8, "loss": 7.5, "tokens": 900, "n_masked": 33, "n_sequences": 16}
+    assert [json.loads(line) for line in log.path.read_text().splitlines()] == [expected]
+
+
+def test_tensorboard_gets_every_mean(tmp_path: Path):
+    """Each mean is a scalar of its split at its step, readable with TensorBoard's own reader."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from torch.utils.tensorboard import SummaryWriter
+
+    writer = SummaryWriter(tmp_path / "tensorboard")
+    add(Log(tmp_path / "log.jsonl", after=0, writer=writer), 1, 2)
+    writer.close()
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert [(event.step, event.value) for event in events.Scalars("train/loss")] == [(1, 1.0), (2, 0.5)]
+    assert [(event.step, event.value) for event in events.Scalars("heldout/loss")] == [(2, 1.0)]

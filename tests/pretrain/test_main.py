@@ -1,0 +1,145 @@
+"""The command line: what cannot work is one sentence on stderr and exit code 2, and nothing on disk changes."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from embryo_core import runs
+from pretrain.__main__ import main
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def refused(tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """Runs the command with these arguments, which must fail without a change on disk; returns the sentence."""
+
+    def check(*arguments: str | Path, preset: str = "tiny") -> str:
+        before = contents(tmp_path)
+        assert main([preset, *map(str, arguments), "--cache", str(cache)]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("error: ") and said.count("\n") == 1 and "Traceback" not in said
+        assert said.rstrip()[-1] in ".;" or said.rstrip()[-1].isalnum()
+        assert contents(tmp_path) == before
+        return said
+
+    return check
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Every file below a folder with its hash, and every folder."""
+    return {str(path): runs.sha256(path) if path.is_file() else "folder" for path in folder.rglob("*")}
+
+
+@pytest.fixture(scope="module")
+def started(texts: tuple[Path, Path], cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of one update, by the command itself."""
+    folder = tmp_path_factory.mktemp("runs") / "own"
+    assert main(["tiny", "--corpus", str(texts[0]), "--cache", str(cache), "--run", str(folder), "--steps", "1"]) == 0
+    return folder
+
+
+@pytest.fixture
+def own(started: Path, tmp_path: Path) -> Path:
+    """A copy of that run."""
+    return Path(shutil.copytree(started, tmp_path / "own"))
+
+
+def test_a_run_by_the_command_is_whole(started: Path, texts: tuple[Path, Path]):
+    """Card, tokenizer, frequencies, both checkpoints; the same command again has nothing to do and changes nothing."""
+    run = runs.read_run(started)
+    assert (run.family, run.name, run.planned_steps, run.config["vocab_size"]) == ("albert", "own", (0, 1), 500)
+    assert runs.sha256(run.tokenizer / "tokenizer.json") == run.tokenizer_sha256 == run.corpus["tokenizer_sha256"]
+    assert [checkpoint.step for checkpoint in runs.checkpoints(run)] == [0, 1]
+    assert (started / "frequencies.tsv").is_file() and str(texts[0].parent) not in (started / "run.json").read_text()
+
+
+def test_an_unknown_preset_is_refused(refused: Refused, tmp_path: Path):
+    """The nearest known one is named."""
+    said = refused("--corpus", "x", "--run", tmp_path / "run", preset="albert-smal")
+    assert "Unknown preset 'albert-smal'. Did you mean 'albert-small'?" in said
+
+
+def test_a_refusal_is_quick(tmp_path: Path):
+    """A misspelt preset is refused by the real command without loading TensorFlow."""
+    code = (
+        "import sys; from pretrain.__main__ import main; code = main(sys.argv[1:]); "
+        "sys.exit(99 if {'tensorflow', 'keras'} & set(sys.modules) else code)"
+    )
+    command = [sys.executable, "-c", code, "tinny", "--corpus", "x", "--run", str(tmp_path / "run")]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (["--steps", "0"], "steps, received 0, must be at least 1"),
+        (["--set", "log_every=0"], "log_every, received 0, must be at least 1"),
+        (["--set", "sequence_length=4"], "sequences of 4 tokens are shorter than 16"),
+        (["--set", "batch=3"], "Unknown setting 'batch'. Did you mean 'batch_size'?"),
+        (["--set", "vocab_size=50_000"], "too small for a vocabulary of 50,000 pieces"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(refused: Refused, texts, tmp_path: Path, settings, sentence):
+    """Before anything is written."""
+    assert sentence in refused("--corpus", texts[0], "--run", tmp_path / "run", *settings)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "does not exist; name a text file"),
+        (b"\n\n", "The corpus is empty: text.txt hold"),
+        (b"\xff\xfe\x00bad", "is not UTF-8 text"),
+    ],
+)
+def test_a_corpus_that_is_none_is_refused(refused: Refused, tmp_path: Path, content: bytes | None, sentence: str):
+    """Missing, empty, or not text."""
+    if content is not None:
+        (tmp_path / "text.txt").write_bytes(content)
+    assert sentence in refused("--corpus", tmp_path / "text.txt", "--run", tmp_path / "run")
+
+
+def test_a_folder_that_is_no_run_is_left_alone(refused: Refused, texts, tmp_path: Path):
+    """A folder with other files, a file, and a run.json that is none."""
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.txt").write_text("years of work")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_text('{"name": "br')
+    for name in ("thesis", "thesis/chapter1.txt"):
+        assert "exists and is not a run (it has no run.json)" in refused("--corpus", texts[0], "--run", tmp_path / name)
+    assert "is not JSON" in refused("--corpus", texts[0], "--run", tmp_path / "broken")
+
+
+def test_a_run_goes_on_with_its_own_settings_only(refused: Refused, own: Path, texts):
+    """Another learning rate, and other steps, are named with what the run has."""
+    arguments = ("--corpus", texts[0], "--run", own)
+    assert "started with learning_rate=0.006, received 0.5" in refused(
+        *arguments, "--steps", "1", "--set", "learning_rate=0.5"
+    )
+    assert "started with steps=1, received 2" in refused(*arguments, "--steps", "2")
+
+
+def test_a_run_goes_on_with_its_own_corpus_only(refused: Refused, own: Path, texts, tmp_path: Path):
+    """Other text is refused, and the run's tokenizer stays what it was."""
+    other = tmp_path / "other.txt"
+    other.write_text(texts[0].read_text(encoding="utf-8").replace("the", "some"), encoding="utf-8")
+    assert "another corpus or tokenizer" in refused("--corpus", other, "--run", own, "--steps", "1")
+
+
+def test_a_run_goes_on_with_its_own_tokenizer_only(refused: Refused, own: Path, texts):
+    """A tokenizer that was put in the place of the run's own is refused."""
+    path = own / "tokenizer" / "tokenizer.json"
+    changed = json.loads(path.read_text(encoding="utf-8"))
+    changed["model"]["vocab"][10][1] -= 1.0
+    path.write_text(json.dumps(changed), encoding="utf-8")
+    assert "is not the tokenizer that run 'own' was started with" in refused(
+        "--corpus", texts[0], "--run", own, "--steps", "1"
+    )

@@ -1,0 +1,70 @@
+"""States from which a run resumes: complete, the last two, and a damaged one passed over."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from keras import ops
+
+from pretrain.config import Config
+from pretrain.data import Data
+from pretrain.model import Albert
+from pretrain.state import Progress, latest_state, restore, save_state
+from pretrain.train import build
+
+
+def values(model: Albert) -> list[np.ndarray]:
+    """Every variable of a model and its optimizer."""
+    return [np.array(ops.convert_to_numpy(variable)) for variable in [*model.variables, *model.optimizer.variables]]
+
+
+@pytest.fixture
+def saved(model: Albert, tmp_path: Path) -> Path:
+    """A run's folder after states of the steps 9, 10, 20 and 100."""
+    for step in (9, 10, 20, 100):
+        save_state(model, tmp_path, Progress(step, 8 * step, 200 * step))
+    return tmp_path
+
+
+def test_a_state_brings_back_every_variable(model: Albert, config: Config, data: Data, saved: Path):
+    """Weights, both moments, and the count of updates, bit for bit; and how far the run had come."""
+    rng = np.random.default_rng(1)
+    for variable in model.optimizer.variables:
+        variable.assign(rng.integers(1, 100, variable.shape).astype(variable.dtype))
+    save_state(model, saved, Progress(101, 808, 20_200))
+    other = build(config, data.training(0))
+    assert restore(other, latest_state(saved)) == Progress(101, 808, 20_200)
+    moments = sum(variable.path.endswith(("momentum", "velocity")) for variable in other.optimizer.variables)
+    assert moments == 2 * len(other.trainable_variables)
+    for found, expected in zip(values(other), values(model), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_only_the_last_two_states_are_kept(saved: Path):
+    """By their steps as numbers, not as text; nothing temporary stays."""
+    assert {path.name for path in (saved / "state").iterdir()} == {"step20.npz", "step100.npz"}
+    assert latest_state(saved).name == "step100.npz"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
+def test_a_state_cut_short_is_passed_over(saved: Path, share: float):
+    """However much of the last state is there, the one before is taken."""
+    path = saved / "state" / "step100.npz"
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    assert latest_state(saved).name == "step20.npz"
+
+
+def test_without_a_readable_state_there_is_none(tmp_path: Path):
+    """An empty folder, and one whose only state is no archive, give None."""
+    assert latest_state(tmp_path) is None
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "step3.npz").write_bytes(b"not an archive")
+    assert latest_state(tmp_path) is None
+
+
+def test_progress_counts_tokens_without_padding(data: Data):
+    """One update more, the batch's sequences, and its tokens that are not padding."""
+    batch = data.training(0)
+    found = Progress(4, 10, 100).after(batch)
+    assert (found.step, found.sequences) == (5, 10 + len(batch.ids))
+    assert found.tokens == 100 + int((batch.ids != 0).sum()) < 100 + batch.ids.size
