@@ -6,7 +6,6 @@ import zipfile
 from pathlib import Path
 
 import pooch
-import requests
 
 from embryo_core.corpora import read_lama
 from embryo_core.errors import CorpusError, unknown
@@ -108,10 +107,9 @@ def _download(url: str, path: Path, checksum: str | None, by_hand: str) -> Path:
     loader = pooch.HTTPDownloader(progressbar=True, timeout=30)
     try:
         pooch.retrieve(url, checksum, path.name, path.parent, downloader=loader)
-    except requests.HTTPError as reason:
-        told = f"the server answered {reason.response.status_code}"
-    except requests.RequestException as reason:
-        told = f"no connection: {type(reason).__name__}"
+    except OSError as reason:  # what the connection, the server or the disk refuses
+        response = getattr(reason, "response", None)
+        told = type(reason).__name__ if response is None else f"the server answered {response.status_code}"
     except ValueError:
         told = "what came has another checksum"
     else:

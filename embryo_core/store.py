@@ -286,9 +286,12 @@ def _outside(parts: Parts) -> pc.Expression:
 
 
 def _load(run: Run, path: Path, table: Table, where: pc.Expression) -> pa.Table:
-    """Rows of one file; only row groups that may hold some are read. Raises FileNotFoundError, ResultsError."""
-    with _explaining(run, path):
-        rows = pq.read_table(path, filters=where, partitioning=None, page_checksum_verification=True)
+    """Rows of one file; only row groups that may hold some are read. Raises FileNotFoundError, ResultsError.
+
+    Given a path, pyarrow opens it once for the footer and once for the rows, and it may be replaced in between.
+    """
+    with _explaining(run, path), pa.OSFile(str(path)) as file:
+        rows = pq.read_table(file, filters=where, page_checksum_verification=True)
         if not rows.schema.equals(_schema(table)):
             raise ValueError(f"its columns are {', '.join(rows.schema.names)}")
         return rows

@@ -29,7 +29,7 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):  # noqa: N802 (the name is the standard library's)
+    def do_GET(self):
         self.server.asked.append(self.path)
         content = self.server.files.get(self.path)
         if content is None:
@@ -196,7 +196,7 @@ def test_without_a_connection_one_sentence_says_so(monkeypatch, tmp_path, what):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(fetch, "TREEBANK", "http://127.0.0.1:9")
     monkeypatch.setattr(fetch, "LAMA", "http://127.0.0.1:9/data.zip")
-    with pytest.raises(CorpusError, match="http://127.0.0.1:9/.*no connection: ConnectionError.*by hand"):
+    with pytest.raises(CorpusError, match="http://127.0.0.1:9/.*\\(ConnectionError\\).*by hand"):
         fetch.fetch(what, tmp_path)
     assert names(tmp_path) == []
 
@@ -205,7 +205,7 @@ def test_without_a_connection_one_sentence_says_so(monkeypatch, tmp_path, what):
 def test_a_connection_cut_in_the_middle_leaves_nothing(server, tmp_path):
     """Half a file is not kept under the name of the whole."""
     server.cut.add("/ewt/en_ewt-ud-dev.conllu")
-    with pytest.raises(CorpusError, match="no connection"):
+    with pytest.raises(CorpusError, match="could not be fetched \\((ConnectionError|ChunkedEncodingError)\\)"):
         fetch.fetch("treebank", tmp_path)
     assert names(tmp_path) == []
 
