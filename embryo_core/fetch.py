@@ -4,6 +4,7 @@ import re
 import shutil
 import zipfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pooch
 
@@ -58,27 +59,28 @@ def _fetch_treebank_file(name: str, folder: Path) -> Path:
 
 
 def _fetch_lama(folder: Path) -> Path:
-    """LAMA's relations.jsonl and TREx/ in `folder`, unpacked and checked beside it and then renamed."""
+    """LAMA's relations.jsonl and TREx/ in `folder`, unpacked and checked beside it and then moved there."""
     by_hand = f"unpack its relations.jsonl and TREx/ into {folder}"
     if folder.exists():
-        _check_lama(folder, f"move it away and fetch again, or {by_hand}")
+        _check_lama(folder, f"What is in {folder}", f"move it away and fetch again, or {by_hand}")
         return folder
-    temporary = folder.with_name(folder.name + ".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    archive = _download(LAMA, temporary / "data.zip", None, by_hand)
-    try:
-        _unpack_lama(archive, temporary)
-    except (zipfile.BadZipFile, EOFError, OSError) as reason:
-        raise CorpusError(f"What {LAMA} sent cannot be unpacked ({reason}); fetch it again, or {by_hand}.") from None
-    archive.unlink()
-    _check_lama(temporary, f"{LAMA} may have changed: get LAMA elsewhere and {by_hand}")
-    temporary.rename(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder.parent) as temporary:
+        archive = _download(LAMA, Path(temporary) / "data.zip", None, by_hand)
+        unpacked = Path(temporary) / "lama"
+        try:
+            _unpack_lama(archive, unpacked)
+        except (zipfile.BadZipFile, EOFError, OSError) as reason:
+            told = f"What {LAMA} sent cannot be unpacked ({reason}); fetch it again, or {by_hand}."
+            raise CorpusError(told) from None
+        _check_lama(unpacked, f"What {LAMA} sent", f"get LAMA elsewhere and {by_hand}")
+        unpacked.rename(folder)
     return folder
 
 
 def _unpack_lama(archive: Path, into: Path) -> None:
     """Only the files that are read, whatever folder of the archive they are in; zip's own checksums are verified."""
-    (into / "TREx").mkdir()
+    (into / "TREx").mkdir(parents=True)
     with zipfile.ZipFile(archive) as content:
         for name in content.namelist():
             if member := LAMA_FILES.fullmatch(name):
@@ -86,11 +88,11 @@ def _unpack_lama(archive: Path, into: Path) -> None:
                     shutil.copyfileobj(source, target)
 
 
-def _check_lama(folder: Path, then: str) -> None:
+def _check_lama(folder: Path, named: str, then: str) -> None:
     try:
         read_lama(folder)
     except CorpusError as reason:
-        raise CorpusError(f"{folder} is not LAMA: {reason} To mend it, {then}.") from None
+        raise CorpusError(f"{named} is not LAMA ({str(reason).rstrip('.')}); {then}.") from None
     short = []
     for relation, least in LAMA_FACTS.items():
         file = folder / "TREx" / f"{relation}.jsonl"
@@ -98,7 +100,7 @@ def _check_lama(folder: Path, then: str) -> None:
         if facts < least:
             short.append(f"{relation} has {facts} facts of {least}")
     if short:
-        raise CorpusError(f"{folder} is not LAMA as in the paper's Table 8 ({', '.join(short)}); {then}.")
+        raise CorpusError(f"{named} is not LAMA as in the paper's Table 8 ({', '.join(short)}); {then}.")
 
 
 def _download(url: str, path: Path, checksum: str | None, by_hand: str) -> Path:
