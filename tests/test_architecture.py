@@ -83,7 +83,10 @@ def test_light_modules_import_only_the_standard_library(module: str):
 @pytest.mark.parametrize(
     ("modules", "heavy"),
     [
-        ("embryo_core.types, embryo_core.errors, embryo_core.runs", "numpy pandas pyarrow torch transformers streamlit"),
+        (
+            "embryo_core.types, embryo_core.errors, embryo_core.runs",
+            "numpy pandas pyarrow torch transformers streamlit",
+        ),
         ("embryo_core.curves", "torch transformers tokenizers tensorflow keras streamlit plotly"),
         ("app.main", "torch transformers tensorflow keras pretrain"),
     ],

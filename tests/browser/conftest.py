@@ -1,0 +1,174 @@
+"""The real app in Chromium: servers on free ports, and visitors that notice every error and every foreign request."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import parse_qs, urlsplit
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from embryo_core.types import Run
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PATIENCE = 30_000  # milliseconds; the machine may be busy with something else
+FLAGS = (
+    "--no-sandbox",  # Chromium as root, as in continuous integration, has none; it opens our own pages only
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+expect.set_options(timeout=PATIENCE)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test of this folder is a browser test."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("browser")
+
+
+class Visitor:
+    """Somebody who opens the app at `address`, in a browser window of their own."""
+
+    def __init__(self, page: Page, address: str):
+        self.page = page
+        self.address = address
+        self.errors: list[str] = []
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("request", lambda request: self._notice(request.url))
+
+    def open(self, page: str = "", **query: str) -> None:
+        """Open a page by its path, with these query parameters, and wait until it is drawn."""
+        self.open_link(f"{self.address}/{page}?" + "&".join(f"{name}={value}" for name, value in query.items()))
+
+    def open_link(self, link: str) -> None:
+        """Open a whole URL and wait until it is drawn."""
+        self.page.goto(link)
+        expect(self.page.get_by_role("heading", level=1)).to_be_visible()
+        self.settle()
+
+    def follow(self, title: str) -> None:
+        """Go to another page by its name in the navigation."""
+        self.page.get_by_role("link", name=title).click()
+        expect(self.heading(title)).to_be_visible()
+        self.settle()
+
+    def heading(self, title: str):
+        """The title of a page."""
+        return self.page.get_by_role("heading", name=title, level=1)
+
+    def settle(self) -> None:
+        """Wait until the server has run the page to its end; there must be no exception on it."""
+        expect(self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]')).to_be_visible()
+        expect(self.page.get_by_test_id("stException")).to_have_count(0)
+
+    def query(self) -> dict[str, str]:
+        """The query parameters in the address bar."""
+        return {name: values[0] for name, values in parse_qs(urlsplit(self.page.url).query).items()}
+
+    def expect_query(self, **wanted: str) -> None:
+        """Wait until the address bar holds these query parameters."""
+        for name, value in wanted.items():
+            self.page.wait_for_function(
+                "([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value]
+            )
+
+    def _notice(self, url: str) -> None:
+        if urlsplit(url).scheme in ("http", "https", "ws", "wss") and not url.startswith(self.address):
+            self.errors.append(f"a request leaves the machine: {url}")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """Debian's chromium where it is installed, playwright's own elsewhere."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium: Browser) -> Iterator:
+    """visit(address) -> Visitor in a fresh window; at the end no page has thrown and no request has left the machine."""
+    contexts, visitors = [], []
+
+    def enter(address: str) -> Visitor:
+        contexts.append(chromium.new_context(viewport={"width": 1400, "height": 1000}))
+        visitors.append(Visitor(contexts[-1].new_page(), address))
+        return visitors[-1]
+
+    yield enter
+    for context in contexts:
+        context.close()
+    assert not [error for visitor in visitors for error in visitor.errors]
+
+
+@pytest.fixture(scope="session")
+def app(tiny_results: Run) -> Iterator[str]:
+    """The address of the app on a run with all its results."""
+    with serve(tiny_results.path.parents[1]) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def app_with_damage(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The app on the runs "unevaluated", which has no results, and "broken", whose parquet files are none."""
+    root = tmp_path_factory.mktemp("damage")
+    for name in ("unevaluated", "broken"):
+        shutil.copytree(tiny_results.path, root / "runs" / name)
+    shutil.copytree(tiny_results.results, root / "results" / "broken")
+    for path in (root / "results" / "broken").glob("*.parquet"):
+        path.write_bytes(path.read_bytes()[:100])
+    with serve(root) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def app_without_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The app on an empty folder."""
+    with serve(tmp_path_factory.mktemp("empty")) as address:
+        yield address
+
+
+@contextmanager
+def serve(root: Path) -> Iterator[str]:
+    """Start the app on this data root as a user does, on a free port; yields its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.port", str(port)]
+    server = subprocess.Popen(
+        [*command, "--server.address", "127.0.0.1"],
+        cwd=REPOSITORY,
+        env={**os.environ, "EMBRYO_DATA": str(root)},
+        stdout=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _wait(f"{address}/_stcore/health", server)
+        yield address
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait(url: str, server: subprocess.Popen) -> None:
+    deadline = time.monotonic() + PATIENCE / 1000
+    while server.poll() is None and time.monotonic() < deadline:
+        try:
+            with urlopen(url):
+                return
+        except URLError:
+            time.sleep(0.1)
+    raise RuntimeError(f"the app did not start: no answer from {url}")

@@ -1,0 +1,209 @@
+"""Every page in a browser: it opens, the step and the view follow the user, figures download, trouble is explained."""
+
+import csv
+import io
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+PAGES = ("Overview", "Tokens", "Attention", "Knowledge", "Query")
+
+
+def path(title: str) -> str:
+    """The path of a page in the URL; the first page has none."""
+    return "" if title == PAGES[0] else title.lower()
+
+
+def time_bar(visitor) -> Locator:
+    """The time bar's track, on which a checkpoint is chosen."""
+    return visitor.page.locator(".bar .track")
+
+
+def step_shown(visitor) -> Locator:
+    """The step that the time bar reads."""
+    return visitor.page.locator(".reading .step")
+
+
+def press(visitor, key: str) -> None:
+    """Move the time bar by a key."""
+    time_bar(visitor).press(key)
+
+
+def ask(visitor, text: str) -> None:
+    """Enter a text on the Query page."""
+    box = visitor.page.get_by_role("textbox", name="Text with [MASK]")
+    box.fill(text)
+    box.press("Control+Enter")
+
+
+def downloaded(visitor, button: Locator) -> tuple[str, str]:
+    """(file name, content) of what this button saves."""
+    with visitor.page.expect_download() as download:
+        button.click()
+    return download.value.suggested_filename, download.value.path().read_text(encoding="utf-8")
+
+
+# === Opening, and going from page to page ===
+
+
+def test_every_page_opens_from_the_navigation(visit, app):
+    """One visit through all pages and back: no exception box, no error in the browser, no request to elsewhere."""
+    visitor = visit(app)
+    visitor.open()
+    for title in (*PAGES, "Overview"):
+        visitor.follow(title)
+        expect(step_shown(visitor)).to_have_text("step 16")
+        expect(visitor.page.get_by_test_id("stAlertContentError")).to_have_count(0)
+
+
+def test_the_step_follows_from_page_to_page(visit, app):
+    """A step chosen on one page is the step of every other, and stands in the URL of each."""
+    visitor = visit(app)
+    visitor.open("tokens")
+    press(visitor, "Home")
+    expect(step_shown(visitor)).to_have_text("step 0")
+    visitor.expect_query(step="0")
+    for title in ("Attention", "Knowledge", "Overview"):
+        visitor.follow(title)
+        expect(step_shown(visitor)).to_have_text("step 0")
+        visitor.expect_query(step="0")
+
+
+def test_a_reopened_url_restores_the_view(visit, app):
+    """The URL of one window shows the same step, scale and choices in another."""
+    visitor = visit(app)
+    visitor.open("tokens")
+    press(visitor, "Home")
+    visitor.expect_query(step="0")
+    press(visitor, "ArrowRight")
+    visitor.expect_query(step="8")
+    visitor.page.locator('.scale [data-scale="linear"]').click()
+    visitor.expect_query(step="8", scale="linear")
+    visitor.page.get_by_role("radio", name="Token reconstruction").click()
+    visitor.expect_query(metric="token_reconstruction")
+    visitor.settle()
+
+    other = visit(app)
+    other.open_link(visitor.page.url)
+    expect(step_shown(other)).to_have_text("step 8")
+    expect(other.page.locator('.scale [data-scale="linear"]')).to_have_attribute("aria-pressed", "true")
+    expect(other.page.get_by_role("heading", name="Token reconstruction accuracy by category")).to_be_visible()
+    assert other.query() == visitor.query()
+
+
+# === The time bar ===
+
+
+def test_play_runs_through_the_checkpoints_and_stops(visit, app):
+    """Play goes from the first checkpoint to the last, where it stops; the URL holds where it came to."""
+    visitor = visit(app)
+    visitor.open(step="0")
+    visitor.page.get_by_role("button", name="Play").click()
+    expect(step_shown(visitor)).to_have_text("step 16")
+    expect(visitor.page.get_by_role("button", name="Play")).to_be_visible()
+    visitor.expect_query(step="16")
+
+
+def test_dragging_the_time_bar_chooses_the_nearest_checkpoint(visit, app):
+    """Where the pointer lets go, the nearest checkpoint is chosen."""
+    visitor = visit(app)
+    visitor.open(scale="linear")
+    box = time_bar(visitor).bounding_box()
+    y = box["y"] + box["height"] / 2
+    visitor.page.mouse.move(box["x"] + box["width"] - 10, y)
+    visitor.page.mouse.down()
+    visitor.page.mouse.move(box["x"] + 0.55 * box["width"], y, steps=5)
+    expect(step_shown(visitor)).to_have_text("step 8")
+    visitor.page.mouse.up()
+    visitor.expect_query(step="8")
+
+
+# === What the pages answer ===
+
+
+def test_an_attention_map_is_drawn_and_changes_with_the_step(visit, app):
+    """The maps are redrawn in the browser while the time bar moves."""
+    visitor = visit(app)
+    visitor.open("attention")
+    canvas = visitor.page.locator("canvas").first
+    expect(canvas).to_be_visible()
+    drawn = "canvas => canvas.toDataURL()"
+    last = canvas.evaluate(drawn)
+    press(visitor, "Home")
+    expect(step_shown(visitor)).to_have_text("step 0")
+    visitor.page.wait_for_function(
+        f"([canvas, last]) => ({drawn})(canvas) !== last", arg=[canvas.element_handle(), last]
+    )
+
+
+def test_a_query_is_answered_at_the_chosen_step_and_over_all(visit, app):
+    """A sentence with [MASK] gives a table of answers at this step and a curve over the checkpoints."""
+    visitor = visit(app)
+    visitor.open("query")
+    ask(visitor, "Berlin is the capital of [MASK] .")
+    visitor.expect_query(text="Berlin is the capital of [MASK] .")
+    visitor.settle()
+    expect(visitor.page.get_by_role("heading", name="At step 16")).to_be_visible()
+    expect(visitor.page.get_by_role("heading", name="Over 3 checkpoints")).to_be_visible()
+    expect(visitor.page.locator(".js-plotly-plot").first).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [("Paris is a city .", "The text has no [MASK]"), ("[MASK] " * 2000, "at most")],
+    ids=("no mask", "too long"),
+)
+def test_a_text_that_cannot_be_queried_gets_one_sentence(visit, app, text: str, answer: str):
+    """A sentence without [MASK], and 14,000 characters of them, are answered with what to do."""
+    visitor = visit(app)
+    visitor.open("query")
+    ask(visitor, text)
+    expect(visitor.page.get_by_test_id("stAlert").filter(has_text=answer)).to_be_visible()
+    visitor.settle()
+
+
+# === Downloads ===
+
+
+@pytest.mark.parametrize("title", PAGES)
+def test_a_figure_downloads_as_svg_and_as_csv(visit, app, title: str):
+    """A figure's own button saves it as a vector graphic, the one below it the rows that it was drawn from."""
+    visitor = visit(app)
+    visitor.open(path(title), **({"text": "Paris is the capital of [MASK] ."} if title == "Query" else {}))
+    name, content = downloaded(visitor, visitor.page.get_by_test_id("stDownloadButton").get_by_role("button").first)
+    rows = list(csv.DictReader(io.StringIO(content)))
+    assert name.endswith(".csv") and rows and all(rows[0])
+
+    figure = visitor.page.locator(".js-plotly-plot").first
+    figure.hover()
+    name, content = downloaded(visitor, figure.locator('[data-title^="Download plot"]'))
+    assert name.endswith(".svg") and content.startswith("<svg") and content.rstrip().endswith("</svg>")
+
+
+# === Trouble ===
+
+
+@pytest.mark.parametrize("title", PAGES)
+def test_without_any_run_a_page_says_what_to_run(visit, app_without_runs, title: str):
+    """An empty data folder gives the command of pretraining."""
+    visitor = visit(app_without_runs)
+    visitor.open(path(title))
+    expect(visitor.page.get_by_test_id("stCode")).to_contain_text("python -m pretrain")
+
+
+@pytest.mark.parametrize("title", ["Tokens", "Attention", "Knowledge"])
+def test_without_results_a_page_says_what_to_run(visit, app_with_damage, title: str):
+    """A run that was not evaluated gives the command of evaluation."""
+    visitor = visit(app_with_damage)
+    visitor.open(path(title), run="unevaluated")
+    expect(visitor.page.get_by_test_id("stCode")).to_contain_text("python -m embryo_core evaluate unevaluated")
+
+
+@pytest.mark.parametrize("title", ["Tokens", "Attention", "Knowledge"])
+def test_broken_results_are_named_and_the_cure_too(visit, app_with_damage, title: str):
+    """A truncated parquet file gives one sentence with its name and the command that writes it again."""
+    visitor = visit(app_with_damage)
+    visitor.open(path(title), run="broken")
+    alert = visitor.page.get_by_test_id("stAlert")
+    expect(alert).to_contain_text(".parquet")
+    expect(alert).to_contain_text("python -m embryo_core evaluate")
