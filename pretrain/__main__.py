@@ -37,9 +37,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; 0 when the last step is reached, 2 with one sentence on stderr when something is wrong."""
     options = parser().parse_args(arguments)
     try:
-        config = changed(preset(options.preset), options.set)
+        config = preset(options.preset)
         if options.steps is not None:
             config = replace(config, steps=options.steps, warmup_steps=min(config.warmup_steps, options.steps))
+        config = changed(config, options.set)
         pretrain(config, options.corpus, options.heldout, options.run, options.cache, options.tensorboard)
     except EmbryoError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -1,0 +1,65 @@
+"""Keras's other backends: JAX and torch go on from a state of TensorFlow's and train as it does."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from embryo_core import runs
+from pretrain.__main__ import main
+from pretrain.config import Config, changed, preset
+from pretrain.data import prepare_data
+from pretrain.state import Progress, save_state
+from pretrain.train import build
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SETTINGS = ["steps=6", "warmup_steps=2", "log_every=1", "save_every=6"]
+
+
+@pytest.fixture(scope="module")
+def config() -> Config:
+    """Six updates of the tiny preset."""
+    return changed(preset("tiny"), SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def arguments(texts: tuple[Path, Path], cache: Path) -> list[str]:
+    """The command line of that training, to which a run is added."""
+    corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
+    return ["tiny", *corpus, "--set", *SETTINGS, "--run"]
+
+
+@pytest.fixture(scope="module")
+def by_tensorflow(arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run as TensorFlow trains it."""
+    folder = tmp_path_factory.mktemp("tensorflow") / "own"
+    assert main([*arguments, str(folder)]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+def test_another_backend_trains_as_tensorflow_does(
+    backend: str, by_tensorflow: Path, arguments: list[str], config: Config, texts, cache, tmp_path: Path
+):
+    """From the same weights, each row of the log agrees to 1e-2, and the checkpoints have the same form."""
+    pytest.importorskip(backend, reason=f"{backend} is not installed; it is one of the optional backends")
+    folder = Path(shutil.copytree(by_tensorflow, tmp_path / "own", ignore=shutil.ignore_patterns("state")))
+    data = prepare_data(config, [str(texts[0])], [str(texts[1])], cache)
+    save_state(build(config, data.training(0)), folder, Progress(0, 0, 0))
+    environment = os.environ | {"KERAS_BACKEND": backend}
+    command = [sys.executable, "-m", "pretrain", *arguments, str(folder)]
+    subprocess.run(command, cwd=REPOSITORY, env=environment, check=True, capture_output=True)
+    found, expected = (runs.read_log(runs.read_run(path)) for path in (folder, by_tensorflow))
+    assert [(row["split"], row["step"], row["tokens"]) for row in found] == [
+        (row["split"], row["step"], row["tokens"]) for row in expected
+    ]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours["masked_lm_loss"] == pytest.approx(theirs["masked_lm_loss"], abs=1e-2)
+        assert ours["sentence_order_loss"] == pytest.approx(theirs["sentence_order_loss"], abs=1e-2)
+    first, last = (runs.checkpoint(runs.read_run(folder), step) for step in (0, 6))
+    original = by_tensorflow / "checkpoints" / "step0" / "model.safetensors"
+    assert runs.sha256(first.path / "model.safetensors") == runs.sha256(original)
+    runs.verify(last)

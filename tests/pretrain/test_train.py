@@ -1,0 +1,166 @@
+"""Training: the loss falls, and a run that was stopped anywhere ends with the weights of one that was not."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from embryo_core import runs
+from embryo_core.types import Run
+from pretrain.config import Config
+from pretrain.data import Data
+from pretrain.train import train
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def new_run(folder: Path, config: Config, data: Data) -> Run:
+    """A run of that configuration with its card and no checkpoint."""
+    grid = runs.step_grid(config.steps, config.save_every)
+    run = Run(folder.name, folder, "albert", "both", asdict(config), "", data.corpus.fingerprint, grid, "tests")
+    runs.write_run(run)
+    return run
+
+
+def weights(run: Path) -> dict[str, str]:
+    """Hash of the weights of every checkpoint, by its step."""
+    return {path.parent.name: runs.sha256(path) for path in run.glob("checkpoints/step*/model.safetensors")}
+
+
+def log(run: Path) -> list[dict[str, Any]]:
+    """Rows of the log without their speed."""
+    rows = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in row.items() if name != "tokens_per_second"} for row in rows]
+
+
+class Snapshots:
+    """In a SummaryWriter's place: after each row of the log, a copy of the run as a killed process would leave it."""
+
+    def __init__(self, run: Path, folder: Path):
+        self.run, self.folder, self.step = run, folder, 0
+
+    def add_scalar(self, name: str, value: float, step: int) -> None:
+        """Note the step of the row."""
+        self.step = step
+
+    def flush(self) -> None:
+        """Copy the run; the row has been written, the checkpoint and the state of its step have not."""
+        shutil.copytree(self.run, self.folder / str(self.step) / "run", dirs_exist_ok=True)
+
+
+# === In one process ===
+
+
+@pytest.fixture(scope="module")
+def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a copy of the run at each row of its log, by step."""
+    return tmp_path_factory.mktemp("snapshots")
+
+
+@pytest.fixture(scope="module")
+def finished(config: Config, data: Data, snapshots: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run of two phases that was never stopped."""
+    run = new_run(tmp_path_factory.mktemp("runs") / "run", config, data)
+    train(run, config, data, Snapshots(run.path, snapshots))
+    return run
+
+
+def test_a_run_writes_what_was_planned(finished: Run, config: Config):
+    """Every step of the grid, whole; log rows at each of them and every log_every steps; the last two states."""
+    assert [found.step for found in runs.checkpoints(finished)] == list(finished.planned_steps) == [0, 1, 2, 4, 6, 12]
+    for checkpoint in runs.checkpoints(finished):
+        runs.verify(checkpoint)
+    rows = runs.read_log(finished)
+    assert [row["step"] for row in rows if row["split"] == "heldout"] == list(finished.planned_steps)
+    assert [row["step"] for row in rows if row["split"] == "train"] == [1, 2, 3, 4, 6, 8, 9, 10, 12]
+    assert {row["n_sequences"] for row in rows if row["split"] == "heldout"} == {config.heldout_sequences}
+    assert {path.name for path in finished.path.glob("state/*")} == {"step9.npz", "step12.npz"}
+
+
+def test_the_log_counts_what_was_trained_on(finished: Run, config: Config, data: Data):
+    """Tokens are those of the batches without padding, and the checkpoints' manifests agree."""
+    seen = np.cumsum([data.training(step).attention_mask.sum() for step in range(config.steps)])
+    rows = [row for row in runs.read_log(finished) if row["split"] == "train"]
+    assert [row["tokens"] for row in rows] == [seen[row["step"] - 1] for row in rows]
+    last = runs.checkpoint(finished, config.steps)
+    assert (last.tokens, last.sequences) == (seen[-1], 8 * config.steps)
+
+
+@pytest.mark.parametrize("step", [4, 10])
+def test_a_run_stopped_in_either_phase_ends_the_same(
+    finished: Run, snapshots: Path, config: Config, data: Data, step: int
+):
+    """Stopped between a log row and its checkpoint and resumed: weights of every step, log and state are equal."""
+    folder = snapshots / str(step) / "run"
+    assert len(weights(folder)) < len(weights(finished.path))
+    train(runs.read_run(folder), config, data)
+    assert weights(folder) == weights(finished.path)
+    assert log(folder) == log(finished.path)
+    ours, theirs = (np.load(path / "state" / f"step{config.steps}.npz") for path in (folder, finished.path))
+    assert all(np.array_equal(ours[name], theirs[name]) for name in theirs.files) and ours.files == theirs.files
+
+
+# === Killed, in processes of their own ===
+
+
+@pytest.fixture(scope="module")
+def command(texts: tuple[Path, Path], cache: Path) -> list[str]:
+    """python -m pretrain tiny with 600 updates, to which a run is added."""
+    settings = ["--steps", "600", "--set", "state_every=10", "save_every=150", "log_every=20", "warmup_steps=50"]
+    corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
+    return [sys.executable, "-m", "pretrain", "tiny", *corpus, *settings, "--run"]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """That run, in a process that nobody stopped."""
+    folder = tmp_path_factory.mktemp("uninterrupted") / "run"
+    subprocess.run([*command, str(folder)], cwd=REPOSITORY, check=True, capture_output=True)
+    return folder
+
+
+def kill_while_training(command: list[str], delay: float) -> bool:
+    """Start the command and kill it `delay` seconds after its first update; whether it was still at work then."""
+    run = Path(command[-1])
+    before = (run / "log.jsonl").stat().st_mtime_ns if (run / "log.jsonl").is_file() else 0
+    process = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None:
+        rows = log(run) if (run / "log.jsonl").is_file() else []
+        if rows and rows[-1]["step"] > 0 and (run / "log.jsonl").stat().st_mtime_ns > before + 1e9:
+            break
+        time.sleep(0.02)
+    time.sleep(delay)
+    working = process.poll() is None
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    return working
+
+
+def test_a_run_killed_twice_ends_with_the_same_weights(command: list[str], uninterrupted: Path, tmp_path: Path):
+    """kill -9 at random moments, the same command again: every checkpoint and the log are those of a run left alone."""
+    run = tmp_path / "run"
+    chance = random.Random()
+    killed = [kill_while_training([*command, str(run)], chance.uniform(0, 0.6)) for _ in range(2)]
+    subprocess.run([*command, str(run)], cwd=REPOSITORY, check=True, capture_output=True)
+    assert any(killed)
+    assert weights(run) == weights(uninterrupted) and len(weights(run)) == 12
+    assert log(run) == log(uninterrupted)
+
+
+def test_the_loss_falls_on_the_sample_text(uninterrupted: Path):
+    """From the uniform guess over 500 pieces (log 500 = 6.2 nats) to well below it, on held-out text as well."""
+    rows = log(uninterrupted)
+    train_losses = [row["masked_lm_loss"] for row in rows if row["split"] == "train"]
+    heldout_losses = [row["masked_lm_loss"] for row in rows if row["split"] == "heldout"]
+    assert train_losses[0] == pytest.approx(np.log(500), abs=0.1)
+    assert train_losses[-1] < 5.2 and heldout_losses[-1] < heldout_losses[0] - 0.3
