@@ -25,10 +25,19 @@ test: lint browser
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .
 
-bench: $(VENV)/dev.installed
-	@for file in $$(grep -l __main__ benchmarks/*.py); do \
-		echo "== $$file"; $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; \
-	done
+# `make bench-query` runs one of them. Evaluation is measured on RUN with TREEBANK and LAMA, by default the demo and the
+# sample; with real data: make bench-evaluation TREEBANK=... LAMA=...
+RUN ?= $(notdir $(firstword $(wildcard data/demo/runs/*)))
+TREEBANK ?= data/sample/treebank.conllu
+LAMA ?= data/sample/lama
+arguments_evaluation = $(RUN) --treebank $(TREEBANK) --lama $(LAMA)
+arguments_attention_scrub = $(addprefix --chromium ,$(shell command -v chromium))
+BENCHMARKS := $(notdir $(basename $(shell grep -l __main__ benchmarks/*.py)))
+
+bench: $(BENCHMARKS:%=bench-%)
+
+bench-%: $(VENV)/dev.installed
+	$(BIN)/python -m benchmarks.$* $(arguments_$*)
 
 # === Set-up, once; again when a requirements file changes ===
 
