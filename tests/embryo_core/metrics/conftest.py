@@ -1,0 +1,64 @@
+"""A checkpoint that has learned something, so that there are hits and misses to count, and the paper's way to count."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AlbertConfig, AlbertForPreTraining
+
+from benchmarks.paper import PaperEvaluation
+from embryo_core import corpora, runs
+from embryo_core.model import Model, load
+from embryo_core.tokenizer import load_tokenizer
+from embryo_core.types import Run, Sources
+from tests.conftest import copy_run
+
+
+@pytest.fixture(scope="session")
+def sources(sample: Path) -> Sources:
+    """The sample's treebank and facts."""
+    return Sources(sample / "treebank.conllu", sample / "lama")
+
+
+@pytest.fixture(scope="session")
+def trained(tiny_run: Run, sources: Sources, tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """Step 16 of the tiny run, trained anew for some updates on the sample's own sentences and facts, stored in float16."""
+    run = copy_run(tiny_run, tmp_path_factory.mktemp("trained"))
+    counts = ["the\t90"] + [f"word{i}\t50" for i in range(60)] + ["river\t9", "town\t8"]
+    (run.path / "frequencies.tsv").write_text("\n".join(counts) + "\n", encoding="utf-8")
+    checkpoint = runs.checkpoint(run, 16)
+    ids, tokenizer = texts(run, sources), load_tokenizer(run)
+    torch.manual_seed(0)
+    config = AlbertConfig.from_pretrained(checkpoint.path, initializer_range=0.1)  # wider than usual: it learns at once
+    model = AlbertForPreTraining(config)
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for _ in range(120):
+        masked = torch.where(torch.rand(ids.shape) < 0.5, tokenizer.mask_id, ids)
+        logits = model(masked, attention_mask=(ids != tokenizer.pad_id).long()).prediction_logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids.flatten(), ignore_index=tokenizer.pad_id)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.half().save_pretrained(checkpoint.path)
+    runs.write_manifest(checkpoint.path, 16, sequences=64, tokens=4096)
+    return load(runs.checkpoint(run, 16))
+
+
+def texts(run: Run, sources: Sources) -> torch.Tensor:
+    """Ids [n, L] of the treebank's sentences and of the facts, padded."""
+    tokenizer = load_tokenizer(run)
+    sentences = [" ".join(example.words) for example in corpora.read_treebank(sources.treebank)]
+    facts = corpora.read_lama(sources.lama)
+    facts = [fact.template.replace("[X]", fact.subject).replace("[Y]", fact.object) for fact in facts]
+    rows = [tokenizer.encode_text(text) for text in sentences + facts]
+    ids = np.full((len(rows), max(map(len, rows))), tokenizer.pad_id)
+    for row, own in zip(ids, rows, strict=True):
+        row[: len(own)] = own
+    return torch.tensor(ids)
+
+
+@pytest.fixture(scope="session")
+def paper(trained: Model) -> PaperEvaluation:
+    """The paper's procedure for the trained checkpoint."""
+    return PaperEvaluation(trained.checkpoint.path, trained.checkpoint.run.tokenizer)

@@ -1,0 +1,54 @@
+"""Averaged attention maps are the mean over the sentences that reach an entry, one sentence at a time."""
+
+import numpy as np
+import torch
+from transformers import AlbertForPreTraining
+
+from embryo_core import corpora
+from embryo_core.metrics import attention
+from embryo_core.metrics.attention import Attention
+from embryo_core.types import Sources
+
+
+def found(model, sources):
+    """Maps [layers, heads, L, L], and what the metric found."""
+    metric = Attention()
+    findings = metric.compute(model, model.checkpoint, metric.read(model, sources))
+    maps = np.stack([row.weights for row in findings.attention])
+    return maps.reshape(model.num_layers, model.num_heads, *maps.shape[1:]), findings
+
+
+def test_maps_equal_the_mean_of_plain_transformers(trained, sources):
+    """Entry by entry, over the sentences that are long enough."""
+    maps, findings = found(trained, sources)
+    plain = AlbertForPreTraining.from_pretrained(
+        trained.checkpoint.path, dtype=torch.float32, attn_implementation="eager"
+    ).eval()
+    side = maps.shape[-1]
+    total, n = np.zeros(maps.shape), np.zeros((side, side))
+    examples = corpora.read_treebank(sources.treebank)
+    for example in examples:
+        words = trained.tokenizer.encode_words(example.words).ids
+        ids = torch.tensor([[trained.tokenizer.cls_id, *words, trained.tokenizer.sep_id]])
+        with torch.no_grad():
+            own = torch.stack(plain(ids, output_attentions=True).attentions)[:, 0].numpy()  # [layers, heads, L, L]
+        end = min(side, own.shape[-1])
+        total[..., :end, :end] += own[..., :end, :end]
+        n[:end, :end] += 1
+    assert n.min() >= attention.MINIMUM
+    np.testing.assert_allclose(maps, total / n, atol=1e-6)
+    assert {row.sentences for row in findings.attention} == {len(examples)}
+
+
+def test_layers_and_heads_are_numbered_from_1(trained, sources):
+    """Layer 1 is the lowest, head 1 the first."""
+    _, findings = found(trained, sources)
+    assert [(row.layer, row.head) for row in findings.attention] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+
+
+def test_few_sentences_give_maps_as_long_as_the_shortest(trained, sample):
+    """With fewer than MINIMUM sentences every entry is an average over all of them."""
+    maps, findings = found(trained, Sources(treebank=sample / "treebank.conllu", limit=3))
+    examples = corpora.read_treebank(sample / "treebank.conllu")[:3]
+    assert maps.shape[-1] == min(len(trained.tokenizer.encode_words(e.words).ids) + 2 for e in examples)
+    assert findings.attention[0].sentences == 3

@@ -1,0 +1,76 @@
+"""What every metric in METRICS keeps to."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from embryo_core import metrics, store
+from embryo_core.errors import UnknownMetric
+from embryo_core.metrics import METRICS
+from embryo_core.metrics.batches import compute, of_one_length
+from tests.conftest import copy_run
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_a_metric_keeps_its_contract(metric, trained, sources, tmp_path):
+    """It reads its data, tells what they are, computes findings of its run and step that the store accepts, and does
+    so again to the last digit."""
+    run, checkpoint = trained.checkpoint.run, trained.checkpoint
+    assert metric.every >= 1
+    assert metric.source in vars(sources)
+    assert metric.supports(run)
+    data = metric.read(trained, sources)
+    assert data.facts["note"]
+    findings = metric.compute(trained, checkpoint, data)
+    own = copy_run(run, tmp_path)
+    store.write(own, metric.name, checkpoint.step, findings)
+    assert store.done(own, metric.name) == {checkpoint.step}
+    again = metric.compute(trained, checkpoint, data)
+    assert (findings.scores, findings.words, findings.cloze) == (again.scores, again.words, again.cloze)
+    for one, other in zip(findings.attention, again.attention, strict=True):
+        assert np.array_equal(one.weights, other.weights)
+
+
+def test_names_are_unique():
+    """A name identifies a metric."""
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+
+
+def test_an_unknown_metric_is_told_with_the_nearest():
+    """And known ones come in the order of METRICS, each once."""
+    names = ["world_knowledge", "token_reconstruction", "world_knowledge"]
+    assert [metric.name for metric in metrics.named(names)] == ["token_reconstruction", "world_knowledge"]
+    with pytest.raises(UnknownMetric, match="Did you mean 'mask_prediction'"):
+        metrics.named(["mask_predictions"])
+
+
+def test_the_list_of_metrics_imports_no_torch():
+    """A page can ask what metrics there are without loading a model's libraries."""
+    code = "import sys, embryo_core.metrics; assert not {'torch', 'transformers'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# === Batches ===
+
+
+def test_batches_hold_every_sequence_once_and_one_length_each():
+    """No batch is above the budget unless it is a single sequence."""
+    lengths = np.array([3, 5, 3, 90, 5, 3, 3, 41])
+    batches = list(of_one_length(lengths, tokens=10))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(set(lengths[batch])) == 1
+        assert len(batch) == 1 or lengths[batch].sum() <= 10
+    assert list(of_one_length(np.array([], int))) == []
+
+
+def test_a_failing_batch_fails_the_whole():
+    """The error comes out, and the batches that wait are dropped."""
+
+    def fail(batch: np.ndarray) -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        compute(np.full(100, 5), 2, fail, tokens=5)

@@ -1,0 +1,72 @@
+"""World knowledge asks what the paper's procedure asks, one question at a time, and finds the same."""
+
+from dataclasses import replace
+
+import pytest
+
+from embryo_core import corpora, query
+from embryo_core.errors import CorpusError
+from embryo_core.metrics.world_knowledge import WorldKnowledge, question
+from embryo_core.types import Sources
+
+
+@pytest.fixture(scope="module")
+def findings(trained, sources):
+    """What the metric finds on the sample's facts."""
+    metric = WorldKnowledge()
+    return metric.compute(trained, trained.checkpoint, metric.read(trained, sources))
+
+
+def test_answers_equal_those_of_one_question_at_a_time(trained, paper, sources, findings):
+    """The same facts are asked; rank and probability of the object and the best piece are the same."""
+    expected = paper.world_knowledge(corpora.read_lama(sources.lama))
+    assert {answer.fact for answer in findings.cloze} == expected.keys()
+    names = query.readable(trained.tokenizer, range(trained.tokenizer.vocabulary_size))
+    for answer in findings.cloze:
+        rank, probability, best = expected[answer.fact]
+        assert (answer.rank, answer.prediction) == (rank, names[best])
+        assert answer.probability == pytest.approx(probability, rel=1e-4)
+    assert len({answer.rank == 1 for answer in findings.cloze}) == 2  # some are known, some not
+
+
+def test_precision_at_1_is_the_share_of_facts_with_rank_1(findings):
+    """By relation, and over all facts ("all")."""
+    scores = {score.group: score for score in findings.scores if score.metric == "world_knowledge"}
+    for group, score in scores.items():
+        ranks = [answer.rank for answer in findings.cloze if group in (answer.relation, "all")]
+        assert (score.n, score.value) == (len(ranks), pytest.approx(ranks.count(1) / len(ranks)))
+    assert scores["all"].n == len(findings.cloze)
+
+
+def test_coverage_is_the_share_of_objects_that_are_one_piece(trained, sources, findings):
+    """n counts all facts of the relation."""
+    facts = corpora.read_lama(sources.lama)
+    for score in findings.scores:
+        if score.metric == "world_knowledge_coverage":
+            own = [fact for fact in facts if score.group in (fact.relation, "all")]
+            single = [fact for fact in own if trained.tokenizer.single_piece(fact.object) is not None]
+            assert (score.n, score.value) == (len(own), pytest.approx(len(single) / len(own)))
+
+
+def test_a_live_query_gives_the_same_answer(trained, sources, findings):
+    """What the Query page answers to a fact's question is what was computed for it."""
+    facts = {fact.id: fact for fact in corpora.read_lama(sources.lama)}
+    for answer in findings.cloze[:10]:
+        ((best, *_),) = query.fill_mask(trained, question(facts[answer.fact]), k=1)
+        assert best.token == answer.prediction
+        assert best.probability == pytest.approx(answer.prediction_probability, rel=1e-4)
+
+
+def test_a_limit_takes_the_first_facts_of_each_relation(trained, sources):
+    """So that every relation stays in."""
+    data = WorldKnowledge().read(trained, replace(sources, limit=2))
+    assert set(data.total.values()) == {2}
+
+
+def test_facts_that_cannot_be_asked_at_all_are_told(trained, tmp_path):
+    """A vocabulary without any of the objects gives one sentence, not an empty result."""
+    (tmp_path / "TREx").mkdir()
+    (tmp_path / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born in [Y] ."}\n')
+    (tmp_path / "TREx" / "P19.jsonl").write_text('{"sub_label": "Ada", "obj_label": "Llanfairpwllgwyngyll"}\n')
+    with pytest.raises(CorpusError, match="No object of the 1 facts"):
+        WorldKnowledge().read(trained, Sources(lama=tmp_path))

@@ -1,0 +1,102 @@
+"""The command line prints what was asked, and one sentence for what is wrong; every command is documented."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from embryo_core.cli import main
+from embryo_core.types import Run
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def root(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data root of the test's own with the tiny run and its results."""
+    shutil.copytree(tiny_results.path.parents[1], tmp_path / "data")
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def test_runs_lists_checkpoints_and_results(root, capsys):
+    """One line per run, one per metric computed for it."""
+    assert main(["runs"]) == 0
+    told = capsys.readouterr().out
+    assert "tiny  albert, 3 checkpoints, steps 0 to 16" in told
+    assert "mask_prediction: 3 steps" in told
+
+
+def test_runs_without_any_tells_how_to_start_one(capsys):
+    """An empty root is no error."""
+    assert main(["runs"]) == 0
+    assert "python -m pretrain" in capsys.readouterr().out
+
+
+def test_evaluate_computes_and_counts(root, sample, capsys):
+    """A second call skips what the first did."""
+    command = ["evaluate", "tiny", "--metrics", "attention", "--treebank", str(sample / "treebank.conllu")]
+    shutil.rmtree(root / "results")
+    assert main([*command, "--steps", "0", "8"]) == 0
+    assert "2 results computed, 0 were done before" in capsys.readouterr().out
+    assert main(command) == 0
+    assert "1 results computed, 2 were done before" in capsys.readouterr().out
+
+
+def test_evaluate_with_a_broken_checkpoint_ends_with_status_1(root, sample, capsys):
+    """The others are evaluated; the failure is told on stderr."""
+    (root / "runs" / "tiny" / "checkpoints" / "step8" / "model.safetensors").unlink()
+    command = ["evaluate", "tiny", "--metrics", "attention", "--treebank", str(sample / "treebank.conllu")]
+    assert main([*command, "--overwrite"]) == 1
+    told = capsys.readouterr()
+    assert "2 results computed" in told.out
+    assert "Failed: " in told.err and "model.safetensors is missing" in told.err
+
+
+def test_query_answers_at_one_step(root, capsys):
+    """As many of the best pieces as were asked for."""
+    assert main(["query", "tiny", "The [MASK] runs .", "--step", "16", "-k", "3"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("tiny, step 16")
+    assert [line.split()[0] for line in told.splitlines()[-3:]] == ["1", "2", "3"]
+
+
+def test_query_answers_at_all_steps(root, capsys):
+    """Every step is in the table."""
+    assert main(["query", "tiny", "The [MASK] runs ."]) == 0
+    first_words = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line]
+    assert [word for word in first_words if word.isdecimal()] == ["0", "8", "16"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["evaluate", "tyni"], "Unknown run 'tyni'. Did you mean 'tiny'?"),
+        (["evaluate", "tiny", "--metrics", "pos"], "Unknown metric 'pos'."),
+        (["evaluate", "tiny", "--treebank", "none.conllu", "--overwrite"], "none.conllu does not exist"),
+        (["query", "tiny", "No gap here."], "has no [MASK]"),
+        (["query", "tiny", "The [MASK] .", "--step", "7"], "no checkpoint at step 7; the nearest is 8"),
+        (["query", "tiny", "[MASK] " + "word " * 2000, "--step", "8"], "Shorten it"),
+    ],
+)
+def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, told):
+    """On stderr, without a traceback."""
+    assert main(arguments) == 2
+    output = capsys.readouterr()
+    assert told in output.err and output.err.startswith("Error: ") and "Traceback" not in output.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["evaluate", "tiny", "--limit", "0"], ["query", "tiny", "x", "--step", "no"], []]
+)
+def test_arguments_that_make_no_sense_are_told(arguments, capsys):
+    """argparse tells the usage and ends with status 2."""
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert "usage: python -m embryo_core" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "runs", "query", "fetch"])
+def test_every_command_is_in_the_readme(command):
+    """An undocumented command is a bug."""
+    assert f"python -m embryo_core {command}" in (REPOSITORY / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,170 @@
+"""An evaluation computes what is missing, passes over what is broken, mixes no data, and survives being killed."""
+
+import multiprocessing
+import random
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from embryo_core import runs, store
+from embryo_core.errors import CorpusError, ResultsError, UnknownMetric, UnknownStep
+from embryo_core.evaluate import Report, evaluate
+from embryo_core.metrics import METRICS
+from embryo_core.types import Run, Sources
+
+NAMES = [metric.name for metric in METRICS]
+
+
+@pytest.fixture
+def sources(sample: Path) -> Sources:
+    """The sample's treebank and facts, a few of them."""
+    return Sources(sample / "treebank.conllu", sample / "lama", limit=3)
+
+
+def files(run: Run) -> dict[str, bytes]:
+    """Every file of a run's results, by its path."""
+    return {str(p.relative_to(run.results)): p.read_bytes() for p in sorted(run.results.rglob("*")) if p.is_file()}
+
+
+def test_all_metrics_at_all_checkpoints(own_run, sources):
+    """By default everything is computed, compacted, and noted with its data."""
+    assert evaluate(own_run, sources) == Report(computed=3 * len(NAMES))
+    assert all(store.done(own_run, name) == {0, 8, 16} for name in NAMES)
+    assert set(files(own_run)) == {f"{name}.parquet" for name in ("scores", "words", "cloze", "attention")} | {
+        "sources.json"
+    }
+    noted = store.read_sources(own_run)["mask_prediction"]
+    assert (noted["data"], noted["limit"], noted["sentences"]) == ("treebank.conllu", 3, 3)
+    assert "3 sentences of treebank.conllu" in noted["note"]
+
+
+def test_what_is_done_is_skipped(own_run, sources):
+    """A second evaluation computes nothing, needs no data, and leaves every byte as it was."""
+    evaluate(own_run, sources, ["attention"], steps=[8])
+    assert evaluate(own_run, sources, ["attention"]) == Report(computed=2, done_before=1)
+    before = files(own_run)
+    assert evaluate(own_run, Sources(limit=3), ["attention"]) == Report(done_before=3)
+    assert files(own_run) == before
+
+
+def test_order_of_evaluations_leaves_no_trace(own_run, sources, tmp_path):
+    """Metric by metric and step by step gives the files of one evaluation, byte for byte."""
+    evaluate(own_run, sources)
+    at_once = files(own_run)
+    shutil.rmtree(own_run.results)
+    for name in reversed(NAMES):
+        for step in (16, 0, 8):
+            evaluate(own_run, sources, [name], steps=[step])
+    assert files(own_run) == at_once
+
+
+def test_overwrite_computes_again(own_run, sources):
+    """To the same files."""
+    evaluate(own_run, sources, ["mask_prediction"])
+    before = files(own_run)
+    assert evaluate(own_run, sources, ["mask_prediction"], overwrite=True).computed == 3
+    assert files(own_run) == before
+
+
+# === Broken checkpoints, wrong requests ===
+
+
+def test_broken_checkpoints_are_reported_and_passed_over(own_run, sources):
+    """A truncated file and an unreadable manifest cost their own step only; a rerun after mending fills the gap."""
+    weights = runs.checkpoint(own_run, 8).path / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:1000])
+    (runs.checkpoint(own_run, 0).path / "manifest.json").write_text("{")
+    report = evaluate(own_run, sources, ["mask_prediction"])
+    assert report.computed == 1
+    assert len(report.failures) == 2
+    assert "step0" in report.failures[0] and "not JSON" in report.failures[0]
+    assert "step8" in report.failures[1] and "truncated" in report.failures[1]
+    weights.write_bytes(whole)
+    assert evaluate(own_run, sources, ["mask_prediction"], steps=[8, 16]) == Report(computed=1, done_before=1)
+
+
+def test_a_metric_that_fails_is_reported_and_the_others_go_on(own_run, sources, monkeypatch):
+    """The batch boundary: an error nobody foresaw is told with metric and step."""
+
+    def fail(*_):
+        raise ArithmeticError("out of numbers")
+
+    monkeypatch.setattr(METRICS[0], "compute", fail)
+    report = evaluate(own_run, sources, steps=[8])
+    assert report == Report(len(NAMES) - 1, 0, [f"Metric '{NAMES[0]}' failed at step 8: out of numbers"])
+
+
+def test_unknown_names_and_steps_are_refused_before_anything_is_written(own_run, sources):
+    """With the nearest known name or step."""
+    with pytest.raises(UnknownMetric, match="Did you mean 'attention'"):
+        evaluate(own_run, sources, ["atention"])
+    with pytest.raises(UnknownStep, match="nearest is 8"):
+        evaluate(own_run, sources, steps=[9])
+    assert not own_run.results.exists()
+
+
+def test_missing_data_tell_what_to_run(own_run):
+    """Neither a treebank nor facts come with the repository's code."""
+    with pytest.raises(CorpusError, match="--lama PATH, or run: python -m embryo_core fetch lama"):
+        evaluate(own_run, Sources(), ["world_knowledge"])
+
+
+def test_a_run_of_another_family_has_no_metric(own_run, sources):
+    """An ELECTRA discriminator predicts no words."""
+    runs.write_run(replace(own_run, family="electra"))
+    assert evaluate(runs.read_run(own_run.path), sources) == Report()
+
+
+# === One set of data ===
+
+
+def test_other_data_are_never_mixed_in(own_run, sources):
+    """Another limit or another file needs --overwrite, which then replaces all steps, not the asked ones alone."""
+    evaluate(own_run, sources)
+    before = files(own_run)
+    with pytest.raises(ResultsError, match=r"limit 3\), received .*limit 2\); give the same data, or --overwrite"):
+        evaluate(own_run, replace(sources, limit=2), steps=[16])
+    assert files(own_run) == before
+    evaluate(own_run, replace(sources, limit=2), ["mask_prediction"], steps=[16], overwrite=True)
+    assert store.done(own_run, "mask_prediction") == {16}
+    assert store.done(own_run, "attention") == {0, 8, 16}
+    assert store.read_sources(own_run)["mask_prediction"]["limit"] == 2
+
+
+def test_bad_new_data_cost_nothing(own_run, sources, tmp_path):
+    """A treebank that cannot be read is told before any result makes room for it."""
+    evaluate(own_run, sources, ["mask_prediction"])
+    before = files(own_run)
+    (tmp_path / "bad.conllu").write_text("nothing\n")
+    with pytest.raises(CorpusError, match=r"bad.conllu, line 1"):
+        evaluate(own_run, replace(sources, treebank=tmp_path / "bad.conllu"), ["mask_prediction"], overwrite=True)
+    assert files(own_run) == before
+
+
+# === Kill -9 ===
+
+
+def test_killed_at_random_moments_and_resumed_gives_identical_files(own_run, sources):
+    """The evaluation is killed again and again, later and later, until it gets to its end; then nothing is missing."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["embryo_core.evaluate", "embryo_core.model"])
+    start = time.perf_counter()
+    evaluate(own_run, sources)
+    took = time.perf_counter() - start
+    whole = files(own_run)
+    shutil.rmtree(own_run.results)
+    chance, kills = random.Random(5), 0
+    for share in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1):
+        process = context.Process(target=evaluate, args=(own_run, sources))
+        process.start()
+        process.join(took * share * chance.uniform(0.5, 1.5))
+        kills += process.is_alive()
+        process.kill()
+        process.join()
+    assert kills >= 3
+    evaluate(own_run, sources)
+    assert files(own_run) == whole
