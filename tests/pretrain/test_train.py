@@ -129,15 +129,17 @@ def uninterrupted(command: list[str], tmp_path_factory: pytest.TempPathFactory) 
     return folder
 
 
+def last_step(run: Path) -> int:
+    """The highest step of a log to which another process is writing; 0 where there is none yet."""
+    text = (run / "log.jsonl").read_text() if (run / "log.jsonl").is_file() else ""
+    return max([json.loads(line)["step"] for line in text.splitlines() if line.endswith("}")], default=0)
+
+
 def kill_while_training(command: list[str], delay: float) -> bool:
-    """Start the command and kill it `delay` seconds after its first update; whether it was still at work then."""
-    run = Path(command[-1])
-    before = (run / "log.jsonl").stat().st_mtime_ns if (run / "log.jsonl").is_file() else 0
+    """Start the command and kill it `delay` seconds after it gets further than before; whether it was still at work."""
+    before = last_step(Path(command[-1]))
     process = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while process.poll() is None:
-        rows = log(run) if (run / "log.jsonl").is_file() else []
-        if rows and rows[-1]["step"] > 0 and (run / "log.jsonl").stat().st_mtime_ns > before + 1e9:
-            break
+    while process.poll() is None and last_step(Path(command[-1])) <= before:
         time.sleep(0.02)
     time.sleep(delay)
     working = process.poll() is None
@@ -150,10 +152,10 @@ def test_a_run_killed_twice_ends_with_the_same_weights(command: list[str], unint
     """kill -9 at random moments, the same command again: every checkpoint and the log are those of a run left alone."""
     run = tmp_path / "run"
     chance = random.Random()
-    killed = [kill_while_training([*command, str(run)], chance.uniform(0, 0.6)) for _ in range(2)]
+    killed = [kill_while_training([*command, str(run)], chance.uniform(0, 1)) for _ in range(2)]
     subprocess.run([*command, str(run)], cwd=REPOSITORY, check=True, capture_output=True)
     assert any(killed)
-    assert weights(run) == weights(uninterrupted) and len(weights(run)) == 12
+    assert weights(run) == weights(uninterrupted) and len(weights(run)) == 13
     assert log(run) == log(uninterrupted)
 
 
@@ -163,4 +165,4 @@ def test_the_loss_falls_on_the_sample_text(uninterrupted: Path):
     train_losses = [row["masked_lm_loss"] for row in rows if row["split"] == "train"]
     heldout_losses = [row["masked_lm_loss"] for row in rows if row["split"] == "heldout"]
     assert train_losses[0] == pytest.approx(np.log(500), abs=0.1)
-    assert train_losses[-1] < 5.2 and heldout_losses[-1] < heldout_losses[0] - 0.3
+    assert train_losses[-1] < 5.7 and heldout_losses[-1] < heldout_losses[0] - 0.3
