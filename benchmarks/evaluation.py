@@ -1,9 +1,9 @@
 """Evaluation of one checkpoint, ours and the paper's, side by side: seconds, ratio, and whether every count agrees.
 
-    python -m benchmarks.evaluation RUN --treebank PATH --lama PATH [--step N] [--every 20]
+    python -m benchmarks.evaluation RUN --treebank PATH --lama PATH [--step N] [--every N]
 
-Both evaluate every 20th sentence of the treebank (but those longer than the model's positions) and every 20th fact of
-each relation, so that the three parts weigh as they do in a full evaluation. Each part is done by the one and at once by
+Both evaluate every Nth sentence of the treebank (but those longer than the model's positions) and every Nth fact of each
+relation, so that the three parts weigh as they do in a full evaluation; N is chosen for about 100 sentences. Each part is done by the one and at once by
 the other, so that other load on the machine meets both; ours includes reading and encoding the data.
 """
 
@@ -32,8 +32,10 @@ def main() -> int:
     run = runs.open_run(options.run)
     checkpoint = runs.checkpoints(run)[-1] if options.step is None else runs.checkpoint(run, options.step)
     paper, model = PaperEvaluation(checkpoint.path, run.tokenizer), load(checkpoint)
-    examples = [e for e in corpora.read_treebank(options.treebank)[:: options.every] if _fits(e, model)]
-    facts = _thinned(corpora.read_lama(options.lama), options.every)
+    examples = corpora.read_treebank(options.treebank)
+    every = options.every or max(1, len(examples) // 100)
+    examples = [example for example in examples[::every] if _fits(example, model)]
+    facts = _thinned(corpora.read_lama(options.lama), every)
     print(f"{run.name}, step {checkpoint.step}: {len(examples)} sentences, {len(facts)} facts, ", end="")
     print(f"{CORES} cores, torch {torch.__version__}")
     data = {"token_reconstruction": examples, "mask_prediction": examples, "world_knowledge": facts}
@@ -62,7 +64,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--treebank", type=Path, required=True)
     parser.add_argument("--lama", type=Path, required=True)
     parser.add_argument("--step", type=int, help="default: the last")
-    parser.add_argument("--every", type=int, default=20)
+    parser.add_argument("--every", type=int, help="default: for about 100 sentences")
     return parser.parse_args()
 
 
