@@ -25,7 +25,7 @@ function moveStepLines(step) {
 
 class TimeBar {
   constructor(root, sendStep, sendScale) {
-    Object.assign(this, { root, sendStep, sendScale, sent: null, dragging: false });
+    Object.assign(this, { root, sendStep, sendScale, sent: null, settle: null, dragging: false });
     this.track = root.querySelector(".track");
     this.marks = root.querySelector(".marks");
     this.handle = root.querySelector(".handle");
@@ -73,7 +73,7 @@ class TimeBar {
     Object.assign(this, { steps, tokens, scale });
     const answered = step === this.sent || !steps.includes(this.sent);
     if (answered) this.sent = null;
-    if (answered && !this.dragging && !playing.on) this.step = step;
+    if (answered && !this.dragging && !this.settle && !playing.on) this.step = step;
     if (!steps.includes(this.step)) this.step = step;
     this.draw();
     if (playing.on && !this.timer) this.start();
@@ -89,6 +89,8 @@ class TimeBar {
 
   // `passing` while playing: the page follows, but the step does not become a place in the browser's history.
   send(passing = false) {
+    clearTimeout(this.settle);
+    this.settle = null;
     this.sent = this.step;
     this.sendStep({ step: this.step, passing });
   }
@@ -103,7 +105,7 @@ class TimeBar {
       this.stop();
       this.move(this.steps[Math.min(last, Math.max(0, to))]);
       clearTimeout(this.settle);
-      this.settle = setTimeout(() => this.send(), 250);
+      this.settle = setTimeout(() => this.send(), 250); // a key held down sends where it ends
     }
     event.preventDefault();
   }
@@ -113,6 +115,7 @@ class TimeBar {
     if (!playing.on && this.step === this.steps[last]) this.move(this.steps[0]);
     playing.on = true;
     clearTimeout(this.settle);
+    this.settle = null;
     clearInterval(this.timer);
     this.timer = setInterval(() => {
       const index = this.steps.indexOf(this.step);
