@@ -51,7 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(command=_query)
 
     command = commands.add_parser("fetch", help="download public evaluation data into data/corpora")
-    command.add_argument("what", choices=("treebank", "lama"))
+    command.add_argument(
+        "what", choices=("treebank", "lama", "ontonotes"), help="OntoNotes is licensed: tells where to get it"
+    )
     command.set_defaults(command=_fetch)
     return parser
 
@@ -63,8 +65,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     from embryo_core.evaluate import evaluate  # torch takes seconds to import, and the other commands do without
 
     run = runs.open_run(options.run)
-    treebank = options.treebank or next(iter(sorted(CORPORA.rglob("*-test.conllu*"))), None)
-    lama = options.lama or next((path.parent for path in sorted(CORPORA.rglob("relations.jsonl"))), None)
+    treebank = options.treebank or next((CORPORA / "treebank").glob("*-test.conllu"), None)
+    lama = options.lama or next(CORPORA.glob("lama"), None)
     sources = Sources(treebank, lama, options.limit)
     report = evaluate(run, sources, options.metrics, options.steps, options.overwrite, progress=True)
     print(f"{report.computed} results computed, {report.done_before} were done before; they lie in {run.results}.")
@@ -103,7 +105,8 @@ def _query(options: argparse.Namespace) -> int:
 def _fetch(options: argparse.Namespace) -> int:
     from embryo_core.fetch import fetch
 
-    print(f"Fetched {fetch(options.what, CORPORA)}")
+    for path in fetch(options.what, CORPORA):
+        print(path)
     return 0
 
 

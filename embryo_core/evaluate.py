@@ -42,6 +42,8 @@ def evaluate(
     what was done is computed again. Raises EmbryoError for an unknown metric or step, and for data that are missing,
     unreadable, or not those of the results at hand; nothing written before is lost by that.
     """
+    if not runs.checkpoints(run) and not runs.broken(run):
+        runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
     checkpoints = None if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
     chosen = metrics.METRICS if metric_names is None else metrics.named(metric_names)
     tasks = [_task(run, metric, checkpoints, sources, overwrite) for metric in chosen if metric.supports(run)]

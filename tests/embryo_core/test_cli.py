@@ -74,6 +74,7 @@ def test_query_answers_at_all_steps(root, capsys):
         (["evaluate", "tyni"], "Unknown run 'tyni'. Did you mean 'tiny'?"),
         (["evaluate", "tiny", "--metrics", "pos"], "Unknown metric 'pos'."),
         (["evaluate", "tiny", "--treebank", "none.conllu", "--overwrite"], "none.conllu does not exist"),
+        (["fetch", "ontonotes"], "OntoNotes"),
         (["query", "tiny", "No gap here."], "has no [MASK]"),
         (["query", "tiny", "The [MASK] .", "--step", "7"], "no checkpoint at step 7; the nearest is 8"),
         (["query", "tiny", "[MASK] " + "word " * 2000, "--step", "8"], "Shorten it"),

@@ -107,6 +107,13 @@ def test_unknown_names_and_steps_are_refused_before_anything_is_written(own_run,
     assert not own_run.results.exists()
 
 
+def test_a_run_without_checkpoints_is_told(own_run, sources):
+    """There is nothing to evaluate yet."""
+    shutil.rmtree(own_run.path / "checkpoints")
+    with pytest.raises(UnknownStep, match="has no checkpoint yet"):
+        evaluate(own_run, sources)
+
+
 def test_missing_data_tell_what_to_run(own_run):
     """Neither a treebank nor facts come with the repository's code."""
     with pytest.raises(CorpusError, match="--lama PATH, or run: python -m embryo_core fetch lama"):
