@@ -34,6 +34,7 @@ class Tokenizer:
         self.sep_id = self._special("[SEP]")
         self.pad_id = self._special("[PAD]", "<pad>")
         self.unk_id = self._special("[UNK]", "<unk>")
+        self._word_ids = lru_cache(maxsize=100_000)(self._ids)  # words recur
 
     @property
     def vocabulary_size(self) -> int:
@@ -42,18 +43,17 @@ class Tokenizer:
 
     def encode_words(self, words: Sequence[str]) -> Encoding:
         """Tokenize each word on its own and join the pieces, as the paper's evaluation does; no special tokens."""
-        pieces = [e.ids for e in self._tokenizer.encode_batch(list(words), add_special_tokens=False)]
+        pieces = [self._word_ids(word) for word in words]
         word_of_piece = np.repeat(np.arange(len(pieces)), [len(ids) for ids in pieces])
         return Encoding(np.array([i for ids in pieces for i in ids], np.int64), word_of_piece)
 
     def encode_text(self, text: str) -> np.ndarray:
         """Ids [L] of running text between [CLS] and [SEP]; "[MASK]" in the text is the mask."""
-        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return np.array([self.cls_id, *ids, self.sep_id], np.int64)
+        return np.array([self.cls_id, *self._ids(text), self.sep_id], np.int64)
 
     def single_piece(self, word: str) -> int | None:
         """The id of a word that is one known piece of the vocabulary, else None."""
-        ids = self._tokenizer.encode(word, add_special_tokens=False).ids
+        ids = self._ids(word)
         return ids[0] if len(ids) == 1 and ids[0] != self.unk_id else None
 
     def cut(self, text: str) -> list[str]:
@@ -64,6 +64,9 @@ class Tokenizer:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The piece of each id, as it stands in the vocabulary (with its word-boundary mark)."""
         return [self._tokenizer.id_to_token(int(i)) for i in ids]
+
+    def _ids(self, text: str) -> list[int]:
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
 
     def _special(self, *names: str) -> int:
         for name in names:

@@ -119,8 +119,8 @@ def _ranks(run: Run) -> dict[str, int]:
     path = run.path / "frequencies.tsv"
     if not path.is_file():
         return {}
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return {line.split("\t")[0]: rank for rank, line in enumerate(lines, 1)}
+    with path.open(encoding="utf-8") as file:
+        return {line.split("\t")[0]: rank for rank, line in enumerate(file, 1)}
 
 
 def _as_counted(word: str, tokenizer: "Tokenizer") -> str:
