@@ -1,8 +1,8 @@
 """Words of a treebank as a model reads them, and their results by part of speech and word frequency (Section 3).
 
 As in the paper's evaluation, each word is tokenized on its own and its pieces are joined between [CLS] and [SEP]; a
-word is correct when all its pieces are. Sentences with more pieces than the model has positions are left out and counted;
-so are words without a single piece (nothing but characters that the tokenizer drops).
+word is correct when all its pieces are. Sentences with more pieces than the model has positions are left out
+and counted; words without a single piece (nothing but characters that the tokenizer drops) are left out.
 """
 
 from collections.abc import Iterator
