@@ -21,7 +21,7 @@ from embryo_core.runs import sha256, write_json
 from pretrain import tokenizer as tokenizers
 from pretrain.sources import MIN_WORDS, Cleaner, Document, Source, find_sources, read_documents, split_sentences
 
-FORMAT = 1  # counts up when the same sources would give other files
+FORMAT = 2  # counts up when the same sources would give other files
 SAMPLE_BYTES = 40_000_000  # of text, for training the tokenizer
 BATCH = 20_000  # sentences encoded at once
 TOP_WORDS = 50_000

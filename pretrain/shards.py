@@ -1,8 +1,10 @@
-"""Training examples out of token ids: consecutive sentences of one document as two segments, and the order of the data.
+"""Training examples out of token ids: whole sentences of a document as two segments, and the order of the examples.
 
-As in ALBERT (and Section 2 of the paper): an example is [CLS] A [SEP] B [SEP], A and B consecutive in a document; for
-sentence-order prediction they change places half of the time. Where A ends and whether they are swapped is drawn anew
-each time an example is seen.
+As in ALBERT's own data creation (the objective of Section 2 of the paper): an example is [CLS] A [SEP] B [SEP], A the
+first few of its sentences and B the rest; for sentence-order prediction they change places half of the time, and only
+then is the longer one cut at either rim until both fit. Boundary, order and cuts are drawn anew each time an example is
+seen. The rims must not tell the order. In a chunk that grows until it is long enough the last sentence is longer than
+the others, so that B would be longer, and cut more often, than A; so half of the chunks here grow towards the front.
 """
 
 from dataclasses import dataclass
@@ -14,8 +16,9 @@ from pretrain.corpus import Text
 from pretrain.tokenizer import CLS, PAD, SEP
 
 SPECIAL = 3  # [CLS], [SEP], [SEP]
-SNAP = 0.9  # an example ends with a sentence where one ends in the last tenth of the space
-MIN_TOKENS = 8  # shorter documents, or rests of documents, make no example
+MIN_TOKENS = 8  # shorter documents make no example
+MIN_SENTENCES = 2  # of an example, where its document has as many: cut anywhere else, the rims would tell the order
+REST = 0.75  # what is left of a document is an example of its own, padded, if it has this share of the space
 LOOK_BACK = 16  # tokens searched for the start of a word
 
 
@@ -25,64 +28,50 @@ class Packing:
 
     text: Text
     sequence_length: int
-    examples: np.ndarray  # int64 [N, 2], first token and the token after the last
+    examples: np.ndarray  # int64 [N, 2], first token and the token after the last; cut to the space by batch_of
     word_start: np.ndarray  # bool [V]
+
+    @property
+    def space(self) -> int:
+        """Tokens of text that a sequence holds."""
+        return self.sequence_length - SPECIAL
 
     @property
     def fill(self) -> float:
         """Mean share of the sequence that is not padding."""
-        return float((np.diff(self.examples).mean() + SPECIAL) / self.sequence_length) if len(self.examples) else 0.0
+        lengths = np.minimum(np.diff(self.examples), self.space) + SPECIAL
+        return float(lengths.mean() / self.sequence_length) if len(lengths) else 0.0
 
 
 def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
-    """Cut every document into examples of at most sequence_length - 3 tokens; `word_start` [V] is is_word_start.
+    """Divide every document into chunks of whole sentences; `word_start` [V] is is_word_start.
 
-    Examples follow each other. One ends with a sentence where a sentence ends in its last tenth, else before a word.
-    What is left at the end of a document longer than an example becomes a full example that begins earlier if it is
-    half of one or more, else it is left out; a shorter document is one example, padded.
+    A chunk has as few sentences as reach sequence_length - 3 tokens, but two or more. Chunks are taken from the front
+    and from the back of a document in turn, the first of every other document from its back, until they meet. What is
+    left between them is an example of its own where it is long enough, else it grows into its neighbour, whose
+    sentences are then in two examples. A document shorter than the space is one example, padded.
     """
-    space = sequence_length - SPECIAL
-    bounds = text.sentences[text.documents]
-    at, stop = bounds[:-1].copy(), bounds[1:]
-    begin = at.copy()
-    found = []
-    alive = np.flatnonzero(stop - at >= MIN_TOKENS)
-    while len(alive):
-        start, end = at[alive], stop[alive]
-        rest = end - start
-        tail = rest <= space
-        whole = tail & (start == begin[alive])
-        pulled = tail & ~whole & (rest >= space // 2)
-        cut = np.where(tail, end, _cut(text, word_start, start, np.minimum(start + space, end), space))
-        earlier = _next_word(text, word_start, np.maximum(end - space, begin[alive]))
-        first = np.where(pulled, earlier, start)
-        keep = ~tail | whole | pulled
-        found.append(np.stack([first[keep], cut[keep]], axis=1))
-        at[alive] = cut
-        alive = alive[~tail]
-    examples = np.concatenate(found) if found else np.empty((0, 2), np.int64)
+    space, sentences = sequence_length - SPECIAL, text.sentences
+    low, high = text.documents[:-1], text.documents[1:]  # first sentence of a document, and the one after its last
+    from_front = np.arange(len(low)) % 2 == 0
+    keep = sentences[high] - sentences[low] >= MIN_TOKENS
+    low, high, from_front = low[keep], high[keep], from_front[keep]
+    left, right = low, high  # sentences not yet in a chunk
+    found = [np.empty((0, 2), np.int64)]
+    while len(left):
+        reached = np.searchsorted(sentences, sentences[left] + space, side="left")
+        last = np.where(from_front, np.minimum(np.maximum(reached, left + MIN_SENTENCES), high), right)
+        reached = np.searchsorted(sentences, sentences[right] - space, side="right") - 1
+        first = np.where(from_front, left, np.maximum(np.minimum(reached, right - MIN_SENTENCES), low))
+        enough = (sentences[right] - sentences[left] >= REST * space) & (right - left >= MIN_SENTENCES)
+        rest = ((first < left) | (last > right)) & enough
+        first, last = np.where(rest, left, first), np.where(rest, right, last)
+        found.append(sentences[np.stack([first, last], axis=1)])
+        left, right = np.where(from_front, last, left), np.where(from_front, right, first)
+        going = left < right
+        low, high, left, right, from_front = low[going], high[going], left[going], right[going], ~from_front[going]
+    examples = np.concatenate(found)
     return Packing(text, sequence_length, examples[np.argsort(examples[:, 0], kind="stable")], word_start)
-
-
-def _cut(text: Text, word_start: np.ndarray, start: np.ndarray, limit: np.ndarray, space: int) -> np.ndarray:
-    """Where examples from `start` that may reach `limit` end: with a sentence if one ends near, else with a word."""
-    sentence = text.sentences[np.searchsorted(text.sentences, limit, side="right") - 1]
-    return np.where(sentence - start >= SNAP * space, sentence, _word_at_or_before(text, word_start, limit, start))
-
-
-def _word_at_or_before(text: Text, word_start: np.ndarray, limit: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """The nearest first token of a word at or before `limit`; `limit` itself where a longer word leaves no choice."""
-    candidates = limit[:, None] - np.arange(LOOK_BACK)
-    near = np.clip(candidates, 0, len(text.tokens) - 1)
-    good = (word_start[text.tokens[near]]) & (candidates > start[:, None])
-    return np.where(good.any(axis=1), limit - good.argmax(axis=1), limit)
-
-
-def _next_word(text: Text, word_start: np.ndarray, position: np.ndarray) -> np.ndarray:
-    """The nearest first token of a word at or after each position; the position itself where a longer word holds it."""
-    candidates = np.clip(position[:, None] + np.arange(LOOK_BACK), 0, len(text.tokens) - 1)
-    good = word_start[text.tokens[candidates]]
-    return np.where(good.any(axis=1), position + good.argmax(axis=1), position)
 
 
 def batch_of(
@@ -90,17 +79,19 @@ def batch_of(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Examples as model input: ids, token_type_ids, attention_mask (int32 [B, L]) and swapped (int32 [B], 1 = B first).
 
-    A ends at a sentence's end, any of those inside the example with the same chance; not so near the rim that a segment
-    would be under an eighth of the example. An example without such an end is cut at the word nearest its middle.
+    A ends at a sentence's end, any of those inside the example with the same chance. A segment that was cut begins with
+    a word, and may end inside one.
     """
     begin, end = packing.examples[np.asarray(indices)].T
     boundary = _boundaries(packing, begin, end, rng.random(len(begin)))
     swapped = rng.random(len(begin)) < 0.5
-    a_start, a_length = np.where(swapped, boundary, begin), np.where(swapped, end - boundary, boundary - begin)
-    b_start, b_length = np.where(swapped, begin, boundary), np.where(swapped, boundary - begin, end - boundary)
+    starts, stops = np.stack([begin, boundary], axis=1), np.stack([boundary, end], axis=1)  # [B, 2]: A, B
+    starts[swapped], stops[swapped] = starts[swapped, ::-1], stops[swapped, ::-1]
+    starts, lengths = _truncated(packing, starts, stops - starts, rng)
     at = np.arange(packing.sequence_length)[None, :]
-    middle, last = (a_length + 1)[:, None], (a_length + b_length + 2)[:, None]  # places of the two [SEP]
-    source = np.where(at < middle, a_start[:, None] + at - 1, b_start[:, None] + at - middle - 1)
+    middle = lengths[:, :1] + 1  # places of the two [SEP]
+    last = middle + lengths[:, 1:] + 1
+    source = np.where(at < middle, starts[:, :1] + at - 1, starts[:, 1:] + at - middle - 1)
     ids = packing.text.tokens[np.clip(source, 0, len(packing.text.tokens) - 1)].astype(np.int32)
     ids[(at == middle) | (at == last)] = SEP
     ids[:, 0] = CLS
@@ -111,14 +102,40 @@ def batch_of(
 
 
 def _boundaries(packing: Packing, begin: np.ndarray, end: np.ndarray, chance: np.ndarray) -> np.ndarray:
-    """First token of the second segment of each example, chosen by `chance` in [0, 1)."""
+    """First token of segment B of each example, chosen by `chance` in [0, 1).
+
+    A document of one sentence has no sentence's end inside: it is cut before a word near a random place of its middle
+    half (or inside its first word, where that is so long). Its order can be told from its full stop.
+    """
     sentences = packing.text.sentences
-    margin = np.maximum(1, (end - begin) // 8)
-    low = np.searchsorted(sentences, begin + margin, side="left")
-    high = np.searchsorted(sentences, end - margin, side="right")
-    chosen = sentences[np.minimum(low + (chance * (high - low)).astype(np.int64), len(sentences) - 1)]
-    middle = _word_at_or_before(packing.text, packing.word_start, (begin + end) // 2, begin)
-    return np.where(high > low, chosen, middle)
+    low = np.searchsorted(sentences, begin, side="right")
+    high = np.searchsorted(sentences, end, side="left")
+    chosen = sentences[low + (chance * (high - low)).astype(np.int64)]
+    place = begin + ((0.25 + 0.5 * chance) * (end - begin)).astype(np.int64)
+    return np.where(high > low, chosen, _word_at_or_before(packing, place, begin + 1))
+
+
+def _truncated(
+    packing: Packing, starts: np.ndarray, lengths: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Starts and lengths [B, 2] of two segments that fit the space together.
+
+    The closed form of ALBERT's loop: while both are too long, the longer one (the second of equals) loses a token, its
+    first or its last with the same chance. A start inside a word then moves back to the word's first token.
+    """
+    space = packing.space
+    half = np.array([space - space // 2, space // 2])
+    kept = np.minimum(lengths, np.maximum(half, space - lengths[:, ::-1]))
+    from_front = rng.binomial(lengths - kept, 0.5)
+    return _word_at_or_before(packing, starts + from_front, starts), kept
+
+
+def _word_at_or_before(packing: Packing, position: np.ndarray, lowest: np.ndarray) -> np.ndarray:
+    """The nearest first token of a word from each position down to `lowest`; the position itself if none is near."""
+    candidates = position[..., None] - np.arange(LOOK_BACK)
+    near = packing.text.tokens[np.maximum(candidates, 0)]
+    good = packing.word_start[near] & (candidates >= lowest[..., None])
+    return np.where(good.any(axis=-1), position - good.argmax(axis=-1), position)
 
 
 # === Order ===

@@ -8,45 +8,78 @@ from pretrain.shards import MIN_TOKENS, Packing, batch_of, order, pack
 from pretrain.tokenizer import CLS, PAD, SEP
 
 VOCABULARY = 100
+FULL_STOP, FIRST = 5, 7  # the last piece of every sentence, and the first; neither occurs inside one
 WORD_START = np.arange(VOCABULARY) % 10 >= 3  # 7 pieces in 10 begin a word
 WORD_START[:5] = False
 
 
+def text_of(sentences_of: np.ndarray, tokens_of: np.ndarray, rng: np.random.Generator) -> Text:
+    """Documents of so many sentences, each of so many random tokens."""
+    bounds = np.concatenate([[0], np.cumsum(tokens_of)])
+    tokens = rng.integers(8, VOCABULARY, bounds[-1]).astype(np.uint16)
+    tokens[bounds[1:] - 1] = FULL_STOP
+    tokens[bounds[:-1]] = FIRST
+    return Text(tokens, bounds, np.concatenate([[0], np.cumsum(sentences_of)]))
+
+
 @pytest.fixture(scope="module")
 def text() -> Text:
-    """300 documents of 1 to 60 sentences of 3 to 70 tokens, some of one token; every sentence begins a word."""
+    """300 documents of 1 to 60 sentences of 2 to 70 tokens, some documents of one token."""
     rng = np.random.default_rng(0)
-    sizes = np.concatenate([rng.integers(1, 60, 280), np.ones(20, int)])
-    lengths = np.concatenate([rng.integers(3, 70, sizes.sum() - 20), np.ones(20, int)])
-    tokens = rng.integers(5, VOCABULARY, lengths.sum()).astype(np.uint16)
-    sentences = np.concatenate([[0], np.cumsum(lengths)])
-    tokens[sentences[:-1]] = 7
-    return Text(tokens, sentences, np.concatenate([[0], np.cumsum(sizes)]))
+    sentences_of = np.concatenate([rng.integers(1, 60, 280), np.ones(20, int)])
+    tokens_of = np.concatenate([rng.integers(2, 70, sentences_of.sum() - 20), np.ones(20, int)])
+    return text_of(sentences_of, tokens_of, rng)
 
 
-@pytest.fixture(scope="module", params=[32, 64, 128])
+@pytest.fixture(scope="module", params=[16, 32, 64, 128])
 def packing(text: Text, request: pytest.FixtureRequest) -> Packing:
     """Examples of that text."""
     return pack(text, request.param, WORD_START)
 
 
-def test_examples_stay_inside_a_document_and_a_sequence(packing: Packing) -> None:
-    """No example crosses documents, is longer than the space, or begins or ends inside a word."""
+def segments(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The two segments of one row of a batch."""
+    middle, last = np.flatnonzero(ids == SEP)
+    return ids[1:middle], ids[middle + 1 : last]
+
+
+# === Packing ===
+
+
+def test_examples_are_whole_sentences_of_one_document(packing: Packing) -> None:
+    """As few as fill the space, but two at least; fewer tokens than the space only in a rest or a short document."""
     begin, end = packing.examples.T
+    first, last = (np.searchsorted(packing.text.sentences, edge) for edge in (begin, end))
+    np.testing.assert_array_equal(packing.text.sentences[np.stack([first, last])], [begin, end])
+    document = np.searchsorted(packing.text.documents, first, "right") - 1
+    low, high = packing.text.documents[document], packing.text.documents[document + 1]
+    assert ((low <= first) & (last <= high)).all()
+    assert ((last - first >= 2) | (high - low == 1)).all()
+    assert ((end - begin >= packing.space // 2) | ((first == low) & (last == high))).all()
+    spare = np.minimum(
+        packing.text.sentences[last - 1] - begin, end - packing.text.sentences[first + 1]
+    )  # without a rim
+    assert ((spare < packing.space) | (last - first == 2)).all()
+
+
+def test_every_sentence_is_in_an_example(packing: Packing) -> None:
+    """Examples follow each other through all documents but the shortest; at one place in a document two may overlap."""
     bounds = packing.text.sentences[packing.text.documents]
-    assert (np.searchsorted(bounds, begin, "right") == np.searchsorted(bounds, end - 1, "right")).all()
-    assert (end - begin).min() >= MIN_TOKENS and (end - begin).max() <= packing.sequence_length - 3
-    assert WORD_START[packing.text.tokens[begin]].all()
-    assert WORD_START[packing.text.tokens[end[end < len(packing.text.tokens)]]].all()
+    begin, end = packing.examples.T
+    for low, high in zip(bounds[:-1], bounds[1:], strict=True):
+        inside = (begin >= low) & (end <= high)
+        if high - low < MIN_TOKENS:
+            assert not inside.any()
+            continue
+        starts, stops = begin[inside], np.maximum.accumulate(end[inside])
+        assert starts[0] == low and stops[-1] == high
+        gaps = starts[1:] - stops[:-1]
+        assert (gaps <= 0).all() and (gaps < 0).sum() <= 1
 
 
-def test_there_is_little_padding_and_little_is_lost(packing: Packing) -> None:
-    """Long documents fill their sequences by more than 95 %, and nearly all of their tokens are in an example."""
+def test_there_is_little_padding(packing: Packing) -> None:
+    """Long documents fill their sequences."""
     assert packing.fill > 0.95
-    covered = np.zeros(len(packing.text.tokens), bool)
-    for begin, end in packing.examples:
-        covered[begin:end] = True
-    assert covered.mean() > 0.95
 
 
 def test_packing_is_the_same_every_time(packing: Packing) -> None:
@@ -62,8 +95,11 @@ def test_a_text_without_documents_has_no_examples() -> None:
     assert packing.examples.shape == (0, 2) and packing.fill == 0.0
 
 
+# === Batches ===
+
+
 def test_a_batch_is_two_segments_in_either_order(packing: Packing) -> None:
-    """Row by row: [CLS] A [SEP] B [SEP] and padding, where A B, or B A if swapped, are the tokens of the example."""
+    """Row by row: [CLS] A [SEP] B [SEP] and padding, where A B, or B A if swapped, are cut out of the example."""
     indices = np.arange(len(packing.examples))
     ids, token_type_ids, attention_mask, swapped = batch_of(packing, indices, np.random.default_rng(1))
     assert ids.shape == token_type_ids.shape == attention_mask.shape == (len(indices), packing.sequence_length)
@@ -71,44 +107,120 @@ def test_a_batch_is_two_segments_in_either_order(packing: Packing) -> None:
     assert 0.4 < swapped.mean() < 0.6
     for row in range(len(indices)):
         begin, end = packing.examples[row]
-        length = end - begin + 3
+        length = min(end - begin, packing.space) + 3
         assert attention_mask[row].tolist() == [1] * length + [0] * (packing.sequence_length - length)
         assert ids[row, 0] == CLS and (ids[row, length:] == PAD).all()
         middle, last = np.flatnonzero(ids[row] == SEP)
         assert last == length - 1
         assert token_type_ids[row].tolist() == [int(middle < i <= last) for i in range(packing.sequence_length)]
-        first, second = ids[row, 1:middle], ids[row, middle + 1 : last]
-        joined = np.concatenate([second, first] if swapped[row] else [first, second])
-        np.testing.assert_array_equal(joined, packing.text.tokens[begin:end])
+        a, b = segments(ids[row])[:: -1 if swapped[row] else 1]
+        whole = packing.text.tokens[begin:end].astype(np.int32)
+        places_of_a, places_of_b = occurrences(whole, a), occurrences(whole, b)
+        assert len(places_of_a) and len(places_of_b) and places_of_a.min() + len(a) <= places_of_b.max()
 
 
-def test_segments_meet_where_a_sentence_ends(packing: Packing) -> None:
-    """The boundary is a sentence's if the example has one away from its rim, any of them; else before a word."""
+def occurrences(tokens: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Where `part` stands in `tokens`."""
+    return np.flatnonzero((np.lib.stride_tricks.sliding_window_view(tokens, len(part)) == part).all(axis=1))
+
+
+def test_segments_meet_at_any_sentence_end(packing: Packing) -> None:
+    """Where nothing is cut, A and B together are the example, and every inner sentence end may divide them."""
     begin, end = packing.examples.T
-    margin = np.maximum(1, (end - begin) // 8)
-    sentences = set(packing.text.sentences.tolist())
-    met: dict[int, set[int]] = {}
-    for seed in range(30):
-        ids, _, _, swapped = batch_of(packing, np.arange(len(begin)), np.random.default_rng(seed))
-        middle = (ids == SEP).argmax(axis=1) - 1
-        boundary = np.where(swapped, end - middle, begin + middle)
-        for row in range(0, len(begin), 50):
-            met.setdefault(row, set()).add(int(boundary[row]))
-    for row, found in met.items():
-        inside = set(range(begin[row] + margin[row], end[row] - margin[row] + 1)) & sentences
-        if inside:
-            assert found <= inside and (len(inside) == 1 or len(found) > 1)
-        else:
-            assert len(found) == 1 and WORD_START[packing.text.tokens[found.pop()]]
+    uncut = np.flatnonzero(end - begin <= packing.space)
+    met: dict[int, set[int]] = {row: set() for row in uncut.tolist()}
+    for seed in range(60):
+        ids, _, _, swapped = batch_of(packing, uncut, np.random.default_rng(seed))
+        for row, content, order_of_row in zip(uncut.tolist(), ids, swapped, strict=True):
+            a, b = segments(content)[:: -1 if order_of_row else 1]
+            np.testing.assert_array_equal(np.concatenate([a, b]), packing.text.tokens[begin[row] : end[row]])
+            met[row].add(int(begin[row]) + len(a))
+    sentences = packing.text.sentences
+    for row, boundaries in met.items():
+        inner = set(sentences[(sentences > begin[row]) & (sentences < end[row])].tolist())
+        if inner:
+            assert boundaries <= inner and len(boundaries) >= min(len(inner), 3)
+        else:  # a document of one sentence
+            words = np.flatnonzero(WORD_START[packing.text.tokens[: end[row]]][begin[row] :])[1:] + begin[row]
+            assert len(boundaries) > 1 and boundaries <= set(words.tolist()) | set(range(begin[row] + 1, words[0]))
+
+
+def test_examples_without_cuts_are_the_document() -> None:
+    """Sentences that just fill the space: unswapped, the examples of a document one after the other give its text."""
+    rng = np.random.default_rng(3)
+    text = text_of(np.array([24, 6, 12, 5]), np.full(47, 10), rng)  # 5: a short document
+    packing = pack(text, 63, WORD_START)
+    assert len(packing.examples) == 4 + 1 + 2 + 1
+    found = []
+    for row in range(len(packing.examples)):
+        ids, swapped = None, [1]
+        while swapped[0]:
+            ids, _, _, swapped = batch_of(packing, np.array([row]), rng)
+        found.extend(segments(ids[0]))
+    np.testing.assert_array_equal(np.concatenate(found), text.tokens)
+
+
+@pytest.mark.parametrize(("length", "mean", "most"), [(64, 30, 40), (128, 30, 40), (64, 8, 40), (64, 30, 5)])
+def test_the_rims_do_not_tell_the_order(length: int, mean: int, most: int) -> None:
+    """What a rim of a segment looks like, and how long it is, is the same in swapped and in unswapped examples."""
+    rng = np.random.default_rng(4)
+    sentences_of = rng.integers(2, most, 60_000 // most)
+    tokens_of = 2 + rng.poisson(rng.gamma(2, mean / 2, sentences_of.sum()))  # as uneven as real sentences
+    packing = pack(text_of(sentences_of, tokens_of, rng), length, WORD_START)
+    ids, _, attention_mask, swapped = batch_of(packing, np.arange(len(packing.examples)), rng)
+    rows = np.arange(len(ids))
+    middle, last = (ids == SEP).argmax(axis=1), attention_mask.sum(axis=1) - 1
+    observed = {
+        "the first begins a sentence": ids[:, 1] == FIRST,
+        "the first ends a sentence": ids[rows, middle - 1] == FULL_STOP,
+        "the second begins a sentence": ids[rows, middle + 1] == FIRST,
+        "the second ends a sentence": ids[rows, last - 1] == FULL_STOP,
+        "the first is the longer": middle - 1 > last - middle - 1,
+        "length of the first": middle - 1,
+        "length of the second": last - middle - 1,
+    }
+    for name, values in observed.items():
+        one, other = values[swapped == 0].astype(float), values[swapped == 1].astype(float)
+        error = np.sqrt(one.var() / len(one) + other.var() / len(other))
+        assert abs(one.mean() - other.mean()) < 4 * error, f"{name}: {one.mean():.3f}, swapped {other.mean():.3f}"
+        assert one.std() > 0  # it does vary
+
+
+def test_cuts_are_those_of_the_original_loop() -> None:
+    """Lengths as when the longer segment loses token after token; each rim of a long one is cut; words begin whole."""
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(2, 60, (500, 2))
+    text = text_of(np.full(500, 2), sizes.ravel(), rng)
+    packing = pack(text, 40, WORD_START)
+    size_of = dict(zip(text.sentences[:-1:2].tolist(), sizes.tolist(), strict=True))
+    sizes = np.array([size_of[begin] for begin in packing.examples[:, 0].tolist()])
+    ids, _, _, swapped = batch_of(packing, np.arange(len(sizes)), rng)
+    starts, stops = [], []
+    for row, size, order_of_row in zip(ids, sizes.tolist(), swapped, strict=True):
+        lengths = size[:: -1 if order_of_row else 1]
+        expected = list(lengths)
+        while sum(expected) > 37:
+            expected[0 if expected[0] > expected[1] else 1] -= 1
+        found = segments(row)
+        assert [len(segment) for segment in found] == expected
+        for segment, before in zip(found, lengths, strict=True):
+            assert WORD_START[segment[0]]
+            if before - len(segment) >= 10:
+                starts.append(segment[0] == FIRST)
+                stops.append(segment[-1] == FULL_STOP)
+    assert len(starts) > 100 and np.mean(starts) < 0.05 and np.mean(stops) < 0.05
 
 
 def test_a_batch_is_a_function_of_its_random_state(packing: Packing) -> None:
     """The same seed gives the same batch, another seed another one."""
-    indices = np.arange(32)
-    one, same, other = (batch_of(packing, indices, np.random.default_rng(seed)) for seed in (3, 3, 4))
+    indices = order(len(packing.examples), seed=3, step=7, batch_size=32)
+    one, same, other = (batch_of(packing, indices, np.random.default_rng([seed, 7])) for seed in (3, 3, 4))
     for left, right in zip(one, same, strict=True):
         np.testing.assert_array_equal(left, right)
     assert (one[0] != other[0]).any()
+
+
+# === Order ===
 
 
 def test_every_example_is_seen_once_an_epoch() -> None:
