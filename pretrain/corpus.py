@@ -9,7 +9,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,7 @@ def frequencies(corpus: Corpus) -> Counter[str]:
     single = np.zeros(len(starts), np.int64)  # words of one piece, by id
     longer: Counter[bytes] = Counter()  # words of several, by their ids
     bounds = np.append(corpus.train.sentences[:-1:BATCH], len(corpus.train.tokens))
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, last in pairwise(bounds):
         part = np.asarray(corpus.train.tokens[first:last])
         begin = np.flatnonzero(starts[part])
         end = np.append(begin[1:], len(part))

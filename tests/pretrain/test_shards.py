@@ -1,5 +1,7 @@
 """Tests of pretrain.shards."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -66,7 +68,7 @@ def test_every_sentence_is_in_an_example(packing: Packing) -> None:
     """Examples follow each other through all documents but the shortest; at one place in a document two may overlap."""
     bounds = packing.text.sentences[packing.text.documents]
     begin, end = packing.examples.T
-    for low, high in zip(bounds[:-1], bounds[1:], strict=True):
+    for low, high in itertools.pairwise(bounds):
         inside = (begin >= low) & (end <= high)
         if high - low < MIN_TOKENS:
             assert not inside.any()

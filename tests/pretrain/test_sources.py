@@ -71,7 +71,7 @@ def test_a_hugging_face_data_set_is_streamed(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     Dataset.from_dict({"id": [1, 2], "text": ["a\n\nb", "c"]}).to_parquet(tmp_path / "set" / "train.parquet")
     Dataset.from_dict({"words": ["a"]}).to_parquet(tmp_path / "other" / "test.parquet")
-    assert list(read_documents(Source(f"hf:{tmp_path / 'set'}", None)))[0] == ["a", "", "b"]
+    assert next(iter(read_documents(Source(f"hf:{tmp_path / 'set'}", None)))) == ["a", "", "b"]
     with pytest.raises(CorpusError, match="no column 'text'; its columns are words"):
         list(read_documents(Source(f"hf:{tmp_path / 'other'}:default:test", None)))
     with pytest.raises(CorpusError, match="cannot be read as a Hugging Face data set"):
