@@ -43,7 +43,7 @@ class PaperEvaluation:
         return counts
 
     def mask_prediction(self, examples: Iterable[Example]) -> Counts:
-        """How often each word with each tag is guessed right by a model that sees it masked and all others as they are."""
+        """How often each word with each tag is guessed right by a model that sees all the others and a mask for it."""
         counts: Counts = Counter()
         for example in examples:
             pieces, positions = self._pieces(example.words)

@@ -1,4 +1,4 @@
-"""The command line: python -m embryo_core evaluate | runs | query | fetch; each command parses, makes one call, prints."""
+"""The command line: python -m embryo_core evaluate | runs | query | fetch; each parses, makes one call, prints."""
 
 import argparse
 import sys

@@ -1,9 +1,9 @@
 """The torch room: load a checkpoint, token ids in, numpy arrays out; float32 whatever was stored.
 
-Checkpoints are read as they stand in Hugging Face layout. Weights of `AlbertForPreTraining` or `BertForPreTraining` fill
-the matching masked language model, whose encoder and masked-word head are the same modules; their second head (sentence
-order, next sentence) and the pooler are left unread. transformers makes the modules; the passes through them are here,
-so that the last layer can be computed at the asked positions alone.
+Checkpoints are read as they stand in Hugging Face layout. Weights of `AlbertForPreTraining` or `BertForPreTraining`
+fill the matching masked language model, whose encoder and masked-word head are the same modules; their second head
+(sentence order, next sentence) and the pooler are left unread. transformers makes the modules; the passes through them
+are here, so that the last layer can be computed at the asked positions alone.
 
 A pass runs on one core, and metrics run as many as there are cores: on two cores that is faster than sharing each small
 matrix product, and the numbers do not depend on how many cores there are. Matrix products are oneDNN's where torch has
@@ -261,7 +261,7 @@ def _read_config(checkpoint: Checkpoint) -> str:
 def _architecture(config: str) -> Network:
     """The network for a config.json, unfilled: building it takes ten times as long as copying it."""
     settings = json.loads(config)
-    # One function under two names (GELU in its tanh form); gelu_new spells it out in Python and is several times slower.
+    # One function under two names, GELU in its tanh form; gelu_new spells it out in Python, several times slower.
     if settings.get("hidden_act") == "gelu_new":
         settings["hidden_act"] = "gelu_pytorch_tanh"
     settings.pop("dtype", None)
