@@ -33,10 +33,9 @@ class Config:
     hidden_dropout_prob: float = 0.0
     attention_probs_dropout_prob: float = 0.0
 
-    # === Masking and sentence order ===
+    # === Masking ===
     masked_share: float = 0.15  # of the tokens of a sequence
     max_ngram: int = 3  # whole words masked together: 1..max_ngram, p(n) proportional to 1/n
-    swapped_share: float = 0.5  # sentence pairs whose order is swapped
 
     # === Optimisation (LAMB; peak reached after the warm-up, then polynomial decay to zero) ===
     steps: int = 125_000

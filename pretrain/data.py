@@ -42,6 +42,7 @@ class Data:
         """
         size, length = self.config.batch_at(0)
         packing = pack(self.corpus.heldout, length, self.masking.word_start)
+        size = min(size, max(len(packing.examples), 1))
         count = min(self.config.heldout_sequences, len(packing.examples)) // size
         rng = np.random.default_rng(HELDOUT_SEED)
         chosen = rng.permutation(len(packing.examples))[: count * size].reshape(count, size)

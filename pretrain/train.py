@@ -53,7 +53,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
             seconds = perf_counter() - started
             speed = (progress.tokens - tokens_before) / seconds
             started, tokens_before = perf_counter(), progress.tokens
-            rate = float(WarmupDecay(config)(step))
+            rate = float(WarmupDecay(config)(step - 1))  # of the update just made
             row = means.take()
             log.add("train", progress, row, learning_rate=rate, tokens_per_second=round(speed, 1))
             bar.set_postfix(_postfix(row, speed), refresh=False)
