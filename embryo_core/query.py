@@ -72,6 +72,14 @@ def normalise(text: str) -> str:
     return text
 
 
+def choose_mask(text: str, mask: int) -> int:
+    """Where in a normalised text its mask of this number begins, in characters. Raises QueryError for no such mask."""
+    starts = [match.start() for match in re.finditer(re.escape("[MASK]"), text)]
+    if not 1 <= mask <= len(starts):
+        raise QueryError(f"There is no [MASK] {mask}: the text has {len(starts)}, counted from 1. Choose one of them.")
+    return starts[mask - 1]
+
+
 def read_question(text: str, tokenizer: "Tokenizer", max_positions: int) -> Question:
     """Tokenize a text. Raises QueryError as `normalise` does, and where it is longer than the model's positions."""
     text = normalise(text)
@@ -149,7 +157,7 @@ def fill_mask(model: "Model", text: str, k: int = 10) -> list[list[Prediction]]:
 
 def predictions(reply: Reply, tokenizer: "Tokenizer", k: int = 10) -> list[list[Prediction]]:
     """The k best pieces of a reply for each mask."""
-    return [_ranked(factor, tokenizer, k) for factor in reply.factors]
+    return [ranked(factor, tokenizer, k) for factor in reply.factors]
 
 
 def joint_predictions(reply: Reply, tokenizer: "Tokenizer", k: int = BEAM) -> list[Prediction]:
@@ -163,18 +171,39 @@ def joint_predictions(reply: Reply, tokenizer: "Tokenizer", k: int = BEAM) -> li
 # === Arithmetic ===
 
 
-def _ranked(factor: np.ndarray, tokenizer: "Tokenizer", k: int) -> list[Prediction]:
-    best = largest(factor, k)
-    tokens = readable(tokenizer, best)
-    return [Prediction(t, float(np.exp(factor[i])), r) for r, (t, i) in enumerate(zip(tokens, best, strict=True), 1)]
+def ranked(log_probabilities: np.ndarray, tokenizer: "Tokenizer", k: int) -> list[Prediction]:
+    """The k best pieces of one distribution [V], best first."""
+    best = largest(log_probabilities, k)
+    found = zip(readable(tokenizer, best), np.exp(log_probabilities[best]).tolist(), strict=True)
+    return [Prediction(token, probability, rank) for rank, (token, probability) in enumerate(found, 1)]
+
+
+def rank_among(log_probabilities: np.ndarray, pieces: np.ndarray) -> np.ndarray:
+    """Rank [n] of one piece in each of n distributions [n, V]; of equals, the first in the vocabulary is the better."""
+    own = np.take_along_axis(log_probabilities, pieces[:, None], axis=1)
+    before = np.arange(log_probabilities.shape[1]) < pieces[:, None]
+    return 1 + (log_probabilities > own).sum(axis=1) + ((log_probabilities == own) & before).sum(axis=1)
+
+
+def beam_rank(reply: Reply, total: float) -> int | None:
+    """Rank of a joint answer with the log probability `total`: 1 + the beam's more probable answers; None where all are.
+
+    It is the answer's true rank or better, as answers that the beam missed can only come before it.
+    """
+    better = int((reply.log_probabilities > total).sum())
+    return better + 1 if better < len(reply.log_probabilities) else None
 
 
 def _factor(model: "Model", ids: np.ndarray, position: int) -> np.ndarray:
     """Log probabilities [B, V] of every piece at one position of each row of ids [B, L]."""
     rows = np.arange(len(ids))
-    logits = model.mlm_logits(ids, np.ones_like(ids), rows, np.full(len(ids), position)).astype(np.float64)
-    logits -= logits.max(axis=1, keepdims=True)
-    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    return log_softmax(model.mlm_logits(ids, np.ones_like(ids), rows, np.full(len(ids), position)))
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Log probabilities [n, V] of logits [n, V], in float64."""
+    shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
 def largest(values: np.ndarray, k: int) -> np.ndarray:

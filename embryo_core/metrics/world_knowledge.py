@@ -8,6 +8,7 @@ import numpy as np
 
 from embryo_core.corpora import read_lama
 from embryo_core.errors import CorpusError
+from embryo_core.facts import question
 from embryo_core.metrics import batches
 from embryo_core.query import readable
 from embryo_core.types import Checkpoint, ClozeAnswer, Fact, Findings, Run, Score, Sources
@@ -49,7 +50,7 @@ class WorldKnowledge:
         asked, questions, objects = [], [], []
         for fact in facts:
             total[fact.relation] = total.get(fact.relation, 0) + 1
-            ids = model.tokenizer.encode_text(question(fact))
+            ids = model.tokenizer.encode_text(question(fact.template, fact.subject))
             piece = model.tokenizer.single_piece(fact.object)
             if piece is not None and len(ids) <= model.max_positions and (ids == model.tokenizer.mask_id).sum() == 1:
                 asked.append(fact)
@@ -64,6 +65,7 @@ class WorldKnowledge:
         described = {
             "facts": len(asked),
             "facts_in_all": len(facts),
+            "templates": {fact.relation: fact.template for fact in facts},
             "note": f"{note}, those whose object is one piece",
         }
         vocabulary = readable(model.tokenizer, range(model.tokenizer.vocabulary_size))
@@ -82,11 +84,6 @@ class WorldKnowledge:
         batches.compute(np.array([len(ids) for ids in data.questions]), model.cores, ask)
         cloze = [answers[i] for i in range(len(answers))]
         return Findings(scores=_scores(checkpoint, cloze, data.total), cloze=cloze)
-
-
-def question(fact: Fact) -> str:
-    """The cloze text of a fact: "Allan Peiper was born in [MASK] ."."""
-    return fact.template.replace("[Y]", "[MASK]").replace("[X]", fact.subject)
 
 
 def _first_of_each_relation(facts: list[Fact], limit: int | None) -> list[Fact]:
