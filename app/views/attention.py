@@ -1,5 +1,7 @@
 """Attention: how each head's averaged map forms, checkpoint by checkpoint (Section 4, Figure 4)."""
 
+import importlib.util
+
 import streamlit as st
 
 from app import permalink, results, widgets
@@ -12,11 +14,26 @@ from embryo_core.types import Run
 
 METRIC = "attention"
 HISTORY, GRID = "head_history", "head_grid"
+SECTIONS = {"maps": "Averaged maps"}
+if importlib.util.find_spec("app.views.sentence"):
+    SECTIONS["sentence"] = "Your sentence"
 
 
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Attention")
+    section = widgets.pick_one(
+        "section", "Section", list(SECTIONS), format_func=SECTIONS.get, segmented=True, label_visibility="collapsed"
+    )
+    if section == "maps":
+        _maps(view)
+    else:
+        from app.views import sentence
+
+        sentence.show(view)
+
+
+def _maps(view: View) -> None:
     steps, layers, heads, grid = _grid(results.stamp(view.run), view.run)
     if not steps:
         widgets.stop(
