@@ -13,6 +13,7 @@ from embryo_core.errors import CorpusError
 from embryo_core.types import Example, Fact, Target, spans_of_words
 
 Lines = list[tuple[str, str]]  # place ("ewt.conllu, line 7") and text of each line
+Row = tuple[str, str, int]  # word, tag, and the number of its syntactic head: from 1, 0 where it has none
 
 # The 25 relations of the paper's Table 8.
 NUMBERS = (17, 19, 20, 30, 36, 37, 103, 127, 131, 136, 138, 140, 159, 176, 264, 276, 279, 361, 364, 407, 413, 449, 495)
@@ -26,7 +27,7 @@ UNESCAPED = BRACKETS | {"/" + mark: mark for mark in ".?!,-"}
 def read_treebank(path: Path) -> list[Example]:
     """Sentences with one target per tagged word, label = Penn tag; a file, or a folder whose files are read in order.
 
-    Formats: CoNLL-U (syntactic words, tag in column 5), CoNLL-2012 (OntoNotes: word in column 4, tag in column 5) and
+    Formats: CoNLL-U (syntactic words, tag in column 5, syntactic head in column 7), CoNLL-2012 (OntoNotes: word in column 4, tag in column 5) and
     the JSON lines of edge probing; each also compressed (.xz). The extension tells the format, else the first line.
     Raises CorpusError, with file and line where one is at fault.
     """
@@ -105,40 +106,46 @@ def _read_file(path: Path) -> Iterator[Example]:
     return _sentences(lines, _conllu_word)
 
 
-def _sentences(lines: Lines, parse: Callable[[str, str], tuple[str, str] | None]) -> Iterator[Example]:
+def _sentences(lines: Lines, parse: Callable[[str, str], Row | None]) -> Iterator[Example]:
     """Sentences of a column format: one word a line, a blank line after each sentence, comments start with "#"."""
-    rows: list[tuple[str, str]] = []
-    for place, line in [*lines, ("end", "")]:
+    rows: list[Row] = []
+    for place, line in [*lines, *((last, "") for last, _ in lines[-1:])]:
         if line.startswith("#"):
             continue
         if line and (row := parse(place, line)):
             rows.append(row)
         elif not line and rows:
-            words, tags = zip(*rows, strict=True)
-            tagged = spans_of_words(words, tags)
-            yield Example(tagged.words, tuple(target for target in tagged.targets if target.label != "_"))
+            words, tags, heads = zip(*rows, strict=True)
+            if max(heads) > len(words):
+                raise CorpusError(
+                    f"{place}: the sentence that ends here has {len(words)} words, but a head is {max(heads)}."
+                )
+            targets = tuple(target for target in spans_of_words(words, tags).targets if target.label != "_")
+            yield Example(words, targets, tuple(head - 1 if head else None for head in heads) if any(heads) else ())
             rows = []
 
 
-def _conllu_word(place: str, line: str) -> tuple[str, str] | None:
-    """Word and tag; None for the lines of multiword tokens (3-4) and empty nodes (5.1), which are no words."""
+def _conllu_word(place: str, line: str) -> Row | None:
+    """Word, tag and head; None for the lines of multiword tokens (3-4) and empty nodes (5.1), which are no words."""
     columns = line.split("\t")
     if len(columns) != 10:
         raise CorpusError(
             f"{place}: CoNLL-U has 10 columns divided by tabs, this line has {len(columns)}: {line[:60]!r}."
         )
     if columns[0].isdecimal():
-        return columns[1], columns[4]
+        if not (columns[6].isdecimal() or columns[6] == "_"):
+            raise CorpusError(f"{place}: column 7 of CoNLL-U is the number of a head or '_', received {columns[6]!r}.")
+        return columns[1], columns[4], int(columns[6].replace("_", "0"))
     if re.fullmatch(r"\d+[-.]\d+", columns[0]):
         return None
     raise CorpusError(f"{place}: the first column of CoNLL-U is a number (3, 3-4 or 3.1), received {columns[0]!r}.")
 
 
-def _conll2012_word(place: str, line: str) -> tuple[str, str]:
+def _conll2012_word(place: str, line: str) -> Row:
     columns = line.split()
     if len(columns) < 5 or not columns[2].isdecimal():
         raise CorpusError(f"{place}: CoNLL-2012 has document, part, number, word, tag, ...; received {line[:60]!r}.")
-    return UNESCAPED.get(columns[3], columns[3]), columns[4]
+    return UNESCAPED.get(columns[3], columns[3]), columns[4], 0
 
 
 def _probing_example(place: str, row: dict[str, Any]) -> Example:

@@ -63,10 +63,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Example:
-    """Words with labelled spans: the form of edge probing, to which every annotated corpus is read."""
+    """Words with labelled spans: the form of edge probing, to which every annotated corpus is read.
+
+    `heads` holds the index of each word's syntactic head, None at a root; it is empty where the corpus has no heads.
+    """
 
     words: tuple[str, ...]
     targets: tuple[Target, ...]
+    heads: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True)

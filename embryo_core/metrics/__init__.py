@@ -4,12 +4,19 @@ from collections.abc import Iterable
 
 from embryo_core.errors import UnknownMetric, unknown
 from embryo_core.metrics.attention import Attention
+from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.metrics.mask_prediction import MaskPrediction
 from embryo_core.metrics.token_reconstruction import TokenReconstruction
 from embryo_core.metrics.world_knowledge import WorldKnowledge
 from embryo_core.types import Metric
 
-METRICS: tuple[Metric, ...] = (TokenReconstruction(), MaskPrediction(), WorldKnowledge(), Attention())
+METRICS: tuple[Metric, ...] = (
+    TokenReconstruction(),
+    MaskPrediction(),
+    WorldKnowledge(),
+    Attention(),
+    HeadBehaviour(),
+)
 
 
 def named(names: Iterable[str]) -> list[Metric]:

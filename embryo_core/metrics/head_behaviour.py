@@ -1,0 +1,180 @@
+"""What a head does: where it looks from each piece, how sharply, and whether it finds syntactic heads (Section 4).
+
+Weights, entropy and distance are means over all pieces of all sentences, [CLS] and [SEP] excluded as origins:
+
+    same, previous, next   weight on the piece itself, on the one before it, on the one after it ([CLS] and [SEP] count
+                           as the neighbours of the first and the last piece)
+    cls, sep               weight on [CLS], on [SEP]
+    punctuation            weight on all pieces of words that are nothing but punctuation (Unicode category P)
+    entropy                of the weights over all positions, in nats
+    distance               |i - j| in pieces, weighted by the attention from i to j, both among the sentence's pieces
+                           (Vig and Belinkov, 2019, https://arxiv.org/abs/1906.04284)
+
+Syntax follows Clark et al. (2019, https://arxiv.org/abs/1906.04341): attention between words is the sum over the pieces
+attended to and the mean over the pieces attending; a word's strongest link leaves out the word itself and the special
+tokens. Scores are the share of words whose strongest link is with their syntactic head (unlabelled attachment):
+
+    dependent_to_head      the word to which the dependent attends most
+    head_to_dependent      the word which attends most to the dependent
+    fixed_offset           the baseline on the same words: their head is the word at the one best offset
+
+Each is a score named head_behaviour_<what>, its layer counted from 1, its group the head, from 1; of the baseline, which
+knows no head, the group is the offset (+1: the next word). Roots have no head and are not asked.
+"""
+
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embryo_core.corpora import read_treebank
+from embryo_core.errors import CorpusError
+from embryo_core.metrics import batches
+from embryo_core.types import Checkpoint, Example, Findings, Run, Score, Sources
+
+if TYPE_CHECKING:
+    from embryo_core.model import Model
+
+MEANS = ("same", "previous", "next", "cls", "sep", "punctuation", "entropy", "distance")
+LINKS = ("dependent_to_head", "head_to_dependent")
+SUMS = (*MEANS, "between", *LINKS)  # between: the weight between pieces of the sentence, by which distance is divided
+
+
+@dataclass(frozen=True, eq=False)
+class Sentence:
+    """One encoded sentence of P pieces and W words that have pieces."""
+
+    ids: np.ndarray  # [P + 2] with [CLS] and [SEP]
+    word: np.ndarray  # [P] the word of each piece, from 0 to W - 1
+    punctuation: np.ndarray  # bool [P]
+    head: np.ndarray  # [P] the syntactic head of each word; -1 where it has none, and from W on
+
+
+@dataclass(frozen=True, eq=False)
+class Sentences:
+    """What `read` returns."""
+
+    sentences: list[Sentence]
+    facts: dict[str, Any]
+
+
+class HeadBehaviour:
+    """Eleven scores for each layer and head, from the sentences that fit the model's positions."""
+
+    name = "head_behaviour"
+    family = "attention"
+    every = 1
+    source = "treebank"
+
+    def supports(self, run: Run) -> bool:
+        return run.family in ("albert", "bert")
+
+    def read(self, model: "Model", sources: Sources) -> Sentences:
+        encoded = [_encode(example, model) for example in read_treebank(sources.treebank)[: sources.limit]]
+        kept = [sentence for sentence in encoded if 2 < len(sentence.ids) <= model.max_positions]
+        if not kept:
+            raise CorpusError(
+                f"{sources.treebank} has no sentence of at most {model.max_positions} pieces; "
+                "give another treebank or a higher --limit."
+            )
+        pieces = sum(len(sentence.word) for sentence in kept)
+        asked = sum(int((sentence.head >= 0).sum()) for sentence in kept)
+        note = f"{pieces:,} pieces in {len(kept):,} sentences of {sources.treebank.name}"
+        syntax = f"; syntax over {asked:,} words with a head" if asked else "; it has no syntactic heads"
+        return Sentences(kept, {"sentences": len(kept), "pieces": pieces, "words": asked, "note": note + syntax})
+
+    def compute(self, model: "Model", checkpoint: Checkpoint, data: Sentences) -> Findings:
+        lengths = np.array([len(sentence.ids) for sentence in data.sentences])
+        found = np.zeros((len(lengths), len(SUMS), model.num_layers, model.num_heads))
+
+        def look(batch: np.ndarray) -> None:
+            sentences = [data.sentences[i] for i in batch]
+            ids = np.stack([sentence.ids for sentence in sentences])
+            weights = model.attentions(ids, np.ones_like(ids))  # [layers, b, heads, L, L]
+            found[batch] = np.moveaxis(_sums(weights, sentences), 2, 0)
+
+        batches.compute(lengths, model.cores, look)
+        sums = dict(zip(SUMS, found.sum(axis=0), strict=True))  # each [layers, heads]
+        pieces, asked = data.facts["pieces"], data.facts["words"]
+        values = {name: (sums[name] / pieces, pieces) for name in MEANS}
+        values["distance"] = sums["distance"] / sums["between"], pieces
+        if asked:
+            values |= {name: (sums[name] / asked, asked) for name in LINKS}
+        scores = [
+            Score(
+                checkpoint.run.name, checkpoint.step, f"{self.name}_{name}", float(value), n, str(head + 1), layer + 1
+            )
+            for name, (values_of_heads, n) in values.items()
+            for (layer, head), value in np.ndenumerate(values_of_heads)
+        ]
+        return Findings(scores=scores + (self._baseline(checkpoint, data) if asked else []))
+
+    def _baseline(self, checkpoint: Checkpoint, data: Sentences) -> list[Score]:
+        """The share of words whose head is at the offset that is the most frequent; the nearest of equal ones."""
+        offsets = np.concatenate([s.head[s.head >= 0] - np.flatnonzero(s.head >= 0) for s in data.sentences])
+        known, counts = np.unique(offsets, return_counts=True)
+        best = min(range(len(known)), key=lambda i: (-counts[i], abs(known[i]), known[i]))
+        run, step, n = checkpoint.run.name, checkpoint.step, len(offsets)
+        return [Score(run, step, f"{self.name}_fixed_offset", counts[best] / n, n, f"{known[best]:+d}")]
+
+
+def _encode(example: Example, model: "Model") -> Sentence:
+    encoding = model.tokenizer.encode_words(example.words)
+    words, word = np.unique(encoding.word_of_piece, return_inverse=True)  # a word may have no piece at all
+    place = {int(own): i for i, own in enumerate(words)}
+    head = np.full(len(word), -1)
+    for i, own in enumerate(words if example.heads else ()):
+        head[i] = place.get(example.heads[own], -1)
+    punctuation = np.array([_is_punctuation(example.words[own]) for own in words], bool)[word]
+    ids = np.concatenate([[model.tokenizer.cls_id], encoding.ids, [model.tokenizer.sep_id]])
+    return Sentence(ids, word, punctuation, head)
+
+
+def _is_punctuation(word: str) -> bool:
+    return all(unicodedata.category(character).startswith("P") for character in word)
+
+
+def _sums(weights: np.ndarray, sentences: list[Sentence]) -> np.ndarray:
+    """Sums of each quantity in SUMS within each sentence, [quantities, layers, b, heads].
+
+    Weights [layers, b, heads, P + 2, P + 2] are of b sentences of P pieces.
+    """
+    rows = weights[..., 1:-1, :]  # from each piece
+    inner = rows[..., 1:-1]
+    pieces = inner.shape[-1]
+    apart = np.abs(np.subtract.outer(np.arange(pieces), np.arange(pieces))).astype(np.float32)
+    marks = np.stack([sentence.punctuation for sentence in sentences])[None, :, None, :]  # [1, b, 1, P]
+    received = inner.sum(axis=-2)  # [layers, b, heads, P]
+    neighbours = [np.trace(rows, offset, -2, -1) for offset in (1, 0, 2)]  # rows lack [CLS]: the piece itself is at + 1
+    entropy = -(rows * np.log(np.maximum(rows, np.finfo(np.float32).tiny))).sum(axis=(-2, -1))
+    return np.stack(
+        [
+            *neighbours,
+            rows[..., 0].sum(axis=-1),
+            rows[..., -1].sum(axis=-1),
+            (received * marks).sum(axis=-1),
+            entropy,
+            (inner * apart).sum(axis=(-2, -1)),
+            received.sum(axis=-1),
+            *_links(inner, sentences),
+        ]
+    )
+
+
+def _links(inner: np.ndarray, sentences: list[Sentence]) -> tuple[np.ndarray, np.ndarray]:
+    """Words whose strongest link, as dependent and as head, is with their syntactic head: each [layers, b, heads].
+
+    Attention between pieces, [layers, b, heads, P, P], becomes attention between words; a sentence with fewer words than
+    pieces has rows and columns to spare, which no link may choose.
+    """
+    pieces = inner.shape[-1]
+    of_word = np.stack([sentence.word for sentence in sentences])[:, None, :] == np.arange(pieces)[:, None]
+    to_words = of_word.astype(np.float32)[:, None]  # [b, 1, words, P]
+    from_words = to_words / np.maximum(to_words.sum(axis=-1, keepdims=True), 1)
+    words = from_words @ inner @ to_words.swapaxes(-1, -2)
+    spare = ~of_word.any(axis=-1)  # [b, words]
+    never = spare[:, None, :] | spare[:, :, None] | np.eye(pieces, dtype=bool)
+    words = np.where(never[:, None], -1, words)
+    head = np.stack([sentence.head for sentence in sentences])[None, :, None, :]  # [1, b, 1, words]
+    return tuple(((words.argmax(axis=axis) == head) & (head >= 0)).sum(axis=-1) for axis in (-1, -2))
