@@ -1,0 +1,119 @@
+"""Your sentence: how every head reads the reader's own text, drawn by bertviz, and one head followed over the steps."""
+
+import streamlit as st
+
+from app import permalink, widgets
+from app.components import head_maps
+from app.widgets import View
+from embryo_core import bertviz_page, sentence
+from embryo_core.errors import BrokenCheckpoint, QueryError
+from embryo_core.sentence import SentenceAttention, SentenceHistory
+from embryo_core.types import Run
+
+EXAMPLE = "The cat that the dogs chased sat on the mat ."
+VIEWS = {"head": "Head view", "model": "Model view"}
+LONGEST = 128  # pieces that bertviz is asked to draw: it draws a line for each pair of them and each head
+LINES = 40_000  # that the model view draws at first, before the reader asks for more layers
+HISTORY = "sentence_history"
+
+
+def show(view: View) -> None:
+    """Draw the section."""
+    text = widgets.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
+    kind = widgets.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.get, segmented=True)
+    try:
+        found = _attention(view.run, str(view.run.path), view.step, text)
+    except (QueryError, BrokenCheckpoint) as error:
+        st.warning(str(error), icon=":material/warning:")
+        return
+    if kind == "head":
+        left, right = st.columns([2, 3], gap="large")
+    else:
+        left, right = st.container(), st.container()
+    with left:
+        _show_bertviz(view, kind, found)
+    with right:
+        _show_over_steps(view, text, found)
+
+
+# === At the chosen step, by bertviz ===
+
+
+def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
+    st.subheader(f"All heads at step {view.step:,}", anchor=False)
+    layers, heads, size, _ = found.weights.shape
+    if size > LONGEST:
+        st.info(
+            f"The text is {size} pieces long; bertviz is asked to draw at most {LONGEST}. Shorten it.",
+            icon=":material/info:",
+        )
+        return
+    numbers = [str(layer) for layer in range(1, layers + 1)]
+    few = max(1, LINES // (heads * size**2)) if kind == "model" else layers
+    chosen = [int(n) for n in widgets.pick_many("layers", "Layers", numbers, default=numbers[:few], pills=True)]
+    if not chosen:
+        st.info("Choose a layer.", icon=":material/info:")
+        return
+    dark = st.context.theme.type == "dark"
+    layer = int(permalink.get("layer") or 1)
+    begin = layer if layer in chosen else chosen[0]
+    html = bertviz_page.page(kind, found.weights, found.pieces, chosen, begin, dark)
+    st.iframe(html, height="content", alt=f"bertviz, {VIEWS[kind].lower()}")
+    st.caption(_bertviz_caption(view, kind, size, chosen))
+
+
+def _bertviz_caption(view: View, kind: str, size: int, chosen: list[int]) -> str:
+    how = {
+        "head": "A line from a piece (left) to a piece (right) is as strong as the weight, each head in its own colour: "
+        "click a coloured square to leave a head out, click twice for that head alone; point at a piece for its links.",
+        "model": "Rows are layers, columns are heads; a line from a piece (left) to a piece (right) is as strong as the "
+        "weight. Click a head to see it large, with its pieces.",
+    }
+    layers = f"layers {', '.join(map(str, chosen))}" if len(chosen) > 1 else f"layer {chosen[0]}"
+    return (
+        f"Attention of this one text ({size} pieces, [CLS] and [SEP] counted; \\#\\# marks a piece inside a word), "
+        f"run '{view.run.name}', step {view.step:,}, {layers}. {how[kind]} Weights below {bertviz_page.FAINTEST} are "
+        "not drawn. Drawing: bertviz (Vig, 2019)."
+    )
+
+
+@st.cache_data(max_entries=16, show_spinner="Reading your sentence; the first time also starts torch …")
+def _attention(_run: Run, path: str, step: int, text: str) -> SentenceAttention:
+    return sentence.attend(_run, text, step)
+
+
+# === Over the steps ===
+
+
+def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
+    layers, heads, size, _ = found.weights.shape
+    columns = st.columns([1, 1, 2], vertical_alignment="bottom")
+    with columns[0]:
+        layer = widgets.pick_layer(layers)
+    with columns[1]:
+        head = widgets.pick_head(heads)
+    with columns[2]:
+        scale = widgets.pick_one("colours", "Colours", ("linear", "log"), segmented=True)
+    history = _history(view.run, str(view.run.path), view.steps, text, layer, head)
+    st.subheader(f"Layer {layer}, head {head} over {len(history.steps)} checkpoints", anchor=False)
+    for problem in history.skipped:
+        st.warning(problem, icon=":material/warning:")
+    about = {"run": view.run.name, "layer": layer, "head": head, "scale": scale}
+    about |= {"step": view.step, "sentences": 1, "tokens": history.pieces}
+    head_maps.head_history(about, history.steps, history.weights, on_step=_step_chosen, key=HISTORY)
+    st.caption(
+        f"Attention weight from each piece (row) to each piece (column) of this one text, n = 1 sentence of {size} "
+        f"pieces. The colours run to this head's largest weight over all {len(history.steps)} steps. Play, or drag the "
+        "time bar."
+    )
+
+
+def _step_chosen() -> None:
+    step = st.session_state[HISTORY].get("step")
+    if isinstance(step, int):
+        permalink.choose("step", step)
+
+
+@st.cache_data(max_entries=16, show_spinner="Reading your sentence at every checkpoint …")
+def _history(_run: Run, path: str, steps: tuple[int, ...], text: str, layer: int, head: int) -> SentenceHistory:
+    return sentence.attend_over_steps(_run, text, layer, head)
