@@ -24,3 +24,22 @@ d3.selection.prototype.enter = function () {
   }
   return entering;
 };
+
+// The head view is drawn anew at every step: the layer and the heads that the reader chose in it are kept for the next,
+// unless the page asks for another layer to begin with.
+if ("layer" in settings) {
+  const asked = settings.layer;
+  const kept = JSON.parse(window.sessionStorage?.getItem("embryo:head-view") ?? "{}");
+  if (kept.asked === asked && kept.of === shape[1]) {
+    if (settings.include_layers.includes(kept.layer)) PYTHON_PARAMS.layer = kept.layer;
+    PYTHON_PARAMS.heads = kept.heads;
+  }
+  const keep = () => {
+    const groups = [...document.querySelectorAll("#attention .headAttention")];
+    const shown = (group) => [...group.querySelectorAll("line")].some((line) => line.getAttribute("stroke-opacity") > 0);
+    const heads = groups.flatMap((group, i) => (shown(group) ? [i] : []));
+    const layer = Number(document.getElementById("layer").value);
+    window.sessionStorage?.setItem("embryo:head-view", JSON.stringify({ asked, of: shape[1], layer, heads }));
+  };
+  for (const event of ["change", "click", "dblclick"]) document.addEventListener(event, keep);
+}

@@ -1,114 +1,104 @@
 """bertviz's head view and model view (Vig, 2019) as one HTML document that needs no network and trusts no token.
 
 bertviz draws in a notebook: its JavaScript asks a CDN for require.js, jQuery and d3, and its Python writes token text
-into a script as it stands, twice. Here its JavaScript is taken from the installed package, unchanged, and gets what it
-asks for from the document itself: jQuery and d3 out of packages that ship them, require.js as a few lines of our own
-(bertviz_page.js), and the data once, as JSON in which no "<" is left. The document's own security policy names the
-hashes of these scripts and allows nothing else, neither another script nor a request.
-
-The packages are found by their metadata and never imported: bertviz would import torch.
+into a script as it stands, twice. Here its JavaScript is taken from the installed package, unchanged, and finds in the
+document what it asks for: jQuery and d3 out of packages that ship them, require.js as a few lines of our own
+(bertviz_page.js), and the data, once. The packages are found by their metadata and never imported: bertviz would import
+torch.
 """
 
-import base64
-import hashlib
-import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
 
 import numpy as np
 
-VIEWS = {"head": "bertviz/head_view.js", "model": "bertviz/model_view.js"}
+from embryo_core.html_document import document
+
 FAINTEST = 0.01  # a link of less weight would be a line of less opacity, which nobody sees: it is left out
-LEGIBLE = 12  # the model view scales its pictures to this many heads beside each other, or more
+COLUMNS = 12  # the model view is as wide as this many heads, or more
 
 STYLE = """
-:root { color-scheme: light dark; }
 body { margin: 0; font-family: "Helvetica Neue", Helvetica, Arial, sans-serif; font-size: 15px; }
-body.dark { color: #fafafa; }
-body.light { color: #222; }
 svg { overflow: visible; }
 svg text { fill: currentColor; }
 #bertviz { padding: 4px; }
-#bertviz.head { padding-left: 60px; }
+#bertviz.head { padding-left: 50px; }
+#bertviz.light { color: #222; }
+#bertviz.dark { color: #fafafa; }
 """
 
 
-def page(
-    view: str,
-    weights: np.ndarray,
-    tokens: Sequence[str],
-    layers: Sequence[int],
-    layer: int | None = None,
-    dark: bool = False,
-) -> str:
-    """The document that shows some layers of one sentence's attention.
+@dataclass(frozen=True)
+class Page:
+    """A document, and the height in pixels that it takes."""
 
-    `view` is "head" or "model"; `weights` [layers, heads, L, L] in [0, 1] holds all layers of the model, row = from,
-    column = to, and is rounded to thousandths; `tokens` names the L positions; `layers` are those to embed, counted from
-    1, and `layer`, one of them, is where the head view begins. Raises ValueError for tokens that are not L.
+    html: str
+    height: int
+
+
+def head_view(
+    weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int], layer: int, dark: bool = False
+) -> Page:
+    """All heads of one layer at a time as links between the tokens; it begins with `layer`, one of `layers`.
+
+    `weights` [layers, heads, L, L] in [0, 1] are those of all layers of the model, row = from, column = to; of `layers`,
+    counted from 1, they are embedded, rounded to thousandths. Raises ValueError where the tokens are not L.
     """
+    data = _data(weights, tokens, layers) | {"layer": layer, "heads": None}
+    scripts = [*_host(), _script("bertviz", "bertviz/head_view.js")]
+    body = f'<div id="bertviz" class="head {_mode(dark)}">Layer: <select id="layer"></select><div id="vis"></div></div>'
+    height = 23 * len(tokens) + 75  # bertviz: 22.5 pixels a token, under the layer and the heads
+    return Page(document("bertviz: head view", STYLE, body, data, scripts), height)
+
+
+def model_view(weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int], dark: bool = False) -> Page:
+    """All heads of some layers as small pictures, rows = layers, columns = heads; a click shows one large.
+
+    The arguments and errors are those of `head_view`.
+    """
+    heads, columns = weights.shape[1], max(weights.shape[1], COLUMNS)
+    numbers = list(range(1, heads + 1))
+    data = _data(weights, tokens, layers) | {"include_heads": numbers, "total_heads": columns}
+    data |= {"display_mode": _mode(dark)}
+    scripts = [*_host(), _script("bertviz", "bertviz/model_view.js")]
+    body = f'<div id="bertviz" class="model {_mode(dark)}"><div id="vis"></div></div>'
+    rows = len(layers) * (7 * 12 / columns * len(tokens) + 10) + 38  # bertviz: the pictures with their axes ...
+    height = max(rows, 18 * len(tokens) + 55) + 20  # ... or one head, large
+    return Page(document("bertviz: model view", STYLE, body, data, scripts), round(height))
+
+
+def _data(weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int]) -> dict:
     if len(tokens) != weights.shape[-1]:
         raise ValueError(f"{len(tokens)} tokens for weights of {weights.shape[-1]} positions")
-    heads = weights.shape[1]
-    chosen = weights[[number - 1 for number in layers]]
-    data = {
+    chosen = weights[[layer - 1 for layer in layers]]
+    return {
         "weights": np.rint(chosen * 1000).astype(int).ravel().tolist(),
         "shape": chosen.shape[:3],
         "tokens": list(tokens),
         "faintest": FAINTEST,
         "include_layers": list(layers),
-        "include_heads": list(range(1, heads + 1)),
-        "total_heads": max(heads, LEGIBLE),
-        "layer": layer,
-        "heads": None,
         "default_filter": "0",
-        "display_mode": "dark" if dark else "light",
         "root_div_id": "bertviz",
     }
-    scripts = [_jquery(), _d3(), Path(__file__).with_suffix(".js").read_text(encoding="utf-8"), _bertviz(view)]
-    return _document(view, data, scripts, dark)
 
 
-def _document(view: str, data: dict, scripts: list[str], dark: bool) -> str:
-    embedded = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {' '.join(map(_hash, scripts))}"
-    picker = 'Layer: <select id="layer"></select>' if view == "head" else ""
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            f"<style>{STYLE}</style></head>",
-            f'<body class="{data["display_mode"]}">',
-            f'<div id="bertviz" class="{view}">{picker}<div id="vis"></div></div>',
-            f'<script type="application/json" id="data">{embedded}</script>',
-            *(f"<script>{script}</script>" for script in scripts),
-            "</body></html>",
-        ]
-    )
+def _mode(dark: bool) -> str:
+    return "dark" if dark else "light"
 
 
-def _hash(script: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-
-
-# === Scripts of installed packages ===
-
-
-def _jquery() -> str:
-    return _script("XStatic-jQuery", "xstatic/pkg/jquery/data/jquery.min.js")
-
-
-def _d3() -> str:
-    return _script("mpld3", "mpld3/js/d3.v5.min.js")
-
-
-def _bertviz(view: str) -> str:
-    return _script("bertviz", VIEWS[view])
+def _host() -> list[str]:
+    """What bertviz expects around it."""
+    return [
+        _script("XStatic-jQuery", "xstatic/pkg/jquery/data/jquery.min.js"),
+        _script("mpld3", "mpld3/js/d3.v5.min.js"),
+        Path(__file__).with_suffix(".js").read_text(encoding="utf-8"),
+    ]
 
 
 @cache
 def _script(package: str, path: str) -> str:
+    """A file of an installed package."""
     return Path(distribution(package).locate_file(path)).read_text(encoding="utf-8")

@@ -2,11 +2,14 @@
 
 const PLAY_MS = 250;
 const SETTLED_MS = 2000; // while the user scrubs, answers of the server to earlier steps arrive late
-const MARGIN = { left: 46, top: 6, right: 6, bottom: 40 };
+const POSITIONS = { left: 46, top: 6, right: 6, bottom: 40 };
+const TOKENS = { left: 100, top: 6, right: 6, bottom: 96 }; // a sentence's own pieces label the axes
+const LONGEST_TOKEN = 12; // characters, with the ellipsis that stands for the rest
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const { header, body } = unpack(data);
-  const { steps, size, max, layer, head, scale, decades, colours } = header;
+  const { steps, size, max, layer, head, scale, decades, colours, tokens } = header;
+  const MARGIN = tokens ? TOKENS : POSITIONS;
   const weights = new Float32Array(body.buffer);
   const find = (selector) => parentElement.querySelector(selector);
   const root = find(".history");
@@ -45,23 +48,36 @@ export default function ({ data, parentElement, setTriggerValue }) {
     context = fit(find(".map"), side() + MARGIN.left + MARGIN.right, side() + MARGIN.top + MARGIN.bottom);
     context.fillStyle = themeColour(root, "--st-text-color", "#31333f");
     context.font = `12px ${themeColour(root, "--st-font", "sans-serif")}`;
-    for (const position of ticks(size)) {
+    const every = tokens ? Math.ceil(14 / cell()) : tickEvery(size);
+    for (let position = 0; position < size; position += every) {
       const at = (position + 0.5) * cell();
       context.textAlign = "right";
       context.textBaseline = "middle";
-      context.fillText(position, MARGIN.left - 6, MARGIN.top + at);
+      context.fillText(shortened(position, tokens), MARGIN.left - 6, MARGIN.top + at);
+      if (tokens) {
+        upright(MARGIN.left + at, MARGIN.top + side() + 5, shortened(position, tokens));
+        continue;
+      }
       context.textAlign = "center";
       context.textBaseline = "top";
       context.fillText(position, MARGIN.left + at, MARGIN.top + side() + 5);
     }
-    context.fillText("to position (0 is [CLS])", MARGIN.left + side() / 2, MARGIN.top + side() + 22);
-    context.save();
-    context.translate(4, MARGIN.top + side() / 2);
-    context.rotate(-Math.PI / 2);
-    context.fillText("from position", 0, 0);
-    context.restore();
+    context.textAlign = "center";
+    context.textBaseline = "top";
+    const [to, from] = axes(tokens);
+    context.fillText(to, MARGIN.left + side() / 2, MARGIN.top + side() + MARGIN.bottom - 18);
+    upright(4, MARGIN.top + side() / 2, from);
     paint();
     legend();
+  }
+
+  // Words that are read from below; they end, or have their middle, at (x, y).
+  function upright(x, y, words) {
+    context.save();
+    context.translate(x, y);
+    context.rotate(-Math.PI / 2);
+    context.fillText(words, 0, 0);
+    context.restore();
   }
 
   function legend() {
@@ -84,7 +100,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
   function describe({ row, column }) {
     const weight = weights[state.index * size * size + row * size + column];
-    find(".hover").textContent = `from position ${row} to position ${column}: weight ${weight.toPrecision(4)}`;
+    const [from, to] = [row, column].map((i) => (tokens ? `${i} “${tokens[i]}”` : `position ${i}`));
+    find(".hover").textContent = `from ${from} to ${to}: weight ${weight.toPrecision(4)}`;
   }
 
   function show(index, tellPage) {
@@ -140,10 +157,16 @@ export default function ({ data, parentElement, setTriggerValue }) {
   return () => { play(false); parentElement.embryoListeners.abort(); };
 }
 
-function ticks(size) {
-  const every = size <= 12 ? 1 : size <= 32 ? 4 : 8;
-  return Array.from({ length: Math.ceil(size / every) }, (_, i) => i * every);
+const tickEvery = (size) => (size <= 12 ? 1 : size <= 32 ? 4 : 8);
+
+// What labels a position: the piece of a sentence, else its number.
+function shortened(position, tokens) {
+  if (!tokens) return String(position);
+  const letters = [...tokens[position]];
+  return letters.length > LONGEST_TOKEN ? `${letters.slice(0, LONGEST_TOKEN - 1).join("")}…` : tokens[position];
 }
+
+const axes = (tokens) => (tokens ? ["to", "from"] : ["to position (0 is [CLS])", "from position"]);
 
 function legendLabels(max, scale, decades) {
   const number = (weight) => String(Number(weight.toPrecision(2)));
@@ -154,32 +177,39 @@ function legendLabels(max, scale, decades) {
 
 // === Downloads ===
 
-function tableOf(weights, offset, { run, layer, head, size }, step) {
-  const rows = ["run,step,layer,head,from,to,weight"];
-  const quoted = `"${run.replaceAll('"', '""')}"`;
+function tableOf(weights, offset, { run, layer, head, size, tokens }, step) {
+  const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
+  const rows = [`run,step,layer,head,from,to,weight${tokens ? ",from_piece,to_piece" : ""}`];
   for (let i = 0; i < size * size; i++) {
-    const place = `${Math.floor(i / size)},${i % size}`;
-    rows.push(`${quoted},${step},${layer},${head},${place},${weights[offset + i].toPrecision(6)}`);
+    const [row, column] = [Math.floor(i / size), i % size];
+    const weight = weights[offset + i].toPrecision(6);
+    const pieces = tokens ? `,${quoted(tokens[row])},${quoted(tokens[column])}` : "";
+    rows.push(`${quoted(run)},${step},${layer},${head},${row},${column},${weight}${pieces}`);
   }
   return rows.join("\n") + "\n";
 }
 
+const turn = (element, x, y) => element.setAttribute("transform", `translate(${x} ${y}) rotate(-90)`);
+
 // The map as a drawing: the weights as a picture of size x size pixels, axes and legend as shapes and text.
-function drawing(buffer, { run, layer, head, size, max, scale, decades, colours, sentences }, step) {
-  const [side, left, top] = [480, 60, 40];
-  const [middle, bottom] = [left + side / 2, top + side];
-  const svg = page(560, 610);
-  const title = `${run}, layer ${layer}, head ${head}, step ${formatStep(step)}, mean of ${sentences} sentences`;
-  label(svg, title, middle, 24, "middle", 14);
+function drawing(buffer, { run, layer, head, size, max, scale, decades, colours, sentences, tokens }, step) {
+  const [side, left, top, below] = tokens ? [480, 114, 40, 98] : [480, 60, 40, 34];
+  const [middle, bottom] = [left + side / 2, top + side + below - 34];
+  const svg = page(left + side + 20, bottom + 90);
+  const of = tokens ? "one sentence" : `mean of ${sentences} sentences`;
+  label(svg, `${run}, layer ${layer}, head ${head}, step ${formatStep(step)}, ${of}`, middle, 24, "middle", 14);
   picture(svg, buffer, 0, 0, size, left, top, side);
-  for (const position of ticks(size)) {
+  const every = tokens ? Math.ceil((14 * size) / side) : tickEvery(size);
+  for (let position = 0; position < size; position += every) {
     const at = ((position + 0.5) * side) / size;
-    label(svg, position, left - 8, top + at + 4, "end");
-    label(svg, position, left + at, bottom + 16);
+    const words = shortened(position, tokens);
+    label(svg, words, left - 8, top + at + 4, "end");
+    if (tokens) turn(label(svg, words, 0, 0, "end"), left + at + 4, top + side + 8);
+    else label(svg, words, left + at, bottom + 16);
   }
-  label(svg, "to position (0 is [CLS])", middle, bottom + 34);
-  const from = label(svg, "from position", 0, 0);
-  from.setAttribute("transform", `translate(22 ${top + side / 2}) rotate(-90)`);
+  const [to, from] = axes(tokens);
+  label(svg, to, middle, bottom + 34);
+  turn(label(svg, from, 0, 0), 22, top + side / 2);
   for (let i = 0; i < 60; i++) {
     const fill = `rgb(${colourAt(colours, i / 59)})`;
     shape(svg, "rect", { x: left + i * 4, y: bottom + 46, width: 4.5, height: 12, fill });

@@ -26,7 +26,8 @@ def head_history(
 ) -> Any:
     """Show one head's maps, weights [S, L, L] at steps [S]; the result's `step` is the step the user settled on.
 
-    The header holds run, layer, head, sentences, the step to begin with, and scale ("linear" or "log").
+    The header holds run, layer, head, sentences, the step to begin with, scale ("linear" or "log"), and for the maps of
+    one sentence its L pieces as `tokens`, which label the axes in place of positions.
     """
     return _history(key=key, data=history_payload(header, steps, weights), on_step_change=on_step)
 

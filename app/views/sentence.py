@@ -55,10 +55,13 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
         st.info("Choose a layer.", icon=":material/info:")
         return
     dark = st.context.theme.type == "dark"
-    layer = int(permalink.get("layer") or 1)
-    begin = layer if layer in chosen else chosen[0]
-    html = bertviz_page.page(kind, found.weights, found.pieces, chosen, begin, dark)
-    st.iframe(html, height="content", alt=f"bertviz, {VIEWS[kind].lower()}")
+    if kind == "head":
+        wanted = permalink.get("layer")
+        begin = int(wanted) if wanted in map(str, chosen) else chosen[0]
+        page = bertviz_page.head_view(found.weights, found.pieces, chosen, begin, dark)
+    else:
+        page = bertviz_page.model_view(found.weights, found.pieces, chosen, dark)
+    st.iframe(page.html, height=page.height, alt=f"bertviz, {VIEWS[kind].lower()}")
     st.caption(_bertviz_caption(view, kind, size, chosen))
 
 
