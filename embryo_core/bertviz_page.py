@@ -18,7 +18,7 @@ import numpy as np
 from embryo_core.html_document import document
 
 FAINTEST = 0.01  # a link of less weight would be a line of less opacity, which nobody sees: it is left out
-COLUMNS = 12  # the model view is as wide as this many heads, or more
+COLUMNS = 8  # the model view is as wide as this many heads, or more
 
 STYLE = """
 body { margin: 0; font-family: "Helvetica Neue", Helvetica, Arial, sans-serif; font-size: 15px; }

@@ -1,4 +1,4 @@
-"""The command line: python -m embryo_core evaluate | runs | query | fetch; each parses, makes one call, prints."""
+"""The command line: python -m embryo_core evaluate | runs | query | animate | fetch; each parses, makes one call, prints."""
 
 import argparse
 import sys
@@ -50,6 +50,14 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("-k", type=_positive, default=10, help="answers per mask at one step (default 10)")
     command.set_defaults(command=_query)
 
+    command = commands.add_parser("animate", help="the development of one attention head, as a GIF or a web page")
+    command.add_argument("run", metavar="RUN", help="name of a run, or its folder")
+    command.add_argument("--layer", type=int, required=True, metavar="N", help="1 is the lowest")
+    command.add_argument("--head", type=int, required=True, metavar="N", help="1 is the first")
+    command.add_argument("--colours", choices=("linear", "log"), default="linear", help="scale (default linear)")
+    command.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="head.gif or head.html")
+    command.set_defaults(command=_animate)
+
     command = commands.add_parser("fetch", help="download public evaluation data into data/corpora")
     command.add_argument(
         "what", choices=("treebank", "lama", "ontonotes"), help="OntoNotes is licensed: tells where to get it"
@@ -99,6 +107,16 @@ def _query(options: argparse.Namespace) -> int:
         print(report_trace(run, options.text))
     else:
         print(report_answers(run, options.text, options.step, options.k))
+    return 0
+
+
+def _animate(options: argparse.Namespace) -> int:
+    from embryo_core.animation import check_suffix, read_film, write_film
+
+    check_suffix(options.output)
+    film = read_film(runs.open_run(options.run), options.layer, options.head)
+    write_film(film, options.output, options.colours)
+    print(f"{options.output}: {film.title}, {len(film.steps)} steps from {film.steps[0]} to {film.steps[-1]}")
     return 0
 
 

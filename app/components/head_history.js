@@ -48,7 +48,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     context = fit(find(".map"), side() + MARGIN.left + MARGIN.right, side() + MARGIN.top + MARGIN.bottom);
     context.fillStyle = themeColour(root, "--st-text-color", "#31333f");
     context.font = `12px ${themeColour(root, "--st-font", "sans-serif")}`;
-    const every = tokens ? Math.ceil(14 / cell()) : tickEvery(size);
+    const every = tokens ? Math.ceil(11 / cell()) : tickEvery(size);
     for (let position = 0; position < size; position += every) {
       const at = (position + 0.5) * cell();
       context.textAlign = "right";
@@ -199,7 +199,7 @@ function drawing(buffer, { run, layer, head, size, max, scale, decades, colours,
   const of = tokens ? "one sentence" : `mean of ${sentences} sentences`;
   label(svg, `${run}, layer ${layer}, head ${head}, step ${formatStep(step)}, ${of}`, middle, 24, "middle", 14);
   picture(svg, buffer, 0, 0, size, left, top, side);
-  const every = tokens ? Math.ceil((14 * size) / side) : tickEvery(size);
+  const every = tokens ? Math.ceil((11 * size) / side) : tickEvery(size);
   for (let position = 0; position < size; position += every) {
     const at = ((position + 0.5) * side) / size;
     const words = shortened(position, tokens);

@@ -2,10 +2,11 @@
 
 import streamlit as st
 
-from app import permalink, widgets
+from app import animation_downloads, permalink, widgets
 from app.components import head_maps
 from app.widgets import View
 from embryo_core import bertviz_page, sentence
+from embryo_core.animation import Film
 from embryo_core.errors import BrokenCheckpoint, QueryError
 from embryo_core.sentence import SentenceAttention, SentenceHistory
 from embryo_core.types import Run
@@ -89,6 +90,7 @@ def _attention(_run: Run, path: str, step: int, text: str) -> SentenceAttention:
 
 
 def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
+    st.subheader("One head, step by step", anchor=False)
     layers, heads, size, _ = found.weights.shape
     columns = st.columns([1, 1, 2], vertical_alignment="bottom")
     with columns[0]:
@@ -98,17 +100,19 @@ def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
     with columns[2]:
         scale = widgets.pick_one("colours", "Colours", ("linear", "log"), segmented=True)
     history = _history(view.run, str(view.run.path), view.steps, text, layer, head)
-    st.subheader(f"Layer {layer}, head {head} over {len(history.steps)} checkpoints", anchor=False)
     for problem in history.skipped:
         st.warning(problem, icon=":material/warning:")
     about = {"run": view.run.name, "layer": layer, "head": head, "scale": scale}
     about |= {"step": view.step, "sentences": 1, "tokens": history.pieces}
     head_maps.head_history(about, history.steps, history.weights, on_step=_step_chosen, key=HISTORY)
     st.caption(
-        f"Attention weight from each piece (row) to each piece (column) of this one text, n = 1 sentence of {size} "
-        f"pieces. The colours run to this head's largest weight over all {len(history.steps)} steps. Play, or drag the "
-        "time bar."
+        f"Attention weight of layer {layer}, head {head} from each piece (row) to each piece (column) of this one text "
+        f"({size} pieces). The colours run to this head's largest weight over all {len(history.steps)} steps, so they "
+        "mean the same at each of them. Play, or drag the time bar."
     )
+    note = f"Attention weights on one sentence of {size} pieces"
+    film = Film(view.run.name, layer, head, note, history.steps, history.weights, history.pieces)
+    animation_downloads.show(film, scale, f"{view.run.name}-sentence-layer{layer}-head{head}")
 
 
 def _step_chosen() -> None:
