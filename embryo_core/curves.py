@@ -59,8 +59,14 @@ def onset(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, share: 
     values = np.asarray(values, float)
     if not len(values) or values[-1] <= 0:
         return None
-    below = np.flatnonzero(values < share * values[-1])
-    return int(steps[below[-1] + 1 if len(below) else 0])
+    return held_from(steps, values, share * values[-1])
+
+
+def held_from(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, least: float) -> int | None:
+    """The first of `steps` [S] from which `values` [S] stay at or above `least`; None if the last value is below it."""
+    below = np.flatnonzero(np.asarray(values, float) < least)
+    first = below[-1] + 1 if len(below) else 0
+    return int(steps[first]) if first < len(steps) else None
 
 
 def classify_history(correct: ArrayLike) -> History:

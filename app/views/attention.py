@@ -1,12 +1,11 @@
 """Attention: how each head's averaged map forms, checkpoint by checkpoint (Section 4, Figure 4)."""
 
-import importlib.util
-
 import streamlit as st
 
 from app import permalink, results, widgets
 from app.charts import attention as charts
 from app.components import head_maps
+from app.views import head_behaviour, sentence
 from app.widgets import View
 from embryo_core import store
 from embryo_core.store import AttentionHistory
@@ -14,9 +13,7 @@ from embryo_core.types import Run
 
 METRIC = "attention"
 HISTORY, GRID = "head_history", "head_grid"
-SECTIONS = {"maps": "Averaged maps"}
-if importlib.util.find_spec("app.views.sentence"):
-    SECTIONS["sentence"] = "Your sentence"
+SECTIONS = {"maps": "Averaged maps", "heads": "What a head does", "sentence": "Your sentence"}
 
 
 def show() -> None:
@@ -25,15 +22,10 @@ def show() -> None:
     section = widgets.pick_one(
         "section", "Section", list(SECTIONS), format_func=SECTIONS.get, segmented=True, label_visibility="collapsed"
     )
-    if section == "maps":
-        _maps(view)
-    else:
-        from app.views import sentence
-
-        sentence.show(view)
+    {"maps": _show_maps, "heads": head_behaviour.show, "sentence": sentence.show}[section](view)
 
 
-def _maps(view: View) -> None:
+def _show_maps(view: View) -> None:
     steps, layers, heads, grid = _grid(results.stamp(view.run), view.run)
     if not steps:
         widgets.stop(

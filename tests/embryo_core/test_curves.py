@@ -119,6 +119,16 @@ def test_a_curve_that_ends_at_zero_has_no_onset():
     assert curves.onset([], []) is None
 
 
+def test_a_curve_is_held_from_where_it_last_comes_up_to_the_level():
+    """A crossing that does not last is none; a curve that ends below the level is not held at all."""
+    steps = [0, 4, 9, 700]
+    assert curves.held_from(steps, [0.1, 0.3, 0.2, 0.4], 0.3) == 700
+    assert curves.held_from(steps, [0.1, 0.3, 0.3, 0.4], 0.3) == 4
+    assert curves.held_from(steps, [0.3, 0.3, 0.3, 0.4], 0.3) == 0
+    assert curves.held_from(steps, [0.3, 0.3, 0.3, 0.2], 0.3) is None
+    assert curves.held_from([], [], 0.3) is None
+
+
 # === Histories ===
 
 

@@ -1,0 +1,291 @@
+"""Figures of what each head does: a score as layer by head, over the steps, and from which step on a pattern is there."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
+
+from app.charts import style
+from embryo_core import curves
+
+PREFIX = "head_behaviour_"
+BASELINE = "fixed_offset"
+CHOSEN = style.VERMILION  # a colour that the scale does not have
+NEVER = "–"
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One score of a head: how it is named and written, and when it counts as being there.
+
+    It is there where it has risen (a negative change: fallen) by a change since the first evaluated step, or, where the
+    change is None, has come up to the baseline. Of the changes to choose from, the first is the usual one.
+    """
+
+    label: str
+    axis: str
+    means: str  # what one number is, for captions
+    changes: tuple[float | None, ...]
+    write: Callable[[float], str] = "{:.2f}".format
+    tickformat: str = ""
+
+    @property
+    def falls(self) -> bool:
+        """Whether low values are what there is to see."""
+        return (self.changes[0] or 0) < 0
+
+
+def _weight(label: str, place: str) -> Pattern:
+    means = f"mean weight that a piece of a sentence gives to {place}"
+    return Pattern(label, "mean attention weight", means, (0.05, 0.02, 0.1, 0.2, 0.4))
+
+
+def _syntax(label: str, link: str) -> Pattern:
+    means = f"unlabelled attachment: the share of words of which {link} (the word itself and [CLS] and [SEP] left out)"
+    return Pattern(label, "unlabelled attachment", means, (None, 0.02, 0.05, 0.1), "{:.0%}".format, ".0%")
+
+
+PATTERNS = {
+    "same": _weight("Same token", "itself"),
+    "previous": _weight("Previous token", "the one before it"),
+    "next": _weight("Next token", "the one after it"),
+    "cls": _weight("[CLS]", "[CLS]"),
+    "sep": _weight("[SEP]", "[SEP]"),
+    "punctuation": _weight("Punctuation", "punctuation"),
+    "entropy": Pattern(
+        "Entropy",
+        "entropy (nats)",
+        "mean entropy of a piece's weights over all positions, in nats",
+        (-0.5, -0.1, -0.2, -1.0, -2.0),
+    ),
+    "distance": Pattern(
+        "Distance",
+        "mean distance (pieces)",
+        "mean distance between two pieces of a sentence, in pieces, weighted by the attention from one to the other",
+        (-1.0, -0.5, -2.0, -4.0),
+        "{:.1f}".format,
+    ),
+    "dependent_to_head": _syntax("Syntax: dependent → head", "the word they attend to most is their syntactic head"),
+    "head_to_dependent": _syntax("Syntax: head → dependent", "the word that attends to them most is their head"),
+}
+
+
+# === Tables ===
+
+
+def behaviour_curves(scores: pd.DataFrame) -> pd.DataFrame:
+    """Scores of the metric "head_behaviour" as read from the store, as what, layer, head, step, value, n.
+
+    The baseline has no layer and no head, but the offset that it stands for in a column `offset`.
+    """
+    frame = scores[scores["metric"].str.startswith(PREFIX)].copy()
+    frame["what"] = frame["metric"].str.removeprefix(PREFIX)
+    number = pd.to_numeric(frame["group"]).astype("Int64")
+    frame["head"] = number.where(frame["layer"].notna())
+    frame["offset"] = number.where(frame["layer"].isna())
+    columns = ["what", "layer", "head", "step", "value", "n", "offset"]
+    return frame[columns].sort_values(["what", "layer", "head", "step"], ignore_index=True)
+
+
+def baseline(frame: pd.DataFrame) -> tuple[float, int] | None:
+    """Unlabelled attachment of the best fixed offset, and the offset; None where the treebank had no heads."""
+    rows = frame[frame["what"] == BASELINE]
+    return (float(rows["value"].iloc[0]), int(rows["offset"].iloc[0])) if len(rows) else None
+
+
+def of_pattern(frame: pd.DataFrame, what: str) -> pd.DataFrame:
+    """Rows of one pattern: layer, head, step, value, n; sorted by layer, head, step."""
+    rows = frame.loc[frame["what"] == what, ["layer", "head", "step", "value", "n"]]
+    return rows.astype({"layer": int, "head": int})
+
+
+def level(change: float | None, first: float, base: tuple[float, int] | None) -> float:
+    """The value at which a pattern is there, for a head whose value at the first step is `first`."""
+    return base[0] if change is None else first + change
+
+
+def appearance(curve: pd.DataFrame, change: float | None, base: tuple[float, int] | None) -> int | None:
+    """The step of one head's `curve` (step, value) from which the pattern is there to the end, or None."""
+    values = curve["value"].to_numpy()
+    sign = -1 if (change or 0) < 0 else 1
+    return curves.held_from(curve["step"].to_numpy(), sign * values, sign * level(change, values[0], base))
+
+
+def appearances(frame: pd.DataFrame, what: str, change: float | None) -> pd.DataFrame:
+    """Since when each head shows the pattern: layer, head, step (missing where it does not at the last step)."""
+    base = baseline(frame)
+    rows = [
+        {"layer": layer, "head": head, "step": appearance(curve, change, base)}
+        for (layer, head), curve in of_pattern(frame, what).groupby(["layer", "head"])
+    ]
+    return pd.DataFrame(rows).astype({"step": "Int64"})
+
+
+def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFrame:
+    """All that one head does: pattern, first, now (at `step`), last, appears, history (its values at all steps).
+
+    Each pattern appears by its usual change.
+    """
+    base, rows = baseline(frame), []
+    for what, pattern in PATTERNS.items():
+        curve = of_pattern(frame[(frame["layer"] == layer) & (frame["head"] == head)], what)
+        if curve.empty:
+            continue
+        values = curve["value"].tolist()
+        now = curve.loc[curve["step"] == step, "value"].iloc[0]
+        texts = [pattern.write(value) for value in (values[0], now, values[-1])]
+        row = dict(zip(("first", "now", "last"), texts), what=what, pattern=pattern.label, history=values)
+        rows.append(row | {"appears": appearance(curve, pattern.changes[0], base)})
+    return pd.DataFrame(rows).astype({"appears": "Int64"})
+
+
+# === Layer by head ===
+
+
+def value_figure(rows: pd.DataFrame, what: str, step: int, chosen: tuple[int, int]) -> go.Figure:
+    """A pattern (rows of `of_pattern`) at one step as layer by head; colours run over the values of all steps."""
+    pattern = PATTERNS[what]
+    here = rows[rows["step"] == step]
+    texts = [pattern.write(value) for value in here["value"]]
+    return _grid(
+        here.assign(colour=here["value"], text=texts),
+        chosen,
+        (rows["value"].min(), rows["value"].max()),
+        {"title": {"text": pattern.axis, "side": "right"}, "tickformat": pattern.tickformat},
+    )
+
+
+def appearance_figure(since: pd.DataFrame, steps: list[int], chosen: tuple[int, int]) -> go.Figure:
+    """`appearances` as layer by head, the earlier the brighter; a head without the pattern stays empty.
+
+    Colours run over the evaluated `steps`, one by one, from the earliest appearance to the last step.
+    """
+    places = {step: place for place, step in enumerate(steps)}
+    here = since.assign(
+        colour=[np.nan if pd.isna(step) else -places[step] for step in since["step"]],
+        text=[NEVER if pd.isna(step) else style.short(step) for step in since["step"]],
+    )
+    last = len(steps) - 1
+    first = places.get(since["step"].min(), 0)
+    shown = sorted({first + (last - first) * quarter // 4 for quarter in range(5)})
+    ticks = {"tickvals": [-place for place in shown], "ticktext": [style.short(steps[place]) for place in shown]}
+    return _grid(here, chosen, (-last, -first), {"title": {"text": "since step", "side": "right"}, **ticks})
+
+
+def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float], bar: dict) -> go.Figure:
+    """Cells with a colour and a text each, layer by head; every cell is a point with its layer and head as customdata."""
+    cells = here.pivot(index="layer", columns="head", values="colour")
+    texts = here.pivot(index="layer", columns="head", values="text")
+    figure = go.Figure()
+    figure.add_heatmap(
+        x=cells.columns,
+        y=cells.index,
+        z=cells.to_numpy(float, na_value=np.nan),
+        text=texts,
+        texttemplate="%{text}",
+        textfont_size=style.FONT - 2,
+        colorscale="Viridis",
+        zmin=ends[0],
+        zmax=ends[1],
+        xgap=2,
+        ygap=2,
+        hoverinfo="skip",
+        colorbar={"thickness": 12, "outlinewidth": 0, **bar},
+    )
+    _points(figure, here)
+    layer, head = chosen
+    outline = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
+    figure.add_shape(type="rect", **outline, line={"color": CHOSEN, "width": 3})
+    style.finish(figure, "layer", height=min(90 + 46 * len(cells), 560), legend="none")
+    figure.update_xaxes(title_text="head", dtick=1, range=[0.5, cells.columns.max() + 0.5])
+    figure.update_yaxes(dtick=1, range=[cells.index.max() + 0.5, 0.5], showgrid=False)
+    return figure
+
+
+def _points(figure: go.Figure, here: pd.DataFrame) -> None:
+    """What is under the pointer and can be clicked: a cell's middle, not drawn. Empty cells have their text there."""
+    hidden = {"marker": {"opacity": 0}}
+    empty = here["colour"].isna()
+    figure.add_scatter(
+        x=here["head"],
+        y=here["layer"],
+        customdata=here[["layer", "head"]],
+        text=here["text"],
+        mode="markers",
+        marker={"size": 34, "symbol": "square", "opacity": 0},
+        selected=hidden,
+        unselected=hidden,
+        hovertemplate="layer %{customdata[0]}, head %{customdata[1]}: %{text}<extra></extra>",
+    )
+    for row in here[empty].itertuples():
+        figure.add_annotation(x=row.head, y=row.layer, text=row.text, showarrow=False, font_size=style.FONT - 2)
+
+
+# === Over the steps ===
+
+
+def curves_figure(
+    frame: pd.DataFrame, what: str, change: float | None, chosen: tuple[int, int], step: int, log: bool
+) -> go.Figure:
+    """The pattern in every head over the steps: the chosen head large, the others faint in the colour of their layer.
+
+    Every point carries its layer, head and step as customdata.
+    """
+    rows, base = of_pattern(frame, what), baseline(frame)
+    layers = sorted(set(rows["layer"]))
+    colours = sample_colorscale("Viridis", [0.9 * place / max(len(layers) - 1, 1) for place in range(len(layers))])
+    figure = go.Figure()
+    for layer, colour in zip(layers, colours):
+        of_layer = rows[rows["layer"] == layer]
+        others = of_layer[(of_layer["head"] != chosen[1]) | (layer != chosen[0])]
+        _line(figure, others, what, log, f"layer {layer}", line={"color": colour, "width": 1}, opacity=0.6)
+    own = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])]
+    name = f"layer {chosen[0]}, head {chosen[1]}"
+    _line(figure, own, what, log, name, line={"color": CHOSEN, "width": 3.5}, marker={"size": 7}, mode="lines+markers")
+    _mark_appearance(figure, own, change, base, log)
+    style.step_axis(figure, sorted(set(rows["step"])), log, step)
+    figure.update_yaxes(tickformat=PATTERNS[what].tickformat, rangemode="normal" if PATTERNS[what].falls else "tozero")
+    return style.finish(figure, PATTERNS[what].axis, height=420)
+
+
+def _line(figure: go.Figure, rows: pd.DataFrame, what: str, log: bool, name: str, **looks) -> None:
+    """One trace for several heads, with a gap between one and the next."""
+    x, y, about = [], [], []
+    for (layer, head), curve in rows.groupby(["layer", "head"]):
+        x += [*style.along(curve["step"], log), None]
+        y += [*curve["value"], None]
+        about += [[layer, head, step, PATTERNS[what].write(v)] for step, v in zip(curve["step"], curve["value"])] + [[]]
+    figure.add_scatter(
+        x=x,
+        y=y,
+        customdata=about,
+        name=name,
+        hovertemplate="layer %{customdata[0]}, head %{customdata[1]}, step %{customdata[2]:,}: %{customdata[3]}"
+        "<extra></extra>",
+        **{"mode": "lines", **looks},
+    )
+
+
+def _mark_appearance(
+    figure: go.Figure, own: pd.DataFrame, change: float | None, base: tuple[float, int] | None, log: bool
+) -> None:
+    """The level at which the pattern is there, and the step of the chosen head from which it is."""
+    least = level(change, own["value"].iloc[0], base)
+    name = f"best fixed offset ({base[1]:+d})" if change is None else f"step {own['step'].iloc[0]:,} {change:+g}"
+    figure.add_hline(
+        y=least,
+        line={"color": style.GREY, "width": 1.5, "dash": "dash"},
+        annotation_text=name,
+        annotation_position="top left",
+    )
+    since = appearance(own, change, base)
+    if since is not None:
+        value = own.loc[own["step"] == since, "value"]
+        marker = {"color": CHOSEN, "size": 16, "symbol": "star", "line": {"color": "white", "width": 1}}
+        text = f"there since step {since:,}"
+        figure.add_scatter(
+            x=style.along([since], log), y=value, name=text, mode="markers", marker=marker, hovertemplate=text
+        )
