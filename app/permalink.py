@@ -5,11 +5,22 @@ state lives here, in the session, and the URL is its copy: every value is text, 
 session starts and when the browser goes back or forward; otherwise the session does.
 """
 
+from pathlib import Path
+
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 STATE = "permalink"  # session: name -> the user's choice
 SHOWN = "permalink_shown"  # session: name -> value on the page now being drawn, None where it is the default
+
+_history = st.components.v2.component(
+    "embryo.history", js=Path(__file__).with_name("history.js").read_text(encoding="utf-8")
+)
+
+
+def one_entry_per_page() -> None:
+    """Keep the browser's history to one entry per page, so that Back leaves a page at once (see history.js)."""
+    _history(key="history", height=0)
 
 
 def restore() -> None:

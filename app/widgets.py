@@ -1,5 +1,6 @@
 """What every page is made of: its head (run picker, time bar), pickers that live in the URL, figures with downloads."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import permalink
+from app.copy_button import copy_button
+from app.figure_files import figure_files
 from app.time_bar import SCALES, time_bar
 from embryo_core import runs
 from embryo_core.types import Run
@@ -42,9 +45,11 @@ def open_page(title: str) -> View:
     if not known:
         st.title(title, anchor=False)
         stop("There is no run to look at yet.", "python -m pretrain tiny --corpus PATH --run data/runs/NAME")
-    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    left, right = st.columns([5, 3], vertical_alignment="bottom")
     left.title(title, anchor=False)
-    with right:
+    with right, st.container(horizontal=True, vertical_alignment="bottom", key="head"):
+        permalink.one_entry_per_page()
+        copy_button("Copy link", key="copy_link")
         run = known[pick_one("run", "Run", list(known), label_visibility="collapsed")]
     tokens = {checkpoint.step: checkpoint.tokens for checkpoint in runs.checkpoints(run)}
     if not tokens:
@@ -99,16 +104,20 @@ def pick_one(
     default: Any = None,
     format_func: Callable[[Any], str] = str,
     segmented: bool = False,
+    optional: bool = False,
     **appearance: Any,
 ) -> Any:
-    """One of the options: a select box, or segments where they are few; `name` is its name in the URL."""
+    """One of the options: a select box, or segments where they are few; `name` is its name in the URL.
+
+    An `optional` choice stays out of the URL while it is the first.
+    """
     texts = {str(option): option for option in options}
     key = f"pick_{name}"
     st.session_state[key] = texts.get(permalink.get(name) or "", default if default in options else options[0])
     draw = st.segmented_control if segmented else st.selectbox
     more = appearance | ({"required": True} if segmented else {})
     chosen = draw(label, options, key=key, format_func=format_func, on_change=_keep, args=(name,), **more)
-    permalink.show(name, chosen)
+    permalink.show(name, None if optional and chosen == options[0] else chosen)
     return chosen
 
 
@@ -184,7 +193,7 @@ def show_figure(
     caption: str,
     on_point: Callable[[dict[str, Any]], None] | None = None,
 ) -> None:
-    """A figure, its caption (what it shows, on what data, with what n), and its data to download.
+    """A figure, its caption (what it shows, on what data, with what n), and its downloads as SVG, PNG and CSV.
 
     `name` names the downloaded files and is unique on the page. `on_point` hears of a click on a point, before the page
     is drawn again, and gets the point as Plotly describes it, with its `customdata`.
@@ -198,8 +207,9 @@ def show_figure(
     select = {"on_select": clicked, "selection_mode": "points"} if on_point else {}
     config = PLOTLY | {"toImageButtonOptions": {"format": "svg", "filename": name}}
     st.plotly_chart(figure, key=key, config=config, **select)
-    with st.container(horizontal=True, gap="medium", key=f"below_{name}"):
+    with st.container(horizontal=True, gap="small", key=f"below_{name}"):
         st.caption(caption, width="stretch")
+        figure_files(key, key=f"files_{name}")
         st.download_button(
             "CSV",
             lambda: data.to_csv(index=False),
@@ -210,3 +220,23 @@ def show_figure(
             help="The numbers of this figure",
             on_click="ignore",
         )
+
+
+# === Words ===
+
+
+def literal(text: str) -> str:
+    """Markdown that shows a text as it is: every punctuation mark escaped."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
+
+
+def show_ranking(table: pd.DataFrame, what: str, key: str) -> None:
+    """Ranked words (columns rank, token, probability), `what` being the head of their column; never read as markup."""
+    columns = {
+        "rank": st.column_config.NumberColumn("rank", width=44),
+        "token": st.column_config.TextColumn(what),
+        "probability": st.column_config.ProgressColumn(
+            "probability", format="percent", min_value=0, max_value=table["probability"].max()
+        ),
+    }
+    st.dataframe(table, column_config=columns, column_order=list(columns), hide_index=True, key=key)

@@ -1,75 +1,124 @@
-"""Figures of the Query page: probability and rank of the candidates for a [MASK] over the steps of pretraining."""
+"""Figures of the Query page: probability and rank of the answers to a [MASK] over the steps of pretraining."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
+from math import log10
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import style
 
-NAMED = len(style.PALETTE) - 1  # candidates with a colour of their own; the others are grey, told by hovering
+MARKED = {"true object": (style.ORANGE, "dash"), "tracked": (style.PINK, "dot")}  # roles and their lines
+COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)
+NAMED = len(COLOURS)  # candidates with a colour of their own; the others are grey, told by hovering
+TINY = 1e-30  # a log axis goes no lower
 
 
-def probability(courses: pd.DataFrame, first_led: int, leads_from: int, log: bool, chosen: int) -> go.Figure:
-    """Probability of each candidate over the steps.
+@dataclass(frozen=True)
+class Axes:
+    """What figures beside each other share: their steps, the chosen one, and how far the other axis reaches."""
 
-    `courses` has the columns token, step, probability, rank (missing where unknown), leads, final; stars mark the final
-    answer at the steps where it first led and from which it led for good.
+    steps: tuple[int, ...]
+    chosen: int
+    log: bool  # steps
+    log_probability: bool
+    probabilities: tuple[float, float]  # the least and the most
+    lowest: int  # rank
+
+    @property
+    def step_range(self) -> tuple[float, float]:
+        """Ends of the step axis as Plotly takes them, with a little margin."""
+        low, high = style.along((self.steps[0], self.steps[-1]), self.log)
+        low, high = (log10(low), log10(max(high, 1))) if self.log else (low, high)
+        margin = (high - low or 1) * 0.03
+        return low - margin, high + margin
+
+
+def shared_axes(tables: Sequence[pd.DataFrame], chosen: int, log: bool, log_probability: bool) -> Axes:
+    """Axes that hold all of these tables (columns as for `probability`)."""
+    together = pd.concat(tables)
+    steps = tuple(sorted(set(together["step"])))
+    reach = together["probability"].min(), together["probability"].max()
+    lowest = together["rank"].max()
+    return Axes(steps, chosen, log, log_probability, reach, 3 if pd.isna(lowest) else max(int(lowest), 3))
+
+
+def probability(courses: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
+    """Probability of each answer over the steps.
+
+    `courses` has the columns token, role (of a marked word, else ""), step, probability, rank (missing where unknown),
+    leads, final; stars mark the final answer at the steps where it first led and from which it led for good.
     """
-    figure = _curves(courses, "probability", first_led, leads_from, log, chosen)
-    return figure.update_yaxes(tickformat=".2~p", rangemode="tozero")
+    figure = _curves(courses, "probability", first_led, leads_from, axes)
+    least, most = axes.probabilities
+    if axes.log_probability:
+        low, high = log10(max(least, TINY)), log10(most)
+        margin = 0.05 * (high - low or 1)
+        return figure.update_yaxes(type="log", exponentformat="power", range=[low - margin, high + margin])
+    return figure.update_yaxes(tickformat=".2~p", range=[-0.03 * most, 1.06 * most])
 
 
-def rank(courses: pd.DataFrame, first_led: int, leads_from: int, log: bool, chosen: int) -> go.Figure:
-    """Rank of each candidate over the steps, 1 at the top, on a log axis; columns as for `probability`."""
-    figure = _curves(courses, "rank", first_led, leads_from, log, chosen)
-    lowest = max(courses["rank"].max(), 3)
-    powers = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= lowest]
-    ticks = powers if lowest > 20 else list(range(1, lowest + 1))
-    return figure.update_yaxes(type="log", autorange="reversed", tickvals=ticks, ticktext=[f"{t:,}" for t in ticks])
+def rank(courses: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
+    """Rank of each answer over the steps, 1 at the top, on a log axis; columns as for `probability`."""
+    figure = _curves(courses, "rank", first_led, leads_from, axes)
+    powers = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= axes.lowest]
+    ticks = powers if axes.lowest > 20 else list(range(1, axes.lowest + 1))
+    figure.update_yaxes(type="log", range=[log10(axes.lowest * 1.3), log10(0.8)])
+    return figure.update_yaxes(tickvals=ticks, ticktext=[f"{tick:,}" for tick in ticks])
 
 
-def _curves(courses: pd.DataFrame, column: str, first_led: int, leads_from: int, log: bool, chosen: int) -> go.Figure:
+def plain(text: str) -> str:
+    """Text that Plotly, which reads a few HTML tags in names and labels, shows as it is."""
+    return escape(text, quote=False)
+
+
+def _curves(courses: pd.DataFrame, column: str, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
     figure = go.Figure()
-    best_first = courses.groupby("token").agg(final=("final", "max"), peak=("probability", "max"))
-    tokens = best_first.sort_values(["final", "peak"], ascending=False, kind="stable").index
-    for i, token in enumerate(tokens):
-        rows = courses[courses["token"] == token]
-        colour = style.PALETTE[i] if i < NAMED else style.GREY
+    answers = courses.groupby(["token", "role"]).agg(final=("final", "max"), peak=("probability", "max")).reset_index()
+    answers["plain"] = answers["role"] == ""
+    order = answers.sort_values(["final", "plain", "peak"], ascending=[False, True, False], kind="stable")
+    colours = iter(COLOURS)
+    for place, (token, role, final) in enumerate(order[["token", "role", "final"]].itertuples(index=False)):
+        colour, dash = MARKED[role] if role else (next(colours, style.GREY), "solid")
+        rows = courses[(courses["token"] == token) & (courses["role"] == role)]
         figure.add_scatter(
-            x=style.along(rows["step"], log),
+            x=style.along(rows["step"], axes.log),
             y=rows[column],
-            name=_plain(token),
+            name=plain(f"{token} ({role})" if role else token),
             mode="lines+markers",
-            showlegend=i < NAMED,
-            line={"color": colour, "width": 3 if i == 0 else 1.6 if i < NAMED else 1},
-            marker={"size": 5, "symbol": style.SYMBOLS[i % len(style.SYMBOLS)]},
+            showlegend=colour != style.GREY,
+            line={"color": colour, "dash": dash, "width": 3 if final or role else 1.6 if colour != style.GREY else 1},
+            marker={"size": 5, "symbol": style.SYMBOLS[place % len(style.SYMBOLS)]},
             customdata=_hover(rows),
             hovertemplate="%{customdata[0]}, step %{customdata[1]}<br>probability %{customdata[2]}<br>"
             "rank %{customdata[3]}<extra></extra>",
         )
-        if i == 0:
-            _stars(figure, rows, column, first_led, leads_from, log)
-    style.step_axis(figure, sorted(set(courses["step"])), log, chosen)
-    return style.finish(figure, column, height=340)
+        if final:
+            _stars(figure, rows, column, first_led, leads_from, axes.log, colour)
+    style.step_axis(figure, axes.steps, axes.log, axes.chosen)
+    figure.update_xaxes(range=axes.step_range)
+    return style.finish(figure, column, height=400, legend="top").update_layout(legend_itemsizing="constant")
 
 
-def _stars(figure: go.Figure, final: pd.DataFrame, column: str, first_led: int, leads_from: int, log: bool) -> None:
+def _stars(
+    figure: go.Figure, final: pd.DataFrame, column: str, first_led: int, leads_from: int, log: bool, colour: str
+) -> None:
     """Mark on the final answer's curve where it first led, and where it began to lead for good."""
     labels = {first_led: ("star-open", "first leads"), leads_from: ("star", "leads for good")}
     if first_led == leads_from:
         labels = {leads_from: ("star", "leads, for good")}
     for step, (symbol, label) in labels.items():
         rows = final[final["step"] == step]
+        when = "at" if symbol == "star-open" else "from"
         figure.add_scatter(
             x=style.along(rows["step"], log),
             y=rows[column],
             name=f"{label} (step {step:,})",
             mode="markers",
-            marker={"symbol": symbol, "size": 15, "color": style.PALETTE[0], "line": {"width": 1.5}},
-            hovertemplate=f"{label} from step {step:,}<extra></extra>"
-            if symbol == "star"
-            else f"{label} at step {step:,}<extra></extra>",
+            marker={"symbol": symbol, "size": 15, "color": colour, "line": {"width": 1.5}},
+            hovertemplate=f"{label} {when} step {step:,}<extra></extra>",
         )
 
 
@@ -77,11 +126,6 @@ def _hover(rows: pd.DataFrame) -> list[list[str]]:
     """Token, step, probability and rank of each point as text."""
     ranks = ["beyond the beam" if pd.isna(rank) else f"{int(rank):,}" for rank in rows["rank"]]
     return [
-        [_plain(token), f"{step:,}", f"{probability:.3g}", rank]
+        [plain(token), f"{step:,}", f"{probability:.3g}", rank]
         for token, step, probability, rank in zip(rows["token"], rows["step"], rows["probability"], ranks)
     ]
-
-
-def _plain(token: str) -> str:
-    """Plotly reads a few HTML tags in names and hover texts; a token is never markup."""
-    return escape(token, quote=False)

@@ -2,166 +2,254 @@
 
 import re
 import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pandas as pd
 import streamlit as st
 
-from app import permalink, widgets
+from app import permalink, results, widgets
 from app.charts import query as charts
-from embryo_core import query, runs
-from embryo_core.errors import BrokenCheckpoint, QueryError
-from embryo_core.model_cache import MODELS
-from embryo_core.trace import Course, Trace, trace
-from embryo_core.types import Prediction, Run
+from app.copy_button import copy_button
+from app.views import query_answers
+from app.views.query_answers import TOGETHER, TRACKED, TRUE_OBJECT, Answers
+from app.views.query_ask import Asked, ask
+from app.views.query_lens import show_lens
+from embryo_core import query
+from embryo_core.errors import EmbryoError, QueryError
+from embryo_core.tracking import Track
+from embryo_core.types import Prediction
 
-EXAMPLES = (
-    "The capital of France is [MASK] .",
-    "She put the book [MASK] the table .",
-    "They [MASK] going home .",
-    "He was born in [MASK] , in the [MASK] of England .",
-)
-LONGEST_LINK = 2_000  # characters of text that are put into the URL
-TOGETHER = "all together"
 JOINTLY = (
     "Several masks are answered jointly: the probability of an answer is the product, over its words from left to right, "
     "of the probability of each word given the words before it filled in and the later masks still in place (beam of "
     f"{query.BEAM}). The candidates for one mask are its factor, given the best answer before it."
+)
+WIDENED = (
+    "P(word) = P(piece 1) · P(piece 2 | piece 1) · …, the chain rule: pieces are filled in left to right, each factor is "
+    "read with the masks after it still in place. Its rank is counted among the "
+    f"{query.BEAM} best answers of as many pieces."
 )
 
 
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Query")
-    text = _pick_text()
-    if not text.strip():
+    questions = ask(view)
+    if not questions:
         st.info(
-            "Write a sentence with [MASK] for the word to be guessed, or choose an example.", icon=":material/edit:"
+            "Write a sentence with [MASK] for the word to be guessed, or choose an example or a fact.",
+            icon=":material/edit:",
         )
         return
+    with st.container(horizontal=True, gap="large", key="query_how"):
+        mask = _pick_mask(max(map(_masks, questions)))
+        probabilities = widgets.pick_one(
+            "probability", "Probability axis", ("linear", "log"), segmented=True, optional=True, width="content"
+        )
+    if mask == TOGETHER:
+        st.caption(JOINTLY)
+    found: list[Answers | None] = [None] * len(questions)
+    for place, column in enumerate(st.columns(len(questions), gap="large")):
+        with column, _told():
+            found[place] = _look(questions[place], mask)
+    known = [answers for answers in found if answers]
+    if known:
+        axes = charts.shared_axes([answers.table() for answers in known], view.step, view.log, probabilities == "log")
+        _show_alone(known[0], axes) if len(found) == 1 else _show_compared(found, axes)
+        _show_lenses(known)
+    _show_commands(questions, mask)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """An error that the user can mend becomes one sentence in this place, and the page goes on."""
     try:
-        text = query.normalise(text)
-        mask = _pick_mask(text.count("[MASK]"))
-        left, right = st.columns([2, 3], gap="large")
-        with left:
-            _show_answers(view, text, mask)
-        with right:
-            _show_trace(view, text, mask)
+        yield
     except QueryError as error:
-        st.warning(str(error), icon=":material/warning:")
-    else:
-        _show_command(view, text)
+        st.warning(widgets.literal(str(error)), icon=":material/warning:")
+    except EmbryoError as error:
+        st.error(widgets.literal(str(error)), icon=":material/error:")
 
 
-# === Pickers ===
+# === The masks ===
 
 
-def _pick_text() -> str:
-    """The text, kept in the URL, with examples to click; it is shown as it was typed and never read as markup."""
-    st.session_state["query_text"] = permalink.get("text") or ""
-    text = st.text_area(
-        "Text with [MASK]",
-        key="query_text",
-        height=80,
-        placeholder=EXAMPLES[0],
-        help="[mask] in any case is read as [MASK]. Ctrl+Enter asks.",
-        on_change=lambda: permalink.choose("text", st.session_state["query_text"]),
-    )
-    with st.container(horizontal=True):
-        for example in EXAMPLES:
-            st.button(example, type="tertiary", on_click=permalink.choose, args=("text", example))
-    permalink.show("text", text if 0 < len(text) <= LONGEST_LINK else None)
-    return text
+def _masks(asked: Asked) -> int:
+    return len(re.findall(r"\[\s*mask\s*\]", asked.text, flags=re.IGNORECASE))
 
 
 def _pick_mask(masks: int) -> int | str:
     """Which mask to look at, counted from 1; with several there is also the answer to all of them together."""
-    if masks == 1:
+    if not 1 < masks <= query.MAX_MASKS:
         permalink.show("mask", None)
         return 1
-    st.caption(JOINTLY)
     options = [TOGETHER, *range(1, masks + 1)]
-    return widgets.pick_one("mask", "[MASK]", options, format_func=lambda m: str(m).capitalize(), segmented=True)
+    return widgets.pick_one(
+        "mask",
+        "[MASK]",
+        options,
+        format_func=lambda mask: str(mask).capitalize(),
+        segmented=True,
+        optional=True,
+        width="content",
+    )
 
 
-# === At the chosen step ===
+def _look(asked: Asked, mask: int | str) -> Answers:
+    """Answers to one question; where it has fewer masks than the other, its last one stands for those it lacks."""
+    masks = _masks(asked)
+    if mask == TOGETHER:
+        mask = TOGETHER if masks > 1 else 1
+    return query_answers.over_steps(asked, mask if mask == TOGETHER else max(1, min(mask, masks)))
 
 
-def _show_answers(view: widgets.View, text: str, mask: int | str) -> None:
-    st.subheader(f"At step {view.step:,}", anchor=False)
-    try:
-        together, by_mask = _answers(view.run, str(view.run.path), view.step, text)
-    except BrokenCheckpoint as error:
-        st.error(str(error), icon=":material/error:")
-        return
-    found = pd.DataFrame(together if mask == TOGETHER else by_mask[mask - 1])
-    columns = {
-        "rank": st.column_config.NumberColumn("rank", width="small"),
-        "token": st.column_config.TextColumn("words" if mask == TOGETHER else "piece", width="medium"),
-        "probability": st.column_config.ProgressColumn(
-            "probability", format="percent", min_value=0, max_value=found["probability"].max()
-        ),
-    }
-    st.dataframe(found, column_config=columns, column_order=list(columns), hide_index=True, key="query_answers")
+# === Answers ===
 
 
-@st.cache_data(max_entries=256, show_spinner="Asking the model; the first query also starts torch …")
-def _answers(_run: Run, path: str, step: int, text: str) -> tuple[list[Prediction], list[list[Prediction]]]:
-    """The best joint answers, and the best pieces for each mask, at one step."""
-    model = MODELS.get(runs.checkpoint(_run, step))
-    reply = query.ask(model, query.read_question(text, model.tokenizer, model.max_positions))
-    return query.joint_predictions(reply, model.tokenizer), query.predictions(reply, model.tokenizer)
+def _show_alone(answers: Answers, axes: charts.Axes) -> None:
+    """One question: its answers at the chosen step, and beside them those over all steps."""
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        _show_step(answers, 1)
+    with right:
+        for draw in COURSE:
+            draw(answers, axes, 1)
 
 
-# === Over all steps ===
+def _show_compared(found: list[Answers | None], axes: charts.Axes) -> None:
+    """Two questions in lockstep: each kind of answer in a row of its own, so that like stands beside like."""
+    _show_row(found, lambda answers, place: _show_head(answers))
+    _show_row(found, _show_step)
+    for draw in COURSE:
+        _show_row(found, lambda answers, place, draw=draw: draw(answers, axes, place))
 
 
-def _show_trace(view: widgets.View, text: str, mask: int | str) -> None:
-    found = _trace(view.run, str(view.run.path), view.steps, text)
-    course = found.joint if mask == TOGETHER else found.masks[mask - 1]
-    data = _table(found.steps, course)
-    st.subheader(f"Over {len(found.steps)} checkpoints", anchor=False)
-    for problem in found.skipped:
-        st.warning(problem, icon=":material/warning:")
-    with st.container(horizontal=True):
-        st.metric("Final answer", _literal(course.leaders[-1]), border=True)
+def _show_row(found: list[Answers | None], draw: Callable[[Answers, int], None]) -> None:
+    for place, (column, answers) in enumerate(zip(st.columns(len(found), gap="large"), found), start=1):
+        if answers:
+            with column:
+                draw(answers, place)
+
+
+def _show_head(answers: Answers) -> None:
+    run, text = answers.asked.view.run.name, " ".join(answers.asked.text.split())
+    st.markdown(f"**{widgets.literal(run)}**: {widgets.literal(text)}")
+
+
+def _show_step(answers: Answers, place: int) -> None:
+    st.subheader(f"At step {answers.asked.view.step:,}", anchor=False)
+    with _told():
+        together, by_mask = query_answers.at_step(answers.asked)
+        best = together if answers.mask == TOGETHER else by_mask[answers.mask - 1]
+        what = "words" if answers.mask == TOGETHER else "piece"
+        widgets.show_ranking(query_answers.ranking(best), what, key=f"answers_{place}")
+        if answers.asked.fact:
+            _show_fact(answers, best[0], place)
+    if track := answers.marked.get(TRACKED):
+        st.caption(_described(track, answers.asked.view.step))
+    elif answers.asked.word and answers.mask == TOGETHER:
+        st.caption("A word is tracked in one mask: choose which above.")
+
+
+def _described(track: Track, step: int) -> str:
+    """The tracked word: its pieces, and how probable it is at this step; Markdown."""
+    i = min(range(len(track.steps)), key=lambda i: abs(track.steps[i] - step))
+    rank = f"beyond {query.BEAM}" if track.ranks[i] is None else f"{track.ranks[i]:,}"
+    now = f"probability {track.probabilities[i]:.3g}, rank {rank} at step {track.steps[i]:,}"
+    head = f"Tracked: **{widgets.literal(track.word)}**, {now}."
+    if len(track.pieces) == 1:
+        return head
+    pieces = " ".join(widgets.literal(piece) for piece in track.pieces)
+    return f"{head} It is {len(track.pieces)} pieces ({pieces}): the mask is widened to {len(track.pieces)}. {WIDENED}"
+
+
+def _show_lead(answers: Answers, axes: charts.Axes, place: int) -> None:
+    course = answers.course
+    st.subheader(f"Over {len(answers.trace.steps)} checkpoints", anchor=False)
+    for problem in answers.problems:
+        st.warning(widgets.literal(problem), icon=":material/warning:")
+    with st.container(horizontal=True, key=f"lead_{place}"):
+        st.metric("Final answer", widgets.literal(course.leaders[-1]), border=True)
         st.metric("First leads at step", f"{course.first_led:,}", border=True)
         st.metric("Leads for good from step", f"{course.leads_from:,}", border=True)
-    what = "Followed are all answers that ever led and the best five at the last step."
-    name = f"{view.run.name}-query"
-    marks = (course.first_led, course.leads_from, view.log, view.step)
-    caption = f"Probability at each of {len(found.steps)} checkpoints of run '{view.run.name}', one text. {what}"
-    widgets.show_figure(charts.probability(data, *marks), data, f"{name}-probability", caption)
-    among = f"the {query.BEAM} best joint answers" if mask == TOGETHER else "all pieces of the vocabulary"
-    caption = f"Rank among {among}; 1 leads."
-    widgets.show_figure(charts.rank(data, *marks), data, f"{name}-rank", caption)
 
 
-@st.cache_data(max_entries=64, show_spinner="Asking every checkpoint …")
-def _trace(_run: Run, path: str, steps: tuple[int, ...], text: str) -> Trace:
-    return trace(_run, text)
+def _show_probability(answers: Answers, axes: charts.Axes, place: int) -> None:
+    figure = charts.probability(answers.table(), answers.course.first_led, answers.course.leads_from, axes)
+    caption = (
+        f"Probability at each of {len(answers.trace.steps)} checkpoints of run "
+        f"'{widgets.literal(answers.asked.view.run.name)}', one text. Followed are all answers that ever led, the best "
+        "five at the last step, and the marked words."
+    )
+    widgets.show_figure(figure, answers.table(), _file_name(answers, "probability", place), caption)
 
 
-def _table(steps: tuple[int, ...], course: Course) -> pd.DataFrame:
-    """One row per candidate and step, as it is drawn and downloaded."""
-    rows = [
-        (candidate.token, step, probability, rank, leader == candidate.token, candidate.token == course.leaders[-1])
-        for candidate in course.candidates
-        for step, probability, rank, leader in zip(steps, candidate.probabilities, candidate.ranks, course.leaders)
-    ]
-    table = pd.DataFrame(rows, columns=["token", "step", "probability", "rank", "leads", "final"])
-    return table.astype({"rank": "Int64"})
+def _show_rank(answers: Answers, axes: charts.Axes, place: int) -> None:
+    figure = charts.rank(answers.table(), answers.course.first_led, answers.course.leads_from, axes)
+    among = f"the {query.BEAM} best joint answers" if answers.mask == TOGETHER else "all pieces of the vocabulary"
+    caption = f"Rank among {among} at the same {len(answers.trace.steps)} checkpoints; 1 leads."
+    widgets.show_figure(figure, answers.table(), _file_name(answers, "rank", place), caption)
 
 
-def _literal(token: str) -> str:
-    """Markdown that shows a token as it is: every punctuation mark escaped."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", token)
+COURSE = (_show_lead, _show_probability, _show_rank)
 
 
-# === As a command ===
+def _file_name(answers: Answers, what: str, place: int) -> str:
+    return f"{answers.asked.view.run.name}-query-{what}" + (f"-{place}" if place > 1 else "")
 
 
-def _show_command(view: widgets.View, text: str) -> None:
-    with st.expander("As a command"):
-        for step in (view.step, "all"):
-            command = ["python", "-m", "embryo_core", "query", view.run.name, text, "--step", str(step)]
-            st.code(shlex.join(command), language="bash", wrap_lines=True)
+def _show_fact(answers: Answers, best: Prediction, place: int) -> None:
+    """The answer of the evaluation at this step beside the live one."""
+    fact, view = answers.asked.fact, answers.asked.view
+    rows = {}
+    if (track := answers.marked.get(TRUE_OBJECT)) and view.step in track.steps:
+        i = track.steps.index(view.step)
+        rows["live"] = (best.token, best.probability, track.ranks[i], track.probabilities[i])
+    cloze = results.cloze(view.run, fact.relation, fact.id)
+    for row in cloze[cloze["step"] == view.step].itertuples():
+        rows["precomputed"] = (row.prediction, row.prediction_probability, row.rank, row.probability)
+    if not rows:
+        return
+    names = ["answer", "p(answer)", "rank of object", "p(object)"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=names).rename_axis("").reset_index()
+    number = {name: st.column_config.NumberColumn(format="percent", step=0.0001) for name in names if name[0] == "p"}
+    st.dataframe(table, hide_index=True, column_config=number, key=f"fact_{place}")
+    missing = "" if "precomputed" in rows else " The run has not been evaluated at this step."
+    st.caption(
+        f"The true object is **{widgets.literal(fact.object)}**. Precomputed: by the evaluation of LAMA.{missing}"
+    )
+
+
+# === The lens ===
+
+
+def _show_lenses(found: list[Answers]) -> None:
+    st.subheader("Lens", anchor=False)
+    if any(answers.mask == TOGETHER for answers in found):
+        st.info("Choose one mask above to see what each layer would put in its place.", icon=":material/layers:")
+        return
+    for place, answers in enumerate(found, start=1):
+        if len(found) > 1:
+            _show_head(answers)
+        with _told():
+            show_lens(answers, _file_name(answers, "lens", place), first=place == 1)
+
+
+# === As commands ===
+
+
+def _show_commands(questions: list[Asked], mask: int | str) -> None:
+    """The same questions at a terminal."""
+    commands, of_mask = [], ["--mask", str(mask)] if mask not in (1, TOGETHER) else []
+    for asked in questions:
+        run, text = asked.view.run.name, ["--", asked.text.strip()]
+        commands += [[run, "--step", str(asked.view.step), *text], [run, "--step", "all", *text]]
+        if mask != TOGETHER:
+            tracked = [["--step", "all", f"--track={asked.word}"]] if asked.word else []
+            commands += [[run, *what, *of_mask, *text] for what in (*tracked, ["--step", "all", "--lens"])]
+    lines = [shlex.join(["python", "-m", "embryo_core", "query", *command]) for command in commands]
+    with st.expander("As commands"):
+        copy_button("Copy all", key="copy_commands", text="\n".join(lines))
+        for line in lines:
+            st.code(line, language="bash", wrap_lines=True)

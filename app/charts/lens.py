@@ -1,0 +1,120 @@
+"""The lens as a grid: layer by step, the top word written in each cell, its probability as colour."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from app.charts import style
+from app.charts.query import MARKED, plain
+
+LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
+TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # of the colour bar
+WIDTH = 1000  # pixels that the cells have together on a wide page; fixes how many letters fit into one
+LETTER = 6.2  # pixels
+TICKS_AT_MOST = 26  # step labels that fit side by side
+
+
+def grid(table: pd.DataFrame, chosen: int, pin: tuple[int, int], marked: Mapping[str, str]) -> go.Figure:
+    """The grid of a lens with a line around the pinned cell (layer, step) and around the column of the chosen step.
+
+    `table` has the columns step, layer, rank, token, probability; `marked` gives the role of words to be outlined where
+    they are on top. Colour goes with the square root of the probability, the same on every grid. Every cell carries its
+    layer and step as customdata.
+    """
+    top = table[table["rank"] == 1]
+    steps, layers = sorted(set(top["step"])), sorted(set(top["layer"]))
+    words, values = (top.pivot(index="layer", columns="step", values=name) for name in ("token", "probability"))
+    letters = max(2, int(WIDTH / len(steps) / LETTER))
+    figure = go.Figure()
+    figure.add_heatmap(
+        z=np.sqrt(values.to_numpy()),
+        text=[[plain(_cut(word, letters)) for word in row] for row in words.to_numpy()],
+        texttemplate="%{text}",
+        textfont_size=style.FONT - 3,
+        zmin=0,
+        zmax=1,
+        colorscale=[[t, _mix(t)] for t in np.linspace(0, 1, 11)],
+        colorbar={
+            "tickvals": np.sqrt(TICKS),
+            "ticktext": [f"{tick:.0%}" for tick in TICKS],
+            "title": {"text": "probability", "side": "top", "font_size": style.FONT - 2},
+            "orientation": "h",
+            "x": 1,
+            "xanchor": "right",
+            "y": 1.01,
+            "yanchor": "bottom",
+            "len": 0.3,
+            "thickness": 8,
+            "outlinewidth": 0,
+            "tickfont_size": style.FONT - 3,
+        },
+        xgap=1,
+        ygap=1,
+        hoverinfo="skip",
+    )
+    _clickable(figure, top, steps, layers)
+    for word, step, layer in top[["token", "step", "layer"]].itertuples(index=False):
+        if word in marked:
+            _outline(figure, steps.index(step), layers.index(layer), MARKED[marked[word]][0], 2)
+    if chosen in steps:
+        x = steps.index(chosen)
+        figure.add_shape(_box(x, x, 0, len(layers) - 1), line={"color": style.GREY, "width": 1.5, "dash": "dot"})
+    _outline(figure, steps.index(pin[1]), layers.index(pin[0]), style.VERMILION, 3)
+    return _finish(figure, steps, layers)
+
+
+def _cut(word: str, letters: int) -> str:
+    return word if len(word) <= letters else word[: letters - 1] + "…"
+
+
+def _mix(t: float) -> str:
+    """A colour between LIGHT (t = 0) and DARK (t = 1)."""
+    return "#" + "".join(f"{round(low + (high - low) * t):02x}" for low, high in zip(LIGHT, DARK))
+
+
+def _clickable(figure: go.Figure, top: pd.DataFrame, steps: list[int], layers: list[int]) -> None:
+    """Unseen points at the middle of the cells, for Plotly tells of a click on a point but not of one on a heat map."""
+    hover = [
+        [layer, step, plain(word), f"{step:,}", f"{probability:.3g}"]
+        for layer, step, word, probability in top[["layer", "step", "token", "probability"]].itertuples(index=False)
+    ]
+    unseen = {"marker_opacity": 0}
+    figure.add_scatter(
+        x=[steps.index(step) for step in top["step"]],
+        y=[layers.index(layer) for layer in top["layer"]],
+        mode="markers",
+        marker={"size": 26, "symbol": "square", "opacity": 0},
+        selected=unseen,
+        unselected=unseen,
+        customdata=hover,
+        hovertemplate="%{customdata[2]}, probability %{customdata[4]}<br>layer %{customdata[0]}, step %{customdata[3]}"
+        "<extra></extra>",
+    )
+
+
+def _box(left: int, right: int, bottom: int, top: int) -> dict:
+    return {"type": "rect", "x0": left - 0.5, "x1": right + 0.5, "y0": bottom - 0.5, "y1": top + 0.5}
+
+
+def _outline(figure: go.Figure, x: int, y: int, colour: str, width: int) -> None:
+    figure.add_shape(_box(x, x, y, y), line={"color": colour, "width": width})
+
+
+def _finish(figure: go.Figure, steps: list[int], layers: list[int]) -> go.Figure:
+    every = -(-len(steps) // TICKS_AT_MOST)
+    shown = range(0, len(steps), every)
+    style.finish(figure, "layer", height=max(430, 44 * len(layers) + 120), legend="none")
+    figure.update_xaxes(
+        title_text="step (optimizer updates)",
+        tickvals=list(shown),
+        ticktext=[style.short(steps[i]) for i in shown],
+        tickangle=0,
+        tickfont_size=style.FONT - 3,
+        range=[-0.55, len(steps) - 0.45],
+    )
+    names = ["embeddings" if layer == 0 else str(layer) for layer in layers]
+    return figure.update_yaxes(
+        tickvals=list(range(len(layers))), ticktext=names, showgrid=False, range=[-0.55, len(layers) - 0.45]
+    )

@@ -1,0 +1,19 @@
+"""A button that copies text, or the address of the page, to the clipboard, in the browser alone."""
+
+from pathlib import Path
+
+import streamlit as st
+
+HERE = Path(__file__).parent
+
+_component = st.components.v2.component(
+    "embryo.copy_button",
+    html="<button type='button'></button>",
+    css=(HERE / "copy_button.css").read_text(encoding="utf-8"),
+    js=(HERE / "copy_button.js").read_text(encoding="utf-8"),
+)
+
+
+def copy_button(label: str, key: str, text: str | None = None) -> None:
+    """Draw the button; without `text` it copies the address in the address bar, which holds the whole view."""
+    _component(key=key, data={"label": label, "text": text}, width="content")

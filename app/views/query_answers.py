@@ -1,0 +1,139 @@
+"""Live answers to what is asked on the Query page, cached, and as the tables that are drawn and downloaded."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import streamlit as st
+
+from app.views.query_ask import Asked
+from embryo_core import lens, query, runs, tracking
+from embryo_core import trace as tracing
+from embryo_core.errors import QueryError
+from embryo_core.lens import Lens
+from embryo_core.model_cache import MODELS
+from embryo_core.trace import Course, Trace
+from embryo_core.tracking import Track
+from embryo_core.types import Prediction, Run
+
+TOGETHER = "all together"  # the answer to all masks at once, in place of the number of one
+TRACKED, TRUE_OBJECT = "tracked", "true object"  # roles of a marked word
+Stamp = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All that is known over the steps about one question, at one mask or at all together."""
+
+    asked: Asked
+    mask: int | str
+    trace: Trace
+    marked: dict[str, Track]  # by role
+    problems: tuple[str, ...]  # why a word cannot be marked, or a checkpoint was left out
+
+    @property
+    def course(self) -> Course:
+        """The candidates of the chosen mask, or of all together."""
+        return self.trace.joint if self.mask == TOGETHER else self.trace.masks[self.mask - 1]
+
+    @property
+    def pieces(self) -> dict[str, str]:
+        """Role of each marked word that is a single piece, by the piece."""
+        return {track.pieces[0]: role for role, track in self.marked.items() if len(track.pieces) == 1}
+
+    def table(self) -> pd.DataFrame:
+        """One row per answer and step: token, role, step, probability, rank, leads, final.
+
+        `role` says whether the answer is the tracked word, the true object or just a candidate ("").
+        """
+        course, steps = self.course, self.trace.steps
+        roles = self.pieces if self.mask != TOGETHER else {}
+        rows = [
+            (c.token, roles.get(c.token, ""), *point, leader == c.token, c.token == course.leaders[-1])
+            for c in course.candidates
+            for *point, leader in zip(steps, c.probabilities, c.ranks, course.leaders, strict=True)
+        ]
+        known = {candidate.token for candidate in course.candidates}
+        for role, track in self.marked.items():
+            if len(track.pieces) > 1 or track.pieces[0] not in known:
+                name = track.pieces[0] if len(track.pieces) == 1 else track.word
+                points = zip(track.steps, track.probabilities, track.ranks, strict=True)
+                rows += [(name, role, *point, False, False) for point in points]
+        table = pd.DataFrame(rows, columns=["token", "role", "step", "probability", "rank", "leads", "final"])
+        return table.astype({"rank": "Int64"})
+
+
+def over_steps(asked: Asked, mask: int | str) -> Answers:
+    """Trace a question over all steps, with the true object and the tracked word. Raises as `trace` does."""
+    run, text = asked.view.run, asked.text
+    found = _trace(run, _stamp(run), text)
+    words = {TRUE_OBJECT: asked.fact.object if asked.fact else "", TRACKED: asked.word}
+    marked, problems = {}, list(found.skipped)
+    for role, word in words.items() if mask != TOGETHER else ():
+        try:
+            if word:
+                marked[role] = _track(run, _stamp(run), text, word, mask)
+        except QueryError as error:
+            problems.append(str(error))
+    if len(marked) == 2 and marked[TRACKED].pieces == marked[TRUE_OBJECT].pieces:
+        del marked[TRACKED]
+    return Answers(asked, mask, found, marked, tuple(problems))
+
+
+def at_step(asked: Asked) -> tuple[list[Prediction], list[list[Prediction]]]:
+    """The best joint answers, and the best pieces for each mask, at the chosen step. Raises as `ask` does."""
+    return _at_step(asked.view.run, _stamp(asked.view.run), asked.view.step, asked.text)
+
+
+def by_layer(asked: Asked, mask: int) -> Lens:
+    """What every layer answers at every step. Raises as `lens` does."""
+    return _lens(asked.view.run, _stamp(asked.view.run), asked.text, mask)
+
+
+def lens_table(found: Lens) -> pd.DataFrame:
+    """One row per step, layer and rank: step, layer, rank, token, probability."""
+    rows = [
+        (step, layer, p.rank, p.token, p.probability)
+        for step, by_layer in zip(found.steps, found.cells, strict=True)
+        for layer, predictions in zip(found.layers, by_layer, strict=True)
+        for p in predictions
+    ]
+    return pd.DataFrame(rows, columns=["step", "layer", "rank", "token", "probability"])
+
+
+def ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
+    """Predictions as a table: rank, token, probability."""
+    return pd.DataFrame(
+        [(p.rank, p.token, p.probability) for p in predictions], columns=["rank", "token", "probability"]
+    )
+
+
+# Streamlit does not hash arguments whose name begins with an underscore; the stamp stands for the run.
+
+
+def _stamp(run: Run) -> Stamp:
+    """Identifies the checkpoints of a run: the path and time of each manifest."""
+    manifests = [checkpoint.path / "manifest.json" for checkpoint in runs.checkpoints(run)]
+    return tuple((str(path), path.stat().st_mtime_ns) for path in manifests)
+
+
+@st.cache_data(max_entries=256, show_spinner="Asking the model; the first query also starts torch …")
+def _at_step(_run: Run, stamp: Stamp, step: int, text: str) -> tuple[list[Prediction], list[list[Prediction]]]:
+    model = MODELS.get(runs.checkpoint(_run, step))
+    reply = query.ask(model, query.read_question(text, model.tokenizer, model.max_positions))
+    return query.joint_predictions(reply, model.tokenizer), query.predictions(reply, model.tokenizer)
+
+
+@st.cache_data(max_entries=64, show_spinner="Asking every checkpoint …")
+def _trace(_run: Run, stamp: Stamp, text: str) -> Trace:
+    return tracing.trace(_run, text)
+
+
+@st.cache_data(max_entries=64, show_spinner="Following the word …")
+def _track(_run: Run, stamp: Stamp, text: str, word: str, mask: int) -> Track:
+    return tracking.track(_run, text, word, mask)
+
+
+@st.cache_data(max_entries=32, show_spinner="Reading every layer …")
+def _lens(_run: Run, stamp: Stamp, text: str, mask: int) -> Lens:
+    return lens.lens(_run, text, mask)

@@ -1,0 +1,186 @@
+"""What is asked on the Query page: a text, a LAMA fact that fills it, a word to track, and what to compare it with."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import streamlit as st
+
+from app import permalink, results, widgets
+from app.charts import knowledge
+from app.widgets import View
+from embryo_core import facts, query, runs
+from embryo_core.types import Fact, Run
+
+EXAMPLES = (
+    query.EXAMPLE,
+    "She put the book [MASK] the table .",
+    "They [MASK] going home .",
+    "He was born in [MASK] , in the [MASK] of England .",
+)
+LONGEST_LINK = 2_000  # characters of text that are put into the URL
+COMPARISONS = {"none": "Nothing", "run": "Another run", "text": "Another sentence"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question to one run; a page that compares has two."""
+
+    view: View
+    text: str
+    word: str  # to be tracked; empty: none
+    fact: Fact | None  # whose question the text is
+
+
+def ask(view: View) -> list[Asked]:
+    """Draw the pickers; the questions asked, none where no text has been written yet."""
+    with st.container(border=True, key="ask"):
+        left, right = st.columns([3, 2], gap="large")
+        with left:
+            text = _pick_text()
+        with right:
+            fact = _pick_fact(view.run, text)
+        _show_examples(text)
+        left, right = st.columns([3, 2], gap="large", vertical_alignment="bottom")
+        with right:
+            word = widgets.pick_text(
+                "word",
+                "Track a word",
+                max_chars=100,
+                placeholder="Paris",
+                help="Any word: one that the vocabulary has only in pieces widens its [MASK] to as many.",
+            )
+        with left:
+            first = Asked(view, text, word.strip(), fact)
+            second = _pick_comparison(first)
+    return [asked for asked in (first, second) if asked and first.text.strip() and asked.text.strip()]
+
+
+# === The text ===
+
+
+def _pick_text() -> str:
+    """The text, kept in the URL, with examples to click; it is shown as it was typed and never read as markup."""
+    st.session_state["query_text"] = permalink.get("text") or ""
+    text = st.text_area(
+        "Text with [MASK]",
+        key="query_text",
+        height=124,
+        placeholder=EXAMPLES[0],
+        help="[mask] in any case is read as [MASK]. Ctrl+Enter asks.",
+        on_change=lambda: _choose_text(st.session_state["query_text"]),
+    )
+    permalink.show("text", text if 0 < len(text) <= LONGEST_LINK else None)
+    if len(text) > LONGEST_LINK:
+        st.caption(f"A text of more than {LONGEST_LINK:,} characters is left out of the page's address.")
+    return text
+
+
+def _show_examples(text: str) -> None:
+    """Ask, which a click outside the text does as well, and texts to click."""
+    with st.container(horizontal=True, vertical_alignment="center", key="examples"):
+        asks_example = None if text.strip() else _choose_text
+        st.button("Ask", type="primary", key="query_ask", on_click=asks_example, args=EXAMPLES[:1])
+        for example in EXAMPLES:
+            st.button(example, type="tertiary", on_click=_choose_text, args=(example,))
+
+
+def _choose_text(text: str, subject: str = "") -> None:
+    permalink.choose("text", text)
+    permalink.choose("subject", subject)
+
+
+# === A LAMA fact ===
+
+
+def _pick_fact(run: Run, text: str) -> Fact | None:
+    """A fact that the run was asked; choosing one fills in the text, and it counts while the text is its question."""
+    templates = facts.templates(run)
+    if not templates:
+        st.caption("LAMA's templates can be chosen here once the run has been evaluated with metric world_knowledge.")
+        return None
+    relation = _pick_optional(
+        "template",
+        "LAMA relation",
+        sorted(templates, key=knowledge.label),
+        lambda name: f"{knowledge.label(name)}: {templates[name]}",
+        "a template to fill in",
+        lambda chosen: (permalink.choose("template", chosen), permalink.choose("subject", "")),
+    )
+    known = _facts(run, relation, templates[relation]) if relation else {}
+    wanted = known.get(permalink.get("subject") or "")
+    if wanted and facts.question(wanted.template, wanted.subject) != text.strip():
+        permalink.choose("subject", "")
+    chosen = _pick_optional(
+        "subject",
+        "Subject",
+        list(known),
+        lambda name: f"{known[name].subject} → {known[name].object}",
+        f"one of {len(known):,}, type to search" if relation else "choose a relation first",
+        lambda name: _choose_text(facts.question(known[name].template, known[name].subject) if name else text, name),
+    )
+    return known.get(chosen or "")
+
+
+def _facts(run: Run, relation: str, template: str) -> dict[str, Fact]:
+    """The facts of a relation that the run was asked, by their id, in the order of subjects."""
+    cloze = results.cloze(run, relation)
+    rows = cloze[cloze["step"] == cloze["step"].max()].sort_values("subject")
+    ids, subjects, objects = (rows[name].tolist() for name in ("fact", "subject", "object"))
+    return {id: Fact(id, relation, template, subject, object) for id, subject, object in zip(ids, subjects, objects)}
+
+
+def _pick_optional(
+    name: str,
+    label: str,
+    options: Sequence[str],
+    format_func: Callable[[str], str],
+    placeholder: str,
+    choose: Callable[[str], Any],
+) -> str | None:
+    """One of the options or none, which stays out of the URL; `choose` gets the user's choice, or ""."""
+    key = f"query_{name}"
+    wanted = permalink.get(name)
+    st.session_state[key] = wanted if wanted in options else None
+    chosen = st.selectbox(
+        label,
+        options,
+        index=None,
+        key=key,
+        format_func=format_func,
+        placeholder=placeholder,
+        disabled=not options,
+        on_change=lambda: choose(st.session_state[key] or ""),
+    )
+    permalink.show(name, chosen)
+    return chosen
+
+
+# === A comparison ===
+
+
+def _pick_comparison(first: Asked) -> Asked | None:
+    """The same question to another run, or another one to the same run."""
+    others = {run.name: run for run in runs.list_runs() if run.name != first.view.run.name and runs.checkpoints(run)}
+    options = [name for name in COMPARISONS if name != "run" or others]
+    left, right = st.columns(2, vertical_alignment="bottom")
+    with left:
+        wanted = widgets.pick_one(
+            "compare", "Compare with", options, format_func=COMPARISONS.get, segmented=True, optional=True
+        )
+    with right:
+        if wanted == "run":
+            other = others[widgets.pick_one("other", "The other run", list(others))]
+            return replace(first, view=_same_step(first.view, other))
+        if wanted == "text":
+            text = widgets.pick_text(
+                "text2", "The other sentence, with [MASK]", max_chars=LONGEST_LINK, placeholder=EXAMPLES[0]
+            )
+            return replace(first, text=text, fact=None)
+    return None
+
+
+def _same_step(view: View, run: Run) -> View:
+    """Another run at the step of this one, or at its own nearest."""
+    steps = tuple(checkpoint.step for checkpoint in runs.checkpoints(run))
+    return replace(view, run=run, steps=steps, step=min(steps, key=lambda step: abs(step - view.step)))
