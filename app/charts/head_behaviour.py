@@ -44,7 +44,7 @@ def _weight(label: str, place: str) -> Pattern:
 
 
 def _syntax(label: str, link: str) -> Pattern:
-    means = f"unlabelled attachment: the share of words of which {link} (the word itself and [CLS] and [SEP] left out)"
+    means = f"unlabelled attachment: the share of words {link} (the word itself, [CLS] and [SEP] left out)"
     return Pattern(label, "unlabelled attachment", means, (None, 0.02, 0.05, 0.1), "{:.0%}".format, ".0%")
 
 
@@ -68,8 +68,10 @@ PATTERNS = {
         (-1.0, -0.5, -2.0, -4.0),
         "{:.1f}".format,
     ),
-    "dependent_to_head": _syntax("Syntax: dependent → head", "the word they attend to most is their syntactic head"),
-    "head_to_dependent": _syntax("Syntax: head → dependent", "the word that attends to them most is their head"),
+    "dependent_to_head": _syntax("Syntax: dependent → head", "that attend most to their syntactic head"),
+    "head_to_dependent": _syntax(
+        "Syntax: head → dependent", "whose syntactic head is the word that attends most to them"
+    ),
 }
 
 
@@ -236,7 +238,7 @@ def curves_figure(
     """
     rows, base = of_pattern(frame, what), baseline(frame)
     layers = sorted(set(rows["layer"]))
-    colours = sample_colorscale("Viridis", [0.9 * place / max(len(layers) - 1, 1) for place in range(len(layers))])
+    colours = sample_colorscale("Viridis", np.linspace(0.25, 0.9, len(layers)))
     figure = go.Figure()
     for layer, colour in zip(layers, colours):
         of_layer = rows[rows["layer"] == layer]
