@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from embryo_core import store
-from embryo_core.errors import ResultsError, unknown
+from embryo_core.errors import ResultsError
 from embryo_core.store import AttentionHistory
 from embryo_core.types import Run
 
@@ -81,7 +81,7 @@ def write_film(film: Film, path: Path, scale: str = "linear") -> None:
 def check_suffix(path: Path) -> None:
     """Raise ResultsError unless films can be written to files of this name."""
     if path.suffix.lower() not in SUFFIXES:
-        raise ResultsError(unknown("suffix", path.suffix, SUFFIXES, f"'{path}' is written as what its suffix says."))
+        raise ResultsError(f"'{path}' ends in none of {', '.join(SUFFIXES)}; an animation is written as one of these.")
 
 
 def places(weights: np.ndarray, scale: str) -> np.ndarray:

@@ -1,0 +1,106 @@
+"""Your sentence in Streamlit's own test runner: what bertviz is given, what the captions say, what is refused."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from embryo_core.types import Run
+
+TEXT = "The cat sat on the mat ."
+
+
+def page() -> None:
+    """The section alone, as the Attention page calls it."""
+    from app import permalink, widgets
+    from app.views import sentence
+
+    sentence.show(widgets.open_page("Attention"))
+    permalink.publish()
+
+
+@pytest.fixture
+def look(monkeypatch: pytest.MonkeyPatch) -> Iterator:
+    """Open the section on the data root of a run, with parameters in the URL."""
+
+    def open_section(run: Run, **parameters: str) -> AppTest:
+        monkeypatch.setenv("EMBRYO_DATA", str(run.path.parents[1]))
+        test = AppTest.from_function(page, default_timeout=60)
+        for name, value in parameters.items():
+            test.query_params[name] = value
+        return test.run()
+
+    return open_section
+
+
+def frame(test: AppTest) -> str:
+    """The document that bertviz draws in."""
+    (found,) = test.get("iframe")
+    return found.proto.srcdoc
+
+
+def data(test: AppTest) -> dict:
+    """What that document embeds."""
+    return json.loads(re.search(r'id="data">(.*?)</script>', frame(test), re.DOTALL)[1])
+
+
+def test_the_sentence_needs_no_results(look, tiny_run):
+    """A run that was not evaluated shows every layer of a first sentence, drawn by bertviz, and one head over the steps."""
+    test = look(tiny_run)
+    assert not test.exception and not test.error and not test.warning
+    assert data(test)["include_layers"] == [1, 2]
+    assert "All heads at step 16" in [heading.value for heading in test.subheader]
+    captions = " ".join(caption.value for caption in test.caption)
+    assert f"({len(data(test)['tokens'])} pieces" in captions and "over all 3 steps" in captions
+
+
+def test_the_view_comes_from_the_url(look, tiny_run):
+    """Sentence, view, layers, and the step, which changes the weights."""
+    test = look(tiny_run, sentence=TEXT, heads="model", layers="2", step="8")
+    assert "total_heads" in data(test) and data(test)["include_layers"] == [2]
+    assert data(test)["tokens"][0] == "[CLS]" and "step 8, layer 2." in test.caption[0].value
+    assert data(look(tiny_run, sentence=TEXT, heads="model", layers="2", step="0"))["weights"] != data(test)["weights"]
+
+
+def test_the_head_view_begins_with_the_layer_of_the_url(look, tiny_run):
+    """Where that layer is not among the chosen ones, with the first of these."""
+    assert data(look(tiny_run, layer="2"))["layer"] == 2
+    assert data(look(tiny_run, layer="2", layers="1"))["layer"] == 1
+
+
+def test_without_layers_one_is_asked_for(look, tiny_run):
+    """The head over the steps stays."""
+    test = look(tiny_run, layers="")
+    assert test.info[0].value == "Choose a layer." and not test.get("iframe")
+    assert "One head, step by step" in [heading.value for heading in test.subheader]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [(" ", "The text is empty"), ("cat " * 500, "this model reads at most")], ids=("empty", "long")
+)
+def test_a_text_that_cannot_be_read_gets_one_sentence(look, tiny_run, text, told):
+    """Nothing is drawn."""
+    test = look(tiny_run, sentence=text)
+    assert told in test.warning[0].value and not test.get("iframe") and not test.exception
+
+
+def test_hostile_text_stays_text(look, tiny_run):
+    """It is read as any other and closes no script."""
+    test = look(tiny_run, sentence="</script><img src=x onerror=alert(1)> [MASK]")
+    assert not test.exception and "<img" not in frame(test) and frame(test).count("</script") == 5
+
+
+def test_a_broken_checkpoint_is_named(look, own_run):
+    """At its own step there is nothing to draw; at others the head over the steps leaves it out."""
+    (own_run.path / "checkpoints" / "step8" / "model.safetensors").unlink()
+    assert "model.safetensors is missing" in look(own_run, step="8").warning[0].value
+    test = look(own_run, step="16")
+    assert "model.safetensors is missing" in test.warning[0].value and len(test.get("iframe")) == 1
+
+
+def test_the_development_downloads_as_gif_and_as_page(look, tiny_run):
+    """Two buttons, whose files say whose head they show."""
+    labels = [button.label for button in look(tiny_run, layer="2").get("download_button")]
+    assert labels == ["GIF", "HTML"]
