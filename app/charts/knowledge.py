@@ -94,11 +94,6 @@ def _plain(text: str) -> str:
     return escape(text, quote=False)
 
 
-def _plain(text: str) -> str:
-    """Text that Plotly shows as it is, whatever it holds."""
-    return escape(text, quote=False)
-
-
 def _band(figure: go.Figure, rows: pd.DataFrame, colour: str, log: bool) -> None:
     x = style.along(rows["step"], log)
     figure.add_scatter(

@@ -127,3 +127,20 @@ def test_a_broken_file_is_a_message(look, own_run, table):
     test = look(own_run)
     assert not test.exception
     assert f"{table}.parquet cannot be read" in test.error[0].value
+
+
+@pytest.mark.parametrize("kept", [(), ("P36",)], ids=("no facts at all", "facts of one relation of two"))
+def test_scores_without_their_facts_do_not_break_the_page(look, own_run: Run, kept: tuple[str, ...]) -> None:
+    """Where the store holds scores but no answers to facts, or to some only, the page shows what there is."""
+    for step in (0, 8, 16):
+        scores = [Score(own_run.name, step, "world_knowledge", 0.5, 2, group) for group in ("P36", "P19", "all")]
+        cloze = [
+            ClozeAnswer(own_run.name, step, f"{relation}/Italy", relation, "Italy", "Rome", 1, 0.2, "Rome", 0.2)
+            for relation in kept
+            if step == 8
+        ]
+        store.write(own_run, "world_knowledge", step, Findings(scores=scores, cloze=cloze))
+    test = look(own_run)
+    assert not test.exception and not test.error
+    assert bool(test.dataframe) == bool(kept)
+    assert bool(test.info) != bool(kept)
