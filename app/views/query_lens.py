@@ -16,7 +16,7 @@ WHAT = (
     "in place. Colour: the word's probability, on a square-root scale. Dotted: the chosen step. Click a cell to pin its "
     "ten best words."
 )
-COLOURS = {TRUE_OBJECT: "orange", TRACKED: "pink"}  # as in charts/query.py, by name
+OUTLINED = {TRUE_OBJECT: "orange: the true object", TRACKED: "pink: the tracked word"}  # as in charts/query.py
 
 
 def show_lens(answers: Answers, name: str, first: bool) -> None:
@@ -27,7 +27,7 @@ def show_lens(answers: Answers, name: str, first: bool) -> None:
     table = query_answers.lens_table(found)
     left, right = st.columns([7, 2], gap="medium")
     with left:
-        marks = [f"Outlined in {COLOURS[role]}: the {role}." for role in answers.pieces.values()]
+        marks = [f"Outlined in {OUTLINED[role]}." for role in answers.pieces.values()]
         of = f"Run '{widgets.literal(asked.view.run.name)}', {len(found.steps)} checkpoints, one text."
         caption = " ".join([WHAT if first else "As above.", *marks, of])
         figure = charts.grid(table, asked.view.step, pin, answers.pieces)
