@@ -1,8 +1,8 @@
 """The lens: what each layer would answer to a [MASK], the masked-word head applied to every hidden state, at each step.
 
-Layer 0 is the embeddings as they enter the first layer; the last layer's answer is the model's own. The head was trained
-on the last layer alone, so that a lower layer's answer says how far its state already points to a word (nostalgebraist
-2020, "interpreting GPT: the logit lens"). In a text with several masks the others stay in place.
+Layer 0 is the embeddings as they enter the first layer; the last layer's answer is the model's own. The head was
+trained on the last layer alone, so that a lower layer's answer says how far its state already points to a word
+(nostalgebraist 2020, "interpreting GPT: the logit lens"). In a text with several masks the others stay in place.
 """
 
 from collections.abc import Iterable

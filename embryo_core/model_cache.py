@@ -1,6 +1,7 @@
 """Loaded models kept between queries within a limit in bytes, least recently used out first.
 
-The limit is the environment variable EMBRYO_MODEL_MEMORY, such as "500 MB" or "4GB" (default 2 GB).
+Models at work are held by whoever asks them, one for each core, beyond what is kept. The limit is the environment
+variable EMBRYO_MODEL_MEMORY, such as "500 MB" or "4GB" (default 2 GB).
 """
 
 import os
@@ -15,6 +16,7 @@ from embryo_core.types import Checkpoint
 if TYPE_CHECKING:
     from embryo_core.model import Model
 
+Key = tuple[str, int]  # folder, and when its manifest was written
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
@@ -24,8 +26,9 @@ class ModelCache:
     def __init__(self, limit: int | None = None):
         """`limit` in bytes of weights; None reads EMBRYO_MODEL_MEMORY at every load."""
         self._limit = limit
-        self._models: OrderedDict[tuple[str, int], Model] = OrderedDict()
-        self._lock = Lock()  # transformers must not build two networks at once
+        self._models: OrderedDict[Key, Model] = OrderedDict()
+        self._lock = Lock()
+        self._loading: dict[Key, Lock] = {}  # several checkpoints load at once, each one once
 
     def get(self, checkpoint: Checkpoint) -> "Model":
         """The checkpoint's model, loaded unless it is here already. A model larger than the limit is not kept.
@@ -35,17 +38,18 @@ class ModelCache:
         """
         manifest = checkpoint.path / "manifest.json"
         key = (str(checkpoint.path), manifest.stat().st_mtime_ns if manifest.exists() else 0)
+        if (model := self._find(key)) is not None:
+            return model
+        limit = memory_limit() if self._limit is None else self._limit
         with self._lock:
-            if key not in self._models:
-                limit = memory_limit() if self._limit is None else self._limit
+            loading = self._loading.setdefault(key, Lock())
+        with loading:
+            if (model := self._find(key)) is None:
                 from embryo_core.model import load  # torch is imported by the first query, not by the dashboard
 
-                for old in [other for other in self._models if other[0] == key[0]]:
-                    del self._models[old]
-                self._models[key] = load(checkpoint)
-                return self._trim(limit, self._models[key])
-            self._models.move_to_end(key)
-            return self._models[key]
+                model = load(checkpoint)
+                self._keep(key, model, limit)
+        return model
 
     @property
     def nbytes(self) -> int:
@@ -55,12 +59,23 @@ class ModelCache:
     def __contains__(self, checkpoint: Checkpoint) -> bool:
         return any(path == str(checkpoint.path) for path, _ in self._models)
 
-    def _trim(self, limit: int, newest: "Model") -> "Model":
-        if newest.nbytes > limit:
-            self._models.popitem(last=True)  # alone too large: the others may stay
-        while self.nbytes > limit:
-            self._models.popitem(last=False)
-        return newest
+    def _find(self, key: Key) -> "Model | None":
+        with self._lock:
+            if key in self._models:
+                self._models.move_to_end(key)
+            return self._models.get(key)
+
+    def _keep(self, key: Key, model: "Model", limit: int) -> None:
+        """Add a model, and let the least recently used go until the limit is met."""
+        with self._lock:
+            self._loading.pop(key, None)
+            for old in [other for other in self._models if other[0] == key[0]]:
+                del self._models[old]
+            if model.nbytes > limit:
+                return  # alone too large: the others may stay
+            self._models[key] = model
+            while self.nbytes > limit:
+                self._models.popitem(last=False)
 
 
 def memory_limit() -> int:

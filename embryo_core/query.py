@@ -178,15 +178,16 @@ def ranked(log_probabilities: np.ndarray, tokenizer: "Tokenizer", k: int) -> lis
     return [Prediction(token, probability, rank) for rank, (token, probability) in enumerate(found, 1)]
 
 
-def rank_among(log_probabilities: np.ndarray, pieces: np.ndarray) -> np.ndarray:
-    """Rank [n] of one piece in each of n distributions [n, V]; of equals, the first in the vocabulary is the better."""
-    own = np.take_along_axis(log_probabilities, pieces[:, None], axis=1)
-    before = np.arange(log_probabilities.shape[1]) < pieces[:, None]
-    return 1 + (log_probabilities > own).sum(axis=1) + ((log_probabilities == own) & before).sum(axis=1)
+def ranks_among(values: np.ndarray, ids: Sequence[int]) -> list[int]:
+    """Rank of each of some values [V], 1 for the largest; of equals, the first is the better."""
+    ordered, own = np.sort(values), values[ids]
+    from_best = len(values) - np.searchsorted(ordered, own, side="right")
+    equals_before = [np.count_nonzero(values[:i] == value) for i, value in zip(ids, own, strict=True)]
+    return (1 + from_best + equals_before).tolist()
 
 
 def beam_rank(reply: Reply, total: float) -> int | None:
-    """Rank of a joint answer with the log probability `total`: 1 + the beam's more probable answers; None where all are.
+    """Rank of a joint answer of log probability `total`: 1 + the beam's more probable answers; None where all are.
 
     It is the answer's true rank or better, as answers that the beam missed can only come before it.
     """
@@ -201,9 +202,10 @@ def _factor(model: "Model", ids: np.ndarray, position: int) -> np.ndarray:
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Log probabilities [n, V] of logits [n, V], in float64."""
-    shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    """Log probabilities [n, V] in float64 of float32 logits [n, V]."""
+    highest = logits.max(axis=1, keepdims=True)
+    total = np.exp(logits - highest).sum(axis=1, keepdims=True, dtype=np.float64)
+    return logits - (highest + np.log(total))
 
 
 def largest(values: np.ndarray, k: int) -> np.ndarray:

@@ -1,6 +1,7 @@
-"""One question put to every checkpoint of a run; a checkpoint that cannot be read is left out and named."""
+"""One question put to every checkpoint of a run, on all cores; one that cannot be read is left out and named."""
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -11,6 +12,7 @@ from embryo_core.types import Checkpoint, Run
 
 if TYPE_CHECKING:
     from embryo_core.model import Model
+    from embryo_core.tokenizer import Tokenizer
 
 Answer = TypeVar("Answer")
 
@@ -19,31 +21,37 @@ Answer = TypeVar("Answer")
 class Sweep(Generic[Answer]):
     """What the readable checkpoints answered, in the order of steps."""
 
-    checkpoints: tuple[Checkpoint, ...]
-    answers: tuple[Answer, ...]  # one per checkpoint
+    tokenizer: "Tokenizer"  # the run's
+    steps: tuple[int, ...]
+    answers: tuple[Answer, ...]  # one per step
     skipped: tuple[str, ...]  # why a checkpoint was left out, one sentence each
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """The step of each answer."""
-        return tuple(checkpoint.step for checkpoint in self.checkpoints)
 
 
 def sweep(run: Run, ask: Callable[["Model"], Answer], steps: Iterable[int] | None = None) -> Sweep[Answer]:
-    """Call `ask` with the model of every checkpoint of a run, or of the given steps.
+    """Call `ask` with the model of every checkpoint of a run, or of the given steps, in as many threads as cores.
 
     Raises UnknownStep, TokenizerMismatch, what `ask` raises, and BrokenCheckpoint where no checkpoint can be read.
     """
     chosen = runs.checkpoints(run) if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
-    read, answers, skipped = [], [], []
-    for checkpoint in chosen or [runs.checkpoint(run, 0)]:
+    if not chosen:
+        runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+    from embryo_core.model import CORES  # torch is imported by the first query, not by the dashboard
+
+    def visit(checkpoint: Checkpoint) -> "tuple[Tokenizer, int, Answer] | BrokenCheckpoint":
         try:
             model = MODELS.get(checkpoint)
         except BrokenCheckpoint as error:
-            skipped.append(str(error))
-            continue
-        answers.append(ask(model))
-        read.append(checkpoint)
-    if not read:
+            return error
+        return model.tokenizer, checkpoint.step, ask(model)
+
+    pool = ThreadPoolExecutor(min(CORES, len(chosen)))
+    try:
+        found = list(pool.map(visit, chosen))
+    finally:
+        pool.shutdown(cancel_futures=True)  # after an error the others need not be asked
+    skipped = tuple(str(error) for error in found if isinstance(error, BrokenCheckpoint))
+    answered = [one for one in found if not isinstance(one, BrokenCheckpoint)]
+    if not answered:
         raise BrokenCheckpoint(f"No checkpoint of run '{run.name}' can be read: {skipped[-1]}")
-    return Sweep(tuple(read), tuple(answers), tuple(skipped))
+    tokenizers, numbers, answers = zip(*answered, strict=True)
+    return Sweep(tokenizers[0], numbers, answers, skipped)

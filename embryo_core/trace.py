@@ -1,29 +1,30 @@
 """A question asked of every checkpoint of a run: which answers ever led, and from which step the final one leads."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embryo_core import runs
-from embryo_core.errors import BrokenCheckpoint
-from embryo_core.model_cache import MODELS
 from embryo_core.query import (
     JOIN,
     Question,
     Reply,
     ask,
+    beam_rank,
     joint_log_probability,
     largest,
     normalise,
+    ranks_among,
     read_question,
     readable,
 )
-from embryo_core.types import Checkpoint, Run
+from embryo_core.sweep import Sweep, sweep
+from embryo_core.types import Run
 
 if TYPE_CHECKING:
-    from embryo_core.model import Model, Tokenizer
+    from embryo_core.model import Model
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Candidate:
 
     token: str
     probabilities: tuple[float, ...]
-    ranks: tuple[int | None, ...]  # None: a joint answer that is not among the BEAM best at that step
+    ranks: tuple[int | None, ...]  # None: a joint answer less probable than the BEAM best at that step
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Course:
     """How the candidates for one mask, or for all masks together, fared over the steps.
 
     A candidate leads at a step where it is in the best answer (with one [MASK]: where its rank is 1). The final answer
-    is the one that leads at the last step. It leads for good from the first step of the unbroken stretch that ends there.
+    is the one that leads at the last step. It leads for good from the first step of the unbroken stretch to the end.
     """
 
     candidates: tuple[Candidate, ...]  # all that ever led, in that order, then the best ones at the last step
@@ -68,23 +69,11 @@ def trace(run: Run, text: str, k: int = 5, steps: Iterable[int] | None = None) -
     and named in `skipped`. Raises QueryError, UnknownStep, TokenizerMismatch, and BrokenCheckpoint where none is left.
     """
     text = normalise(text)
-    chosen = runs.checkpoints(run) if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
-    replies, read, skipped, question = [], [], [], None
-    for checkpoint in chosen or [runs.checkpoint(run, 0)]:
-        try:
-            model = MODELS.get(checkpoint)
-        except BrokenCheckpoint as error:
-            skipped.append(str(error))
-            continue
-        question = question or read_question(text, model.tokenizer, model.max_positions)
-        replies.append(ask(model, question))
-        read.append(checkpoint)
-    if question is None:
-        raise BrokenCheckpoint(f"No checkpoint of run '{run.name}' can be read: {skipped[-1]}")
-    numbers = tuple(checkpoint.step for checkpoint in read)
-    courses = tuple(_mask_course(numbers, replies, i, model.tokenizer, k) for i in range(len(question.masks)))
-    joint = _joint_course(read, replies, question, k) if len(question.masks) > 1 else None
-    return Trace(run.name, text, numbers, courses, joint, tuple(skipped))
+    found = sweep(run, lambda model: ask(model, read_question(text, model.tokenizer, model.max_positions)), steps)
+    masks = len(found.answers[0].factors)
+    courses = tuple(_mask_course(found, i, k) for i in range(masks))
+    joint = _joint_course(run, found, text, k) if masks > 1 else None
+    return Trace(run.name, text, found.steps, courses, joint, found.skipped)
 
 
 def leads(steps: Sequence[int], leaders: Sequence[object]) -> tuple[int, int]:
@@ -97,32 +86,34 @@ def leads(steps: Sequence[int], leaders: Sequence[object]) -> tuple[int, int]:
     return steps[list(leaders).index(leaders[-1])], steps[others[-1] + 1 if others else 0]
 
 
-def _mask_course(steps: Sequence[int], replies: list[Reply], i: int, tokenizer: "Tokenizer", k: int) -> Course:
-    leaders = [int(reply.answers[0, i]) for reply in replies]
-    factors = np.stack([reply.factors[i] for reply in replies])  # [S, V]
+def _mask_course(found: Sweep[Reply], i: int, k: int) -> Course:
+    leaders = [int(reply.answers[0, i]) for reply in found.answers]
+    factors = [reply.factors[i] for reply in found.answers]  # [S][V]
     ids = list(dict.fromkeys([*leaders, *largest(factors[-1], k).tolist()]))
-    tokens = dict(zip(ids, readable(tokenizer, ids), strict=True))
-    candidates = []
-    for piece, token in tokens.items():
-        ranks = (factors > factors[:, [piece]]).sum(axis=1) + 1
-        candidates.append(Candidate(token, tuple(np.exp(factors[:, piece]).tolist()), tuple(ranks.tolist())))
-    return Course(tuple(candidates), tuple(tokens[leader] for leader in leaders), *leads(steps, leaders))
+    tokens = dict(zip(ids, readable(found.tokenizer, ids), strict=True))
+    probabilities = np.exp([factor[ids] for factor in factors])  # [S, candidates]
+    ranks = [ranks_among(factor, ids) for factor in factors]
+    histories = zip(tokens.values(), zip(*probabilities.tolist(), strict=True), zip(*ranks, strict=True), strict=True)
+    candidates = tuple(Candidate(*history) for history in histories)
+    return Course(candidates, tuple(tokens[leader] for leader in leaders), *leads(found.steps, leaders))
 
 
-def _joint_course(read: list[Checkpoint], replies: list[Reply], question: Question, k: int) -> Course:
-    leaders = [tuple(reply.answers[0].tolist()) for reply in replies]
-    answers = list(dict.fromkeys([*leaders, *map(tuple, replies[-1].answers[:k].tolist())]))
-    places = []  # [S][A] joint log probability and rank
-    for checkpoint, reply in zip(read, replies, strict=True):
-        model = MODELS.get(checkpoint)
-        places.append(_places(model, question, reply, answers))
-    tokens = {answer: JOIN.join(readable(model.tokenizer, answer)) for answer in answers}
+def _joint_course(run: Run, found: Sweep[Reply], text: str, k: int) -> Course:
+    leaders = [tuple(reply.answers[0].tolist()) for reply in found.answers]
+    answers = list(dict.fromkeys([*leaders, *map(tuple, found.answers[-1].answers[:k].tolist())]))
+    replies = dict(zip(found.steps, found.answers, strict=True))
+
+    def place(model: "Model") -> list[tuple[float, int | None]]:
+        question = read_question(text, model.tokenizer, model.max_positions)
+        return _places(model, question, replies[model.checkpoint.step], answers)
+
+    places = sweep(run, place, found.steps).answers  # [S][A] joint log probability and rank
+    tokens = {answer: JOIN.join(readable(found.tokenizer, answer)) for answer in answers}
     candidates = []
     for answer, history in zip(answers, zip(*places, strict=True), strict=True):
         totals, ranks = zip(*history, strict=True)
-        candidates.append(Candidate(tokens[answer], tuple(np.exp(totals).tolist()), ranks))
-    steps = [checkpoint.step for checkpoint in read]
-    return Course(tuple(candidates), tuple(tokens[leader] for leader in leaders), *leads(steps, leaders))
+        candidates.append(Candidate(tokens[answer], tuple(math.exp(total) for total in totals), ranks))
+    return Course(tuple(candidates), tuple(tokens[leader] for leader in leaders), *leads(found.steps, leaders))
 
 
 def _places(
@@ -136,5 +127,5 @@ def _places(
     others = [answer for answer in answers if answer not in found]
     if others:
         totals = joint_log_probability(model, question, np.array(others))
-        found |= {answer: (float(total), None) for answer, total in zip(others, totals, strict=True)}
+        found |= {answer: (float(total), beam_rank(reply, total)) for answer, total in zip(others, totals, strict=True)}
     return [found[answer] for answer in answers]

@@ -25,7 +25,7 @@ from embryo_core.query import (
     choose_mask,
     joint_log_probability,
     normalise,
-    rank_among,
+    ranks_among,
     read_question,
     readable,
 )
@@ -56,8 +56,8 @@ class Track:
 def track(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | None = None) -> Track:
     """Follow a word at one mask of a text over every checkpoint of a run, or over the given steps.
 
-    Raises QueryError (an empty word, one that the vocabulary cannot write, no such mask, a widened text past the model's
-    positions), UnknownStep, TokenizerMismatch, and BrokenCheckpoint where no checkpoint can be read.
+    Raises QueryError (an empty word, one that the vocabulary cannot write, no such mask, a widened text past the
+    model's positions), UnknownStep, TokenizerMismatch, and BrokenCheckpoint where no checkpoint can be read.
     """
     text = normalise(text)
     start = choose_mask(text, mask)
@@ -109,6 +109,6 @@ def _place(model: "Model", question: Question, pieces: np.ndarray) -> tuple[floa
     """Probability and rank of the pieces at one checkpoint."""
     reply = ask(model, question)
     if len(pieces) == 1:
-        return float(np.exp(reply.factors[0, pieces[0]])), int(rank_among(reply.factors, pieces)[0])
+        return float(np.exp(reply.factors[0, pieces[0]])), ranks_among(reply.factors[0], pieces)[0]
     (total,) = joint_log_probability(model, question, pieces[None])
     return float(np.exp(total)), beam_rank(reply, total)

@@ -31,11 +31,12 @@ class Wall:
     doors: tuple[str, ...] = ()
 
 
+TORCH_ROOM = ("embryo_core/model.py", "embryo_core/model_forward.py", "embryo_core/model_weights.py")
 WALLS = (
     Wall("app/", ("tensorflow", "keras", "pretrain", "pyarrow", "torch", "transformers")),
     Wall("app/charts/", ("streamlit",)),
     Wall("embryo_core/", ("streamlit", "app", "pretrain", "tensorflow", "keras")),
-    Wall("embryo_core/", ("torch", "transformers"), doors=("embryo_core/model.py",)),
+    Wall("embryo_core/", ("torch", "transformers"), doors=TORCH_ROOM),
     Wall("embryo_core/", ("pyarrow",), doors=("embryo_core/store.py",)),
     Wall("pretrain/", ("app", "streamlit")),
 )
