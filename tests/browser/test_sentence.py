@@ -1,0 +1,187 @@
+"""Your sentence in a browser that reaches nothing but the app: bertviz draws, one head is followed, hostile text stays text."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, FrameLocator, Page, expect
+
+from embryo_core.animation import Film
+from embryo_core.animation_page import html_page
+from embryo_core.bertviz_page import head_view, model_view
+
+HOSTILE = "</script><img src=x onerror=hacked=1>"
+FOREIGN = "<script>hacked=1</script><img src=x onerror=hacked=1>"
+TOKENS = ("[CLS]", HOSTILE, "${hacked=1}", "[SEP]")
+
+
+@pytest.fixture
+def offline(chromium: Browser) -> Page:
+    """A page without any network, which fails the test where a script throws or a request is tried."""
+    context = chromium.new_context(offline=True)
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: problems.append(request.url) if request.url[:4] == "http" else None)
+    yield page
+    context.close()
+    assert not problems
+
+
+@pytest.fixture
+def weights() -> np.ndarray:
+    """Attention of two layers with two heads over the tokens, none too faint to be drawn."""
+    return np.full((2, 2, 4, 4), 0.05) + 0.8 * np.eye(4)
+
+
+def bertviz(visitor) -> FrameLocator:
+    """What bertviz draws on the page."""
+    return visitor.page.frame_locator('iframe[title^="bertviz"]')
+
+
+def opened(page: Page, folder: Path, html: str) -> Page:
+    """A document opened from a file, as a download is."""
+    path = folder / "page.html"
+    path.write_text(html, encoding="utf-8")
+    page.goto(path.as_uri())
+    return page
+
+
+# === On the Attention page ===
+
+
+def test_bertviz_draws_every_link_of_the_head_view(visit, app):
+    """Every piece stands left and right; links of a head left out are invisible, and it stays so at the next step."""
+    visitor = visit(app)
+    visitor.open("attention", section="sentence", sentence="The cat sat .")
+    frame = bertviz(visitor)
+    expect(frame.locator("#left text").last).to_have_text("[SEP]")
+    pieces = frame.locator("#left text").all_text_contents()
+    assert pieces[0] == "[CLS]" and pieces[-1] == "[SEP]" and frame.locator("#right text").count() == len(pieces)
+    expect(frame.locator("#attention .headAttention")).to_have_count(2)
+    lines = frame.locator("#attention .headAttention").nth(0).locator("line")
+    assert 0 < lines.count() <= len(pieces) ** 2
+    frame.locator("svg > g:last-of-type > rect").nth(0).click()
+    expect(lines.first).to_have_attribute("stroke-opacity", "0")
+    frame.locator("#layer").select_option("2")
+
+    visitor.page.locator(".bar .track").press("Home")
+    visitor.expect_query(step="0")
+    expect(visitor.page.get_by_role("heading", name="All heads at step 0")).to_be_visible()
+    visitor.settle()
+    expect(bertviz(visitor).locator("#layer")).to_have_value("2")
+    expect(lines.first).to_have_attribute("stroke-opacity", "0")
+
+
+def test_a_head_of_the_model_view_is_shown_large(visit, app):
+    """A click opens the head with its pieces; layers are chosen above."""
+    visitor = visit(app)
+    visitor.open("attention", section="sentence", heads="model", layers="2")
+    frame = bertviz(visitor)
+    expect(frame.locator(".attn_background")).to_have_count(2)
+    frame.locator("svg > g > rect:last-of-type").nth(1).click(force=True)
+    expect(frame.get_by_text("Layer 2, Head 2")).to_be_visible()
+    expect(frame.locator("#leftText text, .detail .token").first).to_have_text("[CLS]")
+
+
+def test_the_frame_is_as_high_as_what_it_shows(visit, app):
+    """Nothing is cut off below, in either view."""
+    visitor = visit(app)
+    for view in ("head", "model"):
+        visitor.open("attention", section="sentence", heads=view)
+        expect(bertviz(visitor).locator("svg")).to_be_visible()
+        shown = bertviz(visitor).locator("html").evaluate("html => [html.scrollHeight, html.clientHeight]")
+        assert shown[0] <= shown[1]
+
+
+def test_one_head_follows_the_time_bar_without_the_server(visit, app):
+    """What the time bar tells the page while it is dragged, and the server only at the end, draws the map anew."""
+    visitor = visit(app)
+    visitor.open("attention", section="sentence", layer="2", head="1")
+    shown = visitor.page.locator(".history")
+    expect(shown).to_have_attribute("data-step", "16")
+    last = visitor.page.locator("canvas.map").evaluate("canvas => canvas.toDataURL()")
+    visitor.page.evaluate("window.dispatchEvent(new CustomEvent('embryo:step', { detail: { step: 0 } }))")
+    expect(shown).to_have_attribute("data-step", "0")
+    assert visitor.page.locator("canvas.map").evaluate("canvas => canvas.toDataURL()") != last
+
+
+def test_a_hostile_sentence_is_only_read(visit, app):
+    """Typed into the field, it runs nothing, on the page or in the frame."""
+    visitor = visit(app)
+    visitor.open("attention", section="sentence")
+    box = visitor.page.get_by_role("textbox", name="Your sentence")
+    box.fill(HOSTILE)
+    box.press("Enter")
+    visitor.page.wait_for_function("new URL(location).searchParams.get('sentence')?.includes('onerror')")
+    visitor.settle()
+    expect(bertviz(visitor).locator("#left text").first).to_have_text("[CLS]")
+    hacked = [frame.evaluate("window.hacked") for frame in visitor.page.frames]
+    assert len(hacked) > 1 and set(hacked) == {None}
+    assert bertviz(visitor).locator("img").count() == 0
+
+
+def test_the_animations_download(visit, app):
+    """The GIF is one, and the page names its head."""
+    visitor = visit(app)
+    visitor.open("attention", section="sentence", layer="2", head="1")
+    for label, beginning in (("GIF", b"GIF89a"), ("HTML", b"<!DOCTYPE html>")):
+        with visitor.page.expect_download() as download:
+            visitor.page.get_by_role("button", name=label).click()
+        content = download.value.path().read_bytes()
+        assert download.value.suggested_filename == f"tiny-sentence-layer2-head1.{label.lower()}"
+        assert content.startswith(beginning)
+    assert b"tiny, layer 2, head 1" in content
+
+
+# === The documents by themselves, with no network at all ===
+
+
+def test_hostile_tokens_are_drawn_as_text(offline, tmp_path, weights):
+    """Both views of bertviz show a token that closes a script, letter by letter, and run nothing of it."""
+    opened(offline, tmp_path, head_view(weights, TOKENS, [1, 2], 1).html)
+    assert tuple(offline.locator("#left text").all_text_contents()) == TOKENS
+    assert offline.locator("line").count() == 2 * 16
+    assert offline.evaluate("window.hacked") is None
+
+    opened(offline, tmp_path, model_view(weights, TOKENS, [1, 2]).html)
+    assert offline.locator("line").count() == 2 * 2 * 16
+    offline.locator("svg > g > rect:last-of-type").nth(0).click(force=True)
+    assert tuple(offline.locator(".token").all_text_contents()) == TOKENS * 2
+    assert offline.evaluate("window.hacked") is None
+
+
+def test_faint_links_are_left_out_and_the_others_stay_in_place(offline, tmp_path, weights):
+    """A link below 0.01 is no line; the next one still leads to its own token."""
+    weights[:, :, 0] = [0.3, 0.004, 0.004, 0.692]
+    opened(offline, tmp_path, head_view(weights, TOKENS, [1, 2], 1).html)
+    first = offline.locator("#attention .headAttention").first.locator(".tokenAttention").first.locator("line")
+    places = first.evaluate_all("lines => lines.map((line) => line.getAttribute('right-token-index'))")
+    assert places == ["0", "3"]
+    assert first.nth(1).get_attribute("y2") == str(30 + 3.5 * 22.5)
+
+
+def test_a_foreign_script_does_not_run(offline, tmp_path, weights):
+    """Were the escaping to fail, the document's own policy would still stop a script and a handler."""
+    html = head_view(weights, TOKENS, [1, 2], 1).html
+    opened(offline, tmp_path, html.replace("</body>", FOREIGN + "</body>"))
+    expect(offline.locator("img")).to_have_count(1)
+    assert offline.locator("line").count() and offline.evaluate("window.hacked") is None
+
+
+@pytest.mark.parametrize("tokens", [(), TOKENS], ids=("averaged maps", "a sentence"))
+def test_an_animation_plays_offline_to_its_end(offline, tmp_path, weights, tokens):
+    """It plays at once and stops at the last step; the slider goes back, play begins again, the pointer tells weights."""
+    film = Film("tiny", 2, 1, HOSTILE, np.array([0, 8, 16]), np.stack([weights[0, 0] / k for k in (4, 2, 1)]), tokens)
+    opened(offline, tmp_path, html_page(film))
+    expect(offline.locator("#step")).to_have_text("step 16")
+    expect(offline.get_by_role("button", name="Play")).to_be_visible()
+    last = offline.locator("#map").evaluate("canvas => canvas.toDataURL()")
+    offline.locator("#scrub").fill("0")
+    expect(offline.locator("#step")).to_have_text("step 0")
+    assert offline.locator("#map").evaluate("canvas => canvas.toDataURL()") != last
+    offline.locator("#map").hover(position={"x": 150, "y": 40})
+    expect(offline.locator("#hover")).to_contain_text("weight 0.2125")
+    offline.get_by_role("button", name="Play").click()
+    expect(offline.locator("#step")).to_have_text("step 16")
+    assert HOSTILE in offline.locator("#note").inner_text() and offline.evaluate("window.hacked") is None
