@@ -214,7 +214,7 @@ def _points(figure: go.Figure, here: pd.DataFrame) -> None:
     figure.add_scatter(
         x=here["head"],
         y=here["layer"],
-        customdata=here[["layer", "head"]],
+        customdata=here[["layer", "head"]].to_numpy().tolist(),  # as an array, a click would bring a dictionary
         text=here["text"],
         mode="markers",
         marker={"size": 34, "symbol": "square", "opacity": 0},

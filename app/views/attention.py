@@ -67,7 +67,7 @@ def _all_heads(view: View, steps: list[int], grid: bytes, length: int) -> None:
     block = -(-length // head_maps.GRID_SIZE)
     blocks = f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
     step = max((known for known in steps if known <= view.step), default=steps[0])
-    with st.container(horizontal=True, gap="medium"):
+    with st.container(horizontal=True, gap="medium", key="below_all_heads"):
         st.caption(
             "Rows are layers, columns are heads, at the same step; click one to see it large. Each runs from 0 to its "
             f"own largest weight over all {len(steps)} steps{blocks}.",
