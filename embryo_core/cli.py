@@ -1,4 +1,4 @@
-"""The command line: python -m embryo_core evaluate | runs | query | animate | fetch; each parses, makes one call, prints."""
+"""The command line: python -m embryo_core evaluate | runs | query | animate | fetch; each parses, calls, prints."""
 
 import argparse
 import sys
@@ -43,11 +43,21 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("runs", help="list the runs and what has been computed for them")
     command.set_defaults(command=_runs)
 
-    command = commands.add_parser("query", help="fill the [MASK] of a text at one step or at all")
+    command = commands.add_parser(
+        "query",
+        help="fill the [MASK] of a text, track a word, or read every layer, at one step or at all",
+        epilog="Write -- before a text that begins with -, and --track=WORD for such a word.",
+    )
     command.add_argument("run", metavar="RUN", help="name of a run, or its folder")
     command.add_argument("text", metavar="TEXT", help="for example: 'The capital of France is [MASK] .'")
     command.add_argument("--step", type=_step, default="all", help="a step of the run, or all (default)")
-    command.add_argument("-k", type=_positive, default=10, help="answers per mask at one step (default 10)")
+    command.add_argument("--top", type=_positive, default=10, metavar="K", help="answers at one step (default 10)")
+    what = command.add_mutually_exclusive_group()
+    what.add_argument("--track", metavar="WORD", help="probability and rank of this word, of one piece or several")
+    what.add_argument("--lens", action="store_true", help="what each layer would answer")
+    command.add_argument(
+        "--mask", type=_positive, default=1, metavar="M", help="the [MASK] to track or read, 1 is the first (default)"
+    )
     command.set_defaults(command=_query)
 
     command = commands.add_parser("animate", help="the development of one attention head, as a GIF or a web page")
@@ -100,13 +110,18 @@ def _runs(options: argparse.Namespace) -> int:
 
 
 def _query(options: argparse.Namespace) -> int:
-    from embryo_core.report import report_answers, report_trace
+    from embryo_core import report
 
-    run = runs.open_run(options.run)
-    if options.step == "all":
-        print(report_trace(run, options.text))
+    run, step = runs.open_run(options.run), None if options.step == "all" else options.step
+    if options.track is not None:
+        steps = None if step is None else [step]
+        print(report.report_track(run, options.text, options.track, options.mask, steps))
+    elif options.lens:
+        print(report.report_lens(run, options.text, options.mask, step, options.top))
+    elif step is None:
+        print(report.report_trace(run, options.text))
     else:
-        print(report_answers(run, options.text, options.step, options.k))
+        print(report.report_answers(run, options.text, step, options.top))
     return 0
 
 

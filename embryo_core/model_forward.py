@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, gelu, layer_norm, scaled_dot_product_attention
 
-# FBGEMM's functions and TorchScript are marked as deprecated; requirements.txt names one version of torch, and tests compare with transformers.
+# torch marks FBGEMM's functions and TorchScript as deprecated; requirements.txt names the one version that is tested.
 warnings.filterwarnings("ignore", message="fbgemm_", category=UserWarning)
 warnings.filterwarnings("ignore", message="`torch.jit", category=DeprecationWarning)
 

@@ -55,7 +55,7 @@ def test_evaluate_with_a_broken_checkpoint_ends_with_status_1(root, sample, caps
 
 def test_query_answers_at_one_step(root, capsys):
     """As many of the best pieces as were asked for."""
-    assert main(["query", "tiny", "The [MASK] runs .", "--step", "16", "-k", "3"]) == 0
+    assert main(["query", "tiny", "The [MASK] runs .", "--step", "16", "--top", "3"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("tiny, step 16")
     assert [line.split()[0] for line in told.splitlines()[-3:]] == ["1", "2", "3"]
@@ -68,6 +68,35 @@ def test_query_answers_at_all_steps(root, capsys):
     assert [word for word in first_words if word.isdecimal()] == ["0", "8", "16"]
 
 
+@pytest.mark.parametrize(("name", "begins"), [("head.gif", b"GIF89a"), ("head.html", b"<!DOCTYPE html>")])
+def test_animate_writes_what_the_suffix_says(root, tmp_path, capsys, name, begins):
+    """The file, and one line that says what is in it."""
+    path = tmp_path / name
+    assert main(["animate", "tiny", "--layer", "2", "--head", "1", "-o", str(path)]) == 0
+    assert path.read_bytes().startswith(begins)
+    assert f"{path}: tiny, layer 2, head 1, 3 steps from 0 to 16" in capsys.readouterr().out
+
+
+def test_query_tracks_a_word(root, capsys):
+    """A line per step; a text and a word that begin with "-" are taken as they are."""
+    assert main(["query", "tiny", "--step", "all", "--track", "rivers", "--", "- The [MASK] run ."]) == 0
+    told = capsys.readouterr().out
+    assert "- The [MASK]" in told and "2 pieces, river ##s" in told
+    assert [line.split()[0] for line in told.splitlines()[-3:]] == ["0", "8", "16"]
+    assert main(["query", "tiny", "--step", "8", "--track=-", "--", "A [MASK] ."]) == 2
+    assert "'-' has characters that are not in the vocabulary" in capsys.readouterr().err
+
+
+def test_query_reads_every_layer(root, capsys):
+    """At all steps the best of each layer; at one step the best of each layer side by side."""
+    assert main(["query", "tiny", "--lens", "The [MASK] runs ."]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[2].split("  ")[-1].strip() == "layer 2" and len(rows) == 3 + 3
+    assert main(["query", "tiny", "--lens", "--step", "16", "--top", "3", "The [MASK] runs ."]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[2].split() == ["layer", "1", "2", "3"] and [row.split()[0] for row in rows[3:]] == ["0", "1", "2"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -75,9 +104,14 @@ def test_query_answers_at_all_steps(root, capsys):
         (["evaluate", "tiny", "--metrics", "pos"], "Unknown metric 'pos'."),
         (["evaluate", "tiny", "--treebank", "none.conllu", "--overwrite"], "none.conllu does not exist"),
         (["fetch", "ontonotes"], "OntoNotes"),
+        (["animate", "tyni", "--layer", "1", "--head", "1", "-o", "a.gif"], "Did you mean 'tiny'?"),
+        (["animate", "tiny", "--layer", "1", "--head", "9", "-o", "a.gif"], "its heads 1 to 2"),
+        (["animate", "tiny", "--layer", "1", "--head", "1", "-o", "a.mp4"], "ends in none of .gif, .html"),
         (["query", "tiny", "No gap here."], "has no [MASK]"),
         (["query", "tiny", "The [MASK] .", "--step", "7"], "no checkpoint at step 7; the nearest is 8"),
         (["query", "tiny", "[MASK] " + "word " * 2000, "--step", "8"], "Shorten it"),
+        (["query", "tiny", "The [MASK] .", "--mask", "2", "--lens"], "There is no [MASK] 2: the text has 1"),
+        (["query", "tiny", "The [MASK] .", "--track", " "], "The word to track is empty"),
     ],
 )
 def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, told):
