@@ -49,13 +49,20 @@ class Question:
         return ids
 
 
-def normalise(text: str) -> str:
+def spell_masks(text: str) -> str:
     """The text without surrounding blanks, its masks written "[MASK]" however they were cased ("[mask]", "[ Mask ]").
 
-    Nothing else is touched: the run's tokenizer does the rest. Raises QueryError where the text is empty, too long for
-    any model, or has no mask or too many; this needs no model.
+    Nothing else is touched: the run's tokenizer does the rest.
     """
-    text = re.sub(r"\[\s*mask\s*\]", "[MASK]", text.strip(), flags=re.IGNORECASE)
+    return re.sub(r"\[\s*mask\s*\]", "[MASK]", text.strip(), flags=re.IGNORECASE)
+
+
+def normalise(text: str) -> str:
+    """The text with its masks as in `spell_masks`; this needs no model.
+
+    Raises QueryError where the text is empty, too long for any model, or has no mask or too many.
+    """
+    text = spell_masks(text)
     masks = text.count("[MASK]")
     if not text:
         raise QueryError(f"The text is empty; write a sentence with [MASK] for the word to be guessed: {EXAMPLE}")

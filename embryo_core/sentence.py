@@ -8,7 +8,7 @@ import numpy as np
 from embryo_core import runs
 from embryo_core.errors import QueryError
 from embryo_core.model_cache import MODELS
-from embryo_core.query import MAX_CHARACTERS, readable
+from embryo_core.query import MAX_CHARACTERS, readable, spell_masks
 from embryo_core.sweep import sweep
 from embryo_core.types import Run
 
@@ -46,16 +46,13 @@ def attend_over_steps(run: Run, text: str, layer: int, head: int) -> SentenceHis
 
     Raises QueryError for a text that cannot be read, and BrokenCheckpoint where no checkpoint can.
     """
-    pieces: tuple[str, ...] = ()
 
     def one_head(model: "Model") -> np.ndarray:
-        nonlocal pieces
-        ids = read_sentence(text, model)
-        pieces = pieces or tuple(readable(model.tokenizer, ids))
-        return _weights(model, ids)[layer - 1, head - 1].copy()  # not a view, which would keep all heads in memory
+        return _weights(model, read_sentence(text, model))[layer - 1, head - 1].copy()  # a view would keep all heads
 
     found = sweep(run, one_head)
-    return SentenceHistory(pieces, np.array(found.steps), np.stack(found.answers), found.skipped)
+    pieces = readable(found.tokenizer, found.tokenizer.encode_text(spell_masks(text)))
+    return SentenceHistory(tuple(pieces), np.array(found.steps), np.stack(found.answers), found.skipped)
 
 
 def read_sentence(text: str, model: "Model") -> np.ndarray:
@@ -63,7 +60,7 @@ def read_sentence(text: str, model: "Model") -> np.ndarray:
 
     Raises QueryError where it is empty or longer than the model's positions.
     """
-    text = text.strip()
+    text = spell_masks(text)
     if not text:
         raise QueryError("The text is empty; write a sentence to see how the heads read it.")
     if len(text) > MAX_CHARACTERS:

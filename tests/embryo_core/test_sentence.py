@@ -22,6 +22,11 @@ def test_the_weights_are_those_of_the_model(tiny_run):
     assert found.pieces[0] == "[CLS]" and "[MASK]" in found.pieces and found.pieces[-1] == "[SEP]"
 
 
+def test_a_mask_is_read_however_it_is_typed(tiny_run):
+    """As in a query."""
+    assert attend(tiny_run, " the [mask] sat ", 0).pieces == attend(tiny_run, "the [MASK] sat", 0).pieces
+
+
 def test_a_head_over_the_steps_is_that_head_at_each_step(tiny_run):
     """Layer and head count from 1; each step holds what `attend` gives there."""
     history = attend_over_steps(tiny_run, TEXT, layer=2, head=1)
