@@ -40,7 +40,7 @@ def ask(view: View) -> list[Asked]:
             text = _pick_text()
         with right:
             fact = _pick_fact(view.run, text)
-        _show_examples(text)
+        _show_examples()
         left, right = st.columns([3, 2], gap="large", vertical_alignment="bottom")
         with right:
             word = widgets.pick_text(
@@ -76,13 +76,17 @@ def _pick_text() -> str:
     return text
 
 
-def _show_examples(text: str) -> None:
+def _show_examples() -> None:
     """Ask, which a click outside the text does as well, and texts to click."""
     with st.container(horizontal=True, vertical_alignment="center", key="examples"):
-        asks_example = None if text.strip() else _choose_text
-        st.button("Ask", type="primary", key="query_ask", on_click=asks_example, args=EXAMPLES[:1])
+        st.button("Ask", type="primary", key="query_ask", on_click=_ask_example_unless_text)
         for example in EXAMPLES:
             st.button(example, type="tertiary", on_click=_choose_text, args=(example,))
+
+
+def _ask_example_unless_text() -> None:
+    if not st.session_state["query_text"].strip():  # as it is now: leaving the box to click has handed it over
+        _choose_text(EXAMPLES[0])
 
 
 def _choose_text(text: str, subject: str = "") -> None:

@@ -1,37 +1,43 @@
-"""Figures of the Query page: every candidate is drawn, the final answer first and starred, tokens never as markup."""
+"""Figures of the Query page: every answer is drawn, the final one first and starred, tokens never as markup."""
 
 import pandas as pd
+import pytest
 
-from app.charts import query
+from app.charts import query, style
 
 STEPS = (0, 8, 16)
+COLUMNS = ["token", "role", "step", "probability", "rank", "leads", "final"]
 
 
 def courses() -> pd.DataFrame:
-    """Three candidates over three steps; the last answer leads from step 8."""
+    """Three answers over three steps; the last one leads from step 8, and one is the true object."""
     rows = [
-        ("the", 0, 0.2, 1, True, False),
-        ("the", 8, 0.1, 2, False, False),
-        ("the", 16, 0.1, 2, False, False),
-        ("<b>paris</b>", 0, 0.1, 2, False, True),
-        ("<b>paris</b>", 8, 0.5, 1, True, True),
-        ("<b>paris</b>", 16, 0.9, 1, True, True),
-        ("a", 0, 0.01, None, False, False),
-        ("a", 8, 0.01, 700, False, False),
-        ("a", 16, 0.01, 650, False, False),
+        ("the", "", 0, 0.2, 1, True, False),
+        ("the", "", 8, 0.1, 2, False, False),
+        ("the", "", 16, 0.1, 2, False, False),
+        ("<b>paris</b>", "", 0, 0.1, 2, False, True),
+        ("<b>paris</b>", "", 8, 0.5, 1, True, True),
+        ("<b>paris</b>", "", 16, 0.9, 1, True, True),
+        ("lima", "true object", 0, 0.01, None, False, False),
+        ("lima", "true object", 8, 0.01, 700, False, False),
+        ("lima", "true object", 16, 0.01, 650, False, False),
     ]
-    table = pd.DataFrame(rows, columns=["token", "step", "probability", "rank", "leads", "final"])
-    return table.astype({"rank": "Int64"})
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"rank": "Int64"})
+
+
+def axes(*tables: pd.DataFrame, chosen: int = 8, log: bool = True, log_probability: bool = False) -> query.Axes:
+    """Axes of these tables, or of `courses`."""
+    return query.shared_axes(tables or [courses()], chosen, log, log_probability)
 
 
 def test_the_final_answer_comes_first_with_its_star() -> None:
-    """Curves are the final answer, its star, then the others by their highest probability."""
-    figure = query.probability(courses(), 8, 8, log=True, chosen=16)
+    """Curves are the final answer, its star, the marked words, then the others by their highest probability."""
+    figure = query.probability(courses(), 8, 8, axes())
     assert [trace.name for trace in figure.data] == [
         "&lt;b&gt;paris&lt;/b&gt;",
         "leads, for good (step 8)",
+        "lima (true object)",
         "the",
-        "a",
     ]
     assert list(figure.data[0].x) == [0.5, 8, 16]
     assert list(figure.data[0].y) == [0.1, 0.5, 0.9]
@@ -40,29 +46,51 @@ def test_the_final_answer_comes_first_with_its_star() -> None:
 
 def test_two_stars_where_the_lead_was_lost_in_between() -> None:
     """First leading and leading for good are marked apart where they are different steps."""
-    figure = query.probability(courses(), 0, 16, log=False, chosen=0)
+    figure = query.probability(courses(), 0, 16, axes(log=False))
     assert [trace.name for trace in figure.data][1:3] == ["first leads (step 0)", "leads for good (step 16)"]
+
+
+def test_marked_words_have_lines_of_their_own() -> None:
+    """The true object and the tracked word differ from every candidate, and from each other, in colour and dash."""
+    figure = query.rank(courses(), 8, 8, axes())
+    line = next(trace.line for trace in figure.data if trace.name == "lima (true object)")
+    assert (line.color, line.dash) == query.MARKED["true object"]
+    assert len({*query.MARKED.values()}) == 2
+    assert not {colour for colour, _ in query.MARKED.values()} & set(query.COLOURS)
 
 
 def test_rank_axis_has_one_at_the_top() -> None:
     """Ranks are on a reversed log axis; an unknown rank is a gap that says so when hovered."""
-    figure = query.rank(courses(), 8, 8, log=True, chosen=8)
-    assert (figure.layout.yaxis.type, figure.layout.yaxis.autorange) == ("log", "reversed")
-    last = figure.data[-1]
-    assert pd.isna(last.y[0]) and last.y[1] == 700
-    assert last.customdata[0][3] == "beyond the beam"
+    figure = query.rank(courses(), 8, 8, axes())
+    low, high = figure.layout.yaxis.range
+    assert figure.layout.yaxis.type == "log" and low > high
+    lima = next(trace for trace in figure.data if trace.name.startswith("lima"))
+    assert pd.isna(lima.y[0]) and lima.y[1] == 700
+    assert lima.customdata[0][3] == "beyond the beam"
+
+
+@pytest.mark.parametrize("log_probability", [False, True])
+def test_figures_beside_each_other_have_the_same_axes(log_probability: bool) -> None:
+    """Ranges come from all tables together, so that what is drawn side by side can be compared by eye."""
+    lower = courses().assign(probability=1e-9, rank=20)
+    shared = axes(courses(), lower, log_probability=log_probability)
+    for draw in (query.probability, query.rank):
+        one, two = (draw(table, 8, 8, shared).layout for table in (courses(), lower))
+        assert one.yaxis.range == two.yaxis.range
+        assert one.xaxis.range == two.xaxis.range
 
 
 def test_the_chosen_step_is_a_line() -> None:
     """The chosen step is one vertical line."""
-    figure = query.rank(courses(), 8, 8, log=False, chosen=8)
+    figure = query.rank(courses(), 8, 8, axes(log=False))
     assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(8, 8)]
 
 
 def test_many_candidates_share_grey_without_legend() -> None:
     """Beyond the palette, candidates are drawn in grey and left out of the legend."""
-    rows = [(f"w{i}", step, 0.5 - i / 100, i + 1, i == 0, i == 0) for i in range(20) for step in STEPS]
-    table = pd.DataFrame(rows, columns=["token", "step", "probability", "rank", "leads", "final"])
-    figure = query.probability(table, 0, 0, log=True, chosen=16)
+    rows = [(f"w{i}", "", step, 0.5 - i / 100, i + 1, i == 0, i == 0) for i in range(20) for step in STEPS]
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    figure = query.probability(table, 0, 0, axes(table))
     assert len(figure.data) == 21
     assert sum(trace.showlegend is not False for trace in figure.data) == query.NAMED + 1
+    assert {trace.line.color for trace in figure.data if trace.showlegend is False} == {style.GREY}

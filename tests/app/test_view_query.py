@@ -1,11 +1,19 @@
-"""The Query page, run without a browser: answers and trace, and one clear sentence for every text it cannot answer."""
+"""The Query page, run without a browser: answers, trace, tracked words, facts, lens, comparisons, and every refusal."""
 
+import shlex
+
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from embryo_core import query, runs
+from embryo_core import facts, query, runs, store
+from embryo_core.lens import lens
 from embryo_core.model_cache import MODELS
+from embryo_core.tracking import track
 from embryo_core.types import Run
+
+TEXT = "the cat sat on the [MASK] ."
+MARKUP = "</script><img src=x onerror=alert(1)> **bold** $(rm) [MASK] '"
 
 
 def page() -> None:
@@ -24,13 +32,33 @@ def app(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     return AppTest.from_function(page, default_timeout=60)
 
 
-def ask(app: AppTest, text: str, **parameters: str) -> AppTest:
+@pytest.fixture
+def app_with_facts(tiny_results: Run, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    """The page on the tiny run with its results."""
+    monkeypatch.setenv("EMBRYO_DATA", str(tiny_results.path.parent.parent))
+    return AppTest.from_function(page, default_timeout=60)
+
+
+def ask(app: AppTest, text: str = TEXT, **parameters: str) -> AppTest:
     """Open a link to the page with this text."""
     for name, value in {"text": text, **parameters}.items():
         app.query_params[name] = value
     app.run()
     assert not app.exception
     return app
+
+
+def box(app: AppTest, label: str):
+    """The select box of this label."""
+    return next(found for found in app.selectbox if found.label == label)
+
+
+def words(table: pd.DataFrame) -> list[str]:
+    """The words of a table of ranked answers."""
+    return table["token"].tolist()
+
+
+# === What is asked ===
 
 
 def test_without_text_it_says_what_to_write(app: AppTest) -> None:
@@ -40,12 +68,80 @@ def test_without_text_it_says_what_to_write(app: AppTest) -> None:
     assert "[MASK]" in app.info[0].value
 
 
+def test_an_example_fills_the_box(app: AppTest) -> None:
+    """A click on an example asks it; Ask with an empty box asks the first."""
+    app.run()
+    _, first, second = app.button[:3]
+    second.click().run()
+    assert app.text_area[0].value == second.label
+    assert app.metric and not app.exception
+    app.text_area[0].set_value("").run()
+    app.button[0].click().run()
+    assert app.text_area[0].value == first.label
+
+
+def test_ask_takes_the_text_that_was_just_typed(app: AppTest) -> None:
+    """Leaving the box for the button hands the text over with the click; the example doesn't take its place."""
+    app.run()
+    app.text_area[0].set_value(TEXT)
+    app.button[0].click().run()
+    assert app.text_area[0].value == TEXT and app.metric
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("no mask <script>alert(1)</script>", "The text has no"),
+        ("[MASK]" + " ." * 5_000, "The text is 5,00"),
+        ("[MASK]" + " a" * 50_000, "The text has 100,006 characters"),
+        ("[MASK] " * 20, "The text has 20"),
+    ],
+)
+def test_bad_texts_get_one_sentence(app: AppTest, text: str, sentence: str) -> None:
+    """What cannot be answered is said in one warning, without the text itself and without a traceback."""
+    ask(app, text)
+    (warning,) = app.warning
+    assert warning.value.replace("\\", "").startswith(sentence)
+    assert "script" not in warning.value
+
+
+def test_text_is_never_markup(app: AppTest) -> None:
+    """HTML and Markdown, typed anywhere, reach no element that would render them, and the commands quote them."""
+    ask(app, MARKUP, word=MARKUP, compare="text", text2=MARKUP)
+    shown = [*app.markdown, *app.caption, *app.title, *app.subheader, *app.metric, *app.info, *app.warning]
+    assert not any("<img" in str(element.value).replace("\\<", "") for element in shown)
+    assert not any("**bold**" in str(element.value) for element in shown)
+    assert app.text_area[0].value == MARKUP
+    assert shlex.split(app.code[0].value)[-1] == MARKUP
+
+
+def test_commands_ask_the_same(app: AppTest) -> None:
+    """There is a command for this step, for all steps, for the tracked word and for the lens; "-" begins no option."""
+    ask(app, "- a [MASK] .", step="8", word="-x")
+    start = ["python", "-m", "embryo_core", "query", "tiny", "--step"]
+    assert [shlex.split(code.value) for code in app.code] == [
+        [*start, "8", "--", "- a [MASK] ."],
+        [*start, "all", "--", "- a [MASK] ."],
+        [*start, "all", "--track=-x", "--", "- a [MASK] ."],
+        [*start, "all", "--lens", "--", "- a [MASK] ."],
+    ]
+
+
+def test_a_default_view_has_a_short_address(app: AppTest) -> None:
+    """Beside run, step, scale and text nothing is in the URL that is not the user's choice."""
+    ask(app)
+    assert set(app.query_params) == {"run", "step", "scale", "text"}
+
+
+# === Answers ===
+
+
 def test_answers_are_those_of_fill_mask(app: AppTest, tiny_run: Run) -> None:
     """The table at the chosen step lists fill_mask's predictions; the trace names the final answer."""
     ask(app, "the cat sat on the [mask] .", step="8")
-    (expected,) = query.fill_mask(MODELS.get(runs.checkpoint(tiny_run, 8)), "the cat sat on the [MASK] .")
+    (expected,) = query.fill_mask(MODELS.get(runs.checkpoint(tiny_run, 8)), TEXT)
     table = app.dataframe[0].value
-    assert table["token"].tolist() == [p.token for p in expected]
+    assert words(table) == [p.token for p in expected]
     assert table["probability"].tolist() == pytest.approx([p.probability for p in expected])
     assert app.subheader[0].value == "At step 8"
     assert [metric.label for metric in app.metric] == [
@@ -55,52 +151,31 @@ def test_answers_are_those_of_fill_mask(app: AppTest, tiny_run: Run) -> None:
     ]
 
 
-def test_an_example_fills_the_box(app: AppTest) -> None:
-    """A click on an example asks it."""
-    app.run()
-    app.button[0].click().run()
-    assert app.text_area[0].value == app.button[0].label
-    assert app.metric and not app.exception
-
-
 def test_several_masks_can_be_looked_at_one_by_one(app: AppTest) -> None:
     """With two masks the joint answers come first, and the definition is stated; a mask can be chosen by link."""
     ask(app, "the [MASK] of [MASK]")
-    assert "|" in app.dataframe[0].value["token"][0]
+    assert "|" in words(app.dataframe[0].value)[0]
     assert any("jointly" in caption.value for caption in app.caption)
-    ask(app, "the [MASK] of [MASK]", mask="2")
     app.session_state["permalink"]["mask"] = "2"
     app.run()
-    assert "|" not in app.dataframe[0].value["token"][0]
+    assert "|" not in words(app.dataframe[0].value)[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("no mask <script>alert(1)</script>", "The text has no [MASK]"),
-        ("[MASK]" + " ." * 5_000, "The text is 5,00"),
-        ("[MASK]" + " a" * 50_000, "The text has 100,006 characters"),
-        ("[MASK] " * 20, "The text has 20 [MASK]s"),
-    ],
-)
-def test_bad_texts_get_one_sentence(app: AppTest, text: str, sentence: str) -> None:
-    """What cannot be answered is said in one warning, without the text itself and without a traceback."""
-    ask(app, text)
-    (warning,) = app.warning
-    assert warning.value.startswith(sentence)
-    assert "script" not in warning.value
+def test_a_tracked_word_says_its_pieces_and_the_definition(app: AppTest, tiny_run: Run) -> None:
+    """A word of several pieces is named with them, its probability at this step, and the chain rule."""
+    found = track(tiny_run, TEXT, "catsat")
+    assert len(found.pieces) > 1
+    ask(app, word="catsat", step="8")
+    (caption,) = [caption.value for caption in app.caption if caption.value.startswith("Tracked")]
+    assert f"{found.probabilities[1]:.3g}" in caption
+    assert f"{len(found.pieces)} pieces" in caption and "chain rule" in caption
 
 
-def test_text_is_never_markup(app: AppTest) -> None:
-    """HTML and Markdown in the text reach no element that would render them, and the command quotes them."""
-    text = "</script><img src=x onerror=alert(1)> **bold** $(rm) [MASK] '"
-    ask(app, text)
-    shown = [*app.markdown, *app.caption, *app.title, *app.subheader, *app.metric, *app.info, *app.warning]
-    assert not any("onerror" in str(element.value) for element in shown)
-    assert app.text_area[0].value == text
-    assert app.code[0].value.endswith(
-        """'</script><img src=x onerror=alert(1)> **bold** $(rm) [MASK] '"'"'' --step 16"""
-    )
+def test_a_word_that_cannot_be_tracked_leaves_the_answers(app: AppTest) -> None:
+    """A word of characters that the vocabulary lacks is one warning; the trace is drawn all the same."""
+    ask(app, word="\U0001f40c")
+    assert "not in the vocabulary" in app.warning[0].value
+    assert app.metric
 
 
 def test_a_broken_checkpoint_is_said_and_the_others_answer(
@@ -111,6 +186,84 @@ def test_a_broken_checkpoint_is_said_and_the_others_answer(
     weights = runs.checkpoint(own_run, 8).path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
     ask(app, "a [MASK] .", step="8")
-    assert "model.safetensors" in app.error[0].value
+    assert "safetensors" in app.error[0].value
     assert "step8" in app.warning[0].value
     assert app.metric
+
+
+# === The lens ===
+
+
+def test_the_pinned_cell_lists_its_ten_best(app: AppTest, tiny_run: Run) -> None:
+    """The pin of the URL is the cell whose words are listed; without one it is the last layer at the chosen step."""
+    found = lens(tiny_run, TEXT)
+    ask(app, pin="1-0")
+    assert words(app.dataframe[-1].value) == [p.token for p in found.cells[0][1]]
+    next(button for button in app.button if button.label == "Unpin").click().run()
+    assert words(app.dataframe[-1].value) == words(app.dataframe[0].value)
+    assert "pin" not in app.query_params
+
+
+def test_with_all_masks_together_the_lens_asks_for_one(app: AppTest) -> None:
+    """A lens needs one mask; without it there is a sentence in its place."""
+    ask(app, "the [MASK] of [MASK]")
+    assert "Choose one mask" in app.info[0].value
+
+
+# === Facts ===
+
+
+def test_a_fact_fills_the_text_and_its_stored_answer_is_the_live_one(
+    app_with_facts: AppTest, tiny_results: Run
+) -> None:
+    """Choosing relation and subject asks the fact's question; precomputed and live answers agree; the object is marked."""
+    app = app_with_facts.run()
+    box(app, "LAMA relation").set_value("P36").run()
+    cloze = store.read_cloze(tiny_results, "P36")
+    fact = cloze.iloc[0]
+    box(app, "Subject").set_value(fact["fact"]).run()
+    assert not app.exception
+    assert app.text_area[0].value == facts.knowledge_query(tiny_results, "P36", fact["subject"])
+    table = next(frame.value for frame in app.dataframe if "p(answer)" in frame.value.columns)
+    live, stored = (row.tolist() for row in table.iloc[:, 1:].to_numpy())
+    assert live[0] == stored[0] and live[2] == stored[2]
+    assert [live[1], live[3]] == pytest.approx([stored[1], stored[3]], rel=1e-4)
+    assert any(fact["object"] in caption.value for caption in app.caption)
+
+
+def test_another_text_lets_the_fact_go(app_with_facts: AppTest, tiny_results: Run) -> None:
+    """When the text is no longer the fact's question, no subject is chosen and nothing is marked."""
+    fact = store.read_cloze(tiny_results, "P36").iloc[0]
+    text = facts.knowledge_query(tiny_results, "P36", fact["subject"])
+    app = ask(app_with_facts, text, template="P36", subject=fact["fact"])
+    assert box(app, "Subject").value == fact["fact"]
+    app.text_area[0].set_value(TEXT).run()
+    assert box(app, "Subject").value is None
+    assert "subject" not in app.query_params
+
+
+# === Comparisons ===
+
+
+def test_a_second_sentence_stands_beside_the_first(app: AppTest) -> None:
+    """Both sentences are answered at the same step; one that has no mask gets its sentence and the other its answers."""
+    ask(app, compare="text", text2="a [MASK] .", step="8")
+    assert [header.value for header in app.subheader].count("At step 8") == 2
+    assert len(app.metric) == 6
+    ask(app, compare="text", step="8")
+    app.session_state["permalink"]["text2"] = "no mask"
+    app.run()
+    assert not app.exception
+    assert "no" in app.warning[0].value and len(app.metric) == 3
+
+
+def test_a_second_run_is_shown_at_its_nearest_step(
+    app: AppTest, own_run: Run, tiny_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run answers the same text; where it lacks the step, at the nearest that it has."""
+    monkeypatch.setenv("EMBRYO_DATA", f"{tiny_run.path.parents[1]}:{own_run.path.parents[1]}")
+    own_run.path.rename(own_run.path.with_name("other"))
+    (own_run.path.with_name("other") / "checkpoints" / "step16" / "manifest.json").unlink()
+    ask(app, compare="run", other="other", run="tiny", step="16")
+    assert [header.value for header in app.subheader if header.value.startswith("At")] == ["At step 16", "At step 8"]
+    assert not app.error and len(app.metric) == 6

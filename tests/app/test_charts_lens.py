@@ -1,0 +1,58 @@
+"""The lens as a grid: a word and a colour per cell, outlines for pin and marked words, tokens never as markup."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from app.charts import lens, style
+from app.charts.query import MARKED
+
+STEPS = (0, 8, 16)
+
+
+def table(word: str = "<b>a</b>") -> pd.DataFrame:
+    """Two layers at three steps with two ranks each; the word is on top everywhere but at the last cell."""
+    rows = [
+        (step, layer, rank, "rome" if (step, layer, rank) == (16, 1, 1) else word if rank == 1 else "b", 0.5 / rank)
+        for step in STEPS
+        for layer in (0, 1)
+        for rank in (1, 2)
+    ]
+    return pd.DataFrame(rows, columns=["step", "layer", "rank", "token", "probability"])
+
+
+def outlines(figure, colour: str) -> list[tuple[float, float]]:
+    """Middles of the cells with a line of this colour around them, as (place of the step, place of the layer)."""
+    return [((s.x0 + s.x1) / 2, (s.y0 + s.y1) / 2) for s in figure.layout.shapes if s.line.color == colour]
+
+
+def test_each_cell_has_the_top_word_and_its_probability() -> None:
+    """The grid has a row per layer and a column per step; words are escaped, colour is the root of the probability."""
+    figure = lens.grid(table(), 8, (1, 8), {})
+    cells = figure.data[0]
+    assert [list(row) for row in cells.text] == [["&lt;b&gt;a&lt;/b&gt;"] * 3, ["&lt;b&gt;a&lt;/b&gt;"] * 2 + ["rome"]]
+    assert np.asarray(cells.z) == pytest.approx(np.full((2, 3), np.sqrt(0.5)))
+    assert (cells.zmin, cells.zmax) == (0, 1)
+
+
+def test_a_cell_can_be_clicked() -> None:
+    """Every cell has a point that carries its layer and step."""
+    points = lens.grid(table(), 8, (1, 8), {}).data[1]
+    assert {(x, y): tuple(data[:2]) for x, y, data in zip(points.x, points.y, points.customdata)} == {
+        (i, layer): (layer, step) for i, step in enumerate(STEPS) for layer in (0, 1)
+    }
+
+
+def test_pin_chosen_step_and_marked_words_are_outlined() -> None:
+    """The pinned cell, the column of the chosen step, and cells that hold the true object have lines around them."""
+    figure = lens.grid(table(), 8, (1, 0), {"rome": "true object"})
+    assert outlines(figure, style.VERMILION) == [(0, 1)]
+    assert outlines(figure, style.GREY) == [(1, 0.5)]
+    assert outlines(figure, MARKED["true object"][0]) == [(2, 1)]
+
+
+def test_a_long_word_is_cut_in_its_cell_and_whole_when_hovered() -> None:
+    """What does not fit is cut off with an ellipsis; hovering gives the whole word."""
+    figure = lens.grid(table("a" * 100), 8, (1, 8), {})
+    assert figure.data[0].text[0][0].endswith("…") and len(figure.data[0].text[0][0]) < 100
+    assert figure.data[1].customdata[0][2] == "a" * 100
