@@ -7,7 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AlbertForPreTraining, AutoTokenizer, BertConfig, BertForPreTraining
+from transformers import (
+    AlbertForMaskedLM,
+    AlbertForPreTraining,
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    BertForPreTraining,
+)
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, TokenizerMismatch
@@ -78,6 +85,46 @@ def test_all_outputs_equal_those_of_transformers(tiny_run, request, family, with
     attentions = model.attentions(ids, mask)
     assert attentions.shape == (model.num_layers, len(ids), model.num_heads, ids.shape[1], ids.shape[1])
     np.testing.assert_allclose(attentions, torch.stack(expected.attentions).numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (AlbertForMaskedLM, {"hidden_act": "gelu_new", "embedding_size": 16, "num_hidden_groups": 2}),
+        (AlbertForMaskedLM, {"hidden_act": "relu", "embedding_size": 16, "layer_norm_eps": 1e-5}),
+        (BertForMaskedLM, {"hidden_act": "gelu_pytorch_tanh"}),
+        (BertForMaskedLM, {"hidden_act": "gelu", "tie_word_embeddings": False}),
+    ],
+)
+@pytest.mark.parametrize("stored", [torch.float16, torch.float32])
+def test_masked_language_models_of_every_make(own_run, kind, settings, stored):
+    """Logits at one mask are transformers' own: shared and unshared layers, activations, tied or not, as stored."""
+    torch.manual_seed(2)
+    sizes = {"hidden_size": 24, "num_hidden_layers": 4, "num_attention_heads": 3, "intermediate_size": 48}
+    config = kind.config_class(vocab_size=700, max_position_embeddings=40, initializer_range=0.3, **sizes, **settings)
+    folder = own_run.path / "checkpoints" / "step16"
+    shutil.rmtree(folder)
+    kind(config).to(stored).save_pretrained(folder)
+    runs.write_manifest(folder, 16, sequences=64, tokens=4096)
+    model = load(runs.checkpoint(own_run, 16))
+    ids = model.tokenizer.encode_text(TEXTS[1])
+    (at,) = np.flatnonzero(ids == model.tokenizer.mask_id)
+    with torch.no_grad():
+        reference = kind.from_pretrained(folder, dtype=torch.float32).eval()
+        expected = reference(torch.tensor(ids[None])).logits[0, at]
+    found = torch.from_numpy(model.mlm_logits(ids[None], np.ones((1, len(ids))), [0], [at])[0])
+    np.testing.assert_allclose(found, expected, atol=5e-5)
+    np.testing.assert_allclose(found.softmax(0), expected.softmax(0), atol=1e-5)
+
+
+def test_an_activation_that_is_not_known_is_told(own_run):
+    """config.json's hidden_act is one of those that the pass computes."""
+    checkpoint = runs.checkpoint(own_run, 8)
+    config = json.loads((checkpoint.path / "config.json").read_text())
+    (checkpoint.path / "config.json").write_text(json.dumps({**config, "hidden_act": "mish"}))
+    runs.write_manifest(checkpoint.path, 8, sequences=32, tokens=2048)
+    with pytest.raises(BrokenCheckpoint, match="hidden_act 'mish'; known: gelu, gelu_new, gelu_pytorch_tanh, relu"):
+        load(checkpoint)
 
 
 def test_loading_is_silent_and_in_float32(tiny_run, capfd, caplog):

@@ -1,10 +1,12 @@
 """Loaded models are kept within a limit in bytes, least recently used out first."""
 
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from embryo_core import runs
+from embryo_core import model, runs
 from embryo_core.errors import ConfigError
 from embryo_core.model_cache import ModelCache, memory_limit
 from embryo_core.types import Run
@@ -39,6 +41,23 @@ def test_a_checkpoint_trained_again_is_loaded_again(own_run: Run) -> None:
     os.utime(checkpoint.path / "manifest.json", (1, 1))
     assert models.get(checkpoint) is not before
     assert models.nbytes == before.nbytes
+
+
+def test_threads_share_what_is_loaded(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint that several threads ask for at once is loaded once."""
+    loaded, load = [], model.load
+
+    def slowly(checkpoint):
+        loaded.append(checkpoint.step)
+        time.sleep(0.02)
+        return load(checkpoint)
+
+    monkeypatch.setattr(model, "load", slowly)
+    models = ModelCache(limit=10**9)
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(models.get, runs.checkpoints(tiny_run) * 4))
+    assert sorted(loaded) == [0, 8, 16]
+    assert len({id(one) for one in found}) == 3
 
 
 @pytest.mark.parametrize(
