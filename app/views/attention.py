@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from app import permalink, results, widgets
+from app import animation_downloads, permalink, results, widgets
 from app.charts import attention as charts
 from app.components import head_maps
 from app.views import head_behaviour, sentence
 from app.widgets import View
-from embryo_core import store
+from embryo_core import animation, store
 from embryo_core.store import AttentionHistory
 from embryo_core.types import Run
 
@@ -59,6 +59,8 @@ def _one_head(view: View, layer: int, head: int, scale: str, history: AttentionH
         f"with [CLS] first, {note}. The colours run to this head's largest weight over all {len(history.steps)} steps, "
         "so they mean the same at each of them."
     )
+    film = animation.head_film(view.run, layer, head, history)
+    animation_downloads.show(film, scale, f"{view.run.name}-attention-layer{layer}-head{head}")
 
 
 def _all_heads(view: View, steps: list[int], grid: bytes, length: int) -> None:

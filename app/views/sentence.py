@@ -14,7 +14,7 @@ from embryo_core.types import Run
 EXAMPLE = "The cat that the dogs chased sat on the mat ."
 VIEWS = {"head": "Head view", "model": "Model view"}
 LONGEST = 128  # pieces that bertviz is asked to draw: it draws a line for each pair of them and each head
-LINES = 40_000  # that the model view draws at first, before the reader asks for more layers
+LINES = 100_000  # that the model view draws at first, before the reader asks for more layers
 HISTORY = "sentence_history"
 
 
