@@ -4,7 +4,8 @@
 
 Writes a run of made-up maps to a temporary folder, opens the page in Chromium without a display, and moves the step
 at every frame that the browser offers; every frame has to show the step it was asked for, in the large map and in all
-small multiples. A browser offers at most 60 frames a second, so that is the best there is to measure.
+small multiples, and none may ask the server. A browser offers at most 60 frames a second, so that is the best there is
+to measure.
 """
 
 import argparse
@@ -28,6 +29,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 STEPS = (0, *(2**k for k in range(11)), *range(2000, 26000, 2000))
 LAYERS, HEADS, LENGTH = 12, 6, 64
 SECONDS = 5
+PATIENCE = 120_000  # milliseconds for the page to open
 
 SCRUB = """async ([steps, seconds]) => {
   const shown = () => [".history", ".grid"].map((name) => {
@@ -108,9 +110,13 @@ def main() -> None:
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(executable_path=arguments.chromium, args=["--no-sandbox"])
                 page = browser.new_page(viewport={"width": 1400, "height": 900})
+                page.set_default_timeout(PATIENCE)
+                asked: list[str | bytes] = []
+                page.on("websocket", lambda socket: socket.on("framesent", lambda frame: asked.append(frame)))
                 page.goto(f"{address}/attention")
                 page.locator("canvas.cells").wait_for()
                 page.wait_for_timeout(2000)
+                asked.clear()
                 measured = page.evaluate(SCRUB, [list(STEPS), SECONDS])
                 browser.close()
         finally:
@@ -118,7 +124,8 @@ def main() -> None:
             server.wait()
     print(
         f"{len(STEPS)} checkpoints x {LAYERS * HEADS} heads of {LENGTH} positions: {measured['fps']:.0f} frames/s, "
-        f"99 % of frames within {measured['slowest']:.0f} ms; {measured['late']} of {measured['frames']} showed another step"
+        f"99 % of frames within {measured['slowest']:.0f} ms; {measured['late']} of {measured['frames']} showed another "
+        f"step; {len(asked)} messages to the server"
     )
 
 

@@ -1,0 +1,71 @@
+"""The Attention page in a browser: its sections, and what a head does."""
+
+import csv
+import io
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+SECTIONS = ("Averaged maps", "What a head does", "Your sentence")
+
+
+def figure(visitor, number: int) -> Locator:
+    """A figure of the page, from 0."""
+    return visitor.page.locator(".js-plotly-plot").nth(number)
+
+
+def click_cell(visitor, number: int, layer: int, head: int) -> None:
+    """Click a cell of a layer by head figure of a model of 2 layers and 2 heads."""
+    plot = figure(visitor, number).locator(".nsewdrag.drag")
+    box = plot.bounding_box()
+    visitor.page.mouse.move(box["x"] + 5, box["y"] + 5)
+    visitor.page.mouse.click(
+        box["x"] + box["width"] * (2 * head - 1) / 4, box["y"] + box["height"] * (2 * layer - 1) / 4
+    )
+
+
+def downloaded(visitor, number: int) -> list[dict[str, str]]:
+    """Rows of the table below a figure, as saved."""
+    with visitor.page.expect_download() as download:
+        visitor.page.get_by_test_id("stDownloadButton").nth(number).get_by_role("button").click()
+    return list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8"))))
+
+
+def test_the_sections_are_in_the_url(visit, app):
+    """Each section opens by its button, and again from the link that this gives."""
+    visitor = visit(app)
+    visitor.open("attention")
+    for title, name in zip(SECTIONS[1:], ("heads", "sentence")):
+        visitor.page.get_by_role("radio", name=title).click()
+        visitor.expect_query(section=name)
+        visitor.settle()
+        other = visit(app)
+        other.open_link(visitor.page.url)
+        expect(other.page.get_by_role("radio", name=title)).to_be_checked()
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=("at a step", "since when"))
+def test_a_click_on_a_cell_chooses_its_head(visit, app, number: int):
+    """In both figures of layer by head."""
+    visitor = visit(app)
+    visitor.open("attention", section="heads", pattern="entropy", layer="1", head="1")
+    expect(figure(visitor, 2)).to_be_visible()
+    click_cell(visitor, number, layer=2, head=1)
+    visitor.expect_query(layer="2", head="1", section="heads", pattern="entropy")
+    expect(visitor.page.get_by_role("heading", name="All that layer 2, head 1 does")).to_be_visible()
+    visitor.settle()
+
+
+def test_the_section_follows_the_time_bar(visit, app):
+    """Another step gives the values of that step, on the page and in the download."""
+    visitor = visit(app)
+    visitor.open("attention", section="heads", pattern="previous")
+    last = downloaded(visitor, 0)
+    visitor.page.locator(".bar .track").press("Home")
+    visitor.expect_query(step="0")
+    expect(visitor.page.get_by_role("heading", name="Previous token, step 0")).to_be_visible()
+    visitor.settle()
+    first = downloaded(visitor, 0)
+    assert {row["step"] for row in last} == {"16"} and {row["step"] for row in first} == {"0"}
+    assert [(row["layer"], row["head"]) for row in first] == [("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")]
+    assert [row["value"] for row in first] != [row["value"] for row in last]
