@@ -11,7 +11,7 @@ from app.charts.query import MARKED, plain
 
 LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
 TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # of the colour bar
-WIDTH = 1000  # pixels that the cells have together on a wide page; fixes how many letters fit into one
+WIDTH = 900  # pixels that the cells have together on a wide page; fixes how many letters fit into one
 LETTER = 6.2  # pixels
 TICKS_AT_MOST = 26  # step labels that fit side by side
 
@@ -114,7 +114,6 @@ def _finish(figure: go.Figure, steps: list[int], layers: list[int]) -> go.Figure
         tickfont_size=style.FONT - 3,
         range=[-0.55, len(steps) - 0.45],
     )
-    names = ["embeddings" if layer == 0 else str(layer) for layer in layers]
     return figure.update_yaxes(
-        tickvals=list(range(len(layers))), ticktext=names, showgrid=False, range=[-0.55, len(layers) - 0.45]
+        tickvals=list(range(len(layers))), ticktext=layers, showgrid=False, range=[-0.55, len(layers) - 0.45]
     )

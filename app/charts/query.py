@@ -99,7 +99,9 @@ def _curves(courses: pd.DataFrame, column: str, first_led: int, leads_from: int,
             _stars(figure, rows, column, first_led, leads_from, axes.log, colour)
     style.step_axis(figure, axes.steps, axes.log, axes.chosen)
     figure.update_xaxes(range=axes.step_range)
-    return style.finish(figure, column, height=400, legend="top").update_layout(legend_itemsizing="constant")
+    style.finish(figure, column, height=400, legend="top")
+    # columns of a fixed share: a saved file may lack the page's font, and wider letters still have room
+    return figure.update_layout(legend={"itemsizing": "constant", "entrywidthmode": "fraction", "entrywidth": 0.32})
 
 
 def _stars(
@@ -108,14 +110,14 @@ def _stars(
     """Mark on the final answer's curve where it first led, and where it began to lead for good."""
     labels = {first_led: ("star-open", "first leads"), leads_from: ("star", "leads for good")}
     if first_led == leads_from:
-        labels = {leads_from: ("star", "leads, for good")}
+        labels = {leads_from: ("star", "leads for good, at once")}
     for step, (symbol, label) in labels.items():
         rows = final[final["step"] == step]
         when = "at" if symbol == "star-open" else "from"
         figure.add_scatter(
             x=style.along(rows["step"], log),
             y=rows[column],
-            name=f"{label} (step {step:,})",
+            name=f"{label}: {step:,}",
             mode="markers",
             marker={"symbol": symbol, "size": 15, "color": colour, "line": {"width": 1.5}},
             hovertemplate=f"{label} {when} step {step:,}<extra></extra>",

@@ -35,7 +35,7 @@ def test_the_final_answer_comes_first_with_its_star() -> None:
     figure = query.probability(courses(), 8, 8, axes())
     assert [trace.name for trace in figure.data] == [
         "&lt;b&gt;paris&lt;/b&gt;",
-        "leads, for good (step 8)",
+        "leads for good, at once: 8",
         "lima (true object)",
         "the",
     ]
@@ -47,7 +47,7 @@ def test_the_final_answer_comes_first_with_its_star() -> None:
 def test_two_stars_where_the_lead_was_lost_in_between() -> None:
     """First leading and leading for good are marked apart where they are different steps."""
     figure = query.probability(courses(), 0, 16, axes(log=False))
-    assert [trace.name for trace in figure.data][1:3] == ["first leads (step 0)", "leads for good (step 16)"]
+    assert [trace.name for trace in figure.data][1:3] == ["first leads: 0", "leads for good: 16"]
 
 
 def test_marked_words_have_lines_of_their_own() -> None:
