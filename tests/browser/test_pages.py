@@ -170,7 +170,9 @@ def test_a_figure_downloads_as_svg_and_as_csv(visit, app, title: str):
     """A figure's own button saves it as a vector graphic, the one below it the rows that it was drawn from."""
     visitor = visit(app)
     visitor.open(path(title), **({"text": "Paris is the capital of [MASK] ."} if title == "Query" else {}))
-    name, content = downloaded(visitor, visitor.page.get_by_test_id("stDownloadButton").get_by_role("button").first)
+    name, content = downloaded(
+        visitor, visitor.page.get_by_test_id("stDownloadButton").get_by_role("button", name="CSV").first
+    )
     rows = list(csv.DictReader(io.StringIO(content)))
     assert name.endswith(".csv") and rows and all(rows[0])
 
