@@ -9,8 +9,7 @@ torch.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import distribution
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,9 @@ import numpy as np
 from embryo_core.html_document import document
 
 FAINTEST = 0.01  # a link of less weight would be a line of less opacity, which nobody sees: it is left out
-COLUMNS = 8  # the model view is as wide as this many heads, or more
+COLUMNS = 8  # the model view is as wide as this many heads, or more; ...
+COLUMNS_LONG = 12  # ... and for long texts as this many, which makes it less high
+LONG = 32  # tokens
 
 STYLE = """
 body { margin: 0; font-family: "Helvetica Neue", Helvetica, Arial, sans-serif; font-size: 15px; }
@@ -48,7 +49,7 @@ def head_view(
     counted from 1, they are embedded, rounded to thousandths. Raises ValueError where the tokens are not L.
     """
     data = _data(weights, tokens, layers) | {"layer": layer, "heads": None}
-    scripts = [*_host(), _script("bertviz", "bertviz/head_view.js")]
+    scripts = [*_host(), _script(distribution("bertviz"), "bertviz/head_view.js")]
     body = f'<div id="bertviz" class="head {_mode(dark)}">Layer: <select id="layer"></select><div id="vis"></div></div>'
     height = 23 * len(tokens) + 75  # bertviz: 22.5 pixels a token, under the layer and the heads
     return Page(document("bertviz: head view", STYLE, body, data, scripts), height)
@@ -59,11 +60,12 @@ def model_view(weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int]
 
     The arguments and errors are those of `head_view`.
     """
-    heads, columns = weights.shape[1], max(weights.shape[1], COLUMNS)
+    heads = weights.shape[1]
+    columns = max(heads, COLUMNS_LONG if len(tokens) > LONG else COLUMNS)
     numbers = list(range(1, heads + 1))
     data = _data(weights, tokens, layers) | {"include_heads": numbers, "total_heads": columns}
     data |= {"display_mode": _mode(dark)}
-    scripts = [*_host(), _script("bertviz", "bertviz/model_view.js")]
+    scripts = [*_host(), _script(distribution("bertviz"), "bertviz/model_view.js")]
     body = f'<div id="bertviz" class="model {_mode(dark)}"><div id="vis"></div></div>'
     rows = len(layers) * (7 * 12 / columns * len(tokens) + 10) + 38  # bertviz: the pictures with their axes ...
     height = max(rows, 18 * len(tokens) + 55) + 20  # ... or one head, large
@@ -92,13 +94,12 @@ def _mode(dark: bool) -> str:
 def _host() -> list[str]:
     """What bertviz expects around it."""
     return [
-        _script("XStatic-jQuery", "xstatic/pkg/jquery/data/jquery.min.js"),
-        _script("mpld3", "mpld3/js/d3.v5.min.js"),
+        _script(distribution("XStatic-jQuery"), "xstatic/pkg/jquery/data/jquery.min.js"),
+        _script(distribution("mpld3"), "mpld3/js/d3.v5.min.js"),
         Path(__file__).with_suffix(".js").read_text(encoding="utf-8"),
     ]
 
 
-@cache
-def _script(package: str, path: str) -> str:
+def _script(package: Distribution, path: str) -> str:
     """A file of an installed package."""
-    return Path(distribution(package).locate_file(path)).read_text(encoding="utf-8")
+    return Path(package.locate_file(path)).read_text(encoding="utf-8")

@@ -205,6 +205,8 @@ def imported(node: ast.AST, module: str) -> list[str]:
         return [f"{node.module}.{alias.name}" for alias in node.names]
     if isinstance(node, ast.Call) and ast.unparse(node.func) in ("importlib.import_module", "import_module"):
         return [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "distribution":
+        return [node.args[0].value]  # a package whose files are read
     return []
 
 
@@ -222,8 +224,9 @@ def third_party(*rooms: str) -> set[str]:
 def requirements(file: str) -> set[str]:
     """Import names in one requirements file, without the files that it includes."""
     lines = (REPOSITORY / file).read_text(encoding="utf-8").splitlines()
+    imported_as = {"tensorflow-cpu": "tensorflow", "pillow": "PIL"}
     names = {line.split("==")[0] for line in lines if "==" in line}
-    return {"tensorflow" if name == "tensorflow-cpu" else name for name in names}
+    return {imported_as.get(name, name) for name in names}
 
 
 def readme_tree() -> list[tuple[str, str]]:

@@ -50,7 +50,7 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
         )
         return
     numbers = [str(layer) for layer in range(1, layers + 1)]
-    few = max(1, LINES // (heads * size**2)) if kind == "model" else layers
+    few = min(layers, max(1, LINES // (heads * size**2))) if kind == "model" else layers
     chosen = [int(n) for n in widgets.pick_many("layers", "Layers", numbers, default=numbers[:few], pills=True)]
     if not chosen:
         st.info("Choose a layer.", icon=":material/info:")
@@ -63,7 +63,8 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
     else:
         page = bertviz_page.model_view(found.weights, found.pieces, chosen, dark)
     st.iframe(page.html, height=page.height, alt=f"bertviz, {VIEWS[kind].lower()}")
-    st.caption(_bertviz_caption(view, kind, size, chosen))
+    more = f" It begins with {few} of {layers} layers; more make it slower." if few < layers else ""
+    st.caption(_bertviz_caption(view, kind, size, chosen) + more)
 
 
 def _bertviz_caption(view: View, kind: str, size: int, chosen: list[int]) -> str:
