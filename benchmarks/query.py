@@ -2,9 +2,9 @@
 
     python benchmarks/query.py [--run NAME] [--repeats N]
 
-Without --run, 24 checkpoints of an ALBERT with random weights (hidden 192, 6 layers, 8,000 pieces) are written to a
+Without --run, 24 checkpoints of an ALBERT with random weights, of the size of the preset albert-small, are written to a
 temporary folder first. The pipelines are built before the clock starts. Each figure is the median of the repeats, ours
-and the pipeline's taken in turns.
+and the pipelines' taken in turns; theirs have as many threads of torch as ours have cores.
 """
 
 import argparse
@@ -18,9 +18,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+
 from embryo_core import query, runs
+from embryo_core.lens import lens
+from embryo_core.model import CORES, Model
 from embryo_core.model_cache import MODELS
 from embryo_core.trace import trace
+from embryo_core.tracking import track
 from embryo_core.types import Run
 
 TEXT = "the old king of the north was born in [MASK] ."  # 12 pieces with [CLS] and [SEP]
@@ -40,49 +45,55 @@ def main() -> None:
 
 
 def measure(run: Run, repeats: int) -> None:
-    """First queries in fresh processes, then warm queries beside the pipeline's."""
+    """First traces in fresh processes, then warm queries beside the pipeline's."""
     checkpoints = runs.checkpoints(run)
-    print(f"{len(checkpoints)} checkpoints, text of {len(TEXT.split())} words", flush=True)
-    imports, first = _first_trace(run)
-    print(
-        f"first trace in a new process    {first:8.0f} ms, after {imports:.0f} ms of importing torch and transformers"
-    )
+    print(f"{len(checkpoints)} checkpoints, {CORES} cores, text of {len(TEXT.split())} words", flush=True)
+    command = _fresh("-m", "embryo_core", "query", str(run.path), TEXT, "--step", "all")
+    print(f"first trace, a new process as a whole   {command:8.0f} ms (python -m embryo_core query ... --step all)")
+    print(f"  of that, importing torch alone takes  {_fresh('-c', 'import torch'):8.0f} ms", flush=True)
     pipelines = _pipelines(run)
     models = [MODELS.get(checkpoint) for checkpoint in checkpoints]
-    _compare("one step", repeats, lambda: query.fill_mask(models[-1], TEXT), lambda: pipelines[-1](TEXT))
-    _compare("all steps", repeats, lambda: trace(run, TEXT), lambda: [ask(TEXT) for ask in pipelines])
+    everywhere = [lambda ask=ask: ask(TEXT) for ask in pipelines]
+    _compare("one step", repeats, lambda: query.fill_mask(models[-1], TEXT), everywhere[-1:])
+    _compare("all steps", repeats, lambda: trace(run, TEXT), everywhere)
+    _compare("lens: all steps and layers", repeats, lambda: lens(run, TEXT), everywhere)
     # The pipeline answers each mask on its own; ours answers them jointly, which is more work.
-    _compare("all steps, two masks", repeats, lambda: trace(run, TWO), lambda: [ask(TWO) for ask in pipelines])
+    two = [lambda ask=ask: ask(TWO) for ask in pipelines]
+    _compare("all steps, two masks", repeats, lambda: trace(run, TWO), two)
+    _compare("a word of two pieces", repeats, lambda: track(run, TEXT, _two_pieces(models[-1])), two)
 
 
-def _compare(what: str, repeats: int, ours: Callable[[], object], theirs: Callable[[], object]) -> None:
-    times: dict[Callable[[], object], list[float]] = {ours: [], theirs: []}
-    for call in (ours, theirs):
-        call()
-    for _ in range(repeats):
-        for call, seconds in times.items():
+def _compare(what: str, repeats: int, ours: Callable[[], object], theirs: list[Callable[[], object]]) -> None:
+    """One line: medians, ours and the pipelines' in turns; ours runs a thread per core, theirs torch's own threads."""
+    times: dict[int, list[float]] = {1: [], CORES + 1: []}
+    for _ in range(repeats + 1):
+        for seconds, threads, calls in ((times[1], 1, [ours]), (times[CORES + 1], CORES, theirs)):
+            torch.set_num_threads(threads)
             start = time.perf_counter()
-            call()
+            for call in calls:
+                call()
             seconds.append(time.perf_counter() - start)
-    mine, its = (1e3 * statistics.median(seconds) for seconds in times.values())
-    print(f"{what:22} ours {mine:8.1f} ms   pipeline {its:8.1f} ms   ratio {its / mine:5.1f}", flush=True)
+    torch.set_num_threads(1)
+    mine, its = (1e3 * statistics.median(seconds[1:]) for seconds in times.values())  # the first warms up
+    print(f"{what:27} ours {mine:8.1f} ms   pipeline {its:8.1f} ms   ratio {its / mine:5.1f}", flush=True)
 
 
-def _first_trace(run: Run) -> tuple[float, float]:
-    """Milliseconds of the imports and of the first trace, in a process of its own."""
-    code = (
-        "import sys, time\n"
-        "from embryo_core import runs\n"
-        "start = time.perf_counter()\n"
-        "import embryo_core.model\n"
-        "imported = time.perf_counter()\n"
-        "from embryo_core.trace import trace\n"
-        "trace(runs.open_run(sys.argv[1]), sys.argv[2])\n"
-        "print(imported - start, time.perf_counter() - imported)"
-    )
-    command = [sys.executable, "-c", code, str(run.path), TEXT]
-    imports, first = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    return 1e3 * float(imports), 1e3 * float(first)
+def _fresh(*arguments: str) -> float:
+    """Milliseconds that a new Python takes from start to end; the median of three, after one that warms the disk."""
+    seconds = []
+    for _ in range(4):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+        seconds.append(time.perf_counter() - start)
+    return 1e3 * statistics.median(seconds[1:])
+
+
+def _two_pieces(model: Model) -> str:
+    """A word of the vocabulary followed by a piece inside words."""
+    pieces = model.tokenizer.pieces(range(5, model.tokenizer.vocabulary_size))
+    starts, inside = ([piece for piece in pieces if piece.startswith("▁") == start] for start in (True, False))
+    words = (first.removeprefix("▁") + second for first in starts for second in inside)
+    return next(word for word in words if len(model.tokenizer.encode_text(word)) == 4)
 
 
 def _pipelines(run: Run) -> list[Callable[[str], object]]:
@@ -100,25 +111,25 @@ def _pipelines(run: Run) -> list[Callable[[str], object]]:
 
 
 def write_run(path: Path) -> Run:
-    """A run with random weights: 24 checkpoints, hidden 192, 6 layers, 8,000 pieces, stored as float16."""
-    import torch
+    """A run with random weights: 24 checkpoints of the size of the preset albert-small, stored as float16."""
     from transformers import AlbertConfig, AlbertForPreTraining
     from transformers.utils.logging import disable_progress_bar
 
+    from pretrain.config import PRESETS
     from pretrain.tokenizer import train_tokenizer
 
+    config = PRESETS["albert-small"]
     disable_progress_bar()
     draw = random.Random(0)
     syllables = ["".join(pair) for pair in itertools.product("bdfgklmnprst", "aeiou")]
     words = ["".join(draw.choices(syllables, k=draw.randint(2, 4))) for _ in range(12_000)]
-    train_tokenizer([" ".join(words)] * 5 + [TEXT.replace("[MASK]", "")] * 1_000, 8_000, path / "tokenizer")
+    train_tokenizer([" ".join(words)] * 5 + [TEXT.replace("[MASK]", "")] * 1_000, config.vocab_size, path / "tokenizer")
     sha256 = runs.sha256(path / "tokenizer" / "tokenizer.json")
     run = Run(path.name, path, "albert", "random weights", {}, sha256, {}, STEPS, "benchmark")
     runs.write_run(run)
-    sizes = {"hidden_size": 192, "num_hidden_layers": 6, "num_attention_heads": 6, "intermediate_size": 768}
     for step in STEPS:
         torch.manual_seed(step)
-        network = AlbertForPreTraining(AlbertConfig(vocab_size=8_000, embedding_size=128, pad_token_id=0, **sizes))
+        network = AlbertForPreTraining(AlbertConfig(**config.huggingface()))
         folder = path / "checkpoints" / f"step{step}"
         network.half().save_pretrained(folder)
         runs.write_manifest(folder, step, sequences=0, tokens=0)

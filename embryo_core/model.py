@@ -41,7 +41,7 @@ class Model:
     ) -> np.ndarray:
         """Masked-word logits [n, V] at the n positions (rows[i], columns[i]); the head is applied nowhere else."""
         at = torch.as_tensor(rows), torch.as_tensor(columns)
-        parts = self._weights.embeddings, self._weights.layers, self._weights.head
+        parts = self._weights.embeddings, self._weights.groups, self.num_layers, self._weights.head
         with torch.jit.optimized_execution(False):  # a first pass would wait for it, and later ones gain nothing
             return forward.logits(torch.as_tensor(ids), _mask(attention_mask), at, *parts).numpy()
 

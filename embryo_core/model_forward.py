@@ -138,9 +138,12 @@ def apply_layer(states: Tensor, layer: Layer, mask: Tensor | None, at: tuple[Ten
     if at is not None:
         rows, columns = at
         states = states[rows, columns]
-        query = query[rows, :, columns][:, :, None]  # [n, heads, 1, D]
-        key, value = key[rows], value[rows]
-        mask = None if mask is None else mask[rows]
+        if len(key) == 1:  # all in one sequence, whose keys and values serve as they are
+            query = query.index_select(2, columns)  # [1, heads, n, D]
+        else:
+            query = query[rows, :, columns][:, :, None]  # [n, heads, 1, D]
+            key, value = key[rows], value[rows]
+            mask = None if mask is None else mask[rows]
     mixed = scaled_dot_product_attention(query, key, value, attn_mask=mask)
     mixed = mixed.transpose(1, 2).reshape(states.shape)
     attended = normalise(linear(mixed, layer.output) + states, layer.attention_norm)
@@ -162,12 +165,18 @@ def apply_head(states: Tensor, head: Head) -> Tensor:
 
 @torch.jit.script
 def logits(
-    ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor], part: Embeddings, layers: list[Layer], head: Head
+    ids: Tensor,
+    mask: Tensor | None,
+    at: tuple[Tensor, Tensor],
+    part: Embeddings,
+    groups: list[Layer],
+    depth: int,
+    head: Head,
 ) -> Tensor:
-    """Masked-word logits [n, V] at the n positions `at` = (rows, columns)."""
+    """Masked-word logits [n, V] at n positions `at` = (rows, columns); `depth` layers, in groups of equal weights."""
     states = embed(ids, part)
-    for layer in layers[:-1]:
-        states = apply_layer(states, layer, mask, None)
+    for i in range(depth - 1):
+        states = apply_layer(states, groups[i * len(groups) // depth], mask, None)
     if len(at[0]) <= 2 * len(ids):  # for more positions the last layer is cheaper as a whole
-        return apply_head(apply_layer(states, layers[-1], mask, at), head)
-    return apply_head(apply_layer(states, layers[-1], mask, None)[at[0], at[1]], head)
+        return apply_head(apply_layer(states, groups[-1], mask, at), head)
+    return apply_head(apply_layer(states, groups[-1], mask, None)[at[0], at[1]], head)

@@ -81,9 +81,14 @@ class Weights:
 
     sizes: Sizes
     embeddings: Embeddings
-    layers: list[Layer]  # from the lowest; those of one ALBERT group are one and the same
+    groups: list[Layer]  # those with weights of their own, from the lowest; an ALBERT repeats each
     head: Head
     nbytes: int  # of memory
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The layers from the lowest."""
+        return [self.groups[i * self.sizes.groups // self.sizes.layers] for i in range(self.sizes.layers)]
 
 
 def read_weights(checkpoint: Checkpoint) -> Weights:
@@ -94,10 +99,9 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
     groups = [_layer(sizes, stored, i) for i in range(sizes.groups)]
     head = _head(sizes, stored, embeddings.words)
     stored.finish()
-    layers = [groups[i * sizes.groups // sizes.layers] for i in range(sizes.layers)]
     # Tied embeddings are there twice: as they are looked up, and as the decoder multiplies by them.
     nbytes = stored.nbytes + (embeddings.words.nbytes if sizes.tied else 0)
-    return Weights(sizes, embeddings, layers, head, nbytes)
+    return Weights(sizes, embeddings, groups, head, nbytes)
 
 
 def broken(checkpoint: Checkpoint, what: str) -> BrokenCheckpoint:

@@ -14,6 +14,7 @@ own distribution.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,6 +88,7 @@ def choose_mask(text: str, mask: int) -> int:
     return starts[mask - 1]
 
 
+@lru_cache(maxsize=64)  # every checkpoint of a run is asked the same
 def read_question(text: str, tokenizer: "Tokenizer", max_positions: int) -> Question:
     """Tokenize a text. Raises QueryError as `normalise` does, and where it is longer than the model's positions."""
     text = normalise(text)
@@ -126,19 +128,21 @@ class Reply:
 def ask(model: "Model", question: Question) -> Reply:
     """Answer a question jointly, by beam search over the chain rule; one batched forward pass per mask."""
     answers, totals = np.zeros((1, 0), np.int64), np.zeros(1)
-    factors = []  # per mask: [beam, V], one row for each answer so far
-    parents = []  # per mask: [beam], the row of `factors` from which each answer came
+    found = []  # per mask: logits [beam, V] and normalisers, a row for each answer so far; the row of each new one
     for position in question.masks:
-        factors.append(_factor(model, question.filled(answers), position))
-        joint = totals[:, None] + factors[-1]  # [beam, V]
-        best = largest(joint.ravel(), BEAM)
-        parents.append(best // joint.shape[1])
-        answers = np.column_stack([answers[parents[-1]], best % joint.shape[1]])
-        totals = joint.ravel()[best]
+        logits = _logits(model, question.filled(answers), position)
+        normaliser = log_normaliser(logits)
+        best = np.stack([largest(row, BEAM) for row in logits])  # the best joint answers are among them
+        joint = totals[:, None] + logits[np.arange(len(best))[:, None], best] - normaliser
+        order = largest(joint.ravel(), BEAM)
+        parents = order // joint.shape[1]
+        found.append((logits, normaliser, parents))
+        answers = np.column_stack([answers[parents], best.ravel()[order]])
+        totals = joint.ravel()[order]
     path, row = [], 0
-    for factor, parent in zip(reversed(factors), reversed(parents), strict=True):
-        row = parent[row]
-        path.append(factor[row])
+    for logits, normaliser, parents in reversed(found):
+        row = parents[row]
+        path.append(logits[row] - normaliser[row])
     return Reply(answers, totals, np.stack(path[::-1]))
 
 
@@ -147,8 +151,8 @@ def joint_log_probability(model: "Model", question: Question, answers: np.ndarra
     totals = np.zeros(len(answers))
     for i, position in enumerate(question.masks):
         prefixes, row = np.unique(answers[:, :i], axis=0, return_inverse=True)
-        factor = _factor(model, question.filled(prefixes), position)
-        totals += factor[row.reshape(-1), answers[:, i]]
+        logits, row = _logits(model, question.filled(prefixes), position), row.reshape(-1)
+        totals += logits[row, answers[:, i]] - log_normaliser(logits)[row, 0]
     return totals
 
 
@@ -202,17 +206,21 @@ def beam_rank(reply: Reply, total: float) -> int | None:
     return better + 1 if better < len(reply.log_probabilities) else None
 
 
-def _factor(model: "Model", ids: np.ndarray, position: int) -> np.ndarray:
-    """Log probabilities [B, V] of every piece at one position of each row of ids [B, L]."""
+def _logits(model: "Model", ids: np.ndarray, position: int) -> np.ndarray:
+    """Logits [B, V] of every piece at one position of each row of ids [B, L]."""
     rows = np.arange(len(ids))
-    return log_softmax(model.mlm_logits(ids, np.ones_like(ids), rows, np.full(len(ids), position)))
+    return model.mlm_logits(ids, np.ones_like(ids), rows, np.full(len(ids), position))
+
+
+def log_normaliser(logits: np.ndarray) -> np.ndarray:
+    """What log probabilities lack of logits: the logarithm [n, 1] of the sum of exp(logits [n, V]), in float64."""
+    highest = logits.max(axis=1, keepdims=True)
+    return highest + np.log(np.exp(logits - highest).sum(axis=1, keepdims=True, dtype=np.float64))
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
     """Log probabilities [n, V] in float64 of float32 logits [n, V]."""
-    highest = logits.max(axis=1, keepdims=True)
-    total = np.exp(logits - highest).sum(axis=1, keepdims=True, dtype=np.float64)
-    return logits - (highest + np.log(total))
+    return logits - log_normaliser(logits)
 
 
 def largest(values: np.ndarray, k: int) -> np.ndarray:

@@ -44,11 +44,11 @@ def sweep(run: Run, ask: Callable[["Model"], Answer], steps: Iterable[int] | Non
             return error
         return model.tokenizer, checkpoint.step, ask(model)
 
-    pool = ThreadPoolExecutor(min(CORES, len(chosen)))
-    try:
-        found = list(pool.map(visit, chosen))
-    finally:
-        pool.shutdown(cancel_futures=True)  # after an error the others need not be asked
+    shares = [range(i, len(chosen), CORES) for i in range(min(CORES, len(chosen)))]
+    found = [None] * len(chosen)
+    with ThreadPoolExecutor(len(shares)) as pool:
+        for share, replies in zip(shares, pool.map(lambda share: [visit(chosen[i]) for i in share], shares)):
+            found[share.start :: CORES] = replies
     skipped = tuple(str(error) for error in found if isinstance(error, BrokenCheckpoint))
     answered = [one for one in found if not isinstance(one, BrokenCheckpoint)]
     if not answered:
