@@ -1,0 +1,191 @@
+"""The Query page in a browser: a lens cell pinned, a fact asked, files saved, links opened elsewhere, markup inert."""
+
+import csv
+import io
+import re
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+TEXT = "Paris is the capital of [MASK] ."
+MARKUP = "</script><img src=x onerror=window.hurt=1><b>**bold**</b> $x$ :red[x] [MASK]"
+
+
+def open_query(visitor, text: str = TEXT, **query: str) -> None:
+    """Open a link to the page with this text."""
+    visitor.open("query", **{name: quote(value) for name, value in {"text": text, **query}.items()})
+
+
+def figure(visitor, name: str) -> Locator:
+    """The chart whose downloads have this name."""
+    return visitor.page.locator(f".st-key-figure_{name} .js-plotly-plot")
+
+
+def files(visitor, name: str) -> Locator:
+    """The buttons below the chart of this name that save it."""
+    return visitor.page.locator(f".st-key-below_{name}")
+
+
+def choose(visitor, label: str, typed: str) -> None:
+    """Type into a select box and take the first hit."""
+    box = visitor.page.get_by_role("combobox", name=label)
+    box.click()
+    box.fill(typed)
+    visitor.page.get_by_role("option").first.click()
+    visitor.settle()
+
+
+def saved(visitor, button: Locator) -> tuple[str, bytes]:
+    """(file name, content) of what this button saves."""
+    with visitor.page.expect_download() as download:
+        button.click()
+    return download.value.suggested_filename, download.value.path().read_bytes()
+
+
+def click_cell(visitor, name: str, column: int, row: int) -> None:
+    """Click the cell of a lens, counted from the lower left."""
+    place = figure(visitor, name).evaluate(
+        """(plot, [x, y]) => {
+            const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect();
+            return [box.x + xaxis._offset + xaxis.d2p(x), box.y + yaxis._offset + yaxis.d2p(y)];
+        }""",
+        [column, row],
+    )
+    visitor.page.mouse.move(*place)
+    visitor.page.mouse.click(*place)
+
+
+# === The lens ===
+
+
+def test_a_lens_cell_is_pinned_and_the_link_shows_it_elsewhere(visit, app):
+    """A click pins the cell's layer and step in the URL; the same link in a fresh window shows the same ten words."""
+    visitor = visit(app)
+    open_query(visitor)
+    figure(visitor, "tiny-query-lens").scroll_into_view_if_needed()
+    visitor.page.wait_for_timeout(500)  # until the scrolled page stands still
+    click_cell(visitor, "tiny-query-lens", 1, 0)
+    visitor.expect_query(pin="0-8")
+    expect(visitor.page.get_by_text("Embeddings at step 8")).to_be_visible()
+    visitor.settle()
+
+    other = visit(app)
+    other.open_link(visitor.page.url)
+    expect(other.page.get_by_text("Embeddings at step 8")).to_be_visible()
+    assert other.query() == visitor.query()
+
+
+# === What is asked ===
+
+
+def test_typing_and_pressing_ask_asks(visit, app):
+    """The button takes what was just typed into the box."""
+    visitor = visit(app)
+    visitor.open("query")
+    visitor.page.get_by_role("textbox", name="Text with [MASK]").fill(TEXT)
+    visitor.page.get_by_role("button", name="Ask", exact=True).click()
+    visitor.expect_query(text=TEXT)
+    expect(visitor.page.get_by_role("heading", name="Over 3 checkpoints")).to_be_visible()
+
+
+def test_a_fact_is_found_by_typing_and_marked_in_the_figures(visit, app):
+    """A relation and a subject fill the text; the true object has its own line, the stored answer stands beside."""
+    visitor = visit(app)
+    visitor.open("query")
+    choose(visitor, "LAMA relation", "capital (P36)")
+    choose(visitor, "Subject", "")
+    box = visitor.page.get_by_role("textbox", name="Text with [MASK]")
+    expect(box).to_have_value(re.compile(r"The capital of .+ is \[MASK\] \."))
+    expect(figure(visitor, "tiny-query-probability")).to_contain_text("(true object)")
+    expect(visitor.page.get_by_text("Precomputed: by the evaluation of LAMA.")).to_be_visible()
+
+
+def test_two_sentences_share_their_axes(visit, app):
+    """Compared sentences are drawn side by side on the same axes, each with figures of its own."""
+    visitor = visit(app)
+    open_query(visitor, compare="text", text2="The [MASK] sat .")
+    expect(figure(visitor, "tiny-query-probability-2")).to_be_visible()
+    ranges = [
+        figure(visitor, name).evaluate(
+            "plot => JSON.stringify([plot._fullLayout.xaxis.range, plot._fullLayout.yaxis.range])"
+        )
+        for name in ("tiny-query-probability", "tiny-query-probability-2")
+    ]
+    assert ranges[0] == ranges[1]
+
+
+# === Files, links, commands ===
+
+
+def test_figures_are_saved_as_svg_png_and_csv(visit, app):
+    """Each figure has its three buttons, and each gives a file of its kind under the figure's name."""
+    visitor = visit(app)
+    open_query(visitor)
+    for name in ("tiny-query-probability", "tiny-query-rank", "tiny-query-lens"):
+        expect(figure(visitor, name)).to_be_visible()
+        below = files(visitor, name)
+        for kind, start in (("svg", b"<svg"), ("png", b"\x89PNG")):
+            title, content = saved(visitor, below.get_by_role("button", name=kind.upper(), exact=True))
+            assert (title, content[: len(start)]) == (f"{name}.{kind}", start)
+        title, content = saved(visitor, below.get_by_test_id("stDownloadButton").get_by_role("button"))
+        rows = list(csv.DictReader(io.StringIO(content.decode())))
+        assert title == f"{name}.csv" and {"token", "step", "probability", "rank"} <= rows[0].keys()
+
+
+def test_the_copied_link_restores_the_view_in_a_fresh_window(visit, app):
+    """Copy link puts the address on the clipboard; opened elsewhere it shows the same text, word, step and choices."""
+    visitor = visit(app)
+    visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=app)
+    open_query(visitor, step="8", word="London", probability="log")
+    visitor.page.get_by_role("button", name="Copy link").click()
+    expect(visitor.page.get_by_role("button", name="Copied")).to_be_visible()
+    link = visitor.page.evaluate("navigator.clipboard.readText()")
+    assert link.startswith(f"{app}/query?") and len(link) < 250
+
+    other = visit(app)
+    other.open_link(link)
+    expect(other.page.get_by_role("textbox", name="Text with [MASK]")).to_have_value(TEXT)
+    expect(other.page.get_by_role("textbox", name="Track a word")).to_have_value("London")
+    expect(other.page.get_by_role("heading", name="At step 8")).to_be_visible()
+    assert other.query() == visitor.query()
+
+
+# === Safety ===
+
+
+@pytest.mark.parametrize("place", ["text", "word", "text2"])
+def test_typed_markup_is_never_run_nor_rendered(visit, app, place: str):
+    """A script, an image with a handler, HTML and Markdown stay text, typed anywhere; nothing executes."""
+    visitor = visit(app)
+    query = {"text": TEXT, "word": "London", "compare": "text", "text2": "A [MASK] ."} | {place: MARKUP}
+    open_query(visitor, **query)
+    visitor.page.wait_for_timeout(500)  # an image would have failed to load by now
+    assert visitor.page.evaluate("window.hurt") is None
+    assert visitor.page.locator("img[src=x]").count() == 0
+    assert visitor.page.locator("b:has-text('**bold**'), strong:has-text('bold')").count() == 0
+
+
+# === Going about ===
+
+
+def test_back_leaves_a_page_at_once(visit, app):
+    """One press of Back returns to the page before, with its state, and another to the one before that."""
+    visitor = visit(app)
+    visitor.open("tokens")
+    visitor.follow("Knowledge")
+    visitor.expect_query(step="16")
+    visitor.follow("Query")
+    visitor.expect_query(step="16")
+    for title in ("Knowledge", "Tokens"):
+        visitor.page.go_back()
+        expect(visitor.heading(title)).to_be_visible()
+        visitor.settle()
+
+
+def test_the_first_page_has_a_path_too(visit, app):
+    """/overview opens the overview."""
+    visitor = visit(app)
+    visitor.open("overview")
+    expect(visitor.heading("Overview")).to_be_visible()
+    expect(visitor.page.get_by_role("dialog")).to_have_count(0)
