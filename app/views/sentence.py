@@ -82,7 +82,7 @@ def _bertviz_caption(view: View, kind: str, size: int, chosen: list[int]) -> str
     )
 
 
-@st.cache_data(max_entries=16, show_spinner="Reading your sentence; the first time also starts torch …")
+@st.cache_data(max_entries=4, show_spinner="Reading your sentence; the first time also starts torch …")
 def _attention(_run: Run, path: str, step: int, text: str) -> SentenceAttention:
     return sentence.attend(_run, text, step)
 

@@ -70,6 +70,22 @@ def test_the_head_view_begins_with_the_layer_of_the_url(look, tiny_run):
     assert data(look(tiny_run, layer="2", layers="1"))["layer"] == 1
 
 
+def test_the_model_view_begins_with_as_many_layers_as_are_quick(look, tiny_run, monkeypatch):
+    """The caption says so; the others are added by their pills."""
+    monkeypatch.setattr("app.views.sentence.LINES", 2)
+    test = look(tiny_run, heads="model")
+    assert data(test)["include_layers"] == [1] and "It begins with 1 of 2 layers" in test.caption[0].value
+    assert data(look(tiny_run, heads="model", layers="1,2"))["include_layers"] == [1, 2]
+
+
+def test_a_text_too_long_for_bertviz_is_still_followed_over_the_steps(look, tiny_run, monkeypatch):
+    """What it would take is told."""
+    monkeypatch.setattr("app.views.sentence.LONGEST", 4)
+    test = look(tiny_run)
+    assert "at most 4. Shorten it." in test.info[0].value and not test.get("iframe")
+    assert "over all 3 steps" in test.caption[-1].value
+
+
 def test_without_layers_one_is_asked_for(look, tiny_run):
     """The head over the steps stays."""
     test = look(tiny_run, layers="")

@@ -104,6 +104,8 @@ def test_one_head_follows_the_time_bar_without_the_server(visit, app):
     visitor.page.evaluate("window.dispatchEvent(new CustomEvent('embryo:step', { detail: { step: 0 } }))")
     expect(shown).to_have_attribute("data-step", "0")
     assert visitor.page.locator("canvas.map").evaluate("canvas => canvas.toDataURL()") != last
+    visitor.page.locator("canvas.map").hover(position={"x": 110, "y": 12})
+    expect(visitor.page.locator(".hover")).to_contain_text("from 0 “[CLS]” to 0 “[CLS]”: weight")
 
 
 def test_a_hostile_sentence_is_only_read(visit, app):
