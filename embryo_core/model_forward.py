@@ -22,6 +22,7 @@ warnings.filterwarnings("ignore", message="fbgemm_", category=UserWarning)
 warnings.filterwarnings("ignore", message="`torch.jit", category=DeprecationWarning)
 
 HALF = "fbgemm" in torch.backends.quantized.supported_engines  # x86 only
+BLOCK = 512  # FBGEMM pads a weight's inputs to a multiple of this, which is a waste of memory for the smallest
 ONEDNN = torch.backends.mkldnn.is_available()
 
 
@@ -34,6 +35,7 @@ class Linear(NamedTuple):
     weight: Tensor
     bias: Tensor
     form: str  # half | onednn | plain
+    nbytes: int  # of memory
 
 
 class Norm(NamedTuple):
@@ -77,11 +79,14 @@ class Head(NamedTuple):
 
 def make_linear(weight: Tensor, bias: Tensor) -> Linear:
     """The map of a stored weight [out, in] and bias [out], in the form that this machine multiplies fastest."""
-    if HALF and weight.dtype == torch.float16:
-        return Linear(torch.fbgemm_pack_gemm_matrix_fp16(weight.float()), bias.float(), "half")
+    out, into = weight.shape
+    bias, nbytes = bias.float(), 4 * (out * into + out)
+    if HALF and weight.dtype == torch.float16 and into >= BLOCK // 4:
+        packed = 2 * BLOCK * -(-into // BLOCK) * 16 * -(-out // 16)
+        return Linear(torch.fbgemm_pack_gemm_matrix_fp16(weight.float()), bias, "half", packed + 4 * out)
     if ONEDNN:
-        return Linear(torch.ops.mkldnn._reorder_linear_weight(weight.float()), bias.float(), "onednn")
-    return Linear(weight.float(), bias.float(), "plain")
+        return Linear(torch.ops.mkldnn._reorder_linear_weight(weight.float()), bias, "onednn", nbytes)
+    return Linear(weight.float().clone(), bias, "plain", nbytes)
 
 
 # === Operations ===

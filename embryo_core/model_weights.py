@@ -99,9 +99,7 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
     groups = [_layer(sizes, stored, i) for i in range(sizes.groups)]
     head = _head(sizes, stored, embeddings.words)
     stored.finish()
-    # Tied embeddings are there twice: as they are looked up, and as the decoder multiplies by them.
-    nbytes = stored.nbytes + (embeddings.words.nbytes if sizes.tied else 0)
-    return Weights(sizes, embeddings, groups, head, nbytes)
+    return Weights(sizes, embeddings, groups, head, _nbytes((embeddings, *groups, head)))
 
 
 def broken(checkpoint: Checkpoint, what: str) -> BrokenCheckpoint:
@@ -155,7 +153,6 @@ class _Stored:
             self._left = load_file(checkpoint.path / "model.safetensors")
         except (OSError, SafetensorError) as reason:
             raise broken(checkpoint, f"model.safetensors cannot be read ({reason})") from None
-        self.nbytes = sum(tensor.nbytes for tensor in self._left.values())
 
     def take(self, name: str, *shape: int) -> torch.Tensor:
         """The tensor of that name; where it is missing, zeros until `finish` tells."""
@@ -223,3 +220,10 @@ def _head(sizes: Sizes, stored: _Stored, words: torch.Tensor) -> Head:
         stored.norm(names["head_norm"], size),
         make_linear(words if own is None else own, stored.take(names["bias"], sizes.vocabulary)),
     )
+
+
+def _nbytes(part: Any) -> int:
+    """Bytes of memory of all maps and tensors in a part; tied embeddings are there twice, once in the decoder."""
+    if isinstance(part, Linear | torch.Tensor):
+        return part.nbytes
+    return sum(map(_nbytes, part)) if isinstance(part, tuple) else 0

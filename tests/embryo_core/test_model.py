@@ -100,8 +100,8 @@ def test_all_outputs_equal_those_of_transformers(tiny_run, request, family, with
 def test_masked_language_models_of_every_make(own_run, kind, settings, stored):
     """Logits at one mask are transformers' own: shared and unshared layers, activations, tied or not, as stored."""
     torch.manual_seed(2)
-    sizes = {"hidden_size": 24, "num_hidden_layers": 4, "num_attention_heads": 3, "intermediate_size": 48}
-    config = kind.config_class(vocab_size=700, max_position_embeddings=40, initializer_range=0.3, **sizes, **settings)
+    sizes = {"hidden_size": 132, "num_hidden_layers": 4, "num_attention_heads": 3, "intermediate_size": 150}
+    config = kind.config_class(vocab_size=700, max_position_embeddings=40, initializer_range=0.1, **sizes, **settings)
     folder = own_run.path / "checkpoints" / "step16"
     shutil.rmtree(folder)
     kind(config).to(stored).save_pretrained(folder)
