@@ -202,6 +202,7 @@ def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float]
     outline = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
     figure.add_shape(type="rect", **outline, line={"color": CHOSEN, "width": 3})
     style.finish(figure, "layer", height=min(90 + 46 * len(cells), 560), legend="none")
+    figure.update_layout(hoverdistance=-1)  # anywhere in a cell its middle is the closest point
     figure.update_xaxes(title_text="head", dtick=1, range=[0.5, cells.columns.max() + 0.5])
     figure.update_yaxes(dtick=1, range=[cells.index.max() + 0.5, 0.5], showgrid=False)
     return figure

@@ -6,7 +6,7 @@ import io
 import pytest
 from playwright.sync_api import Locator, expect
 
-SECTIONS = ("Averaged maps", "What a head does", "Your sentence")
+SECTIONS = {"maps": "Averaged maps", "heads": "What a head does", "sentence": "Your sentence"}
 
 
 def figure(visitor, number: int) -> Locator:
@@ -15,13 +15,17 @@ def figure(visitor, number: int) -> Locator:
 
 
 def click_cell(visitor, number: int, layer: int, head: int) -> None:
-    """Click a cell of a layer by head figure of a model of 2 layers and 2 heads."""
-    plot = figure(visitor, number).locator(".nsewdrag.drag")
-    box = plot.bounding_box()
-    visitor.page.mouse.move(box["x"] + 5, box["y"] + 5)
-    visitor.page.mouse.click(
-        box["x"] + box["width"] * (2 * head - 1) / 4, box["y"] + box["height"] * (2 * layer - 1) / 4
-    )
+    """Click a cell of a layer by head figure of a model of 2 layers and 2 heads, once it answers the pointer."""
+    box = figure(visitor, number).locator(".nsewdrag.drag").bounding_box()
+    x = box["x"] + box["width"] * (2 * head - 1) / 4
+    y = box["y"] + box["height"] * (2 * layer - 1) / 4
+    told = figure(visitor, number).locator(".hoverlayer")
+    for nudge in range(100):
+        visitor.page.mouse.move(x + nudge % 2, y)
+        visitor.page.wait_for_timeout(200)
+        if f"layer {layer}, head {head}" in told.text_content():
+            break
+    visitor.page.mouse.click(x, y)
 
 
 def downloaded(visitor, number: int) -> list[dict[str, str]]:
@@ -32,16 +36,17 @@ def downloaded(visitor, number: int) -> list[dict[str, str]]:
 
 
 def test_the_sections_are_in_the_url(visit, app):
-    """Each section opens by its button, and again from the link that this gives."""
+    """Each section opens by its button, and the last again from the link that this gives."""
     visitor = visit(app)
     visitor.open("attention")
-    for title, name in zip(SECTIONS[1:], ("heads", "sentence")):
-        visitor.page.get_by_role("radio", name=title).click()
+    for name in ("heads", "sentence", "maps", "heads"):
+        visitor.page.get_by_role("radio", name=SECTIONS[name]).click()
         visitor.expect_query(section=name)
         visitor.settle()
-        other = visit(app)
-        other.open_link(visitor.page.url)
-        expect(other.page.get_by_role("radio", name=title)).to_be_checked()
+    other = visit(app)
+    other.open_link(visitor.page.url)
+    expect(other.page.get_by_role("radio", name=SECTIONS["heads"])).to_be_checked()
+    expect(figure(other, 2)).to_be_visible()
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=("at a step", "since when"))
