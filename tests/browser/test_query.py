@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, expect
 
 TEXT = "Paris is the capital of [MASK] ."
 MARKUP = "</script><img src=x onerror=window.hurt=1><b>**bold**</b> $x$ :red[x] [MASK]"
+FIRST_QUERY = 90_000  # milliseconds: the first question to a server imports torch
 
 
 def open_query(visitor, text: str = TEXT, **query: str) -> None:
@@ -97,7 +98,7 @@ def test_a_fact_is_found_by_typing_and_marked_in_the_figures(visit, app):
     choose(visitor, "Subject", "")
     box = visitor.page.get_by_role("textbox", name="Text with [MASK]")
     expect(box).to_have_value(re.compile(r"The capital of .+ is \[MASK\] \."))
-    expect(figure(visitor, "tiny-query-probability")).to_contain_text("(true object)")
+    expect(figure(visitor, "tiny-query-probability")).to_contain_text("(true object)", timeout=FIRST_QUERY)
     expect(visitor.page.get_by_text("Precomputed: by the evaluation of LAMA.")).to_be_visible()
 
 
