@@ -1,5 +1,6 @@
 """The dashboard without a browser: open a page as a link does, go to another as its navigation does."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,12 @@ class Dashboard:
         # AppTest.switch_page knows pages that are files only; st.Page identifies a function by the hash of its URL path.
         app._page_hash = calc_hash("" if page == "overview" else page)
         return app.run()
+
+
+@pytest.fixture(autouse=True)
+def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AppTest puts the page in the place of `__main__`, where a process started by a later test would run it again."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
 
 
 @pytest.fixture
