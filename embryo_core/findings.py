@@ -7,7 +7,7 @@ import numpy as np
 
 from embryo_core.errors import ResultsError
 from embryo_core.tables import TABLES
-from embryo_core.types import AttentionMap, ClozeAnswer, Findings, Run, Score, WordCount
+from embryo_core.types import AttentionMap, ClozeAnswer, Findings, ProbeCurve, Run, Score, WordCount
 
 
 def check(run: Run, metric: str, step: int, findings: Findings) -> None:
@@ -28,7 +28,7 @@ def check(run: Run, metric: str, step: int, findings: Findings) -> None:
             seen.add(key)
 
 
-def _is_measurement(row: Score | WordCount | ClozeAnswer | AttentionMap) -> bool:
+def _is_measurement(row: Score | WordCount | ClozeAnswer | AttentionMap | ProbeCurve) -> bool:
     match row:
         case Score():
             return row.n > 0 and math.isfinite(row.value)
@@ -36,6 +36,8 @@ def _is_measurement(row: Score | WordCount | ClozeAnswer | AttentionMap) -> bool
             return row.n > 0 and 0 <= row.correct <= row.n
         case ClozeAnswer():
             return row.rank > 0 and math.isfinite(row.probability) and math.isfinite(row.prediction_probability)
+        case ProbeCurve():
+            return row.iteration >= 0 and math.isfinite(row.train_loss) and 0 <= row.dev_f1 <= 1
         case AttentionMap():
             square = row.weights.ndim == 2 and row.weights.shape[0] == row.weights.shape[1] > 0
             with np.errstate(over="ignore"):  # weights are stored as float16

@@ -1,6 +1,6 @@
 """The parquet room: writes what metrics find and reads it back as tables; no other module touches parquet.
 
-    results/<run>/{scores,words,cloze,attention}.parquet     compacted tables, sorted
+    results/<run>/<table>.parquet                            compacted: scores, words, cloze, attention, probes; sorted
     results/<run>/parts/<metric>/step{N}/<table>.parquet     one evaluation (a metric at a step) not yet compacted
     results/<run>/sources.json                               the data that each metric was computed on
 
@@ -29,11 +29,12 @@ from embryo_core.errors import ResultsError
 from embryo_core.findings import check
 from embryo_core.parts import Parts, list_parts, lock, new_part, remove_leftovers, remove_part
 from embryo_core.runs import write_json
-from embryo_core.tables import ATTENTION, CLOZE, SCORES, TABLES, WORDS, Table
+from embryo_core.tables import ATTENTION, CLOZE, PROBES, SCORES, TABLES, WORDS, Table
 from embryo_core.types import Findings, Run
 
 TYPES = {
     "string": pa.string(),
+    "bool": pa.bool_(),
     "int32": pa.int32(),
     "int64": pa.int64(),
     "float32": pa.float32(),
@@ -187,6 +188,15 @@ def read_cloze(run: Run, relation: str | None = None, fact: str | None = None) -
     """
     rows = _read(run, CLOZE, _where("relation", relation) & _where("fact", fact))
     return rows.select(["step", *CLOZE.columns]).to_pandas()
+
+
+def read_probes(run: Run, task: str | None = None, layer: int | None = None, step: int | None = None) -> pd.DataFrame:
+    """Training curves of the probes of a task and layer, at one step or all; sorted by task, layer, control, step.
+
+    Columns: step, task, layer (0 is the embeddings), control, iteration, train_loss, dev_f1. Giving the task is faster.
+    """
+    rows = _read(run, PROBES, _where("task", task) & _where("layer", layer), step)
+    return rows.select(["step", *PROBES.columns]).to_pandas()
 
 
 def read_attention(run: Run, layer: int, head: int) -> AttentionHistory:

@@ -55,4 +55,17 @@ ATTENTION = Table(
     key=("layer", "head", "step"),
     group=("layer", "head"),
 )
-TABLES = (SCORES, WORDS, CLOZE, ATTENTION)
+PROBES = Table(
+    "probes",
+    {
+        "task": "string",
+        "layer": "int32",
+        "control": "bool",
+        "iteration": "int32",
+        "train_loss": "float64",
+        "dev_f1": "float64",
+    },
+    key=("task", "layer", "control", "step", "iteration"),
+    group=("task",),
+)
+TABLES = (SCORES, WORDS, CLOZE, ATTENTION, PROBES)

@@ -142,6 +142,20 @@ class AttentionMap:
 
 
 @dataclass(frozen=True)
+class ProbeCurve:
+    """One point of a probe's own training curve: after so many iterations, its loss in training and F1 in development."""
+
+    run: str
+    step: int  # of the checkpoint
+    task: str
+    layer: int  # 0 is the embeddings
+    control: bool  # trained on the control task's random labels
+    iteration: int  # of the probe's optimizer
+    train_loss: float  # mean cross-entropy in nats
+    dev_f1: float  # micro-averaged, in [0, 1]
+
+
+@dataclass(frozen=True)
 class Prediction:
     """One candidate for a masked position."""
 
@@ -158,6 +172,7 @@ class Findings:
     words: list[WordCount] = field(default_factory=list)
     cloze: list[ClozeAnswer] = field(default_factory=list)
     attention: list[AttentionMap] = field(default_factory=list)
+    probes: list[ProbeCurve] = field(default_factory=list)
 
 
 # === What turns the one into the other ===

@@ -15,7 +15,8 @@ import pytest
 
 from embryo_core import runs, store
 from embryo_core.errors import ResultsError
-from embryo_core.types import AttentionMap, ClozeAnswer, Findings, Run, Score, WordCount
+from embryo_core.tables import TABLES
+from embryo_core.types import AttentionMap, ClozeAnswer, Findings, ProbeCurve, Run, Score, WordCount
 
 STEPS = (0, 1, 2, 8)
 TAGS = ("DT", "NN", "VBD")
@@ -43,7 +44,12 @@ def find(metric: str, step: int, seed: int = 0) -> Findings:
     groups = [("all", None), ("noun", None), (None, 1), (None, 2)]
     scores = [Score("egg", step, metric, float(rng.random()), int(rng.integers(1, 99)), *group) for group in groups]
     findings.scores = [scores[i] for i in rng.permutation(len(scores))]
-    if metric == "world_knowledge":
+    if metric == "edge_probing":
+        findings.probes = [
+            ProbeCurve("egg", step, ("pos", "coref")[i % 2], i % 3, i % 4 > 1, i, float(rng.random()), 0.5)
+            for i in rng.permutation(12)
+        ]
+    elif metric == "world_knowledge":
         findings.scores.append(Score("egg", step, "world_knowledge_coverage", 0.5, 10, "P19"))
         findings.cloze = [
             ClozeAnswer("egg", step, f"f{i}", f"P{i % 3}", f"s{i}", "Rome", int(rng.integers(1, 99)), 0.25, "the", 0.5)
@@ -62,7 +68,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
-METRICS = ("mask_prediction", "world_knowledge", "attention")
+METRICS = ("mask_prediction", "world_knowledge", "attention", "edge_probing")
 
 
 # === Written is read ===
@@ -73,6 +79,8 @@ def test_reads_of_an_empty_store_have_their_columns(run):
     assert list(store.read_scores(run).columns) == ["run", "metric", "step", "layer", "group", "value", "n"]
     assert list(store.read_words(run, "mask_prediction").columns) == ["metric", "step", "tag", "word", "n", "correct"]
     assert list(store.read_cloze(run).columns)[:4] == ["step", "fact", "relation", "subject"]
+    curve = ["step", "task", "layer", "control", "iteration", "train_loss", "dev_f1"]
+    assert list(store.read_probes(run).columns) == curve
     history = store.read_attention(run, 1, 1)
     assert len(history.steps) == 0 and history.weights.shape == (0, 0, 0) and history.sentences == 0
     assert store.read_attention_step(run, 0)[0].shape == (0, 0, 0, 0)
@@ -110,6 +118,28 @@ def test_scores_words_and_facts_come_back_as_found(run, compacted):
     assert list(history["rank"]) == [answer.rank for answer in answers]
     assert list(store.read_cloze(run, fact="f4")["rank"]) == list(history["rank"])
     assert len(store.read_cloze(run)) == 30
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_training_curves_of_probes_come_back(run, compacted):
+    """Of a task, of one of its layers, of a step, or all; the points of a curve in the order of iterations."""
+    for step in (8, 0):
+        store.write(run, "edge_probing", step, find("edge_probing", step))
+    if compacted:
+        store.compact(run)
+    frame = store.read_probes(run)
+    given = {
+        tuple(getattr(point, name) for name in frame.columns)
+        for step in (0, 8)
+        for point in find("edge_probing", step).probes
+    }
+    assert set(frame.itertuples(index=False, name=None)) == given and len(frame) == len(given) == 24
+    assert frame["control"].dtype == bool
+    one = store.read_probes(run, task="pos", layer=2, step=8)
+    expected = {row for row in given if row[:3] == (8, "pos", 2)}
+    assert set(one.itertuples(index=False, name=None)) == expected and len(one) == len(expected) == 2
+    key = ["task", "layer", "control", "step", "iteration"]
+    assert frame.equals(frame.sort_values(key, ignore_index=True))
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -176,7 +206,7 @@ def test_order_and_time_of_writing_leave_no_trace_in_the_files(tmp_path):
             store.compact(other)
     store.compact(other)
     assert tree(one.results) == tree(other.results)
-    assert sorted(tree(one.results)) == ["attention.parquet", "cloze.parquet", "scores.parquet", "words.parquet"]
+    assert sorted(tree(one.results)) == [f"{table.name}.parquet" for table in sorted(TABLES, key=lambda table: table.name)]
 
 
 def test_the_run_is_named_by_its_folder(run, tmp_path):
@@ -218,6 +248,11 @@ REFUSED = {
     "a weight beyond float16": (Findings(attention=[AttentionMap("egg", 8, 1, 1, SQUARE * 1e6, 3)]), "weights 2x2"),
     "no square": (Findings(attention=[AttentionMap("egg", 8, 1, 1, np.ones((2, 3)), 3)]), "weights 2x3"),
     "no sentences": (Findings(attention=[AttentionMap("egg", 8, 1, 1, SQUARE, 0)]), "sentences 0"),
+    "a loss that is NaN": (
+        Findings(probes=[ProbeCurve("egg", 8, "pos", 0, False, 1, float("nan"), 0.5)]),
+        "train_loss nan",
+    ),
+    "F1 above 1": (Findings(probes=[ProbeCurve("egg", 8, "pos", 0, True, 1, 0.3, 1.5)]), "dev_f1 1.5"),
     "another step": (Findings(scores=[Score("egg", 4, "m", 0.5, 3)]), "step 4"),
     "another run": (Findings(scores=[Score("hen", 8, "m", 0.5, 3)]), "run 'hen'"),
     "a row twice": (Findings(scores=[Score("egg", 8, "m", 0.5, 3), Score("egg", 8, "m", 0.6, 3)]), "two rows"),
@@ -276,6 +311,7 @@ def test_a_broken_file_names_itself_and_what_to_run(run, damage, compacted):
         "words": lambda: store.read_words(run, "mask_prediction"),
         "cloze": lambda: store.read_cloze(run, "P1"),
         "attention": lambda: store.read_attention_steps(run),
+        "probes": lambda: store.read_probes(run, "pos"),
     }
     for path in sorted(run.results.rglob("*.parquet")):
         whole = path.read_bytes()
