@@ -1,10 +1,11 @@
-"""What is read off a curve over checkpoints: rescaled, smoothed, with its interval, its onset, and the kind of history.
+"""What is read off a curve over checkpoints: rescaled, smoothed, its interval, onset, peak, and the kind of history.
 
-Scores are stored raw with their n; these pure functions are applied on reading (Sections 3 and 6, Figures 1, 6 to 9).
+Scores are stored raw with their n; these pure functions are applied on reading (Sections 3, 4 and 6, Figures 1 to 11).
 Values are in the order of steps. docs/metrics.md states the same rules with their reasons.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,9 @@ Floats = NDArray[np.float64]
 History = Literal["learned", "never learned", "forgotten", "oscillating"]
 
 Z = 1.959963984540054  # two-sided 95 % of the normal distribution
+
+
+# === Curves ===
 
 
 def rescale(values: ArrayLike) -> Floats:
@@ -51,6 +55,19 @@ def interval(value: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
     return np.clip((middle - reach) / whole, 0, value), np.clip((middle + reach) / whole, value, 1)
 
 
+def difference_interval(first: ArrayLike, second: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
+    """Newcombe's 95 % interval (low, high) of first - second, two shares counted on `n` > 0 cases each; numbers or arrays.
+
+    Method 10 of Newcombe (1998), which joins the two intervals of Wilson as if the cases were independent. For shares of
+    the same cases, which as a rule go together, it is wider than it need be.
+    """
+    first, second = np.asarray(first, float), np.asarray(second, float)
+    (first_low, first_high), (second_low, second_high) = interval(first, n), interval(second, n)
+    below = np.hypot(first - first_low, second_high - second)
+    above = np.hypot(first_high - first, second - second_low)
+    return first - second - below, first - second + above
+
+
 def onset(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, share: float = 0.5) -> int | None:
     """The first of `steps` [S] from which `values` [S] stay at or above `share` of the last value; None if that is 0.
 
@@ -67,6 +84,44 @@ def held_from(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, lea
     below = np.flatnonzero(np.asarray(values, float) < least)
     first = below[-1] + 1 if len(below) else 0
     return int(steps[first]) if first < len(steps) else None
+
+
+# === Peaks and layers ===
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Where a curve is highest, and where it ends: the step of the peak, the value there, the value at the last step."""
+
+    step: int
+    value: float
+    last: float
+
+    @property
+    def decay(self) -> float:
+        """How far the curve has come down from its peak by the last step; 0 where the last step is the peak."""
+        return self.value - self.last
+
+
+def peak(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike) -> Peak:
+    """The peak of the smoothed curve of `values` [S] at `steps` [S], S > 0; of equally high points the earliest."""
+    curve = smooth(values)
+    highest = int(np.argmax(curve >= curve.max() - 1e-12))  # equal means may differ in their last digit
+    return Peak(int(steps[highest]), float(curve[highest]), float(curve[-1]))
+
+
+def expected_layer(values: ArrayLike, baseline: float) -> float | None:
+    """Centre of gravity of what the layers 0 to L, `values` [L + 1], have above the `baseline`, in layers from 0 to L.
+
+    The sum of layer x gain over the sum of gains, a gain being max(0, value - baseline); L / 2 where all layers gain
+    alike, None where none is above the baseline.
+    """
+    gains = np.maximum(0, np.asarray(values, float) - baseline)
+    total = gains.sum()
+    return float(gains @ np.arange(len(gains)) / total) if total > 0 else None
+
+
+# === Histories ===
 
 
 def classify_history(correct: ArrayLike) -> History:
