@@ -20,6 +20,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except EmbryoError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:  # a full disk, a folder that may not be written
+        print(f"Error: {error}; what was written stays, and the same command goes on from there.", file=sys.stderr)
+        return 2
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -45,6 +45,9 @@ def main(arguments: list[str] | None = None) -> int:
     except EmbryoError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:  # a full disk, a folder that may not be written
+        print(f"error: {error}; what was written stays, and the same command goes on from there.", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("Stopped; the same command resumes from the last state.", file=sys.stderr)
         return 130

@@ -25,7 +25,7 @@ def show_lens(answers: Answers, name: str, first: bool) -> None:
     found = query_answers.by_layer(asked, answers.mask)
     pin = _pinned(found, asked.view.step)
     table = query_answers.lens_table(found)
-    left, right = st.columns([7, 2], gap="medium")
+    left, right = st.columns([3, 1], gap="medium")
     with left:
         marks = [f"Outlined in {OUTLINED[role]}." for role in answers.pieces.values()]
         of = f"Run '{widgets.literal(asked.view.run.name)}', {len(found.steps)} checkpoints, one text."

@@ -107,6 +107,7 @@ def test_query_reads_every_layer(root, capsys):
         (["animate", "tyni", "--layer", "1", "--head", "1", "-o", "a.gif"], "Did you mean 'tiny'?"),
         (["animate", "tiny", "--layer", "1", "--head", "9", "-o", "a.gif"], "its heads 1 to 2"),
         (["animate", "tiny", "--layer", "1", "--head", "1", "-o", "a.mp4"], "ends in none of .gif, .html"),
+        (["animate", "tiny", "--layer", "1", "--head", "1", "-o", "none/a.gif"], "none/a.gif"),
         (["query", "tiny", "No gap here."], "has no [MASK]"),
         (["query", "tiny", "The [MASK] .", "--step", "7"], "no checkpoint at step 7; the nearest is 8"),
         (["query", "tiny", "[MASK] " + "word " * 2000, "--step", "8"], "Shorten it"),

@@ -118,6 +118,12 @@ def test_a_folder_that_is_no_run_is_left_alone(refused: Refused, texts, tmp_path
     assert "is not JSON" in refused("--corpus", texts[0], "--run", tmp_path / "broken")
 
 
+def test_a_folder_that_cannot_be_made_is_told(refused: Refused, texts, tmp_path: Path):
+    """What the system refuses, here a folder below a file, is one sentence too."""
+    (tmp_path / "file").write_text("")
+    assert "Not a directory" in refused("--corpus", texts[0], "--run", tmp_path / "file" / "run")
+
+
 def test_a_run_goes_on_with_its_own_settings_only(refused: Refused, own: Path, texts):
     """Another learning rate, and other steps, are named with what the run has."""
     arguments = ("--corpus", texts[0], "--run", own)
