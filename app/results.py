@@ -35,6 +35,11 @@ def cloze(run: Run, relation: str | None = None, fact: str | None = None) -> pd.
     return _cloze(stamp(run), run, relation, fact)
 
 
+def probes(run: Run, task: str, layer: int, step: int) -> pd.DataFrame:
+    """How the probe of a task and layer was trained at a step (see `store.read_probes`). Raises ResultsError."""
+    return _probes(stamp(run), run, task, layer, step)
+
+
 def attention(run: Run, layer: int, head: int) -> Any:
     """The history of one head (see `store.read_attention`). Raises ResultsError."""
     return _attention(stamp(run), run, layer, head)
@@ -87,6 +92,11 @@ def _words(stamp: Stamp, _run: Run, metric: str, tags: tuple[str, ...] | None, s
 @st.cache_data(max_entries=32, show_spinner=False)
 def _cloze(stamp: Stamp, _run: Run, relation: str | None, fact: str | None) -> pd.DataFrame:
     return store.read_cloze(_run, relation=relation, fact=fact)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _probes(stamp: Stamp, _run: Run, task: str, layer: int, step: int) -> pd.DataFrame:
+    return store.read_probes(_run, task, layer, step)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

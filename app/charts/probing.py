@@ -1,0 +1,289 @@
+"""What linear probes find in the layers: the tasks over the steps, expected layer, two tasks (Section 4, Figure 2b)."""
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from app.charts import style
+from embryo_core import curves
+
+PREFIX = "edge_probing_"
+NAMES = {"pos": "part of speech", "constituent": "constituent", "coref": "coreference", "srl": "semantic role"}
+COLOURS = {"pos": style.BLUE, "constituent": style.GREEN, "coref": style.VERMILION, "srl": style.PURPLE}
+OWN_COLOURS = (style.ORANGE, style.PINK, style.OLIVE, style.SKY)
+BEST, LAST = "best", "last"  # choices of a layer besides its number
+MASKED = "masked accuracy"  # the row of the training log among the tasks; no task has a blank in its name
+
+
+# === Tables ===
+
+
+def probe_scores(scores: pd.DataFrame) -> pd.DataFrame:
+    """Scores of edge probing as read from the store, one row per task, layer (0: embeddings) and step, sorted by these.
+
+    Columns: task, layer, step, n (targets of the test set), f1, control, selectivity (f1 - control), majority (all in
+    [0, 1], missing where they were not measured). The four tasks of the paper come first.
+    """
+    frame = _column(scores, "f1", ["task", "layer", "step", "n"])
+    for name, on in (("control", ["task", "layer", "step"]), ("majority", ["task", "step"])):
+        frame = frame.merge(_column(scores, name, on), on=on, how="left")
+    frame = frame.astype({"layer": int}).assign(selectivity=frame["f1"] - frame["control"])
+    order = {task: place for place, task in enumerate(NAMES)}
+    frame = frame.sort_values(["task", "layer", "step"]).sort_values(
+        "task", key=lambda tasks: tasks.map(lambda task: order.get(task, len(order))), kind="stable"
+    )
+    columns = ["task", "layer", "step", "n", "f1", "control", "selectivity", "majority"]
+    return frame[columns].reset_index(drop=True)
+
+
+def _column(scores: pd.DataFrame, name: str, key: list[str]) -> pd.DataFrame:
+    rows = scores[scores["metric"] == PREFIX + name]
+    return rows.rename(columns={"group": "task", "value": name})[[*key, name]]
+
+
+def of_layer(frame: pd.DataFrame, layer: str | int) -> pd.DataFrame:
+    """Rows of `probe_scores` of one layer: the BEST of each task and step by F1, the LAST, or the one of this number."""
+    if layer == BEST:
+        return frame.loc[frame.groupby(["task", "step"], sort=False)["f1"].idxmax()].sort_index(kind="stable")
+    return frame[frame["layer"] == (frame["layer"].max() if layer == LAST else layer)]
+
+
+def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
+    """What the first figure draws: the tasks of `frame` (of `of_layer`), and masked accuracy on held-out text from `log`.
+
+    Columns: task (or MASKED), step, layer, n, value, low, high (Wilson, 95 %), majority, shown, smooth. `shown` is the
+    value or, if `rescaled`, the value divided by the last one, and `smooth` the mean of three neighbouring steps of it.
+    """
+    tasks = frame.rename(columns={"f1": "value"})[["task", "step", "layer", "n", "value", "majority"]]
+    parts = []
+    for _, rows in pd.concat([tasks, _masked_accuracy(log)]).groupby("task", sort=False):
+        rows = rows.sort_values("step")
+        shown = curves.rescale(rows["value"]) if rescaled else rows["value"].to_numpy(float)
+        low, high = curves.interval(rows["value"], rows["n"])
+        parts.append(rows.assign(low=low, high=high, shown=shown, smooth=curves.smooth(shown)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _masked_accuracy(log: pd.DataFrame) -> pd.DataFrame:
+    """Held-out rows of the training log with their n; none where the run has no held-out text."""
+    if not {"split", "masked_lm_accuracy", "n_masked"} <= set(log.columns):
+        return pd.DataFrame()
+    rows = log[(log["split"] == "heldout") & (log["n_masked"] > 0)]
+    renamed = rows.rename(columns={"masked_lm_accuracy": "value", "n_masked": "n"})[["step", "n", "value"]]
+    return renamed.assign(task=MASKED).astype({"n": int})
+
+
+def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
+    """The expected layer of each task and step (see `curves.expected_layer`): task, step, expected, smooth, n.
+
+    Steps at which no layer is above the majority are left out.
+    """
+    rows = []
+    for (task, step), here in frame.groupby(["task", "step"], sort=False):
+        layers = here.sort_values("layer")
+        rows.append((task, step, curves.expected_layer(layers["f1"], layers["majority"].iloc[0]), here["n"].iloc[0]))
+    table = pd.DataFrame(rows, columns=["task", "step", "expected", "n"]).astype({"expected": float})
+    table = table.dropna(subset="expected").sort_values("step").sort_values("task", kind="stable")
+    return table.assign(smooth=table.groupby("task")["expected"].transform(lambda values: curves.smooth(values)))
+
+
+def path(frame: pd.DataFrame, across: str, up: str) -> pd.DataFrame:
+    """Two tasks at the steps that both have: step, across, up (F1, mean of three steps), f1_across, f1_up, n_across, n_up.
+
+    `frame` is of one layer (`of_layer`).
+    """
+    sides = []
+    for task, side in ((across, "across"), (up, "up")):
+        rows = frame[frame["task"] == task].set_index("step").sort_index()
+        sides.append(rows[["f1", "n"]].rename(columns={"f1": f"f1_{side}", "n": f"n_{side}"}))
+    table = sides[0].join(sides[1], how="inner").reset_index()
+    return table.assign(across=curves.smooth(table["f1_across"]), up=curves.smooth(table["f1_up"]))
+
+
+# === How tasks look ===
+
+
+def label(task: str) -> str:
+    """A task as people read it; a task of one's own has its own name."""
+    return NAMES.get(task, task)
+
+
+def plain(task: str) -> str:
+    """The label as Plotly shows it letter by letter, whatever it holds."""
+    return escape(label(task), quote=False)
+
+
+def colours(tasks: Sequence[str]) -> dict[str, str]:
+    """A fixed colour for each of the four tasks, and one in turn for those of one's own."""
+    own = [task for task in tasks if task not in COLOURS and task != MASKED]
+    turn = {task: OWN_COLOURS[place % len(OWN_COLOURS)] for place, task in enumerate(own)}
+    return {task: style.GREY if task == MASKED else COLOURS.get(task) or turn[task] for task in tasks}
+
+
+def symbols(tasks: Sequence[str]) -> dict[str, str]:
+    """A marker for each task."""
+    return {task: style.SYMBOLS[place % len(style.SYMBOLS)] for place, task in enumerate(tasks)}
+
+
+def layer_name(layer: int) -> str:
+    """A layer as people read it; 0 is the embeddings."""
+    return f"layer {layer}" if layer else "embeddings"
+
+
+# === Over the steps ===
+
+
+def tasks_figure(data: pd.DataFrame, log: bool, chosen: int, rescaled: bool, bands: bool) -> go.Figure:
+    """Curves of `task_curves`: smoothed with points, as measured faint behind, 95 % bands, majority dashed.
+
+    Every point of a task carries the task and its step as customdata.
+    """
+    figure = go.Figure()
+    tasks = list(data.groupby("task")["smooth"].last().sort_values(ascending=False).index)
+    drawn = {task: data[data["task"] == task] for task in tasks}
+    colour, symbol = colours(list(data["task"].unique())), symbols(list(data["task"].unique()))
+    for task, rows in drawn.items():
+        scale = rows["value"].iloc[-1] if rescaled else 1
+        if bands:
+            add_band(figure, style.along(rows["step"], log), rows["low"] / scale, rows["high"] / scale, colour[task])
+        _add_majority(figure, rows, colour[task], scale, log)
+    for task, rows in drawn.items():
+        _add_task(figure, task, rows, {"color": colour[task], "symbol": symbol[task]}, log)
+    if data["majority"].notna().any():
+        dashes = {"color": style.GREY, "width": 1.5, "dash": "dash"}
+        figure.add_scatter(x=[None], y=[None], mode="lines", line=dashes, name="majority baseline")
+    style.step_axis(figure, sorted(set(data["step"])), log, chosen)
+    figure.update_yaxes(tickformat=".1f" if rescaled else ".0%", rangemode="tozero")
+    return style.finish(figure, "relative to the last step" if rescaled else "F1; accuracy", height=450)
+
+
+def add_band(figure: go.Figure, x: list[float], low: pd.Series, high: pd.Series, colour: str) -> None:
+    """A 95 % band behind a curve."""
+    figure.add_scatter(
+        x=x + x[::-1],
+        y=[*high, *low[::-1]],
+        fill="toself",
+        fillcolor=style.faint(colour, 0.15),
+        line_width=0,
+        mode="lines",
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, scale: float, log: bool) -> None:
+    figure.add_scatter(
+        x=style.along(rows["step"], log),
+        y=rows["majority"] / scale,
+        mode="lines",
+        line={"color": style.faint(colour, 0.75), "width": 1.5, "dash": "dash"},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _add_task(figure: go.Figure, task: str, rows: pd.DataFrame, looks: dict[str, str], log: bool) -> None:
+    x = style.along(rows["step"], log)
+    raw = {"color": style.faint(looks["color"], 0.4), "width": 1}
+    figure.add_scatter(x=x, y=rows["shown"], mode="lines", line=raw, hoverinfo="skip", showlegend=False)
+    what = "masked accuracy" if task == MASKED else "F1"
+    of = "masked pieces of held-out text" if task == MASKED else "targets"
+    layers = rows["layer"].map(lambda layer: "" if pd.isna(layer) else f", {layer_name(int(layer))}")
+    figure.add_scatter(
+        x=x,
+        y=rows["smooth"],
+        name=plain(task),
+        mode="lines+markers",
+        line={"color": looks["color"], "width": 2.2},
+        marker={"symbol": looks["symbol"], "size": 7},
+        unselected_marker_opacity=1,
+        customdata=rows.assign(layers=layers)[["task", "step", "value", "low", "high", "n", "layers"]].values.tolist(),
+        hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}%{{customdata[6]}}<br>{what} "
+        "%{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
+        f"n = %{{customdata[5]:,}} {of}<extra></extra>",
+    )
+
+
+# === Expected layer ===
+
+
+def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, log: bool, chosen: int) -> go.Figure:
+    """`expected_layers` over the `steps`, a line per task, of a model of `layers` layers; dotted: all layers alike."""
+    figure = go.Figure()
+    tasks = list(dict.fromkeys(table["task"]))
+    colour, symbol = colours(tasks), symbols(tasks)
+    for task, rows in table.groupby("task", sort=False):
+        x = style.along(rows["step"], log)
+        raw = {"color": style.faint(colour[task], 0.4), "width": 1}
+        figure.add_scatter(x=x, y=rows["expected"], mode="lines", line=raw, hoverinfo="skip", showlegend=False)
+        figure.add_scatter(
+            x=x,
+            y=rows["smooth"],
+            name=plain(task),
+            mode="lines+markers",
+            line={"color": colour[task], "width": 2.2},
+            marker={"symbol": symbol[task], "size": 7},
+            unselected_marker_opacity=1,
+            customdata=rows[["task", "step", "expected"]].values.tolist(),
+            hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}<br>expected layer %{{customdata[2]:.2f}}"
+            "<extra></extra>",
+        )
+    alike = {"color": style.GREY, "width": 1.5, "dash": "dash"}
+    figure.add_hline(y=layers / 2, line=alike, annotation_text="all layers alike", annotation_position="bottom left")
+    style.step_axis(figure, steps, log, chosen)
+    ticks = {"tickvals": list(range(layers + 1)), "ticktext": ["emb.", *map(str, range(1, layers + 1))]}
+    figure.update_yaxes(**ticks)
+    return style.finish(figure, "expected layer", height=420, legend="top")
+
+
+# === Two tasks ===
+
+
+def path_figure(table: pd.DataFrame, across: str, up: str, chosen: int) -> go.Figure:
+    """`path` of two tasks through the steps, the later the brighter; the `chosen` step has a ring and its number."""
+    figure = go.Figure()
+    places = np.arange(len(table))
+    figure.add_scatter(
+        x=table["across"],
+        y=table["up"],
+        mode="lines+markers",
+        line={"color": style.faint(style.GREY, 0.6), "width": 1.5},
+        marker={"size": 10, "color": places, "colorscale": "Viridis", "colorbar": _step_bar(list(table["step"]))},
+        unselected_marker_opacity=1,
+        customdata=table[["step", "f1_across", "f1_up", "n_across", "n_up"]].values.tolist(),
+        hovertemplate="<b>step %{customdata[0]:,}</b><br>"
+        f"{plain(across)}: %{{customdata[1]:.1%}} (n = %{{customdata[3]:,}})<br>"
+        f"{plain(up)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<extra></extra>",
+        showlegend=False,
+    )
+    here = table[table["step"] == chosen]
+    ring = {"size": 18, "symbol": "circle-open", "color": style.VERMILION, "line": {"width": 3}}
+    figure.add_scatter(
+        x=here["across"],
+        y=here["up"],
+        text=[f"step {step:,}" for step in here["step"]],
+        mode="markers+text",
+        textposition="bottom right",
+        marker=ring,
+        hoverinfo="skip",
+        cliponaxis=False,
+    )
+    figure.update_xaxes(title_text=f"{plain(across)} (F1)", tickformat=".0%")
+    figure.update_yaxes(tickformat=".0%")
+    return style.finish(figure, f"{plain(up)} (F1)", height=420, legend="none")
+
+
+def _step_bar(steps: list[int]) -> dict:
+    """A colour bar over checkpoints, one by one, with the numbers of a few steps."""
+    last = len(steps) - 1
+    shown = sorted({last * quarter // 4 for quarter in range(5)})
+    return {
+        "title": {"text": "step", "side": "top"},
+        "tickvals": shown,
+        "ticktext": [style.short(steps[place]) for place in shown],
+        "thickness": 12,
+        "outlinewidth": 0,
+    }

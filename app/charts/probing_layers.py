@@ -1,0 +1,275 @@
+"""One task layer by layer, the peaks of all, and how a probe was trained (Section 4, Figures 3, 10 and 11)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from app.charts import style
+from app.charts.probing import add_band, colours, layer_name, plain, symbols
+from embryo_core import curves
+
+CHOSEN = style.VERMILION  # of outlines; no colour of the heat map
+LOW, MIDDLE, HIGH = (0x2F, 0x62, 0xC0), (0xB8, 0x5A, 0xB0), (0xE8, 0x86, 0x1E)  # of layers, on a light and a dark page
+TICKS_AT_MOST = 26  # step labels that fit side by side
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A score of a probe: how it is named and written, and what it means."""
+
+    label: str
+    axis: str
+    means: str
+
+
+QUANTITIES = {
+    "f1": Quantity("F1", "F1", "micro-averaged F1 of the probe on the whole test set"),
+    "selectivity": Quantity(
+        "Selectivity",
+        "selectivity (points of F1)",
+        "F1 less F1 on the control task: what the probe reads from the layer beyond what it could learn by heart, word by "
+        "word",
+    ),
+    "control": Quantity(
+        "Control F1",
+        "F1 on the control task",
+        "F1 of the same probe on the control task, where each word (or span) has a random label of its own: what it "
+        "learns by heart",
+    ),
+}
+
+
+# === Tables ===
+
+
+def layer_curves(frame: pd.DataFrame, task: str, quantity: str) -> pd.DataFrame:
+    """One task of `probe_scores`: layer, step, n, value, low, high (95 %), smooth (mean of three neighbouring steps)."""
+    rows = frame[frame["task"] == task].dropna(subset=quantity).sort_values(["layer", "step"], ignore_index=True)
+    if quantity == "selectivity":
+        low, high = curves.difference_interval(rows["f1"], rows["control"], rows["n"])
+    else:
+        low, high = curves.interval(rows[quantity], rows["n"])
+    table = rows[["layer", "step", "n"]].assign(value=rows[quantity], low=low, high=high)
+    return table.assign(smooth=table.groupby("layer")["value"].transform(lambda values: curves.smooth(values)))
+
+
+def peaks(frame: pd.DataFrame) -> pd.DataFrame:
+    """Peak and decay of each task and layer: task, layer, step, f1, last, decay, low, high, n.
+
+    `step` is that of the highest smoothed F1, `f1`; `last` is the smoothed F1 at the last step; `decay` is the
+    difference, from `low` to `high` with 95 % confidence. Shares of 1, not points.
+    """
+    rows = []
+    for (task, layer), curve in frame.groupby(["task", "layer"], sort=False):
+        found, n = curves.peak(curve["step"].to_numpy(), curve["f1"]), int(curve["n"].iloc[-1])
+        low, high = curves.difference_interval(found.value, found.last, n)
+        rows.append((task, layer, found.step, found.value, found.last, found.decay, float(low), float(high), n))
+    return pd.DataFrame(rows, columns=["task", "layer", "step", "f1", "last", "decay", "low", "high", "n"])
+
+
+# === Over the steps ===
+
+
+def layer_colours(layers: Sequence[int]) -> dict[int, str]:
+    """A sequential scale from the lowest layer to the highest, each colour readable on a light and on a dark page."""
+    places = np.linspace(0, 1, max(len(layers), 2))
+    channels = [np.interp(places, (0, 0.5, 1), values) for values in zip(LOW, MIDDLE, HIGH)]
+    return {
+        layer: "#" + "".join(f"{round(channel[place]):02x}" for channel in channels)
+        for place, layer in enumerate(layers)
+    }
+
+
+def layers_figure(
+    data: pd.DataFrame, quantity: str, bold: int | None, log: bool, chosen: int, bands: bool
+) -> go.Figure:
+    """`layer_curves` as a line per layer, the highest on top of the legend; the layer `bold` is drawn thick.
+
+    Every point carries its layer and step as customdata.
+    """
+    figure = go.Figure()
+    colour = layer_colours(sorted(set(data["layer"])))
+    by_layer = dict(list(data.groupby("layer")))
+    for layer, rows in by_layer.items() if bands else ():
+        add_band(figure, style.along(rows["step"], log), rows["low"], rows["high"], colour[layer])
+    for layer, rows in reversed(by_layer.items()):
+        x = style.along(rows["step"], log)
+        raw = {"color": style.faint(colour[layer], 0.4), "width": 1}
+        figure.add_scatter(x=x, y=rows["value"], mode="lines", line=raw, hoverinfo="skip", showlegend=False)
+        figure.add_scatter(
+            x=x,
+            y=rows["smooth"],
+            name=layer_name(layer),
+            mode="lines+markers",
+            line={"color": colour[layer], "width": 4 if layer == bold else 2},
+            marker={"size": 8 if layer == bold else 6, "symbol": "circle" if layer else "circle-open"},
+            unselected_marker_opacity=1,
+            customdata=rows[["layer", "step", "value", "low", "high", "n"]].values.tolist(),
+            hovertemplate=f"<b>{layer_name(layer)}</b>, step %{{customdata[1]:,}}<br>{QUANTITIES[quantity].label} "
+            "%{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>n = %{customdata[5]:,} targets"
+            "<extra></extra>",
+        )
+    style.step_axis(figure, sorted(set(data["step"])), log, chosen)
+    figure.update_yaxes(tickformat=".0%")
+    return style.finish(figure, QUANTITIES[quantity].axis, height=420)
+
+
+# === Layer by step ===
+
+
+def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int]) -> go.Figure:
+    """`layer_curves` as measured, layer by step, with its points of F1 in each cell; a column for each checkpoint.
+
+    A line goes round the column of the chosen step and the cell of the chosen layer. Every cell is a point with its layer
+    and step as customdata.
+    """
+    cells = data.pivot(index="layer", columns="step", values="value")
+    steps, layers = list(cells.columns), list(cells.index)
+    figure = go.Figure()
+    figure.add_heatmap(
+        z=cells.to_numpy(float),
+        text=[["" if np.isnan(value) else f"{100 * value:.0f}" for value in row] for row in cells.to_numpy(float)],
+        texttemplate="%{text}",
+        textfont_size=style.FONT - 3,
+        colorscale="Viridis",
+        xgap=1,
+        ygap=1,
+        hoverinfo="skip",
+        colorbar={
+            "title": {"text": QUANTITIES[quantity].axis, "side": "right"},
+            "tickformat": ".0%",
+            "thickness": 12,
+            "outlinewidth": 0,
+        },
+    )
+    _clickable(figure, data, steps, layers)
+    layer, step = chosen
+    if step in steps:
+        x = steps.index(step)
+        figure.add_shape(_box(x, 0, len(layers) - 1), line={"color": CHOSEN, "width": 1.5, "dash": "dot"})
+        if layer in layers:
+            figure.add_shape(_box(x, *[layers.index(layer)] * 2), line={"color": CHOSEN, "width": 3})
+    shown = range(0, len(steps), -(-len(steps) // TICKS_AT_MOST))
+    style.finish(figure, "", height=100 + 42 * len(layers), legend="none")
+    figure.update_xaxes(
+        title_text="step (optimizer updates)",
+        tickvals=list(shown),
+        ticktext=[style.short(steps[place]) for place in shown],
+        tickfont_size=style.FONT - 3,
+        range=[-0.55, len(steps) - 0.45],
+    )
+    names = [layer_name(layer) for layer in layers]
+    return figure.update_yaxes(
+        tickvals=list(range(len(layers))), ticktext=names, showgrid=False, range=[-0.55, len(layers) - 0.45]
+    )
+
+
+def _box(x: int, bottom: int, top: int) -> dict:
+    return {"type": "rect", "x0": x - 0.5, "x1": x + 0.5, "y0": bottom - 0.5, "y1": top + 0.5}
+
+
+def _clickable(figure: go.Figure, data: pd.DataFrame, steps: list[int], layers: list[int]) -> None:
+    """Unseen points at the middle of the cells, for Plotly tells of a click on a point but not of one on a heat map."""
+    unseen = {"marker_opacity": 0}
+    figure.add_scatter(
+        x=[steps.index(step) for step in data["step"]],
+        y=[layers.index(layer) for layer in data["layer"]],
+        mode="markers",
+        marker={"size": 26, "symbol": "square", "opacity": 0},
+        selected=unseen,
+        unselected=unseen,
+        customdata=data[["layer", "step", "value", "n"]].values.tolist(),
+        text=[layer_name(layer) for layer in data["layer"]],
+        hovertemplate="%{text}, step %{customdata[1]:,}: %{customdata[2]:.1%}<br>n = %{customdata[3]:,} targets"
+        "<extra></extra>",
+    )
+    figure.update_layout(hoverdistance=-1)  # anywhere in a cell its middle is the closest point
+
+
+# === Peak and decay ===
+
+
+def peaks_figure(table: pd.DataFrame, steps: Sequence[int], log: bool, chosen: int) -> go.Figure:
+    """`peaks` with a row per layer, the highest on top: the step of each peak, and beside it the decay since.
+
+    A mark is hollow where the decay is within its 95 % interval of nothing. Tasks lie side by side within a row.
+    """
+    figure = make_subplots(1, 2, shared_yaxes=True, column_widths=[0.58, 0.42], horizontal_spacing=0.05)
+    tasks = list(dict.fromkeys(table["task"]))
+    colour, symbol = colours(tasks), symbols(tasks)
+    for place, (task, rows) in enumerate(table.groupby("task", sort=False)):
+        apart = 0.6 * (place - (len(tasks) - 1) / 2) / max(len(tasks), 1)
+        y = rows["layer"] - apart  # the first task on top
+        filled = [symbol[task] if low > 0 else f"{symbol[task]}-open" for low in rows["low"]]
+        shared = {
+            "y": y,
+            "legendgroup": task,
+            "customdata": rows.values.tolist(),
+            "hovertemplate": f"<b>{plain(task)}</b>, %{{text}}<br>peak at step %{{customdata[2]:,}}: F1 "
+            "%{customdata[3]:.1%}<br>last step: %{customdata[4]:.1%}<br>decay %{customdata[5]:.1%} "
+            "(95 %: %{customdata[6]:.1%} to %{customdata[7]:.1%})<extra></extra>",
+            "text": [layer_name(layer) for layer in rows["layer"]],
+            "unselected_marker_opacity": 1,
+            "mode": "markers",
+        }
+        marker = {"color": colour[task], "size": 10, "symbol": filled, "line_width": 1.5}
+        figure.add_scatter(x=style.along(rows["step"], log), showlegend=False, marker=marker, **shared, row=1, col=1)
+        reach = {"type": "data", "array": 100 * (rows["high"] - rows["decay"]), "symmetric": False, "width": 0}
+        reach |= {"arrayminus": 100 * (rows["decay"] - rows["low"]), "color": style.faint(colour[task], 0.5)}
+        decay = {"x": 100 * rows["decay"], "error_x": reach, "marker": marker, "showlegend": False}
+        figure.add_scatter(**decay, **shared, row=1, col=2)
+        figure.add_scatter(
+            x=[None], y=[None], name=plain(task), mode="markers", marker={**marker, "symbol": symbol[task]}
+        )
+    return _peak_axes(figure, sorted(set(table["layer"])), steps, log, chosen)
+
+
+def _peak_axes(figure: go.Figure, layers: list[int], steps: Sequence[int], log: bool, chosen: int) -> go.Figure:
+    style.step_axis(figure, steps, log, chosen)
+    style.finish(figure, "", height=110 + 56 * len(layers), legend="top")
+    figure.update_xaxes(title_text="step of the peak", row=1, col=1)
+    low, high = style.along([min(steps), max(steps)], log)
+    if log and low < high:
+        figure.update_xaxes(range=[np.log10(low) - 0.15, np.log10(high) + 0.15], row=1, col=1)
+    plain_axis = {"type": "linear", "tickvals": None, "ticktext": None, "range": None, "tickformat": None}
+    figure.update_xaxes(**plain_axis, title_text="decay since (points of F1)", rangemode="tozero", row=1, col=2)
+    figure.update_yaxes(tickvals=layers, ticktext=[layer_name(layer) for layer in layers], showgrid=False)
+    figure.update_yaxes(range=[layers[0] - 0.5, layers[-1] + 0.5])
+    for edge in layers[:-1]:
+        figure.add_hline(y=edge + 0.5, line={"color": style.faint(style.GREY, 0.35), "width": 1}, layer="below")
+    return figure
+
+
+# === The training of a probe ===
+
+
+def training_figure(table: pd.DataFrame) -> go.Figure:
+    """How a probe and its control (column `control`) were trained: F1 in development, and loss, by iteration."""
+    figure = make_subplots(1, 2, horizontal_spacing=0.1)
+    for control, name, colour, dash in (
+        (False, "the task", style.BLUE, "solid"),
+        (True, "control", style.GREY, "dash"),
+    ):
+        rows = table[table["control"] == control]
+        for column, (quantity, form) in enumerate((("dev_f1", ".1%"), ("train_loss", ".3f")), 1):
+            figure.add_scatter(
+                x=rows["iteration"],
+                y=rows[quantity],
+                name=name,
+                legendgroup=name,
+                showlegend=column == 1 and len(rows) > 0,
+                mode="lines+markers",
+                line={"color": colour, "width": 2.2, "dash": dash},
+                marker_size=5,
+                hovertemplate=f"{name}, iteration %{{x:,}}: %{{y:{form}}}<extra></extra>",
+                row=1,
+                col=column,
+            )
+    style.finish(figure, "", height=320, legend="top")
+    figure.update_xaxes(title_text="iteration of the probe's optimizer")
+    figure.update_yaxes(title_text="F1 on the development set", tickformat=".0%", rangemode="tozero", row=1, col=1)
+    return figure.update_yaxes(title_text="training loss (nats)", rangemode="tozero", row=1, col=2)
