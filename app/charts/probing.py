@@ -1,6 +1,6 @@
 """What linear probes find in the layers: the tasks over the steps, expected layer, two tasks (Section 4, Figure 2b)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
@@ -12,10 +12,16 @@ from embryo_core import curves
 
 PREFIX = "edge_probing_"
 NAMES = {"pos": "part of speech", "constituent": "constituent", "coref": "coreference", "srl": "semantic role"}
-COLOURS = {"pos": style.BLUE, "constituent": style.GREEN, "coref": style.VERMILION, "srl": style.PURPLE}
-OWN_COLOURS = (style.ORANGE, style.PINK, style.OLIVE, style.SKY)
 BEST, LAST = "best", "last"  # choices of a layer besides its number
 MASKED = "masked accuracy"  # the row of the training log among the tasks; no task has a blank in its name
+LOOKS = {  # colour and marker
+    "pos": (style.BLUE, "circle"),
+    "constituent": (style.GREEN, "square"),
+    "coref": (style.VERMILION, "diamond"),
+    "srl": (style.PURPLE, "triangle-up"),
+    MASKED: (style.GREY, "cross"),
+}
+OWN_LOOKS = ((style.ORANGE, "star"), (style.PINK, "x"), (style.OLIVE, "triangle-down"), (style.SKY, "hexagon"))
 
 
 # === Tables ===
@@ -82,11 +88,12 @@ def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
     Steps at which no layer is above the majority are left out.
     """
     rows = []
-    for (task, step), here in frame.groupby(["task", "step"], sort=False):
-        layers = here.sort_values("layer")
-        rows.append((task, step, curves.expected_layer(layers["f1"], layers["majority"].iloc[0]), here["n"].iloc[0]))
+    for task, own in frame.groupby("task", sort=False):
+        for step, layers in own.groupby("step"):
+            expected = curves.expected_layer(layers["f1"], layers["majority"].iloc[0])
+            rows.append((task, step, expected, layers["n"].iloc[0]))
     table = pd.DataFrame(rows, columns=["task", "step", "expected", "n"]).astype({"expected": float})
-    table = table.dropna(subset="expected").sort_values("step").sort_values("task", kind="stable")
+    table = table.dropna(subset="expected").reset_index(drop=True)
     return table.assign(smooth=table.groupby("task")["expected"].transform(lambda values: curves.smooth(values)))
 
 
@@ -116,16 +123,12 @@ def plain(task: str) -> str:
     return escape(label(task), quote=False)
 
 
-def colours(tasks: Sequence[str]) -> dict[str, str]:
-    """A fixed colour for each of the four tasks, and one in turn for those of one's own."""
-    own = [task for task in tasks if task not in COLOURS and task != MASKED]
-    turn = {task: OWN_COLOURS[place % len(OWN_COLOURS)] for place, task in enumerate(own)}
-    return {task: style.GREY if task == MASKED else COLOURS.get(task) or turn[task] for task in tasks}
-
-
-def symbols(tasks: Sequence[str]) -> dict[str, str]:
-    """A marker for each task."""
-    return {task: style.SYMBOLS[place % len(style.SYMBOLS)] for place, task in enumerate(tasks)}
+def looks(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Colour and marker of each task: fixed for the paper's four and masked accuracy, in turn for those of one's own."""
+    tasks = list(dict.fromkeys(tasks))
+    own = [task for task in tasks if task not in LOOKS]
+    turn = {task: OWN_LOOKS[place % len(OWN_LOOKS)] for place, task in enumerate(own)}
+    return {task: LOOKS.get(task) or turn[task] for task in tasks}
 
 
 def layer_name(layer: int) -> str:
@@ -142,22 +145,21 @@ def tasks_figure(data: pd.DataFrame, log: bool, chosen: int, rescaled: bool, ban
     Every point of a task carries the task and its step as customdata.
     """
     figure = go.Figure()
-    tasks = list(data.groupby("task")["smooth"].last().sort_values(ascending=False).index)
-    drawn = {task: data[data["task"] == task] for task in tasks}
-    colour, symbol = colours(list(data["task"].unique())), symbols(list(data["task"].unique()))
-    for task, rows in drawn.items():
+    drawn = [(data[data["task"] == task], *look) for task, look in looks(data["task"]).items()]
+    for rows, colour, _ in drawn:
         scale = rows["value"].iloc[-1] if rescaled else 1
         if bands:
-            add_band(figure, style.along(rows["step"], log), rows["low"] / scale, rows["high"] / scale, colour[task])
-        _add_majority(figure, rows, colour[task], scale, log)
-    for task, rows in drawn.items():
-        _add_task(figure, task, rows, {"color": colour[task], "symbol": symbol[task]}, log)
+            add_band(figure, style.along(rows["step"], log), rows["low"] / scale, rows["high"] / scale, colour)
+        _add_majority(figure, rows, colour, scale, log)
+    height = pd.Series.mean if rescaled else lambda curve: curve.iloc[-1]
+    for rows, colour, symbol in sorted(drawn, key=lambda one: height(one[0]["smooth"]), reverse=True):
+        _add_task(figure, rows, colour, symbol, log)
     if data["majority"].notna().any():
         dashes = {"color": style.GREY, "width": 1.5, "dash": "dash"}
         figure.add_scatter(x=[None], y=[None], mode="lines", line=dashes, name="majority baseline")
     style.step_axis(figure, sorted(set(data["step"])), log, chosen)
     figure.update_yaxes(tickformat=".1f" if rescaled else ".0%", rangemode="tozero")
-    return style.finish(figure, "relative to the last step" if rescaled else "F1; accuracy", height=450)
+    return style.finish(figure, "relative to the last step" if rescaled else "F1 or accuracy", height=450)
 
 
 def add_band(figure: go.Figure, x: list[float], low: pd.Series, high: pd.Series, colour: str) -> None:
@@ -185,20 +187,19 @@ def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, scale: flo
     )
 
 
-def _add_task(figure: go.Figure, task: str, rows: pd.DataFrame, looks: dict[str, str], log: bool) -> None:
-    x = style.along(rows["step"], log)
-    raw = {"color": style.faint(looks["color"], 0.4), "width": 1}
+def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, log: bool) -> None:
+    task, x = rows["task"].iloc[0], style.along(rows["step"], log)
+    raw = {"color": style.faint(colour, 0.4), "width": 1}
     figure.add_scatter(x=x, y=rows["shown"], mode="lines", line=raw, hoverinfo="skip", showlegend=False)
-    what = "masked accuracy" if task == MASKED else "F1"
-    of = "masked pieces of held-out text" if task == MASKED else "targets"
+    what, of = ("masked accuracy", "masked pieces of held-out text") if task == MASKED else ("F1", "targets")
     layers = rows["layer"].map(lambda layer: "" if pd.isna(layer) else f", {layer_name(int(layer))}")
     figure.add_scatter(
         x=x,
         y=rows["smooth"],
         name=plain(task),
         mode="lines+markers",
-        line={"color": looks["color"], "width": 2.2},
-        marker={"symbol": looks["symbol"], "size": 7},
+        line={"color": colour, "width": 2.2},
+        marker={"symbol": symbol, "size": 7},
         unselected_marker_opacity=1,
         customdata=rows.assign(layers=layers)[["task", "step", "value", "low", "high", "n", "layers"]].values.tolist(),
         hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}%{{customdata[6]}}<br>{what} "
@@ -211,28 +212,28 @@ def _add_task(figure: go.Figure, task: str, rows: pd.DataFrame, looks: dict[str,
 
 
 def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, log: bool, chosen: int) -> go.Figure:
-    """`expected_layers` over the `steps`, a line per task, of a model of `layers` layers; dotted: all layers alike."""
+    """`expected_layers` over the `steps`, a line per task, of a model of `layers` layers; dashed: all layers alike."""
     figure = go.Figure()
-    tasks = list(dict.fromkeys(table["task"]))
-    colour, symbol = colours(tasks), symbols(tasks)
-    for task, rows in table.groupby("task", sort=False):
+    for task, (colour, symbol) in looks(table["task"]).items():
+        rows = table[table["task"] == task]
         x = style.along(rows["step"], log)
-        raw = {"color": style.faint(colour[task], 0.4), "width": 1}
+        raw = {"color": style.faint(colour, 0.4), "width": 1}
         figure.add_scatter(x=x, y=rows["expected"], mode="lines", line=raw, hoverinfo="skip", showlegend=False)
         figure.add_scatter(
             x=x,
             y=rows["smooth"],
             name=plain(task),
             mode="lines+markers",
-            line={"color": colour[task], "width": 2.2},
-            marker={"symbol": symbol[task], "size": 7},
+            line={"color": colour, "width": 2.2},
+            marker={"symbol": symbol, "size": 7},
             unselected_marker_opacity=1,
             customdata=rows[["task", "step", "expected"]].values.tolist(),
             hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}<br>expected layer %{{customdata[2]:.2f}}"
             "<extra></extra>",
         )
+    ends = style.along([min(steps), max(steps)], log)
     alike = {"color": style.GREY, "width": 1.5, "dash": "dash"}
-    figure.add_hline(y=layers / 2, line=alike, annotation_text="all layers alike", annotation_position="bottom left")
+    figure.add_scatter(x=ends, y=[layers / 2] * 2, name="all layers alike", mode="lines", line=alike, hoverinfo="skip")
     style.step_axis(figure, steps, log, chosen)
     ticks = {"tickvals": list(range(layers + 1)), "ticktext": ["emb.", *map(str, range(1, layers + 1))]}
     figure.update_yaxes(**ticks)
@@ -260,13 +261,14 @@ def path_figure(table: pd.DataFrame, across: str, up: str, chosen: int) -> go.Fi
         showlegend=False,
     )
     here = table[table["step"] == chosen]
+    late = (here["across"] > table["across"].mean()).any()  # then there is room on the left of the point
     ring = {"size": 18, "symbol": "circle-open", "color": style.VERMILION, "line": {"width": 3}}
     figure.add_scatter(
         x=here["across"],
         y=here["up"],
-        text=[f"step {step:,}" for step in here["step"]],
+        text=[f"  step {step:,}  " for step in here["step"]],
         mode="markers+text",
-        textposition="bottom right",
+        textposition="middle left" if late else "middle right",
         marker=ring,
         hoverinfo="skip",
         cliponaxis=False,

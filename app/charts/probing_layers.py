@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.charts import style
-from app.charts.probing import add_band, colours, layer_name, plain, symbols
+from app.charts.probing import add_band, layer_name, looks, plain
 from embryo_core import curves
 
 CHOSEN = style.VERMILION  # of outlines; no colour of the heat map
@@ -30,7 +30,7 @@ QUANTITIES = {
     "f1": Quantity("F1", "F1", "micro-averaged F1 of the probe on the whole test set"),
     "selectivity": Quantity(
         "Selectivity",
-        "selectivity (points of F1)",
+        "selectivity (F1 − control F1)",
         "F1 less F1 on the control task: what the probe reads from the layer beyond what it could learn by heart, word by "
         "word",
     ),
@@ -134,7 +134,7 @@ def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int]) 
         z=cells.to_numpy(float),
         text=[["" if np.isnan(value) else f"{100 * value:.0f}" for value in row] for row in cells.to_numpy(float)],
         texttemplate="%{text}",
-        textfont_size=style.FONT - 3,
+        textfont_size=style.FONT - 2,
         colorscale="Viridis",
         xgap=1,
         ygap=1,
@@ -157,6 +157,7 @@ def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int]) 
     style.finish(figure, "", height=100 + 42 * len(layers), legend="none")
     figure.update_xaxes(
         title_text="step (optimizer updates)",
+        title_standoff=18,
         tickvals=list(shown),
         ticktext=[style.short(steps[place]) for place in shown],
         tickfont_size=style.FONT - 3,
@@ -199,12 +200,11 @@ def peaks_figure(table: pd.DataFrame, steps: Sequence[int], log: bool, chosen: i
     A mark is hollow where the decay is within its 95 % interval of nothing. Tasks lie side by side within a row.
     """
     figure = make_subplots(1, 2, shared_yaxes=True, column_widths=[0.58, 0.42], horizontal_spacing=0.05)
-    tasks = list(dict.fromkeys(table["task"]))
-    colour, symbol = colours(tasks), symbols(tasks)
-    for place, (task, rows) in enumerate(table.groupby("task", sort=False)):
-        apart = 0.6 * (place - (len(tasks) - 1) / 2) / max(len(tasks), 1)
-        y = rows["layer"] - apart  # the first task on top
-        filled = [symbol[task] if low > 0 else f"{symbol[task]}-open" for low in rows["low"]]
+    known = looks(table["task"])
+    for place, (task, (colour, symbol)) in enumerate(known.items()):
+        rows = table[table["task"] == task]
+        y = rows["layer"] - 0.75 * ((place + 0.5) / len(known) - 0.5)  # the first task on top
+        filled = [symbol if low > 0 else f"{symbol}-open" for low in rows["low"]]
         shared = {
             "y": y,
             "legendgroup": task,
@@ -216,25 +216,24 @@ def peaks_figure(table: pd.DataFrame, steps: Sequence[int], log: bool, chosen: i
             "unselected_marker_opacity": 1,
             "mode": "markers",
         }
-        marker = {"color": colour[task], "size": 10, "symbol": filled, "line_width": 1.5}
+        marker = {"color": colour, "size": 10, "symbol": filled, "line": {"width": 1.5, "color": colour}}
         figure.add_scatter(x=style.along(rows["step"], log), showlegend=False, marker=marker, **shared, row=1, col=1)
         reach = {"type": "data", "array": 100 * (rows["high"] - rows["decay"]), "symmetric": False, "width": 0}
-        reach |= {"arrayminus": 100 * (rows["decay"] - rows["low"]), "color": style.faint(colour[task], 0.5)}
+        reach |= {"arrayminus": 100 * (rows["decay"] - rows["low"]), "color": style.faint(colour, 0.5)}
         decay = {"x": 100 * rows["decay"], "error_x": reach, "marker": marker, "showlegend": False}
         figure.add_scatter(**decay, **shared, row=1, col=2)
-        figure.add_scatter(
-            x=[None], y=[None], name=plain(task), mode="markers", marker={**marker, "symbol": symbol[task]}
-        )
-    return _peak_axes(figure, sorted(set(table["layer"])), steps, log, chosen)
-
-
-def _peak_axes(figure: go.Figure, layers: list[int], steps: Sequence[int], log: bool, chosen: int) -> go.Figure:
+        figure.add_scatter(x=[None], y=[None], name=plain(task), mode="markers", marker={**marker, "symbol": symbol})
     style.step_axis(figure, steps, log, chosen)
-    style.finish(figure, "", height=110 + 56 * len(layers), legend="top")
+    return _peak_axes(figure, sorted(set(table["layer"])), len(known), style.along([min(steps), max(steps)], log))
+
+
+def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float]) -> go.Figure:
+    """Both panels' axes for so many tasks within a row; step axis from end to end, wherever the peaks are."""
+    style.finish(figure, "", height=110 + (24 + 13 * tasks) * len(layers), legend="right")
     figure.update_xaxes(title_text="step of the peak", row=1, col=1)
-    low, high = style.along([min(steps), max(steps)], log)
-    if log and low < high:
-        figure.update_xaxes(range=[np.log10(low) - 0.15, np.log10(high) + 0.15], row=1, col=1)
+    if figure.layout.xaxis.type == "log":
+        low, high = np.log10(ends)
+        figure.update_xaxes(range=[low - 0.15, high + 0.15], row=1, col=1)
     plain_axis = {"type": "linear", "tickvals": None, "ticktext": None, "range": None, "tickformat": None}
     figure.update_xaxes(**plain_axis, title_text="decay since (points of F1)", rangemode="tozero", row=1, col=2)
     figure.update_yaxes(tickvals=layers, ticktext=[layer_name(layer) for layer in layers], showgrid=False)

@@ -64,7 +64,7 @@ def _which(layer: str | int, frame: pd.DataFrame) -> str:
 
 
 def _tasks(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, bands: bool) -> None:
-    st.subheader("What the probes find, over the steps", anchor=False)
+    st.subheader("What probes read from the layers, over the steps", anchor=False)
     data = charts.task_curves(charts.of_layer(frame, layer), results.log(view.run), rescaled)
     widgets.show_figure(
         charts.tasks_figure(data, view.log, view.step, rescaled, bands),
@@ -118,10 +118,10 @@ def _expected(view: View, frame: pd.DataFrame) -> None:
         figure,
         table,
         f"{view.run.name}-expected-layer",
-        f"In which layer, on average, a task is found: the centre of gravity of what the layers 0 (embeddings) to {layers} "
-        f"have above the majority baseline ({_counts(frame)}). Above the dashed line the upper layers know more than the "
-        "lower. Line: mean of three neighbouring checkpoints; faint line: as measured. A step at which no layer is above "
-        "the baseline is left out. Click a point for its task and step.",
+        f"In which layer a task is found: the centre of gravity of the F1 that the layers 0 (embeddings) to {layers} have "
+        f"above the majority baseline; n = {probing_layers.span(frame['n'])} targets. Above the dashed line, the upper "
+        "layers know more than the lower ones. Line: mean of three neighbouring checkpoints; faint line: as measured. A "
+        "step without a layer above the baseline is left out. Click a point for its task and step.",
         on_point=_task_chosen,
     )
 
@@ -150,7 +150,7 @@ def _two_tasks(view: View, frame: pd.DataFrame, layer: str | int) -> None:
         table,
         f"{view.run.name}-{across}-{up}",
         f"F1 of both tasks at each of {len(table)} checkpoints, in {_which(layer, frame)}; means of three neighbouring "
-        f"checkpoints; {n}. The path goes from dark to bright; the ring marks step {step:,}. Where it runs level, only "
-        f"the task across is being learned; where it runs upright, only the other. Click a point for its step.",
+        f"checkpoints; {n}. The path runs from dark to bright; the ring marks step {step:,}. Where it runs level, only the "
+        "task across is being learned, where it runs upright, only the other. Click a point for its step.",
         on_point=lambda point: permalink.choose("step", point["customdata"][0]),
     )

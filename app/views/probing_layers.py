@@ -21,16 +21,9 @@ def evaluated(steps: pd.Series, step: int) -> int:
     return int(max((known for known in steps if known <= step), default=min(steps)))
 
 
-def _task_data(run: Run, task: str) -> str:
-    """How many targets a task has in each split, and how many labels, as noted in sources.json; may be empty."""
-    sources = results.sources(run)
-    for name in (METRIC, f"{METRIC}:{task}"):
-        facts = sources.get(name, {}).get("tasks", {}).get(task)
-        if facts:
-            return "{train:,} targets to learn from, {dev:,} to stop by, {test:,} to test; {labels} labels".format(
-                **facts
-            )
-    return ""
+def span(n: pd.Series) -> str:
+    """The smallest and the largest of these counts."""
+    return f"{n.min():,}" if n.min() == n.max() else f"{n.min():,} to {n.max():,}"
 
 
 def chosen_layer(frame: pd.DataFrame, layer: str | int, task: str, step: int) -> int:
@@ -52,14 +45,12 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
     step = evaluated(data["step"], view.step)
     cell = chosen_layer(frame, layer, task, step), step
     name = f"{view.run.name}-{task}-{quantity}"
-    of = (
-        f"{widgets.literal(label(task)).capitalize()}: {QUANTITIES[quantity].means}; n = {data['n'].iloc[-1]:,} targets"
-    )
+    n = f"n = {data['n'].iloc[-1]:,} targets"
     widgets.show_figure(
         charts.layers_figure(data, quantity, cell[0], view.log, view.step, bands),
         data,
         f"{name}-layers",
-        f"{of}{_more(view.run, task)}. A line per layer, embeddings included; thick: {layer_name(cell[0])}. Line: mean "
+        f"**{widgets.literal(label(task))}**: {QUANTITIES[quantity].means}; {n}{_more(view.run, task)}. A line per layer, embeddings included; thick: {layer_name(cell[0])}. Line: mean "
         "of three neighbouring checkpoints; faint line: as measured"
         + ("; band: 95 % interval of the value as measured" if bands else "")
         + ". Click a point for its layer and step.",
@@ -78,8 +69,14 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
 
 
 def _more(run: Run, task: str) -> str:
-    facts = _task_data(run, task)
-    return f" ({facts})" if facts else ""
+    """How many targets a task has in each split, and how many labels, in brackets; nothing where it was not noted."""
+    sources = results.sources(run)
+    for evaluation in (METRIC, f"{METRIC}:{task}"):
+        facts = sources.get(evaluation, {}).get("tasks", {}).get(task)
+        if facts:
+            sizes = f"{facts['train']:,} targets to learn from, {facts['dev']:,} to stop by, {facts['test']:,} to test"
+            return f" ({sizes}; {facts['labels']:,} labels)"
+    return ""
 
 
 def _cell_chosen(point: dict[str, Any]) -> None:
@@ -95,19 +92,17 @@ def show_peaks(view: View, frame: pd.DataFrame) -> None:
     """Draw where each layer peaks on each task, and how far it has come down since."""
     st.subheader("Peak and decay", anchor=False)
     table = charts.peaks(frame)
-    left, right = st.columns([3, 2], gap="large")
-    with left:
-        widgets.show_figure(
-            charts.peaks_figure(table, sorted(set(frame["step"])), view.log, view.step),
-            table,
-            f"{view.run.name}-probing-peaks",
-            "Left: the step at which each layer's smoothed F1 is highest. Right: how far it has fallen from there by the "
-            "last step, in points of F1, with its 95 % interval (Newcombe). Hollow: the decay may be nothing. Click a mark "
-            "for its task and layer.",
-            on_point=_peak_chosen,
-        )
-    with right:
-        _peak_table(table)
+    widgets.show_figure(
+        charts.peaks_figure(table, sorted(set(frame["step"])), view.log, view.step),
+        table,
+        f"{view.run.name}-probing-peaks",
+        "Left: the step at which each layer's F1 is highest, as the mean of three neighbouring checkpoints. Right: how far "
+        "it has fallen from there by the last step, in points of F1, with its 95 % interval (Newcombe, from the "
+        f"{span(table['n'])} targets of the test sets). Hollow: the decay may be nothing. Click a mark for its task, "
+        "layer and step.",
+        on_point=_peak_chosen,
+    )
+    _peak_table(table)
 
 
 def _peak_chosen(point: dict[str, Any]) -> None:
@@ -130,14 +125,14 @@ def _peak_table(table: pd.DataFrame) -> None:
         shown.assign(decay=100 * table["decay"])[["task", "layer", "step", "f1", "last", "decay", "n"]],
         hide_index=True,
         key=key,
-        height=420,
+        height=248,
         on_select=chosen,
         selection_mode="single-row",
         column_config={
             "step": number("peak at step", format="localized"),
             "f1": number("F1 there", **POINTS),
             "last": number("F1, last step", **POINTS),
-            "decay": number("decay", format="%.1f", help="Points of F1 from the peak to the last step"),
+            "decay": number("decay (points)", format="%.1f"),
             "n": number("n", format="localized", help="Targets of the test set"),
         },
     )
@@ -149,7 +144,8 @@ def _peak_table(table: pd.DataFrame) -> None:
 
 def show_training(view: View, task: str, layer: int, step: int) -> None:
     """Draw how the probe of this task, layer and step was trained."""
-    st.subheader(f"How the probe was trained: {label(task)}, {layer_name(layer)}, step {step:,}", anchor=False)
+    name = widgets.literal(label(task))
+    st.subheader(f"How the probe was trained: {name}, {layer_name(layer)}, step {step:,}", anchor=False)
     table = results.probes(view.run, task, layer, step)
     if table.empty:
         st.info("The training curve of this probe was not kept.", icon=":material/info:")
@@ -157,11 +153,10 @@ def show_training(view: View, task: str, layer: int, step: int) -> None:
     last = table.groupby("control")["iteration"].max()
     told = f"{last[False]:,} iterations on the task" if False in last else "no iterations on the task"
     told += f", {last[True]:,} on the control task" if True in last else ""
-    facts = _task_data(view.run, task)
     widgets.show_figure(
         charts.training_figure(table),
         table,
         f"{view.run.name}-{task}-layer{layer}-step{step}-training",
         f"F1 on the development set, and mean cross-entropy in training, as the probe's own optimizer went on: {told}"
-        f"{f' ({facts})' if facts else ''}. Choose another probe by a click in the heat map, or above.",
+        f"{_more(view.run, task)}. Choose another probe by a click in the heat map, or above.",
     )
