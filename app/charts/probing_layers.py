@@ -238,8 +238,10 @@ def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[floa
     figure.update_xaxes(**plain_axis, title_text="decay since (points of F1)", rangemode="tozero", row=1, col=2)
     figure.update_yaxes(tickvals=layers, ticktext=[layer_name(layer) for layer in layers], showgrid=False)
     figure.update_yaxes(range=[layers[0] - 0.5, layers[-1] + 0.5])
+    between = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "layer": "below"}
     for edge in layers[:-1]:
-        figure.add_hline(y=edge + 0.5, line={"color": style.faint(style.GREY, 0.35), "width": 1}, layer="below")
+        line = {"color": style.faint(style.GREY, 0.35), "width": 1}
+        figure.add_shape(**between, y0=edge + 0.5, y1=edge + 0.5, line=line)
     return figure
 
 
