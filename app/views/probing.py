@@ -87,9 +87,10 @@ def _counts(frame: pd.DataFrame) -> str:
 
 
 def _data(run: Run) -> str:
-    """The sentence of sources.json on the data of the probes."""
-    note = results.sources(run).get(METRIC, {}).get("note", "the probing sets given to the evaluation")
-    return f"Data: {widgets.literal(note)}."
+    """The sentences of sources.json on the data of the probes, those of one's own tasks included."""
+    evaluations = {name: facts for name, facts in results.sources(run).items() if name.split(":")[0] == METRIC}
+    notes = [facts["note"] for facts in evaluations.values() if "note" in facts]
+    return f"Data: {widgets.literal('; '.join(notes) or 'the probing sets given to the evaluation')}."
 
 
 def _masked(data: pd.DataFrame) -> str:
@@ -149,7 +150,7 @@ def _two_tasks(view: View, frame: pd.DataFrame, layer: str | int) -> None:
         charts.path_figure(table, across, up, step),
         table,
         f"{view.run.name}-{across}-{up}",
-        f"F1 of both tasks at each of {len(table)} checkpoints, in {_which(layer, frame)}; means of three neighbouring "
+        f"F1 of both tasks at each checkpoint ({len(table)}), in {_which(layer, frame)}; means of three neighbouring "
         f"checkpoints; {n}. The path runs from dark to bright; the ring marks step {step:,}. Where it runs level, only the "
         "task across is being learned, where it runs upright, only the other. Click a point for its step.",
         on_point=lambda point: permalink.choose("step", point["customdata"][0]),

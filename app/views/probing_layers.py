@@ -60,7 +60,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
         charts.heat_map(data, quantity, cell),
         data,
         f"{name}-map",
-        f"The same as measured, in hundredths: a column for each of {data['step'].nunique()} evaluated checkpoints, a row "
+        f"The same as measured, in hundredths: a column for each evaluated checkpoint ({data['step'].nunique()}), a row "
         f"for each layer. Colours run from the lowest cell to the highest. Outlined: {layer_name(cell[0])} at step "
         f"{step:,}. Click a cell for its layer and step.",
         on_point=_cell_chosen,

@@ -88,6 +88,25 @@ def test_the_interval_of_a_number_is_a_number():
     assert low < narrow[0] < 0.3 < narrow[1] < high
 
 
+# === Interval of a difference ===
+
+
+@pytest.mark.parametrize(("first", "second", "low", "high"), [(0.9, 0.3, 0.1705, 0.8090), (1.0, 0.0, 0.6075, 1.0)])
+def test_the_interval_of_a_difference_is_newcombes(first, second, low, high):
+    """Method 10 on contrasts of 10 cases each that Newcombe (1998) works out."""
+    assert curves.difference_interval(first, second, 10) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_the_interval_of_a_difference_turns_with_it():
+    """It holds the difference, stays within -1 and 1, and changes sign with the order; arrays go case by case."""
+    first, second, n = RNG.random(100), RNG.random(100), RNG.integers(1, 900, 100)
+    low, high = curves.difference_interval(first, second, n)
+    assert (low <= first - second).all() and (first - second <= high).all()
+    assert (low >= -1).all() and (high <= 1).all()
+    turned = curves.difference_interval(second, first, n)
+    np.testing.assert_allclose((-high, -low), turned)
+
+
 # === Onset ===
 
 
@@ -127,6 +146,40 @@ def test_a_curve_is_held_from_where_it_last_comes_up_to_the_level():
     assert curves.held_from(steps, [0.3, 0.3, 0.3, 0.4], 0.3) == 0
     assert curves.held_from(steps, [0.3, 0.3, 0.3, 0.2], 0.3) is None
     assert curves.held_from([], [], 0.3) is None
+
+
+# === Peaks and layers ===
+
+
+def test_the_peak_is_the_highest_point_of_the_smoothed_curve():
+    """Against every point in turn; the decay from it to the last point is never negative."""
+    for values in CURVES:
+        steps = np.cumsum(RNG.integers(1, 900, len(values)))
+        smooth = [np.mean(values[max(0, i - 1) : i + 2]) for i in range(len(values))]
+        found = curves.peak(steps, values)
+        assert found.step == steps[smooth.index(max(smooth))]
+        assert found.value == pytest.approx(max(smooth)) and found.last == pytest.approx(smooth[-1])
+        assert found.decay >= 0
+
+
+def test_of_equally_high_points_the_earliest_is_the_peak():
+    """A level curve has its peak at its first step, although sums in another order differ in their last digit."""
+    assert curves.peak([0, 5, 700, 900], [0.1] * 4).step == 0
+    assert curves.peak([0, 5, 700, 900, 950], [0.0, 0.3, 0.3, 0.3, 0.3]).step == 700
+    assert curves.peak([40], [0.3]) == curves.Peak(40, 0.3, 0.3)
+
+
+def test_the_expected_layer_is_a_centre_of_gravity():
+    """Only what lies above the baseline has weight: 0.1 in the embeddings, 0.3 in layer 2."""
+    assert curves.expected_layer([0.5, 0.2, 0.7], 0.4) == pytest.approx(2 * 0.3 / 0.4)
+    assert curves.expected_layer([0.9, 0.9, 0.9, 0.9, 0.9], 0.3) == pytest.approx(2)
+    assert curves.expected_layer([0.1, 0.5], 0.1) == 1
+
+
+def test_without_a_gain_there_is_no_expected_layer():
+    """No layer above the baseline, or no baseline, gives no number."""
+    assert curves.expected_layer([0.3, 0.4], 0.4) is None
+    assert curves.expected_layer([0.3, 0.4], float("nan")) is None
 
 
 # === Histories ===

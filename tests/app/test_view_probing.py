@@ -1,0 +1,181 @@
+"""The Probing page in Streamlit's own test runner: its choices, its captions, and results that are there in part."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from embryo_core import store
+from embryo_core.types import Findings, Run, Score
+from tests.probed import NOTE, STEPS, write_probes
+
+
+@pytest.fixture
+def probed(dashboard_without_results, own_run: Run):
+    """The dashboard on a run whose layers were probed on two tasks of the metric and on one of the user's own."""
+    write_probes(own_run)
+    return dashboard_without_results
+
+
+def open_page(dashboard, **query: str) -> AppTest:
+    """The page, at the last step unless the query names another."""
+    page = dashboard.open("probing", **query)
+    assert not page.exception and not page.error
+    return page
+
+
+def box(page: AppTest, label: str):
+    """A select box by its label."""
+    return next(found for found in page.selectbox if found.label == label)
+
+
+def captions(page: AppTest) -> str:
+    """All captions as one text."""
+    return "\n".join(caption.value for caption in page.caption)
+
+
+def headings(page: AppTest) -> list[str]:
+    return [heading.value for heading in page.subheader]
+
+
+# === What it says ===
+
+
+def test_captions_name_the_data_and_n(probed) -> None:
+    """Targets of every task, sizes of the splits, the held-out pieces, and the note of the evaluation."""
+    text = captions(open_page(probed))
+    assert NOTE in text
+    assert "n = 400 part of speech, 100 semantic role, 50 mine targets" in text
+    assert "share of 200 masked pieces of held-out text" in text
+    assert "3,200 targets to learn from, 60 to stop by, 400 to test; 5 labels" in text
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said", "trained"),
+    [
+        ("best", "the layer with the best F1 of each step", "layer 1"),
+        ("last", "the last layer (2)", "layer 2"),
+        ("0", "embeddings", "embeddings"),
+        ("1", "layer 1", "layer 1"),
+    ],
+)
+def test_captions_say_which_layer(probed, chosen: str, said: str, trained: str) -> None:
+    """All figures that show one layer show the chosen one."""
+    page = open_page(probed, probe_layer=chosen)
+    assert f"frozen states of one layer: {said}." in captions(page)
+    assert f"checkpoints, in {said};" in captions(page)
+    assert f"thick: {trained}." in captions(page)
+    assert f"How the probe was trained: part of speech, {trained}, step 16" in headings(page)
+
+
+def test_the_table_of_peaks_has_every_task_and_layer(probed) -> None:
+    """F1 at the peak and at the end as means of three steps, the decay in points."""
+    table = open_page(probed).dataframe[0].value
+    assert list(table["task"]) == ["part of speech"] * 3 + ["semantic role"] * 3 + ["mine"] * 3
+    assert list(table["layer"][:3]) == ["embeddings", "layer 1", "layer 2"]
+    row = table.iloc[1]  # 0.50, 0.80, 0.75 is smoothed to 0.65, 0.683, 0.775
+    assert (row["step"], row["f1"], row["last"], row["decay"], row["n"]) == pytest.approx((16, 0.775, 0.775, 0, 400))
+
+
+# === What is chosen ===
+
+
+def test_a_link_restores_the_view(probed) -> None:
+    """Every choice comes back from the URL, and stays in it."""
+    wanted = {
+        "step": "8",
+        "scale": "linear",
+        "probe_layer": "2",
+        "unit": "rescaled",
+        "bands": "off",
+        "probe_task": "mine",
+        "score": "selectivity",
+        "across": "srl",
+        "up": "mine",
+    }
+    page = open_page(probed, **wanted)
+    assert {name: page.query_params[name] for name in wanted} == wanted
+    assert "F1 less F1 on the control task" in captions(page)
+    assert "all divided by the curve's own last value" in captions(page)
+    assert "95 % interval (Wilson)" not in captions(page)
+    assert "How the probe was trained: mine, layer 2, step 8" in headings(page)
+    assert box(page, "Up").options == ["part of speech", "mine"]
+
+
+@pytest.mark.parametrize(
+    "query", [{"probe_layer": "77"}, {"probe_task": "<b>"}, {"score": "9"}, {"across": "", "up": "?"}, {"unit": "-"}]
+)
+def test_nonsense_in_a_link_shows_the_default(probed, query: dict[str, str]) -> None:
+    """The page opens as without it."""
+    page = open_page(probed, **query)
+    assert box(page, "Task").value == "pos" and box(page, "Layer").value == "best"
+    assert (box(page, "Across").value, box(page, "Up").value) == ("pos", "srl")
+
+
+def test_no_task_is_set_against_itself(probed) -> None:
+    """Choosing for the one side what the other shows gives the other another."""
+    page = open_page(probed, across="srl", up="pos")
+    box(page, "Across").select("pos").run()
+    assert not page.exception
+    assert "pos" not in box(page, "Up").options and box(page, "Up").value == "srl"
+
+
+# === What is there in part ===
+
+
+def test_without_results_the_page_says_what_to_run(dashboard_without_results) -> None:
+    """One sentence and one command."""
+    page = open_page(dashboard_without_results)
+    assert "have not been probed yet" in page.info[0].value
+    assert page.code[0].value == "python -m embryo_core evaluate tiny --metrics edge_probing --probing PATH"
+
+
+@pytest.mark.parametrize("compacted", [False, True], ids=["going on", "compacted"])
+def test_steps_not_yet_evaluated_are_no_obstacle(dashboard_without_results, own_run: Run, compacted: bool) -> None:
+    """One checkpoint of three: the last evaluated one stands for a later choice, the first for an earlier."""
+    write_probes(own_run, steps=STEPS[1:2])
+    if compacted:
+        store.compact(own_run)
+    for step in ("0", "8", "16"):
+        page = open_page(dashboard_without_results, step=step)
+        assert "a column for each evaluated checkpoint (1)" in captions(page)
+        assert "How the probe was trained: part of speech, layer 2, step 8" in headings(page)
+
+
+def test_a_task_that_lags_behind_is_shown_as_far_as_it_is(dashboard_without_results, own_run: Run) -> None:
+    """One's own task at one step, the paper's at all: each figure takes the steps that there are."""
+    write_probes(own_run, tasks=("pos",))
+    write_probes(own_run, tasks=("mine",), steps=(8,))
+    page = open_page(dashboard_without_results, probe_task="mine", step="16")
+    assert "How the probe was trained: mine, layer 2, step 8" in headings(page)
+    assert "F1 of both tasks at each checkpoint (1)" in captions(page)
+
+
+def test_tasks_without_a_common_step_are_not_compared(dashboard_without_results, own_run: Run) -> None:
+    """One sentence instead of the figure."""
+    write_probes(own_run, tasks=("pos",), steps=(0,))
+    write_probes(own_run, tasks=("mine",), steps=(8,))
+    page = open_page(dashboard_without_results)
+    assert any("no step at which both tasks" in info.value for info in page.info)
+
+
+def test_a_single_task_of_ones_own_is_a_page(dashboard_without_results, own_run: Run) -> None:
+    """Nothing of the paper's tasks is needed; there is no second task to compare with."""
+    write_probes(own_run, tasks=("mine",))
+    page = open_page(dashboard_without_results)
+    assert box(page, "Task").options == ["mine"]
+    assert "part of speech" not in captions(page) and NOTE in captions(page)
+    assert "400 targets to learn from, 60 to stop by, 50 to test" in captions(page)
+    assert any("a second one is needed" in info.value for info in page.info)
+
+
+def test_scores_without_training_curves_and_controls_are_enough(dashboard_without_results, own_run: Run) -> None:
+    """Selectivity cannot be chosen then, not even by a link."""
+    scores = [Score("tiny", 8, "edge_probing_f1", 0.5, 40, "<i>own</i>", layer) for layer in range(3)]
+    store.write(own_run, "edge_probing", 8, Findings(scores=scores))
+    page = open_page(dashboard_without_results, score="selectivity")
+    assert page.query_params["score"] == "f1"
+    assert "<i>own</i>" not in captions(page)
+    assert [info.value for info in page.info] == [
+        "No layer is above the majority baseline at any step.",
+        "Only one task has been probed; a second one is needed.",
+        "The training curve of this probe was not kept.",
+    ]

@@ -1,0 +1,44 @@
+"""Results of edge probing of a known shape, written through the store: two tasks of the metric and one of one's own."""
+
+from embryo_core import store
+from embryo_core.types import Findings, ProbeCurve, Run, Score
+
+STEPS = (0, 8, 16)
+F1 = {  # task: layer: F1 at each of STEPS
+    "pos": {0: (0.50, 0.60, 0.70), 1: (0.50, 0.80, 0.75), 2: (0.40, 0.90, 0.50)},
+    "srl": {0: (0.30, 0.30, 0.40), 1: (0.30, 0.50, 0.60), 2: (0.30, 0.70, 0.60)},
+    "mine": {0: (0.20, 0.20, 0.20), 1: (0.20, 0.30, 0.40), 2: (0.20, 0.40, 0.60)},
+}
+TARGETS = {"pos": 400, "srl": 100, "mine": 50}
+MAJORITY, CONTROL = 0.2, 0.25
+SHARED = ("pos", "srl")  # of the metric itself; the other task is an evaluation of its own
+NOTE = "spans of sentences made for the tests"
+
+
+def write_probes(run: Run, tasks: tuple[str, ...] = tuple(F1), steps: tuple[int, ...] = STEPS) -> None:
+    """Write the tasks at these steps, and what data they are of, without compacting."""
+    for evaluation, own in (("edge_probing", SHARED), ("edge_probing:mine", ("mine",))):
+        own = [task for task in own if task in tasks]
+        for step in steps if own else ():
+            store.write(run, evaluation, step, _findings(run.name, own, step))
+        sizes = {task: {"train": 8 * TARGETS[task], "dev": 60, "test": TARGETS[task], "labels": 5} for task in own}
+        if own:
+            store.write_sources(run, evaluation, {"data": "made", "note": NOTE, "tasks": sizes})
+
+
+def _findings(run: str, tasks: list[str], step: int) -> Findings:
+    found = Findings()
+    for task in tasks:
+        n = TARGETS[task]
+        found.scores.append(Score(run, step, "edge_probing_majority", MAJORITY, n, task))
+        for layer, values in F1[task].items():
+            f1 = values[STEPS.index(step)]
+            found.scores.append(Score(run, step, "edge_probing_f1", f1, n, task, layer))
+            found.scores.append(Score(run, step, "edge_probing_control", CONTROL, n, task, layer))
+            for control, top in ((False, f1), (True, CONTROL)):
+                for iteration in range(4):
+                    reached = MAJORITY + (top - MAJORITY) * iteration / 3
+                    found.probes.append(
+                        ProbeCurve(run, step, task, layer, control, 10 * iteration, 2.0 - iteration / 2, reached)
+                    )
+    return found
