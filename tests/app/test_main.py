@@ -7,7 +7,7 @@ import pytest
 
 from embryo_core.types import Run
 
-PAGES = ("overview", "tokens", "attention", "knowledge", "query")
+PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "query")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -30,7 +30,7 @@ def test_without_a_run_a_page_says_how_to_make_one(page: str, dashboard) -> None
     assert "python -m pretrain" in app.code[0].value
 
 
-@pytest.mark.parametrize("page", ["tokens", "attention", "knowledge"])
+@pytest.mark.parametrize("page", ["tokens", "attention", "probing", "knowledge"])
 def test_without_results_a_page_says_how_to_evaluate(page: str, dashboard_without_results) -> None:
     """A run without results gives the command that computes them."""
     app = dashboard_without_results.open(page)

@@ -61,7 +61,7 @@ def test_captions_say_which_layer(probed, chosen: str, said: str, trained: str) 
     """All figures that show one layer show the chosen one."""
     page = open_page(probed, probe_layer=chosen)
     assert f"frozen states of one layer: {said}." in captions(page)
-    assert f"checkpoints, in {said};" in captions(page)
+    assert f"at each checkpoint (3), in {said};" in captions(page)
     assert f"thick: {trained}." in captions(page)
     assert f"How the probe was trained: part of speech, {trained}, step 16" in headings(page)
 

@@ -1,0 +1,140 @@
+"""The Probing page in a browser: what a click chooses, what a link restores, and that nothing lies upon anything else."""
+
+import csv
+import io
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from embryo_core.types import Run
+from tests.browser.conftest import serve
+from tests.conftest import copy_run
+from tests.probed import F1, STEPS, write_probes
+
+FIGURES = ("tasks", "layers", "heat map", "peaks", "expected layer", "two tasks", "training")
+POINT = """(plot, [trace, index]) => {  // where a point is drawn, in pixels of the window
+  const { x, y, xaxis, yaxis } = plot.data[trace];
+  const layout = plot._fullLayout, axes = [layout[(xaxis ?? "x").replace("x", "xaxis")], layout[(yaxis ?? "y").replace("y", "yaxis")]];
+  const at = plot.getBoundingClientRect(), values = [x, y].map((list) => plot._fullData[trace][list === x ? "x" : "y"][index]);
+  return [at.left + axes[0]._offset + axes[0].d2p(values[0]), at.top + axes[1]._offset + axes[1].d2p(values[1])];
+}"""
+OVERLAPS = """(plot) => {  // legends and colour bars that lie upon the data
+  const over = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  const boxes = (what) => [...plot.querySelectorAll(what)].map((node) => node.getBoundingClientRect());
+  return boxes(".legend, .colorbar").flatMap((key) => boxes(".nsewdrag").filter((data) => over(key, data))).length;
+}"""
+
+
+@pytest.fixture(scope="module")
+def probed(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the app on a run with made results of probing."""
+    run = copy_run(tiny_run, tmp_path_factory.mktemp("probed"))
+    write_probes(run)
+    with serve(run.path.parents[1]) as address:
+        yield address
+
+
+def figure(visitor, name: str) -> Locator:
+    """A figure of the page, by its name in FIGURES."""
+    return visitor.page.locator(".js-plotly-plot").nth(FIGURES.index(name))
+
+
+def click_point(visitor, name: str, trace: int, index: int, told: str) -> None:
+    """Click a point of a figure once it answers the pointer with what is `told`."""
+    figure(visitor, name).scroll_into_view_if_needed()
+    for nudge in range(100):
+        x, y = figure(visitor, name).evaluate(POINT, [trace, index])
+        visitor.page.mouse.move(x + nudge % 2, y)
+        visitor.page.wait_for_timeout(200)
+        if told in figure(visitor, name).locator(".hoverlayer").text_content():
+            break
+    visitor.page.mouse.click(x, y)
+
+
+def trace_named(visitor, name: str, trace: str) -> int:
+    """The place of the trace that the legend calls so."""
+    return figure(visitor, name).evaluate("(plot, name) => plot.data.findIndex((one) => one.name === name)", trace)
+
+
+def test_the_page_opens_from_the_navigation_with_all_its_figures(visit, probed):
+    """Seven figures, each with a caption."""
+    visitor = visit(probed)
+    visitor.open()
+    visitor.follow("Probing")
+    for name in FIGURES:
+        expect(figure(visitor, name)).to_be_visible()
+    expect(visitor.page.locator(".js-plotly-plot")).to_have_count(len(FIGURES))
+
+
+def test_a_click_in_the_heat_map_chooses_layer_and_step(visit, probed):
+    """Every figure follows, the probe's own training among them."""
+    visitor = visit(probed)
+    visitor.open("probing")
+    cell = [(layer, step) for layer in F1["pos"] for step in STEPS].index((2, 8))
+    click_point(visitor, "heat map", 1, cell, "layer 2, step 8: 90.0%")
+    visitor.expect_query(probe_layer="2", step="8")
+    training = visitor.page.get_by_role("heading", name="How the probe was trained: part of speech, layer 2, step 8")
+    expect(training).to_be_visible()
+    visitor.settle()
+
+
+def test_a_click_on_a_task_chooses_it(visit, probed):
+    """In the first figure, with the step of the point."""
+    visitor = visit(probed)
+    visitor.open("probing")
+    click_point(visitor, "tasks", trace_named(visitor, "tasks", "semantic role"), 1, "semantic role, step 8, layer 2")
+    visitor.expect_query(probe_task="srl", step="8")
+    visitor.settle()
+
+
+def test_a_click_on_a_peak_chooses_task_layer_and_step(visit, probed):
+    """And a click on the path of two tasks a step."""
+    visitor = visit(probed)
+    visitor.open("probing")
+    click_point(visitor, "peaks", 0, 2, "part of speech, layer 2")
+    visitor.expect_query(probe_task="pos", probe_layer="2", step="16")
+    visitor.settle()
+    click_point(visitor, "two tasks", 0, 0, "step 0")
+    visitor.expect_query(step="0")
+    visitor.settle()
+
+
+def test_a_link_shows_the_same_to_somebody_else(visit, probed):
+    """Choices made by hand are in the address."""
+    visitor = visit(probed)
+    visitor.open("probing")
+    visitor.page.get_by_role("radio", name="Selectivity").click()
+    visitor.expect_query(score="selectivity")
+    visitor.page.get_by_role("radio", name="Relative to last step").click()
+    visitor.expect_query(unit="rescaled")
+    visitor.settle()
+    other = visit(probed)
+    other.open_link(visitor.page.url)
+    expect(other.page.get_by_role("radio", name="Selectivity")).to_be_checked()
+    expect(other.page.get_by_role("radio", name="Relative to last step")).to_be_checked()
+
+
+def test_a_figure_gives_its_numbers(visit, probed):
+    """The table below the heat map has every cell, as measured."""
+    visitor = visit(probed)
+    visitor.open("probing")
+    with visitor.page.expect_download() as download:
+        visitor.page.get_by_test_id("stDownloadButton").nth(FIGURES.index("heat map")).get_by_role("button").click()
+    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8"))))
+    found = {(int(row["layer"]), int(row["step"])): float(row["value"]) for row in rows}
+    assert found == {(layer, step): f1 for layer, f1s in F1["pos"].items() for step, f1 in zip(STEPS, f1s)}
+    assert {row["n"] for row in rows} == {"400"}
+
+
+@pytest.mark.parametrize("width", [1280, 900])
+@pytest.mark.parametrize("scale", ["log", "linear"])
+def test_nothing_lies_upon_the_data_or_beside_the_page(visit, probed, width: int, scale: str):
+    """Legends and colour bars keep off the data, and the page is as wide as the window."""
+    visitor = visit(probed)
+    visitor.page.set_viewport_size({"width": width, "height": 1000})
+    visitor.open("probing", scale=scale)
+    for name in FIGURES:
+        expect(figure(visitor, name).locator(".nsewdrag").first).to_be_attached()
+        assert figure(visitor, name).evaluate(OVERLAPS) == 0, name
+    assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
