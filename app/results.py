@@ -20,6 +20,12 @@ def stamp(run: Run) -> Stamp:
     return str(run.path), *((name, fact.st_mtime_ns, fact.st_size) for name, fact in facts)
 
 
+def checkpoints_stamp(run: Run) -> Stamp:
+    """Identifies the checkpoints of a run: the path and time of each manifest."""
+    manifests = [checkpoint.path / "manifest.json" for checkpoint in runs.checkpoints(run)]
+    return tuple((str(path), path.stat().st_mtime_ns) for path in manifests)
+
+
 def scores(run: Run, metric: str | None = None) -> pd.DataFrame:
     """Scores of a run, or of one of its metrics: run, metric, step, layer, group, value, n. Raises ResultsError."""
     return _scores(stamp(run), run, metric)

@@ -147,7 +147,8 @@ def _show_step(answers: Answers, place: int) -> None:
         if answers.asked.fact:
             _show_fact(answers, best[0], place)
     if track := answers.marked.get(TRACKED):
-        st.caption(_described(track, answers.asked.view.step))
+        others = " The other masks stay in place." if _masks(answers.asked) > 1 else ""
+        st.caption(_described(track, answers.asked.view.step) + others)
     elif answers.asked.word and answers.mask == TOGETHER:
         st.caption("A word is tracked in one mask: choose which above.")
 

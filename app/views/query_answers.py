@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
+from app.results import Stamp, checkpoints_stamp
 from app.views.query_ask import Asked
 from embryo_core import lens, query, runs, tracking
 from embryo_core import trace as tracing
@@ -18,7 +19,6 @@ from embryo_core.types import Prediction, Run
 
 TOGETHER = "all together"  # the answer to all masks at once, in place of the number of one
 TRACKED, TRUE_OBJECT = "tracked", "true object"  # roles of a marked word
-Stamp = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,13 @@ class Answers:
 def over_steps(asked: Asked, mask: int | str) -> Answers:
     """Trace a question over all steps, with the true object and the tracked word. Raises as `trace` does."""
     run, text = asked.view.run, asked.text
-    found = _trace(run, _stamp(run), text)
+    found = _trace(run, checkpoints_stamp(run), text)
     words = {TRUE_OBJECT: asked.fact.object if asked.fact else "", TRACKED: asked.word}
     marked, problems = {}, list(found.skipped)
     for role, word in words.items() if mask != TOGETHER else ():
         try:
             if word:
-                marked[role] = _track(run, _stamp(run), text, word, mask)
+                marked[role] = _track(run, checkpoints_stamp(run), text, word, mask)
         except QueryError as error:
             problems.append(str(error))
     if len(marked) == 2 and marked[TRACKED].pieces == marked[TRUE_OBJECT].pieces:
@@ -82,12 +82,12 @@ def over_steps(asked: Asked, mask: int | str) -> Answers:
 
 def at_step(asked: Asked) -> tuple[list[Prediction], list[list[Prediction]]]:
     """The best joint answers, and the best pieces for each mask, at the chosen step. Raises as `ask` does."""
-    return _at_step(asked.view.run, _stamp(asked.view.run), asked.view.step, asked.text)
+    return _at_step(asked.view.run, checkpoints_stamp(asked.view.run), asked.view.step, asked.text)
 
 
 def by_layer(asked: Asked, mask: int) -> Lens:
     """What every layer answers at every step. Raises as `lens` does."""
-    return _lens(asked.view.run, _stamp(asked.view.run), asked.text, mask)
+    return _lens(asked.view.run, checkpoints_stamp(asked.view.run), asked.text, mask)
 
 
 def lens_table(found: Lens) -> pd.DataFrame:
@@ -109,12 +109,6 @@ def ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
 
 
 # Streamlit does not hash arguments whose name begins with an underscore; the stamp stands for the run.
-
-
-def _stamp(run: Run) -> Stamp:
-    """Identifies the checkpoints of a run: the path and time of each manifest."""
-    manifests = [checkpoint.path / "manifest.json" for checkpoint in runs.checkpoints(run)]
-    return tuple((str(path), path.stat().st_mtime_ns) for path in manifests)
 
 
 @st.cache_data(max_entries=256, show_spinner="Asking the model; the first query also starts torch …")

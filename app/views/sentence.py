@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import animation_downloads, permalink, widgets
+from app import animation_downloads, permalink, results, widgets
 from app.components import head_maps
 from app.widgets import View
 from embryo_core import bertviz_page, sentence
@@ -23,7 +23,7 @@ def show(view: View) -> None:
     text = widgets.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
     kind = widgets.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.get, segmented=True)
     try:
-        found = _attention(view.run, str(view.run.path), view.step, text)
+        found = _attention(view.run, results.checkpoints_stamp(view.run), view.step, text)
     except (QueryError, BrokenCheckpoint) as error:
         st.warning(str(error), icon=":material/warning:")
         return
@@ -83,7 +83,7 @@ def _bertviz_caption(view: View, kind: str, size: int, chosen: list[int]) -> str
 
 
 @st.cache_data(max_entries=4, show_spinner="Reading your sentence; the first time also starts torch …")
-def _attention(_run: Run, path: str, step: int, text: str) -> SentenceAttention:
+def _attention(_run: Run, stamp: results.Stamp, step: int, text: str) -> SentenceAttention:
     return sentence.attend(_run, text, step)
 
 
@@ -100,7 +100,7 @@ def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
         head = widgets.pick_head(heads)
     with columns[2]:
         scale = widgets.pick_one("colours", "Colours", ("linear", "log"), segmented=True)
-    history = _history(view.run, str(view.run.path), view.steps, text, layer, head)
+    history = _history(view.run, results.checkpoints_stamp(view.run), text, layer, head)
     for problem in history.skipped:
         st.warning(problem, icon=":material/warning:")
     about = {"run": view.run.name, "layer": layer, "head": head, "scale": scale}
@@ -123,5 +123,5 @@ def _step_chosen() -> None:
 
 
 @st.cache_data(max_entries=16, show_spinner="Reading your sentence at every checkpoint …")
-def _history(_run: Run, path: str, steps: tuple[int, ...], text: str, layer: int, head: int) -> SentenceHistory:
+def _history(_run: Run, stamp: results.Stamp, text: str, layer: int, head: int) -> SentenceHistory:
     return sentence.attend_over_steps(_run, text, layer, head)

@@ -1,6 +1,7 @@
 """The dashboard without a browser: open a page as a link does, go to another as its navigation does."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,14 @@ def dashboard_without_results(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     """The dashboard on a copy of the tiny run (`own_run`) that has not been evaluated."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
     return Dashboard()
+
+
+@pytest.fixture
+def open_page(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+    """Opens a page of the dashboard on the data root of a run, with parameters in the URL."""
+
+    def open_on(page: str, run: Run, **query: str) -> AppTest:
+        monkeypatch.setenv("EMBRYO_DATA", str(run.path.parent.parent))
+        return Dashboard().open(page, **query)
+
+    return open_on

@@ -1,41 +1,18 @@
 """The Attention page in Streamlit's own test runner: with results, without, and with a broken file."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from embryo_core import store
-from embryo_core.types import Run
-
-
-def page() -> None:
-    """The page as the dashboard runs it: an error that a user can mend is a message."""
-    import streamlit as st
-
-    from app import permalink
-    from app.views import attention
-    from embryo_core.errors import EmbryoError
-
-    try:
-        attention.show()
-    except EmbryoError as error:
-        st.error(str(error))
-    permalink.publish()
 
 
 @pytest.fixture
-def look(monkeypatch: pytest.MonkeyPatch) -> Iterator:
-    """Open the page on the data root of a run, with parameters in the URL."""
-
-    def open_page(run: Run, **parameters: str) -> AppTest:
-        monkeypatch.setenv("EMBRYO_DATA", str(run.path.parents[1]))
-        test = AppTest.from_function(page, default_timeout=30)
-        for name, value in parameters.items():
-            test.query_params[name] = value
-        return test.run()
-
-    return open_page
+def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    """Opens the page on the data root of a run, with parameters in the URL."""
+    return partial(open_page, "attention")
 
 
 def test_the_page_shows_a_head_and_all_heads(look, tiny_results):

@@ -1,6 +1,7 @@
 """The Knowledge page in Streamlit's own test runner: with results, without, with broken files, with odd texts."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -9,33 +10,10 @@ from embryo_core import store
 from embryo_core.types import ClozeAnswer, Findings, Run, Score
 
 
-def page() -> None:
-    """The page as the dashboard runs it: an error that a user can mend is a message."""
-    import streamlit as st
-
-    from app import permalink
-    from app.views import knowledge
-    from embryo_core.errors import EmbryoError
-
-    try:
-        knowledge.show()
-    except EmbryoError as error:
-        st.error(str(error))
-    permalink.publish()
-
-
 @pytest.fixture
-def look(monkeypatch: pytest.MonkeyPatch) -> Iterator:
-    """Open the page on the data root of a run, with parameters in the URL."""
-
-    def open_page(run: Run, **parameters: str) -> AppTest:
-        monkeypatch.setenv("EMBRYO_DATA", str(run.path.parents[1]))
-        test = AppTest.from_function(page, default_timeout=30)
-        for name, value in parameters.items():
-            test.query_params[name] = value
-        return test.run()
-
-    return open_page
+def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    """Opens the page on the data root of a run, with parameters in the URL."""
+    return partial(open_page, "knowledge")
 
 
 @pytest.fixture

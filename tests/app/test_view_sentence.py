@@ -2,37 +2,19 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from embryo_core.types import Run
-
 TEXT = "The cat sat on the mat ."
 
 
-def page() -> None:
-    """The section alone, as the Attention page calls it."""
-    from app import permalink, widgets
-    from app.views import sentence
-
-    sentence.show(widgets.open_page("Attention"))
-    permalink.publish()
-
-
 @pytest.fixture
-def look(monkeypatch: pytest.MonkeyPatch) -> Iterator:
-    """Open the section on the data root of a run, with parameters in the URL."""
-
-    def open_section(run: Run, **parameters: str) -> AppTest:
-        monkeypatch.setenv("EMBRYO_DATA", str(run.path.parents[1]))
-        test = AppTest.from_function(page, default_timeout=60)
-        for name, value in parameters.items():
-            test.query_params[name] = value
-        return test.run()
-
-    return open_section
+def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    """Opens the section on the data root of a run, with parameters in the URL."""
+    return partial(open_page, "attention", section="sentence")
 
 
 def frame(test: AppTest) -> str:
