@@ -65,8 +65,8 @@ def _training_curve(view: widgets.View, log: pd.DataFrame, quantity: str) -> Non
 
 
 def _coverage(view: widgets.View) -> None:
-    metrics = [metric.name for metric in METRICS if metric.supports(view.run)]
-    done = {metric: results.done(view.run, metric) for metric in metrics}
+    sources = {metric.name: metric.source for metric in METRICS if metric.supports(view.run)}
+    done = {metric: results.done(view.run, metric) for metric in sources}
     rows = [("checkpoint", step, step in view.steps) for step in sorted({*view.run.planned_steps, *view.steps})]
     rows += [(metric.replace("_", " "), step, step in steps) for metric, steps in done.items() for step in view.steps]
     data = pd.DataFrame(rows, columns=["metric", "step", "done"])
@@ -76,9 +76,9 @@ def _coverage(view: widgets.View) -> None:
     )
     widgets.show_figure(overview.coverage(data, view.log, view.step), data, f"{view.run.name}-coverage", caption)
     if missing:
-        st.code(
-            f"python -m embryo_core evaluate {view.run.name} --metrics {' '.join(missing)}", "bash", wrap_lines=True
-        )
+        data_of = " ".join(f"--{source} PATH" for source in dict.fromkeys(sources[metric] for metric in missing))
+        command = f"python -m embryo_core evaluate {view.run.name} --metrics {' '.join(missing)} {data_of}"
+        st.code(command, "bash", wrap_lines=True)
 
 
 # === The card ===

@@ -25,6 +25,7 @@ def test_what_is_missing_comes_with_its_command(dashboard_without_results) -> No
     page = dashboard_without_results.open("overview")
     assert not page.exception
     assert page.code[0].value.startswith("python -m embryo_core evaluate tiny --metrics ")
+    assert "--treebank PATH --lama PATH" in page.code[0].value
 
 
 def test_a_run_without_a_log_says_so(dashboard_without_results, own_run: Run) -> None:
