@@ -42,6 +42,7 @@ def figure(visitor, name: str) -> Locator:
 
 def click_point(visitor, name: str, trace: int, index: int, told: str) -> None:
     """Click a point of a figure once it answers the pointer with what is `told`."""
+    expect(figure(visitor, FIGURES[-1]).locator(".nsewdrag").first).to_be_attached()  # nothing moves any more
     figure(visitor, name).scroll_into_view_if_needed()
     for nudge in range(100):
         x, y = figure(visitor, name).evaluate(POINT, [trace, index])
