@@ -154,7 +154,7 @@ def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int]) 
         if layer in layers:
             figure.add_shape(_box(x, *[layers.index(layer)] * 2), line={"color": CHOSEN, "width": 3})
     shown = range(0, len(steps), -(-len(steps) // TICKS_AT_MOST))
-    style.finish(figure, "", height=100 + 42 * len(layers), legend="none")
+    style.finish(figure, "", height=min(100 + 42 * len(layers), 560), legend="none")
     figure.update_xaxes(
         title_text="step (optimizer updates)",
         title_standoff=18,
@@ -216,7 +216,7 @@ def peaks_figure(table: pd.DataFrame, steps: Sequence[int], log: bool, chosen: i
             "unselected_marker_opacity": 1,
             "mode": "markers",
         }
-        marker = {"color": colour, "size": 10, "symbol": filled, "line": {"width": 1.5, "color": colour}}
+        marker = {"color": colour, "size": 9, "symbol": filled, "line": {"width": 1.5, "color": colour}}
         figure.add_scatter(x=style.along(rows["step"], log), showlegend=False, marker=marker, **shared, row=1, col=1)
         reach = {"type": "data", "array": 100 * (rows["high"] - rows["decay"]), "symmetric": False, "width": 0}
         reach |= {"arrayminus": 100 * (rows["decay"] - rows["low"]), "color": style.faint(colour, 0.5)}
@@ -229,7 +229,7 @@ def peaks_figure(table: pd.DataFrame, steps: Sequence[int], log: bool, chosen: i
 
 def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float]) -> go.Figure:
     """Both panels' axes for so many tasks within a row; step axis from end to end, wherever the peaks are."""
-    style.finish(figure, "", height=110 + (24 + 13 * tasks) * len(layers), legend="right")
+    style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760), legend="right")
     figure.update_xaxes(title_text="step of the peak", row=1, col=1)
     if figure.layout.xaxis.type == "log":
         low, high = np.log10(ends)

@@ -3,6 +3,7 @@
 from app import results
 from embryo_core import store
 from embryo_core.types import Findings, Run, Score
+from tests.probed import write_probes
 
 
 def test_a_rerun_of_evaluate_is_seen(own_run: Run) -> None:
@@ -20,6 +21,15 @@ def test_a_rerun_of_evaluate_is_seen(own_run: Run) -> None:
     assert list(results.scores(own_run)["value"]) == [0.2]
     write(0.3)
     assert list(results.scores(own_run)["value"]) == [0.3]
+
+
+def test_the_training_of_a_probe_is_read_by_itself(own_run: Run) -> None:
+    """Of one task, layer and step, the control beside it; one that was not trained has no rows."""
+    write_probes(own_run)
+    table = results.probes(own_run, "srl", 2, 8)
+    assert len(table) == 8 and set(table["control"]) == {False, True}
+    assert set(map(tuple, table[["task", "layer", "step"]].values)) == {("srl", 2, 8)}
+    assert results.probes(own_run, "coref", 2, 8).empty
 
 
 def test_the_log_is_read_again_when_it_grows(own_run: Run) -> None:

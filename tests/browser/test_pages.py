@@ -193,7 +193,7 @@ def test_without_any_run_a_page_says_what_to_run(visit, app_without_runs, title:
     expect(visitor.page.get_by_test_id("stCode")).to_contain_text("python -m pretrain")
 
 
-@pytest.mark.parametrize("title", ["Tokens", "Attention", "Knowledge"])
+@pytest.mark.parametrize("title", ["Tokens", "Attention", "Probing", "Knowledge"])
 def test_without_results_a_page_says_what_to_run(visit, app_with_damage, title: str):
     """A run that was not evaluated gives the command of evaluation."""
     visitor = visit(app_with_damage)
@@ -201,7 +201,7 @@ def test_without_results_a_page_says_what_to_run(visit, app_with_damage, title: 
     expect(visitor.page.get_by_test_id("stCode")).to_contain_text("python -m embryo_core evaluate unevaluated")
 
 
-@pytest.mark.parametrize("title", ["Tokens", "Attention", "Knowledge"])
+@pytest.mark.parametrize("title", ["Tokens", "Attention", "Probing", "Knowledge"])
 def test_broken_results_are_named_and_the_cure_too(visit, app_with_damage, title: str):
     """A truncated parquet file gives one sentence with its name and the command that writes it again."""
     visitor = visit(app_with_damage)
