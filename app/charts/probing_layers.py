@@ -194,8 +194,8 @@ def _clickable(figure: go.Figure, data: pd.DataFrame, steps: list[int], layers: 
 # === Peak and decay ===
 
 
-def peaks_figure(table: pd.DataFrame, steps: Sequence[int], log: bool, chosen: int) -> go.Figure:
-    """`peaks` with a row per layer, the highest on top: the step of each peak, and beside it the decay since.
+def peaks_figure(table: pd.DataFrame, steps: Sequence[int], log: bool) -> go.Figure:
+    """`peaks` within the run's `steps`, a row per layer, the highest on top: each peak, and beside it the decay since.
 
     A mark is hollow where the decay is within its 95 % interval of nothing. Tasks lie side by side within a row.
     """
@@ -208,10 +208,10 @@ def peaks_figure(table: pd.DataFrame, steps: Sequence[int], log: bool, chosen: i
         shared = {
             "y": y,
             "legendgroup": task,
-            "customdata": rows.values.tolist(),
+            "customdata": rows.assign(**100 * rows[["decay", "low", "high"]]).values.tolist(),
             "hovertemplate": f"<b>{plain(task)}</b>, %{{text}}<br>peak at step %{{customdata[2]:,}}: F1 "
-            "%{customdata[3]:.1%}<br>last step: %{customdata[4]:.1%}<br>decay %{customdata[5]:.1%} "
-            "(95 %: %{customdata[6]:.1%} to %{customdata[7]:.1%})<extra></extra>",
+            "%{customdata[3]:.1%}<br>last step: %{customdata[4]:.1%}<br>decay: %{customdata[5]:.1f} points "
+            "(95 %: %{customdata[6]:.1f} to %{customdata[7]:.1f})<extra></extra>",
             "text": [layer_name(layer) for layer in rows["layer"]],
             "unselected_marker_opacity": 1,
             "mode": "markers",
@@ -223,19 +223,23 @@ def peaks_figure(table: pd.DataFrame, steps: Sequence[int], log: bool, chosen: i
         decay = {"x": 100 * rows["decay"], "error_x": reach, "marker": marker, "showlegend": False}
         figure.add_scatter(**decay, **shared, row=1, col=2)
         figure.add_scatter(x=[None], y=[None], name=plain(task), mode="markers", marker={**marker, "symbol": symbol})
-    style.step_axis(figure, steps, log, chosen)
-    return _peak_axes(figure, sorted(set(table["layer"])), len(known), style.along([min(steps), max(steps)], log))
+    style.step_axis(figure, steps, log)
+    return _peak_axes(figure, sorted(set(table["layer"])), len(known), [min(table["step"]), max(steps)])
 
 
-def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float]) -> go.Figure:
-    """Both panels' axes for so many tasks within a row; step axis from end to end, wherever the peaks are."""
+def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[int]) -> go.Figure:
+    """Both panels' axes for so many tasks within a row; a log step axis runs from the first peak to the last step."""
     style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760), legend="right")
     figure.update_xaxes(title_text="step of the peak", row=1, col=1)
     if figure.layout.xaxis.type == "log":
-        low, high = np.log10(ends)
-        figure.update_xaxes(range=[low - 0.15, high + 0.15], row=1, col=1)
-    plain_axis = {"type": "linear", "tickvals": None, "ticktext": None, "range": None, "tickformat": None}
-    figure.update_xaxes(**plain_axis, title_text="decay since (points of F1)", rangemode="tozero", row=1, col=2)
+        low, high = np.log10(style.along(ends, log=True))
+        ticks = [factor * 10**power for power in range(10) for factor in (1, 2, 5)]
+        if high - low < 2:
+            figure.update_xaxes(tickvals=ticks, ticktext=[style.short(tick) for tick in ticks], row=1, col=1)
+        figure.update_xaxes(range=[low - 0.1, high + 0.1], row=1, col=1)
+    decay_axis = {"type": "linear", "tickvals": None, "ticktext": None, "range": None, "tickformat": None}
+    zero = {"zeroline": True, "zerolinecolor": style.faint(style.GREY, 0.6), "rangemode": "tozero"}
+    figure.update_xaxes(**decay_axis, **zero, title_text="decay since (points of F1)", row=1, col=2)
     figure.update_yaxes(tickvals=layers, ticktext=[layer_name(layer) for layer in layers], showgrid=False)
     figure.update_yaxes(range=[layers[0] - 0.5, layers[-1] + 0.5])
     between = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "layer": "below"}

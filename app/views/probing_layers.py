@@ -93,7 +93,7 @@ def show_peaks(view: View, frame: pd.DataFrame) -> None:
     st.subheader("Peak and decay", anchor=False)
     table = charts.peaks(frame)
     widgets.show_figure(
-        charts.peaks_figure(table, sorted(set(frame["step"])), view.log, view.step),
+        charts.peaks_figure(table, sorted(set(frame["step"])), view.log),
         table,
         f"{view.run.name}-probing-peaks",
         "Left: the step at which each layer's F1 is highest, as the mean of three neighbouring checkpoints. Right: how far "

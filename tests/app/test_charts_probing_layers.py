@@ -134,7 +134,7 @@ def test_peaks_are_those_of_the_smoothed_curves(frame) -> None:
 def test_a_decay_that_may_be_nothing_is_hollow(frame) -> None:
     """A mark is filled only where the interval of its decay lies above 0."""
     table = charts.peaks(frame)
-    figure = charts.peaks_figure(table, STEPS, True, 8)
+    figure = charts.peaks_figure(table, STEPS, True)
     pos = [trace for trace in figure.data if trace.legendgroup == "pos"]
     assert all(list(trace.marker.symbol) == ["circle-open", "circle-open", "circle"] for trace in pos)
     srl = next(trace for trace in figure.data if trace.legendgroup == "srl")
@@ -143,7 +143,7 @@ def test_a_decay_that_may_be_nothing_is_hollow(frame) -> None:
 
 def test_each_task_has_its_place_in_the_row_of_a_layer(frame) -> None:
     """The step on the left and the decay on the right stand at the same height; no two tasks at one."""
-    figure = charts.peaks_figure(charts.peaks(frame), STEPS, False, 8)
+    figure = charts.peaks_figure(charts.peaks(frame), STEPS, False)
     left, right = ([t for t in figure.data if t.xaxis == axis and t.legendgroup] for axis in ("x", "x2"))
     for peak, decay in zip(left, right):
         assert list(peak.y) == list(decay.y) and [round(y) for y in peak.y] == [0, 1, 2]
@@ -151,6 +151,15 @@ def test_each_task_has_its_place_in_the_row_of_a_layer(frame) -> None:
     assert not set(left[0].y) & set(left[1].y)
     assert list(left[0].x) == [700, 8, 1]
     assert right[0].x[2] == pytest.approx(100 * (2.2 / 3 - 0.3))
+
+
+def test_on_a_log_axis_the_peaks_fill_the_panel() -> None:
+    """It runs from the first peak to the last step, with steps to read between two powers of ten."""
+    rows = [("pos", 0, 4000, 0.7, 0.6), ("pos", 1, 9000, 0.8, 0.6)]
+    table = pd.DataFrame(rows, columns=["task", "layer", "step", "f1", "last"]).assign(decay=0.1, low=0.0, high=0.2)
+    axis = charts.peaks_figure(table, [0, 4000, 9000, 20_000], True).layout.xaxis
+    assert np.log10(3000) < axis.range[0] < np.log10(4000) and np.log10(20_000) < axis.range[1] < np.log10(26_000)
+    assert {"5,000", "10 k", "20 k"} <= set(axis.ticktext)
 
 
 # === The training of a probe ===
@@ -185,5 +194,5 @@ def test_one_checkpoint_is_enough_for_every_figure(frame) -> None:
     data = charts.layer_curves(first, "pos", "f1")
     for log in (True, False):
         charts.layers_figure(data, "f1", 0, log, 0, bands=True)
-        charts.peaks_figure(charts.peaks(first), [0], log, 0)
+        charts.peaks_figure(charts.peaks(first), [0], log)
     assert charts.heat_map(data, "f1", (0, 0)).data[0].z.shape == (3, 1)
