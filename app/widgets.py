@@ -230,13 +230,16 @@ def literal(text: str) -> str:
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
 
 
-def show_ranking(table: pd.DataFrame, what: str, key: str) -> None:
-    """Ranked words (columns rank, token, probability), `what` being the head of their column; never read as markup."""
+def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) -> None:
+    """Ranked words (columns rank, token, probability), `what` being the head of their column; never read as markup.
+
+    Without `bars` beside the probabilities the table is narrow.
+    """
+    column = st.column_config
+    bar = column.ProgressColumn("probability", format="percent", min_value=0, max_value=table["probability"].max())
     columns = {
-        "rank": st.column_config.NumberColumn("rank", width=44),
-        "token": st.column_config.TextColumn(what),
-        "probability": st.column_config.ProgressColumn(
-            "probability", format="percent", min_value=0, max_value=table["probability"].max()
-        ),
+        "rank": column.NumberColumn("rank", width=44),
+        "token": column.TextColumn(what),
+        "probability": bar if bars else column.NumberColumn("probability", format="percent", width=72),
     }
     st.dataframe(table, column_config=columns, column_order=list(columns), hide_index=True, key=key)

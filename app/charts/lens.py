@@ -11,7 +11,7 @@ from app.charts.query import MARKED, plain
 
 LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
 TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # of the colour bar
-WIDTH = 900  # pixels that the cells have together on a wide page; fixes how many letters fit into one
+WIDTH = 760  # pixels that the cells have together on a page of 1,200; fixes how many letters fit into one
 LETTER = 6.2  # pixels
 TICKS_AT_MOST = 26  # step labels that fit side by side
 

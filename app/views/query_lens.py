@@ -54,7 +54,7 @@ def _show_pinned(found: Lens, pin: tuple[int, int], name: str) -> None:
     where = f"Layer {layer}" if layer else "Embeddings"
     st.markdown(f"**{where} at step {step:,}**")
     ranking = query_answers.ranking(found.cells[found.steps.index(step)][layer])
-    widgets.show_ranking(ranking, "piece", key=f"pinned_{name}")
+    widgets.show_ranking(ranking, "piece", key=f"pinned_{name}", bars=False)
     if permalink.get("pin"):
         st.button(
             "Unpin", key=f"unpin_{name}", help="Follow the time bar again", on_click=permalink.choose, args=("pin", "")
