@@ -37,10 +37,24 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("run", metavar="RUN", help="name of a run, or its folder")
     command.add_argument("--metrics", nargs="+", metavar="METRIC", help="default: all that the run supports")
     command.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="default: every checkpoint")
-    command.add_argument("--limit", type=_positive, metavar="N", help="the first N sentences, and N facts per relation")
+    command.add_argument("--limit", type=_positive, metavar="N", help="the first N sentences, facts per relation, examples")
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
     command.add_argument("--treebank", type=Path, metavar="PATH", help="CoNLL-U, CoNLL-2012 or JSON lines; also .xz")
     command.add_argument("--lama", type=Path, metavar="PATH", help="folder with relations.jsonl and TREx/")
+    command.add_argument("--probing", type=Path, metavar="PATH", help="folder with pos/, constituent/, coref/, srl/")
+    command.add_argument(
+        "--probe", type=_probe, action="append", default=[], metavar="NAME=FOLDER", help="a probing task of your own"
+    )
+    command.add_argument(
+        "--protocol", choices=("fast", "paper"), default="fast", help="how probes are trained (default fast)"
+    )
+    command.add_argument(
+        "--probe-memory",
+        type=_positive,
+        default=Sources.probe_memory,
+        metavar="MIB",
+        help="features above this are mapped from disk (default %(default)s)",
+    )
     command.set_defaults(command=_evaluate)
 
     command = commands.add_parser("runs", help="list the runs and what has been computed for them")
@@ -88,8 +102,13 @@ def _evaluate(options: argparse.Namespace) -> int:
     run = runs.open_run(options.run)
     treebank = options.treebank or next((CORPORA / "treebank").glob("*-test.conllu"), None)
     lama = options.lama or next(CORPORA.glob("lama"), None)
-    sources = Sources(treebank, lama, options.limit)
+    probing = options.probing or next(CORPORA.glob("probing"), None)
+    sources = Sources(
+        treebank, lama, probing, dict(options.probe), options.limit, options.protocol, options.probe_memory
+    )
     report = evaluate(run, sources, options.metrics, options.steps, options.overwrite, progress=True)
+    if report.left_out:
+        print(f"Left out, as no data were given for them: {', '.join(report.left_out)}.")
     print(f"{report.computed} results computed, {report.done_before} were done before; they lie in {run.results}.")
     for failure in report.failures:
         print(f"Failed: {failure}", file=sys.stderr)
@@ -154,6 +173,13 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"received {text}; give a number of at least 1")
     return number
+
+
+def _probe(text: str) -> tuple[str, Path]:
+    name, equals, folder = text.partition("=")
+    if not (name and equals and folder):
+        raise argparse.ArgumentTypeError(f"received {text!r}; give NAME=FOLDER")
+    return name, Path(folder)
 
 
 def _step(text: str) -> int | str:

@@ -1,8 +1,9 @@
-"""Annotated data on disk to Examples and Facts: treebanks in three formats (Section 3) and LAMA's T-REx (Section 6)."""
+"""Annotated data on disk to Examples and Facts: treebanks in three formats, edge-probing tasks, and LAMA's T-REx."""
 
 import hashlib
 import json
 import lzma
+import operator
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,6 +39,26 @@ def read_treebank(path: Path) -> list[Example]:
         raise CorpusError(
             f"{path} has no part-of-speech tag (column 5 is '_' throughout); give a treebank with Penn tags."
         )
+    return examples
+
+
+def read_probing(folder: Path, split: str) -> list[Example]:
+    """Examples of one split (train, dev, test) of an edge-probing task: `<split>.jsonl`, or with .xz, in its folder.
+
+    Every target has one span, or every target has two. Raises CorpusError, with file and line where one is at fault.
+    """
+    files = [folder / f"{split}.jsonl", folder / f"{split}.jsonl.xz"]
+    path = next((file for file in files if file.is_file()), None)
+    if path is None:
+        found = ", ".join(sorted(p.name for p in folder.iterdir())) if folder.is_dir() else "no folder of that name"
+        raise CorpusError(f"{files[0]} (or .xz) does not exist, there is {found or 'nothing'}; add that split.")
+    examples: list[Example] = []
+    spans = set()
+    for place, row in _json_lines(path):
+        examples.append(_probing_example(place, row))
+        spans.update(1 if target.span2 is None else 2 for target in examples[-1].targets)
+        if len(spans) > 1:
+            raise CorpusError(f"{place}: some targets have one span and some have two; a task has either, throughout.")
     return examples
 
 
@@ -151,18 +172,30 @@ def _conll2012_word(place: str, line: str) -> Row:
 def _probing_example(place: str, row: dict[str, Any]) -> Example:
     try:
         words = tuple(row["text"].split(" "))
-        spans = [(tuple(target["span1"]), str(target["label"]), target.get("span2")) for target in row["targets"]]
-        targets = tuple(Target(span1, label, span2 and tuple(span2)) for span1, label, span2 in spans)
-        outside = [t for t in targets for a, b in (t.span1, t.span2 or t.span1) if not 0 <= a < b <= len(words)]
+        targets = tuple(_probing_target(target) for target in row["targets"])
     except (KeyError, TypeError, ValueError, AttributeError) as reason:
         raise CorpusError(
             f'{place}: expected {{"text": ..., "targets": [{{"span1", "label"}}]}} ({reason!r}).'
         ) from None
-    if outside:
-        raise CorpusError(
-            f"{place}: the span {list(outside[0].span1)} is not within the sentence's {len(words)} words."
-        )
+    for target in targets:
+        for start, end in (target.span1, target.span2 or target.span1):
+            if not 0 <= start < end <= len(words):
+                raise CorpusError(
+                    f"{place}: the span {[start, end]} is not within the sentence's {len(words)} words."
+                )
     return Example(words, targets)
+
+
+def _probing_target(row: dict[str, Any]) -> Target:
+    span2, label = row.get("span2"), row["label"]
+    if not isinstance(label, str | int):
+        raise TypeError(f"the label is {label!r}, not one text")
+    return Target(_span(row["span1"]), str(label), None if span2 is None else _span(span2))
+
+
+def _span(pair: list[int]) -> tuple[int, int]:
+    start, end = map(operator.index, pair)  # of integers, nothing else
+    return start, end
 
 
 # === LAMA ===

@@ -5,18 +5,21 @@ goes on from there to the same results. Results of a metric always come from one
 """
 
 import logging
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tqdm import tqdm
 
 from embryo_core import corpora, metrics, runs, store
 from embryo_core.errors import BrokenCheckpoint, CorpusError, ResultsError
+from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
 from embryo_core.model import Model, load
 from embryo_core.types import Checkpoint, Data, Metric, Run, Sources
 
 log = logging.getLogger(__name__)
+FETCHED = ("treebank", "lama")  # data that `python -m embryo_core fetch` brings
 
 
 @dataclass
@@ -26,6 +29,7 @@ class Report:
     computed: int = 0
     done_before: int = 0
     failures: list[str] = field(default_factory=list)  # one sentence for each broken checkpoint or failed metric
+    left_out: list[str] = field(default_factory=list)  # metrics nobody asked for by name, and without data
 
 
 def evaluate(
@@ -38,23 +42,29 @@ def evaluate(
 ) -> Report:
     """Compute the metrics (all that the run supports) at the steps (each metric's own grid) and store what they find.
 
-    A checkpoint that cannot be read, or a metric that fails on one, is reported and passed over. With `overwrite`,
-    what was done is computed again. Raises EmbryoError for an unknown metric or step, and for data that are missing,
-    unreadable, or not those of the results at hand; nothing written before is lost by that.
+    The user's own probing tasks in `sources` are computed whatever the metrics. Without `metric_names`, metrics whose
+    data were not given are left out. A checkpoint that cannot be read, or a metric that fails on one, is reported and
+    passed over. With `overwrite`, what was done is computed again. Raises EmbryoError for an unknown metric or step,
+    and for data that are missing, unreadable, or not those of the results at hand; nothing written before is lost by
+    that.
     """
     if not runs.checkpoints(run) and not runs.broken(run):
         runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
     checkpoints = None if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
-    chosen = metrics.METRICS if metric_names is None else metrics.named(metric_names)
-    tasks = [_task(run, metric, checkpoints, sources, overwrite) for metric in chosen if metric.supports(run)]
-    report = Report(done_before=sum(task.done_before for task in tasks))
+    chosen = _chosen(sources, metric_names)
+    tasks = [_task(run, metric, checkpoints, own, overwrite) for metric, own in chosen if metric.supports(run)]
+    without = [task.metric for task in tasks if task.pending and not task.identity]
+    if without and (metric_names is not None or len(without) == len(tasks)):
+        raise CorpusError(_ask_for_data(without[0]))
+    tasks = [task for task in tasks if task.metric not in without]
+    report = Report(done_before=sum(task.done_before for task in tasks), left_out=[metric.name for metric in without])
     if steps is None:
         report.failures += [reason for _, reason in runs.broken(run)]
     with tqdm(
         total=sum(len(task.pending) for task in tasks), desc=run.name, unit="result", disable=not progress
     ) as bar:
         for checkpoint in sorted({c for task in tasks for c in task.pending}, key=lambda c: c.step):
-            _evaluate_checkpoint(checkpoint, tasks, sources, report, bar)
+            _evaluate_checkpoint(checkpoint, tasks, report, bar)
     store.compact(run)
     return report
 
@@ -67,11 +77,26 @@ class Task:
     """One metric in one evaluation."""
 
     metric: Metric
-    identity: dict[str, Any]  # of its data: name, sha256, limit
+    sources: Sources
+    identity: dict[str, Any]  # of its data: name, sha256, limit, protocol; empty where none were given
     replaces: bool  # its results at hand are of other data and go before the first new one comes
     pending: list[Checkpoint]
     done_before: int
     data: Data | None = None  # what the metric read, once the first model is loaded
+
+
+def _chosen(sources: Sources, names: Sequence[str] | None) -> list[tuple[Metric, Sources]]:
+    """The metrics to compute, each with its sources; last the user's own probing tasks."""
+    for name in sources.probes:
+        if name in TASKS or not re.fullmatch(r"\w[\w.-]*", name):
+            raise CorpusError(
+                f"A probing task of your own cannot be named '{name}'; choose a name of letters, digits, '_', '-' and "
+                f"'.' that is none of {', '.join(TASKS)}."
+            )
+    own = [(EdgeProbing(name), replace(sources, probing=folder)) for name, folder in sources.probes.items()]
+    own_names = {metric.name for metric, _ in own}
+    known = metrics.METRICS if names is None else metrics.named(name for name in names if name not in own_names)
+    return [(metric, sources) for metric in known] + own
 
 
 def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, sources: Sources, overwrite: bool) -> Task:
@@ -79,12 +104,9 @@ def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, source
     done = store.done(run, metric.name)
     pending = [c for c in candidates if overwrite or c.step not in done]
     path = getattr(sources, metric.source)
-    if path is None and pending:
-        raise CorpusError(
-            f"Metric '{metric.name}' needs data and none were given; name them with --{metric.source} PATH, "
-            f"or run: python -m embryo_core fetch {metric.source}"
-        )
     identity = {} if path is None else {**corpora.fingerprint(path), "limit": sources.limit}
+    if identity and metric.source == "probing":
+        identity["protocol"] = sources.protocol
     recorded = store.read_sources(run).get(metric.name, {})
     other = bool(done) and any(recorded.get(key) != value for key, value in identity.items())
     if other and not overwrite:
@@ -92,7 +114,12 @@ def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, source
             f"Results of '{metric.name}' for run '{run.name}' are of {_shown(recorded)}, received {_shown(identity)}; "
             "give the same data, or --overwrite to replace them."
         )
-    return Task(metric, identity, other, pending, len(candidates) - len(pending))
+    return Task(metric, sources, identity, other, pending, len(candidates) - len(pending))
+
+
+def _ask_for_data(metric: Metric) -> str:
+    fetched = f", or run: python -m embryo_core fetch {metric.source}" if metric.source in FETCHED else "."
+    return f"Metric '{metric.name}' needs data and none were given; name them with --{metric.source} PATH{fetched}"
 
 
 def _default_grid(run: Run, metric: Metric) -> list[Checkpoint]:
@@ -105,15 +132,14 @@ def _shown(identity: dict[str, Any]) -> str:
     if not identity:
         return "unknown data"
     limit = "no limit" if identity["limit"] is None else f"limit {identity['limit']}"
-    return f"{identity['data']} (sha256 {identity['sha256'][:12]}..., {limit})"
+    protocol = f", {identity['protocol']} protocol" if "protocol" in identity else ""
+    return f"{identity['data']} (sha256 {identity['sha256'][:12]}..., {limit}{protocol})"
 
 
 # === Doing it ===
 
 
-def _evaluate_checkpoint(
-    checkpoint: Checkpoint, tasks: list[Task], sources: Sources, report: Report, bar: tqdm
-) -> None:
+def _evaluate_checkpoint(checkpoint: Checkpoint, tasks: list[Task], report: Report, bar: tqdm) -> None:
     todo = [task for task in tasks if checkpoint in task.pending]
     bar.set_postfix_str(f"step {checkpoint.step}")
     try:
@@ -124,16 +150,16 @@ def _evaluate_checkpoint(
         return
     for task in tasks:  # all at once, so that bad data are known before anything takes time
         if task.pending and task.data is None:
-            _read(task, model, sources)
+            _read(task, model)
     for task in todo:
         _compute(task, model, report)
         bar.update()
 
 
-def _read(task: Task, model: Model, sources: Sources) -> None:
+def _read(task: Task, model: Model) -> None:
     """Read a metric's data; only when that went well do results of other data make room."""
     run, name = model.checkpoint.run, task.metric.name
-    task.data = task.metric.read(model, sources)
+    task.data = task.metric.read(model, task.sources)
     if task.replaces:
         store.forget(run, name)
     store.write_sources(run, name, {**task.identity, **task.data.facts})

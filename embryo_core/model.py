@@ -32,6 +32,7 @@ class Model:
         self.max_positions = weights.sizes.positions
         self.num_layers = weights.sizes.layers
         self.num_heads = weights.sizes.heads
+        self.hidden_size = weights.sizes.hidden
         self.nbytes = weights.nbytes  # of memory
         self.cores = CORES  # passes that may run at once, each in a thread of its own
 

@@ -1,9 +1,9 @@
 """The vocabulary of the project: what a run, a checkpoint, an example, a metric and its results are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
@@ -180,11 +180,15 @@ class Findings:
 
 @dataclass(frozen=True)
 class Sources:
-    """The annotated data an evaluation was given, and how many sentences or facts of each group to use (None: all)."""
+    """The annotated data an evaluation was given, how much of it to use, and how probes are trained on it."""
 
     treebank: Path | None = None
     lama: Path | None = None
-    limit: int | None = None
+    probing: Path | None = None  # folder of the four edge-probing tasks
+    probes: Mapping[str, Path] = field(default_factory=dict)  # folders of the user's own tasks, by name
+    limit: int | None = None  # the first sentences, facts of each relation, and examples of each split; None: all
+    protocol: Literal["fast", "paper"] = "fast"  # of the probes' training
+    probe_memory: int = 2048  # MiB of spans' features; more than that are mapped from disk
 
 
 class Metric(Protocol):
@@ -193,7 +197,7 @@ class Metric(Protocol):
     name: str
     family: str  # the page that shows it: tokens, knowledge, attention, ...
     every: int  # default grid: 1 evaluates every checkpoint, 2 every second, ...
-    source: str  # the field of Sources that it reads: treebank or lama
+    source: str  # the field of Sources that it reads: treebank, lama or probing
 
     def supports(self, run: Run) -> bool:
         """Whether the metric has a meaning for this run (a family without a masked language model head has none)."""
@@ -211,7 +215,7 @@ class Metric(Protocol):
 class Data(Protocol):
     """What a metric reads and encodes once for all checkpoints, in a form of its own."""
 
-    facts: dict[str, Any]  # what captions say of it: "sentences" and/or "facts", and "note", one sentence
+    facts: dict[str, Any]  # what captions say of it: "sentences" and/or "facts", "tasks", and "note", one sentence
 
 
 def spans_of_words(words: Sequence[str], labels: Sequence[str]) -> Example:

@@ -32,11 +32,12 @@ class Wall:
 
 
 TORCH_ROOM = ("embryo_core/model.py", "embryo_core/model_forward.py", "embryo_core/model_weights.py")
+TRAINED_ON_TOP = ("embryo_core/metrics/linear_probes.py", "embryo_core/metrics/probing_features.py")
 WALLS = (
     Wall("app/", ("tensorflow", "keras", "pretrain", "pyarrow", "torch", "transformers")),
     Wall("app/charts/", ("streamlit",)),
     Wall("embryo_core/", ("streamlit", "app", "pretrain", "tensorflow", "keras")),
-    Wall("embryo_core/", ("torch", "transformers"), doors=TORCH_ROOM),
+    Wall("embryo_core/", ("torch", "transformers"), doors=TORCH_ROOM + TRAINED_ON_TOP),
     Wall("embryo_core/", ("pyarrow",), doors=("embryo_core/store.py",)),
     Wall("pretrain/", ("app", "streamlit")),
 )

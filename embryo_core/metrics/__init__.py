@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from embryo_core.errors import UnknownMetric, unknown
 from embryo_core.metrics.attention import Attention
+from embryo_core.metrics.edge_probing import EdgeProbing
 from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.metrics.mask_prediction import MaskPrediction
 from embryo_core.metrics.token_reconstruction import TokenReconstruction
@@ -16,6 +17,7 @@ METRICS: tuple[Metric, ...] = (
     WorldKnowledge(),
     Attention(),
     HeadBehaviour(),
+    EdgeProbing(),
 )
 
 

@@ -13,6 +13,7 @@ from embryo_core import runs, store
 from embryo_core.errors import CorpusError, ResultsError, UnknownMetric, UnknownStep
 from embryo_core.evaluate import Report, evaluate
 from embryo_core.metrics import METRICS
+from embryo_core.tables import TABLES
 from embryo_core.types import Run, Sources
 
 NAMES = [metric.name for metric in METRICS]
@@ -20,8 +21,8 @@ NAMES = [metric.name for metric in METRICS]
 
 @pytest.fixture
 def sources(sample: Path) -> Sources:
-    """The sample's treebank and facts, a few of them."""
-    return Sources(sample / "treebank.conllu", sample / "lama", limit=3)
+    """The sample's treebank, facts and probing tasks, a few of each."""
+    return Sources(sample / "treebank.conllu", sample / "lama", sample / "probing", limit=3)
 
 
 def files(run: Run) -> dict[str, bytes]:
@@ -33,9 +34,7 @@ def test_all_metrics_at_all_checkpoints(own_run, sources):
     """By default everything is computed, compacted, and noted with its data."""
     assert evaluate(own_run, sources) == Report(computed=3 * len(NAMES))
     assert all(store.done(own_run, name) == {0, 8, 16} for name in NAMES)
-    assert set(files(own_run)) == {f"{name}.parquet" for name in ("scores", "words", "cloze", "attention")} | {
-        "sources.json"
-    }
+    assert set(files(own_run)) == {f"{table.name}.parquet" for table in TABLES} | {"sources.json"}
     noted = store.read_sources(own_run)["mask_prediction"]
     assert (noted["data"], noted["limit"], noted["sentences"]) == ("treebank.conllu", 3, 3)
     assert "3 sentences of treebank.conllu" in noted["note"]

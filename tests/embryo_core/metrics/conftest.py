@@ -17,8 +17,8 @@ from tests.conftest import copy_run
 
 @pytest.fixture(scope="session")
 def sources(sample: Path) -> Sources:
-    """The sample's treebank and facts."""
-    return Sources(sample / "treebank.conllu", sample / "lama")
+    """The sample's treebank, facts and probing tasks."""
+    return Sources(sample / "treebank.conllu", sample / "lama", sample / "probing")
 
 
 @pytest.fixture(scope="session")
