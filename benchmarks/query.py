@@ -4,7 +4,8 @@
 
 Without --run, 24 checkpoints of an ALBERT with random weights, of the size of the preset albert-small, are written to a
 temporary folder first. The pipelines are built before the clock starts. Each figure is the median of the repeats, ours
-and the pipelines' taken in turns; theirs have as many threads of torch as ours have cores.
+and the pipelines' taken in turns, each after a call that is not timed, so that either finds the caches of the processor
+as it left them; theirs have as many threads of torch as ours have cores.
 """
 
 import argparse
@@ -65,16 +66,17 @@ def measure(run: Run, repeats: int) -> None:
 
 def _compare(what: str, repeats: int, ours: Callable[[], object], theirs: list[Callable[[], object]]) -> None:
     """One line: medians, ours and the pipelines' in turns; ours runs a thread per core, theirs torch's own threads."""
-    times: dict[int, list[float]] = {1: [], CORES + 1: []}
-    for _ in range(repeats + 1):
-        for seconds, threads, calls in ((times[1], 1, [ours]), (times[CORES + 1], CORES, theirs)):
+    sides = (([], 1, [ours]), ([], CORES, theirs))
+    for _ in range(repeats):
+        for seconds, threads, calls in sides:
             torch.set_num_threads(threads)
-            start = time.perf_counter()
-            for call in calls:
-                call()
-            seconds.append(time.perf_counter() - start)
+            for _ in range(2):
+                start = time.perf_counter()
+                for call in calls:
+                    call()
+            seconds.append(time.perf_counter() - start)  # of the second
     torch.set_num_threads(1)
-    mine, its = (1e3 * statistics.median(seconds[1:]) for seconds in times.values())  # the first warms up
+    mine, its = (1e3 * statistics.median(seconds) for seconds, _, _ in sides)
     print(f"{what:27} ours {mine:8.1f} ms   pipeline {its:8.1f} ms   ratio {its / mine:5.1f}", flush=True)
 
 

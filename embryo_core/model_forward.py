@@ -22,7 +22,7 @@ warnings.filterwarnings("ignore", message="fbgemm_", category=UserWarning)
 warnings.filterwarnings("ignore", message="`torch.jit", category=DeprecationWarning)
 
 HALF = "fbgemm" in torch.backends.quantized.supported_engines  # x86 only
-BLOCK = 512  # FBGEMM pads a weight's inputs to a multiple of this, which is a waste of memory for the smallest
+BLOCK = 512  # FBGEMM pads a weight's inputs to a multiple of this, which wastes memory, the more the fewer they are
 ONEDNN = torch.backends.mkldnn.is_available()
 
 
@@ -81,7 +81,7 @@ def make_linear(weight: Tensor, bias: Tensor) -> Linear:
     """The map of a stored weight [out, in] and bias [out], in the form that this machine multiplies fastest."""
     out, into = weight.shape
     bias, nbytes = bias.float(), 4 * (out * into + out)
-    if HALF and weight.dtype == torch.float16 and into >= BLOCK // 4:
+    if HALF and weight.dtype == torch.float16 and into >= BLOCK // 8:
         packed = 2 * BLOCK * -(-into // BLOCK) * 16 * -(-out // 16)
         return Linear(torch.fbgemm_pack_gemm_matrix_fp16(weight.float()), bias, "half", packed + 4 * out)
     if ONEDNN:

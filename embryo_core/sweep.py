@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from embryo_core import runs
@@ -46,12 +47,17 @@ def sweep(run: Run, ask: Callable[["Model"], Answer], steps: Iterable[int] | Non
 
     shares = [range(i, len(chosen), CORES) for i in range(min(CORES, len(chosen)))]
     found = [None] * len(chosen)
-    with ThreadPoolExecutor(len(shares)) as pool:
-        for share, replies in zip(shares, pool.map(lambda share: [visit(chosen[i]) for i in share], shares)):
-            found[share.start :: CORES] = replies
+    for share, replies in zip(shares, _threads(CORES).map(lambda share: [visit(chosen[i]) for i in share], shares)):
+        found[share.start :: CORES] = replies
     skipped = tuple(str(error) for error in found if isinstance(error, BrokenCheckpoint))
     answered = [one for one in found if not isinstance(one, BrokenCheckpoint)]
     if not answered:
         raise BrokenCheckpoint(f"No checkpoint of run '{run.name}' can be read: {skipped[-1]}")
     tokenizers, numbers, answers = zip(*answered, strict=True)
     return Sweep(tokenizers[0], numbers, answers, skipped)
+
+
+@cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    """Threads that stay: one's first pass takes milliseconds longer than its second."""
+    return ThreadPoolExecutor(count, thread_name_prefix="sweep")
