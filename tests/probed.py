@@ -23,7 +23,7 @@ def write_probes(run: Run, tasks: tuple[str, ...] = tuple(F1), steps: tuple[int,
             store.write(run, evaluation, step, _findings(run.name, own, step))
         sizes = {task: {"train": 8 * TARGETS[task], "dev": 60, "test": TARGETS[task], "labels": 5} for task in own}
         if own:
-            store.write_sources(run, evaluation, {"data": "made", "note": NOTE, "tasks": sizes})
+            store.write_sources(run, evaluation, {"data": "made", "protocol": "fast", "note": NOTE, "tasks": sizes})
 
 
 def _findings(run: str, tasks: list[str], step: int) -> Findings:

@@ -9,7 +9,7 @@ from app import permalink, results, widgets
 from app.charts import probing as charts
 from app.charts.probing import BEST, LAST
 from app.views import probing_layers
-from app.views.probing_layers import METRIC, evaluated
+from app.views.probing_layers import METRIC, evaluated, span
 from app.widgets import View
 from embryo_core.types import Run
 
@@ -71,8 +71,8 @@ def _tasks(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, ba
         data,
         f"{view.run.name}-probing",
         f"A linear probe learns to read each task off the frozen states of one layer: {_which(layer, frame)}. F1 is "
-        f"micro-averaged over the test set ({_counts(frame)}). {_masked(data)} Line: mean of three neighbouring "
-        "checkpoints; faint line: as measured; dashed: the F1 of always saying the most frequent label"
+        f"micro-averaged over the test set, n = {span(frame['n'])} targets. {_masked(data)} Line: mean of three "
+        "neighbouring checkpoints; faint line: as measured; dashed: the F1 of always saying the most frequent label"
         + ("; band: 95 % interval (Wilson) of the value as measured" if bands else "")
         + ("; all divided by the curve's own last value" if rescaled else "")
         + f". {_data(view.run)} Click a point for its task and step.",
@@ -80,17 +80,11 @@ def _tasks(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, ba
     )
 
 
-def _counts(frame: pd.DataFrame) -> str:
-    """How many targets each task was tested on, at its last step."""
-    counts = frame.groupby("task", sort=False)["n"].last()
-    return "n = " + ", ".join(f"{n:,} {widgets.literal(charts.label(task))}" for task, n in counts.items()) + " targets"
-
-
 def _data(run: Run) -> str:
     """The sentences of sources.json on the data of the probes, those of one's own tasks included."""
     evaluations = {name: facts for name, facts in results.sources(run).items() if name.split(":")[0] == METRIC}
-    notes = [facts["note"] for facts in evaluations.values() if "note" in facts]
-    return f"Data: {widgets.literal('; '.join(notes) or 'the probing sets given to the evaluation')}."
+    notes = [widgets.literal(facts["note"]) for facts in evaluations.values() if "note" in facts]
+    return f"Data: {'; '.join(notes) or 'the probing sets given to the evaluation'}."
 
 
 def _masked(data: pd.DataFrame) -> str:
@@ -120,7 +114,7 @@ def _expected(view: View, frame: pd.DataFrame) -> None:
         table,
         f"{view.run.name}-expected-layer",
         f"In which layer a task is found: the centre of gravity of the F1 that the layers 0 (embeddings) to {layers} have "
-        f"above the majority baseline; n = {probing_layers.span(frame['n'])} targets. Above the dashed line, the upper "
+        f"above the majority baseline; n = {span(frame['n'])} targets. Above the dashed line, the upper "
         "layers know more than the lower ones. Line: mean of three neighbouring checkpoints; faint line: as measured. A "
         "step without a layer above the baseline is left out. Click a point for its task and step.",
         on_point=_task_chosen,

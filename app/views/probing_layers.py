@@ -50,7 +50,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
         charts.layers_figure(data, quantity, cell[0], view.log, view.step, bands),
         data,
         f"{name}-layers",
-        f"**{widgets.literal(label(task))}**: {QUANTITIES[quantity].means}; {n}{_more(view.run, task)}. A line per layer, embeddings included; thick: {layer_name(cell[0])}. Line: mean "
+        f"**{widgets.literal(label(task))}**: {QUANTITIES[quantity].means}; {n}{_sizes(view.run, task)}. A line per layer, embeddings included; thick: {layer_name(cell[0])}. Line: mean "
         "of three neighbouring checkpoints; faint line: as measured"
         + ("; band: 95 % interval of the value as measured" if bands else "")
         + ". Click a point for its layer and step.",
@@ -68,15 +68,20 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
     return task, *cell
 
 
-def _more(run: Run, task: str) -> str:
-    """How many targets a task has in each split, and how many labels, in brackets; nothing where it was not noted."""
+def _evaluation(run: Run, task: str) -> dict[str, Any]:
+    """What sources.json notes of the evaluation that has this task: of the metric, or of a task of one's own."""
     sources = results.sources(run)
-    for evaluation in (METRIC, f"{METRIC}:{task}"):
-        facts = sources.get(evaluation, {}).get("tasks", {}).get(task)
-        if facts:
-            sizes = f"{facts['train']:,} targets to learn from, {facts['dev']:,} to stop by, {facts['test']:,} to test"
-            return f" ({sizes}; {facts['labels']:,} labels)"
-    return ""
+    known = (sources.get(name, {}) for name in (METRIC, f"{METRIC}:{task}"))
+    return next((facts for facts in known if task in facts.get("tasks", {})), {})
+
+
+def _sizes(run: Run, task: str) -> str:
+    """How many targets a task has in each split, and how many labels, in brackets; nothing where it was not noted."""
+    facts = _evaluation(run, task).get("tasks", {}).get(task)
+    if not facts:
+        return ""
+    sizes = f"{facts['train']:,} targets to learn from, {facts['dev']:,} to stop by, {facts['test']:,} to test"
+    return f" ({sizes}; {facts['labels']:,} labels)"
 
 
 def _cell_chosen(point: dict[str, Any]) -> None:
@@ -151,12 +156,14 @@ def show_training(view: View, task: str, layer: int, step: int) -> None:
         st.info("The training curve of this probe was not kept.", icon=":material/info:")
         return
     last = table.groupby("control")["iteration"].max()
-    told = f"{last[False]:,} iterations on the task" if False in last else "no iterations on the task"
-    told += f", {last[True]:,} on the control task" if True in last else ""
+    told = ", ".join(f"{n:,} iterations on the {'control task' if control else 'task'}" for control, n in last.items())
+    protocol = _evaluation(view.run, task).get("protocol")
+    how = f" (the {widgets.literal(protocol)} protocol)" if protocol else ""
     widgets.show_figure(
         charts.training_figure(table),
         table,
         f"{view.run.name}-{task}-layer{layer}-step{step}-training",
-        f"F1 on the development set, and mean cross-entropy in training, as the probe's own optimizer went on: {told}"
-        f"{_more(view.run, task)}. Choose another probe by a click in the heat map, or above.",
+        f"F1 on the development set, and mean cross-entropy in training, as the probe's own optimizer{how} went on: "
+        f"{told}{_sizes(view.run, task)}. The probe that is tested is the one with the best development F1. A click in the "
+        "heat map chooses another.",
     )

@@ -40,11 +40,12 @@ def headings(page: AppTest) -> list[str]:
 
 
 def test_captions_name_the_data_and_n(probed) -> None:
-    """Targets of every task, sizes of the splits, the held-out pieces, and the note of the evaluation."""
+    """Targets of the test sets, sizes of the splits, the held-out pieces, and the notes of all evaluations."""
     text = captions(open_page(probed))
-    assert NOTE in text
-    assert "n = 400 part of speech, 100 semantic role, 50 mine targets" in text
+    assert f"Data: {NOTE}; {NOTE}." in text
+    assert "n = 50 to 400 targets" in text
     assert "share of 200 masked pieces of held-out text" in text
+    assert "optimizer (the fast protocol) went on: 30 iterations on the task, 30 iterations on the control task" in text
     assert "3,200 targets to learn from, 60 to stop by, 400 to test; 5 labels" in text
 
 
