@@ -235,8 +235,6 @@ def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, log:
     alike = {"color": style.GREY, "width": 1.5, "dash": "dash"}
     figure.add_scatter(x=ends, y=[layers / 2] * 2, name="all layers alike", mode="lines", line=alike, hoverinfo="skip")
     style.step_axis(figure, steps, log, chosen)
-    ticks = {"tickvals": list(range(layers + 1)), "ticktext": ["emb.", *map(str, range(1, layers + 1))]}
-    figure.update_yaxes(**ticks)
     return style.finish(figure, "expected layer", height=420, legend="top")
 
 

@@ -128,6 +128,17 @@ def test_a_figure_gives_its_numbers(visit, probed):
     assert {row["n"] for row in rows} == {"400"}
 
 
+def test_every_figure_can_be_saved_as_a_picture(visit, probed):
+    """As a vector graphic, by the button below it."""
+    visitor = visit(probed)
+    visitor.open("probing")
+    for place in range(len(FIGURES)):
+        expect(visitor.page.locator(".js-plotly-plot .nsewdrag").nth(place)).to_be_attached()
+        with visitor.page.expect_download() as download:
+            visitor.page.get_by_role("button", name="SVG").nth(place).click()
+        assert download.value.path().read_text(encoding="utf-8").startswith("<svg")
+
+
 @pytest.mark.parametrize("width", [1280, 900])
 @pytest.mark.parametrize("scale", ["log", "linear"])
 def test_nothing_lies_upon_the_data_or_beside_the_page(visit, probed, width: int, scale: str):
