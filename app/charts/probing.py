@@ -158,7 +158,7 @@ def tasks_figure(data: pd.DataFrame, log: bool, chosen: int, rescaled: bool, ban
         dashes = {"color": style.GREY, "width": 1.5, "dash": "dash"}
         figure.add_scatter(x=[None], y=[None], mode="lines", line=dashes, name="majority baseline")
     style.step_axis(figure, sorted(set(data["step"])), log, chosen)
-    figure.update_yaxes(tickformat=".1f" if rescaled else ".0%", rangemode="tozero")
+    figure.update_yaxes(tickformat=".1f" if rescaled else ".3~p", rangemode="tozero")
     return style.finish(figure, "relative to the last step" if rescaled else "F1 or accuracy", height=450)
 
 
@@ -271,8 +271,8 @@ def path_figure(table: pd.DataFrame, across: str, up: str, chosen: int) -> go.Fi
         hoverinfo="skip",
         cliponaxis=False,
     )
-    figure.update_xaxes(title_text=f"{plain(across)} (F1)", tickformat=".0%")
-    figure.update_yaxes(tickformat=".0%")
+    figure.update_xaxes(title_text=f"{plain(across)} (F1)", tickformat=".3~p")
+    figure.update_yaxes(tickformat=".3~p")
     return style.finish(figure, f"{plain(up)} (F1)", height=420, legend="none")
 
 

@@ -114,7 +114,7 @@ def layers_figure(
             "<extra></extra>",
         )
     style.step_axis(figure, sorted(set(data["step"])), log, chosen)
-    figure.update_yaxes(tickformat=".0%")
+    figure.update_yaxes(tickformat=".3~p")
     return style.finish(figure, QUANTITIES[quantity].axis, height=420)
 
 
@@ -141,7 +141,7 @@ def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int]) 
         hoverinfo="skip",
         colorbar={
             "title": {"text": QUANTITIES[quantity].axis, "side": "right"},
-            "tickformat": ".0%",
+            "tickformat": ".3~p",
             "thickness": 12,
             "outlinewidth": 0,
         },
