@@ -48,7 +48,7 @@ class Protocol:
 
 
 PROTOCOLS = {
-    "fast": Protocol(batch=1024, epochs=5, iterations=500, rate=0.03, looks=10, patience=None, whitened=True),
+    "fast": Protocol(batch=1024, epochs=5, iterations=1000, rate=0.03, looks=10, patience=None, whitened=True),
     "paper": Protocol(batch=1024, epochs=0, iterations=30_000, rate=1e-4, looks=30, patience=5, whitened=False),
 }
 
@@ -125,7 +125,7 @@ class _LayerProbes:
         sample = _features(states, task.train.spans[:SAMPLE])
         self._mean = sample.mean(0)
         sample -= self._mean
-        self._whitening = _whitening(sample) if protocol.whitened else None  # P [D, D]
+        self._whitening = _whitening(sample, len(task.train.labels)) if protocol.whitened else None  # P [D, D]
         penalty = sample.square().mean(0) / len(task.train.labels)
         self._penalty = penalty if protocol.whitened else torch.zeros_like(penalty)
         shape = 2, len(task.labels), sample.shape[1]
@@ -169,12 +169,14 @@ class _LayerProbes:
             value -= rate.view(2, *[1] * (value.ndim - 1)) * direction
 
     def look(self, iteration: int) -> None:
-        """Note loss and F1 in development; keep the weights if they are the best so far."""
+        """Note loss and F1 in development; keep the weights if none were better so far."""
         values = self._weights(), self._values[1]
         f1 = self._f1(self._task.dev, *values)
-        better = (f1 > self._best_f1) & (self._waited < (self._protocol.patience or torch.inf))
+        training = self._waited < (self._protocol.patience or torch.inf)
+        better = training & (f1 > self._best_f1)
         for best, value in zip(self._best, values, strict=True):
-            best[better] = value[better]
+            kept = training & (f1 >= self._best_f1)  # of equal ones the last, which has come farther
+            best[kept] = value[kept]
         self._best_f1 = torch.where(better, f1, self._best_f1)
         self._waited = torch.where(better, 0, self._waited + 1)
         if self._protocol.patience:
@@ -215,10 +217,15 @@ def _features(states: Tensor, spans: np.ndarray) -> Tensor:
     return rows.view(len(spans), -1).float()
 
 
-def _whitening(sample: Tensor) -> Tensor:
-    """P [D, D] such that P x has the unit matrix for its covariance, if x [D] is distributed as the centred `sample`."""
+def _whitening(sample: Tensor, n: int) -> Tensor:
+    """P [D, D] such that P x has about the unit matrix for its covariance, if x [D] is as the centred `sample`.
+
+    The fewer the n training targets, the less is known of directions in which they vary little: the variance that is
+    added to all directions grows with (D / n) squared.
+    """
     covariance = (sample.t() @ sample / len(sample)).double()
-    covariance.diagonal().add_(RIDGE * covariance.diagonal().mean() + 1e-30)
+    ridge = max(RIDGE, (len(covariance) / n) ** 2)
+    covariance.diagonal().add_(ridge * covariance.diagonal().mean() + 1e-30)
     lower = torch.linalg.cholesky(covariance)
     return torch.linalg.solve_triangular(lower, torch.eye(len(lower), dtype=torch.double), upper=False).float()
 

@@ -1,0 +1,76 @@
+"""Edge probing of one checkpoint, ours and the paper's, side by side: seconds, ratio, and F1.
+
+    python -m benchmarks.edge_probing RUN --probing PATH [--step N] [--tasks TASK ...] [--layers N ...]
+
+Ours probes all tasks in all layers, control tasks included, from the data as they lie on disk. The paper's procedure
+(benchmarks/paper_probing.py) does each task and layer anew; it is run for the given tasks and layers (the last layer, if
+none is given), to its end, and its time for all layers is taken to be in proportion. Its control tasks are not counted.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from benchmarks.paper_probing import PaperProbe, PaperProbing
+from embryo_core import runs
+from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
+from embryo_core.model import CORES, load
+from embryo_core.types import Findings, Sources
+
+
+def main() -> int:
+    """Print a line per task and layer, and the sums."""
+    options = _options()
+    run = runs.open_run(options.run)
+    checkpoint = runs.checkpoints(run)[-1] if options.step is None else runs.checkpoint(run, options.step)
+    model, metric = load(checkpoint), EdgeProbing()
+    tasks = [task for task in TASKS if task in options.tasks and (options.probing / task).is_dir()]
+    layers = options.layers or [model.num_layers]
+    print(f"{run.name}, step {checkpoint.step}, {CORES} cores, torch {torch.__version__}")
+
+    start = time.perf_counter()
+    data = metric.read(model, Sources(probing=options.probing))
+    middle = time.perf_counter()
+    findings = metric.compute(model, checkpoint, data)
+    ours = time.perf_counter() - start
+    print(f"ours: {ours:.1f} s, of which reading {middle - start:.1f} s (once for all checkpoints of a run)", flush=True)
+
+    torch.set_num_threads(CORES)  # theirs shares each product among the cores, ours a probe on each
+    paper, total = PaperProbing(checkpoint.path, run.tokenizer), 0.0
+    with tempfile.TemporaryDirectory() as scratch:
+        for task in tasks:
+            probes = {layer: paper.probe(options.probing / task, layer, Path(scratch)) for layer in layers}
+            for layer, probe in probes.items():
+                _print(task, layer, probe, findings)
+            seconds = sum(probe.features_seconds + probe.training_seconds for probe in probes.values())
+            total += seconds / len(layers) * (model.num_layers + 1)
+    print(f"paper: {total:.0f} s for {model.num_layers + 1} layers of {', '.join(tasks)}", end="")
+    print(f", from {len(layers)} of them   ratio {total / ours:.1f}")
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m benchmarks.edge_probing")
+    parser.add_argument("run")
+    parser.add_argument("--probing", type=Path, required=True)
+    parser.add_argument("--step", type=int, help="default: the last")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
+    parser.add_argument("--layers", nargs="+", type=int, help="0 is the embeddings; default: the last layer")
+    return parser.parse_args()
+
+
+def _print(task: str, layer: int, paper: PaperProbe, findings: Findings) -> None:
+    ours = next(s for s in findings.scores if (s.metric, s.group, s.layer) == ("edge_probing_f1", task, layer))
+    print(
+        f"{task:12} layer {layer:2}   F1 ours {ours.value:.4f}   paper {paper.f1:.4f}   "
+        f"paper: features {paper.features_seconds:6.1f} s, {paper.batches:6,} batches {paper.training_seconds:6.1f} s",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

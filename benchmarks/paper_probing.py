@@ -1,0 +1,125 @@
+"""The paper's edge probing (Section 4), as slow and plain as it was described: the yardstick of speed and of F1.
+
+Written from the paper with transformers and torch alone: for every task and every layer, a forward pass over all
+examples of that task, padded, whose span features are pickled; then one linear classifier, trained on them by Adam on
+batches of 1,024, the learning rate halved and training stopped by F1 in development.
+"""
+
+import pickle
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModel, PreTrainedTokenizerFast
+
+from embryo_core.corpora import read_probing
+from embryo_core.types import Example
+
+SPLITS = ("train", "dev", "test")
+EXAMPLES = 32  # in a batch of the forward pass
+BATCH = 1024  # targets
+BATCHES = 30_000
+LOOK = 1_000  # batches between two looks at the development set
+PATIENCE = 5  # looks without a better F1
+
+
+@dataclass(frozen=True)
+class PaperProbe:
+    """What one probe came to, and the seconds that it took."""
+
+    f1: float
+    batches: int
+    features_seconds: float
+    training_seconds: float
+
+
+class PaperProbing:
+    """Probes of one checkpoint, the slow way."""
+
+    def __init__(self, checkpoint: Path, tokenizer: Path):
+        self.tokenizer = PreTrainedTokenizerFast(
+            tokenizer_file=str(tokenizer / "tokenizer.json"), cls_token="[CLS]", sep_token="[SEP]"
+        )
+        self.model = AutoModel.from_pretrained(checkpoint, dtype=torch.float32).eval()
+
+    def probe(self, folder: Path, layer: int, scratch: Path) -> PaperProbe:
+        """F1 of the task in `folder` from one layer's states, 0 being the embeddings."""
+        start = time.perf_counter()
+        pickled = {}
+        for split in SPLITS:
+            pickled[split] = scratch / f"{folder.name}-{layer}-{split}.pickle"
+            pickled[split].write_bytes(pickle.dumps(self.features(read_probing(folder, split), layer), protocol=5))
+        middle = time.perf_counter()
+        torch.manual_seed(0)
+        f1, batches = _train(*(pickle.loads(pickled[split].read_bytes()) for split in SPLITS))
+        return PaperProbe(f1, batches, middle - start, time.perf_counter() - middle)
+
+    def features(self, examples: Sequence[Example], layer: int) -> tuple[Tensor, list[str]]:
+        """Features [n, D] of all targets in sentences that fit the model, and their labels."""
+        features, labels = [], []
+        fitting = [(example, *self._pieces(example.words)) for example in examples]
+        fitting = [row for row in fitting if len(row[1]) <= self.model.config.max_position_embeddings]
+        for first in range(0, len(fitting), EXAMPLES):
+            rows = fitting[first : first + EXAMPLES]
+            states = self._states([ids for _, ids, _ in rows], layer)
+            for (example, _, positions), state in zip(rows, states, strict=True):
+                for target in example.targets:
+                    spans = (target.span1,) if target.span2 is None else (target.span1, target.span2)
+                    pieces = [[p for word in range(*span) for p in positions[word]] for span in spans]
+                    if all(pieces):
+                        features.append(torch.cat([state[own].mean(0) for own in pieces]))
+                        labels.append(target.label)
+        return torch.stack(features), labels
+
+    def _pieces(self, words: Sequence[str]) -> tuple[list[int], list[list[int]]]:
+        """Ids of a sentence with [CLS] and [SEP], each word tokenized on its own, and the positions of each word."""
+        ids, positions = [self.tokenizer.cls_token_id], []
+        for word in words:
+            own = self.tokenizer.convert_tokens_to_ids(self.tokenizer.tokenize(word))
+            positions.append(list(range(len(ids), len(ids) + len(own))))
+            ids.extend(own)
+        return [*ids, self.tokenizer.sep_token_id], positions
+
+    def _states(self, batch: list[list[int]], layer: int) -> Tensor:
+        length = max(map(len, batch))
+        ids = torch.tensor([own + [0] * (length - len(own)) for own in batch])
+        mask = torch.tensor([[1] * len(own) + [0] * (length - len(own)) for own in batch])
+        with torch.no_grad():
+            return self.model(ids, attention_mask=mask, output_hidden_states=True).hidden_states[layer]
+
+
+def _train(train: tuple, dev: tuple, test: tuple) -> tuple[float, int]:
+    """F1 in the test of the weights that were best in development, and the number of batches that it took."""
+    names = {label: i for i, label in enumerate(sorted(set(train[1])))}
+    train, dev, test = ((x, torch.tensor([names.get(label, -1) for label in y])) for x, y in (train, dev, test))
+    probe = nn.Linear(train[0].shape[1], len(names))
+    optimizer = torch.optim.Adam(probe.parameters(), lr=1e-4)
+    best, waited, weights, order = -1.0, 0, probe.state_dict(), torch.zeros(0, dtype=torch.long)
+    for batch in range(1, BATCHES + 1):
+        if not len(order):
+            order = torch.randperm(len(train[1]))
+        rows, order = order[:BATCH], order[BATCH:]
+        loss = nn.functional.cross_entropy(probe(train[0][rows]), train[1][rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if batch % LOOK == 0:
+            f1 = _f1(probe, *dev)
+            if f1 > best:
+                best, waited = f1, 0
+                weights = {name: value.clone() for name, value in probe.state_dict().items()}
+            else:
+                waited += 1
+                optimizer.param_groups[0]["lr"] /= 2
+            if waited == PATIENCE:
+                break
+    probe.load_state_dict(weights)
+    return _f1(probe, *test), batch
+
+
+def _f1(probe: nn.Linear, features: Tensor, labels: Tensor) -> float:
+    with torch.no_grad():
+        return float((probe(features).argmax(-1) == labels).double().mean())
