@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel, PreTrainedTokenizerFast
+from transformers import AutoModelForMaskedLM, PreTrainedTokenizerFast
 
 from embryo_core.corpora import read_probing
 from embryo_core.types import Example
@@ -41,9 +41,9 @@ class PaperProbing:
 
     def __init__(self, checkpoint: Path, tokenizer: Path):
         self.tokenizer = PreTrainedTokenizerFast(
-            tokenizer_file=str(tokenizer / "tokenizer.json"), cls_token="[CLS]", sep_token="[SEP]"
+            tokenizer_file=str(tokenizer / "tokenizer.json"), cls_token="[CLS]", sep_token="[SEP]", unk_token="<unk>"
         )
-        self.model = AutoModel.from_pretrained(checkpoint, dtype=torch.float32).eval()
+        self.model = AutoModelForMaskedLM.from_pretrained(checkpoint, dtype=torch.float32).base_model.eval()
 
     def probe(self, folder: Path, layer: int, scratch: Path) -> PaperProbe:
         """F1 of the task in `folder` from one layer's states, 0 being the embeddings."""
