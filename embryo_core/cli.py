@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from embryo_core import runs
-from embryo_core.errors import EmbryoError
+from embryo_core.errors import CorpusError, EmbryoError
 from embryo_core.types import Sources
 
 CORPORA = runs.REPOSITORY / "data" / "corpora"  # where fetch puts what it downloads
@@ -103,9 +103,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     treebank = options.treebank or next((CORPORA / "treebank").glob("*-test.conllu"), None)
     lama = options.lama or next(CORPORA.glob("lama"), None)
     probing = options.probing or next(CORPORA.glob("probing"), None)
-    sources = Sources(
-        treebank, lama, probing, dict(options.probe), options.limit, options.protocol, options.probe_memory
-    )
+    probes = _by_name(options.probe)
+    sources = Sources(treebank, lama, probing, probes, options.limit, options.protocol, options.probe_memory)
     report = evaluate(run, sources, options.metrics, options.steps, options.overwrite, progress=True)
     if report.left_out:
         print(f"Left out, as no data were given for them: {', '.join(report.left_out)}.")
@@ -180,6 +179,14 @@ def _probe(text: str) -> tuple[str, Path]:
     if not (name and equals and folder):
         raise argparse.ArgumentTypeError(f"received {text!r}; give NAME=FOLDER")
     return name, Path(folder)
+
+
+def _by_name(probes: list[tuple[str, Path]]) -> dict[str, Path]:
+    names = [name for name, _ in probes]
+    for name in names:
+        if names.count(name) > 1:
+            raise CorpusError(f"The probing task '{name}' is given twice; give each folder a name of its own.")
+    return dict(probes)
 
 
 def _step(text: str) -> int | str:

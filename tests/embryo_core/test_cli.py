@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from embryo_core import runs, store
 from embryo_core.cli import main
 from embryo_core.types import Run
 
@@ -51,6 +52,21 @@ def test_evaluate_with_a_broken_checkpoint_ends_with_status_1(root, sample, caps
     told = capsys.readouterr()
     assert "2 results computed" in told.out
     assert "Failed: " in told.err and "model.safetensors is missing" in told.err
+
+
+def test_a_fifth_probing_task_is_a_folder(root, sample, capsys):
+    """Its scores come beside those of the four; what has no data is left out, in one line."""
+    shutil.rmtree(root / "results")
+    mine = sample / "probing" / "coref"
+    command = ["evaluate", "tiny", "--steps", "16", "--probing", str(sample / "probing"), "--limit", "4"]
+    assert main([*command, "--probe", f"mine={mine}", "--probe-memory", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "Left out, as no data were given for them: token_reconstruction" in told
+    assert "2 results computed" in told
+    scores = store.read_scores(runs.open_run("tiny"), "edge_probing_f1")
+    assert set(scores["group"]) == {"pos", "constituent", "coref", "srl", "mine"}
+    assert main(["runs"]) == 0
+    assert "edge_probing:mine: 1 steps" in capsys.readouterr().out
 
 
 def test_query_answers_at_one_step(root, capsys):
@@ -103,6 +119,10 @@ def test_query_reads_every_layer(root, capsys):
         (["evaluate", "tyni"], "Unknown run 'tyni'. Did you mean 'tiny'?"),
         (["evaluate", "tiny", "--metrics", "pos"], "Unknown metric 'pos'."),
         (["evaluate", "tiny", "--treebank", "none.conllu", "--overwrite"], "none.conllu does not exist"),
+        (["evaluate", "tiny", "--probe", "pos=x", "--overwrite"], "cannot be named 'pos'"),
+        (["evaluate", "tiny", "--probe", "a=x", "--probe", "a=y"], "The probing task 'a' is given twice"),
+        (["evaluate", "tiny", "--probe", "mine=none", "--overwrite"], "none does not exist"),
+        (["evaluate", "tiny", "--metrics", "edge_probing", "--probing", "none"], "none does not exist"),
         (["fetch", "ontonotes"], "OntoNotes"),
         (["animate", "tyni", "--layer", "1", "--head", "1", "-o", "a.gif"], "Did you mean 'tiny'?"),
         (["animate", "tiny", "--layer", "1", "--head", "9", "-o", "a.gif"], "its heads 1 to 2"),
@@ -123,7 +143,14 @@ def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, told):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["evaluate", "tiny", "--limit", "0"], ["query", "tiny", "x", "--step", "no"], []]
+    "arguments",
+    [
+        ["evaluate", "tiny", "--limit", "0"],
+        ["evaluate", "tiny", "--probe", "mine"],
+        ["evaluate", "tiny", "--protocol", "slow"],
+        ["query", "tiny", "x", "--step", "no"],
+        [],
+    ],
 )
 def test_arguments_that_make_no_sense_are_told(arguments, capsys):
     """argparse tells the usage and ends with status 2."""

@@ -151,6 +151,57 @@ def test_bad_new_data_cost_nothing(own_run, sources, tmp_path):
     assert files(own_run) == before
 
 
+# === Edge probing, and tasks of one's own ===
+
+
+def test_metrics_without_data_are_left_out_unless_named(own_run, sources):
+    """By default what can be computed is; a metric asked for by name is told what it lacks, and so is no data at all."""
+    report = evaluate(own_run, Sources(sources.treebank, limit=3), steps=[8])
+    assert report == Report(len(NAMES) - 2, left_out=["world_knowledge", "edge_probing"])
+    assert evaluate(own_run, Sources(), steps=[8]).left_out == ["world_knowledge", "edge_probing"]  # the others are done
+    with pytest.raises(CorpusError, match=r"'edge_probing' needs data .* --probing PATH\.$"):
+        evaluate(own_run, Sources(sources.treebank, limit=3), ["attention", "edge_probing"])
+    with pytest.raises(CorpusError, match="'token_reconstruction' needs data"):
+        evaluate(own_run, Sources(), steps=[16])
+
+
+def test_a_task_of_ones_own_is_an_evaluation_of_its_own(own_run, sources):
+    """It is done, noted, and replaced by itself; its scores have its name for their group."""
+    evaluate(own_run, sources, ["edge_probing"], steps=[16])
+    before = store.read_scores(own_run)
+    mine = Sources(probes={"mine": sources.probing / "srl"}, limit=3)
+    assert evaluate(own_run, mine, [], steps=[16]) == Report(computed=1)
+    assert evaluate(own_run, mine, ["edge_probing:mine"], steps=[16]) == Report(done_before=1)
+    scores = store.read_scores(own_run)
+    assert set(scores["group"]) == {"pos", "constituent", "coref", "srl", "mine"}
+    assert set(scores.loc[scores["group"] == "mine", "metric"]) == set(before["metric"])
+    assert store.read_sources(own_run)["edge_probing:mine"]["data"] == "srl"
+    assert set(store.read_probes(own_run)["task"]) == set(scores["group"])
+    other = replace(mine, probes={"mine": sources.probing / "coref"})
+    with pytest.raises(ResultsError, match="Results of 'edge_probing:mine' .* are of srl"):
+        evaluate(own_run, other, [], steps=[16])
+    evaluate(own_run, other, [], steps=[16], overwrite=True)
+    assert store.read_sources(own_run)["edge_probing:mine"]["data"] == "coref"
+    kept = store.read_scores(own_run)
+    assert kept[kept["group"] != "mine"].reset_index(drop=True).equals(before)
+
+
+def test_two_protocols_never_mix(own_run, sources):
+    """As two sets of data do not; other metrics know no protocol."""
+    evaluate(own_run, sources, ["edge_probing", "attention"], steps=[16])
+    paper = replace(sources, protocol="paper")
+    with pytest.raises(ResultsError, match=r"limit 3, fast protocol\), received .*limit 3, paper protocol"):
+        evaluate(own_run, paper, ["edge_probing"], steps=[8])
+    assert evaluate(own_run, paper, ["attention"], steps=[16]) == Report(done_before=1)
+
+
+@pytest.mark.parametrize("name", ["pos", "my task", "../x", ""])
+def test_names_that_a_task_cannot_have_are_told(own_run, sources, name):
+    """Those of the four, and those that are no word."""
+    with pytest.raises(CorpusError, match=f"cannot be named '{name}'"):
+        evaluate(own_run, replace(sources, probes={name: sources.probing / "pos"}))
+
+
 # === Kill -9 ===
 
 
