@@ -25,12 +25,14 @@ test: lint browser
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .
 
-# `make bench-query` runs one of them. Evaluation is measured on RUN with TREEBANK and LAMA, by default the demo and the
-# sample; with real data: make bench-evaluation TREEBANK=... LAMA=...
+# `make bench-query` runs one of them. Evaluation is measured on RUN with TREEBANK and LAMA, edge probing with PROBING, by
+# default the demo and the sample; with real data: make bench-evaluation TREEBANK=... LAMA=...
 RUN ?= $(notdir $(firstword $(wildcard data/demo/runs/*)))
 TREEBANK ?= data/sample/treebank.conllu
 LAMA ?= data/sample/lama
+PROBING ?= data/sample/probing
 arguments_evaluation = $(RUN) --treebank $(TREEBANK) --lama $(LAMA)
+arguments_edge_probing = $(RUN) --probing $(PROBING)
 arguments_attention_scrub = $(addprefix --chromium ,$(shell command -v chromium))
 BENCHMARKS := $(notdir $(basename $(shell grep -l __main__ benchmarks/*.py)))
 

@@ -193,7 +193,8 @@ class _LayerProbes:
         """Share of targets whose label has the highest logit, [2]: with one label each, micro-averaged F1."""
         hits = torch.zeros(2, dtype=torch.int64)
         labels = torch.from_numpy(np.stack([targets.labels, targets.control], axis=1))
-        for rows in torch.arange(len(labels)).split(CHUNK):
+        for start in range(0, len(labels), CHUNK):
+            rows = slice(start, start + CHUNK)
             x = _features(self._states, targets.spans[rows]).sub_(self._mean)
             hits += (self._logits(x, weights, bias).argmax(-1) == labels[rows]).sum(0)
         return hits.double() / len(labels)
