@@ -233,8 +233,9 @@ def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[int]
     figure.update_xaxes(title_text="step of the peak", row=1, col=1)
     if figure.layout.xaxis.type == "log":
         low, high = np.log10(style.along(ends, log=True))
-        ticks = [factor * 10**power for power in range(10) for factor in (1, 2, 5)]
         if high - low < 2:
+            factors = (1, 2, 5) if high - low > 0.5 else (1, *np.arange(1.2, 2, 0.2), *range(2, 10))
+            ticks = [round(factor * 10**power) for power in range(10) for factor in factors]
             figure.update_xaxes(tickvals=ticks, ticktext=[style.short(tick) for tick in ticks], row=1, col=1)
         figure.update_xaxes(range=[low - 0.1, high + 0.1], row=1, col=1)
     decay_axis = {"type": "linear", "tickvals": None, "ticktext": None, "range": None, "tickformat": None}
