@@ -37,7 +37,12 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("run", metavar="RUN", help="name of a run, or its folder")
     command.add_argument("--metrics", nargs="+", metavar="METRIC", help="default: all that the run supports")
     command.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="default: every checkpoint")
-    command.add_argument("--limit", type=_positive, metavar="N", help="the first N sentences, facts per relation, examples")
+    command.add_argument(
+        "--limit",
+        type=_positive,
+        metavar="N",
+        help="the first N sentences, facts of each relation, examples of each split",
+    )
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
     command.add_argument("--treebank", type=Path, metavar="PATH", help="CoNLL-U, CoNLL-2012 or JSON lines; also .xz")
     command.add_argument("--lama", type=Path, metavar="PATH", help="folder with relations.jsonl and TREx/")

@@ -123,12 +123,14 @@ class _LayerProbes:
     def __init__(self, states: Tensor, task: ProbingTask, protocol: Protocol):
         self._states, self._task, self._protocol = states, task, protocol  # [spans, H]
         sample = _features(states, task.train.spans[:SAMPLE])
-        self._mean = sample.mean(0)
-        sample -= self._mean
-        self._whitening = _whitening(sample, len(task.train.labels)) if protocol.whitened else None  # P [D, D]
-        penalty = sample.square().mean(0) / len(task.train.labels)
-        self._penalty = penalty if protocol.whitened else torch.zeros_like(penalty)
         shape = 2, len(task.labels), sample.shape[1]
+        self._mean, self._penalty = torch.zeros(2, shape[-1])
+        self._whitening = None
+        if protocol.whitened:
+            self._mean = sample.mean(0)
+            sample -= self._mean
+            self._penalty = sample.square().mean(0) / len(task.train.labels)
+            self._whitening = _whitening(sample, len(task.train.labels))  # P [D, D]
         # V and c such that logits are V P (x - mean) + c, their gradients' moments, and the best W and c so far
         self._values = torch.zeros(shape), torch.zeros(shape[:2])
         self._first, self._second = ([torch.zeros_like(value) for value in self._values] for _ in MOMENTS)

@@ -92,7 +92,6 @@ def test_the_paper_protocol_is_plain_adam(probing):
     protocol = replace(PAPER, batch=10**6, iterations=30, looks=30, rate=1e-3, patience=100)
     (ours,) = train(features[1:2], task, protocol)
     x, y = torch.from_numpy(plain(features[1], task.train)), torch.from_numpy(task.train.labels)
-    x -= x.mean(0)  # the bias of centred features begins at 0
     probe = torch.nn.Linear(x.shape[1], len(task.labels))
     torch.nn.init.zeros_(probe.weight), torch.nn.init.zeros_(probe.bias)
     optimizer = torch.optim.Adam(probe.parameters(), lr=1e-3)
