@@ -63,7 +63,7 @@ def tiny_results(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run
     from embryo_core.evaluate import evaluate
 
     run = copy_run(tiny_run, tmp_path_factory.mktemp("results"))
-    evaluate(run, Sources(treebank=SAMPLE / "treebank.conllu", lama=SAMPLE / "lama"))
+    evaluate(run, Sources(treebank=SAMPLE / "treebank.conllu", lama=SAMPLE / "lama", probing=SAMPLE / "probing"))
     return run
 
 

@@ -165,7 +165,7 @@ def test_a_text_that_cannot_be_queried_gets_one_sentence(visit, app, text: str, 
 # === Downloads ===
 
 
-@pytest.mark.parametrize("title", sorted({*PAGES} - {"Probing"}))  # its results are in test_probing.py
+@pytest.mark.parametrize("title", PAGES)
 def test_a_figure_downloads_as_svg_and_as_csv(visit, app, title: str):
     """A figure's own button saves it as a vector graphic, the one below it the rows that it was drawn from."""
     visitor = visit(app)
