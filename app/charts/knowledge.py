@@ -76,7 +76,8 @@ def relation_figure(frame: pd.DataFrame, relations: list[str], step: int, log: b
     figure = go.Figure()
     for place, relation in enumerate(relations):
         rows = frame[frame["relation"] == relation]
-        _band(figure, rows, _colour(relation, place), log)
+        x, of = style.along(rows["step"], log), _plain(label(relation))
+        style.add_band(figure, x, rows["low"], rows["high"], _colour(relation, place), of)
     for place, relation in enumerate(relations):
         rows = frame[frame["relation"] == relation]
         _line(figure, rows, relation, place, log, smooth)
@@ -94,35 +95,18 @@ def _plain(text: str) -> str:
     return escape(text, quote=False)
 
 
-def _band(figure: go.Figure, rows: pd.DataFrame, colour: str, log: bool) -> None:
-    x = style.along(rows["step"], log)
-    figure.add_scatter(
-        x=[*x, *x[::-1]],
-        y=[*rows["high"], *rows["low"][::-1]],
-        fill="toself",
-        fillcolor=style.faint(colour, 0.1),
-        line={"width": 0},
-        mode="lines",
-        hoverinfo="skip",
-        showlegend=False,
-        legendgroup=rows["relation"].iloc[0],
-    )
-
-
 def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, place: int, log: bool, smooth: bool) -> None:
     x, colour = style.along(rows["step"], log), _colour(relation, place)
     dash = "solid" if place < len(style.PALETTE) - 1 else "dash"
+    name = _plain(label(relation))
     if smooth:
-        figure.add_scatter(
-            x=x, y=rows["value"], mode="lines", line={"color": style.faint(colour, 0.35), "width": 1},
-            hoverinfo="skip", showlegend=False, legendgroup=relation,
-        )  # fmt: skip
+        style.add_measured(figure, x, rows["value"], colour, name)
     figure.add_scatter(
         x=x,
         y=rows["smoothed"] if smooth else rows["value"],
         customdata=rows[["relation", "step", "value", "low", "high", "n"]],
-        name=_plain(label(relation)),
-        legendgroup=relation,
+        name=name,
+        legendgroup=name,
         mode="lines+markers",
         line={"color": colour, "width": 2, "dash": dash},
         marker={"size": 6, "symbol": style.SYMBOLS[place % len(style.SYMBOLS)]},

@@ -149,7 +149,8 @@ def tasks_figure(data: pd.DataFrame, log: bool, chosen: int, rescaled: bool, ban
     for rows, colour, _ in drawn:
         scale = rows["value"].iloc[-1] if rescaled else 1
         if bands:
-            add_band(figure, style.along(rows["step"], log), rows["low"] / scale, rows["high"] / scale, colour)
+            x, name = style.along(rows["step"], log), plain(rows["task"].iloc[0])
+            style.add_band(figure, x, rows["low"] / scale, rows["high"] / scale, colour, name)
         _add_majority(figure, rows, colour, scale, log)
     height = pd.Series.mean if rescaled else lambda curve: curve.iloc[-1]
     for rows, colour, symbol in sorted(drawn, key=lambda one: height(one[0]["smooth"]), reverse=True):
@@ -162,26 +163,13 @@ def tasks_figure(data: pd.DataFrame, log: bool, chosen: int, rescaled: bool, ban
     return style.finish(figure, "relative to the last step" if rescaled else "F1 or accuracy", height=450)
 
 
-def add_band(figure: go.Figure, x: list[float], low: pd.Series, high: pd.Series, colour: str) -> None:
-    """A 95 % band behind a curve."""
-    figure.add_scatter(
-        x=x + x[::-1],
-        y=[*high, *low[::-1]],
-        fill="toself",
-        fillcolor=style.faint(colour, 0.15),
-        line_width=0,
-        mode="lines",
-        hoverinfo="skip",
-        showlegend=False,
-    )
-
-
 def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, scale: float, log: bool) -> None:
     figure.add_scatter(
         x=style.along(rows["step"], log),
         y=rows["majority"] / scale,
         mode="lines",
         line={"color": style.faint(colour, 0.75), "width": 1.5, "dash": "dash"},
+        legendgroup=plain(rows["task"].iloc[0]),
         hoverinfo="skip",
         showlegend=False,
     )
@@ -189,14 +177,14 @@ def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, scale: flo
 
 def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, log: bool) -> None:
     task, x = rows["task"].iloc[0], style.along(rows["step"], log)
-    raw = {"color": style.faint(colour, 0.4), "width": 1}
-    figure.add_scatter(x=x, y=rows["shown"], mode="lines", line=raw, hoverinfo="skip", showlegend=False)
+    style.add_measured(figure, x, rows["shown"], colour, plain(task))
     what, of = ("masked accuracy", "masked pieces of held-out text") if task == MASKED else ("F1", "targets")
     layers = rows["layer"].map(lambda layer: "" if pd.isna(layer) else f", {layer_name(int(layer))}")
     figure.add_scatter(
         x=x,
         y=rows["smooth"],
         name=plain(task),
+        legendgroup=plain(task),
         mode="lines+markers",
         line={"color": colour, "width": 2.2},
         marker={"symbol": symbol, "size": 7},
@@ -217,12 +205,12 @@ def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, log:
     for task, (colour, symbol) in looks(table["task"]).items():
         rows = table[table["task"] == task]
         x = style.along(rows["step"], log)
-        raw = {"color": style.faint(colour, 0.4), "width": 1}
-        figure.add_scatter(x=x, y=rows["expected"], mode="lines", line=raw, hoverinfo="skip", showlegend=False)
+        style.add_measured(figure, x, rows["expected"], colour, plain(task))
         figure.add_scatter(
             x=x,
             y=rows["smooth"],
             name=plain(task),
+            legendgroup=plain(task),
             mode="lines+markers",
             line={"color": colour, "width": 2.2},
             marker={"symbol": symbol, "size": 7},

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.charts import style
-from app.charts.probing import add_band, layer_name, looks, plain
+from app.charts.probing import layer_name, looks, plain
 from embryo_core import curves
 
 CHOSEN = style.VERMILION  # of outlines; no colour of the heat map
@@ -95,15 +95,16 @@ def layers_figure(
     colour = layer_colours(sorted(set(data["layer"])))
     by_layer = dict(list(data.groupby("layer")))
     for layer, rows in by_layer.items() if bands else ():
-        add_band(figure, style.along(rows["step"], log), rows["low"], rows["high"], colour[layer])
+        x = style.along(rows["step"], log)
+        style.add_band(figure, x, rows["low"], rows["high"], colour[layer], layer_name(layer))
     for layer, rows in reversed(by_layer.items()):
         x = style.along(rows["step"], log)
-        raw = {"color": style.faint(colour[layer], 0.4), "width": 1}
-        figure.add_scatter(x=x, y=rows["value"], mode="lines", line=raw, hoverinfo="skip", showlegend=False)
+        style.add_measured(figure, x, rows["value"], colour[layer], layer_name(layer))
         figure.add_scatter(
             x=x,
             y=rows["smooth"],
             name=layer_name(layer),
+            legendgroup=layer_name(layer),
             mode="lines+markers",
             line={"color": colour[layer], "width": 4 if layer == bold else 2},
             marker={"size": 8 if layer == bold else 6, "symbol": "circle" if layer else "circle-open"},

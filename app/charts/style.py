@@ -68,6 +68,38 @@ def step_axis(figure: go.Figure, steps: Sequence[int], log: bool, chosen: int | 
     return figure
 
 
+def add_band(
+    figure: go.Figure, x: list[float], low: Iterable[float], high: Iterable[float], colour: str, of: str
+) -> None:
+    """A 95 % band behind the curve named `of`, with which it comes and goes by the legend."""
+    figure.add_scatter(
+        x=[*x, *x[::-1]],
+        y=[*high, *reversed([*low])],
+        name=f"{of}, 95 % band",
+        legendgroup=of,
+        showlegend=False,
+        mode="lines",
+        line_width=0,
+        fill="toself",
+        fillcolor=faint(colour, 0.13),
+        hoverinfo="skip",
+    )
+
+
+def add_measured(figure: go.Figure, x: list[float], y: Iterable[float], colour: str, of: str) -> None:
+    """What was measured, faint behind the smoothed curve named `of`, with which it comes and goes by the legend."""
+    figure.add_scatter(
+        x=x,
+        y=y,
+        name=f"{of}, as measured",
+        legendgroup=of,
+        showlegend=False,
+        mode="lines",
+        line={"color": faint(colour, 0.4), "width": 1},
+        hoverinfo="skip",
+    )
+
+
 def finish(figure: go.Figure, y_title: str, height: int = 380, legend: str = "right") -> go.Figure:
     """Sizes, fonts, margins and grid; the legend stands at the right, at the top, or not at all ("none")."""
     top = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
@@ -79,7 +111,7 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: str = "ri
         hovermode="closest",
         hoverlabel={"font_size": FONT, "align": "left"},
         showlegend=legend != "none",
-        legend={**(top if legend == "top" else right), "font_size": FONT, "title_text": ""},
+        legend={**(top if legend == "top" else right), "font_size": FONT, "title_text": "", "tracegroupgap": 0},
     )
     axis = {
         "title_font_size": FONT,

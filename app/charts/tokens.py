@@ -38,9 +38,10 @@ def accuracy_figure(
     heights = data.groupby("group")["smooth"]
     by_height = (heights.mean() if rescaled else heights.last()).sort_values(ascending=False).index
     drawn = [(group, data[data["group"] == group]) for group in by_height]
-    for group, rows in drawn:
-        if bands:
-            _add_band(figure, group, rows, log, rescaled)
+    for group, rows in drawn if bands else ():
+        scale = rows["accuracy"].iloc[-1] if rescaled else 1
+        x = style.along(rows["step"], log)
+        style.add_band(figure, x, rows["low"] / scale, rows["high"] / scale, style.colour(group), group)
     for group, rows in drawn:
         _add_lines(figure, group, rows, log)
     style.step_axis(figure, list(data["step"]) or [0], log, chosen)
@@ -48,39 +49,13 @@ def accuracy_figure(
     return figure.update_yaxes(tickformat=".0%" if not rescaled else ".1f", rangemode="tozero")
 
 
-def _add_band(figure: go.Figure, group: str, rows: pd.DataFrame, log: bool, rescaled: bool) -> None:
-    scale = rows["accuracy"].iloc[-1] if rescaled else 1
-    x = style.along(rows["step"], log)
-    figure.add_scatter(
-        x=x + x[::-1],
-        y=[*(rows["high"] / scale), *(rows["low"] / scale)[::-1]],
-        fill="toself",
-        fillcolor=style.faint(style.colour(group), 0.13),
-        line={"width": 0},
-        mode="lines",
-        hoverinfo="skip",
-        showlegend=False,
-        legendgroup=group,
-        name=f"{group}, 95 % band",
-    )
-
-
 def _add_lines(figure: go.Figure, group: str, rows: pd.DataFrame, log: bool) -> None:
     colour = style.colour(group)
     x = style.along(rows["step"], log)
-    shared = {"x": x, "legendgroup": group}
-    raw = {"color": style.faint(colour, 0.4), "width": 1}
+    style.add_measured(figure, x, rows["shown"], colour, group)
     figure.add_scatter(
-        **shared,
-        y=rows["shown"],
-        mode="lines",
-        line=raw,
-        hoverinfo="skip",
-        showlegend=False,
-        name=f"{group}, as measured",
-    )
-    figure.add_scatter(
-        **shared,
+        x=x,
+        legendgroup=group,
         y=rows["smooth"],
         name=group,
         mode="lines+markers",

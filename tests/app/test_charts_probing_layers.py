@@ -63,7 +63,7 @@ def test_lines_run_from_the_last_layer_to_the_embeddings(frame) -> None:
     """The chosen one is thick; a point knows its layer and step."""
     data = charts.layer_curves(frame, "pos", "f1")
     figure = charts.layers_figure(data, "f1", 1, False, 8, bands=False)
-    lines = [trace for trace in figure.data if trace.name]
+    lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
     assert [line.name for line in lines] == ["layer 2", "layer 1", "embeddings"]
     assert [line.line.width for line in lines] == [2, 4, 2]
     assert [point[:2] for point in lines[0].customdata] == [[2, step] for step in STEPS]
