@@ -40,10 +40,15 @@ def figure(visitor, name: str) -> Locator:
     return visitor.page.locator(".js-plotly-plot").nth(FIGURES.index(name))
 
 
+def drawn(visitor, name: str) -> Locator:
+    """A figure, once the page's last one is drawn: then nothing moves any more."""
+    expect(figure(visitor, FIGURES[-1]).locator(".nsewdrag").first).to_be_attached()
+    return figure(visitor, name)
+
+
 def click_point(visitor, name: str, trace: int, index: int, told: str) -> None:
     """Click a point of a figure once it answers the pointer with what is `told`."""
-    expect(figure(visitor, FIGURES[-1]).locator(".nsewdrag").first).to_be_attached()  # nothing moves any more
-    figure(visitor, name).scroll_into_view_if_needed()
+    drawn(visitor, name).scroll_into_view_if_needed()
     for nudge in range(100):
         x, y = figure(visitor, name).evaluate(POINT, [trace, index])
         visitor.page.mouse.move(x + nudge % 2, y)
@@ -55,7 +60,7 @@ def click_point(visitor, name: str, trace: int, index: int, told: str) -> None:
 
 def trace_named(visitor, name: str, trace: str) -> int:
     """The place of the trace that the legend calls so."""
-    return figure(visitor, name).evaluate("(plot, name) => plot.data.findIndex((one) => one.name === name)", trace)
+    return drawn(visitor, name).evaluate("(plot, name) => plot.data.findIndex((one) => one.name === name)", trace)
 
 
 def test_the_page_opens_from_the_navigation_with_all_its_figures(visit, probed):
