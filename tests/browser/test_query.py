@@ -45,16 +45,20 @@ def saved(visitor, button: Locator) -> tuple[str, bytes]:
 
 
 def click_cell(visitor, name: str, column: int, row: int) -> None:
-    """Click the cell of a lens, counted from the lower left."""
-    place = figure(visitor, name).evaluate(
+    """Click the cell of a lens, counted from the lower left, once it answers the pointer."""
+    x, y = figure(visitor, name).evaluate(
         """(plot, [x, y]) => {
             const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect();
             return [box.x + xaxis._offset + xaxis.d2p(x), box.y + yaxis._offset + yaxis.d2p(y)];
         }""",
         [column, row],
     )
-    visitor.page.mouse.move(*place)
-    visitor.page.mouse.click(*place)
+    for nudge in range(100):
+        visitor.page.mouse.move(x + nudge % 2, y)
+        visitor.page.wait_for_timeout(200)
+        if figure(visitor, name).locator(".hoverlayer").text_content():
+            break
+    visitor.page.mouse.click(x, y)
 
 
 # === The lens ===
