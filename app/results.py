@@ -21,9 +21,8 @@ def stamp(run: Run) -> Stamp:
 
 
 def checkpoints_stamp(run: Run) -> Stamp:
-    """Identifies the checkpoints of a run: the path and time of each manifest."""
-    manifests = [checkpoint.path / "manifest.json" for checkpoint in runs.checkpoints(run)]
-    return tuple((str(path), path.stat().st_mtime_ns) for path in manifests)
+    """Identifies the checkpoints of a run: the folder of each, and when it was written."""
+    return tuple((str(checkpoint.path), checkpoint.written) for checkpoint in runs.checkpoints(run))
 
 
 def scores(run: Run, metric: str | None = None) -> pd.DataFrame:

@@ -41,7 +41,7 @@ def lens(run: Run, text: str, mask: int = 1, k: int = 10, steps: Iterable[int] |
     """
     text = normalise(text)
     choose_mask(text, mask)
-    found = sweep(run, lambda model: _by_layer(model, text, mask, k), steps)
+    found = sweep(run, lambda models: [_by_layer(model, text, mask, k) for model in models], steps)
     layers = tuple(range(len(found.answers[0])))
     return Lens(run.name, text, mask, found.steps, layers, found.answers, found.skipped)
 

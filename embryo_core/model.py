@@ -7,6 +7,8 @@ A pass runs on one core, and metrics and queries run as many as there are cores:
 sharing each small matrix product, and the numbers do not depend on how many cores there are.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 
@@ -36,25 +38,21 @@ class Model:
         self.nbytes = weights.nbytes  # of memory
         self.cores = CORES  # passes that may run at once, each in a thread of its own
 
-    @torch.inference_mode()
     def mlm_logits(
         self, ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
         """Masked-word logits [n, V] at the n positions (rows[i], columns[i]); the head is applied nowhere else."""
-        at = torch.as_tensor(rows), torch.as_tensor(columns)
-        parts = self._weights.embeddings, self._weights.groups, self.num_layers, self._weights.head
-        with torch.jit.optimized_execution(False):  # a first pass would wait for it, and later ones gain nothing
-            return forward.logits(torch.as_tensor(ids), _mask(attention_mask), at, *parts).numpy()
+        return mlm_logits([self], ids[None], attention_mask, rows, columns)[0]
 
     @torch.inference_mode()
     def mlm_head(self, states: np.ndarray) -> np.ndarray:
         """Masked-word logits [n, V] of hidden states [n, H], such as those of a lower layer."""
-        return forward.apply_head(torch.as_tensor(states), self._weights.head).numpy()
+        return forward.apply_head(torch.as_tensor(states), self._weights.network.head).numpy()
 
     @torch.inference_mode()
     def hidden_states(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         """States [num_layers + 1, B, L, H]; the first are the embeddings, for ALBERT after their projection to H."""
-        states, mask = [forward.embed(torch.as_tensor(ids), self._weights.embeddings)], _mask(attention_mask)
+        states, mask = [forward.embed(torch.as_tensor(ids), self._weights.network.embeddings)], _mask(attention_mask)
         for layer in self._weights.layers:
             states.append(forward.apply_layer(states[-1], layer, mask, None))
         return torch.stack(states).numpy()
@@ -62,12 +60,26 @@ class Model:
     @torch.inference_mode()
     def attentions(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         """Attention weights [num_layers, B, heads, L, L], row = from, column = to."""
-        states, mask = forward.embed(torch.as_tensor(ids), self._weights.embeddings), _mask(attention_mask)
+        states, mask = forward.embed(torch.as_tensor(ids), self._weights.network.embeddings), _mask(attention_mask)
         weights = []
         for layer in self._weights.layers:
             weights.append(forward.attend(states, layer, mask))
             states = forward.apply_layer(states, layer, mask, None)
         return torch.stack(weights).numpy()
+
+
+@torch.inference_mode()
+def mlm_logits(
+    models: Sequence[Model], ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
+) -> list[np.ndarray]:
+    """Masked-word logits [n, V] by each of C models as by `Model.mlm_logits`, for its own part of ids [C, B, L].
+
+    Attention mask and positions are the same for all. Between models no time is lost to Python or to its lock.
+    """
+    networks, at = [model._weights.network for model in models], (torch.as_tensor(rows), torch.as_tensor(columns))
+    with torch.jit.optimized_execution(False):  # a first pass would wait for it, and later ones gain nothing
+        found = forward.logits(networks, torch.as_tensor(ids), _mask(attention_mask), at)
+    return [logits.numpy() for logits in found]
 
 
 def load(checkpoint: Checkpoint) -> Model:

@@ -36,8 +36,7 @@ class ModelCache:
         Raises BrokenCheckpoint, TokenizerMismatch and BrokenRun as `model.load` does, ConfigError for a limit that is
         not a size.
         """
-        manifest = checkpoint.path / "manifest.json"
-        key = (str(checkpoint.path), manifest.stat().st_mtime_ns if manifest.exists() else 0)
+        key = (str(checkpoint.path), checkpoint.written)
         if (model := self._find(key)) is not None:
             return model
         limit = memory_limit() if self._limit is None else self._limit

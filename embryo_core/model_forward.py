@@ -1,8 +1,8 @@
 """The forward pass of ALBERT and BERT in float32: from ids to states, attention weights and masked-word logits.
 
 Normalisation comes after each residual, as in both papers. The last layer and the head can be computed at asked
-positions alone. The pass to logits is compiled by TorchScript, so that it runs without Python's lock: passes through
-several checkpoints then share the cores, each on its own.
+positions alone. The pass to logits is compiled by TorchScript and takes several checkpoints in one call: it runs without
+Python's lock, so that threads which have a core each do not wait for one another.
 
 A weight stored as float16 stays float16 in memory, packed for FBGEMM, which widens it in registers and multiplies and
 adds in float32: nothing is rounded that was not rounded on disk, and a sentence of a dozen pieces takes half the time
@@ -77,6 +77,15 @@ class Head(NamedTuple):
     decoder: Linear  # E -> V
 
 
+class Network(NamedTuple):
+    """All that a pass through one checkpoint needs."""
+
+    embeddings: Embeddings
+    groups: list[Layer]  # those with weights of their own, from the lowest; an ALBERT repeats each
+    depth: int  # layers
+    head: Head
+
+
 def make_linear(weight: Tensor, bias: Tensor) -> Linear:
     """The map of a stored weight [out, in] and bias [out], in the form that this machine multiplies fastest."""
     out, into = weight.shape
@@ -94,8 +103,9 @@ def make_linear(weight: Tensor, bias: Tensor) -> Linear:
 
 def split(states: Tensor, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
     """Query, key and value of each head, [B, heads, L, D] each."""
-    parts = linear(states, layer.query_key_value).unflatten(2, [3, layer.heads, -1]).transpose(1, 3)
-    return parts[:, :, 0], parts[:, :, 1], parts[:, :, 2]
+    batch, length, _ = states.shape
+    parts = linear(states, layer.query_key_value).view(batch, length, 3, layer.heads, -1).permute(2, 0, 3, 1, 4)
+    return parts[0], parts[1], parts[2]
 
 
 def linear(states: Tensor, part: Linear) -> Tensor:
@@ -119,7 +129,7 @@ def activate(states: Tensor, name: str) -> Tensor:
     if name == "relu":
         return states.relu()
     slope = 1.5957691216057308  # 2 sqrt(2 / pi)
-    inner = (states * states).mul_(0.044715 * slope).add_(slope).mul_(states)
+    inner = torch.addcmul(torch.scalar_tensor(slope), states, states, value=0.044715 * slope).mul_(states)
     return inner.sigmoid_().mul_(states)
 
 
@@ -151,9 +161,9 @@ def apply_layer(states: Tensor, layer: Layer, mask: Tensor | None, at: tuple[Ten
             mask = None if mask is None else mask[rows]
     mixed = scaled_dot_product_attention(query, key, value, attn_mask=mask)
     mixed = mixed.transpose(1, 2).reshape(states.shape)
-    attended = normalise(linear(mixed, layer.output) + states, layer.attention_norm)
+    attended = normalise(linear(mixed, layer.output).add_(states), layer.attention_norm)
     inner = activate(linear(attended, layer.inner), layer.activation)
-    return normalise(linear(inner, layer.outer) + attended, layer.norm)
+    return normalise(linear(inner, layer.outer).add_(attended), layer.norm)
 
 
 def attend(states: Tensor, layer: Layer, mask: Tensor | None) -> Tensor:
@@ -169,19 +179,23 @@ def apply_head(states: Tensor, head: Head) -> Tensor:
 
 
 @torch.jit.script
-def logits(
-    ids: Tensor,
-    mask: Tensor | None,
-    at: tuple[Tensor, Tensor],
-    part: Embeddings,
-    groups: list[Layer],
-    depth: int,
-    head: Head,
-) -> Tensor:
-    """Masked-word logits [n, V] at n positions `at` = (rows, columns); `depth` layers, in groups of equal weights."""
-    states = embed(ids, part)
-    for i in range(depth - 1):
-        states = apply_layer(states, groups[i * len(groups) // depth], mask, None)
-    if len(at[0]) <= 2 * len(ids):  # for more positions the last layer is cheaper as a whole
-        return apply_head(apply_layer(states, groups[-1], mask, at), head)
-    return apply_head(apply_layer(states, groups[-1], mask, None)[at[0], at[1]], head)
+def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]) -> list[Tensor]:
+    """Masked-word logits [n, V] by each of C networks, for its own part of ids [C, B, L].
+
+    They are those of n positions `at` = (rows, columns), which all networks share as they do the mask.
+    """
+    found: list[Tensor] = []
+    for i, network in enumerate(networks):
+        groups, depth = network.groups, network.depth
+        states = embed(ids[i], network.embeddings)
+        for j in range(depth - 1):
+            states = apply_layer(states, groups[j * len(groups) // depth], mask, None)
+        if len(at[0]) <= 2 * len(states):  # for more positions the last layer is cheaper as a whole
+            states = apply_layer(states, groups[-1], mask, at)
+        else:
+            states = apply_layer(states, groups[-1], mask, None)[at[0], at[1]]
+        found.append(apply_head(states, network.head))
+    return found
+
+
+torch._C._jit_pass_inline(logits.graph)  # a call from one compiled function to another takes a lock that threads share

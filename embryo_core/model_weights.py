@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from embryo_core.errors import BrokenCheckpoint
-from embryo_core.model_forward import Embeddings, Head, Layer, Linear, Norm, make_linear
+from embryo_core.model_forward import Embeddings, Head, Layer, Linear, Network, Norm, make_linear
 from embryo_core.types import Checkpoint
 
 # What is left unread; a decoder's bias repeats the head's, and a tied decoder's weight the word embeddings.
@@ -77,18 +77,17 @@ class Sizes:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """All that a pass through one checkpoint needs."""
+    """What a checkpoint holds."""
 
     sizes: Sizes
-    embeddings: Embeddings
-    groups: list[Layer]  # those with weights of their own, from the lowest; an ALBERT repeats each
-    head: Head
+    network: Network
     nbytes: int  # of memory
 
     @property
     def layers(self) -> list[Layer]:
         """The layers from the lowest."""
-        return [self.groups[i * self.sizes.groups // self.sizes.layers] for i in range(self.sizes.layers)]
+        groups, depth = self.network.groups, self.network.depth
+        return [groups[i * len(groups) // depth] for i in range(depth)]
 
 
 def read_weights(checkpoint: Checkpoint) -> Weights:
@@ -99,7 +98,7 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
     groups = [_layer(sizes, stored, i) for i in range(sizes.groups)]
     head = _head(sizes, stored, embeddings.words)
     stored.finish()
-    return Weights(sizes, embeddings, groups, head, _nbytes((embeddings, *groups, head)))
+    return Weights(sizes, Network(embeddings, groups, sizes.layers, head), _nbytes((embeddings, *groups, head)))
 
 
 def broken(checkpoint: Checkpoint, what: str) -> BrokenCheckpoint:

@@ -44,9 +44,9 @@ class Question:
     masks: tuple[int, ...]  # positions of the masks in ids
 
     def filled(self, words: np.ndarray) -> np.ndarray:
-        """Ids [A, L] with the first masks filled by `words` [A, n] (n at most the number of masks)."""
-        ids = np.repeat(self.ids[None], len(words), axis=0)
-        ids[:, list(self.masks[: words.shape[1]])] = words
+        """Ids [..., L] with the first masks filled by `words` [..., n] (n at most the number of masks)."""
+        ids = np.broadcast_to(self.ids, (*words.shape[:-1], len(self.ids))).copy()
+        ids[..., list(self.masks[: words.shape[-1]])] = words
         return ids
 
 
@@ -120,30 +120,50 @@ def readable(tokenizer: "Tokenizer", ids: Sequence[int]) -> list[str]:
 class Reply:
     """What one checkpoint answers to a question with m masks."""
 
-    answers: np.ndarray  # [at most BEAM, m] ids of the best joint answers, best first
+    answers: np.ndarray  # [at most the beam, m] ids of the best joint answers, best first
     log_probabilities: np.ndarray  # [answers] natural logarithm of their joint probabilities
-    factors: np.ndarray  # [m, V] log probability of every piece at each mask, given the best answer before it
+    logits: np.ndarray  # [m, V] float32 logits of every piece at each mask, given the best answer before it
+    normalisers: np.ndarray  # [m, 1] what log probabilities lack of them
+    ordered: np.ndarray  # [m, V] the logits of each mask in ascending order
+
+    @property
+    def factors(self) -> np.ndarray:
+        """Log probability [m, V] of every piece at each mask, given the best answer before it, in float64."""
+        return self.logits - self.normalisers
+
+    def ranks(self, mask: int, ids: Sequence[int]) -> list[int]:
+        """Rank of some pieces at one mask (from 0), 1 for the most probable; of equals, the first is the better."""
+        values, ordered = self.logits[mask], self.ordered[mask]
+        own = values[ids]
+        up_to, below = np.searchsorted(ordered, own, side="right"), np.searchsorted(ordered, own)
+        ranks = 1 + len(values) - up_to
+        for i in np.flatnonzero(up_to - below > 1):
+            ranks[i] += np.count_nonzero(values[: ids[i]] == own[i])
+        return ranks.tolist()
 
 
-def ask(model: "Model", question: Question) -> Reply:
-    """Answer a question jointly, by beam search over the chain rule; one batched forward pass per mask."""
-    answers, totals = np.zeros((1, 0), np.int64), np.zeros(1)
-    found = []  # per mask: logits [beam, V] and normalisers, a row for each answer so far; the row of each new one
+def ask(models: Sequence["Model"], question: Question, beam: int = BEAM) -> list[Reply]:
+    """Answer a question jointly at each checkpoint, by beam search over the chain rule; one pass per mask for all."""
+    every = np.arange(len(models))
+    answers, totals = np.zeros((len(models), 1, 0), np.int64), np.zeros((len(models), 1))
+    found = []  # per mask: logits [C, answers, V] and normalisers, a row for each answer so far; that of each new one
     for position in question.masks:
-        logits = _logits(model, question.filled(answers), position)
-        normaliser = log_normaliser(logits)
-        best = np.stack([largest(row, BEAM) for row in logits])  # the best joint answers are among them
-        joint = totals[:, None] + logits[np.arange(len(best))[:, None], best] - normaliser
-        order = largest(joint.ravel(), BEAM)
-        parents = order // joint.shape[1]
-        found.append((logits, normaliser, parents))
-        answers = np.column_stack([answers[parents], best.ravel()[order]])
-        totals = joint.ravel()[order]
-    path, row = [], 0
-    for logits, normaliser, parents in reversed(found):
-        row = parents[row]
-        path.append(logits[row] - normaliser[row])
-    return Reply(answers, totals, np.stack(path[::-1]))
+        logits = _logits(models, question.filled(answers), position)
+        normalisers = log_normaliser(logits)
+        best = largest(logits, beam)  # [C, answers, beam]; the best joint answers are among them
+        joint = totals[..., None] + np.take_along_axis(logits, best, axis=2) - normalisers
+        words, joint = best.reshape(len(models), -1), joint.reshape(len(models), -1)
+        order = largest(joint, beam)
+        parents, chosen = order // best.shape[2], (every[:, None], order)
+        found.append((logits, normalisers, parents))
+        answers = np.concatenate([answers[every[:, None], parents], words[chosen][..., None]], axis=2)
+        totals = joint[chosen]
+    path, row = [], np.zeros(len(models), np.int64)  # back from the best answer to the rows it came from
+    for logits, normalisers, parents in reversed(found):
+        row = parents[every, row]
+        path.append((logits[every, row], normalisers[every, row]))
+    logits, normalisers = (np.stack(parts, axis=1) for parts in zip(*reversed(path), strict=True))  # [C, m, ...]
+    return [Reply(*parts) for parts in zip(answers, totals, logits, normalisers, np.sort(logits), strict=True)]
 
 
 def joint_log_probability(model: "Model", question: Question, answers: np.ndarray) -> np.ndarray:
@@ -151,7 +171,7 @@ def joint_log_probability(model: "Model", question: Question, answers: np.ndarra
     totals = np.zeros(len(answers))
     for i, position in enumerate(question.masks):
         prefixes, row = np.unique(answers[:, :i], axis=0, return_inverse=True)
-        logits, row = _logits(model, question.filled(prefixes), position), row.reshape(-1)
+        (logits,), row = _logits([model], question.filled(prefixes[None]), position), row.reshape(-1)
         totals += logits[row, answers[:, i]] - log_normaliser(logits)[row, 0]
     return totals
 
@@ -163,7 +183,7 @@ def fill_mask(model: "Model", text: str, k: int = 10) -> list[list[Prediction]]:
     answer fit together. Raises QueryError.
     """
     question = read_question(text, model.tokenizer, model.max_positions)
-    return predictions(ask(model, question), model.tokenizer, k)
+    return predictions(ask([model], question)[0], model.tokenizer, k)
 
 
 def predictions(reply: Reply, tokenizer: "Tokenizer", k: int = 10) -> list[list[Prediction]]:
@@ -189,14 +209,6 @@ def ranked(log_probabilities: np.ndarray, tokenizer: "Tokenizer", k: int) -> lis
     return [Prediction(token, probability, rank) for rank, (token, probability) in enumerate(found, 1)]
 
 
-def ranks_among(values: np.ndarray, ids: Sequence[int]) -> list[int]:
-    """Rank of each of some values [V], 1 for the largest; of equals, the first is the better."""
-    ordered, own = np.sort(values), values[ids]
-    from_best = len(values) - np.searchsorted(ordered, own, side="right")
-    equals_before = [np.count_nonzero(values[:i] == value) for i, value in zip(ids, own, strict=True)]
-    return (1 + from_best + equals_before).tolist()
-
-
 def beam_rank(reply: Reply, total: float) -> int | None:
     """Rank of a joint answer of log probability `total`: 1 + the beam's more probable answers; None where all are.
 
@@ -206,25 +218,30 @@ def beam_rank(reply: Reply, total: float) -> int | None:
     return better + 1 if better < len(reply.log_probabilities) else None
 
 
-def _logits(model: "Model", ids: np.ndarray, position: int) -> np.ndarray:
-    """Logits [B, V] of every piece at one position of each row of ids [B, L]."""
-    rows = np.arange(len(ids))
-    return model.mlm_logits(ids, np.ones_like(ids), rows, np.full(len(ids), position))
+def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> np.ndarray:
+    """Logits [C, B, V] by each of C models of every piece at one position of each row of its own ids [C, B, L]."""
+    from embryo_core.model import mlm_logits  # torch is imported by the first query, not by the dashboard
+
+    rows = np.arange(ids.shape[1])
+    return np.stack(mlm_logits(models, ids, np.ones_like(ids[0]), rows, np.full_like(rows, position)))
 
 
 def log_normaliser(logits: np.ndarray) -> np.ndarray:
-    """What log probabilities lack of logits: the logarithm [n, 1] of the sum of exp(logits [n, V]), in float64."""
-    highest = logits.max(axis=1, keepdims=True)
-    return highest + np.log(np.exp(logits - highest).sum(axis=1, keepdims=True, dtype=np.float64))
+    """What log probabilities lack of logits: the logarithm [..., 1] of the sum of exp(logits [..., V]), in float64."""
+    highest = logits.max(axis=-1, keepdims=True)
+    return highest + np.log(np.exp(logits - highest).sum(axis=-1, keepdims=True, dtype=np.float64))
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Log probabilities [n, V] in float64 of float32 logits [n, V]."""
+    """Log probabilities [..., V] in float64 of float32 logits [..., V]."""
     return logits - log_normaliser(logits)
 
 
 def largest(values: np.ndarray, k: int) -> np.ndarray:
-    """Indices of the k largest values, largest first; of equals, the first."""
-    k = min(k, len(values))
-    candidates = np.sort(np.argpartition(-values, k - 1)[:k])
-    return candidates[np.argsort(-values[candidates], kind="stable")]
+    """Indices [..., k] of the k largest values [..., n], or of all, largest first; of equals among them the first."""
+    k = min(k, values.shape[-1])
+    if k == 1:
+        return values.argmax(axis=-1, keepdims=True)
+    candidates = np.sort(np.argpartition(-values, k - 1)[..., :k])
+    order = np.argsort(-np.take_along_axis(values, candidates, axis=-1), kind="stable")
+    return np.take_along_axis(candidates, order, axis=-1)

@@ -17,7 +17,7 @@ def report_answers(run: Run, text: str, step: int, k: int = 10) -> str:
     """
     text = query.normalise(text)
     model = MODELS.get(runs.checkpoint(run, step))
-    reply = query.ask(model, query.read_question(text, model.tokenizer, model.max_positions))
+    (reply,) = query.ask([model], query.read_question(text, model.tokenizer, model.max_positions))
     by_mask = query.predictions(reply, model.tokenizer, k)
     blocks = [f"{run.name}, step {step:,}: {text}"]
     if len(by_mask) > 1:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -147,8 +148,9 @@ def _scan(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
         if path.name.endswith(".tmp"):
             continue
         try:
-            facts = _read_json(path / "manifest.json", BrokenCheckpoint)
-            yield path, Checkpoint(run, int(facts["step"]), path, int(facts["sequences"]), int(facts["tokens"]))
+            facts, written = _read_manifest(path)
+            counts = (int(facts[name]) for name in ("sequences", "tokens"))
+            yield path, Checkpoint(run, int(facts["step"]), path, *counts, written)
         except BrokenCheckpoint as error:
             yield path, error
         except (KeyError, TypeError, ValueError) as error:
@@ -174,8 +176,23 @@ def sha256(path: Path) -> str:
 
 def _read_json(path: Path, error: type[Exception]) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_bytes())
     except FileNotFoundError:
         raise error(f"{path} does not exist.") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as reason:
         raise error(f"{path} is not JSON: {reason}.") from None
+
+
+def _read_manifest(folder: Path) -> tuple[dict[str, Any], int]:
+    """A checkpoint's manifest and its time; it is read again only when its file is another: every query lists all."""
+    path = f"{folder}/manifest.json"
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        raise BrokenCheckpoint(f"{path} does not exist.") from None
+    return _parse_manifest(path, found.st_ino, found.st_mtime_ns, found.st_size), found.st_mtime_ns
+
+
+@lru_cache(maxsize=4096)
+def _parse_manifest(path: str, *_state: int) -> dict[str, Any]:
+    return _read_json(Path(path), BrokenCheckpoint)

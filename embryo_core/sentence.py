@@ -50,7 +50,7 @@ def attend_over_steps(run: Run, text: str, layer: int, head: int) -> SentenceHis
     def one_head(model: "Model") -> np.ndarray:
         return _weights(model, read_sentence(text, model))[layer - 1, head - 1].copy()  # a view would keep all heads
 
-    found = sweep(run, one_head)
+    found = sweep(run, lambda models: [one_head(model) for model in models])
     pieces = readable(found.tokenizer, found.tokenizer.encode_text(spell_masks(text)))
     return SentenceHistory(tuple(pieces), np.array(found.steps), np.stack(found.answers), found.skipped)
 

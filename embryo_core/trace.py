@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embryo_core.query import (
+    BEAM,
     JOIN,
     Question,
     Reply,
@@ -16,7 +17,6 @@ from embryo_core.query import (
     joint_log_probability,
     largest,
     normalise,
-    ranks_among,
     read_question,
     readable,
 )
@@ -69,8 +69,13 @@ def trace(run: Run, text: str, k: int = 5, steps: Iterable[int] | None = None) -
     and named in `skipped`. Raises QueryError, UnknownStep, TokenizerMismatch, and BrokenCheckpoint where none is left.
     """
     text = normalise(text)
-    found = sweep(run, lambda model: ask(model, read_question(text, model.tokenizer, model.max_positions)), steps)
-    masks = len(found.answers[0].factors)
+
+    def ask_all(models: Sequence["Model"]) -> list[Reply]:
+        question = read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
+        return ask(models, question, BEAM if len(question.masks) > 1 else 1)  # one mask needs no beam: see _mask_course
+
+    found = sweep(run, ask_all, steps)
+    masks = len(found.answers[0].logits)
     courses = tuple(_mask_course(found, i, k) for i in range(masks))
     joint = _joint_course(run, found, text, k) if masks > 1 else None
     return Trace(run.name, text, found.steps, courses, joint, found.skipped)
@@ -88,11 +93,12 @@ def leads(steps: Sequence[int], leaders: Sequence[object]) -> tuple[int, int]:
 
 def _mask_course(found: Sweep[Reply], i: int, k: int) -> Course:
     leaders = [int(reply.answers[0, i]) for reply in found.answers]
-    factors = [reply.factors[i] for reply in found.answers]  # [S][V]
-    ids = list(dict.fromkeys([*leaders, *largest(factors[-1], k).tolist()]))
+    logits = [reply.logits[i] for reply in found.answers]  # [S][V]
+    ids = list(dict.fromkeys([*leaders, *largest(logits[-1], k).tolist()]))
     tokens = dict(zip(ids, readable(found.tokenizer, ids), strict=True))
-    probabilities = np.exp([factor[ids] for factor in factors])  # [S, candidates]
-    ranks = [ranks_among(factor, ids) for factor in factors]
+    normalisers = np.stack([reply.normalisers[i] for reply in found.answers])  # [S, 1]
+    probabilities = np.exp([row[ids] for row in logits] - normalisers)  # [S, candidates]
+    ranks = [reply.ranks(i, ids) for reply in found.answers]
     histories = zip(tokens.values(), zip(*probabilities.tolist(), strict=True), zip(*ranks, strict=True), strict=True)
     candidates = tuple(Candidate(*history) for history in histories)
     return Course(candidates, tuple(tokens[leader] for leader in leaders), *leads(found.steps, leaders))
@@ -103,9 +109,9 @@ def _joint_course(run: Run, found: Sweep[Reply], text: str, k: int) -> Course:
     answers = list(dict.fromkeys([*leaders, *map(tuple, found.answers[-1].answers[:k].tolist())]))
     replies = dict(zip(found.steps, found.answers, strict=True))
 
-    def place(model: "Model") -> list[tuple[float, int | None]]:
-        question = read_question(text, model.tokenizer, model.max_positions)
-        return _places(model, question, replies[model.checkpoint.step], answers)
+    def place(models: Sequence["Model"]) -> list[list[tuple[float, int | None]]]:
+        question = read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
+        return [_places(model, question, replies[model.checkpoint.step], answers) for model in models]
 
     places = sweep(run, place, found.steps).answers  # [S][A] joint log probability and rank
     tokens = {answer: JOIN.join(readable(found.tokenizer, answer)) for answer in answers}

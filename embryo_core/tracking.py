@@ -10,7 +10,7 @@ pieces is 1 + the number of more probable answers among the BEAM best that the b
 than the true rank, which nobody can compute, and None where all BEAM are more probable.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,12 +20,12 @@ from embryo_core.errors import QueryError
 from embryo_core.query import (
     MAX_MASKS,
     Question,
+    Reply,
     ask,
     beam_rank,
     choose_mask,
     joint_log_probability,
     normalise,
-    ranks_among,
     read_question,
     readable,
 )
@@ -65,15 +65,15 @@ def track(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | 
     pieces = read_word(word, tokenizer)
     widened = text[:start] + " ".join(["[MASK]"] * len(pieces)) + text[start + len("[MASK]") :]
 
-    def ask_for_word(model: "Model") -> tuple[float, int | None]:
-        return _place(model, _question(model, text, mask, len(pieces)), pieces)
+    def ask_for_word(models: Sequence["Model"]) -> list[tuple[float, int | None]]:
+        question = _question(tokenizer, min(model.max_positions for model in models), text, mask, len(pieces))
+        replies = ask(models, question)
+        return [_place(model, question, reply, pieces) for model, reply in zip(models, replies, strict=True)]
 
     found = sweep(run, ask_for_word, steps)
     probabilities, ranks = zip(*found.answers, strict=True)
     written = tuple(readable(tokenizer, pieces))
-    return Track(
-        run.name, text, word.strip(), mask, written, widened, found.steps, probabilities, ranks, found.skipped
-    )
+    return Track(run.name, text, word.strip(), mask, written, widened, found.steps, probabilities, ranks, found.skipped)
 
 
 def read_word(word: str, tokenizer: Tokenizer) -> np.ndarray:
@@ -92,23 +92,22 @@ def read_word(word: str, tokenizer: Tokenizer) -> np.ndarray:
     return ids
 
 
-def _question(model: "Model", text: str, mask: int, pieces: int) -> Question:
+def _question(tokenizer: Tokenizer, max_positions: int, text: str, mask: int, pieces: int) -> Question:
     """The text with its mask widened in ids, where nothing depends on how the text around it is cut."""
-    question = read_question(text, model.tokenizer, model.max_positions)
+    question = read_question(text, tokenizer, max_positions)
     position = question.masks[mask - 1]
-    ids = np.concatenate([question.ids[:position], [model.tokenizer.mask_id] * pieces, question.ids[position + 1 :]])
-    if len(ids) > model.max_positions:
+    ids = np.concatenate([question.ids[:position], [tokenizer.mask_id] * pieces, question.ids[position + 1 :]])
+    if len(ids) > max_positions:
         raise QueryError(
             f"With {pieces} masks for the pieces of the word the text is {len(ids):,} pieces long ([CLS] and [SEP] "
-            f"counted), but this model reads at most {model.max_positions:,}. Shorten it."
+            f"counted), but this model reads at most {max_positions:,}. Shorten it."
         )
     return Question(text, ids, tuple(range(position, position + pieces)))
 
 
-def _place(model: "Model", question: Question, pieces: np.ndarray) -> tuple[float, int | None]:
-    """Probability and rank of the pieces at one checkpoint."""
-    reply = ask(model, question)
+def _place(model: "Model", question: Question, reply: Reply, pieces: np.ndarray) -> tuple[float, int | None]:
+    """Probability and rank of the pieces at one checkpoint, given what it answers."""
     if len(pieces) == 1:
-        return float(np.exp(reply.factors[0, pieces[0]])), ranks_among(reply.factors[0], pieces)[0]
+        return float(np.exp(reply.factors[0, pieces[0]])), reply.ranks(0, pieces)[0]
     (total,) = joint_log_probability(model, question, pieces[None])
     return float(np.exp(total)), beam_rank(reply, total)

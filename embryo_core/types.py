@@ -47,6 +47,7 @@ class Checkpoint:
     path: Path
     sequences: int  # training sequences seen so far
     tokens: int  # training tokens seen so far, padding excluded
+    written: int  # when its manifest was, in nanoseconds: a step that was trained again is another checkpoint
 
 
 # === What annotated corpora hold ===

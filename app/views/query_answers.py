@@ -114,7 +114,7 @@ def ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
 @st.cache_data(max_entries=256, show_spinner="Asking the model; the first query also starts torch …")
 def _at_step(_run: Run, stamp: Stamp, step: int, text: str) -> tuple[list[Prediction], list[list[Prediction]]]:
     model = MODELS.get(runs.checkpoint(_run, step))
-    reply = query.ask(model, query.read_question(text, model.tokenizer, model.max_positions))
+    (reply,) = query.ask([model], query.read_question(text, model.tokenizer, model.max_positions))
     return query.joint_predictions(reply, model.tokenizer), query.predictions(reply, model.tokenizer)
 
 

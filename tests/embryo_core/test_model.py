@@ -18,7 +18,7 @@ from transformers import (
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, TokenizerMismatch
-from embryo_core.model import Model, load
+from embryo_core.model import Model, load, mlm_logits
 from embryo_core.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
@@ -133,6 +133,18 @@ def test_loading_is_silent_and_in_float32(tiny_run, capfd, caplog):
     assert not caplog.records
     assert capfd.readouterr() == ("", "")
     assert model.mlm_head(np.zeros((1, 32), np.float32)).dtype == np.float32
+
+
+def test_several_models_in_one_call(tiny_run):
+    """Each answers for its own ids, as it would alone; padding and positions are shared."""
+    models = [load(checkpoint) for checkpoint in runs.checkpoints(tiny_run)]
+    ids, mask = padded(models[0])
+    rows, columns = np.nonzero(mask)
+    own = np.stack([np.where(mask, (ids + 3 * i) % 700, ids) for i in range(3)])
+    found = mlm_logits(models, own, mask, rows, columns)
+    for model, its, logits in zip(models, own, found, strict=True):
+        np.testing.assert_array_equal(logits, model.mlm_logits(its, mask, rows, columns))
+    assert not np.allclose(found[0], found[1])
 
 
 def test_models_of_a_run_are_apart(tiny_run):

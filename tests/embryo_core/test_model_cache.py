@@ -39,7 +39,7 @@ def test_a_checkpoint_trained_again_is_loaded_again(own_run: Run) -> None:
     models = ModelCache(limit=10**9)
     before = models.get(checkpoint)
     os.utime(checkpoint.path / "manifest.json", (1, 1))
-    assert models.get(checkpoint) is not before
+    assert models.get(runs.checkpoint(own_run, 8)) is not before
     assert models.nbytes == before.nbytes
 
 

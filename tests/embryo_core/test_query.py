@@ -64,7 +64,7 @@ def test_several_masks_are_joint(tiny_run: Run) -> None:
         for other in np.argsort(-conditionals[word])[:5]:
             joint[int(word), int(other)] = marginal[word] * conditionals[word][other]
     best = max(joint, key=joint.get)
-    reply = query.ask(model, question)
+    (reply,) = query.ask([model], question)
     assert tuple(reply.answers[0]) == best
     assert np.exp(reply.log_probabilities[0]) == pytest.approx(joint[best], abs=1e-6)
     np.testing.assert_allclose(np.exp(reply.factors[0]), marginal, atol=1e-5)
@@ -75,17 +75,40 @@ def test_joint_probability_of_given_words(tiny_run: Run) -> None:
     """Scoring the beam's answers one by one gives the beam's own probabilities."""
     model = load(tiny_run)
     question = query.read_question("[MASK] [MASK] and [MASK]", model.tokenizer, model.max_positions)
-    reply = query.ask(model, question)
+    (reply,) = query.ask([model], question)
     scores = query.joint_log_probability(model, question, reply.answers[::-1])
     np.testing.assert_allclose(scores[::-1], reply.log_probabilities, atol=1e-5)
     assert (np.diff(reply.log_probabilities) <= 0).all()
+
+
+@pytest.mark.parametrize("beam", [1, query.BEAM])
+@pytest.mark.parametrize("text", [ONE, TWO])
+def test_models_asked_together_answer_as_alone(tiny_run: Run, text: str, beam: int) -> None:
+    """The answers of several checkpoints to one question do not depend on who else is asked."""
+    models = [load(tiny_run, step) for step in (0, 8, 16)]
+    question = query.read_question(text, models[0].tokenizer, models[0].max_positions)
+    replies = query.ask(models, question, beam)
+    assert len({reply.logits.tobytes() for reply in replies}) == 3
+    for model, together in zip(models, replies, strict=True):
+        (alone,) = query.ask([model], question, beam)
+        assert together.answers.shape == (beam, len(question.masks))
+        for part in ("answers", "log_probabilities", "logits", "normalisers", "ordered"):
+            np.testing.assert_array_equal(getattr(together, part), getattr(alone, part))
+
+
+def test_rank_counts_equals_before() -> None:
+    """Of equal pieces the first is the better, as in a stable sort; a reply's factors sum to one."""
+    logits = np.float32([[1, 3, 2, 3, 1, 3]])
+    reply = query.Reply(np.array([[1]]), np.zeros(1), logits, query.log_normaliser(logits), np.sort(logits))
+    assert reply.ranks(0, [0, 1, 2, 3, 4, 5]) == [5, 1, 4, 2, 6, 3]
+    assert np.exp(reply.factors).sum() == pytest.approx(1)
 
 
 def test_joint_predictions_read_as_words(tiny_run: Run) -> None:
     """A joint answer is one prediction whose token names the words of all masks."""
     model = load(tiny_run)
     question = query.read_question(TWO, model.tokenizer, model.max_positions)
-    found = query.joint_predictions(query.ask(model, question), model.tokenizer, k=3)
+    found = query.joint_predictions(query.ask([model], question)[0], model.tokenizer, k=3)
     assert [p.rank for p in found] == [1, 2, 3]
     assert all(p.token.count("|") == 1 for p in found)
 

@@ -65,7 +65,7 @@ def test_rank_of_several_pieces_is_that_in_the_beam(tiny_run: Run) -> None:
     """Each answer of the beam that is written as a word has its place in the beam; a word beyond it has no rank."""
     model = MODELS.get(runs.checkpoint(tiny_run, 16))
     question = query.read_question("The cat sat on the [MASK][MASK] .", model.tokenizer, model.max_positions)
-    reply = query.ask(model, question)
+    (reply,) = query.ask([model], question)
     assert [query.beam_rank(reply, total) for total in reply.log_probabilities] == list(range(1, query.BEAM + 1))
     assert query.beam_rank(reply, reply.log_probabilities[-1] - 1) is None
     assert query.beam_rank(reply, (reply.log_probabilities[1] + reply.log_probabilities[2]) / 2) == 3
