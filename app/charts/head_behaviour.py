@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from app.charts import style
+from app.charts import cells, style
 from embryo_core import curves
 
 PREFIX = "head_behaviour_"
@@ -179,13 +179,13 @@ def appearance_figure(since: pd.DataFrame, steps: list[int], chosen: tuple[int, 
 
 def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float], bar: dict) -> go.Figure:
     """Cells with a colour and a text each, layer by head; every cell is a point with its layer and head as customdata."""
-    cells = here.pivot(index="layer", columns="head", values="colour")
+    colours = here.pivot(index="layer", columns="head", values="colour")
     texts = here.pivot(index="layer", columns="head", values="text")
     figure = go.Figure()
     figure.add_heatmap(
-        x=cells.columns,
-        y=cells.index,
-        z=cells.to_numpy(float, na_value=np.nan),
+        x=colours.columns,
+        y=colours.index,
+        z=colours.to_numpy(float, na_value=np.nan),
         text=texts,
         texttemplate="%{text}",
         textfont_size=style.FONT - 2,
@@ -197,34 +197,17 @@ def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float]
         hoverinfo="skip",
         colorbar={"thickness": 12, "outlinewidth": 0, **bar},
     )
-    _points(figure, here)
-    layer, head = chosen
-    outline = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
-    figure.add_shape(type="rect", **outline, line={"color": CHOSEN, "width": 3})
-    style.finish(figure, "layer", height=min(90 + 46 * len(cells), 560), legend="none")
-    figure.update_layout(hoverdistance=-1)  # anywhere in a cell its middle is the closest point
-    figure.update_xaxes(title_text="head", dtick=1, range=[0.5, cells.columns.max() + 0.5])
-    figure.update_yaxes(dtick=1, range=[cells.index.max() + 0.5, 0.5], showgrid=False)
-    return figure
-
-
-def _points(figure: go.Figure, here: pd.DataFrame) -> None:
-    """What is under the pointer and can be clicked: a cell's middle, not drawn. Empty cells have their text there."""
-    hidden = {"marker": {"opacity": 0}}
-    empty = here["colour"].isna()
-    figure.add_scatter(
-        x=here["head"],
-        y=here["layer"],
-        customdata=here[["layer", "head"]].to_numpy().tolist(),  # as an array, a click would bring a dictionary
-        text=here["text"],
-        mode="markers",
-        marker={"size": 34, "symbol": "square", "opacity": 0},
-        selected=hidden,
-        unselected=hidden,
-        hovertemplate="layer %{customdata[0]}, head %{customdata[1]}: %{text}<extra></extra>",
-    )
-    for row in here[empty].itertuples():
+    described = here[["layer", "head"]].to_numpy().tolist()
+    hover = "layer %{customdata[0]}, head %{customdata[1]}: %{text}"
+    cells.add_points(figure, here["head"], here["layer"], described, hover, here["text"])
+    for row in here[here["colour"].isna()].itertuples():
         figure.add_annotation(x=row.head, y=row.layer, text=row.text, showarrow=False, font_size=style.FONT - 2)
+    layer, head = chosen
+    cells.outline(figure, (head, head), (layer, layer), color=CHOSEN, width=3)
+    style.finish(figure, "layer", height=min(90 + 46 * len(colours), 560), legend="none")
+    figure.update_xaxes(title_text="head", dtick=1, range=[0.5, colours.columns.max() + 0.5])
+    figure.update_yaxes(dtick=1, range=[colours.index.max() + 0.5, 0.5], showgrid=False)
+    return figure
 
 
 # === Over the steps ===

@@ -6,14 +6,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from app.charts import style
+from app.charts import cells, style
 from app.charts.query import MARKED, plain
 
 LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
 TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # of the colour bar
 WIDTH = 760  # pixels that the cells have together on a page of 1,200; fixes how many letters fit into one
 LETTER = 6.2  # pixels
-TICKS_AT_MOST = 26  # step labels that fit side by side
 
 
 def grid(table: pd.DataFrame, chosen: int, pin: tuple[int, int], marked: Mapping[str, str]) -> go.Figure:
@@ -54,15 +53,15 @@ def grid(table: pd.DataFrame, chosen: int, pin: tuple[int, int], marked: Mapping
         ygap=1,
         hoverinfo="skip",
     )
-    _clickable(figure, top, steps, layers)
+    _add_points(figure, top, steps, layers)
     for word, step, layer in top[["token", "step", "layer"]].itertuples(index=False):
         if word in marked:
             _outline(figure, steps.index(step), layers.index(layer), MARKED[marked[word]][0], 2)
     if chosen in steps:
-        x = steps.index(chosen)
-        figure.add_shape(_box(x, x, 0, len(layers) - 1), line={"color": style.GREY, "width": 1.5, "dash": "dot"})
+        columns = (steps.index(chosen), steps.index(chosen))
+        cells.outline(figure, columns, (0, len(layers) - 1), color=style.GREY, width=1.5, dash="dot")
     _outline(figure, steps.index(pin[1]), layers.index(pin[0]), style.VERMILION, 3)
-    return _finish(figure, steps, layers)
+    return cells.finish_by_step(figure, steps, layers, "layer", height=max(430, 44 * len(layers) + 120))
 
 
 def _cut(word: str, letters: int) -> str:
@@ -74,46 +73,14 @@ def _mix(t: float) -> str:
     return "#" + "".join(f"{round(low + (high - low) * t):02x}" for low, high in zip(LIGHT, DARK))
 
 
-def _clickable(figure: go.Figure, top: pd.DataFrame, steps: list[int], layers: list[int]) -> None:
-    """Unseen points at the middle of the cells, for Plotly tells of a click on a point but not of one on a heat map."""
-    hover = [
+def _add_points(figure: go.Figure, top: pd.DataFrame, steps: list[int], layers: list[int]) -> None:
+    described = [
         [layer, step, plain(word), f"{step:,}", f"{probability:.3g}"]
         for layer, step, word, probability in top[["layer", "step", "token", "probability"]].itertuples(index=False)
     ]
-    unseen = {"marker_opacity": 0}
-    figure.add_scatter(
-        x=[steps.index(step) for step in top["step"]],
-        y=[layers.index(layer) for layer in top["layer"]],
-        mode="markers",
-        marker={"size": 26, "symbol": "square", "opacity": 0},
-        selected=unseen,
-        unselected=unseen,
-        customdata=hover,
-        hovertemplate="%{customdata[2]}, probability %{customdata[4]}<br>layer %{customdata[0]}, step %{customdata[3]}"
-        "<extra></extra>",
-    )
-
-
-def _box(left: int, right: int, bottom: int, top: int) -> dict:
-    return {"type": "rect", "x0": left - 0.5, "x1": right + 0.5, "y0": bottom - 0.5, "y1": top + 0.5}
+    hover = "%{customdata[2]}, probability %{customdata[4]}<br>layer %{customdata[0]}, step %{customdata[3]}"
+    cells.add_points(figure, top["step"].map(steps.index), top["layer"].map(layers.index), described, hover)
 
 
 def _outline(figure: go.Figure, x: int, y: int, colour: str, width: int) -> None:
-    figure.add_shape(_box(x, x, y, y), line={"color": colour, "width": width})
-
-
-def _finish(figure: go.Figure, steps: list[int], layers: list[int]) -> go.Figure:
-    every = -(-len(steps) // TICKS_AT_MOST)
-    shown = range(0, len(steps), every)
-    style.finish(figure, "layer", height=max(430, 44 * len(layers) + 120), legend="none")
-    figure.update_xaxes(
-        title_text="step (optimizer updates)",
-        tickvals=list(shown),
-        ticktext=[style.short(steps[i]) for i in shown],
-        tickangle=0,
-        tickfont_size=style.FONT - 3,
-        range=[-0.55, len(steps) - 0.45],
-    )
-    return figure.update_yaxes(
-        tickvals=list(range(len(layers))), ticktext=layers, showgrid=False, range=[-0.55, len(layers) - 0.45]
-    )
+    cells.outline(figure, (x, x), (y, y), color=colour, width=width)

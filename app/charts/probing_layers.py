@@ -8,13 +8,12 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from app.charts import style
+from app.charts import cells, style
 from app.charts.probing import layer_name, looks, plain
 from embryo_core import curves
 
 CHOSEN = style.VERMILION  # of outlines; no colour of the heat map
 LOW, MIDDLE, HIGH = (0x2F, 0x62, 0xC0), (0xB8, 0x5A, 0xB0), (0xE8, 0x86, 0x1E)  # of layers, on a light and a dark page
-TICKS_AT_MOST = 26  # step labels that fit side by side
 
 
 @dataclass(frozen=True)
@@ -128,12 +127,12 @@ def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int]) 
     A line goes round the column of the chosen step and the cell of the chosen layer. Every cell is a point with its layer
     and step as customdata.
     """
-    cells = data.pivot(index="layer", columns="step", values="value")
-    steps, layers = list(cells.columns), list(cells.index)
+    values = data.pivot(index="layer", columns="step", values="value")
+    steps, layers = list(values.columns), list(values.index)
     figure = go.Figure()
     figure.add_heatmap(
-        z=cells.to_numpy(float),
-        text=[["" if np.isnan(value) else f"{100 * value:.0f}" for value in row] for row in cells.to_numpy(float)],
+        z=values.to_numpy(float),
+        text=[["" if np.isnan(value) else f"{100 * value:.0f}" for value in row] for row in values.to_numpy(float)],
         texttemplate="%{text}",
         textfont_size=style.FONT - 2,
         colorscale="Viridis",
@@ -147,49 +146,22 @@ def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int]) 
             "outlinewidth": 0,
         },
     )
-    _clickable(figure, data, steps, layers)
+    cells.add_points(
+        figure,
+        data["step"].map(steps.index),
+        data["layer"].map(layers.index),
+        data[["layer", "step", "value", "n"]].values.tolist(),
+        "%{text}, step %{customdata[1]:,}: %{customdata[2]:.1%}<br>n = %{customdata[3]:,} targets",
+        data["layer"].map(layer_name),
+    )
     layer, step = chosen
     if step in steps:
-        x = steps.index(step)
-        figure.add_shape(_box(x, 0, len(layers) - 1), line={"color": CHOSEN, "width": 1.5, "dash": "dot"})
+        columns = (steps.index(step), steps.index(step))
+        cells.outline(figure, columns, (0, len(layers) - 1), color=CHOSEN, width=1.5, dash="dot")
         if layer in layers:
-            figure.add_shape(_box(x, *[layers.index(layer)] * 2), line={"color": CHOSEN, "width": 3})
-    shown = range(0, len(steps), -(-len(steps) // TICKS_AT_MOST))
-    style.finish(figure, "", height=min(100 + 42 * len(layers), 560), legend="none")
-    figure.update_xaxes(
-        title_text="step (optimizer updates)",
-        title_standoff=18,
-        tickvals=list(shown),
-        ticktext=[style.short(steps[place]) for place in shown],
-        tickfont_size=style.FONT - 3,
-        range=[-0.55, len(steps) - 0.45],
-    )
+            cells.outline(figure, columns, (layers.index(layer), layers.index(layer)), color=CHOSEN, width=3)
     names = [layer_name(layer) for layer in layers]
-    return figure.update_yaxes(
-        tickvals=list(range(len(layers))), ticktext=names, showgrid=False, range=[-0.55, len(layers) - 0.45]
-    )
-
-
-def _box(x: int, bottom: int, top: int) -> dict:
-    return {"type": "rect", "x0": x - 0.5, "x1": x + 0.5, "y0": bottom - 0.5, "y1": top + 0.5}
-
-
-def _clickable(figure: go.Figure, data: pd.DataFrame, steps: list[int], layers: list[int]) -> None:
-    """Unseen points at the middle of the cells, for Plotly tells of a click on a point but not of one on a heat map."""
-    unseen = {"marker_opacity": 0}
-    figure.add_scatter(
-        x=[steps.index(step) for step in data["step"]],
-        y=[layers.index(layer) for layer in data["layer"]],
-        mode="markers",
-        marker={"size": 26, "symbol": "square", "opacity": 0},
-        selected=unseen,
-        unselected=unseen,
-        customdata=data[["layer", "step", "value", "n"]].values.tolist(),
-        text=[layer_name(layer) for layer in data["layer"]],
-        hovertemplate="%{text}, step %{customdata[1]:,}: %{customdata[2]:.1%}<br>n = %{customdata[3]:,} targets"
-        "<extra></extra>",
-    )
-    figure.update_layout(hoverdistance=-1)  # anywhere in a cell its middle is the closest point
+    return cells.finish_by_step(figure, steps, names, "", height=min(100 + 42 * len(layers), 560))
 
 
 # === Peak and decay ===

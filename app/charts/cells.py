@@ -1,0 +1,57 @@
+"""What all heat maps share: points that answer the pointer, lines around cells, and the axes of layers by steps."""
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from app.charts import style
+
+TICKS_AT_MOST = 26  # step labels that fit side by side
+
+
+def add_points(
+    figure: go.Figure, x: Sequence, y: Sequence, customdata: list[list], hover: str, text: Sequence[str] | None = None
+) -> None:
+    """Unseen points at the middle of the cells, for Plotly tells of a click on a point but not of one on a heat map.
+
+    `customdata` is a list of lists: of an array, a click would bring a dictionary.
+    """
+    unseen = {"marker_opacity": 0}
+    figure.add_scatter(
+        x=x,
+        y=y,
+        text=text,
+        mode="markers",
+        marker={"size": 26, "symbol": "square", "opacity": 0},
+        selected=unseen,
+        unselected=unseen,
+        customdata=customdata,
+        hovertemplate=f"{hover}<extra></extra>",
+    )
+    figure.update_layout(hoverdistance=-1)  # anywhere in a cell its middle is the closest point
+
+
+def outline(figure: go.Figure, columns: tuple[int, int], rows: tuple[int, int], **line: object) -> None:
+    """A line of the given color, width and dash around the cells of a range of columns and rows, ends included."""
+    (left, right), (low, high) = columns, rows
+    figure.add_shape(type="rect", x0=left - 0.5, x1=right + 0.5, y0=low - 0.5, y1=high + 0.5, line=line)
+
+
+def finish_by_step(
+    figure: go.Figure, steps: list[int], layers: Sequence[object], y_title: str, height: int
+) -> go.Figure:
+    """Axes of a grid with a column for each step and a row for each layer, the lowest at the bottom."""
+    shown = range(0, len(steps), -(-len(steps) // TICKS_AT_MOST))
+    style.finish(figure, y_title, height=height, legend="none")
+    figure.update_xaxes(
+        title_text="step (optimizer updates)",
+        title_standoff=18,
+        tickvals=list(shown),
+        ticktext=[style.short(steps[place]) for place in shown],
+        tickangle=0,
+        tickfont_size=style.FONT - 3,
+        range=[-0.55, len(steps) - 0.45],
+    )
+    return figure.update_yaxes(
+        tickvals=list(range(len(layers))), ticktext=list(layers), showgrid=False, range=[-0.55, len(layers) - 0.45]
+    )
