@@ -111,8 +111,10 @@ def _one_head(frame: pd.DataFrame, layer: int, head: int, step: int) -> None:
         for row in st.session_state[key].selection.rows[:1]:
             permalink.choose("pattern", table["what"].iloc[row])
 
+    steps = {"first": frame["step"].min(), "now": step, "last": frame["step"].max()}
+    shown = {number: name for name, number in steps.items()}.values()  # the chosen step may be the first or the last
     st.dataframe(
-        table[["pattern", "first", "now", "last", "history", "appears"]],
+        table[["pattern", *shown, "history", "appears"]],
         hide_index=True,
         key=key,
         on_select=chosen,
@@ -120,9 +122,7 @@ def _one_head(frame: pd.DataFrame, layer: int, head: int, step: int) -> None:
         placeholder=charts.NEVER,
         column_config={
             "pattern": "pattern",
-            "first": f"step {frame['step'].min():,}",
-            "now": f"step {step:,}",
-            "last": f"step {frame['step'].max():,}",
+            **{name: f"step {number:,}" for name, number in steps.items()},
             "history": st.column_config.LineChartColumn("over the steps", help="One point per evaluated step"),
             "appears": st.column_config.NumberColumn("there since step", format="localized"),
         },

@@ -45,6 +45,15 @@ def test_the_view_is_in_the_url_and_comes_from_it(dashboard_with_results):
     assert "at least 0.05 above its own at step 0" in captions(test)
 
 
+@pytest.mark.parametrize(
+    ("step", "columns"), [("0", ["now", "last"]), ("8", ["first", "now", "last"]), ("16", ["first", "last"])]
+)
+def test_each_step_is_one_column(dashboard_with_results, step, columns):
+    """A head's values at the first, the chosen and the last step; the chosen one is not shown twice."""
+    (table,) = open_section(dashboard_with_results, step=step).dataframe
+    assert list(table.value.columns) == ["pattern", *columns, "history", "appears"]
+
+
 def test_syntax_is_compared_with_the_best_fixed_offset(dashboard_with_results, tiny_results):
     """The caption states the baseline as it is stored."""
     test = open_section(dashboard_with_results, pattern="dependent_to_head")
