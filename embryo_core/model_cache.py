@@ -1,7 +1,7 @@
 """Loaded models kept between queries within a limit in bytes, least recently used out first.
 
-Models at work are held by whoever asks them, one for each core, beyond what is kept. The limit is the environment
-variable EMBRYO_MODEL_MEMORY, such as "500 MB" or "4GB" (default 2 GB).
+Models at work are held by whoever asks them, beyond what is kept: see sweep.py. The limit is the environment variable
+EMBRYO_MODEL_MEMORY, such as "500 MB" or "4GB" (default 2 GB).
 """
 
 import os
