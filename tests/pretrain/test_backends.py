@@ -45,7 +45,6 @@ def test_another_backend_trains_as_tensorflow_does(
     backend: str, by_tensorflow: Path, arguments: list[str], config: Config, texts, cache, tmp_path: Path
 ):
     """From the same weights, each row of the log agrees to 1e-2, and the checkpoints have the same form."""
-    pytest.importorskip(backend, reason=f"{backend} is not installed; it is one of the optional backends")
     folder = Path(shutil.copytree(by_tensorflow, tmp_path / "own", ignore=shutil.ignore_patterns("state")))
     data = prepare_data(config, [str(texts[0])], [str(texts[1])], cache)
     save_state(build(config, data.training(0)), folder, Progress(0, 0, 0))
