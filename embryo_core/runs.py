@@ -188,7 +188,7 @@ def _read_manifest(folder: Path) -> tuple[dict[str, Any], int]:
     path = f"{folder}/manifest.json"
     try:
         found = os.stat(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise BrokenCheckpoint(f"{path} does not exist.") from None
     return _parse_manifest(path, found.st_ino, found.st_mtime_ns, found.st_size), found.st_mtime_ns
 

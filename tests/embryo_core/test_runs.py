@@ -138,6 +138,23 @@ def test_a_broken_manifest_is_reported_and_the_others_stay(own_run: Run, content
     assert path == manifest.parent and "manifest.json" in reason
 
 
+def test_a_stray_file_is_no_checkpoint(own_run: Run):
+    """A file with the name of a step is reported, and the checkpoints are listed."""
+    (own_run.path / "checkpoints" / "step4").write_text("a note")
+    assert [c.step for c in runs.checkpoints(own_run)] == [0, 8, 16]
+    ((path, reason),) = runs.broken(own_run)
+    assert path.name == "step4" and "does not exist" in reason
+
+
+def test_a_manifest_written_again_is_read_again(own_run: Run):
+    """What was listed before does not hide what is there now; a step trained again is another checkpoint."""
+    before = runs.checkpoint(own_run, 8)
+    runs.write_manifest(before.path, 8, sequences=before.sequences + 1, tokens=before.tokens)
+    after = runs.checkpoint(own_run, 8)
+    assert after.sequences == before.sequences + 1 and after.written > before.written
+    assert runs.checkpoint(own_run, 8) == after != before
+
+
 def test_a_truncated_tensor_file_is_found(own_run: Run):
     """verify compares every file with the manifest's sha256."""
     checkpoint = runs.checkpoint(own_run, 8)
