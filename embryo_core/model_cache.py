@@ -7,10 +7,11 @@ EMBRYO_MODEL_MEMORY, such as "500 MB" or "4GB" (default 2 GB).
 import os
 import re
 from collections import OrderedDict
+from collections.abc import Iterable
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from embryo_core.errors import ConfigError
+from embryo_core.errors import BrokenCheckpoint, ConfigError
 from embryo_core.types import Checkpoint
 
 if TYPE_CHECKING:
@@ -50,13 +51,27 @@ class ModelCache:
                 self._keep(key, model, limit)
         return model
 
+    def fill(self, checkpoints: Iterable[Checkpoint]) -> None:
+        """Load checkpoints in this order until one more would not fit; what cannot be read is passed over.
+
+        Raises TokenizerMismatch and BrokenRun, ConfigError for a limit that is not a size.
+        """
+        limit = memory_limit() if self._limit is None else self._limit
+        for checkpoint in checkpoints:
+            try:
+                size = self.get(checkpoint).nbytes
+            except BrokenCheckpoint:
+                continue
+            if self.nbytes + size > limit:
+                return
+
     @property
     def nbytes(self) -> int:
         """Bytes of weights held now."""
-        return sum(model.nbytes for model in self._models.values())
+        return sum(model.nbytes for model in list(self._models.values()))  # a copy: others may be loading
 
     def __contains__(self, checkpoint: Checkpoint) -> bool:
-        return any(path == str(checkpoint.path) for path, _ in self._models)
+        return any(path == str(checkpoint.path) for path, _ in list(self._models))
 
     def _find(self, key: Key) -> "Model | None":
         with self._lock:

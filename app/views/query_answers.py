@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Thread
 
 import pandas as pd
 import streamlit as st
@@ -10,7 +11,7 @@ from app.results import Stamp, checkpoints_stamp
 from app.views.query_ask import Asked
 from embryo_core import lens, query, runs, tracking
 from embryo_core import trace as tracing
-from embryo_core.errors import QueryError
+from embryo_core.errors import EmbryoError, QueryError
 from embryo_core.lens import Lens
 from embryo_core.model_cache import MODELS
 from embryo_core.trace import Course, Trace
@@ -109,6 +110,21 @@ def ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
 
 
 # Streamlit does not hash arguments whose name begins with an underscore; the stamp stands for the run.
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def load_ahead(_run: Run, stamp: Stamp) -> Thread:
+    """Begin to load a run's models behind the page, once: they are there by the time that a question is written."""
+    loading = Thread(target=_load, args=(_run,), name="load ahead", daemon=True)
+    loading.start()
+    return loading
+
+
+def _load(run: Run) -> None:
+    try:
+        MODELS.fill(runs.checkpoints(run))
+    except EmbryoError:
+        pass  # the first question meets it too, and tells of it
 
 
 @st.cache_data(max_entries=256, show_spinner="Asking the model; the first query also starts torch …")

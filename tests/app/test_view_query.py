@@ -1,14 +1,16 @@
 """The Query page, run without a browser: answers, trace, tracked words, facts, lens, comparisons, and every refusal."""
 
 import shlex
+import threading
 
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.views import query_answers
 from embryo_core import facts, query, runs, store
 from embryo_core.lens import lens
-from embryo_core.model_cache import MODELS
+from embryo_core.model_cache import MODELS, ModelCache
 from embryo_core.tracking import track
 from embryo_core.types import Run
 
@@ -59,6 +61,33 @@ def words(table: pd.DataFrame) -> list[str]:
 
 
 # === What is asked ===
+
+
+def test_models_are_loaded_while_the_question_is_written(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The empty page begins to load every checkpoint and does not wait; a second visit does not begin again."""
+    models, begun = ModelCache(limit=10**9), []
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
+    monkeypatch.setattr(query_answers, "MODELS", models)
+    monkeypatch.setattr(query_answers, "Thread", lambda **how: begun.append(threading.Thread(**how)) or begun[-1])
+    for _ in range(2):
+        app = AppTest.from_function(page, default_timeout=60).run()
+        assert not app.exception and not app.error and not app.warning
+    (loading,) = begun
+    assert loading.daemon
+    loading.join()
+    assert all(checkpoint in models for checkpoint in runs.checkpoints(own_run))
+
+
+def test_what_cannot_be_loaded_ahead_is_told_by_the_first_question(
+    own_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tokenizer of another run: the empty page stays as it is, a question brings the sentence."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
+    (own_run.tokenizer / "tokenizer.json").write_text("{}")
+    app = AppTest.from_function(page, default_timeout=60).run()
+    assert not app.exception and not app.error and not app.warning
+    asked = ask(AppTest.from_function(page, default_timeout=60))
+    assert "put that file back" in asked.error[0].value
 
 
 def test_without_text_it_says_what_to_write(app: AppTest) -> None:

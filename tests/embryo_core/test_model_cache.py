@@ -33,6 +33,17 @@ def test_a_model_beyond_the_limit_is_not_kept(tiny_run: Run) -> None:
     assert models.nbytes == 0
 
 
+def test_filling_stops_where_no_more_fits(own_run: Run) -> None:
+    """Nothing is loaded only to be pushed out; a checkpoint that cannot be read is passed over."""
+    checkpoints = runs.checkpoints(own_run)
+    size = ModelCache(limit=10**9).get(checkpoints[0]).nbytes
+    (checkpoints[0].path / "model.safetensors").write_bytes(b"")
+    for room, held in ((0.5, []), (1.5, [8]), (2.5, [8, 16]), (9, [8, 16])):
+        models = ModelCache(limit=int(room * size))
+        models.fill(checkpoints)
+        assert [checkpoint.step for checkpoint in checkpoints if checkpoint in models] == held
+
+
 def test_a_checkpoint_trained_again_is_loaded_again(own_run: Run) -> None:
     """A newer manifest means other weights."""
     checkpoint = runs.checkpoint(own_run, 8)
