@@ -14,7 +14,7 @@ STATE = "permalink"  # session: name -> the user's choice
 SHOWN = "permalink_shown"  # session: name -> value on the page now being drawn, None where it is the default
 
 _history = st.components.v2.component(
-    "embryo.history", js=Path(__file__).with_name("history.js").read_text(encoding="utf-8")
+    "embryo.history", js=(Path(__file__).parent / "components" / "history.js").read_text(encoding="utf-8")
 )
 
 

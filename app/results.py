@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from embryo_core import runs, store
+from embryo_core import results as store
+from embryo_core import runs
 from embryo_core.types import Run
 
 Stamp = tuple[Any, ...]

@@ -11,9 +11,9 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import permalink
-from app.copy_button import copy_button
-from app.figure_files import figure_files
-from app.time_bar import SCALES, time_bar
+from app.components.copy_button import copy_button
+from app.components.figure_files import figure_files
+from app.components.time_bar import SCALES, time_bar
 from embryo_core import runs
 from embryo_core.types import Run
 
@@ -39,7 +39,7 @@ class View:
 
 def open_page(title: str) -> View:
     """Draw the head of a page and return what the user looks at; where there is no run, say what to do and stop."""
-    st.html(Path(__file__).with_name("page.css"))
+    st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
     known = {run.name: run for run in runs.list_runs()}
     if not known:

@@ -22,7 +22,7 @@ from urllib.request import urlopen
 import numpy as np
 from playwright.sync_api import sync_playwright
 
-from embryo_core import runs, store
+from embryo_core import results, runs
 from embryo_core.types import AttentionMap, Findings, Run
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -73,8 +73,8 @@ def write_run(root: Path) -> Run:
             scores = np.exp(-number * np.abs(place - index % 7 + 3) / (8 + index))
             weights = (scores / scores.sum(axis=1, keepdims=True)).astype(np.float32)
             maps.append(AttentionMap(run.name, step, index // HEADS + 1, index % HEADS + 1, weights, 1000))
-        store.write(run, "attention", step, Findings(attention=maps))
-    store.compact(run)
+        results.write(run, "attention", step, Findings(attention=maps))
+    results.compact(run)
     return run
 
 

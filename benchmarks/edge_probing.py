@@ -17,8 +17,8 @@ import torch
 
 from benchmarks.paper_probing import PaperProbe, PaperProbing
 from embryo_core import runs
+from embryo_core.engine.model import CORES, load
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
-from embryo_core.model import CORES, load
 from embryo_core.types import Findings, Sources
 
 

@@ -21,7 +21,7 @@ import torch
 
 from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, metrics, runs
-from embryo_core.model import CORES, Model, load
+from embryo_core.engine.model import CORES, Model, load
 from embryo_core.types import Example, Fact, Findings, Sources
 
 PARTS = ("token_reconstruction", "mask_prediction", "world_knowledge")

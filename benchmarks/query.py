@@ -24,11 +24,11 @@ from pathlib import Path
 import torch
 
 from embryo_core import query, runs
-from embryo_core.lens import lens
-from embryo_core.model import CORES, Model
-from embryo_core.model_cache import MODELS
-from embryo_core.trace import trace
-from embryo_core.tracking import track
+from embryo_core.engine.cache import MODELS
+from embryo_core.engine.model import CORES, Model
+from embryo_core.query.lens import lens
+from embryo_core.query.trace import trace
+from embryo_core.query.track import track
 from embryo_core.types import Run
 
 TEXT = "the old king of the north was born in [MASK] ."  # 12 pieces with [CLS] and [SEP]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from embryo_core import store
+from embryo_core import results
 from embryo_core.types import AttentionMap, Findings, Run, Score, WordCount
 
 REPEATS = 20
@@ -56,9 +56,9 @@ def build(root: Path, steps: int, layers: int, heads: int, length: int) -> Run:
             WordCount("random", step, "mask_prediction", f"T{tag_of[i]:02}", f"word{i}", 3, int(rng.integers(0, 4)))
             for i in range(WORDS)
         ]
-        store.write(run, "attention", step, Findings(attention=maps))
-        store.write(run, "mask_prediction", step, Findings(scores=scores, words=words))
-    store.compact(run)
+        results.write(run, "attention", step, Findings(attention=maps))
+        results.write(run, "mask_prediction", step, Findings(scores=scores, words=words))
+    results.compact(run)
     return run
 
 
@@ -66,11 +66,11 @@ def measure(run: Run, layer: int, head: int) -> None:
     """Time all readings in turn, so that what else the machine does falls on each alike."""
     last = run.planned_steps[-1]
     readings: dict[str, Callable[[], object]] = {
-        "one head at all steps": lambda: store.read_attention(run, layer, head).weights,
-        "the whole table, then that head": lambda: store.read_attention_steps(run)[1][:, layer - 1, head - 1],
-        "all heads at one step": lambda: store.read_attention_step(run, last),
-        "all scores": lambda: store.read_scores(run),
-        "words of one tag at one step": lambda: store.read_words(run, "mask_prediction", ["T07"], last),
+        "one head at all steps": lambda: results.read_attention(run, layer, head).weights,
+        "the whole table, then that head": lambda: results.read_attention_steps(run)[1][:, layer - 1, head - 1],
+        "all heads at one step": lambda: results.read_attention_step(run, last),
+        "all scores": lambda: results.read_scores(run),
+        "words of one tag at one step": lambda: results.read_words(run, "mask_prediction", ["T07"], last),
     }
     one, other = (readings[name]() for name in list(readings)[:2])
     np.testing.assert_array_equal(one, other)

@@ -120,7 +120,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _runs(options: argparse.Namespace) -> int:
-    from embryo_core import store
+    from embryo_core import results
 
     found = runs.list_runs()
     if not found:
@@ -130,13 +130,13 @@ def _runs(options: argparse.Namespace) -> int:
         steps = [checkpoint.step for checkpoint in runs.checkpoints(run)]
         span = f"{len(steps)} checkpoints, steps {steps[0]} to {steps[-1]}" if steps else "no checkpoint"
         print(f"{run.name}  {run.family}, {span}  ({run.path})")
-        for metric in store.read_sources(run):
-            print(f"    {metric}: {len(store.done(run, metric))} steps")
+        for metric in results.read_sources(run):
+            print(f"    {metric}: {len(results.done(run, metric))} steps")
     return 0
 
 
 def _query(options: argparse.Namespace) -> int:
-    from embryo_core import report
+    from embryo_core.query import report
 
     run, step = runs.open_run(options.run), None if options.step == "all" else options.step
     if options.track is not None:
@@ -152,7 +152,7 @@ def _query(options: argparse.Namespace) -> int:
 
 
 def _animate(options: argparse.Namespace) -> int:
-    from embryo_core.animation import check_suffix, read_film, write_film
+    from embryo_core.share.animation import check_suffix, read_film, write_film
 
     check_suffix(options.output)
     film = read_film(runs.open_run(options.run), options.layer, options.head)

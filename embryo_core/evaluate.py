@@ -12,10 +12,10 @@ from typing import Any
 
 from tqdm import tqdm
 
-from embryo_core import corpora, metrics, runs, store
+from embryo_core import corpora, metrics, results, runs
+from embryo_core.engine.model import Model, load
 from embryo_core.errors import BrokenCheckpoint, CorpusError, ResultsError
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
-from embryo_core.model import Model, load
 from embryo_core.types import Checkpoint, Data, Metric, Run, Sources
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def evaluate(
     ) as bar:
         for checkpoint in sorted({c for task in tasks for c in task.pending}, key=lambda c: c.step):
             _evaluate_checkpoint(checkpoint, tasks, report, bar)
-    store.compact(run)
+    results.compact(run)
     return report
 
 
@@ -101,13 +101,13 @@ def _chosen(sources: Sources, names: Sequence[str] | None) -> list[tuple[Metric,
 
 def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, sources: Sources, overwrite: bool) -> Task:
     candidates = _default_grid(run, metric) if checkpoints is None else checkpoints
-    done = store.done(run, metric.name)
+    done = results.done(run, metric.name)
     pending = [c for c in candidates if overwrite or c.step not in done]
     path = getattr(sources, metric.source)
     identity = {} if path is None else {**corpora.fingerprint(path), "limit": sources.limit}
     if identity and metric.source == "probing":
         identity["protocol"] = sources.protocol
-    recorded = store.read_sources(run).get(metric.name, {})
+    recorded = results.read_sources(run).get(metric.name, {})
     other = bool(done) and any(recorded.get(key) != value for key, value in identity.items())
     if other and not overwrite:
         raise ResultsError(
@@ -161,14 +161,14 @@ def _read(task: Task, model: Model) -> None:
     run, name = model.checkpoint.run, task.metric.name
     task.data = task.metric.read(model, task.sources)
     if task.replaces:
-        store.forget(run, name)
-    store.write_sources(run, name, {**task.identity, **task.data.facts})
+        results.forget(run, name)
+    results.write_sources(run, name, {**task.identity, **task.data.facts})
 
 
 def _compute(task: Task, model: Model, report: Report) -> None:
     checkpoint, name = model.checkpoint, task.metric.name
     try:
-        store.write(checkpoint.run, name, checkpoint.step, task.metric.compute(model, checkpoint, task.data))
+        results.write(checkpoint.run, name, checkpoint.step, task.metric.compute(model, checkpoint, task.data))
         report.computed += 1
     except Exception as reason:  # the batch boundary: one failure does not stop the others
         log.exception("%s failed at step %d of %s", name, checkpoint.step, checkpoint.run.name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     import numpy as np
 
-    from embryo_core.model import Model
+    from embryo_core.engine.model import Model
 
 # === What pretraining wrote ===
 

@@ -1,6 +1,6 @@
 """Results of edge probing of a known shape, written through the store: two tasks of the metric and one of one's own."""
 
-from embryo_core import store
+from embryo_core import results
 from embryo_core.types import Findings, ProbeCurve, Run, Score
 
 STEPS = (0, 8, 16)
@@ -20,10 +20,10 @@ def write_probes(run: Run, tasks: tuple[str, ...] = tuple(F1), steps: tuple[int,
     for evaluation, own in (("edge_probing", SHARED), ("edge_probing:mine", ("mine",))):
         own = [task for task in own if task in tasks]
         for step in steps if own else ():
-            store.write(run, evaluation, step, _findings(run.name, own, step))
+            results.write(run, evaluation, step, _findings(run.name, own, step))
         sizes = {task: {"train": 8 * TARGETS[task], "dev": 60, "test": TARGETS[task], "labels": 5} for task in own}
         if own:
-            store.write_sources(run, evaluation, {"data": "made", "protocol": "fast", "note": NOTE, "tasks": sizes})
+            results.write_sources(run, evaluation, {"data": "made", "protocol": "fast", "note": NOTE, "tasks": sizes})
 
 
 def _findings(run: str, tasks: list[str], step: int) -> Findings:

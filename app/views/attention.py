@@ -2,13 +2,14 @@
 
 import streamlit as st
 
-from app import animation_downloads, permalink, results, widgets
+from app import permalink, results, widgets
 from app.charts import attention as charts
-from app.components import head_maps
+from app.components import animation_downloads, head_maps
 from app.views import head_behaviour, sentence
 from app.widgets import View
-from embryo_core import animation, store
-from embryo_core.store import AttentionHistory
+from embryo_core import results as store
+from embryo_core.results.store import AttentionHistory
+from embryo_core.share import animation
 from embryo_core.types import Run
 
 METRIC = "attention"

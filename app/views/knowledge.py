@@ -6,7 +6,7 @@ import streamlit as st
 from app import permalink, results, widgets
 from app.charts import knowledge as charts
 from app.widgets import View
-from embryo_core import store
+from embryo_core import results as store
 from embryo_core.types import Run
 
 METRIC = "world_knowledge"

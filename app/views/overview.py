@@ -5,9 +5,10 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from app import card, results, widgets
+from app import results, widgets
 from app.charts import overview
 from app.charts.style import short
+from app.views import card
 from embryo_core import runs
 from embryo_core.metrics import METRICS
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from app import permalink, results, widgets
 from app.charts import query as charts
-from app.copy_button import copy_button
+from app.components.copy_button import copy_button
 from app.results import checkpoints_stamp
 from app.views import query_answers
 from app.views.query_answers import TOGETHER, TRACKED, TRUE_OBJECT, Answers
@@ -18,7 +18,7 @@ from app.views.query_ask import Asked, ask
 from app.views.query_lens import show_lens
 from embryo_core import query
 from embryo_core.errors import EmbryoError, QueryError
-from embryo_core.tracking import Track
+from embryo_core.query.track import Track
 from embryo_core.types import Prediction
 
 JOINTLY = (

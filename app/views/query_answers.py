@@ -9,13 +9,12 @@ import streamlit as st
 
 from app.results import Stamp, checkpoints_stamp
 from app.views.query_ask import Asked
-from embryo_core import lens, query, runs, tracking
-from embryo_core import trace as tracing
+from embryo_core import query, runs
+from embryo_core.engine.cache import MODELS
 from embryo_core.errors import EmbryoError, QueryError
-from embryo_core.lens import Lens
-from embryo_core.model_cache import MODELS
-from embryo_core.trace import Course, Trace
-from embryo_core.tracking import Track
+from embryo_core.query.lens import Lens
+from embryo_core.query.trace import Course, Trace
+from embryo_core.query.track import Track
 from embryo_core.types import Prediction, Run
 
 TOGETHER = "all together"  # the answer to all masks at once, in place of the number of one
@@ -136,14 +135,14 @@ def _at_step(_run: Run, stamp: Stamp, step: int, text: str) -> tuple[list[Predic
 
 @st.cache_data(max_entries=64, show_spinner="Asking every checkpoint …")
 def _trace(_run: Run, stamp: Stamp, text: str) -> Trace:
-    return tracing.trace(_run, text)
+    return query.trace(_run, text)
 
 
 @st.cache_data(max_entries=64, show_spinner="Following the word …")
 def _track(_run: Run, stamp: Stamp, text: str, word: str, mask: int) -> Track:
-    return tracking.track(_run, text, word, mask)
+    return query.track(_run, text, word, mask)
 
 
 @st.cache_data(max_entries=32, show_spinner="Reading every layer …")
 def _lens(_run: Run, stamp: Stamp, text: str, mask: int) -> Lens:
-    return lens.lens(_run, text, mask)
+    return query.lens(_run, text, mask)

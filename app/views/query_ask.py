@@ -9,7 +9,8 @@ import streamlit as st
 from app import permalink, results, widgets
 from app.charts import knowledge
 from app.widgets import View
-from embryo_core import facts, query, runs
+from embryo_core import query, runs
+from embryo_core.query import facts
 from embryo_core.types import Fact, Run
 
 EXAMPLES = (

@@ -8,7 +8,7 @@ from app import permalink, widgets
 from app.charts import lens as charts
 from app.views import query_answers
 from app.views.query_answers import TRACKED, TRUE_OBJECT, Answers
-from embryo_core.lens import Lens
+from embryo_core.query.lens import Lens
 
 WHAT = (
     "The word that each layer would put in the place of this [MASK] at each step: the model's own masked-word head, "

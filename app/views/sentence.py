@@ -2,13 +2,14 @@
 
 import streamlit as st
 
-from app import animation_downloads, permalink, results, widgets
-from app.components import head_maps
+from app import permalink, results, widgets
+from app.components import animation_downloads, head_maps
 from app.widgets import View
-from embryo_core import bertviz_page, sentence
-from embryo_core.animation import Film
 from embryo_core.errors import BrokenCheckpoint, QueryError
-from embryo_core.sentence import SentenceAttention, SentenceHistory
+from embryo_core.query import sentence
+from embryo_core.query.sentence import SentenceAttention, SentenceHistory
+from embryo_core.share import bertviz_page
+from embryo_core.share.animation import Film
 from embryo_core.types import Run
 
 EXAMPLE = "The cat that the dogs chased sat on the mat ."

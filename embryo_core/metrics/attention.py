@@ -17,7 +17,7 @@ from embryo_core.metrics import batches
 from embryo_core.types import AttentionMap, Checkpoint, Findings, Run, Sources
 
 if TYPE_CHECKING:
-    from embryo_core.model import Model
+    from embryo_core.engine.model import Model
 
 LENGTH = 64
 MINIMUM = 10  # sentences behind an entry, or all of them where there are fewer

@@ -22,8 +22,8 @@ from embryo_core.metrics.probing_data import ProbingData, ProbingTask, read_task
 from embryo_core.types import Checkpoint, Findings, ProbeCurve, Run, Score, Sources
 
 if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
     from embryo_core.metrics.linear_probes import Trained
-    from embryo_core.model import Model
 
 TASKS = ("pos", "constituent", "coref", "srl")
 

@@ -34,7 +34,7 @@ from embryo_core.metrics import batches
 from embryo_core.types import Checkpoint, Example, Findings, Run, Score, Sources
 
 if TYPE_CHECKING:
-    from embryo_core.model import Model
+    from embryo_core.engine.model import Model
 
 MEANS = ("same", "previous", "next", "cls", "sep", "punctuation", "entropy", "distance")
 LINKS = ("dependent_to_head", "head_to_dependent")

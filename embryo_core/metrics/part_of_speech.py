@@ -16,7 +16,7 @@ from embryo_core.errors import CorpusError
 from embryo_core.types import Checkpoint, Example, Findings, Run, Score, Sources, WordCount
 
 if TYPE_CHECKING:
-    from embryo_core.model import Model, Tokenizer
+    from embryo_core.engine.model import Model, Tokenizer
 
 GROUPS = {  # group: Penn tags
     "conjunction": ("CC",),

@@ -18,7 +18,7 @@ from embryo_core.metrics.control_task import control_labels
 from embryo_core.types import Target
 
 if TYPE_CHECKING:
-    from embryo_core.model import Model
+    from embryo_core.engine.model import Model
 
 SPLITS = ("train", "dev", "test")
 UNSEEN = -1  # a label of dev or test that no training target has: no probe can give it

@@ -17,7 +17,7 @@ from embryo_core.metrics import batches
 from embryo_core.metrics.probing_data import ProbingData
 
 if TYPE_CHECKING:
-    from embryo_core.model import Model
+    from embryo_core.engine.model import Model
 
 
 def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:

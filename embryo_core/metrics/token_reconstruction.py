@@ -9,7 +9,7 @@ from embryo_core.metrics.part_of_speech import Treebank
 from embryo_core.types import Checkpoint, Findings, Run, Sources
 
 if TYPE_CHECKING:
-    from embryo_core.model import Model
+    from embryo_core.engine.model import Model
 
 
 class TokenReconstruction:

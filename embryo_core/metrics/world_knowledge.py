@@ -8,13 +8,13 @@ import numpy as np
 
 from embryo_core.corpora import read_lama
 from embryo_core.errors import CorpusError
-from embryo_core.facts import question
 from embryo_core.metrics import batches
-from embryo_core.query import readable
+from embryo_core.query.facts import question
+from embryo_core.query.question import readable
 from embryo_core.types import Checkpoint, ClozeAnswer, Fact, Findings, Run, Score, Sources
 
 if TYPE_CHECKING:
-    from embryo_core.model import Model
+    from embryo_core.engine.model import Model
 
 
 @dataclass(frozen=True, eq=False)

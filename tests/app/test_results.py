@@ -1,7 +1,7 @@
 """Cached reads see a new evaluation at once."""
 
 from app import results
-from embryo_core import store
+from embryo_core import results as store
 from embryo_core.types import Findings, Run, Score
 from tests.probed import write_probes
 

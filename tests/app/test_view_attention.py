@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from embryo_core import store
+from embryo_core import results
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def test_the_page_shows_a_head_and_all_heads(look, tiny_results):
     test = look(tiny_results)
     assert not test.exception and not test.error
     assert [box.options for box in test.selectbox if box.label in ("Layer", "Head")] == [["1", "2"], ["1", "2"]]
-    sentences = store.read_attention(tiny_results, 1, 1).sentences
+    sentences = results.read_attention(tiny_results, 1, 1).sentences
     assert any(f"{sentences:,} sentences" in caption.value for caption in test.caption)
     assert any("largest weight over all 3 steps" in caption.value for caption in test.caption)
 

@@ -3,7 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from embryo_core import store
+from embryo_core import results
 from embryo_core.evaluate import evaluate
 from embryo_core.types import Sources
 
@@ -28,8 +28,8 @@ def captions(test: AppTest) -> str:
 def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tiny_results):
     """Captions name the treebank, its sentences and the n of a score."""
     test = open_section(dashboard_with_results)
-    note = store.read_sources(tiny_results)["head_behaviour"]["note"]
-    n = store.read_scores(tiny_results, "head_behaviour_previous")["n"].max()
+    note = results.read_sources(tiny_results)["head_behaviour"]["note"]
+    n = results.read_scores(tiny_results, "head_behaviour_previous")["n"].max()
     assert note in captions(test) and f"n = {n:,}" in captions(test)
     assert [heading.value for heading in test.subheader][:2] == ["Previous token, step 16", "There since step"]
 
@@ -57,7 +57,7 @@ def test_each_step_is_one_column(dashboard_with_results, step, columns):
 def test_syntax_is_compared_with_the_best_fixed_offset(dashboard_with_results, tiny_results):
     """The caption states the baseline as it is stored."""
     test = open_section(dashboard_with_results, pattern="dependent_to_head")
-    baseline = store.read_scores(tiny_results, "head_behaviour_fixed_offset").iloc[0]
+    baseline = results.read_scores(tiny_results, "head_behaviour_fixed_offset").iloc[0]
     assert f"taking the word at {baseline['group']} for the head is right for {baseline['value']:.1%}" in captions(test)
 
 

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from embryo_core import store
+from embryo_core import results
 from embryo_core.types import ClozeAnswer, Findings, Run, Score
 
 
@@ -31,7 +31,7 @@ def asked_run(own_run: Run) -> Run:
             Score(own_run.name, step, "world_knowledge", right / 3, 3, "all"),
             Score(own_run.name, step, "world_knowledge_coverage", 0.6, 5, "P36"),
         ]
-        store.write(own_run, "world_knowledge", step, Findings(scores=scores, cloze=cloze))
+        results.write(own_run, "world_knowledge", step, Findings(scores=scores, cloze=cloze))
     return own_run
 
 
@@ -44,7 +44,7 @@ def test_the_page_opens_on_evaluated_results(look, tiny_results):
     """Relations, coverage and the facts of one relation are shown; the captions say how many facts there are."""
     test = look(tiny_results)
     assert not test.exception and not test.error
-    facts = store.read_cloze(tiny_results)["fact"].nunique()
+    facts = results.read_cloze(tiny_results)["fact"].nunique()
     assert any(f"Of {facts:,} facts asked" in caption.value for caption in test.caption)
     assert len(test.dataframe) == 3
 
@@ -117,7 +117,7 @@ def test_scores_without_their_facts_do_not_break_the_page(look, own_run: Run, ke
             for relation in kept
             if step == 8
         ]
-        store.write(own_run, "world_knowledge", step, Findings(scores=scores, cloze=cloze))
+        results.write(own_run, "world_knowledge", step, Findings(scores=scores, cloze=cloze))
     test = look(own_run)
     assert not test.exception and not test.error
     assert bool(test.dataframe) == bool(kept)

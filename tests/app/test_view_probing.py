@@ -3,7 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from embryo_core import store
+from embryo_core import results
 from embryo_core.types import Findings, Run, Score
 from tests.probed import NOTE, STEPS, write_probes
 
@@ -134,7 +134,7 @@ def test_steps_not_yet_evaluated_are_no_obstacle(dashboard_without_results, own_
     """One checkpoint of three: the last evaluated one stands for a later choice, the first for an earlier."""
     write_probes(own_run, steps=STEPS[1:2])
     if compacted:
-        store.compact(own_run)
+        results.compact(own_run)
     for step in ("0", "8", "16"):
         page = open_page(dashboard_without_results, step=step)
         assert "a column for each evaluated checkpoint (1)" in captions(page)
@@ -171,7 +171,7 @@ def test_a_single_task_of_ones_own_is_a_page(dashboard_without_results, own_run:
 def test_scores_without_training_curves_and_controls_are_enough(dashboard_without_results, own_run: Run) -> None:
     """Selectivity cannot be chosen then, not even by a link."""
     scores = [Score("tiny", 8, "edge_probing_f1", 0.5, 40, "<i>own</i>", layer) for layer in range(3)]
-    store.write(own_run, "edge_probing", 8, Findings(scores=scores))
+    results.write(own_run, "edge_probing", 8, Findings(scores=scores))
     page = open_page(dashboard_without_results, score="selectivity")
     assert page.query_params["score"] == "f1"
     assert "<i>own</i>" not in captions(page)

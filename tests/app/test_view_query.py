@@ -8,10 +8,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.views import query_answers
-from embryo_core import facts, query, runs, store
-from embryo_core.lens import lens
-from embryo_core.model_cache import MODELS, ModelCache
-from embryo_core.tracking import track
+from embryo_core import query, results, runs
+from embryo_core.engine.cache import MODELS, ModelCache
+from embryo_core.query import facts
+from embryo_core.query.lens import lens
+from embryo_core.query.track import track
 from embryo_core.types import Run
 
 TEXT = "the cat sat on the [MASK] ."
@@ -248,7 +249,7 @@ def test_a_fact_fills_the_text_and_its_stored_answer_is_the_live_one(
     """Choosing relation and subject asks the fact's question; precomputed and live answers agree; the object is marked."""
     app = app_with_facts.run()
     box(app, "LAMA relation").set_value("P36").run()
-    cloze = store.read_cloze(tiny_results, "P36")
+    cloze = results.read_cloze(tiny_results, "P36")
     fact = cloze.iloc[0]
     box(app, "Subject").set_value(fact["fact"]).run()
     assert not app.exception
@@ -262,7 +263,7 @@ def test_a_fact_fills_the_text_and_its_stored_answer_is_the_live_one(
 
 def test_another_text_lets_the_fact_go(app_with_facts: AppTest, tiny_results: Run) -> None:
     """When the text is no longer the fact's question, no subject is chosen and nothing is marked."""
-    fact = store.read_cloze(tiny_results, "P36").iloc[0]
+    fact = results.read_cloze(tiny_results, "P36").iloc[0]
     text = facts.knowledge_query(tiny_results, "P36", fact["subject"])
     app = ask(app_with_facts, text, template="P36", subject=fact["fact"])
     assert box(app, "Subject").value == fact["fact"]

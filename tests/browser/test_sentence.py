@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, FrameLocator, Page, expect
 
-from embryo_core.animation import Film
-from embryo_core.animation_page import html_page
-from embryo_core.bertviz_page import head_view, model_view
+from embryo_core.share.animation import Film
+from embryo_core.share.bertviz_page import head_view, model_view
+from embryo_core.share.page import html_page
 
 HOSTILE = "</script><img src=x onerror=hacked=1>"
 FOREIGN = "<script>hacked=1</script><img src=x onerror=hacked=1>"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from embryo_core import runs, store
+from embryo_core import results, runs
 from embryo_core.cli import main
 from embryo_core.types import Run
 
@@ -63,7 +63,7 @@ def test_a_fifth_probing_task_is_a_folder(root, sample, capsys):
     told = capsys.readouterr().out
     assert "Left out, as no data were given for them: token_reconstruction" in told
     assert "2 results computed" in told
-    scores = store.read_scores(runs.open_run("tiny"), "edge_probing_f1")
+    scores = results.read_scores(runs.open_run("tiny"), "edge_probing_f1")
     assert set(scores["group"]) == {"pos", "constituent", "coref", "srl", "mine"}
     assert main(["runs"]) == 0
     assert "edge_probing:mine: 1 steps" in capsys.readouterr().out

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from embryo_core import runs, store
+from embryo_core import results, runs
 from embryo_core.errors import CorpusError, ResultsError, UnknownMetric, UnknownStep
 from embryo_core.evaluate import Report, evaluate
 from embryo_core.metrics import METRICS
-from embryo_core.tables import TABLES
+from embryo_core.results.tables import TABLES
 from embryo_core.types import Run, Sources
 
 NAMES = [metric.name for metric in METRICS]
@@ -33,9 +33,9 @@ def files(run: Run) -> dict[str, bytes]:
 def test_all_metrics_at_all_checkpoints(own_run, sources):
     """By default everything is computed, compacted, and noted with its data."""
     assert evaluate(own_run, sources) == Report(computed=3 * len(NAMES))
-    assert all(store.done(own_run, name) == {0, 8, 16} for name in NAMES)
+    assert all(results.done(own_run, name) == {0, 8, 16} for name in NAMES)
     assert set(files(own_run)) == {f"{table.name}.parquet" for table in TABLES} | {"sources.json"}
-    noted = store.read_sources(own_run)["mask_prediction"]
+    noted = results.read_sources(own_run)["mask_prediction"]
     assert (noted["data"], noted["limit"], noted["sentences"]) == ("treebank.conllu", 3, 3)
     assert "3 sentences of treebank.conllu" in noted["note"]
 
@@ -136,9 +136,9 @@ def test_other_data_are_never_mixed_in(own_run, sources):
         evaluate(own_run, replace(sources, limit=2), steps=[16])
     assert files(own_run) == before
     evaluate(own_run, replace(sources, limit=2), ["mask_prediction"], steps=[16], overwrite=True)
-    assert store.done(own_run, "mask_prediction") == {16}
-    assert store.done(own_run, "attention") == {0, 8, 16}
-    assert store.read_sources(own_run)["mask_prediction"]["limit"] == 2
+    assert results.done(own_run, "mask_prediction") == {16}
+    assert results.done(own_run, "attention") == {0, 8, 16}
+    assert results.read_sources(own_run)["mask_prediction"]["limit"] == 2
 
 
 def test_bad_new_data_cost_nothing(own_run, sources, tmp_path):
@@ -168,21 +168,21 @@ def test_metrics_without_data_are_left_out_unless_named(own_run, sources):
 def test_a_task_of_ones_own_is_an_evaluation_of_its_own(own_run, sources):
     """It is done, noted, and replaced by itself; its scores have its name for their group."""
     evaluate(own_run, sources, ["edge_probing"], steps=[16])
-    before = store.read_scores(own_run)
+    before = results.read_scores(own_run)
     mine = Sources(probes={"mine": sources.probing / "srl"}, limit=3)
     assert evaluate(own_run, mine, [], steps=[16]) == Report(computed=1)
     assert evaluate(own_run, mine, ["edge_probing:mine"], steps=[16]) == Report(done_before=1)
-    scores = store.read_scores(own_run)
+    scores = results.read_scores(own_run)
     assert set(scores["group"]) == {"pos", "constituent", "coref", "srl", "mine"}
     assert set(scores.loc[scores["group"] == "mine", "metric"]) == set(before["metric"])
-    assert store.read_sources(own_run)["edge_probing:mine"]["data"] == "srl"
-    assert set(store.read_probes(own_run)["task"]) == set(scores["group"])
+    assert results.read_sources(own_run)["edge_probing:mine"]["data"] == "srl"
+    assert set(results.read_probes(own_run)["task"]) == set(scores["group"])
     other = replace(mine, probes={"mine": sources.probing / "coref"})
     with pytest.raises(ResultsError, match="Results of 'edge_probing:mine' .* are of srl"):
         evaluate(own_run, other, [], steps=[16])
     evaluate(own_run, other, [], steps=[16], overwrite=True)
-    assert store.read_sources(own_run)["edge_probing:mine"]["data"] == "coref"
-    kept = store.read_scores(own_run)
+    assert results.read_sources(own_run)["edge_probing:mine"]["data"] == "coref"
+    kept = results.read_scores(own_run)
     assert kept[kept["group"] != "mine"].reset_index(drop=True).equals(before)
 
 
@@ -208,7 +208,7 @@ def test_names_that_a_task_cannot_have_are_told(own_run, sources, name):
 def test_killed_at_random_moments_and_resumed_gives_identical_files(own_run, sources):
     """The evaluation is killed again and again, later and later, until it gets to its end; then nothing is missing."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["embryo_core.evaluate", "embryo_core.model"])
+    context.set_forkserver_preload(["embryo_core.evaluate", "embryo_core.engine.model"])
     start = time.perf_counter()
     evaluate(own_run, sources)
     took = time.perf_counter() - start

@@ -9,8 +9,8 @@ from transformers import AlbertConfig, AlbertForPreTraining
 
 from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, runs
-from embryo_core.model import Model, load
-from embryo_core.tokenizer import load_tokenizer
+from embryo_core.engine.model import Model, load
+from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.types import Run, Sources
 from tests.conftest import copy_run
 

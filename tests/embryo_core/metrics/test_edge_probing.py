@@ -7,10 +7,10 @@ from shutil import copytree
 import numpy as np
 import pytest
 
+from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
 from embryo_core.metrics import linear_probes
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
-from embryo_core.model import Model
 from embryo_core.types import Findings, Sources
 
 

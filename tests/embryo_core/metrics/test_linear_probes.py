@@ -8,10 +8,10 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
+from embryo_core.engine.model import Model
 from embryo_core.metrics.linear_probes import PROTOCOLS, Trained, train_all, train_probes
 from embryo_core.metrics.probing_data import UNSEEN, ProbingTask, Targets, read_tasks
 from embryo_core.metrics.probing_features import span_features
-from embryo_core.model import Model
 from tests.embryo_core.metrics.test_probing_data import write_task
 
 FAST, PAPER = PROTOCOLS["fast"], PROTOCOLS["paper"]

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from embryo_core import metrics, store
+from embryo_core import metrics, results
 from embryo_core.errors import UnknownMetric
 from embryo_core.metrics import METRICS
 from embryo_core.metrics.batches import compute, of_one_length
@@ -25,8 +25,8 @@ def test_a_metric_keeps_its_contract(metric, trained, sources, tmp_path):
     assert data.facts["note"]
     findings = metric.compute(trained, checkpoint, data)
     own = copy_run(run, tmp_path)
-    store.write(own, metric.name, checkpoint.step, findings)
-    assert store.done(own, metric.name) == {checkpoint.step}
+    results.write(own, metric.name, checkpoint.step, findings)
+    assert results.done(own, metric.name) == {checkpoint.step}
     again = metric.compute(trained, checkpoint, data)
     for rows in ("scores", "words", "cloze", "probes"):
         assert getattr(findings, rows) == getattr(again, rows)

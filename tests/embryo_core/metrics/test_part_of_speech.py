@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from embryo_core import corpora, metrics, runs
+from embryo_core.engine.model import load
 from embryo_core.errors import CorpusError
 from embryo_core.metrics import part_of_speech
-from embryo_core.model import load
 from embryo_core.types import Sources
 
 NAMES = ("token_reconstruction", "mask_prediction")

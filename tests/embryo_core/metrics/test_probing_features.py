@@ -9,9 +9,9 @@ from transformers import AlbertModel
 
 from benchmarks.paper_probing import PaperProbing
 from embryo_core.corpora import read_probing
+from embryo_core.engine.model import Model
 from embryo_core.metrics.probing_data import ProbingData, read_tasks
 from embryo_core.metrics.probing_features import span_features
-from embryo_core.model import Model
 from tests.embryo_core.metrics.test_probing_data import write_task
 
 PLENTY = 2**30

@@ -1,0 +1,1 @@
+"""Models and tokenizers: a checkpoint behind one facade, ids in, numpy out."""

@@ -1,0 +1,106 @@
+"""Loaded models kept between queries within a limit in bytes, least recently used out first.
+
+Models at work are held by whoever asks them, beyond what is kept: see sweep.py. The limit is the environment variable
+EMBRYO_MODEL_MEMORY, such as "500 MB" or "4GB" (default 2 GB).
+"""
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Iterable
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from embryo_core.errors import BrokenCheckpoint, ConfigError
+from embryo_core.types import Checkpoint
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+
+Key = tuple[str, int]  # folder, and when its manifest was written
+UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+
+
+class ModelCache:
+    """Models by checkpoint; safe to share between threads. A checkpoint that was trained again is loaded again."""
+
+    def __init__(self, limit: int | None = None):
+        """`limit` in bytes of weights; None reads EMBRYO_MODEL_MEMORY at every load."""
+        self._limit = limit
+        self._models: OrderedDict[Key, Model] = OrderedDict()
+        self._lock = Lock()
+        self._loading: dict[Key, Lock] = {}  # several checkpoints load at once, each one once
+
+    def get(self, checkpoint: Checkpoint) -> "Model":
+        """The checkpoint's model, loaded unless it is here already. A model larger than the limit is not kept.
+
+        Raises BrokenCheckpoint, TokenizerMismatch and BrokenRun as `model.load` does, ConfigError for a limit that is
+        not a size.
+        """
+        key = (str(checkpoint.path), checkpoint.written)
+        if (model := self._find(key)) is not None:
+            return model
+        limit = memory_limit() if self._limit is None else self._limit
+        with self._lock:
+            loading = self._loading.setdefault(key, Lock())
+        with loading:
+            if (model := self._find(key)) is None:
+                from embryo_core.engine.model import load  # torch is imported by the first query, not by the dashboard
+
+                model = load(checkpoint)
+                self._keep(key, model, limit)
+        return model
+
+    def fill(self, checkpoints: Iterable[Checkpoint]) -> None:
+        """Load checkpoints in this order until one more would not fit; what cannot be read is passed over.
+
+        Raises TokenizerMismatch and BrokenRun, ConfigError for a limit that is not a size.
+        """
+        limit = memory_limit() if self._limit is None else self._limit
+        for checkpoint in checkpoints:
+            try:
+                size = self.get(checkpoint).nbytes
+            except BrokenCheckpoint:
+                continue
+            if self.nbytes + size > limit:
+                return
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of weights held now."""
+        return sum(model.nbytes for model in list(self._models.values()))  # a copy: others may be loading
+
+    def __contains__(self, checkpoint: Checkpoint) -> bool:
+        return any(path == str(checkpoint.path) for path, _ in list(self._models))
+
+    def _find(self, key: Key) -> "Model | None":
+        with self._lock:
+            if key in self._models:
+                self._models.move_to_end(key)
+            return self._models.get(key)
+
+    def _keep(self, key: Key, model: "Model", limit: int) -> None:
+        """Add a model, and let the least recently used go until the limit is met."""
+        with self._lock:
+            self._loading.pop(key, None)
+            for old in [other for other in self._models if other[0] == key[0]]:
+                del self._models[old]
+            if model.nbytes > limit:
+                return  # alone too large: the others may stay
+            self._models[key] = model
+            while self.nbytes > limit:
+                self._models.popitem(last=False)
+
+
+def memory_limit() -> int:
+    """Bytes in EMBRYO_MODEL_MEMORY. Raises ConfigError where it is not a size."""
+    received = os.environ.get("EMBRYO_MODEL_MEMORY") or "2 GB"
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", received)
+    if match is None or match[2].upper() not in UNITS:
+        raise ConfigError(
+            f"EMBRYO_MODEL_MEMORY is '{received}', which is not a size; write for example 500 MB or 4 GB."
+        )
+    return int(float(match[1]) * UNITS[match[2].upper()])
+
+
+MODELS = ModelCache()

@@ -1,0 +1,75 @@
+"""Live questions to one checkpoint of a run or to all: cloze answers, traces, tracked words, the lens, attention."""
+
+from embryo_core.query.beam import (
+    BEAM,
+    JOIN,
+    Reply,
+    ask,
+    beam_rank,
+    fill_mask,
+    joint_log_probability,
+    joint_predictions,
+    largest,
+    log_normaliser,
+    log_softmax,
+    predictions,
+    ranked,
+)
+from embryo_core.query.lens import Lens, lens
+from embryo_core.query.question import (
+    EXAMPLE,
+    MAX_CHARACTERS,
+    MAX_MASKS,
+    Question,
+    choose_mask,
+    normalise,
+    read_question,
+    readable,
+    spell_masks,
+)
+from embryo_core.query.sentence import SentenceAttention, SentenceHistory, attend, attend_over_steps, read_sentence
+from embryo_core.query.sweep import Sweep, sweep
+from embryo_core.query.trace import Candidate, Course, Trace, leads, trace
+from embryo_core.query.track import Track, read_word, track
+
+__all__ = [
+    "BEAM",
+    "EXAMPLE",
+    "JOIN",
+    "MAX_CHARACTERS",
+    "MAX_MASKS",
+    "Candidate",
+    "Course",
+    "Lens",
+    "Question",
+    "Reply",
+    "SentenceAttention",
+    "SentenceHistory",
+    "Sweep",
+    "Trace",
+    "Track",
+    "ask",
+    "attend",
+    "attend_over_steps",
+    "beam_rank",
+    "choose_mask",
+    "fill_mask",
+    "joint_log_probability",
+    "joint_predictions",
+    "largest",
+    "leads",
+    "lens",
+    "log_normaliser",
+    "log_softmax",
+    "normalise",
+    "predictions",
+    "ranked",
+    "read_question",
+    "read_sentence",
+    "read_word",
+    "readable",
+    "spell_masks",
+    "sweep",
+    "trace",
+    "track",
+]

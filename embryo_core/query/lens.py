@@ -1,0 +1,55 @@
+"""The lens: what each layer would answer to a [MASK], the masked-word head applied to every hidden state, at each step.
+
+Layer 0 is the embeddings as they enter the first layer; the last layer's answer is the model's own. The head was
+trained on the last layer alone, so that a lower layer's answer says how far its state already points to a word
+(nostalgebraist 2020, "interpreting GPT: the logit lens"). In a text with several masks the others stay in place.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from embryo_core.query.beam import log_softmax, ranked
+from embryo_core.query.question import choose_mask, normalise, read_question
+from embryo_core.query.sweep import sweep
+from embryo_core.types import Prediction, Run
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+
+Layers = tuple[tuple[Prediction, ...], ...]  # [num_layers + 1][k]
+
+
+@dataclass(frozen=True)
+class Lens:
+    """The k best pieces for one [MASK] by every layer at every step."""
+
+    run: str
+    text: str
+    mask: int  # 1 is the first
+    steps: tuple[int, ...]
+    layers: tuple[int, ...]  # 0 (the embeddings) to the number of layers
+    cells: tuple[Layers, ...]  # cells[i][l]: predictions at steps[i] of layers[l], best first
+    skipped: tuple[str, ...]  # why a checkpoint was left out, one sentence each
+
+
+def lens(run: Run, text: str, mask: int = 1, k: int = 10, steps: Iterable[int] | None = None) -> Lens:
+    """Read every layer's answer for one mask of a text at every checkpoint of a run, or at the given steps.
+
+    Raises QueryError, UnknownStep, TokenizerMismatch, and BrokenCheckpoint where no checkpoint can be read.
+    """
+    text = normalise(text)
+    choose_mask(text, mask)
+    found = sweep(run, lambda models: [_by_layer(model, text, mask, k) for model in models], steps)
+    layers = tuple(range(len(found.answers[0])))
+    return Lens(run.name, text, mask, found.steps, layers, found.answers, found.skipped)
+
+
+def _by_layer(model: "Model", text: str, mask: int, k: int) -> Layers:
+    question = read_question(text, model.tokenizer, model.max_positions)
+    ids = question.ids[None]
+    states = model.hidden_states(ids, np.ones_like(ids))[:, 0, question.masks[mask - 1]]  # [layers, H]
+    answers = log_softmax(model.mlm_head(states))
+    return tuple(tuple(ranked(answer, model.tokenizer, k)) for answer in answers)

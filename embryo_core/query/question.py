@@ -1,0 +1,96 @@
+"""The question: a text with [MASK] as a run's models read it, or one sentence on why it cannot be asked."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from embryo_core.errors import QueryError
+
+if TYPE_CHECKING:
+    from embryo_core.engine.tokenizer import Tokenizer
+
+MAX_MASKS = 8
+MAX_CHARACTERS = 20_000  # longer text is refused before it is tokenized
+EXAMPLE = "The capital of France is [MASK] ."
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A text as a run's models read it."""
+
+    text: str
+    ids: np.ndarray  # [L] int64, with [CLS] and [SEP]
+    masks: tuple[int, ...]  # positions of the masks in ids
+
+    def filled(self, words: np.ndarray) -> np.ndarray:
+        """Ids [..., L] with the first masks filled by `words` [..., n] (n at most the number of masks)."""
+        ids = np.broadcast_to(self.ids, (*words.shape[:-1], len(self.ids))).copy()
+        ids[..., list(self.masks[: words.shape[-1]])] = words
+        return ids
+
+
+def spell_masks(text: str) -> str:
+    """The text without surrounding blanks, its masks written "[MASK]" however they were cased ("[mask]", "[ Mask ]").
+
+    Nothing else is touched: the run's tokenizer does the rest.
+    """
+    return re.sub(r"\[\s*mask\s*\]", "[MASK]", text.strip(), flags=re.IGNORECASE)
+
+
+def normalise(text: str) -> str:
+    """The text with its masks as in `spell_masks`; this needs no model.
+
+    Raises QueryError where the text is empty, too long for any model, or has no mask or too many.
+    """
+    text = spell_masks(text)
+    masks = text.count("[MASK]")
+    if not text:
+        raise QueryError(f"The text is empty; write a sentence with [MASK] for the word to be guessed: {EXAMPLE}")
+    if len(text) > MAX_CHARACTERS:
+        raise QueryError(
+            f"The text has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be queried. Shorten it."
+        )
+    if masks == 0:
+        raise QueryError(f"The text has no [MASK]; write [MASK] for the word to be guessed: {EXAMPLE}")
+    if masks > MAX_MASKS:
+        raise QueryError(
+            f"The text has {masks} [MASK]s; at most {MAX_MASKS} can be answered together. Mask fewer words."
+        )
+    return text
+
+
+def choose_mask(text: str, mask: int) -> int:
+    """Where in a normalised text its mask of this number begins, in characters. Raises QueryError for no such mask."""
+    starts = [match.start() for match in re.finditer(re.escape("[MASK]"), text)]
+    if not 1 <= mask <= len(starts):
+        raise QueryError(f"There is no [MASK] {mask}: the text has {len(starts)}, counted from 1. Choose one of them.")
+    return starts[mask - 1]
+
+
+@lru_cache(maxsize=64)  # every checkpoint of a run is asked the same
+def read_question(text: str, tokenizer: "Tokenizer", max_positions: int) -> Question:
+    """Tokenize a text. Raises QueryError as `normalise` does, and where it is longer than the model's positions."""
+    text = normalise(text)
+    ids = tokenizer.encode_text(text)
+    if len(ids) > max_positions:
+        raise QueryError(
+            f"The text is {len(ids):,} pieces long ([CLS] and [SEP] counted), "
+            f"but this model reads at most {max_positions:,}. Shorten it."
+        )
+    return Question(text, ids, tuple(int(i) for i in np.flatnonzero(ids == tokenizer.mask_id)))
+
+
+def readable(tokenizer: "Tokenizer", ids: Sequence[int]) -> list[str]:
+    """Pieces as they are read: a word's first piece without its "▁", a piece inside a word after "##"."""
+    pieces = tokenizer.pieces(ids)
+    if not tokenizer.pieces(tokenizer.encode_text("a"))[1].startswith("▁"):
+        return pieces  # WordPiece: "##" already marks the pieces inside words
+    special = (tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.unk_id)
+    return [
+        piece if i in special or piece == "▁" else piece[1:] if piece.startswith("▁") else f"##{piece}"
+        for i, piece in zip(ids, pieces, strict=True)
+    ]

@@ -1,0 +1,105 @@
+"""Answers and traces as text for the terminal."""
+
+from collections.abc import Iterable
+
+from embryo_core import query, runs
+from embryo_core.engine.cache import MODELS
+from embryo_core.query.lens import lens
+from embryo_core.query.trace import Course, trace
+from embryo_core.query.track import track
+from embryo_core.types import Prediction, Run
+
+
+def report_answers(run: Run, text: str, step: int, k: int = 10) -> str:
+    """What one checkpoint answers: the best joint answers where there are several masks, then the best for each mask.
+
+    Raises QueryError, UnknownStep, BrokenCheckpoint.
+    """
+    text = query.normalise(text)
+    model = MODELS.get(runs.checkpoint(run, step))
+    (reply,) = query.ask([model], query.read_question(text, model.tokenizer, model.max_positions))
+    by_mask = query.predictions(reply, model.tokenizer, k)
+    blocks = [f"{run.name}, step {step:,}: {text}"]
+    if len(by_mask) > 1:
+        blocks.append("All masks together\n" + _ranking(query.joint_predictions(reply, model.tokenizer, k)))
+    for i, predictions in enumerate(by_mask, start=1):
+        title = f"[MASK] {i}, given the best answer before it\n" if len(by_mask) > 1 else ""
+        blocks.append(title + _ranking(predictions))
+    return "\n\n".join(blocks)
+
+
+def report_trace(run: Run, text: str) -> str:
+    """The best answer at every checkpoint, and how the final answer fared; errors as for `trace`."""
+    found = trace(run, text)
+    blocks = [f"{run.name}, {len(found.steps)} checkpoints: {found.text}", *found.skipped]
+    courses = [("All masks together\n", found.joint)] if found.joint else []
+    courses += [(f"[MASK] {i}\n" if found.joint else "", course) for i, course in enumerate(found.masks, start=1)]
+    return "\n\n".join([*blocks, *(title + _history(found.steps, course) for title, course in courses)])
+
+
+def report_track(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | None = None) -> str:
+    """Probability and rank of a word at every step, or at the given ones; errors as for `track`."""
+    found = track(run, text, word, mask, steps)
+    head = [f"{run.name}, {found.word!r} at [MASK] {mask}: {found.text}"]
+    if len(found.pieces) > 1:
+        head.append(
+            f"{len(found.pieces)} pieces, {' '.join(found.pieces)}: {found.widened}\n"
+            "Joint probability by the chain rule, pieces filled left to right, other masks in place; "
+            f"rank among the {query.BEAM} best answers of as many pieces."
+        )
+    lines = [f"{'step':>9}  {'probability':>11}  {'rank':>6}"]
+    for step, probability, rank in zip(found.steps, found.probabilities, found.ranks, strict=True):
+        lines.append(f"{step:>9,}  {probability:>11.3g}  {_rank(rank):>6}")
+    return "\n\n".join([*head, *found.skipped, "\n".join(lines)])
+
+
+def report_lens(run: Run, text: str, mask: int = 1, step: int | None = None, k: int = 10) -> str:
+    """What each layer would answer: the k best at one step, or the best at every step; errors as for `lens`."""
+    found = lens(run, text, mask, 1 if step is None else k, None if step is None else [step])
+    where = f"{len(found.steps)} checkpoints" if step is None else f"step {step:,}"
+    head = f"{run.name}, {where}, layers at [MASK] {mask}: {found.text}"
+    if step is None:
+        rows = [("step", *(f"layer {layer}" if layer else "embeddings" for layer in found.layers))]
+        for number, layers in zip(found.steps, found.cells, strict=True):
+            rows.append((f"{number:,}", *(_word(best) for (best,) in layers)))
+    else:
+        rows = [("layer", *map(str, range(1, len(found.cells[0][0]) + 1)))]
+        rows += [(str(layer), *map(_word, best)) for layer, best in zip(found.layers, found.cells[0], strict=True)]
+    return "\n\n".join([head, *found.skipped, _table(rows)])
+
+
+def _word(prediction: Prediction) -> str:
+    return f"{prediction.token} {prediction.probability:.1%}"
+
+
+def _rank(rank: int | None) -> str:
+    return f"> {query.BEAM}" if rank is None else f"{rank:,}"
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    """Columns as wide as their widest entry, the first aligned to the right."""
+    first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join([row[0].rjust(first), *(cell.ljust(width) for cell, width in zip(row[1:], others, strict=True))])
+        for row in rows
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _ranking(predictions: list[Prediction]) -> str:
+    lines = [f"{'rank':>4}  {'probability':>11}  answer"]
+    lines += [f"{p.rank:>4}  {p.probability:>11.4%}  {p.token}" for p in predictions]
+    return "\n".join(lines)
+
+
+def _history(steps: tuple[int, ...], course: Course) -> str:
+    by_token = {candidate.token: candidate for candidate in course.candidates}
+    final = by_token[course.leaders[-1]]
+    width = max(len("best answer"), *map(len, course.leaders))
+    lines = [f"{'step':>9}  {'best answer':<{width}}  {'probability':>11}  {f'of {final.token!r}':>14}  {'rank':>6}"]
+    for i, (step, leader) in enumerate(zip(steps, course.leaders, strict=True)):
+        rank = _rank(final.ranks[i])
+        probability = by_token[leader].probabilities[i]
+        lines.append(f"{step:>9,}  {leader:<{width}}  {probability:>11.4%}  {final.probabilities[i]:>14.4%}  {rank:>6}")
+    lines.append(f"{final.token!r} first leads at step {course.first_led:,}, for good from step {course.leads_from:,}.")
+    return "\n".join(lines)

@@ -1,0 +1,79 @@
+"""Attention of one sentence: every head at one step, or one head at every step."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from embryo_core import runs
+from embryo_core.engine.cache import MODELS
+from embryo_core.errors import QueryError
+from embryo_core.query.question import MAX_CHARACTERS, readable, spell_masks
+from embryo_core.query.sweep import sweep
+from embryo_core.types import Run
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceAttention:
+    """All heads at one step: weights [layers, heads, L, L] float32, row = from, column = to, over L pieces."""
+
+    pieces: tuple[str, ...]
+    weights: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceHistory:
+    """One head at every step: steps [S] int, weights [S, L, L] float32, row = from, column = to, over L pieces."""
+
+    pieces: tuple[str, ...]
+    steps: np.ndarray
+    weights: np.ndarray
+    skipped: tuple[str, ...]  # why a checkpoint was left out, one sentence each
+
+
+def attend(run: Run, text: str, step: int) -> SentenceAttention:
+    """Attention of a text at one step. Raises QueryError for a text that cannot be read, UnknownStep, BrokenCheckpoint."""
+    model = MODELS.get(runs.checkpoint(run, step))
+    ids = read_sentence(text, model)
+    return SentenceAttention(tuple(readable(model.tokenizer, ids)), _weights(model, ids))
+
+
+def attend_over_steps(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
+    """Attention of one head, counted from 1, at every checkpoint of a run that can be read.
+
+    Raises QueryError for a text that cannot be read, and BrokenCheckpoint where no checkpoint can.
+    """
+
+    def one_head(model: "Model") -> np.ndarray:
+        return _weights(model, read_sentence(text, model))[layer - 1, head - 1].copy()  # a view would keep all heads
+
+    found = sweep(run, lambda models: [one_head(model) for model in models])
+    pieces = readable(found.tokenizer, found.tokenizer.encode_text(spell_masks(text)))
+    return SentenceHistory(tuple(pieces), np.array(found.steps), np.stack(found.answers), found.skipped)
+
+
+def read_sentence(text: str, model: "Model") -> np.ndarray:
+    """Ids [L] of a text between [CLS] and [SEP]; it may hold [MASK] or not.
+
+    Raises QueryError where it is empty or longer than the model's positions.
+    """
+    text = spell_masks(text)
+    if not text:
+        raise QueryError("The text is empty; write a sentence to see how the heads read it.")
+    if len(text) > MAX_CHARACTERS:
+        raise QueryError(f"The text has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be read. Shorten it.")
+    ids = model.tokenizer.encode_text(text)
+    if len(ids) > model.max_positions:
+        raise QueryError(
+            f"The text is {len(ids):,} pieces long ([CLS] and [SEP] counted), "
+            f"but this model reads at most {model.max_positions:,}. Shorten it."
+        )
+    return ids
+
+
+def _weights(model: "Model", ids: np.ndarray) -> np.ndarray:
+    """Attention [layers, heads, L, L] of one sequence of ids [L]."""
+    return model.attentions(ids[None], np.ones_like(ids)[None])[:, 0]

@@ -1,0 +1,77 @@
+"""One question put to every checkpoint of a run, on all cores; one that cannot be read is left out and named."""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from embryo_core import runs
+from embryo_core.engine.cache import MODELS, memory_limit
+from embryo_core.errors import BrokenCheckpoint
+from embryo_core.types import Checkpoint, Run
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+    from embryo_core.engine.tokenizer import Tokenizer
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Sweep(Generic[Answer]):
+    """What the readable checkpoints answered, in the order of steps."""
+
+    tokenizer: "Tokenizer"  # the run's
+    steps: tuple[int, ...]
+    answers: tuple[Answer, ...]  # one per step
+    skipped: tuple[str, ...]  # why a checkpoint was left out, one sentence each
+
+
+def sweep(
+    run: Run, ask: "Callable[[Sequence[Model]], Sequence[Answer]]", steps: Iterable[int] | None = None
+) -> Sweep[Answer]:
+    """Call `ask` with the models of every checkpoint of a run, or of the given steps, in as many threads as cores.
+
+    `ask` is given several models at once, and returns an answer for each: the fewer its calls, the less the threads
+    wait for one another. At work together are as many as fill a quarter of the memory limit, or one for each core.
+    Raises UnknownStep, TokenizerMismatch, what `ask` raises, and BrokenCheckpoint where no checkpoint can be read.
+    """
+    chosen = runs.checkpoints(run) if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
+    if not chosen:
+        runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+    from embryo_core.engine.model import CORES  # torch is imported by the first query, not by the dashboard
+
+    room = memory_limit() // (4 * CORES)
+    answered: dict[int, tuple[Tokenizer, Answer]] = {}
+    broken: dict[int, str] = {}
+
+    def visit(share: Sequence[Checkpoint]) -> None:
+        models: list[Model] = []
+        for checkpoint in share:
+            try:
+                models.append(MODELS.get(checkpoint))
+            except BrokenCheckpoint as error:
+                broken[checkpoint.step] = str(error)
+            if models and (checkpoint is share[-1] or sum(model.nbytes for model in models) >= room):
+                for model, answer in zip(models, ask(models), strict=True):
+                    answered[model.checkpoint.step] = model.tokenizer, answer
+                models = []
+
+    own, *others = [chosen[i::CORES] for i in range(min(CORES, len(chosen)))]
+    working = [_threads(CORES).submit(visit, share) for share in others]
+    visit(own)
+    for one in working:
+        one.result()
+    skipped = tuple(broken[step] for step in sorted(broken))
+    if not answered:
+        raise BrokenCheckpoint(f"No checkpoint of run '{run.name}' can be read: {skipped[-1]}")
+    numbers = tuple(sorted(answered))
+    tokenizers, answers = zip(*(answered[step] for step in numbers), strict=True)
+    return Sweep(tokenizers[0], numbers, answers, skipped)
+
+
+@cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    """Threads that stay: one's first pass takes milliseconds longer than its second."""
+    return ThreadPoolExecutor(count, thread_name_prefix="sweep")

@@ -1,0 +1,126 @@
+"""A question asked of every checkpoint of a run: which answers ever led, and from which step the final one leads."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from embryo_core.query.beam import BEAM, JOIN, Reply, ask, beam_rank, joint_log_probability, largest
+from embryo_core.query.question import Question, normalise, read_question, readable
+from embryo_core.query.sweep import Sweep, sweep
+from embryo_core.types import Run
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One answer at every step of a trace."""
+
+    token: str
+    probabilities: tuple[float, ...]
+    ranks: tuple[int | None, ...]  # None: a joint answer less probable than the BEAM best at that step
+
+
+@dataclass(frozen=True)
+class Course:
+    """How the candidates for one mask, or for all masks together, fared over the steps.
+
+    A candidate leads at a step where it is in the best answer (with one [MASK]: where its rank is 1). The final answer
+    is the one that leads at the last step. It leads for good from the first step of the unbroken stretch to the end.
+    """
+
+    candidates: tuple[Candidate, ...]  # all that ever led, in that order, then the best ones at the last step
+    leaders: tuple[str, ...]  # one per step
+    first_led: int  # the step at which the final answer first led
+    leads_from: int  # the step from which it has led at every step
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The answers of all checkpoints of a run to one text."""
+
+    run: str
+    text: str
+    steps: tuple[int, ...]
+    masks: tuple[Course, ...]
+    joint: Course | None  # all masks together; None with a single mask, where it would say the same again
+    skipped: tuple[str, ...]  # why a checkpoint was left out, one sentence each
+
+
+def trace(run: Run, text: str, k: int = 5, steps: Iterable[int] | None = None) -> Trace:
+    """Answer a text at every checkpoint of a run, or at the given steps.
+
+    Followed are the pieces that ever led and the k best at the last step. A checkpoint that cannot be read is left out
+    and named in `skipped`. Raises QueryError, UnknownStep, TokenizerMismatch, and BrokenCheckpoint where none is left.
+    """
+    text = normalise(text)
+
+    def ask_all(models: Sequence["Model"]) -> list[Reply]:
+        question = read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
+        return ask(models, question, BEAM if len(question.masks) > 1 else 1)  # one mask needs no beam: see _mask_course
+
+    found = sweep(run, ask_all, steps)
+    masks = len(found.answers[0].logits)
+    courses = tuple(_mask_course(found, i, k) for i in range(masks))
+    joint = _joint_course(run, found, text, k) if masks > 1 else None
+    return Trace(run.name, text, found.steps, courses, joint, found.skipped)
+
+
+def leads(steps: Sequence[int], leaders: Sequence[object]) -> tuple[int, int]:
+    """The steps at which the last leader first led, and from which it led at every step to the end.
+
+    >>> leads([0, 1, 2, 4, 8], ["the", "Paris", "the", "Paris", "Paris"])
+    (1, 4)
+    """
+    others = [i for i, leader in enumerate(leaders) if leader != leaders[-1]]
+    return steps[list(leaders).index(leaders[-1])], steps[others[-1] + 1 if others else 0]
+
+
+def _mask_course(found: Sweep[Reply], i: int, k: int) -> Course:
+    leaders = [int(reply.answers[0, i]) for reply in found.answers]
+    logits = [reply.logits[i] for reply in found.answers]  # [S][V]
+    ids = list(dict.fromkeys([*leaders, *largest(logits[-1], k).tolist()]))
+    tokens = dict(zip(ids, readable(found.tokenizer, ids), strict=True))
+    normalisers = np.stack([reply.normalisers[i] for reply in found.answers])  # [S, 1]
+    probabilities = np.exp([row[ids] for row in logits] - normalisers)  # [S, candidates]
+    ranks = [reply.ranks(i, ids) for reply in found.answers]
+    histories = zip(tokens.values(), zip(*probabilities.tolist(), strict=True), zip(*ranks, strict=True), strict=True)
+    candidates = tuple(Candidate(*history) for history in histories)
+    return Course(candidates, tuple(tokens[leader] for leader in leaders), *leads(found.steps, leaders))
+
+
+def _joint_course(run: Run, found: Sweep[Reply], text: str, k: int) -> Course:
+    leaders = [tuple(reply.answers[0].tolist()) for reply in found.answers]
+    answers = list(dict.fromkeys([*leaders, *map(tuple, found.answers[-1].answers[:k].tolist())]))
+    replies = dict(zip(found.steps, found.answers, strict=True))
+
+    def place(models: Sequence["Model"]) -> list[list[tuple[float, int | None]]]:
+        question = read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
+        return [_places(model, question, replies[model.checkpoint.step], answers) for model in models]
+
+    places = sweep(run, place, found.steps).answers  # [S][A] joint log probability and rank
+    tokens = {answer: JOIN.join(readable(found.tokenizer, answer)) for answer in answers}
+    candidates = []
+    for answer, history in zip(answers, zip(*places, strict=True), strict=True):
+        totals, ranks = zip(*history, strict=True)
+        candidates.append(Candidate(tokens[answer], tuple(math.exp(total) for total in totals), ranks))
+    return Course(tuple(candidates), tuple(tokens[leader] for leader in leaders), *leads(found.steps, leaders))
+
+
+def _places(
+    model: "Model", question: Question, reply: Reply, answers: list[tuple[int, ...]]
+) -> list[tuple[float, int | None]]:
+    """Joint log probability and rank of given answers at one step; only those outside the beam need the model."""
+    found = {
+        tuple(answer): (float(total), rank)
+        for rank, (answer, total) in enumerate(zip(reply.answers.tolist(), reply.log_probabilities, strict=True), 1)
+    }
+    others = [answer for answer in answers if answer not in found]
+    if others:
+        totals = joint_log_probability(model, question, np.array(others))
+        found |= {answer: (float(total), beam_rank(reply, total)) for answer, total in zip(others, totals, strict=True)}
+    return [found[answer] for answer in answers]

@@ -1,0 +1,164 @@
+"""Live cloze: single masks equal transformers, several masks equal a hand computation."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from embryo_core import query, runs
+from embryo_core.engine.cache import MODELS
+from embryo_core.errors import QueryError
+from embryo_core.types import Run
+
+ONE = "The cat sat on the [MASK] ."
+TWO = "The [MASK] sat on the [MASK] ."
+
+
+def load(run: Run, step: int = 16):
+    return MODELS.get(runs.checkpoint(run, step))
+
+
+def reference(run: Run, step: int, ids: list[int], position: int) -> np.ndarray:
+    """Probabilities [V] at one position by plain transformers, every logit of the sequence computed."""
+    import torch
+    from transformers import AlbertForPreTraining
+
+    model = AlbertForPreTraining.from_pretrained(runs.checkpoint(run, step).path).eval()
+    with torch.no_grad():
+        logits = model(torch.tensor([ids])).prediction_logits[0, position]
+    return torch.softmax(logits.double(), dim=0).numpy()
+
+
+# === One step ===
+
+
+@pytest.mark.parametrize("step", [0, 16])
+def test_one_mask_equals_transformers(tiny_run: Run, step: int) -> None:
+    """Tokens, their order and their probabilities are those of transformers' own logits through its own tokenizer."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_run.tokenizer)
+    ids = tokenizer(ONE)["input_ids"]
+    expected = reference(tiny_run, step, ids, ids.index(tokenizer.mask_token_id))
+    model = load(tiny_run, step)
+    (found,) = query.fill_mask(model, ONE, k=model.vocabulary_size)
+    best = np.argsort(-expected, kind="stable")
+    assert [p.rank for p in found] == list(range(1, len(expected) + 1))
+    np.testing.assert_allclose([p.probability for p in found], expected[best], atol=1e-5)
+    assert [p.token for p in found[:5]] == query.readable(model.tokenizer, best[:5])
+
+
+def test_several_masks_are_joint(tiny_run: Run) -> None:
+    """The best answer, its probability, and both lists equal an exhaustive search over the chain rule by hand."""
+    model = load(tiny_run)
+    question = query.read_question(TWO, model.tokenizer, model.max_positions)
+    first, second = question.masks
+    marginal = reference(tiny_run, 16, question.ids.tolist(), first)
+    joint = {}
+    conditionals = {}
+    for word in np.argsort(-marginal)[:12]:
+        filled = question.ids.copy()
+        filled[first] = word
+        conditionals[word] = reference(tiny_run, 16, filled.tolist(), second)
+        for other in np.argsort(-conditionals[word])[:5]:
+            joint[int(word), int(other)] = marginal[word] * conditionals[word][other]
+    best = max(joint, key=joint.get)
+    (reply,) = query.ask([model], question)
+    assert tuple(reply.answers[0]) == best
+    assert np.exp(reply.log_probabilities[0]) == pytest.approx(joint[best], abs=1e-6)
+    np.testing.assert_allclose(np.exp(reply.factors[0]), marginal, atol=1e-5)
+    np.testing.assert_allclose(np.exp(reply.factors[1]), conditionals[best[0]], atol=1e-5)
+
+
+def test_joint_probability_of_given_words(tiny_run: Run) -> None:
+    """Scoring the beam's answers one by one gives the beam's own probabilities."""
+    model = load(tiny_run)
+    question = query.read_question("[MASK] [MASK] and [MASK]", model.tokenizer, model.max_positions)
+    (reply,) = query.ask([model], question)
+    scores = query.joint_log_probability(model, question, reply.answers[::-1])
+    np.testing.assert_allclose(scores[::-1], reply.log_probabilities, atol=1e-5)
+    assert (np.diff(reply.log_probabilities) <= 0).all()
+
+
+@pytest.mark.parametrize("beam", [1, query.BEAM])
+@pytest.mark.parametrize("text", [ONE, TWO])
+def test_models_asked_together_answer_as_alone(tiny_run: Run, text: str, beam: int) -> None:
+    """The answers of several checkpoints to one question do not depend on who else is asked."""
+    models = [load(tiny_run, step) for step in (0, 8, 16)]
+    question = query.read_question(text, models[0].tokenizer, models[0].max_positions)
+    replies = query.ask(models, question, beam)
+    assert len({reply.logits.tobytes() for reply in replies}) == 3
+    for model, together in zip(models, replies, strict=True):
+        (alone,) = query.ask([model], question, beam)
+        assert together.answers.shape == (beam, len(question.masks))
+        for part in ("answers", "log_probabilities", "logits", "normalisers", "ordered"):
+            np.testing.assert_array_equal(getattr(together, part), getattr(alone, part))
+
+
+def test_rank_counts_equals_before() -> None:
+    """Of equal pieces the first is the better, as in a stable sort; a reply's factors sum to one."""
+    logits = np.float32([[1, 3, 2, 3, 1, 3]])
+    reply = query.Reply(np.array([[1]]), np.zeros(1), logits, query.log_normaliser(logits), np.sort(logits))
+    assert reply.ranks(0, [0, 1, 2, 3, 4, 5]) == [5, 1, 4, 2, 6, 3]
+    assert np.exp(reply.factors).sum() == pytest.approx(1)
+
+
+def test_joint_predictions_read_as_words(tiny_run: Run) -> None:
+    """A joint answer is one prediction whose token names the words of all masks."""
+    model = load(tiny_run)
+    question = query.read_question(TWO, model.tokenizer, model.max_positions)
+    found = query.joint_predictions(query.ask([model], question)[0], model.tokenizer, k=3)
+    assert [p.rank for p in found] == [1, 2, 3]
+    assert all(p.token.count("|") == 1 for p in found)
+
+
+def test_pieces_inside_words_are_marked(tiny_run: Run) -> None:
+    """The first piece of a word reads as the word, a later piece after ##, special tokens as they are."""
+    tokenizer = load(tiny_run).tokenizer
+    ids = tokenizer.encode_text("the [MASK]")
+    assert query.readable(tokenizer, ids) == ["[CLS]", "the", "[MASK]", "[SEP]"]
+    inside = next(i for i in range(5, tokenizer.vocabulary_size) if not tokenizer.pieces([i])[0].startswith("▁"))
+    assert query.readable(tokenizer, [inside]) == ["##" + tokenizer.pieces([inside])[0]]
+
+
+# === Texts that cannot be queried ===
+
+
+@pytest.mark.parametrize("text", ["the [mask] .", "the [Mask] .", "  the [ MASK ] .\n"])
+def test_masks_in_any_case(text: str) -> None:
+    """[mask] in any case, with blanks inside or around, is the mask."""
+    assert query.normalise(text) == "the [MASK] ."
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "The text is empty; write a sentence with [MASK]"),
+        (" \n ", "The text is empty"),
+        ("no mask here", "The text has no [MASK]; write [MASK] for the word to be guessed"),
+        ("[MASK] " * 9, "The text has 9 [MASK]s; at most 8 can be answered together"),
+        ("[MASK]" + " a" * 10_000, "The text has 20,006 characters; at most 20,000 can be queried"),
+    ],
+)
+def test_refused_before_any_model(text: str, sentence: str) -> None:
+    """An empty, maskless or endless text is refused in one sentence that says what was received and what to do."""
+    with pytest.raises(QueryError) as error:
+        query.normalise(text)
+    assert str(error.value).startswith(sentence)
+
+
+def test_longer_than_the_positions(tiny_run: Run) -> None:
+    """A text of 10,000 characters is refused with its length in pieces and the model's limit."""
+    with pytest.raises(QueryError, match=r"5,00\d pieces long .* at most 64"):
+        query.fill_mask(load(tiny_run), "[MASK]" + " ." * 5_000)
+
+
+def test_importing_query_loads_no_torch() -> None:
+    """The dashboard can import the module, and refuse a text, without torch or transformers."""
+    code = (
+        "import sys; from embryo_core import query; from embryo_core.errors import QueryError\n"
+        "try: query.normalise('x')\nexcept QueryError: pass\n"
+        "sys.exit(any(name in sys.modules for name in ('torch', 'transformers')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

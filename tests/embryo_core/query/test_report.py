@@ -1,0 +1,43 @@
+"""Answers and traces in the terminal say what the functions behind them found."""
+
+import pytest
+
+from embryo_core import query, runs
+from embryo_core.engine.cache import MODELS
+from embryo_core.errors import QueryError
+from embryo_core.query.report import report_answers, report_trace
+from embryo_core.query.trace import trace
+from embryo_core.types import Run
+
+
+def test_answers_at_one_step(tiny_run: Run) -> None:
+    """One line per prediction, in the order of ranks."""
+    (expected,) = query.fill_mask(MODELS.get(runs.checkpoint(tiny_run, 8)), "a [MASK] .", k=3)
+    lines = report_answers(tiny_run, "a [mask] .", 8, k=3).splitlines()
+    assert lines[0] == "tiny, step 8: a [MASK] ."
+    assert [line.split() for line in lines[3:]] == [[str(p.rank), f"{p.probability:.4%}", p.token] for p in expected]
+
+
+def test_several_masks(tiny_run: Run) -> None:
+    """The joint answers come first, then a list for each mask."""
+    text = report_answers(tiny_run, "[MASK] and [MASK]", 16)
+    assert text.index("All masks together") < text.index("[MASK] 1, given") < text.index("[MASK] 2, given")
+
+
+def test_trace(tiny_run: Run) -> None:
+    """One line per step with its best answer, then the sentence on the final answer."""
+    (course,) = trace(tiny_run, "a [MASK] .").masks
+    lines = report_trace(tiny_run, "a [MASK] .").splitlines()
+    assert [line.split()[:2] for line in lines[3:6]] == [
+        [str(s), t] for s, t in zip((0, 8, 16), course.leaders, strict=True)
+    ]
+    assert lines[-1] == (
+        f"{course.leaders[-1]!r} first leads at step {course.first_led:,}, for good from step {course.leads_from:,}."
+    )
+    assert "All masks together" in report_trace(tiny_run, "[MASK] and [MASK]")
+
+
+def test_bad_text(tiny_run: Run) -> None:
+    """A text without [MASK] is refused as everywhere."""
+    with pytest.raises(QueryError, match="no \\[MASK\\]"):
+        report_trace(tiny_run, "nothing")

@@ -1,0 +1,59 @@
+"""One text through the heads: the weights are the model's own, and a text that cannot be read is told why."""
+
+import numpy as np
+import pytest
+
+from embryo_core import runs
+from embryo_core.engine.model import load
+from embryo_core.errors import BrokenCheckpoint, QueryError
+from embryo_core.query.sentence import attend, attend_over_steps
+
+TEXT = "The cat sat on the [MASK] ."
+
+
+def test_the_weights_are_those_of_the_model(tiny_run):
+    """All layers and heads, every row summing to 1, as the checkpoint itself gives them."""
+    found = attend(tiny_run, TEXT, 8)
+    model = load(runs.checkpoint(tiny_run, 8))
+    ids = model.tokenizer.encode_text(TEXT)[None]
+    np.testing.assert_array_equal(found.weights, model.attentions(ids, np.ones_like(ids))[:, 0])
+    np.testing.assert_allclose(found.weights.sum(axis=-1), 1, atol=1e-5)
+    assert len(found.pieces) == found.weights.shape[-1]
+    assert found.pieces[0] == "[CLS]" and "[MASK]" in found.pieces and found.pieces[-1] == "[SEP]"
+
+
+def test_a_mask_is_read_however_it_is_typed(tiny_run):
+    """As in a query."""
+    assert attend(tiny_run, " the [mask] sat ", 0).pieces == attend(tiny_run, "the [MASK] sat", 0).pieces
+
+
+def test_a_head_over_the_steps_is_that_head_at_each_step(tiny_run):
+    """Layer and head count from 1; each step holds what `attend` gives there."""
+    history = attend_over_steps(tiny_run, TEXT, layer=2, head=1)
+    assert history.steps.tolist() == [0, 8, 16] and not history.skipped
+    for step, weights in zip(history.steps, history.weights, strict=True):
+        np.testing.assert_array_equal(weights, attend(tiny_run, TEXT, int(step)).weights[1, 0])
+
+
+def test_a_broken_checkpoint_is_left_out_and_named(own_run):
+    """The others are read; where none is left, that is an error."""
+    (own_run.path / "checkpoints" / "step8" / "model.safetensors").unlink()
+    history = attend_over_steps(own_run, TEXT, 1, 1)
+    assert history.steps.tolist() == [0, 16] and "model.safetensors is missing" in history.skipped[0]
+    with pytest.raises(BrokenCheckpoint, match="model.safetensors is missing"):
+        attend(own_run, TEXT, 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("  ", "The text is empty"),
+        ("cat " * 500, r"pieces long .* this model reads at most \d+\. Shorten it"),
+        ("cat " * 10_000, "39,999 characters; at most 20,000"),
+    ],
+    ids=("empty", "past the positions", "past all reason"),
+)
+def test_a_text_that_cannot_be_read_gets_one_sentence(tiny_run, text, told):
+    """What was received, and the limit."""
+    with pytest.raises(QueryError, match=told):
+        attend(tiny_run, text, 0)

@@ -1,0 +1,70 @@
+"""Traces agree with the answers at single steps, and say when the final answer leads and stays."""
+
+import pytest
+
+from embryo_core import query, runs
+from embryo_core.engine.cache import MODELS
+from embryo_core.errors import BrokenCheckpoint, UnknownStep
+from embryo_core.query.trace import leads, trace
+from embryo_core.types import Run
+
+ONE = "The cat sat on the [MASK] ."
+TWO = "The [MASK] sat on the [MASK] ."
+
+
+def test_trace_agrees_with_single_steps(tiny_run: Run) -> None:
+    """At each step the leader, probabilities and ranks of a trace are those of fill_mask at that step."""
+    found = trace(tiny_run, ONE, k=3)
+    (course,) = found.masks
+    assert found.steps == (0, 8, 16) and found.joint is None and found.skipped == ()
+    for i, step in enumerate(found.steps):
+        (listed,) = query.fill_mask(MODELS.get(runs.checkpoint(tiny_run, step)), ONE, k=700)
+        assert course.leaders[i] == listed[0].token
+        by_token = {p.token: p for p in listed}
+        for candidate in course.candidates:
+            assert candidate.probabilities[i] == pytest.approx(by_token[candidate.token].probability)
+            assert candidate.ranks[i] == by_token[candidate.token].rank
+    tokens = [candidate.token for candidate in course.candidates]
+    assert set(course.leaders) <= set(tokens) and len(tokens) == len(set(tokens))
+
+
+def test_trace_of_several_masks(tiny_run: Run) -> None:
+    """Several masks give a course for each and one for all together, whose leader has joint rank 1."""
+    found = trace(tiny_run, TWO)
+    assert len(found.masks) == 2
+    for i in range(3):
+        leader = next(c for c in found.joint.candidates if c.token == found.joint.leaders[i])
+        assert leader.ranks[i] == 1
+        assert leader.token == query.JOIN.join(course.leaders[i] for course in found.masks)
+        factors = [next(c for c in m.candidates if c.token == m.leaders[i]).probabilities[i] for m in found.masks]
+        assert leader.probabilities[i] == pytest.approx(factors[0] * factors[1])
+
+
+def test_leads_and_stays() -> None:
+    """The final answer leads for good only from the step after which nothing else led."""
+    steps = [0, 1, 2, 4, 8]
+    assert leads(steps, "abbab") == (1, 8)
+    assert leads(steps, "abbbb") == (1, 1)
+    assert leads(steps, "bbbbb") == (0, 0)
+    assert leads(steps, "bacbb") == (0, 4)
+
+
+def test_some_steps(tiny_run: Run) -> None:
+    """A trace can be asked of some steps; a step that the run lacks is named."""
+    assert trace(tiny_run, ONE, steps=[16, 0]).steps == (0, 16)
+    with pytest.raises(UnknownStep, match="no checkpoint at step 5"):
+        trace(tiny_run, ONE, steps=[5])
+
+
+def test_broken_checkpoints_are_left_out(own_run: Run) -> None:
+    """A truncated checkpoint is named in the trace and the others answer; with none left the trace says so."""
+    weights = [runs.checkpoint(own_run, step).path / "model.safetensors" for step in (0, 8, 16)]
+    weights[1].write_bytes(weights[1].read_bytes()[:1000])
+    found = trace(own_run, ONE)
+    assert found.steps == (0, 16)
+    assert "step8" in found.skipped[0]
+    for path in weights:
+        path.write_bytes(b"")
+    own = runs.read_run(own_run.path.rename(own_run.path.with_name("moved")))
+    with pytest.raises(BrokenCheckpoint, match="No checkpoint of run 'moved' can be read"):
+        trace(own, ONE)

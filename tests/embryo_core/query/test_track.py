@@ -1,0 +1,92 @@
+"""A tracked word has the probability of the chain rule computed by hand, and a rank that says no more than is known."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from embryo_core import query, runs
+from embryo_core.engine.cache import MODELS
+from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.errors import QueryError
+from embryo_core.query.track import track
+from embryo_core.types import Run
+
+ONE = "The cat sat on the [MASK] ."
+TWO = "The [MASK] sat on the [MASK] ."
+STEPS = (0, 8, 16)
+
+
+@cache
+def reference(run: Run, step: int):
+    """The pretraining model, read by transformers as it stands."""
+    from transformers import AlbertForPreTraining
+
+    return AlbertForPreTraining.from_pretrained(runs.checkpoint(run, step).path).eval()
+
+
+def probabilities(run: Run, step: int, ids: list[int], position: int) -> np.ndarray:
+    """Probabilities [V] at one position by plain transformers."""
+    import torch
+
+    with torch.no_grad():
+        logits = reference(run, step)(torch.tensor([ids])).prediction_logits[0, position]
+    return torch.softmax(logits.double(), dim=0).numpy()
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("text", "mask"), [(ONE, 1), (TWO, 1), (TWO, 2)])
+def test_two_pieces_by_hand(tiny_run: Run, step: int, text: str, mask: int) -> None:
+    """P(river) in the first of two masks, times P(##s) after "river"; another mask of the text stays a mask."""
+    tokenizer = load_tokenizer(tiny_run)
+    river, s = tokenizer.encode_text("rivers")[1:-1].tolist()
+    ids = tokenizer.encode_text(text).tolist()
+    at = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_id][mask - 1]
+    widened = [*ids[:at], tokenizer.mask_id, tokenizer.mask_id, *ids[at + 1 :]]
+    filled = [*ids[:at], river, tokenizer.mask_id, *ids[at + 1 :]]
+    expected = probabilities(tiny_run, step, widened, at)[river] * probabilities(tiny_run, step, filled, at + 1)[s]
+    found = track(tiny_run, text, " rivers ", mask, steps=[step])
+    assert (found.word, found.pieces, found.steps) == ("rivers", ("river", "##s"), (step,))
+    assert found.widened.count("[MASK]") == text.count("[MASK]") + 1
+    assert found.probabilities[0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_one_piece_equals_the_answers(tiny_run: Run) -> None:
+    """Probability and rank at each step are those listed for the mask, over the whole vocabulary."""
+    found = track(tiny_run, ONE, "river")
+    assert found.steps == STEPS and found.widened == ONE and found.skipped == ()
+    for i, step in enumerate(STEPS):
+        (listed,) = query.fill_mask(MODELS.get(runs.checkpoint(tiny_run, step)), ONE, k=700)
+        own = next(p for p in listed if p.token == "river")
+        assert (found.ranks[i], found.probabilities[i]) == (own.rank, pytest.approx(own.probability))
+
+
+def test_rank_of_several_pieces_is_that_in_the_beam(tiny_run: Run) -> None:
+    """Each answer of the beam that is written as a word has its place in the beam; a word beyond it has no rank."""
+    model = MODELS.get(runs.checkpoint(tiny_run, 16))
+    question = query.read_question("The cat sat on the [MASK][MASK] .", model.tokenizer, model.max_positions)
+    (reply,) = query.ask([model], question)
+    assert [query.beam_rank(reply, total) for total in reply.log_probabilities] == list(range(1, query.BEAM + 1))
+    assert query.beam_rank(reply, reply.log_probabilities[-1] - 1) is None
+    assert query.beam_rank(reply, (reply.log_probabilities[1] + reply.log_probabilities[2]) / 2) == 3
+    assert track(tiny_run, ONE, "rivers", steps=[16]).ranks == (None,)
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "mask", "told"),
+    [
+        (ONE, "  ", 1, "The word to track is empty"),
+        (ONE, "☃", 1, "'☃' has characters that are not in the vocabulary"),
+        (ONE, "[MASK]", 1, "'[MASK]' is not a word to track"),
+        (ONE, "unforgettableness " * 3, 1, "pieces; at most 8 can be tracked"),
+        (ONE, "river", 2, "There is no [MASK] 2: the text has 1"),
+        (ONE, "river", 0, "There is no [MASK] 0"),
+        ("no mask", "river", 1, "The text has no [MASK]"),
+        ("[MASK]" + " ." * 61, "rivers", 1, "With 2 masks for the pieces of the word the text is 65 pieces long"),
+    ],
+)
+def test_what_cannot_be_tracked(tiny_run: Run, text: str, word: str, mask: int, told: str) -> None:
+    """One sentence that says what was received and what to do."""
+    with pytest.raises(QueryError) as error:
+        track(tiny_run, text, word, mask)
+    assert told in str(error.value)
