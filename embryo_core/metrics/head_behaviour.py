@@ -94,7 +94,7 @@ class HeadBehaviour:
             weights = model.attentions(ids, np.ones_like(ids))  # [layers, b, heads, L, L]
             found[batch] = np.moveaxis(_sums(weights, sentences), 2, 0)
 
-        batches.compute(lengths, model.cores, look)
+        batches.compute(lengths, model.passes_at_once, look)
         sums = dict(zip(SUMS, found.sum(axis=0), strict=True))  # each [layers, heads]
         pieces, asked = data.facts["pieces"], data.facts["words"]
         values = {name: (sums[name] / pieces, pieces) for name in MEANS}

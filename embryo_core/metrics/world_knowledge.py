@@ -80,7 +80,7 @@ class WorldKnowledge:
             for i, reply in zip(batch, _replies(logits, data.objects[batch]), strict=True):
                 answers[i] = _answer(checkpoint, data.asked[i], reply, data.vocabulary)
 
-        batches.compute(np.array([len(ids) for ids in data.questions]), model.cores, ask)
+        batches.compute(np.array([len(ids) for ids in data.questions]), model.passes_at_once, ask)
         cloze = [answers[i] for i in range(len(answers))]
         return Findings(scores=_scores(checkpoint, cloze, data.total), cloze=cloze)
 
