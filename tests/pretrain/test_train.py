@@ -26,7 +26,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 def new_run(folder: Path, config: Config, data: Data) -> Run:
     """A run of that configuration with its card and no checkpoint."""
-    grid = runs.step_grid(config.steps, config.save_every)
+    grid = config.checkpoint_steps()
     run = Run(folder.name, folder, "albert", "both", asdict(config), "", data.corpus.fingerprint, grid, "tests")
     runs.write_run(run)
     return run
@@ -84,6 +84,8 @@ def test_a_run_writes_what_was_planned(finished: Run, config: Config):
     assert [row["step"] for row in rows if row["split"] == "heldout"] == list(finished.planned_steps)
     assert [row["step"] for row in rows if row["split"] == "train"] == [1, 2, 3, 4, 6, 8, 9, 10, 12]
     assert {row["n_sequences"] for row in rows if row["split"] == "heldout"} == {config.heldout_sequences}
+    assert {len(row["measures"]) for row in rows if row["split"] == "heldout"} == {6}
+    assert [row["step"] for row in rows if "by_length" in row] == [3, 6, 8]
     assert {path.name for path in finished.path.glob("state/*")} == {"step9.npz", "step12.npz"}
 
 
@@ -116,7 +118,7 @@ def test_a_run_stopped_in_either_phase_ends_the_same(
 @pytest.fixture(scope="module")
 def command(texts: tuple[Path, Path], cache: Path) -> list[str]:
     """python -m pretrain tiny with 600 updates, to which a run is added."""
-    settings = ["--steps", "600", "--set", "state_every=10", "save_every=150", "log_every=20", "warmup_steps=50"]
+    settings = ["--steps", "600", "--set", "state_every=10", "save_every=150", "log_every=20", "warmup_steps=50", "measured_sequences=0"]
     corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
     return [sys.executable, "-m", "pretrain", "tiny", *corpus, *settings, "--run"]
 
