@@ -11,6 +11,7 @@ from embryo_core.types import Run
 from pretrain.config import Config
 from pretrain.data import Data, prepare_data
 from pretrain.masking import MaskedBatch
+from pretrain.shards import batch_of, order
 
 
 def same(a: MaskedBatch, b: MaskedBatch) -> bool:
@@ -69,16 +70,16 @@ def test_phases_have_their_own_batches(config: Config, data: Data):
 
 def test_each_length_goes_through_its_own_examples_in_order(config: Config, data: Data):
     """Long sequences among short ones, and those of the second phase, take up the order where the last one stopped."""
-    found = {True: [], False: []}
+    made = {True: 0, False: 0}
     for step in range(config.steps):
         short = config.is_short(step)
-        assert config.earlier_updates(step) == len(found[short])
-        found[short].append(original(data.training(step)))
-    alone = replace(data, config=replace(config, short_steps=0, long_every=0))
-    first_long = next(step for step in range(config.steps) if not config.is_short(step))
-    assert np.array_equal(np.sort(found[False][0]), np.sort(original(data.training(first_long))))
-    order = [sorted(map(tuple, np.sort(alone.training(step).labels, axis=1).tolist())) for step in range(2)]
-    assert len(found[False]) == 7 and order[0] != order[1]
+        size, _ = config.batch_at(step)
+        packing = data.short if short else data.full
+        indices = order(len(packing.examples), config.seed, made[short], size)
+        expected, *_ = batch_of(packing, indices, np.random.default_rng([config.seed, step]))
+        np.testing.assert_array_equal(original(data.training(step)), expected)
+        made[short] += 1
+    assert made == {True: 5, False: 7}
 
 
 def test_masks_and_sentence_order_follow_the_step(config: Config, data: Data):
@@ -128,7 +129,7 @@ def test_measures_at_15_percent_do_not_depend_on_the_recipe(config: Config, data
 def test_single_pieces_are_masked_at_random_and_words_whole(data: Data):
     """At 15 % both ways mask as many tokens; single pieces break words up, whole words never do."""
     parts = {part.masking: part.batches for part in data.heldout() if part.length == data.config.sequence_length}
-    broken = {way: sum(map(lambda batch: broken_words(data, batch), parts[way])) for way in parts}
+    broken = {way: sum(broken_words(data, batch) for batch in parts[way]) for way in parts}
     assert broken["whole words 15 %"] == 0 < broken["single pieces 15 %"]
     shares = [sum(b.weights.sum() for b in parts[way]) / sum(b.attention_mask.sum() for b in parts[way])
               for way in ("single pieces 15 %", "whole words 15 %")]  # fmt: skip
