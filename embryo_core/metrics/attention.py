@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embryo_core.corpora import read_treebank
+from embryo_core.corpora import TREEBANK, read_treebank
 from embryo_core.errors import CorpusError
 from embryo_core.metrics import batches
-from embryo_core.types import AttentionMap, Checkpoint, Findings, Run, Sources
+from embryo_core.types import AttentionMap, Findings, Limits, Metric, Source
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
+    from embryo_core.engine.tokenizer import Tokenizer
 
 LENGTH = 64
 MINIMUM = 10  # sentences behind an entry, or all of them where there are fewer
@@ -29,37 +30,35 @@ class Sentences:
 
     sentences: list[np.ndarray]  # ids with [CLS] and [SEP]
     length: int
-    facts: dict[str, Any]
+    summary: dict[str, Any]
 
 
-class Attention:
+class Attention(Metric):
     """One map per layer and head, from the sentences that fit the model's positions."""
 
     name = "attention"
-    family = "attention"
-    every = 1
+    page = "attention"
     source = "treebank"
+    form = TREEBANK
+    needs = frozenset({"attentions"})
 
-    def supports(self, run: Run) -> bool:
-        return run.family in ("albert", "bert")
-
-    def read(self, model: "Model", sources: Sources) -> Sentences:
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Sentences:
         encoded = []
-        for example in read_treebank(sources.treebank)[: sources.limit]:
-            ids = model.tokenizer.encode_words(example.words).ids
-            if len(ids) + 2 <= model.max_positions:
-                encoded.append(np.concatenate([[model.tokenizer.cls_id], ids, [model.tokenizer.sep_id]]))
+        for example in read_treebank(source.path)[: source.limit]:
+            ids = tokenizer.encode_words(example.words).ids
+            if len(ids) + 2 <= limits.positions:
+                encoded.append(np.concatenate([[tokenizer.cls_id], ids, [tokenizer.sep_id]]))
         if not encoded:
             raise CorpusError(
-                f"{sources.treebank} has no sentence of at most {model.max_positions} pieces; "
+                f"{source.path} has no sentence of at most {limits.positions} pieces; "
                 "give another treebank or a higher --limit."
             )
         longest = sorted((len(ids) for ids in encoded), reverse=True)
         length = min(longest[min(MINIMUM, len(longest)) - 1], LENGTH)
-        note = f"averaged over {len(encoded):,} sentences of {sources.treebank.name}"
+        note = f"averaged over {len(encoded):,} sentences of {source.path.name}"
         return Sentences(encoded, length, {"sentences": len(encoded), "length": length, "note": note})
 
-    def compute(self, model: "Model", checkpoint: Checkpoint, data: Sentences) -> Findings:
+    def compute(self, model: "Model", data: Sentences) -> Findings:
         side = data.length
         total = np.zeros((model.num_layers, model.num_heads, side, side))
         reached = np.zeros((side, side), np.int64)  # sentences that have both positions
@@ -70,10 +69,9 @@ class Attention:
             total[:, :, :end, :end] += weights[..., :end, :end].sum(axis=1, dtype=np.float64)
             reached[:end, :end] += len(batch)
         mean = (total / reached).astype(np.float32)
-        run, step = checkpoint.run.name, checkpoint.step
         return Findings(
             attention=[
-                AttentionMap(run, step, layer + 1, head + 1, mean[layer, head], len(data.sentences))
+                AttentionMap(layer + 1, head + 1, mean[layer, head], len(data.sentences))
                 for layer in range(model.num_layers)
                 for head in range(model.num_heads)
             ]

@@ -28,13 +28,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embryo_core.corpora import read_treebank
+from embryo_core.corpora import TREEBANK, read_treebank
 from embryo_core.errors import CorpusError
 from embryo_core.metrics import batches
-from embryo_core.types import Checkpoint, Example, Findings, Run, Score, Sources
+from embryo_core.types import Example, Findings, Limits, Metric, Score, Source
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
+    from embryo_core.engine.tokenizer import Tokenizer
 
 MEANS = ("same", "previous", "next", "cls", "sep", "punctuation", "entropy", "distance")
 LINKS = ("dependent_to_head", "head_to_dependent")
@@ -56,35 +57,33 @@ class Sentences:
     """What `read` returns."""
 
     sentences: list[Sentence]
-    facts: dict[str, Any]
+    summary: dict[str, Any]
 
 
-class HeadBehaviour:
+class HeadBehaviour(Metric):
     """Eleven scores for each layer and head, from the sentences that fit the model's positions."""
 
     name = "head_behaviour"
-    family = "attention"
-    every = 1
+    page = "attention"
     source = "treebank"
+    form = TREEBANK
+    needs = frozenset({"attentions"})
 
-    def supports(self, run: Run) -> bool:
-        return run.family in ("albert", "bert")
-
-    def read(self, model: "Model", sources: Sources) -> Sentences:
-        encoded = [_encode(example, model) for example in read_treebank(sources.treebank)[: sources.limit]]
-        kept = [sentence for sentence in encoded if 2 < len(sentence.ids) <= model.max_positions]
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Sentences:
+        encoded = [_encode(example, tokenizer) for example in read_treebank(source.path)[: source.limit]]
+        kept = [sentence for sentence in encoded if 2 < len(sentence.ids) <= limits.positions]
         if not kept:
             raise CorpusError(
-                f"{sources.treebank} has no sentence of at most {model.max_positions} pieces; "
+                f"{source.path} has no sentence of at most {limits.positions} pieces; "
                 "give another treebank or a higher --limit."
             )
         pieces = sum(len(sentence.word) for sentence in kept)
         asked = sum(int((sentence.head >= 0).sum()) for sentence in kept)
-        note = f"{pieces:,} pieces in {len(kept):,} sentences of {sources.treebank.name}"
+        note = f"{pieces:,} pieces in {len(kept):,} sentences of {source.path.name}"
         syntax = f"; syntax over {asked:,} words with a head" if asked else "; it has no syntactic heads"
         return Sentences(kept, {"sentences": len(kept), "pieces": pieces, "words": asked, "note": note + syntax})
 
-    def compute(self, model: "Model", checkpoint: Checkpoint, data: Sentences) -> Findings:
+    def compute(self, model: "Model", data: Sentences) -> Findings:
         lengths = np.array([len(sentence.ids) for sentence in data.sentences])
         found = np.zeros((len(lengths), len(SUMS), model.num_layers, model.num_heads))
 
@@ -96,38 +95,36 @@ class HeadBehaviour:
 
         batches.compute(lengths, model.cores, look)
         sums = dict(zip(SUMS, found.sum(axis=0), strict=True))  # each [layers, heads]
-        pieces, asked = data.facts["pieces"], data.facts["words"]
+        pieces, asked = data.summary["pieces"], data.summary["words"]
         values = {name: (sums[name] / pieces, pieces) for name in MEANS}
         values["distance"] = sums["distance"] / sums["between"], pieces
         if asked:
             values |= {name: (sums[name] / asked, asked) for name in LINKS}
         scores = [
-            Score(
-                checkpoint.run.name, checkpoint.step, f"{self.name}_{name}", float(value), n, str(head + 1), layer + 1
-            )
+            Score(f"{self.name}_{name}", float(value), n, str(head + 1), layer + 1)
             for name, (values_of_heads, n) in values.items()
             for (layer, head), value in np.ndenumerate(values_of_heads)
         ]
-        return Findings(scores=scores + (self._baseline(checkpoint, data) if asked else []))
+        return Findings(scores=scores + (self._baseline(data) if asked else []))
 
-    def _baseline(self, checkpoint: Checkpoint, data: Sentences) -> list[Score]:
+    def _baseline(self, data: Sentences) -> list[Score]:
         """The share of words whose head is at the offset that is the most frequent; the nearest of equal ones."""
         offsets = np.concatenate([s.head[s.head >= 0] - np.flatnonzero(s.head >= 0) for s in data.sentences])
         known, counts = np.unique(offsets, return_counts=True)
         best = min(range(len(known)), key=lambda i: (-counts[i], abs(known[i]), known[i]))
-        run, step, n = checkpoint.run.name, checkpoint.step, len(offsets)
-        return [Score(run, step, f"{self.name}_fixed_offset", counts[best] / n, n, f"{known[best]:+d}")]
+        n = len(offsets)
+        return [Score(f"{self.name}_fixed_offset", counts[best] / n, n, f"{known[best]:+d}")]
 
 
-def _encode(example: Example, model: "Model") -> Sentence:
-    encoding = model.tokenizer.encode_words(example.words)
+def _encode(example: Example, tokenizer: "Tokenizer") -> Sentence:
+    encoding = tokenizer.encode_words(example.words)
     words, word = np.unique(encoding.word_of_piece, return_inverse=True)  # a word may have no piece at all
     place = {int(own): i for i, own in enumerate(words)}
     head = np.full(len(word), -1)
     for i, own in enumerate(words if example.heads else ()):
         head[i] = place.get(example.heads[own], -1)
     punctuation = np.array([_is_punctuation(example.words[own]) for own in words], bool)[word]
-    ids = np.concatenate([[model.tokenizer.cls_id], encoding.ids, [model.tokenizer.sep_id]])
+    ids = np.concatenate([[tokenizer.cls_id], encoding.ids, [tokenizer.sep_id]])
     return Sentence(ids, word, punctuation, head)
 
 
