@@ -7,13 +7,14 @@ and counted; words without a single piece (nothing but characters that the token
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embryo_core.corpora import read_treebank
 from embryo_core.errors import CorpusError
+from embryo_core.metrics.treebank import encode
 from embryo_core.types import Example, Findings, Limits, Score, Source, WordCount
 
 if TYPE_CHECKING:
@@ -48,18 +49,16 @@ class Treebank:
     summary: dict[str, Any]
 
 
+@lru_cache(maxsize=1)
 def read(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treebank:
-    """Read and encode the treebank; the first `source.limit` sentences if that is given. Raises CorpusError."""
-    examples = read_treebank(source.path)[: source.limit]
-    sentences, rows = [], []
-    too_long = 0
-    for example in examples:
-        encoding = tokenizer.encode_words(example.words)
-        if len(encoding.ids) + 2 > limits.positions:
-            too_long += 1
-            continue
-        rows += [(len(sentences), *row) for row in _targets(example, encoding.word_of_piece)]
-        sentences.append(np.concatenate([[tokenizer.cls_id], encoding.ids, [tokenizer.sep_id]]))
+    """The treebank for both metrics that judge words, read once per evaluation. Raises CorpusError."""
+    encoded = encode(tokenizer, limits, source)
+    sentences = [sentence.ids for sentence in encoded.sentences]
+    rows = [
+        (number, *row)
+        for number, sentence in enumerate(encoded.sentences)
+        for row in _targets(sentence.example, sentence.word_of_piece)
+    ]
     if not rows:
         raise CorpusError(
             f"{source.path} has no tagged word in a sentence of at most {limits.positions} pieces; "
@@ -68,8 +67,8 @@ def read(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treebank:
     sentence, start, end, words, tags = zip(*rows, strict=True)
     groups = _groups(words, tags, tokenizer, limits.frequencies)
     note = f"{len(rows):,} words in {len(sentences):,} sentences of {source.path.name}"
-    left_out = f"; {too_long:,} longer than {limits.positions} pieces were left out" if too_long else ""
-    summary = {"sentences": len(sentences), "words": len(rows), "too_long": too_long, "note": note + left_out}
+    left_out = f"; {encoded.too_long:,} longer than {limits.positions} pieces were left out" if encoded.too_long else ""
+    summary = {"sentences": len(sentences), "words": len(rows), "too_long": encoded.too_long, "note": note + left_out}
     return Treebank(
         sentences, np.array(sentence), np.array(start), np.array(end), list(words), list(tags), groups, summary
     )
