@@ -111,10 +111,18 @@ def _variant(source: str) -> Metric:
 
 def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, overwrite: bool) -> Task:
     candidates = _default_grid(run, metric) if checkpoints is None else checkpoints
-    candidates = [checkpoint for checkpoint in candidates if metric.needs <= gives(checkpoint)]
+    candidates = [checkpoint for checkpoint in candidates if _meets(metric, checkpoint)]
     done = results.done(run, metric.name)
     pending = [c for c in candidates if overwrite or c.step not in done]
     return Task(metric, pending, len(candidates) - len(pending))
+
+
+def _meets(metric: Metric, checkpoint: Checkpoint) -> bool:
+    """Whether the checkpoint gives what the metric needs; an unreadable one is left to loading, which reports it."""
+    try:
+        return metric.needs <= gives(checkpoint)
+    except BrokenCheckpoint:
+        return True
 
 
 def _default_grid(run: Run, metric: Metric) -> list[Checkpoint]:
