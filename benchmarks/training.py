@@ -25,7 +25,8 @@ import numpy as np
 import torch
 from transformers import AlbertConfig, AlbertForPreTraining
 
-from pretrain.config import Config, preset
+from pretrain.config import Config
+from pretrain.families import FAMILIES, preset
 from pretrain.masking import MaskedBatch, Masking
 from pretrain.tokenizer import CLS, MASK, SEP, SPECIAL_TOKENS
 from pretrain.train import build

@@ -10,8 +10,9 @@ import pytest
 
 from embryo_core import runs
 from pretrain.__main__ import main
-from pretrain.config import Config, changed, preset
-from pretrain.data import prepare_data
+from pretrain.batches import prepare_data
+from pretrain.config import Config, changed
+from pretrain.families import preset
 from pretrain.state import Progress, save_state
 from pretrain.train import build
 

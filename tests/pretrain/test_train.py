@@ -17,9 +17,9 @@ import pytest
 
 from embryo_core import runs
 from embryo_core.types import Run
+from pretrain.batches import Data
 from pretrain.card import new_card, write_card
 from pretrain.config import Config
-from pretrain.data import Data
 from pretrain.train import train
 
 REPOSITORY = Path(__file__).resolve().parents[2]

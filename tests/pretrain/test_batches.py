@@ -8,10 +8,10 @@ import pytest
 from embryo_core import runs
 from embryo_core.errors import CorpusError, TokenizerMismatch
 from embryo_core.types import Run
+from pretrain.batches import Data, prepare_data
 from pretrain.config import Config
-from pretrain.data import Data, prepare_data
+from pretrain.examples import batch_of, order
 from pretrain.masking import MaskedBatch
-from pretrain.shards import batch_of, order
 
 
 def same(a: MaskedBatch, b: MaskedBatch) -> bool:
