@@ -100,6 +100,13 @@ def test_lamb_follows_the_original(weights, gradients, decay: float, beta_2: flo
         np.testing.assert_allclose(array, expected[name], rtol=2e-5, atol=1e-4)
 
 
+def test_lamb_leaves_alone_what_has_had_no_gradient(weights, gradients):
+    """A head whose loss sets in later keeps its initial weights until then, instead of decaying to nothing."""
+    without = [{name: 0 * array for name, array in step.items()} for step in gradients]
+    for name, array in trained({}, weights, without).items():
+        np.testing.assert_array_equal(array, weights[name])
+
+
 @pytest.mark.parametrize("positions", [True, False])
 def test_adamw_decays_all_but_biases_and_layer_norms(weights, gradients, positions: bool):
     """The update of the paper, with the same gradient clipping, and with position embeddings decayed or not."""
