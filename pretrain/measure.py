@@ -15,7 +15,7 @@ class Measurement:
     """The held-out batches of a run and what scores them, compiled once for all checkpoints."""
 
     def __init__(self, model: PretrainingModel, heldout: list[HeldOut]):
-        self.heldout = heldout
+        self.heldout, self.objectives = heldout, tuple(model.objectives)
         self.scores = {_shape(part.batches[0]): Scores(model) for part in heldout}
 
     @property
@@ -31,30 +31,40 @@ class Measurement:
 
     def _measured(self, batches: list[MaskedBatch]) -> dict[str, Any]:
         scores = self.scores[_shape(batches[0])]
-        return measured(batches, [scores.of(batch) for batch in batches])
+        return measured(self.objectives, batches, [scores.of(batch) for batch in batches])
 
 
-def measured(batches: list[MaskedBatch], scored: list[dict[str, np.ndarray]]) -> dict[str, Any]:
+def measured(
+    objectives: tuple[str, ...], batches: list[MaskedBatch], scored: list[dict[str, np.ndarray]]
+) -> dict[str, Any]:
     """Means over all predictions of these batches, as `Scores` gives them, with n, the number of predictions.
 
-    "loss", "accuracy" and "n" are the main objective's, with "positions": accuracy and n of each 64 positions. Those of
-    the others follow under their names, as in "sentence_order_accuracy".
+    "loss", "accuracy" and "n" are the main objective's, and where it predicts masked words, "positions" has accuracy and
+    n of each 64 positions. Those of the others follow under their names, as in "sentence_order_accuracy".
     """
-    main, *others = scored[0]
+    main, *others = objectives
     used, losses, right = _used(scored, main)
-    positions = np.concatenate([batch.positions for batch in batches])[used]
-    buckets = [(first, positions // BUCKET * BUCKET == first) for first in range(0, batches[0].ids.shape[1], BUCKET)]
-    found = _means(losses, right) | {
-        "positions": [
-            {"first": first, "last": first + BUCKET - 1, "accuracy": _mean(right[there]), "n": int(there.sum())}
-            for first, there in buckets
-            if there.any()
-        ]
-    }
+    found = _means(losses, right)
+    positions = np.concatenate([batch.positions for batch in batches])
+    if positions.shape == used.shape:
+        found["positions"] = _by_position(positions[used], right)
     for name in others:
         _, losses, right = _used(scored, name)
         found |= {f"{name}_{kind}": value for kind, value in _means(losses, right).items()}
     return found
+
+
+def _by_position(positions: np.ndarray, right: np.ndarray) -> list[dict[str, Any]]:
+    buckets = positions // BUCKET * BUCKET
+    return [
+        {
+            "first": first,
+            "last": first + BUCKET - 1,
+            "accuracy": _mean(right[buckets == first]),
+            "n": int((buckets == first).sum()),
+        }
+        for first in np.unique(buckets).tolist()
+    ]
 
 
 def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> dict[str, float]:

@@ -70,7 +70,6 @@ def test_phases_are_scaled_with_the_steps():
         ("masked_share_end=0", "masked_share_end 0.0 must be above 0"),
         ("optimizer=sgd", "optimizer 'sgd' is none of lamb, adamw, muon"),
         ("decay_positions=yes", "'yes' is neither true nor false"),
-        ("sentence_order_weight=-1", "sentence_order_weight -1.0 is below 0"),
         ("long_every=-1", "long_every, received -1, must be at least 0"),
         ("masked_share=1.5", "above 0 and below 1"),
     ],

@@ -98,6 +98,16 @@ def test_each_shape_of_batch_is_traced_once(config: Config, data: Data, monkeypa
     assert len(traced) == 2
 
 
+def test_losses_are_summed_with_their_weights(model: PretrainingModel, batch: MaskedBatch):
+    """The loss is linear in the weights, and an objective of weight 0 counts for nothing."""
+    logits = model(batch.inputs())
+    found = [
+        float(model.compute_loss(y=targets(batch, {"masked_lm": words, "sentence_order": order}), y_pred=logits))
+        for words, order in ((1.0, 0.0), (0.0, 1.0), (1.0, 0.25))
+    ]
+    assert found[0] + 0.25 * found[1] == pytest.approx(found[2], rel=1e-6) and min(found) > 0
+
+
 def test_our_loss_is_that_of_transformers(model: PretrainingModel, config: Config, batch: MaskedBatch, ours: Computed):
     """Labels at the masked positions, 0 for segments in order: the sum of both mean cross entropies."""
     used = batch.weights > 0
