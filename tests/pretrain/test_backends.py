@@ -41,6 +41,7 @@ def by_tensorflow(arguments: list[str], tmp_path_factory: pytest.TempPathFactory
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["torch", "jax"])
 def test_another_backend_trains_as_tensorflow_does(
     backend: str, by_tensorflow: Path, arguments: list[str], config: Config, texts, cache, tmp_path: Path
