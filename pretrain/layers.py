@@ -91,7 +91,8 @@ class SelfAttention(keras.layers.Layer):
     def call(self, x, bias, training=False):
         query = self._split(self.query(x) * (self.head_size**-0.5))  # (B, heads, L, head_size)
         scores = ops.matmul(query, ops.transpose(self._split(self.key(x)), (0, 1, 3, 2)))  # (B, heads, L, L)
-        weights = ops.softmax(ops.cast(scores, "float32") + bias)
+        # Keras casts what a layer is given to its compute type, so the bias comes in bfloat16 on an accelerator.
+        weights = ops.softmax(ops.cast(scores, "float32") + ops.cast(bias, "float32"))
         weights = self.weights_dropout(ops.cast(weights, self.compute_dtype), training=training)
         context = ops.transpose(ops.matmul(weights, self._split(self.value(x))), (0, 2, 1, 3))
         context = ops.reshape(context, ops.shape(x))
