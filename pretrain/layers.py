@@ -30,8 +30,8 @@ def gelu(x):
 class Embeddings(keras.layers.Layer):
     """Sum of word, position and segment embeddings, normalised: ids [B, L] -> [B, L, E].
 
-    No table but that of the words is looked up row by row. In TensorFlow the gradient of a lookup is a list of rows, one
-    for each time a row was used, and Keras clips by the norm of that list, which is not the norm of their sum. The
+    No table but that of the words is looked up row by row. In TensorFlow the gradient of a lookup is a list of rows,
+    one for each time a row was used, and Keras clips by the norm of that list, which is not the norm of their sum. The
     gradient of the word table is their sum, because the head of the masked words multiplies by the whole table.
     """
 
