@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from embryo_core import runs
+from embryo_core.corpora import FETCHED
 from embryo_core.errors import CorpusError, EmbryoError
 from embryo_core.metrics import METRICS
 from embryo_core.types import Option
@@ -78,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("fetch", help="download public evaluation data into data/corpora")
     command.add_argument(
-        "what", choices=("treebank", "lama", "ontonotes"), help="OntoNotes is licensed: tells where to get it"
+        "what", choices=(*FETCHED, "ontonotes"), help="OntoNotes is licensed: tells where to get it"
     )
     command.set_defaults(command=_fetch)
     return parser

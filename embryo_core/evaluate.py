@@ -19,7 +19,6 @@ from embryo_core.errors import BrokenCheckpoint, CorpusError, ResultsError, unkn
 from embryo_core.types import Checkpoint, Data, Findings, Limits, Metric, Run, Source
 
 log = logging.getLogger(__name__)
-FETCHED = ("treebank", "lama")  # data that `python -m embryo_core fetch` brings
 
 
 @dataclass
@@ -124,7 +123,7 @@ def _default_grid(run: Run, metric: Metric) -> list[Checkpoint]:
 
 
 def _ask_for_data(metric: Metric) -> str:
-    fetched = f", or run: python -m embryo_core fetch {metric.source}" if metric.source in FETCHED else "."
+    fetched = f", or run: python -m embryo_core fetch {metric.source}" if metric.source in corpora.FETCHED else "."
     return f"Metric '{metric.name}' needs data and none were given; name them with --{metric.source} PATH{fetched}"
 
 

@@ -1,5 +1,6 @@
 """An evaluation computes what is missing, passes over what is broken, mixes no data, and survives being killed."""
 
+import lzma
 import multiprocessing
 import random
 import shutil
@@ -139,6 +140,20 @@ def test_other_data_are_never_mixed_in(own_run):
     assert results.done(own_run, "mask_prediction") == {16}
     assert results.done(own_run, "attention") == {0, 8, 16}
     assert results.read_sources(own_run)["mask_prediction"]["limit"] == 2
+
+
+def test_the_same_treebank_fetched_is_the_same_data(own_run, tmp_path):
+    """Compressed or not, under whatever name, it is what the results at hand are of."""
+    (tmp_path / "packed.conllu.xz").write_bytes(lzma.compress(TREEBANK.read_bytes()))
+    evaluate(own_run, {"treebank": tmp_path / "packed.conllu.xz"}, ["attention"], steps=[8])
+    assert evaluate(own_run, {"treebank": TREEBANK}, ["attention"]) == Report(computed=2, done_before=1)
+
+
+def test_metrics_with_nothing_pending_ask_for_nothing(own_run, tmp_path):
+    """Neither other data nor a path that does not exist matter to what is done; what is pending goes on."""
+    evaluate(own_run, {"treebank": TREEBANK}, ["attention"])
+    assert evaluate(own_run, {"treebank": tmp_path / "none"}, ["attention"]) == Report(done_before=3)
+    assert evaluate(own_run, {"lama": SAMPLE_DATA["lama"]}, ["attention", "world_knowledge"]).computed == 3
 
 
 def test_bad_new_data_cost_nothing(own_run, tmp_path):
