@@ -5,10 +5,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from embryo_core import runs
+from embryo_core import metrics, runs
 from embryo_core.corpora import FETCHED
 from embryo_core.errors import CorpusError, EmbryoError
-from embryo_core.metrics import METRICS
 from embryo_core.types import Option
 
 CORPORA = runs.REPOSITORY / "data" / "corpora"  # where fetch puts what it downloads
@@ -91,9 +90,9 @@ def _add_data(command: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--data", type=_named_path, action="append", default=[], metavar="NAME=PATH", help="the data named NAME"
     )
-    for name, form in {metric.source: metric.form for metric in METRICS}.items():
+    for name, form in {metric.source: metric.form for metric in metrics.METRICS}.items():
         group.add_argument(f"--{name}", dest="data", type=_path_of(name), action="append", metavar="PATH", help=form)
-    for metric in METRICS:
+    for metric in metrics.METRICS:
         if metric.variants:
             group.add_argument(
                 f"--{metric.variants}",
@@ -231,12 +230,12 @@ def _by_name(data: list[tuple[str, Path]]) -> dict[str, Path]:
 def _fetched_data() -> dict[str, Path]:
     """The data in data/corpora by the name of their folder; of a treebank its test split."""
     found = {folder.name: folder for folder in CORPORA.glob("*/")}
-    known = {name: found[name] for name in {metric.source for metric in METRICS} & found.keys()}
+    known = {name: found[name] for name in {metric.source for metric in metrics.METRICS} & found.keys()}
     return {name: next(iter(sorted(folder.glob("*-test.conllu"))), folder) for name, folder in known.items()}
 
 
 def _metric_options() -> list[Option]:
-    return [option for metric in METRICS for option in metric.options]
+    return [option for metric in metrics.METRICS for option in metric.options]
 
 
 def _step(text: str) -> int | str:

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from embryo_core import corpora, metrics, results, runs
 from embryo_core.engine.capabilities import gives
 from embryo_core.engine.model import Model, load
-from embryo_core.errors import BrokenCheckpoint, CorpusError, ResultsError, unknown
+from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, ResultsError, unknown
 from embryo_core.types import Checkpoint, Data, Findings, Limits, Metric, Run, Source
 
 log = logging.getLogger(__name__)
@@ -51,17 +51,7 @@ def evaluate(
     and for data that are missing, unreadable, or not those of the results at hand; nothing written before is lost by
     that.
     """
-    if not runs.checkpoints(run) and not runs.broken(run):
-        runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
-    checkpoints = None if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
-    tasks = [_task(run, metric, checkpoints, overwrite) for metric in _chosen(data, metric_names)]
-    without = [task.metric for task in tasks if task.pending and task.metric.source not in data]
-    if without and (metric_names is not None or len(without) == len(tasks)):
-        raise CorpusError(_ask_for_data(without[0]))
-    report = Report(done_before=sum(task.done_before for task in tasks), left_out=[metric.name for metric in without])
-    if steps is None:
-        report.failures += [reason for _, reason in runs.broken(run)]
-    tasks = [task for task in tasks if task.pending and task.metric not in without]
+    tasks, report = plan(run, data, metric_names, steps, overwrite)
     _open_sources(run, tasks, data, limit, options or {}, overwrite)
     with tqdm(
         total=sum(len(task.pending) for task in tasks), desc=run.name, unit="result", disable=not progress
@@ -87,13 +77,35 @@ class Task:
     data: Data | None = None  # what the metric read, once the first model is loaded
 
 
+def plan(
+    run: Run,
+    data: Mapping[str, Path],
+    metric_names: Sequence[str] | None,
+    steps: Iterable[int] | None,
+    overwrite: bool,
+) -> tuple[list[Task], Report]:
+    """What is to be computed, and a report of what is done, broken or left out. Arguments and errors as of `evaluate`."""
+    if not runs.checkpoints(run) and not runs.broken(run):
+        runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+    checkpoints = None if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
+    named = metric_names is not None
+    tasks = [_task(run, metric, checkpoints, named, overwrite) for metric in _chosen(data, metric_names)]
+    without = [task.metric for task in tasks if task.pending and task.metric.source not in data]
+    if without and (named or len(without) == len(tasks)):
+        raise CorpusError(_ask_for_data(without[0]))
+    report = Report(done_before=sum(task.done_before for task in tasks), left_out=[metric.name for metric in without])
+    if steps is None:
+        report.failures += [reason for _, reason in runs.broken(run)]
+    return [task for task in tasks if task.pending and task.metric not in without], report
+
+
 def _chosen(data: Mapping[str, Path], names: Sequence[str] | None) -> list[Metric]:
     """The metrics to compute; last the variants whose data were given. Raises UnknownMetric, CorpusError."""
-    variants = [_variant(source) for source in data if ":" in source]
-    known = {metric.source for metric in metrics.METRICS}
+    known = sorted({metric.source for metric in metrics.METRICS})
     for source in data:
         if ":" not in source and source not in known:
-            raise CorpusError(unknown("data source", source, sorted(known)))
+            raise CorpusError(unknown("data", source, known))
+    variants = [_variant(source) for source in data if ":" in source]
     own = {metric.name for metric in variants}
     listed = metrics.METRICS if names is None else metrics.named(name for name in names if name not in own)
     return [*listed, *variants]
@@ -104,16 +116,29 @@ def _variant(source: str) -> Metric:
     base, _, name = source.partition(":")
     with_variants = {metric.source: metric for metric in metrics.METRICS if metric.variants}
     if base not in with_variants:
-        raise CorpusError(unknown("data source", source, [f"{known}:NAME" for known in with_variants]))
+        raise CorpusError(unknown("data", source, [f"{known}:NAME" for known in with_variants]))
     return with_variants[base].variant(name)
 
 
-def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, overwrite: bool) -> Task:
-    candidates = _default_grid(run, metric) if checkpoints is None else checkpoints
-    candidates = [checkpoint for checkpoint in candidates if metric.needs <= gives(checkpoint)]
+def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, named: bool, overwrite: bool) -> Task:
+    grid = _default_grid(run, metric) if checkpoints is None else checkpoints
+    candidates = [checkpoint for checkpoint in grid if _meets(checkpoint, metric)]
+    if named and grid and not candidates:
+        raise MissingCapability(
+            f"Metric '{metric.name}' needs {' and '.join(sorted(metric.needs))}, which no such checkpoint of run "
+            f"'{run.name}' gives; leave it out of --metrics."
+        )
     done = results.done(run, metric.name)
     pending = [c for c in candidates if overwrite or c.step not in done]
     return Task(metric, pending, len(candidates) - len(pending))
+
+
+def _meets(checkpoint: Checkpoint, metric: Metric) -> bool:
+    """Whether the checkpoint gives what the metric needs; a broken one may, and tells what is wrong when it is loaded."""
+    try:
+        return metric.needs <= gives(checkpoint)
+    except BrokenCheckpoint:
+        return True
 
 
 def _default_grid(run: Run, metric: Metric) -> list[Checkpoint]:

@@ -9,11 +9,13 @@ from functools import partial
 
 import pytest
 
-from embryo_core import results, runs
-from embryo_core.errors import CorpusError, ResultsError, UnknownMetric, UnknownStep
+from embryo_core import corpora, results, runs
+from embryo_core.engine.model import Model
+from embryo_core.errors import CorpusError, MissingCapability, ResultsError, UnknownMetric, UnknownStep
 from embryo_core.evaluate import Report
 from embryo_core.evaluate import evaluate as evaluate_all
 from embryo_core.metrics import METRICS
+from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.results.tables import TABLES
 from embryo_core.types import Run
 from tests.conftest import SAMPLE_DATA
@@ -95,6 +97,33 @@ def test_a_metric_that_fails_is_reported_and_the_others_go_on(own_run, monkeypat
     assert report == Report(len(NAMES) - 1, 0, [f"Metric '{NAMES[0]}' failed at step 8: out of numbers"])
 
 
+def test_metrics_that_share_a_pass_fail_alone(own_run, monkeypatch):
+    """Attention is computed once for both; where one of them fails, the other is computed by itself."""
+    batches = []
+    attentions = Model.attentions
+    monkeypatch.setattr(Model, "attentions", lambda *a: batches.append(1) or attentions(*a))
+    evaluate(own_run, SAMPLE_DATA, ["attention"], steps=[8])
+    once = len(batches)
+    evaluate(own_run, SAMPLE_DATA, ["attention", "head_behaviour"], steps=[16])
+    assert len(batches) == 2 * once
+
+    def fail(*_):
+        raise ArithmeticError("out of numbers")
+
+    monkeypatch.setattr(HeadBehaviour, "observe", fail)
+    report = evaluate(own_run, SAMPLE_DATA, ["attention", "head_behaviour"], steps=[0])
+    assert report == Report(1, 0, ["Metric 'head_behaviour' failed at step 0: out of numbers"])
+
+
+def test_the_treebank_is_read_once(own_run, monkeypatch):
+    """For the four metrics that read it, over all checkpoints."""
+    read = []
+    read_treebank = corpora.read_treebank
+    monkeypatch.setattr("embryo_core.metrics.treebank.read_treebank", lambda path: read.append(path) or read_treebank(path))
+    assert evaluate(own_run, {"treebank": TREEBANK}).computed == 12
+    assert read == [TREEBANK]
+
+
 def test_unknown_names_and_steps_are_refused_before_anything_is_written(own_run):
     """With the nearest known name or step."""
     with pytest.raises(UnknownMetric, match="Did you mean 'attention'"):
@@ -122,6 +151,8 @@ def test_a_run_gets_the_metrics_whose_needs_it_meets(own_run, monkeypatch):
     monkeypatch.setattr("embryo_core.evaluate.gives", lambda _: frozenset({"attentions"}))
     assert evaluate(own_run, SAMPLE_DATA, steps=[8]) == Report(computed=2)
     assert set(results.read_sources(own_run)) == {"attention", "head_behaviour"}
+    with pytest.raises(MissingCapability, match="'world_knowledge' needs masked_words, which no such checkpoint"):
+        evaluate(own_run, SAMPLE_DATA, ["attention", "world_knowledge"])
 
 
 # === One set of data ===
