@@ -42,14 +42,15 @@ def evaluate(
     overwrite: bool = False,
     progress: bool = False,
 ) -> Report:
-    """Compute the metrics (all whose needs a checkpoint meets) at the steps (each metric's own grid) and store them.
+    """Compute metrics at the checkpoints that give what they need, and store what they find.
 
-    `data` has the path of each metric's source: {"treebank": ...}. A variant, {"probing:mine": ...}, is computed
-    whatever the metrics. `options` are those that the metrics declare. Without `metric_names`, metrics whose data were
-    not given are left out. A checkpoint that cannot be read, or a metric that fails on one, is reported and passed
-    over. With `overwrite`, what was done is computed again. Raises EmbryoError for an unknown metric, source or step,
-    and for data that are missing, unreadable, or not those of the results at hand; nothing written before is lost by
-    that.
+    Without `metric_names` all metrics are computed, but those whose data were not given; without `steps`, on each
+    metric's own grid. `data` has a path for each source: {"treebank": ...}. A variant, such as {"probing:mine": ...},
+    is computed whatever the names. `options` are those that the metrics declare. What is done is skipped, or computed
+    again with `overwrite`. A checkpoint that cannot be read, or a metric that fails on one, is reported and passed over.
+
+    Raises EmbryoError for an unknown metric, source or step, and for data that are missing, unreadable, or not those of
+    the results at hand; nothing written before is lost by that.
     """
     tasks, report = plan(run, data, metric_names, steps, overwrite)
     _open_sources(run, tasks, data, limit, options or {}, overwrite)
@@ -91,7 +92,7 @@ def plan(
     named = metric_names is not None
     tasks = [_task(run, metric, checkpoints, named, overwrite) for metric in _chosen(data, metric_names)]
     without = [task.metric for task in tasks if task.pending and task.metric.source not in data]
-    if without and (named or len(without) == len(tasks)):
+    if without and (named or len(without) == sum(bool(task.pending or task.done_before) for task in tasks)):
         raise CorpusError(_ask_for_data(without[0]))
     report = Report(done_before=sum(task.done_before for task in tasks), left_out=[metric.name for metric in without])
     if steps is None:
@@ -199,7 +200,7 @@ def limits(model: Model) -> Limits:
 
 
 def compute(model: Model, tasks: Sequence[Task]) -> list[Findings]:
-    """What metrics find at one loaded checkpoint; several go through their shared pass together."""
+    """What metrics find at one loaded checkpoint; several are those of one shared pass (see `_passes`)."""
     first = tasks[0].metric
     if len(tasks) == 1:
         return [first.compute(model, tasks[0].data)]
@@ -248,7 +249,7 @@ def _compute_and_write(model: Model, tasks: list[Task], report: Report) -> None:
         for task, findings in zip(tasks, found, strict=True):
             results.write(checkpoint, task.metric.name, findings)
     except Exception as reason:  # the batch boundary: one failure does not stop the others
-        if len(tasks) > 1:  # alone, each of them fails or does not
+        if len(tasks) > 1:  # one of them failed: computed alone, the others do not
             for task in tasks:
                 _compute_and_write(model, [task], report)
             return

@@ -141,7 +141,7 @@ def test_query_reads_every_layer(root, capsys):
         (["evaluate", "tiny", "--metrics", "pos"], "Unknown metric 'pos'."),
         (["evaluate", "tiny", "--treebank", "none.conllu", "--overwrite"], "none.conllu does not exist"),
         (["evaluate", "tiny", "--data", "tree=x"], "Unknown data 'tree'. Did you mean 'treebank'?"),
-        (["evaluate", "tiny", "--data", "lama:own=x"], "Unknown data 'lama:own'. Did you mean 'probing:NAME'?"),
+        (["evaluate", "tiny", "--data", "lama:own=x"], "Unknown data 'lama:own'. Known: probing:NAME."),
         (["evaluate", "tiny", "--probe", "pos=x", "--overwrite"], "cannot be named 'pos'"),
         (["evaluate", "tiny", "--probe", "a=x", "--probe", "a=y"], "The data 'probing:a' are given twice"),
         (["evaluate", "tiny", "--probe", "mine=none", "--overwrite"], "none does not exist"),
