@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from embryo_core.engine.cpu import ONEDNN
-from embryo_core.metrics.probing_data import ProbingTask, Targets
+from embryo_core.metrics.probing.data import ProbingTask, Targets
 
 CHUNK = 4096  # targets whose features are float32 at once, outside of training
 SAMPLE = 16_384  # training targets that mean and covariance are taken of

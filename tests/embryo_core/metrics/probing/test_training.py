@@ -9,10 +9,10 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from embryo_core.engine.model import Model
-from embryo_core.metrics.linear_probes import PROTOCOLS, Trained, train_all, train_probes
-from embryo_core.metrics.probing_data import UNSEEN, ProbingTask, Targets, read_tasks
-from embryo_core.metrics.probing_features import span_features
-from tests.embryo_core.metrics.test_probing_data import write_task
+from embryo_core.metrics.probing.training import PROTOCOLS, Trained, train_all, train_probes
+from embryo_core.metrics.probing.data import UNSEEN, ProbingTask, Targets, read_tasks
+from embryo_core.metrics.probing.features import span_features
+from tests.embryo_core.metrics.probing.test_data import write_task
 
 FAST, PAPER = PROTOCOLS["fast"], PROTOCOLS["paper"]
 

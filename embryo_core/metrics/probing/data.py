@@ -14,7 +14,7 @@ import numpy as np
 
 from embryo_core.corpora import read_probing
 from embryo_core.errors import CorpusError
-from embryo_core.metrics.control_task import control_labels
+from embryo_core.metrics.probing.control import control_labels
 from embryo_core.types import Target
 
 if TYPE_CHECKING:

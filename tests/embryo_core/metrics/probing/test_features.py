@@ -10,9 +10,9 @@ from transformers import AlbertModel
 from benchmarks.paper_probing import PaperProbing
 from embryo_core.corpora import read_probing
 from embryo_core.engine.model import Model
-from embryo_core.metrics.probing_data import ProbingData, read_tasks
-from embryo_core.metrics.probing_features import span_features
-from tests.embryo_core.metrics.test_probing_data import write_task
+from embryo_core.metrics.probing.data import ProbingData, read_tasks
+from embryo_core.metrics.probing.features import span_features
+from tests.embryo_core.metrics.probing.test_data import write_task
 
 PLENTY = 2**30
 
