@@ -92,10 +92,10 @@ def _scores(checkpoint: Checkpoint, task: ProbingTask, trained: Sequence["Traine
 
 def _curves(checkpoint: Checkpoint, task: ProbingTask, trained: Sequence["Trained"]) -> list[ProbeCurve]:
     return [
-        ProbeCurve(checkpoint.run.name, checkpoint.step, task.name, layer, control, look.iteration, loss, f1)
+        ProbeCurve(checkpoint.run.name, checkpoint.step, task.name, layer, control, point.iteration, loss, f1)
         for layer, probe in enumerate(trained)
-        for look in probe.curve
-        for control, loss, f1 in zip((False, True), look.train_loss, look.dev_f1, strict=True)
+        for point in probe.curve
+        for control, loss, f1 in zip((False, True), point.train_loss, point.dev_f1, strict=True)
     ]
 
 
