@@ -66,8 +66,8 @@ class EdgeProbing:
         return Tasks(data, sources.protocol, sources.probe_memory * 2**20, facts)
 
     def compute(self, model: "Model", checkpoint: Checkpoint, tasks: Tasks) -> Findings:
-        from embryo_core.metrics.probing.training import train_all  # torch: the list of metrics does without
         from embryo_core.metrics.probing.features import span_features
+        from embryo_core.metrics.probing.training import train_all  # torch: the list of metrics does without
 
         features = span_features(model, tasks.data, tasks.memory)
         findings = Findings()

@@ -1,6 +1,5 @@
-"""The loss of probes and its gradient, written out: autograd would build a graph for one matrix product."""
+"""The loss of probes and its gradient, written out: the engine's fast product has no autograd."""
 
-import torch
 from torch import Tensor
 
 

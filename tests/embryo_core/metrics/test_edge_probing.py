@@ -9,8 +9,8 @@ import pytest
 
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
-from embryo_core.metrics.probing import training
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
+from embryo_core.metrics.probing import regimen
 from embryo_core.types import Findings, Sources
 
 
@@ -70,8 +70,8 @@ def test_memory_and_cores_change_no_number(trained, sources, found, monkeypatch)
 
 def test_the_paper_protocol_runs(trained, sources, found, monkeypatch):
     """It trains otherwise, so its curves are others; here it is cut short."""
-    short = replace(training.PROTOCOLS["paper"], iterations=60)
-    monkeypatch.setitem(training.PROTOCOLS, "paper", short)
+    short = replace(regimen.PROTOCOLS["paper"], iterations=60)
+    monkeypatch.setitem(regimen.PROTOCOLS, "paper", short)
     metric = EdgeProbing("coref")
     own = replace(sources, probing=sources.probing / "coref", protocol="paper")
     paper = metric.compute(trained, trained.checkpoint, metric.read(trained, own))
