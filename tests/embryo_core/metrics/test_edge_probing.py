@@ -13,6 +13,7 @@ from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
 from embryo_core.metrics.probing import regimen
 from embryo_core.types import Findings
 from tests.embryo_core.metrics.conftest import read
+from tests.embryo_core.metrics.probing.test_data import write_task
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +38,18 @@ def test_every_task_has_its_scores_in_every_layer(trained, found):
     assert all(0 <= score.value <= 1 for score in found.scores)
 
 
-def test_the_majority_is_that_of_the_training_set(trained, found):
-    """Its share among the test targets."""
-    for task in read(EdgeProbing(), trained).data.tasks:
-        labels = [task.labels[label] for label in task.train.labels]
-        most_frequent = task.labels.index(max(sorted(set(labels)), key=labels.count))
-        (score,) = [s for s in found.scores if (s.metric, s.group) == ("edge_probing_majority", task.name)]
-        assert score.value == np.mean(task.test.labels == most_frequent)
+def test_the_majority_is_that_of_the_training_set(trained, tmp_path, monkeypatch):
+    """Its share among the test targets, though another label is more frequent there."""
+    monkeypatch.setitem(regimen.PROTOCOLS, "fast", replace(regimen.PROTOCOLS["fast"], iterations=1, epochs=1))
+    text = "The dog saw the river"
+    labels = {"train": "AABA", "dev": "AB", "test": "BBAB"}
+    splits = {
+        split: [(text, [(label, (i, i + 1)) for i, label in enumerate(own)])] for split, own in labels.items()
+    }
+    metric = EdgeProbing("mine")
+    found = metric.compute(trained, read(metric, trained, write_task(tmp_path / "t", **splits)))
+    (score,) = [score for score in found.scores if score.metric == "edge_probing_majority"]
+    assert (score.value, score.n) == (1 / 4, 4)
 
 
 def test_curves_come_with_the_scores(trained, found):
