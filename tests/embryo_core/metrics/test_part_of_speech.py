@@ -52,7 +52,7 @@ def test_the_words_of_every_group_sum_to_its_score(trained, sample, tmp_path, na
 
 
 def test_the_papers_nine_categories_and_the_verb_forms_are_there(trained):
-    """Groups of Figures 1 and 7 to 9."""
+    """Groups of Figures 1, 7 and 8."""
     groups = {score.group for score in found("token_reconstruction", trained).scores}
     nine = "conjunction, determiner, preposition, adjective, adverb, verb, noun, proper noun, pronoun".split(", ")
     assert {*nine, "VBD", "VBG", "VBN", "VBP", "VBZ", "all"} <= groups
