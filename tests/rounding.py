@@ -20,3 +20,12 @@ def rounding(model: Model, length: int, values: np.ndarray) -> float:
     additions = (model.num_layers + 1) * (3 * hidden + hidden // model.num_heads + length + 4 * hidden + 2 * hidden)
     size = max(1.0, float(np.abs(values).max()))
     return float(2 * LAMBDA * np.sqrt(additions) * np.finfo(np.float32).eps / 2 * size)
+
+
+def probability_rounding(model: Model, length: int, probabilities: np.ndarray) -> float:
+    """The relative tolerance for probabilities, or products of them, from logits of sequences of `length` pieces.
+
+    A probability is the exponential of a logit less the logarithm of the sum of all exponentials, each of which is off
+    by at most the rounding of a logit; logits are about as large as the logarithms of probabilities.
+    """
+    return 2 * rounding(model, length, np.log(probabilities))
