@@ -3,11 +3,8 @@
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly import colors
 
 from app.charts import style
-
-COLOURS = [list(colors.hex_to_rgb(stop)) for stop in colors.sequential.Viridis]  # [r, g, b], evenly spaced
 
 PLACES = {
     "same position": "A[i, i], over i ≥ 0",

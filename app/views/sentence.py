@@ -8,8 +8,7 @@ from app.widgets import View
 from embryo_core.errors import BrokenCheckpoint, QueryError
 from embryo_core.query import sentence
 from embryo_core.query.sentence import SentenceAttention, SentenceHistory
-from embryo_core.share import bertviz_page
-from embryo_core.share.animation import Film
+from embryo_core.share import HeadHistory, bertviz
 from embryo_core.types import Run
 
 EXAMPLE = "The cat that the dogs chased sat on the mat ."
@@ -60,9 +59,9 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
     if kind == "head":
         wanted = permalink.get("layer")
         begin = int(wanted) if wanted in map(str, chosen) else chosen[0]
-        page = bertviz_page.head_view(found.weights, found.pieces, chosen, begin, dark)
+        page = bertviz.head_view(found.weights, found.pieces, chosen, begin, dark)
     else:
-        page = bertviz_page.model_view(found.weights, found.pieces, chosen, dark)
+        page = bertviz.model_view(found.weights, found.pieces, chosen, dark)
     st.iframe(page.html, height=page.height, alt=f"bertviz, {VIEWS[kind].lower()}")
     more = f" It begins with {few} of {layers} layers; more make it slower." if few < layers else ""
     st.caption(_bertviz_caption(view, kind, size, chosen) + more)
@@ -78,7 +77,7 @@ def _bertviz_caption(view: View, kind: str, size: int, chosen: list[int]) -> str
     layers = f"layers {', '.join(map(str, chosen))}" if len(chosen) > 1 else f"layer {chosen[0]}"
     return (
         f"Attention of this one text ({size} pieces, [CLS] and [SEP] counted; \\#\\# marks a piece inside a word), "
-        f"run '{view.run.name}', step {view.step:,}, {layers}. {how[kind]} Weights below {bertviz_page.FAINTEST} are "
+        f"run '{view.run.name}', step {view.step:,}, {layers}. {how[kind]} Weights below {bertviz.FAINTEST} are "
         "not drawn. Drawing: bertviz (Vig, 2019)."
     )
 
@@ -101,20 +100,19 @@ def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
         head = widgets.pick_head(heads)
     with columns[2]:
         scale = widgets.pick_one("colours", "Colours", ("linear", "log"), segmented=True)
-    history = _history(view.run, results.checkpoints_stamp(view.run), text, layer, head)
-    for problem in history.skipped:
+    found = _history(view.run, results.checkpoints_stamp(view.run), text, layer, head)
+    for problem in found.skipped:
         st.warning(problem, icon=":material/warning:")
-    about = {"run": view.run.name, "layer": layer, "head": head, "scale": scale}
-    about |= {"step": view.step, "sentences": 1, "tokens": history.pieces}
-    head_maps.head_history(about, history.steps, history.weights, on_step=_step_chosen, key=HISTORY)
+    note = f"Attention weights on one sentence of {size} pieces"
+    history = HeadHistory(view.run.name, layer, head, note, found.steps, found.weights, found.pieces)
+    name = f"{view.run.name}-sentence-layer{layer}-head{head}"
+    head_maps.head_history(history, scale, view.step, name, on_step=_step_chosen, key=HISTORY)
     st.caption(
         f"Attention weight of layer {layer}, head {head} from each piece (row) to each piece (column) of this one text "
         f"({size} pieces). The colours run to this head's largest weight over all {len(history.steps)} steps, so they "
         "mean the same at each of them. Play, or drag the time bar."
     )
-    note = f"Attention weights on one sentence of {size} pieces"
-    film = Film(view.run.name, layer, head, note, history.steps, history.weights, history.pieces)
-    animation_downloads.show(film, scale, f"{view.run.name}-sentence-layer{layer}-head{head}")
+    animation_downloads.show(history, scale, name)
 
 
 def _step_chosen() -> None:

@@ -3,7 +3,7 @@
 bertviz draws in a notebook: its JavaScript asks a CDN for require.js, jQuery and d3, and its Python writes token text
 into a script as it stands, twice. Here its JavaScript is taken from the installed package, unchanged, and finds in the
 document what it asks for: jQuery and d3 out of packages that ship them, require.js as a few lines of our own
-(bertviz_page.js), and the data, once. The packages are found by their metadata and never imported: bertviz would import
+(bertviz.js), and the data, once. The packages are found by their metadata and never imported: bertviz would import
 torch.
 """
 
