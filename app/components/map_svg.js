@@ -37,12 +37,13 @@ function picture(svg, canvas, sx, sy, size, { x, y, width, height }) {
 
 // A head's map as it is painted now, as wide as can be, with its legend and what it shows.
 function mapDrawing(map, step) {
-  const { title, note, size, margins, labels, legend, colours, sides, font } = map.drawing;
+  const { title, lines, size, margins, labels, legend, colours, sides, edge, font } = map.drawing;
   const [side, above] = [sides[1], 36];
-  const box = { x: margins.left, y: above, width: side, height: side };
-  const bar = { x: margins.left, y: above + side + margins.bottom + 6, width: legend.width, height: legend.height };
-  const svg = whitePage(box.x + side + 20, bar.y + legend.room[1] + 36);
-  words(svg, { text: `${title}, step ${formatStep(step)}`, x: 20, y: 18, align: "left", size: 14 });
+  const box = { x: edge + margins.left, y: above, width: side, height: side };
+  const bar = { x: box.x, y: above + side + margins.bottom + 6, width: legend.width, height: legend.height };
+  const below = bar.y + legend.room[1] + 16;
+  const svg = whitePage(box.x + side + margins.right + edge, below + 16 * lines.length);
+  words(svg, { text: `${title}, step ${formatStep(step)}`, x: edge, y: 18, align: "left", size: 14 });
   picture(svg, map.picture, 0, 0, size, box);
   const part = 4;
   for (let x = 0; x < bar.width; x += part) {
@@ -51,7 +52,7 @@ function mapDrawing(map, step) {
     shape(svg, "rect", { x: bar.x + x, y: bar.y, width, height: bar.height, fill });
   }
   for (const label of [...placed(labels, box), ...placed(legend.labels, bar)]) words(svg, { ...label, size: font });
-  words(svg, { text: note, x: 20, y: bar.y + legend.room[1] + 16, align: "left" });
+  lines.forEach((text, line) => words(svg, { text, x: edge, y: below + 16 * line, align: "left", size: font }));
   return written(svg);
 }
 

@@ -100,11 +100,11 @@ def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
         head = widgets.pick_head(heads)
     with columns[2]:
         scale = widgets.pick_one("colours", "Colours", ("linear", "log"), segmented=True)
-    found = _history(view.run, results.checkpoints_stamp(view.run), text, layer, head)
-    for problem in found.skipped:
+    maps = _history(view.run, results.checkpoints_stamp(view.run), text, layer, head)
+    for problem in maps.skipped:
         st.warning(problem, icon=":material/warning:")
     note = f"Attention weights on one sentence of {size} pieces"
-    history = HeadHistory(view.run.name, layer, head, note, found.steps, found.weights, found.pieces)
+    history = HeadHistory(view.run.name, layer, head, note, maps.steps, maps.weights, maps.pieces)
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"
     head_maps.head_history(history, scale, view.step, name, on_step=_step_chosen, key=HISTORY)
     st.caption(

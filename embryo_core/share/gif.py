@@ -4,7 +4,6 @@ The font is the one that matplotlib ships: Pillow's own has no letters beyond La
 """
 
 import io
-import textwrap
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import distribution
@@ -18,7 +17,7 @@ from embryo_core.share.head_history import HeadHistory
 from embryo_core.share.map_style import Label
 
 FRAME_MS, LAST_MS = 350, 2500
-HEAD, EDGE = 64, 24  # pixels above the map, for title and step, and at its right
+HEAD = 64  # pixels above the map, for title and step
 COLOURS, GREYS = 240, 16  # of the palette's 256 entries
 FONT = map_style.FONT - 1  # this font is wider than a browser's
 BLACK, GREY, PALE = (30, 30, 30), (110, 110, 110), (210, 210, 210)
@@ -43,32 +42,32 @@ class _Canvas:
     def __init__(self, history: HeadHistory, scale: Scale):
         self.history = history
         around = map_style.margins(history)
-        self.cell = max(1, map_style.WIDEST // history.size)  # a weight is a whole number of pixels wide
+        self.cell = max(1, round(map_style.WIDEST / history.size))  # a weight is a whole number of pixels wide
         self.side = self.cell * history.size
-        self.left = around.left
+        self.left = map_style.EDGE + around.left
         self.below = HEAD + self.side + around.bottom
-        width = self.left + self.side + EDGE
-        notes = textwrap.wrap(history.note, (width - 40) // 7, break_on_hyphens=False)
+        width = self.left + max(self.side, map_style.WIDEST) + around.right + map_style.EDGE
+        notes = map_style.note_lines(history)
         self.base = Image.new("RGB", (width, self.below + 104 + 16 * len(notes)), "white")
         self.pen = ImageDraw.Draw(self.base)
-        self.pen.text((20, 14), history.title, BLACK, _font(16))
+        self.pen.text((map_style.EDGE, 14), history.title, BLACK, _font(16))
         self._write(map_style.axis_labels(history), (self.left, HEAD), (self.side, self.side))
         self._draw_legend(scale)
         self._draw_steps()
         for i, line in enumerate(notes):
-            self.pen.text((20, self.below + 92 + 16 * i), line, GREY, _font(12))
+            self.pen.text((map_style.EDGE, self.below + 92 + 16 * i), line, GREY, _font(12))
         self.palette = _palette()
 
     def frame(self, index: int, level: np.ndarray) -> Image.Image:
         """The frame of one step, from its levels [L, L] in the palette."""
         frame = self.base.copy()
         pen = ImageDraw.Draw(frame)
-        pen.text((20, 38), f"step {self.history.steps[index]:,}", BLACK, _font(14))
+        pen.text((map_style.EDGE, 38), f"step {self.history.steps[index]:,}", BLACK, _font(14))
         x, y = self.marks[index], self.below + 62
         pen.ellipse((x - 5, y - 5, x + 5, y + 5), BLACK)
         frame = frame.quantize(palette=self.palette, dither=Image.Dither.NONE)
-        picture = Image.fromarray(level.repeat(self.cell, axis=0).repeat(self.cell, axis=1), "L")
-        frame.paste(Image.frombytes("P", picture.size, picture.tobytes()), (self.left, HEAD))
+        frame.paste(_picture(level.repeat(self.cell, axis=0).repeat(self.cell, axis=1)), (self.left, HEAD))
+        frame.paste(self.bar, (self.left, self.below + 6))
         return frame
 
     def _write(self, labels: Iterable[Label], corner: tuple[int, int], box: tuple[int, int]) -> None:
@@ -93,11 +92,9 @@ class _Canvas:
 
     def _draw_legend(self, scale: Scale) -> None:
         legend = map_style.legend(self.history.maximum, scale)
-        corner = (self.left, self.below + 6)
-        for i, colour in enumerate(map_style.colours(legend.width)):
-            x = corner[0] + i
-            self.pen.line((x, corner[1], x, corner[1] + legend.height - 1), tuple(colour))
-        self._write(legend.labels, corner, (legend.width, legend.height))
+        levels = np.rint(np.linspace(0, COLOURS - 1, legend.width)).astype(np.uint8)
+        self.bar = _picture(np.tile(levels, (legend.height, 1)))
+        self._write(legend.labels, (self.left, self.below + 6), (legend.width, legend.height))
 
     def _draw_steps(self) -> None:
         """A line with a mark for each step, on a log axis."""
@@ -110,6 +107,11 @@ class _Canvas:
         ends = ((0, "la"), (-1, "ra")) if len(steps) > 1 else ((0, "la"),)
         for i, anchor in ends:
             self.pen.text((self.marks[i], y + 10), f"{steps[i]:,}", GREY, _font(FONT), anchor=anchor)
+
+
+def _picture(levels: np.ndarray) -> Image.Image:
+    """Levels [height, width] in the palette, a pixel each."""
+    return Image.frombytes("P", levels.shape[::-1], levels.tobytes())
 
 
 def _palette() -> Image.Image:

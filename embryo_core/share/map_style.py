@@ -3,6 +3,7 @@
 The canvas of the dashboard and of the page (head_map.js), the SVG and the GIF only draw what is described here.
 """
 
+import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +20,7 @@ VIRIDIS = np.array(  # evenly spaced red, green, blue [10, 3], those of Plotly's
     + [[31, 158, 137], [53, 183, 121], [110, 206, 88], [181, 222, 43], [253, 231, 37]]
 )
 NARROWEST, WIDEST = 160, 440  # pixels of a map's side, as far as there is room
+EDGE = 12  # pixels between a picture's edge and what stands in it
 FONT = 12  # pixels
 LABEL_ROOM = 11  # pixels: labels of an axis stand at least so far apart
 LONGEST_LABEL = 12  # characters, with the ellipsis that stands for the rest
@@ -35,7 +37,7 @@ class Margins:
     bottom: int
 
 
-POSITIONS = Margins(left=50, top=8, right=8, bottom=44)
+POSITIONS = Margins(left=50, top=8, right=8, bottom=40)
 TOKENS = Margins(left=110, top=8, right=8, bottom=104)
 
 
@@ -121,6 +123,12 @@ def axis_labels(history: HeadHistory) -> list[Label]:
     return labels
 
 
+def note_lines(history: HeadHistory) -> list[str]:
+    """The note in lines as long as a picture of the map is wide."""
+    letters = (margins(history).left + WIDEST) // 7  # pixels of a letter
+    return textwrap.wrap(history.note, letters, break_on_hyphens=False)
+
+
 def _every(size: int) -> int:
     """How many positions of a long axis go from one number to the next."""
     return 1 if size <= 12 else 4 if size <= 32 else 8
@@ -151,6 +159,8 @@ def drawing(history: HeadHistory, scale: Scale) -> dict[str, Any]:
         "scale": scale,
         "decades": DECADES if scale == "log" else None,
         "colours": colours().tolist(),
+        "lines": note_lines(history),
+        "edge": EDGE,
         "sides": [NARROWEST, WIDEST],
         "font": FONT,
         "margins": asdict(margins(history)),
