@@ -8,6 +8,7 @@ from app.components import animation_downloads, head_maps
 from app.views import head_behaviour, sentence
 from app.widgets import View
 from embryo_core import results as store
+from embryo_core.curves import SCALES
 from embryo_core.results.store import AttentionHistory
 from embryo_core.share import averaged
 from embryo_core.types import Run
@@ -39,7 +40,7 @@ def _show_maps(view: View) -> None:
     with columns[1]:
         head = widgets.pick_head(heads)
     with columns[2]:
-        scale = widgets.pick_one("colours", "Colours", ("linear", "log"), segmented=True)
+        scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
     history = results.attention(view.run, layer, head)
     left, right = st.columns(2, gap="large")
     with left:

@@ -5,6 +5,7 @@ import streamlit as st
 from app import permalink, results, widgets
 from app.components import animation_downloads, head_maps
 from app.widgets import View
+from embryo_core.curves import SCALES
 from embryo_core.errors import BrokenCheckpoint, QueryError
 from embryo_core.query import sentence
 from embryo_core.query.sentence import SentenceAttention, SentenceHistory
@@ -99,7 +100,7 @@ def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
     with columns[1]:
         head = widgets.pick_head(heads)
     with columns[2]:
-        scale = widgets.pick_one("colours", "Colours", ("linear", "log"), segmented=True)
+        scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
     maps = _history(view.run, results.checkpoints_stamp(view.run), text, layer, head)
     for problem in maps.skipped:
         st.warning(problem, icon=":material/warning:")
