@@ -61,6 +61,11 @@ def sources(run: Run) -> dict[str, dict[str, Any]]:
     return store.read_sources(run)
 
 
+def templates(run: Run) -> dict[str, str]:
+    """Template of each LAMA relation that the run was asked: {"P19": "[X] was born in [Y] ."}; may be none."""
+    return sources(run).get("world_knowledge", {}).get("templates", {})
+
+
 def done(run: Run, metric: str) -> set[int]:
     """Steps at which a metric has been computed."""
     return store.done(run, metric)
