@@ -43,9 +43,9 @@ TOKENS = Margins(left=110, top=8, right=8, bottom=104)
 
 @dataclass(frozen=True)
 class Label:
-    """Words beside a box, a map or a colour bar: at a share of its width and height, offset from there by pixels.
+    """Words beside a box (a map or a colour bar): at a share of its width and height, and offset pixels from there.
 
-    Their middle line lies there, or below it with `turned`, which makes them read upwards.
+    The words' middle line runs through that point. Words that are `turned` read upwards; with "right" they end there.
     """
 
     text: str
@@ -135,7 +135,7 @@ def _every(size: int) -> int:
 
 
 def _least_side(position: int, size: int) -> float:
-    """The narrowest map on which a position has its label: one in 2, 4, 8, ... has it where not all have room."""
+    """The narrowest map on which a position has its label; where not all have room, one in 2, 4, 8, ... has it."""
     spacing = position & -position  # the largest power of two that divides it; 0 for position 0, which is always there
     return LABEL_ROOM * size / spacing if spacing else 0
 
