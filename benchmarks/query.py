@@ -131,10 +131,10 @@ def write_run(path: Path) -> Run:
     from transformers import AlbertConfig, AlbertForPreTraining
     from transformers.utils.logging import disable_progress_bar
 
-    from pretrain.config import PRESETS
+    from pretrain.families import FAMILIES, preset
     from pretrain.tokenizer import train_tokenizer
 
-    config = PRESETS["albert-small"]
+    config = preset("albert-small")
     disable_progress_bar()
     draw = random.Random(0)
     syllables = ["".join(pair) for pair in itertools.product("bdfgklmnprst", "aeiou")]
@@ -145,7 +145,7 @@ def write_run(path: Path) -> Run:
     runs.write_run(run)
     for step in STEPS:
         torch.manual_seed(step)
-        network = AlbertForPreTraining(AlbertConfig(**config.huggingface()))
+        network = AlbertForPreTraining(AlbertConfig(**FAMILIES["albert"].huggingface(config)))
         folder = path / "checkpoints" / f"step{step}"
         network.half().save_pretrained(folder)
         runs.write_manifest(folder, step, sequences=0, tokens=0)

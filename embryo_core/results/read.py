@@ -1,0 +1,213 @@
+"""Results read back as tables: parts and compacted tables together, where a part replaces the rows of its evaluation.
+
+Readers never wait for a writer: what is renamed or compacted while they read, they read again.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from embryo_core.errors import ResultsError
+from embryo_core.results.parts import Parts, list_parts
+from embryo_core.results.tables import ATTENTION, CLOZE, PROBES, SCORES, TABLES, WORDS, Table
+from embryo_core.types import Run
+from embryo_core.word_groups import ALL, TAGS
+
+EVERYTHING = pc.scalar(True)
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionHistory:
+    """One head at all evaluated steps: steps [S] int, weights [S, L, L] float32, and the sentences averaged over."""
+
+    steps: np.ndarray
+    weights: np.ndarray
+    sentences: int
+
+
+def done(run: Run, metric: str) -> set[int]:
+    """Steps at which the metric has been written, compacted or not."""
+    steps = {step for name, step in list_parts(run) if name == metric}
+    for table in TABLES:
+        path = run.results / f"{table.name}.parquet"
+        if path.is_file():
+            with _explaining(run, path):
+                steps.update(json.loads(pq.read_schema(path).metadata[b"done"]).get(metric, []))
+    return steps
+
+
+def read_scores(run: Run, metric: str | None = None) -> pd.DataFrame:
+    """Scores of a run, or of one metric: run, metric, step, layer, group, value, n; sorted by metric and step."""
+    rows = read_table(run, SCORES, _where("metric", metric))
+    frame = rows.select(["metric", "step", "layer", "group", "value", "n"]).to_pandas()
+    frame["layer"] = frame["layer"].astype("Int64")
+    frame.insert(0, "run", pd.Series(run.name, index=frame.index, dtype="str"))
+    return frame
+
+
+def read_words(run: Run, metric: str, group: str | None = None, step: int | None = None) -> pd.DataFrame:
+    """The words behind a metric's scores, of one group or all, at one step or all; their counts sum to the score's.
+
+    Columns: metric, step, tag, word, band, n, correct. `group` is that of the score (see word_groups).
+    """
+    of_group = EVERYTHING
+    if group in TAGS:
+        of_group = pc.field("tag").isin(pa.array(TAGS[group], pa.string()))
+    elif group not in (None, ALL):
+        of_group = _where("band", group)
+    rows = read_table(run, WORDS, _where("metric", metric) & of_group, step)
+    return rows.select(["metric", "step", "tag", "word", "band", "n", "correct"]).to_pandas()
+
+
+def read_cloze(run: Run, relation: str | None = None, fact: str | None = None) -> pd.DataFrame:
+    """What each step answered to the facts of a relation, to one fact, or to all; sorted by relation, fact, step.
+
+    Columns: step, fact, relation, subject, object, rank, probability, prediction, prediction_probability. Giving the
+    relation with the fact is faster: the table has one row group per relation.
+    """
+    rows = read_table(run, CLOZE, _where("relation", relation) & _where("fact", fact))
+    return rows.select(["step", *CLOZE.columns]).to_pandas()
+
+
+def read_probes(run: Run, task: str | None = None, layer: int | None = None, step: int | None = None) -> pd.DataFrame:
+    """Training curves of the probes of a task and layer, at one step or all; sorted by task, layer, control, step.
+
+    Columns: step, task, layer (0 is the embeddings), control, iteration, train_loss, dev_f1. Giving the task is faster.
+    """
+    rows = read_table(run, PROBES, _where("task", task) & _where("layer", layer), step)
+    return rows.select(["step", *PROBES.columns]).to_pandas()
+
+
+def read_attention(run: Run, layer: int, head: int) -> AttentionHistory:
+    """One head's maps at every evaluated step (layer 1 is the lowest, head 1 the first); may be none."""
+    rows = read_table(run, ATTENTION, _where("layer", layer) & _where("head", head))
+    weights, sentences = _maps(run, rows)
+    return AttentionHistory(rows["step"].to_numpy(), weights, sentences)
+
+
+def read_attention_step(run: Run, step: int) -> tuple[np.ndarray, int]:
+    """All heads at one step: weights [layers, heads, L, L] float32, and the sentences averaged over (0: no maps)."""
+    _, weights, sentences = _all_heads(run, step)
+    return weights[0] if len(weights) else weights.reshape(weights.shape[1:]), sentences
+
+
+def read_attention_steps(run: Run) -> tuple[np.ndarray, np.ndarray, int]:
+    """All heads at every evaluated step, in one read: steps [S], weights [S, layers, heads, L, L], sentences."""
+    return _all_heads(run, None)
+
+
+def read_sources(run: Run) -> dict[str, dict[str, Any]]:
+    """What data each metric was computed on, as noted by write_sources; empty where nothing was."""
+    path = run.results / "sources.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except ValueError as reason:
+        raise _unreadable(run, path, reason) from None
+
+
+def _all_heads(run: Run, step: int | None) -> tuple[np.ndarray, np.ndarray, int]:
+    rows = read_table(run, ATTENTION, step=step)
+    weights, sentences = _maps(run, rows)
+    steps = np.unique(rows["step"].to_numpy())
+    layers, heads = (pc.max(rows[name]).as_py() or 0 for name in ("layer", "head"))
+    if len(weights) != layers * heads * len(steps):
+        at = f"step {steps[0]}" if len(steps) == 1 else f"{len(steps)} steps"
+        raise ResultsError(
+            f"Attention of run '{run.name}' at {at} has {len(weights)} maps, not {layers} layers of {heads} heads; "
+            f"run: python -m embryo_core evaluate {run.name} --metrics attention --overwrite"
+        )
+    by_head = weights.reshape(layers, heads, len(steps), *weights.shape[1:])  # rows are sorted by layer, head, step
+    return steps, np.moveaxis(by_head, 2, 0), sentences
+
+
+def _maps(run: Run, rows: pa.Table) -> tuple[np.ndarray, int]:
+    lengths = set(rows["length"].to_pylist())
+    if len(lengths) > 1:
+        raise ResultsError(
+            f"Attention maps of run '{run.name}' differ in length ({', '.join(map(str, sorted(lengths)))}); "
+            f"run: python -m embryo_core evaluate {run.name} --metrics attention --overwrite"
+        )
+    length = lengths.pop() if lengths else 0
+    flat = rows["weights"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    weights = flat.astype(np.float32).reshape(rows.num_rows, length, length)
+    return weights, pc.min(rows["sentences"]).as_py() or 0
+
+
+# === Files ===
+
+
+def _where(column: str, value: str | int | None) -> pc.Expression:
+    return EVERYTHING if value is None else pc.field(column) == value
+
+
+def read_table(run: Run, table: Table, where: pc.Expression = EVERYTHING, step: int | None = None) -> pa.Table:
+    """Rows (of one step) of parts and of the compacted table, less those that a part replaces, sorted by key."""
+    for _ in range(10):
+        try:
+            return _read_once(run, table, where & _where("step", step), step)
+        except FileNotFoundError:  # a writer replaced or compacted a part while we read: look again
+            continue
+    raise ResultsError(f"{run.results} keeps changing; wait until the evaluation of '{run.name}' has ended.")
+
+
+def _read_once(run: Run, table: Table, where: pc.Expression, step: int | None) -> pa.Table:
+    # Parts are listed before the compacted table is opened: one that goes in between is in that table.
+    parts = {key: folder for key, folder in list_parts(run).items() if step in (None, key[1])}
+    sources = []
+    compacted = run.results / f"{table.name}.parquet"
+    if compacted.is_file():
+        sources.append(_load(run, compacted, table, where & _outside(parts)))
+    for folder in parts.values():
+        path = folder / f"{table.name}.parquet"
+        if path.is_file() or not folder.is_dir():
+            sources.append(_load(run, path, table, where))
+    rows = pa.concat_tables([table.schema.empty_table(), *sources])
+    return rows.sort_by([(name, "ascending") for name in table.key]) if len(sources) > 1 else rows
+
+
+def _outside(parts: Parts) -> pc.Expression:
+    """The rows of evaluations that no part replaces."""
+    where = EVERYTHING
+    for metric in {name for name, _ in parts}:
+        steps = pa.array([step for name, step in parts if name == metric], pa.int64())
+        where &= ~(_where("evaluation", metric) & pc.field("step").isin(steps))
+    return where
+
+
+def _load(run: Run, path: Path, table: Table, where: pc.Expression) -> pa.Table:
+    """Rows of one file; only row groups that may hold some are read. Raises FileNotFoundError, ResultsError.
+
+    Given a path, pyarrow opens it once for the footer and once for the rows, and it may be replaced in between.
+    """
+    with _explaining(run, path), pa.OSFile(str(path)) as file:
+        rows = pq.read_table(file, filters=where, page_checksum_verification=True)
+        if not rows.schema.equals(table.schema):
+            raise ValueError(f"its columns are {', '.join(rows.schema.names)}")
+        return rows
+
+
+@contextmanager
+def _explaining(run: Run, path: Path) -> Iterator[None]:
+    """Turn what goes wrong in reading a file into a ResultsError, except that there is none."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError) as reason:
+        raise _unreadable(run, path, reason) from None
+
+
+def _unreadable(run: Run, path: Path, reason: object) -> ResultsError:
+    why = str(reason).splitlines()[0]
+    return ResultsError(
+        f"{path} cannot be read ({why}); delete it and run: python -m embryo_core evaluate {run.name} --overwrite"
+    )

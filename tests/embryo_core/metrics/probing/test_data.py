@@ -1,0 +1,133 @@
+"""Tasks are read as their files say: each sentence and span once, and every target with its label and control label."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embryo_core.corpora import read_probing
+from embryo_core.engine.model import Model
+from embryo_core.errors import CorpusError
+from embryo_core.evaluate import limits
+from embryo_core.metrics.probing.data import SPLITS, UNSEEN, ProbingData, read_tasks
+
+Row = tuple[str, list[tuple]]  # text, and (label, span1) or (label, span1, span2) of each target
+
+
+def write_task(folder: Path, **splits: list[Row]) -> Path:
+    """Write a task in edge-probing form; splits that are not given are as the training set."""
+    folder.mkdir()
+    for split in SPLITS:
+        lines = []
+        for text, targets in splits.get(split, splits["train"]):
+            spans = [{"label": label, **{f"span{i}": span for i, span in enumerate(s, 1)}} for label, *s in targets]
+            lines.append(json.dumps({"text": text, "targets": spans}) + "\n")
+        (folder / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+def targets(data: ProbingData, task: int = 0, split: str = "train") -> list[tuple]:
+    """(Sentence, start, end of each span, label) of each target, sorted."""
+    own = getattr(data.tasks[task], split)
+    names = (*data.tasks[task].labels, None)
+    rows = []
+    for spans, label in zip(own.spans, own.labels, strict=True):
+        positions = [(int(data.sentence[s]), int(data.start[s]), int(data.end[s])) for s in spans]
+        rows.append((*positions, names[label]))
+    return sorted(rows)
+
+
+def test_spans_are_positions_of_pieces(trained: Model, tmp_path: Path):
+    """Words of several pieces count with all of them, at either end of the sentence too; [CLS] is position 0."""
+    text = "Rivers run past unforgettable towns"
+    widths = [len(trained.tokenizer.encode_words([word]).ids) for word in text.split()]
+    assert max(widths) > 2 and widths[0] > 1  # the last word but one has many pieces, the first has several
+    begin = 1 + np.concatenate([[0], np.cumsum(widths)])
+    folder = write_task(tmp_path / "t", train=[(text, [("A", (0, 1)), ("B", (3, 4)), ("C", (4, 5)), ("D", (0, 5))])])
+    data = read_tasks({"t": folder}, trained.tokenizer, limits(trained), None)
+    assert targets(data) == sorted(
+        ((0, int(begin[a]), int(begin[b])), label) for label, a, b in (("A", 0, 1), ("B", 3, 4), ("C", 4, 5), ("D", 0, 5))
+    )
+    assert len(data.sentences) == 1 and len(data.sentences[0]) == begin[-1] + 1
+    assert data.sentences[0][0] == trained.tokenizer.cls_id and data.sentences[0][-1] == trained.tokenizer.sep_id
+
+
+def test_sentences_and_spans_are_held_once(trained: Model, tmp_path: Path):
+    """Two tasks on the same sentence share it, and a span of both; an example without targets adds nothing."""
+    one = write_task(tmp_path / "a", train=[("The dog sleeps", [("NN", (1, 2)), ("VB", (2, 3))]), ("Nothing here", [])])
+    two = write_task(tmp_path / "b", train=[("The dog sleeps", [("ARG0", (2, 3), (0, 2)), ("NIL", (2, 3), (1, 2))])])
+    data = read_tasks({"a": one, "b": two}, trained.tokenizer, limits(trained), None)
+    assert len(data.sentences) == 1 and len(data.sentence) == 3
+    assert [task.sizes for task in data.tasks] == [{"train": 2, "dev": 2, "test": 2, "labels": 2}] * 2
+    assert data.tasks[1].train.spans.shape == (2, 2)
+    verb, argument = next(row[:2] for row in targets(data, 1) if row[-1] == "ARG0")
+    assert argument[1] == 1 and argument[2] == verb[1]  # span1 is first, wherever it stands in the sentence
+
+
+def test_a_label_that_training_lacks_is_no_label_of_the_probe(trained: Model, tmp_path: Path):
+    """It stays in the test, where no probe can be right about it."""
+    folder = write_task(
+        tmp_path / "t", train=[("A dog", [("NN", (1, 2))])], test=[("A cat", [("NN", (1, 2)), ("DT", (0, 1))])]
+    )
+    (task,) = read_tasks({"t": folder}, trained.tokenizer, limits(trained), None).tasks
+    assert task.labels == ("NN",) and sorted(task.test.labels) == [UNSEEN, 0]
+
+
+def test_what_does_not_fit_is_left_out_and_counted(trained: Model, tmp_path: Path):
+    """Sentences longer than the model's positions, and spans without a piece, with all their targets."""
+    long = " ".join(["dog"] * 500)
+    rows = [(long, [("A", (0, 1)), ("B", (1, 2))]), ("The \u200b dog", [("A", (1, 2)), ("B", (1, 3)), ("A", (2, 3))])]
+    folder = write_task(tmp_path / "t", train=rows, dev=rows[1:], test=rows[1:])
+    data = read_tasks({"t": folder}, trained.tokenizer, limits(trained), None)
+    assert data.left_out == {"too_long": 2, "no_pieces": 3}
+    assert [len(getattr(data.tasks[0], split).labels) for split in SPLITS] == [2, 2, 2]
+
+
+def test_a_sentence_that_just_fits_is_kept(trained: Model, tmp_path: Path):
+    """64 positions hold 62 pieces beside [CLS] and [SEP]; one more and its targets are left out."""
+    assert (trained.max_positions, len(trained.tokenizer.encode_words(["the"]).ids)) == (64, 1)
+    rows = [(" ".join(["the"] * words), [("A", (0, 1))]) for words in (62, 63)]
+    data = read_tasks({"t": write_task(tmp_path / "t", train=rows)}, trained.tokenizer, limits(trained), None)
+    assert [len(ids) for ids in data.sentences] == [64]
+    assert data.left_out == {"too_long": len(SPLITS), "no_pieces": 0}
+
+
+def test_the_control_task_is_of_the_words_of_the_spans(trained: Model, tmp_path: Path):
+    """Both words of a pair make its type; the same words have the same label in another sentence."""
+    rows = [(f"{word} sees {other}", [("X", (0, 1), (2, 3))]) for word in "abcdefgh" for other in "abcdefgh"]
+    rows = [(text, [(f"L{i % 5}", *spans) for _, *spans in own]) for i, (text, own) in enumerate(rows)]
+    longer = [(f"{text} .", own) for text, own in rows]
+    folder = write_task(tmp_path / "t", train=rows, dev=longer, test=rows[::-1])
+    (task,) = read_tasks({"t": folder}, trained.tokenizer, limits(trained), None).tasks
+    assert np.array_equal(task.dev.control, task.test.control[::-1])
+    assert sorted(task.train.control) == sorted(task.dev.control) and len(set(task.dev.control)) == 5
+    assert len({*zip(task.dev.control[:8], task.dev.control[8:16], strict=True)}) > 3  # of the pair, not of one word
+
+
+def test_a_limit_takes_the_first_examples_of_each_split(trained: Model, sample: Path):
+    """As many of each task."""
+    folders = {task: sample / "probing" / task for task in ("pos", "srl")}
+    data = read_tasks(folders, trained.tokenizer, limits(trained), 2)
+    examples = {task.name: read_probing(sample / "probing" / task.name, "dev")[:2] for task in data.tasks}
+    expected = [sum(len(example.targets) for example in examples[task.name]) for task in data.tasks]
+    assert [task.sizes["dev"] for task in data.tasks] == expected
+
+
+TARGET = [("A", (0, 1))]
+WRONG = {
+    "nothing to train on": ({"train": [("A dog", [])], "dev": [("A dog", TARGET)]}, "no target in its train split"),
+    "splits of two forms": (
+        {"train": [("A dog", TARGET)], "test": [("A dog", [("A", (0, 1), (1, 2))])]},
+        "splits with one span and splits with two",
+    ),
+}
+
+
+@pytest.mark.parametrize(("splits", "told"), WRONG.values(), ids=WRONG.keys())
+def test_tasks_that_cannot_be_probed_are_told(trained: Model, tmp_path: Path, splits, told):
+    """With the folder at fault."""
+    folder = write_task(tmp_path / "t", **splits)
+    with pytest.raises(CorpusError, match=told) as error:
+        read_tasks({"t": folder}, trained.tokenizer, limits(trained), None)
+    assert str(folder) in str(error.value)

@@ -1,0 +1,163 @@
+"""Probes come to the optimum that scikit-learn finds, each layer for itself, and the same at every run."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from embryo_core.engine.model import Model
+from embryo_core.evaluate import limits
+from embryo_core.metrics.probing.data import UNSEEN, ProbingTask, Targets, read_tasks
+from embryo_core.metrics.probing.features import span_features
+from embryo_core.metrics.probing.regimen import PROTOCOLS
+from embryo_core.metrics.probing.training import train_all, train_probes
+from tests.embryo_core.metrics.probing.test_data import write_task
+
+FAST, PAPER = PROTOCOLS["fast"], PROTOCOLS["paper"]
+
+
+@pytest.fixture(scope="module")
+def probing(trained: Model, sample: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[torch.Tensor, ProbingTask]:
+    """Features of the tiny model, and a task with enough targets: which vowel comes first in the word before."""
+    rows = []
+    for line in (sample / "text.txt").read_text(encoding="utf-8").splitlines():
+        words = line.split()[:40]
+        labels = [next((c for c in word.lower() if c in "aeiou"), "none") for word in words]
+        rows.append((" ".join(words), [(labels[i], (i + 1, i + 2)) for i in range(len(words) - 1)]))
+    rows = [row for row in rows if row[1]]
+    splits = {"train": rows[: len(rows) * 3 // 5], "dev": rows[len(rows) * 3 // 5 : len(rows) * 3 // 4]}
+    folder = write_task(tmp_path_factory.mktemp("vowel") / "t", **splits, test=rows[len(rows) * 3 // 4 :])
+    data = read_tasks({"vowel": folder}, trained.tokenizer, limits(trained), None)
+    return span_features(trained, data, 2**30), data.tasks[0]
+
+
+def plain(features: torch.Tensor, targets: Targets) -> np.ndarray:
+    """Features [n, D] of the targets."""
+    return features[torch.from_numpy(targets.spans)].flatten(1).float().numpy()
+
+
+def random_task(n: int, labels: int, features: int, seed: int = 0) -> tuple[torch.Tensor, ProbingTask]:
+    """Pairs of spans with noisy linear labels; features of very different variance, and correlated."""
+    random = np.random.default_rng(seed)
+    mixing = random.normal(size=(features, features)) * np.geomspace(1, 1e-2, features)
+    states = (random.normal(size=(6000, features)) @ mixing + 0.3).astype(np.float16)
+    weights = random.normal(size=(2 * features, labels)) / np.tile(states.astype(float).std(0), 2)[:, None]
+    splits = []
+    for size in (n, 1000, 2000):
+        spans = random.integers(0, len(states), size=(size, 2))
+        logits = states[spans].reshape(size, -1).astype(np.float32) @ weights
+        own = (logits + random.gumbel(size=logits.shape)).argmax(1)
+        splits.append(Targets(spans, own, random.integers(0, labels, size)))
+    return torch.from_numpy(states)[None], ProbingTask("random", tuple(map(str, range(labels))), *splits)
+
+
+# === Optimum ===
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_f1_is_that_of_scikit_learn_on_the_same_features(probing, layer):
+    """Within a point, whatever the layer."""
+    features, task = probing
+    train_x, test_x = plain(features[layer], task.train), plain(features[layer], task.test)
+    mean, deviation = train_x.mean(0), train_x.std(0)
+    reference = LogisticRegression(max_iter=2000).fit((train_x - mean) / deviation, task.train.labels)
+    expected = reference.score((test_x - mean) / deviation, task.test.labels)
+    assert len(task.train.labels) > 1000
+    (probe,) = train_probes(features[layer : layer + 1], task, FAST)
+    assert probe.f1[0] == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.parametrize(("n", "labels"), [(4000, 2), (4000, 7), (400, 5)])
+def test_pairs_and_few_targets_come_to_the_optimum_too(n, labels):
+    """Also where features are correlated and their variances far apart."""
+    features, task = random_task(n, labels, 24)
+    train_x, test_x = plain(features[0], task.train), plain(features[0], task.test)
+    mean, deviation = train_x.mean(0), train_x.std(0)
+    reference = LogisticRegression(max_iter=5000).fit((train_x - mean) / deviation, task.train.labels)
+    expected = reference.score((test_x - mean) / deviation, task.test.labels)
+    (probe,) = train_probes(features, task, FAST)
+    assert probe.f1[0] == pytest.approx(expected, abs=0.015)
+    assert probe.f1[1] == pytest.approx(1 / labels, abs=0.06)  # random labels of random pairs: nothing to learn
+
+
+# === Evaluations in development ===
+
+
+@pytest.mark.parametrize("protocol", [replace(FAST, iterations=200, epochs=1), replace(PAPER, iterations=60, batch=100)])
+def test_the_weights_that_were_best_in_development_are_tested(protocol):
+    """Where the test set is the development set, F1 in the test is the highest of the curve, whichever came last."""
+    features, task = random_task(400, 5, 24)
+    task = replace(task, test=task.dev)
+    (probe,) = train_probes(features, task, protocol)
+    curves = list(zip(*(point.dev_f1 for point in probe.curve), strict=True))
+    assert probe.f1 == tuple(map(max, curves))
+    assert any(curve[-1] < max(curve) for curve in curves)
+
+
+def test_the_paper_protocol_stops_when_development_stands_still(probing):
+    """Nothing in development can be right here: no evaluation is better than the first, and twenty more are made."""
+    features, task = probing
+    dev = replace(task.dev, labels=np.full_like(task.dev.labels, UNSEEN), control=np.full_like(task.dev.control, UNSEEN))
+    (probe,) = train_probes(features[:1], replace(task, dev=dev), replace(PAPER, iterations=300))
+    assert [point.iteration for point in probe.curve] == [10 * i for i in range(1, 22)]
+    assert {point.dev_f1 for point in probe.curve} == {(0.0, 0.0)}
+
+
+# === Apart and together ===
+
+
+def test_layers_trained_together_are_those_trained_alone(probing):
+    """To the last bit, in F1 and in every point of the curve; and so whatever the number of cores."""
+    features, task = probing
+    short = replace(FAST, iterations=100, epochs=1)
+    together = train_probes(features, task, short)
+    assert together == [train_probes(features[layer : layer + 1], task, short)[0] for layer in range(3)]
+
+
+def test_tasks_share_the_cores_and_no_numbers(probing, monkeypatch: pytest.MonkeyPatch):
+    """Results come by task and layer, in order, the same on one core and on several; and again at a second run."""
+    monkeypatch.setitem(PROTOCOLS, "fast", replace(FAST, iterations=50, epochs=1))
+    features, task = probing
+    swapped = replace(task.train, labels=task.train.control)
+    tasks = [task, ProbingTask("other", task.labels, swapped, task.dev, task.test)]
+    alone = train_all(features, tasks, "fast", cores=1)
+    assert [len(layers) for layers in alone] == [3, 3] and alone[0] != alone[1]
+    assert alone == train_all(features, tasks, "fast", cores=1) == train_all(features, tasks, "fast", cores=5)
+
+
+# === Degenerate features and labels ===
+
+
+def test_one_label_is_always_right():
+    """A training set of one label gives a probe that knows no other."""
+    features, task = random_task(200, 1, 8)
+    assert train_probes(features, task, replace(FAST, iterations=20))[0].f1[0] == 1
+
+
+def test_features_that_never_vary_do_no_harm():
+    """A layer whose states are all the same gives the most frequent label."""
+    features, task = random_task(400, 3, 8)
+    (probe,) = train_probes(torch.ones_like(features), task, replace(FAST, iterations=100))
+    most_frequent = np.bincount(task.train.labels).argmax()
+    assert probe.f1[0] == pytest.approx((task.test.labels == most_frequent).mean())
+
+
+def test_unseen_labels_count_as_wrong():
+    """F1 falls by their share."""
+    features, task = random_task(400, 2, 8)
+    half = task.test.labels.copy()
+    half[: len(half) // 2] = UNSEEN
+    unseen = ProbingTask("t", task.labels, task.train, task.dev, replace(task.test, labels=half))
+    assert train_probes(features, unseen, replace(FAST, iterations=100))[0].f1[0] <= 0.5
+
+
+def test_a_curve_has_a_point_at_every_evaluation(probing):
+    """Ten of them, evenly spaced, to the last iteration; the loss of the probe falls."""
+    features, task = probing
+    curve = train_probes(features[2:], task, FAST)[0].curve
+    length = FAST.length(len(task.train.labels))
+    assert [point.iteration for point in curve] == [length * i // 10 for i in range(1, 11)]
+    assert curve[-1].train_loss[0] < curve[0].train_loss[0]

@@ -1,0 +1,243 @@
+"""Tests of pretrain.shards."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pretrain.corpus import Text
+from pretrain.examples import MIN_TOKENS, Packing, batch_of, order, pack
+from pretrain.tokenizer import CLS, PAD, SEP
+
+VOCABULARY = 100
+FULL_STOP, FIRST = 5, 7  # the last piece of every sentence, and the first; neither occurs inside one
+WORD_START = np.arange(VOCABULARY) % 10 >= 3  # 7 pieces in 10 begin a word
+WORD_START[:5] = False
+
+
+def text_of(sentences_of: np.ndarray, tokens_of: np.ndarray, rng: np.random.Generator) -> Text:
+    """Documents of so many sentences, each of so many random tokens."""
+    bounds = np.concatenate([[0], np.cumsum(tokens_of)])
+    tokens = rng.integers(8, VOCABULARY, bounds[-1]).astype(np.uint16)
+    tokens[bounds[1:] - 1] = FULL_STOP
+    tokens[bounds[:-1]] = FIRST
+    return Text(tokens, bounds, np.concatenate([[0], np.cumsum(sentences_of)]))
+
+
+@pytest.fixture(scope="module")
+def text() -> Text:
+    """300 documents of 1 to 60 sentences of 2 to 70 tokens, some documents of one token."""
+    rng = np.random.default_rng(0)
+    sentences_of = np.concatenate([rng.integers(1, 60, 280), np.ones(20, int)])
+    tokens_of = np.concatenate([rng.integers(2, 70, sentences_of.sum() - 20), np.ones(20, int)])
+    return text_of(sentences_of, tokens_of, rng)
+
+
+@pytest.fixture(scope="module", params=[16, 32, 64, 128])
+def packing(text: Text, request: pytest.FixtureRequest) -> Packing:
+    """Examples of that text."""
+    return pack(text, request.param, WORD_START)
+
+
+def segments(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The two segments of one row of a batch."""
+    middle, last = np.flatnonzero(ids == SEP)
+    return ids[1:middle], ids[middle + 1 : last]
+
+
+# === Packing ===
+
+
+def test_examples_are_whole_sentences_of_one_document(packing: Packing) -> None:
+    """As few as fill the space, but two at least; fewer tokens than the space only in a rest or a short document."""
+    begin, end = packing.examples.T
+    first, last = (np.searchsorted(packing.text.sentences, edge) for edge in (begin, end))
+    np.testing.assert_array_equal(packing.text.sentences[np.stack([first, last])], [begin, end])
+    document = np.searchsorted(packing.text.documents, first, "right") - 1
+    low, high = packing.text.documents[document], packing.text.documents[document + 1]
+    assert ((low <= first) & (last <= high)).all()
+    assert ((last - first >= 2) | (high - low == 1)).all()
+    assert ((end - begin >= packing.space // 2) | ((first == low) & (last == high))).all()
+    spare = np.minimum(
+        packing.text.sentences[last - 1] - begin, end - packing.text.sentences[first + 1]
+    )  # without a rim
+    assert ((spare < packing.space) | (last - first == 2)).all()
+
+
+def test_every_sentence_is_in_an_example(packing: Packing) -> None:
+    """Examples follow each other through all documents but the shortest; at one place in a document two may overlap."""
+    bounds = packing.text.sentences[packing.text.documents]
+    begin, end = packing.examples.T
+    for low, high in itertools.pairwise(bounds):
+        inside = (begin >= low) & (end <= high)
+        if high - low < MIN_TOKENS:
+            assert not inside.any()
+            continue
+        starts, stops = begin[inside], np.maximum.accumulate(end[inside])
+        assert starts[0] == low and stops[-1] == high
+        gaps = starts[1:] - stops[:-1]
+        assert (gaps <= 0).all() and (gaps < 0).sum() <= 1
+
+
+def test_there_is_little_padding(packing: Packing) -> None:
+    """Long documents fill their sequences."""
+    assert packing.fill > 0.95
+
+
+def test_packing_is_the_same_every_time(packing: Packing) -> None:
+    """The same text gives the same examples."""
+    again = pack(packing.text, packing.sequence_length, WORD_START)
+    np.testing.assert_array_equal(again.examples, packing.examples)
+
+
+def test_a_text_without_documents_has_no_examples() -> None:
+    """An empty held-out part packs to nothing."""
+    empty = Text(np.empty(0, np.uint16), np.zeros(1, np.int64), np.zeros(1, np.int64))
+    packing = pack(empty, 64, WORD_START)
+    assert packing.examples.shape == (0, 2) and packing.fill == 0.0
+
+
+# === Batches ===
+
+
+def test_a_batch_is_two_segments_in_either_order(packing: Packing) -> None:
+    """Row by row: [CLS] A [SEP] B [SEP] and padding, where A B, or B A if swapped, are cut out of the example."""
+    indices = np.arange(len(packing.examples))
+    ids, token_type_ids, attention_mask, swapped = batch_of(packing, indices, np.random.default_rng(1))
+    assert ids.shape == token_type_ids.shape == attention_mask.shape == (len(indices), packing.sequence_length)
+    assert {array.dtype for array in (ids, token_type_ids, attention_mask, swapped)} == {np.dtype(np.int32)}
+    assert 0.4 < swapped.mean() < 0.6
+    for row in range(len(indices)):
+        begin, end = packing.examples[row]
+        length = min(end - begin, packing.space) + 3
+        assert attention_mask[row].tolist() == [1] * length + [0] * (packing.sequence_length - length)
+        assert ids[row, 0] == CLS and (ids[row, length:] == PAD).all()
+        middle, last = np.flatnonzero(ids[row] == SEP)
+        assert last == length - 1
+        assert token_type_ids[row].tolist() == [int(middle < i <= last) for i in range(packing.sequence_length)]
+        a, b = segments(ids[row])[:: -1 if swapped[row] else 1]
+        whole = packing.text.tokens[begin:end].astype(np.int32)
+        places_of_a, places_of_b = occurrences(whole, a), occurrences(whole, b)
+        assert len(places_of_a) and len(places_of_b) and places_of_a.min() + len(a) <= places_of_b.max()
+
+
+def occurrences(tokens: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Where `part` stands in `tokens`."""
+    return np.flatnonzero((np.lib.stride_tricks.sliding_window_view(tokens, len(part)) == part).all(axis=1))
+
+
+def test_segments_meet_at_any_sentence_end(packing: Packing) -> None:
+    """Where nothing is cut, A and B together are the example, and every inner sentence end may divide them."""
+    begin, end = packing.examples.T
+    uncut = np.flatnonzero(end - begin <= packing.space)
+    met: dict[int, set[int]] = {row: set() for row in uncut.tolist()}
+    for seed in range(60):
+        ids, _, _, swapped = batch_of(packing, uncut, np.random.default_rng(seed))
+        for row, content, order_of_row in zip(uncut.tolist(), ids, swapped, strict=True):
+            a, b = segments(content)[:: -1 if order_of_row else 1]
+            np.testing.assert_array_equal(np.concatenate([a, b]), packing.text.tokens[begin[row] : end[row]])
+            met[row].add(int(begin[row]) + len(a))
+    sentences = packing.text.sentences
+    for row, boundaries in met.items():
+        inner = set(sentences[(sentences > begin[row]) & (sentences < end[row])].tolist())
+        if inner:
+            assert boundaries <= inner and len(boundaries) >= min(len(inner), 3)
+        else:  # a document of one sentence
+            words = np.flatnonzero(WORD_START[packing.text.tokens[: end[row]]][begin[row] :])[1:] + begin[row]
+            assert len(boundaries) > 1 and boundaries <= set(words.tolist()) | set(range(begin[row] + 1, words[0]))
+
+
+def test_examples_without_cuts_are_the_document() -> None:
+    """Sentences that just fill the space: unswapped, the examples of a document one after the other give its text."""
+    rng = np.random.default_rng(3)
+    text = text_of(np.array([24, 6, 12, 5]), np.full(47, 10), rng)  # 5: a short document
+    packing = pack(text, 63, WORD_START)
+    assert len(packing.examples) == 4 + 1 + 2 + 1
+    found = []
+    for row in range(len(packing.examples)):
+        ids, swapped = None, [1]
+        while swapped[0]:
+            ids, _, _, swapped = batch_of(packing, np.array([row]), rng)
+        found.extend(segments(ids[0]))
+    np.testing.assert_array_equal(np.concatenate(found), text.tokens)
+
+
+@pytest.mark.parametrize(("length", "mean", "most"), [(64, 30, 40), (128, 30, 40), (64, 8, 40), (64, 30, 5)])
+def test_the_rims_do_not_tell_the_order(length: int, mean: int, most: int) -> None:
+    """What a rim of a segment looks like, and how long it is, is the same in swapped and in unswapped examples."""
+    rng = np.random.default_rng(4)
+    sentences_of = rng.integers(2, most, 60_000 // most)
+    tokens_of = 2 + rng.poisson(rng.gamma(2, mean / 2, sentences_of.sum()))  # as uneven as real sentences
+    packing = pack(text_of(sentences_of, tokens_of, rng), length, WORD_START)
+    ids, _, attention_mask, swapped = batch_of(packing, np.arange(len(packing.examples)), rng)
+    rows = np.arange(len(ids))
+    middle, last = (ids == SEP).argmax(axis=1), attention_mask.sum(axis=1) - 1
+    observed = {
+        "the first begins a sentence": ids[:, 1] == FIRST,
+        "the first ends a sentence": ids[rows, middle - 1] == FULL_STOP,
+        "the second begins a sentence": ids[rows, middle + 1] == FIRST,
+        "the second ends a sentence": ids[rows, last - 1] == FULL_STOP,
+        "the first is the longer": middle - 1 > last - middle - 1,
+        "length of the first": middle - 1,
+        "length of the second": last - middle - 1,
+    }
+    for name, values in observed.items():
+        one, other = values[swapped == 0].astype(float), values[swapped == 1].astype(float)
+        error = np.sqrt(one.var() / len(one) + other.var() / len(other))
+        assert abs(one.mean() - other.mean()) < 4 * error, f"{name}: {one.mean():.3f}, swapped {other.mean():.3f}"
+        assert one.std() > 0  # it does vary
+
+
+def test_cuts_are_those_of_the_original_loop() -> None:
+    """Lengths as when the longer segment loses token after token; each rim of a long one is cut; words begin whole."""
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(2, 60, (500, 2))
+    text = text_of(np.full(500, 2), sizes.ravel(), rng)
+    packing = pack(text, 40, WORD_START)
+    size_of = dict(zip(text.sentences[:-1:2].tolist(), sizes.tolist(), strict=True))
+    sizes = np.array([size_of[begin] for begin in packing.examples[:, 0].tolist()])
+    ids, _, _, swapped = batch_of(packing, np.arange(len(sizes)), rng)
+    starts, stops = [], []
+    for row, size, order_of_row in zip(ids, sizes.tolist(), swapped, strict=True):
+        lengths = size[:: -1 if order_of_row else 1]
+        expected = list(lengths)
+        while sum(expected) > 37:
+            expected[0 if expected[0] > expected[1] else 1] -= 1
+        found = segments(row)
+        assert [len(segment) for segment in found] == expected
+        for segment, before in zip(found, lengths, strict=True):
+            assert WORD_START[segment[0]]
+            if before - len(segment) >= 10:
+                starts.append(segment[0] == FIRST)
+                stops.append(segment[-1] == FULL_STOP)
+    assert len(starts) > 100 and np.mean(starts) < 0.05 and np.mean(stops) < 0.05
+
+
+def test_a_batch_is_a_function_of_its_random_state(packing: Packing) -> None:
+    """The same seed gives the same batch, another seed another one."""
+    indices = order(len(packing.examples), seed=3, step=7, batch_size=32)
+    one, same, other = (batch_of(packing, indices, np.random.default_rng([seed, 7])) for seed in (3, 3, 4))
+    for left, right in zip(one, same, strict=True):
+        np.testing.assert_array_equal(left, right)
+    assert (one[0] != other[0]).any()
+
+
+# === Order ===
+
+
+def test_every_example_is_seen_once_an_epoch() -> None:
+    """Steps walk through a permutation, a new one each epoch, across its end."""
+    seen = np.concatenate([order(10, seed=5, step=step, batch_size=4) for step in range(10)])
+    epochs = seen.reshape(4, 10)
+    assert (np.sort(epochs, axis=1) == np.arange(10)).all()
+    assert len({tuple(epoch) for epoch in epochs.tolist()}) == 4
+    assert order(10, seed=6, step=0, batch_size=40).tolist() != seen.tolist()
+
+
+def test_order_does_not_depend_on_the_steps_before() -> None:
+    """A step asked for first, or alone, has the same examples; a batch may be larger than an epoch."""
+    later = order(50, seed=0, step=1000, batch_size=8)
+    for step in range(20):
+        order(50, seed=0, step=step, batch_size=8)
+    np.testing.assert_array_equal(order(50, seed=0, step=1000, batch_size=8), later)
+    assert sorted(order(3, seed=0, step=0, batch_size=9).tolist()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
