@@ -18,13 +18,10 @@ class Lamb(keras.optimizers.Optimizer):
     m and v, keeps the decay out of the ratio and adapts every variable.
     """
 
-    def __init__(
-        self, learning_rate, weight_decay=0.01, beta_1=0.9, beta_2=0.999, epsilon=1e-6, clip_norm=1.0, undecayed=()
-    ):
-        super().__init__(learning_rate=learning_rate, global_clipnorm=clip_norm, name="lamb")
+    def __init__(self, learning_rate, weight_decay=0.01, beta_1=0.9, beta_2=0.999, epsilon=1e-6, global_clipnorm=1.0):
+        super().__init__(learning_rate=learning_rate, global_clipnorm=global_clipnorm, name="lamb")
         self.decay = weight_decay  # Keras's own `weight_decay` would be applied outside the trust ratio
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
-        self.undecayed = {variable.path for variable in undecayed}  # besides biases and layer normalisations
 
     def build(self, variables):
         """Make the two moments of every variable, and note which ones are decayed and adapted."""
@@ -34,10 +31,7 @@ class Lamb(keras.optimizers.Optimizer):
         self.momentums = [self.add_variable_from_reference(v, "momentum") for v in variables]
         self.velocities = [self.add_variable_from_reference(v, "velocity") for v in variables]
         self.adapted = [not is_bias_or_norm(v) for v in variables]
-        self.decays = [
-            self.decay if ratio and v.path not in self.undecayed else 0.0
-            for v, ratio in zip(variables, self.adapted, strict=True)
-        ]
+        self.decays = [self.decay if self._use_weight_decay(v) else 0.0 for v in variables]
 
     def update_step(self, gradient, variable, learning_rate):
         """Update one variable in place."""
@@ -99,24 +93,28 @@ def schedule(config: Config) -> WarmupDecay:
 
 def optimizer(config: Config, variables: list) -> keras.optimizers.Optimizer:
     """The optimizer of a configuration, built for these variables (those of the model that are trained)."""
-    kept = [] if config.decay_positions else [v for v in variables if "embeddings/position" in v.path]
-    rate, decay, clip = schedule(config), config.weight_decay, config.clip_norm
-    if config.optimizer == "lamb":
-        made = Lamb(rate, decay, config.beta_1, config.beta_2, config.epsilon, clip, undecayed=kept)
-    elif config.optimizer == "adamw":
-        made = keras.optimizers.AdamW(rate, decay, config.beta_1, config.beta_2, config.epsilon, global_clipnorm=clip)
-    else:
+    positions = [] if config.decay_positions else [v for v in variables if "embeddings/position" in v.path]
+    undecayed = [*positions, *filter(is_bias_or_norm, variables)]
+    common = {"learning_rate": schedule(config), "epsilon": config.epsilon}
+    if config.optimizer == "muon":
         made = keras.optimizers.Muon(
-            rate,
-            config.beta_1,
-            config.beta_2,
-            decay,
-            config.epsilon,
-            decay,
-            global_clipnorm=clip,
-            exclude_layers=["classifier"],
+            adam_beta_1=config.beta_1,
+            adam_beta_2=config.beta_2,
+            adam_weight_decay=config.weight_decay,
+            weight_decay=config.weight_decay,
+            global_clipnorm=config.clip_norm,
+            exclude_layers=["classifier"],  # the last layer of a head; embeddings are excluded by Keras
+            **common,
         )
-    if config.optimizer != "lamb":
-        made.exclude_from_weight_decay([*kept, *filter(is_bias_or_norm, variables)])
+    else:
+        kind = {"lamb": Lamb, "adamw": keras.optimizers.AdamW}[config.optimizer]
+        made = kind(
+            beta_1=config.beta_1,
+            beta_2=config.beta_2,
+            weight_decay=config.weight_decay,
+            global_clipnorm=config.clip_norm,
+            **common,
+        )
+    made.exclude_from_weight_decay(undecayed)
     made.build(variables)
     return made
