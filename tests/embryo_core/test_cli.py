@@ -1,6 +1,8 @@
 """The command line prints what was asked, and one sentence for what is wrong; every command is documented."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -181,6 +183,12 @@ def test_arguments_that_make_no_sense_are_told(arguments, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert "usage: python -m embryo_core" in capsys.readouterr().err
+
+
+def test_a_command_without_metrics_imports_none():
+    """Only `evaluate` waits for what the metrics are made of."""
+    code = "import sys; from embryo_core.cli import main; main(['fetch', 'ontonotes']); assert 'numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=True, capture_output=True)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "runs", "query", "fetch"])

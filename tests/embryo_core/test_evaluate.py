@@ -2,9 +2,9 @@
 
 import lzma
 import multiprocessing
-import random
+import os
 import shutil
-import time
+import signal
 from functools import partial
 
 import pytest
@@ -258,23 +258,32 @@ def test_names_that_a_task_cannot_have_are_told(own_run, name):
 # === Kill -9 ===
 
 
-def test_killed_at_random_moments_and_resumed_gives_identical_files(own_run):
-    """The evaluation is killed again and again, later and later, until it gets to its end; then nothing is missing."""
+def evaluate_and_die(run: Run, written: int) -> None:
+    """Evaluate, but be killed when so many results have been written and the next is computed."""
+    write, left = results.write, written
+
+    def write_or_die(*arguments) -> None:
+        nonlocal left
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+        write(*arguments)
+
+    results.write = write_or_die
+    evaluate(run, SAMPLE_DATA)
+
+
+def test_killed_again_and_again_and_resumed_gives_identical_files(own_run):
+    """What was written stays, and what was not is computed by the next; in the end nothing is missing."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["embryo_core.evaluate", "embryo_core.engine.model"])
-    start = time.perf_counter()
     evaluate(own_run, SAMPLE_DATA)
-    took = time.perf_counter() - start
     whole = files(own_run)
     shutil.rmtree(own_run.results)
-    chance, kills = random.Random(5), 0
-    for share in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1):
-        process = context.Process(target=evaluate, args=(own_run, SAMPLE_DATA))
+    for written in (0, 3, 5):
+        process = context.Process(target=evaluate_and_die, args=(own_run, written))
         process.start()
-        process.join(took * share * chance.uniform(0.5, 1.5))
-        kills += process.is_alive()
-        process.kill()
         process.join()
-    assert kills >= 3
-    evaluate(own_run, SAMPLE_DATA)
+        assert process.exitcode == -signal.SIGKILL
+    assert evaluate(own_run, SAMPLE_DATA) == Report(computed=3 * len(NAMES) - 8, done_before=8)
     assert files(own_run) == whole
