@@ -59,18 +59,18 @@ def test_curves_come_with_the_scores(trained, found):
     assert curves == {(task, layer, control) for task in TASKS for layer in layers for control in (False, True)}
 
 
-def test_facts_say_what_was_probed(trained):
+def test_the_summary_says_what_was_probed(trained):
     """Sizes of each task, and one sentence for captions."""
-    facts = read(EdgeProbing(), trained).summary
-    assert facts["tasks"]["coref"] == {"train": 58, "dev": 15, "test": 15, "labels": 2}
-    assert "coref 15" in facts["note"] and "distinct sentences of probing" in facts["note"]
-    assert facts["too_long"] == facts["no_pieces"] == 0
+    summary = read(EdgeProbing(), trained).summary
+    assert summary["tasks"]["coref"] == {"train": 58, "dev": 15, "test": 15, "labels": 2}
+    assert "coref 15" in summary["note"] and "distinct sentences of probing" in summary["note"]
+    assert summary["too_long"] == summary["no_pieces"] == 0
 
 
 def test_memory_and_cores_change_no_number(trained, found, monkeypatch):
     """Features on disk and another number of cores give the same findings."""
     metric, tasks = EdgeProbing(), read(EdgeProbing(), trained)
-    monkeypatch.setattr(trained, "cores", 3)
+    monkeypatch.setattr(trained, "passes_at_once", 3)
     again = metric.compute(trained, replace(tasks, memory=0))
     assert (again.scores, again.probes) == (found.scores, found.probes)
 

@@ -76,8 +76,8 @@ def test_on_disk_they_are_the_same(trained: Model, data: ProbingData):
 
 def test_the_number_of_cores_changes_no_bit(trained: Model, data: ProbingData, monkeypatch: pytest.MonkeyPatch):
     """Nor does the order in which batches come to their end."""
-    monkeypatch.setattr(trained, "cores", 1)
+    monkeypatch.setattr(trained, "passes_at_once", 1)
     alone = span_features(trained, data, PLENTY)
-    monkeypatch.setattr(trained, "cores", 3)
+    monkeypatch.setattr(trained, "passes_at_once", 3)
     assert torch.equal(alone, span_features(trained, data, PLENTY))
     assert np.isfinite(alone.numpy()).all()
