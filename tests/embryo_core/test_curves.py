@@ -259,6 +259,33 @@ def test_a_relation_is_classified_as_if_computed_with_exact_fractions():
         assert curves.classify_curve([float(v) for v in values]) == slow_history(held)
 
 
+# === The axis of steps ===
+
+
+def test_step_0_lies_one_halving_before_step_1():
+    """On a log axis 0, 1, 2, 4, ... are evenly spaced; on a linear one every step lies at its own value."""
+    steps = [0, 1, 2, 4, 8, 16]
+    np.testing.assert_allclose(curves.axis_shares(steps, "log"), np.linspace(0, 1, 6))
+    assert curves.axis_values(steps, "linear").tolist() == steps
+    np.testing.assert_array_equal(curves.axis_shares(steps, "linear"), np.divide(steps, 16))
+
+
+@pytest.mark.parametrize("scale", curves.SCALES)
+@pytest.mark.parametrize("steps", [[0, 1, 2, 1000, 20_000], [500, 1000, 1500], np.array([0, 50])])
+def test_shares_of_an_axis_are_those_of_a_plotly_axis(scale, steps):
+    """Plotly places x on a log axis by log10(x): the shares are those of the values that it is given."""
+    drawn = [math.log10(x) if scale == "log" else x for x in curves.axis_values(steps, scale)]
+    wanted = [(x - drawn[0]) / (drawn[-1] - drawn[0]) for x in drawn]
+    np.testing.assert_allclose(curves.axis_shares(steps, scale), wanted, atol=1e-15, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", curves.SCALES)
+@pytest.mark.parametrize("only", [0, 7])
+def test_a_single_step_lies_at_the_start_of_its_axis(scale, only):
+    """One checkpoint has no span to be divided by."""
+    assert curves.axis_shares([only], scale).tolist() == [0]
+
+
 def test_curves_import_nothing_heavier_than_numpy():
     """The module is cheap to import."""
     code = "import sys, embryo_core.curves; print(sorted({'pandas', 'pyarrow', 'torch', 'scipy'} & set(sys.modules)))"
