@@ -1,8 +1,8 @@
 """What every page is made of: its head (run picker, time bar), pickers that live in the URL, figures with downloads."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,12 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import permalink
+from app.charts.step_axis import StepAxis
 from app.components.copy_button import copy_button
 from app.components.figure_files import figure_files
-from app.components.time_bar import SCALES, time_bar
+from app.components.time_bar import time_bar
 from embryo_core import runs
+from embryo_core.curves import SCALES, Scale
 from embryo_core.types import Run
 
 PASSING = "step_passing"  # session: the chosen step is one that play passes through, and stays out of the URL
@@ -26,12 +28,22 @@ PLOTLY = {
 
 @dataclass(frozen=True)
 class View:
-    """What a page looks at: one run, its steps, the one chosen on the time bar, and whether steps run along a log axis."""
+    """What a page looks at: one run, its steps, the one chosen on the time bar, and the scale of the axis of steps."""
 
     run: Run
     steps: tuple[int, ...]
     step: int
-    log: bool
+    scale: Scale
+
+    @property
+    def axis(self) -> StepAxis:
+        """The axis of steps of every figure on the page."""
+        return StepAxis(self.step, self.scale)
+
+    def evaluated(self, steps: Iterable[int]) -> int:
+        """Which of the evaluated `steps`, at least one, to show: the last up to the chosen step, else the first."""
+        known = sorted(steps)
+        return int(max((step for step in known if step <= self.step), default=known[0]))
 
 
 # === Head of a page ===
@@ -54,22 +66,21 @@ def open_page(title: str) -> View:
     tokens = {checkpoint.step: checkpoint.tokens for checkpoint in runs.checkpoints(run)}
     if not tokens:
         stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")
-    step = _chosen_step(list(tokens))
-    scale = permalink.get("scale")
-    scale = scale if scale in SCALES else "log"
+    wanted = permalink.get("scale")
+    view = View(run, tuple(tokens), _wanted_step(list(tokens)), wanted if wanted in SCALES else "log")
+    view = replace(view, step=view.evaluated(view.steps))
     with st.container(key="time"):
         time_bar(
-            list(tokens),
+            view.steps,
             list(tokens.values()),
-            step,
-            scale,
+            view.axis,
             on_step=_choose_step,
             on_scale=lambda chosen: permalink.choose("scale", chosen),
         )
     if not st.session_state.get(PASSING) or "step" not in st.query_params:
-        permalink.show("step", step)
-    permalink.show("scale", scale)
-    return View(run, tuple(tokens), step, log=scale == "log")
+        permalink.show("step", view.step)
+    permalink.show("scale", view.scale)
+    return view
 
 
 def _choose_step(step: int, passing: bool) -> None:
@@ -77,12 +88,10 @@ def _choose_step(step: int, passing: bool) -> None:
     st.session_state[PASSING] = passing
 
 
-def _chosen_step(steps: Sequence[int]) -> int:
-    """The step of the URL, or the nearest that this run has; the last step where none was chosen."""
+def _wanted_step(steps: Sequence[int]) -> int:
+    """The step of the URL, which this run may lack; the last of its steps where none was chosen."""
     wanted = permalink.get("step") or ""
-    if not wanted.isdecimal() or len(wanted) > 18:
-        return steps[-1]
-    return min(steps, key=lambda step: abs(step - int(wanted)))
+    return int(wanted) if wanted.isdecimal() and len(wanted) <= 18 else steps[-1]
 
 
 def stop(message: str, command: str = "") -> None:

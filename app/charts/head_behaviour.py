@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from app.charts import cells, style
+from app.charts.step_axis import StepAxis
 from embryo_core import curves
 
 PREFIX = "head_behaviour_"
@@ -214,7 +215,7 @@ def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float]
 
 
 def curves_figure(
-    frame: pd.DataFrame, what: str, change: float | None, chosen: tuple[int, int], step: int, log: bool
+    frame: pd.DataFrame, what: str, change: float | None, chosen: tuple[int, int], axis: StepAxis
 ) -> go.Figure:
     """The pattern in every head over the steps: the chosen head large, the others faint in the colour of their layer.
 
@@ -227,21 +228,21 @@ def curves_figure(
     for layer, colour in zip(layers, colours):
         of_layer = rows[rows["layer"] == layer]
         others = of_layer[(of_layer["head"] != chosen[1]) | (layer != chosen[0])]
-        _line(figure, others, what, log, f"layer {layer}", line={"color": colour, "width": 1}, opacity=0.6)
+        _line(figure, others, what, axis, f"layer {layer}", line={"color": colour, "width": 1}, opacity=0.6)
     own = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])]
     name = f"layer {chosen[0]}, head {chosen[1]}"
-    _line(figure, own, what, log, name, line={"color": CHOSEN, "width": 3.5}, marker={"size": 7}, mode="lines+markers")
-    _mark_appearance(figure, own, change, base, log)
-    style.step_axis(figure, sorted(set(rows["step"])), log, step)
+    _line(figure, own, what, axis, name, line={"color": CHOSEN, "width": 3.5}, marker={"size": 7}, mode="lines+markers")
+    _mark_appearance(figure, own, change, base, axis)
+    axis.draw(figure, sorted(set(rows["step"])))
     figure.update_yaxes(tickformat=PATTERNS[what].tickformat, rangemode="normal" if PATTERNS[what].falls else "tozero")
     return style.finish(figure, PATTERNS[what].axis, height=420)
 
 
-def _line(figure: go.Figure, rows: pd.DataFrame, what: str, log: bool, name: str, **looks) -> None:
+def _line(figure: go.Figure, rows: pd.DataFrame, what: str, axis: StepAxis, name: str, **looks) -> None:
     """One trace for several heads, with a gap between one and the next."""
     x, y, about = [], [], []
     for (layer, head), curve in rows.groupby(["layer", "head"]):
-        x += [*style.along(curve["step"], log), None]
+        x += [*axis.values(curve["step"]), None]
         y += [*curve["value"], None]
         about += [[layer, head, step, PATTERNS[what].write(v)] for step, v in zip(curve["step"], curve["value"])] + [[]]
     figure.add_scatter(
@@ -256,7 +257,7 @@ def _line(figure: go.Figure, rows: pd.DataFrame, what: str, log: bool, name: str
 
 
 def _mark_appearance(
-    figure: go.Figure, own: pd.DataFrame, change: float | None, base: tuple[float, int] | None, log: bool
+    figure: go.Figure, own: pd.DataFrame, change: float | None, base: tuple[float, int] | None, axis: StepAxis
 ) -> None:
     """The level at which the pattern is there, and the step of the chosen head from which it is."""
     least = level(change, own["value"].iloc[0], base)
@@ -273,5 +274,5 @@ def _mark_appearance(
         marker = {"color": CHOSEN, "size": 16, "symbol": "star", "line": {"color": "white", "width": 1}}
         text = f"there since step {since:,}"
         figure.add_scatter(
-            x=style.along([since], log), y=value, name=text, mode="markers", marker=marker, hovertemplate=text
+            x=axis.values([since]), y=value, name=text, mode="markers", marker=marker, hovertemplate=text
         )

@@ -4,11 +4,12 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import style
+from app.charts.step_axis import StepAxis
 
 SPLITS = {"train": ("training", style.BLUE), "heldout": ("held-out", style.VERMILION)}
 
 
-def training_curve(log: pd.DataFrame, quantity: str, y_title: str, log_steps: bool, chosen: int | None) -> go.Figure:
+def training_curve(log: pd.DataFrame, quantity: str, y_title: str, axis: StepAxis) -> go.Figure:
     """One quantity of the log over the steps: training averages as a thin line, held-out measures as points."""
     figure = go.Figure()
     for split, (label, colour) in SPLITS.items():
@@ -17,7 +18,7 @@ def training_curve(log: pd.DataFrame, quantity: str, y_title: str, log_steps: bo
             continue
         heldout = split == "heldout"
         figure.add_scatter(
-            x=style.along(rows["step"], log_steps),
+            x=axis.values(rows["step"]),
             y=rows[quantity],
             name=label,
             mode="lines+markers" if heldout else "lines",
@@ -29,15 +30,14 @@ def training_curve(log: pd.DataFrame, quantity: str, y_title: str, log_steps: bo
             + ("<br>n = %{customdata[1]:,}" if heldout else "")
             + "<extra></extra>",
         )
-    steps = list(log["step"]) or [0]
-    style.step_axis(figure, steps, log_steps, chosen)
+    axis.draw(figure, list(log["step"]) or [0])
     style.finish(figure, y_title, height=300, legend="top")
     if quantity.endswith("accuracy"):
         figure.update_yaxes(tickformat=".0%", rangemode="tozero")
     return figure
 
 
-def coverage(done: pd.DataFrame, log_steps: bool, chosen: int | None) -> go.Figure:
+def coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
     """Which results there are: one row per metric, one mark per checkpoint, filled where computed.
 
     `done` has the columns metric (as shown), step, done (bool).
@@ -46,7 +46,7 @@ def coverage(done: pd.DataFrame, log_steps: bool, chosen: int | None) -> go.Figu
     for there, label in ((True, "computed"), (False, "not computed")):
         rows = done[done["done"] == there]
         figure.add_scatter(
-            x=style.along(rows["step"], log_steps),
+            x=axis.values(rows["step"]),
             y=rows["metric"],
             name=label,
             mode="markers",
@@ -58,7 +58,7 @@ def coverage(done: pd.DataFrame, log_steps: bool, chosen: int | None) -> go.Figu
             customdata=rows["step"],
             hovertemplate=f"%{{y}}, step %{{customdata:,}}: {label}<extra></extra>",
         )
-    style.step_axis(figure, list(done["step"]), log_steps, chosen)
+    axis.draw(figure, list(done["step"]))
     style.finish(figure, "", height=300, legend="top")
     metrics = list(dict.fromkeys(done["metric"]))
     figure.update_yaxes(categoryorder="array", categoryarray=metrics[::-1], showgrid=False)

@@ -8,6 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import style
+from app.charts.step_axis import StepAxis
 from embryo_core import curves
 
 PREFIX = "edge_probing_"
@@ -139,7 +140,7 @@ def layer_name(layer: int) -> str:
 # === Over the steps ===
 
 
-def tasks_figure(data: pd.DataFrame, log: bool, chosen: int, rescaled: bool, bands: bool) -> go.Figure:
+def tasks_figure(data: pd.DataFrame, axis: StepAxis, rescaled: bool, bands: bool) -> go.Figure:
     """Curves of `task_curves`: smoothed with points, as measured faint behind, 95 % bands, majority dashed.
 
     Every point of a task carries the task and its step as customdata.
@@ -149,23 +150,23 @@ def tasks_figure(data: pd.DataFrame, log: bool, chosen: int, rescaled: bool, ban
     for rows, colour, _ in drawn:
         scale = rows["value"].iloc[-1] if rescaled else 1
         if bands:
-            x, name = style.along(rows["step"], log), plain(rows["task"].iloc[0])
+            x, name = axis.values(rows["step"]), plain(rows["task"].iloc[0])
             style.add_band(figure, x, rows["low"] / scale, rows["high"] / scale, colour, name)
-        _add_majority(figure, rows, colour, scale, log)
+        _add_majority(figure, rows, colour, scale, axis)
     height = pd.Series.mean if rescaled else lambda curve: curve.iloc[-1]
     for rows, colour, symbol in sorted(drawn, key=lambda one: height(one[0]["smooth"]), reverse=True):
-        _add_task(figure, rows, colour, symbol, log)
+        _add_task(figure, rows, colour, symbol, axis)
     if data["majority"].notna().any():
         dashes = {"color": style.GREY, "width": 1.5, "dash": "dash"}
         figure.add_scatter(x=[None], y=[None], mode="lines", line=dashes, name="majority baseline")
-    style.step_axis(figure, sorted(set(data["step"])), log, chosen)
+    axis.draw(figure, sorted(set(data["step"])))
     figure.update_yaxes(tickformat=".1f" if rescaled else ".3~p", rangemode="tozero")
     return style.finish(figure, "relative to the last step" if rescaled else "F1 or accuracy", height=450)
 
 
-def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, scale: float, log: bool) -> None:
+def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, scale: float, axis: StepAxis) -> None:
     figure.add_scatter(
-        x=style.along(rows["step"], log),
+        x=axis.values(rows["step"]),
         y=rows["majority"] / scale,
         mode="lines",
         line={"color": style.faint(colour, 0.75), "width": 1.5, "dash": "dash"},
@@ -175,8 +176,8 @@ def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, scale: flo
     )
 
 
-def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, log: bool) -> None:
-    task, x = rows["task"].iloc[0], style.along(rows["step"], log)
+def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, axis: StepAxis) -> None:
+    task, x = rows["task"].iloc[0], axis.values(rows["step"])
     style.add_measured(figure, x, rows["shown"], colour, plain(task))
     what, of = ("masked accuracy", "masked pieces of held-out text") if task == MASKED else ("F1", "targets")
     layers = rows["layer"].map(lambda layer: "" if pd.isna(layer) else f", {layer_name(int(layer))}")
@@ -199,12 +200,12 @@ def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, l
 # === Expected layer ===
 
 
-def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, log: bool, chosen: int) -> go.Figure:
+def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, axis: StepAxis) -> go.Figure:
     """`expected_layers` over the `steps`, a line per task, of a model of `layers` layers; dashed: all layers alike."""
     figure = go.Figure()
     for task, (colour, symbol) in looks(table["task"]).items():
         rows = table[table["task"] == task]
-        x = style.along(rows["step"], log)
+        x = axis.values(rows["step"])
         style.add_measured(figure, x, rows["expected"], colour, plain(task))
         figure.add_scatter(
             x=x,
@@ -219,10 +220,10 @@ def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, log:
             hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}<br>expected layer %{{customdata[2]:.2f}}"
             "<extra></extra>",
         )
-    ends = style.along([min(steps), max(steps)], log)
+    ends = axis.values([min(steps), max(steps)])
     alike = {"color": style.GREY, "width": 1.5, "dash": "dash"}
     figure.add_scatter(x=ends, y=[layers / 2] * 2, name="all layers alike", mode="lines", line=alike, hoverinfo="skip")
-    style.step_axis(figure, steps, log, chosen)
+    axis.draw(figure, steps)
     return style.finish(figure, "expected layer", height=420, legend="top")
 
 

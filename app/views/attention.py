@@ -69,7 +69,7 @@ def _all_heads(view: View, steps: list[int], grid: bytes, length: int) -> None:
     head_maps.head_grid(grid, on_head=_head_chosen, key=GRID)
     block = -(-length // head_maps.GRID_SIZE)
     blocks = f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
-    step = max((known for known in steps if known <= view.step), default=steps[0])
+    step = view.evaluated(steps)
     with st.container(horizontal=True, gap="medium", key="below_all_heads"):
         st.caption(
             "Rows are layers, columns are heads, at the same step; click one to see it large. Each runs from 0 to its "
@@ -113,7 +113,7 @@ def _places(view: View, layer: int, head: int, history: AttentionHistory) -> Non
     frame = charts.place_weights(history.steps, history.weights)
     formulas = "; ".join(f"{name}: {formula}" for name, formula in charts.PLACES.items())
     widgets.show_figure(
-        charts.place_figure(frame, view.step, view.log),
+        charts.place_figure(frame, view.axis),
         frame.assign(layer=layer, head=head),
         f"{view.run.name}-attention-places-layer{layer}-head{head}",
         f"Mean weight of the map A at four places ({formulas}; L = {history.weights.shape[-1]}).",

@@ -33,8 +33,7 @@ def show(view: View) -> None:
         head = widgets.pick_head(int(frame["head"].max()))
     with columns[3]:
         change = _pick_change(what, int(frame["step"].min()))
-    steps = sorted(set(frame["step"]))
-    step = max((known for known in steps if known <= view.step), default=steps[0])
+    step = view.evaluated(frame["step"])
     left, right = st.columns(2, gap="large")
     with left:
         _at_step(view, frame, what, step, (layer, head))
@@ -93,7 +92,7 @@ def _over_steps(view: View, frame: pd.DataFrame, what: str, change: float | None
     rows = charts.of_pattern(frame, what)
     st.subheader("Over the steps", anchor=False)
     widgets.show_figure(
-        charts.curves_figure(frame, what, change, chosen, view.step, view.log),
+        charts.curves_figure(frame, what, change, chosen, view.axis),
         rows,
         f"{view.run.name}-{what}",
         f"Layer {chosen[0]}, head {chosen[1]}, large, among all {rows.groupby(['layer', 'head']).ngroups} heads, at "

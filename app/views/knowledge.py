@@ -31,7 +31,7 @@ def show() -> None:
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --lama PATH",
         )
     frame = charts.relation_curves(scores)
-    step = _evaluated(sorted(set(frame["step"])), view.step)
+    step = view.evaluated(frame["step"])
     _relations(view, frame)
     _relation_table(view, frame, facts, step)
     _facts(view, frame, facts, step)
@@ -41,11 +41,6 @@ def show() -> None:
 def _histories(stamp: results.Stamp, _run: Run) -> pd.DataFrame:
     """How the answers to every fact went (see `charts.histories`)."""
     return charts.histories(store.read_cloze(_run))
-
-
-def _evaluated(steps: list[int], step: int) -> int:
-    """The last step with answers that is not after the chosen one, or the first."""
-    return max((known for known in steps if known <= step), default=steps[0])
 
 
 def _best_first(frame: pd.DataFrame) -> list[str]:
@@ -76,7 +71,7 @@ def _relations(view: View, frame: pd.DataFrame) -> None:
     behind = "; the line is the mean of 3 neighbouring steps, the raw one is faint behind it" if smooth else ""
     note = results.sources(view.run).get(METRIC, {}).get("note", "facts of LAMA's T-REx")
     widgets.show_figure(
-        charts.relation_figure(frame, chosen, view.step, view.log, smooth),
+        charts.relation_figure(frame, chosen, view.axis, smooth),
         frame[frame["relation"].isin(chosen)],
         f"{view.run.name}-knowledge",
         f"Precision at 1: the share of facts whose object is the model's first answer at the masked place, among all "
@@ -190,7 +185,7 @@ def _one_fact(view: View, cloze: pd.DataFrame, known: pd.DataFrame) -> None:
     history = charts.fact_history(cloze, fact)
     number = st.column_config.NumberColumn
     widgets.show_figure(
-        charts.fact_figure(history, view.step, view.log),
+        charts.fact_figure(history, view.axis),
         history.assign(fact=fact, subject=names["subject"][fact], object=names["object"][fact]),
         f"{view.run.name}-fact",
         "What the model answered at each step, as in the paper's Table 9.",

@@ -61,7 +61,7 @@ def _training_curve(view: widgets.View, log: pd.DataFrame, quantity: str) -> Non
     caption += " Training: mean over the batches since the point before."
     if len(heldout):
         caption += f" Held-out: the same {int(heldout.iloc[-1]):,} {CASES[n]}, never trained on, at every checkpoint."
-    figure = overview.training_curve(data, quantity, unit, view.log, view.step)
+    figure = overview.training_curve(data, quantity, unit, view.axis)
     widgets.show_figure(figure, data, f"{view.run.name}-{quantity}", caption)
 
 
@@ -75,7 +75,7 @@ def _coverage(view: widgets.View) -> None:
     caption = f"{len(view.steps)} checkpoints of {len(view.run.planned_steps)} planned. " + (
         "Computed at every checkpoint: all metrics." if not missing else "To compute what is missing:"
     )
-    widgets.show_figure(overview.coverage(data, view.log, view.step), data, f"{view.run.name}-coverage", caption)
+    widgets.show_figure(overview.coverage(data, view.axis), data, f"{view.run.name}-coverage", caption)
     if missing:
         data_of = " ".join(f"--{source} PATH" for source in dict.fromkeys(sources[metric] for metric in missing))
         command = f"python -m embryo_core evaluate {view.run.name} --metrics {' '.join(missing)} {data_of}"

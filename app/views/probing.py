@@ -9,7 +9,7 @@ from app import permalink, results, widgets
 from app.charts import probing as charts
 from app.charts.probing import BEST, LAST
 from app.views import probing_layers
-from app.views.probing_layers import METRIC, evaluated, span
+from app.views.probing_layers import METRIC, span
 from app.widgets import View
 from embryo_core.types import Run
 
@@ -67,7 +67,7 @@ def _tasks(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, ba
     st.subheader("What probes read from the layers, over the steps", anchor=False)
     data = charts.task_curves(charts.of_layer(frame, layer), results.log(view.run), rescaled)
     widgets.show_figure(
-        charts.tasks_figure(data, view.log, view.step, rescaled, bands),
+        charts.tasks_figure(data, view.axis, rescaled, bands),
         data,
         f"{view.run.name}-probing",
         f"A linear probe learns to read each task off the frozen states of one layer: {_which(layer, frame)}. F1 is "
@@ -108,7 +108,7 @@ def _expected(view: View, frame: pd.DataFrame) -> None:
         st.info("No layer is above the majority baseline at any step.", icon=":material/info:")
         return
     layers = int(frame["layer"].max())
-    figure = charts.expected_figure(table, sorted(set(frame["step"])), layers, view.log, view.step)
+    figure = charts.expected_figure(table, sorted(set(frame["step"])), layers, view.axis)
     widgets.show_figure(
         figure,
         table,
@@ -138,7 +138,7 @@ def _two_tasks(view: View, frame: pd.DataFrame, layer: str | int) -> None:
     if table.empty:
         st.info("There is no step at which both tasks have been probed.", icon=":material/info:")
         return
-    step = evaluated(table["step"], view.step)
+    step = view.evaluated(table["step"])
     n = f"n = {table['n_across'].iloc[-1]:,} and {table['n_up'].iloc[-1]:,} targets"
     widgets.show_figure(
         charts.path_figure(table, across, up, step),

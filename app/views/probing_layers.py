@@ -16,11 +16,6 @@ METRIC = "edge_probing"
 POINTS = {"format": "percent", "step": 0.001}
 
 
-def evaluated(steps: pd.Series, step: int) -> int:
-    """The last of the evaluated steps that is not after the chosen one, or the first."""
-    return int(max((known for known in steps if known <= step), default=min(steps)))
-
-
 def span(n: pd.Series) -> str:
     """The smallest and the largest of these counts."""
     return f"{n.min():,}" if n.min() == n.max() else f"{n.min():,} to {n.max():,}"
@@ -42,12 +37,12 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
         names = [name for name in QUANTITIES if own[name].notna().any()]
         quantity = widgets.pick_one("score", "Score", names, format_func=lambda n: QUANTITIES[n].label, segmented=True)
     data = charts.layer_curves(frame, task, quantity)
-    step = evaluated(data["step"], view.step)
+    step = view.evaluated(data["step"])
     cell = chosen_layer(frame, layer, task, step), step
     name = f"{view.run.name}-{task}-{quantity}"
     n = f"n = {data['n'].iloc[-1]:,} targets"
     widgets.show_figure(
-        charts.layers_figure(data, quantity, cell[0], view.log, view.step, bands),
+        charts.layers_figure(data, quantity, cell[0], view.axis, bands),
         data,
         f"{name}-layers",
         f"**{widgets.literal(label(task))}**: {QUANTITIES[quantity].means}; {n}{_sizes(view.run, task)}. A line per layer, embeddings included; thick: {layer_name(cell[0])}. Line: mean "
@@ -57,7 +52,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
         on_point=_cell_chosen,
     )
     widgets.show_figure(
-        charts.heat_map(data, quantity, cell),
+        charts.heat_map(data, quantity, cell, view.axis),
         data,
         f"{name}-map",
         f"The same as measured, in hundredths: a column for each evaluated checkpoint ({data['step'].nunique()}), a row "
@@ -98,7 +93,7 @@ def show_peaks(view: View, frame: pd.DataFrame) -> None:
     st.subheader("Peak and decay", anchor=False)
     table = charts.peaks(frame)
     widgets.show_figure(
-        charts.peaks_figure(table, sorted(set(frame["step"])), view.log),
+        charts.peaks_figure(table, sorted(set(frame["step"])), view.axis),
         table,
         f"{view.run.name}-probing-peaks",
         "Left: the step at which each layer's F1 is highest, as the mean of three neighbouring checkpoints. Right: how far "

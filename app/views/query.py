@@ -57,7 +57,7 @@ def show() -> None:
             found[place] = _look(questions[place], mask)
     known = [answers for answers in found if answers]
     if known:
-        axes = charts.shared_axes([answers.table() for answers in known], view.step, view.log, probabilities == "log")
+        axes = charts.shared_axes([answers.table() for answers in known], view.axis, probabilities == "log")
         _show_alone(known[0], axes) if len(found) == 1 else _show_compared(found, axes)
         _show_lenses(known)
     _show_commands(questions, mask)
@@ -150,14 +150,14 @@ def _show_step(answers: Answers, place: int) -> None:
             _show_fact(answers, best[0], place)
     if track := answers.marked.get(TRACKED):
         others = " The other masks stay in place." if _masks(answers.asked) > 1 else ""
-        st.caption(_described(track, answers.asked.view.step) + others)
+        st.caption(_described(track, answers.asked.view) + others)
     elif answers.asked.word and answers.mask == TOGETHER:
         st.caption("A word is tracked in one mask: choose which above.")
 
 
-def _described(track: Track, step: int) -> str:
-    """The tracked word: its pieces, and how probable it is at this step; Markdown."""
-    i = min(range(len(track.steps)), key=lambda i: abs(track.steps[i] - step))
+def _described(track: Track, view: widgets.View) -> str:
+    """The tracked word: its pieces, and how probable it is at the chosen step; Markdown."""
+    i = track.steps.index(view.evaluated(track.steps))
     rank = f"beyond {query.BEAM}" if track.ranks[i] is None else f"{track.ranks[i]:,}"
     now = f"probability {track.probabilities[i]:.3g}, rank {rank} at step {track.steps[i]:,}"
     head = f"Tracked: **{widgets.literal(track.word)}**, {now}."

@@ -186,6 +186,6 @@ def _pick_comparison(first: Asked) -> Asked | None:
 
 
 def _same_step(view: View, run: Run) -> View:
-    """Another run at the step of this one, or at its own nearest."""
+    """Another run at the step of this one, or at its own last before that."""
     steps = tuple(checkpoint.step for checkpoint in runs.checkpoints(run))
-    return replace(view, run=run, steps=steps, step=min(steps, key=lambda step: abs(step - view.step)))
+    return replace(view, run=run, steps=steps, step=view.evaluated(steps))

@@ -68,7 +68,7 @@ def _accuracy(view: widgets.View, metric: str, data: pd.DataFrame, rescaled: boo
         + (", both divided by the accuracy at the last step, as in the paper" if rescaled else "")
         + ". Click a point to see the words behind it below."
     )
-    figure = tokens.accuracy_figure(data, view.log, view.step, rescaled, bands)
+    figure = tokens.accuracy_figure(data, view.axis, rescaled, bands)
     widgets.show_figure(figure, data, f"{view.run.name}-{metric}", caption, on_point=_open_point)
 
 
@@ -85,7 +85,7 @@ def _acquisition(view: widgets.View, metric: str, data: pd.DataFrame) -> None:
     caption = "First step from which the smoothed accuracy stays at or above half of its last value." + (
         f" Without an onset: {', '.join(never)}." if never else ""
     )
-    figure = tokens.acquisition_figure(order, list(data["step"].unique()), view.log, view.step)
+    figure = tokens.acquisition_figure(order, list(data["step"].unique()), view.axis)
     widgets.show_figure(figure, order, f"{view.run.name}-{metric}-acquisition", caption)
 
 

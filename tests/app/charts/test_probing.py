@@ -5,7 +5,9 @@ import pytest
 
 from app.charts import probing as charts
 from app.charts import style
+from app.charts.step_axis import StepAxis
 from embryo_core import curves
+from embryo_core.curves import SCALES
 
 STEPS = [0, 1, 8, 700]
 F1 = {  # two tasks of the paper and one of one's own, three layers
@@ -96,7 +98,7 @@ def test_a_log_without_held_out_text_leaves_the_tasks(frame, log) -> None:
     """A run without a log, or without a held-out part, has no masked accuracy to show."""
     data = charts.task_curves(charts.of_layer(frame, 1), log, rescaled=False)
     assert set(data["task"]) == set(N)
-    assert len(charts.tasks_figure(data, True, 8, False, True).data)
+    assert len(charts.tasks_figure(data, StepAxis(8, "log"), False, True).data)
 
 
 def test_rescaled_curves_end_at_one(frame) -> None:
@@ -135,7 +137,7 @@ def test_a_path_has_the_steps_of_both_tasks(frame) -> None:
 def test_the_first_figure_draws_the_table(frame) -> None:
     """A line with points, the measured line, a band and a dashed majority for each task; a point knows its step."""
     data = charts.task_curves(charts.of_layer(frame, charts.BEST), LOG, rescaled=False)
-    figure = charts.tasks_figure(data, False, 8, False, True)
+    figure = charts.tasks_figure(data, StepAxis(8, "linear"), False, True)
     srl = data[data["task"] == "srl"]
     line = named(figure, "semantic role")
     assert list(line.x) == STEPS and list(line.y) == list(srl["smooth"])
@@ -150,14 +152,14 @@ def test_the_first_figure_draws_the_table(frame) -> None:
 def test_bands_can_be_left_out(frame) -> None:
     """Then no trace is filled."""
     data = charts.task_curves(charts.of_layer(frame, 0), LOG, rescaled=False)
-    assert any(trace.fill for trace in charts.tasks_figure(data, True, 8, False, True).data)
-    assert not any(trace.fill for trace in charts.tasks_figure(data, True, 8, False, False).data)
+    assert any(trace.fill for trace in charts.tasks_figure(data, StepAxis(8, "log"), False, True).data)
+    assert not any(trace.fill for trace in charts.tasks_figure(data, StepAxis(8, "log"), False, False).data)
 
 
 def test_bands_and_baselines_are_rescaled_with_the_curve(frame) -> None:
     """Each by the last value of its task."""
     data = charts.task_curves(charts.of_layer(frame, 1), LOG[:0], rescaled=True)
-    figure = charts.tasks_figure(data, True, 8, True, True)
+    figure = charts.tasks_figure(data, StepAxis(8, "log"), True, True)
     dashed = {round(trace.y[0], 4) for trace in figure.data if trace.line.dash == "dash" and trace.y[0] is not None}
     assert dashed == {round(0.2 / last, 4) for last in (0.7, 0.5, 0.3)}
     srl = data[data["task"] == "srl"]
@@ -179,7 +181,7 @@ def test_names_of_tasks_are_never_markup(frame) -> None:
 
 def test_the_expected_layer_is_compared_with_all_layers_alike(frame) -> None:
     """The dashed line lies half way up the layers; a task has a point at each step that has a value."""
-    figure = charts.expected_figure(charts.expected_layers(frame), STEPS, 2, True, 8)
+    figure = charts.expected_figure(charts.expected_layers(frame), STEPS, 2, StepAxis(8, "log"))
     assert list(named(figure, "all layers alike").y) == [1, 1]
     assert len(named(figure, "mine").x) == 2
 
@@ -196,8 +198,8 @@ def test_the_path_marks_the_chosen_step(frame) -> None:
 def test_one_checkpoint_is_enough_for_every_figure(frame) -> None:
     """A run that has just begun."""
     first = frame[frame["step"] == 0]
-    for log in (True, False):
+    for scale in SCALES:
         data = charts.task_curves(charts.of_layer(first, charts.BEST), LOG[:1], rescaled=True)
-        charts.tasks_figure(data, log, 0, True, True)
-        charts.expected_figure(charts.expected_layers(first), [0], 2, log, 0)
+        charts.tasks_figure(data, StepAxis(0, scale), True, True)
+        charts.expected_figure(charts.expected_layers(first), [0], 2, StepAxis(0, scale))
     charts.path_figure(charts.path(charts.of_layer(first, 0), "pos", "srl"), "pos", "srl", 0)
