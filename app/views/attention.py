@@ -7,10 +7,8 @@ from app.charts import attention as charts
 from app.components import animation_downloads, head_maps
 from app.views import head_behaviour, sentence
 from app.widgets import View
-from embryo_core import results as store
-from embryo_core.results.store import AttentionHistory
+from embryo_core.results import AttentionHistory
 from embryo_core.share import animation
-from embryo_core.types import Run
 
 METRIC = "attention"
 HISTORY, GRID = "head_history", "head_grid"
@@ -27,7 +25,7 @@ def show() -> None:
 
 
 def _show_maps(view: View) -> None:
-    steps, layers, heads, grid = _grid(results.stamp(view.run), view.run)
+    steps, layers, heads, grid = results.attention_grid(view.run)
     if not steps:
         widgets.stop(
             f"Run '{view.run.name}' has no attention maps yet.",
@@ -85,14 +83,6 @@ def _all_heads(view: View, steps: list[int], grid: bytes, length: int) -> None:
             help=f"The weights of all heads at step {step:,}",
             on_click="ignore",
         )
-
-
-@st.cache_data(max_entries=4, show_spinner="Reading the attention maps")
-def _grid(stamp: results.Stamp, _run: Run) -> tuple[list[int], int, int, bytes]:
-    """Steps, layers and heads that have maps, and the maps of them all as the browser takes them."""
-    steps, weights, _ = store.read_attention_steps(_run)
-    payload = head_maps.grid_payload(_run.name, steps, weights) if len(steps) else b""
-    return steps.tolist(), weights.shape[1], weights.shape[2], payload
 
 
 def _step_chosen() -> None:

@@ -9,14 +9,13 @@ from app import permalink, results, widgets
 from app.charts import head_behaviour as charts
 from app.charts.head_behaviour import PATTERNS
 from app.widgets import View
-from embryo_core.types import Run
 
 METRIC = "head_behaviour"
 
 
 def show(view: View) -> None:
     """Draw the section."""
-    frame = _curves(results.stamp(view.run), view.run)
+    frame = results.head_scores(view.run)
     if frame.empty:
         widgets.stop(
             f"What the heads of run '{view.run.name}' do has not been measured yet.",
@@ -54,11 +53,6 @@ def _pick_change(what: str, first: int) -> float | None:
 
     options = sorted(changes, key=lambda option: abs(changes[option] or 0))
     return changes[widgets.pick_one("change", "It is there where it has", options, next(iter(changes)), named)]
-
-
-@st.cache_data(max_entries=8, show_spinner=False)
-def _curves(stamp: results.Stamp, _run: Run) -> pd.DataFrame:
-    return charts.behaviour_curves(results.scores(_run))
 
 
 def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: tuple[int, int]) -> None:

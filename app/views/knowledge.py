@@ -6,8 +6,6 @@ import streamlit as st
 from app import permalink, results, widgets
 from app.charts import knowledge as charts
 from app.widgets import View
-from embryo_core import results as store
-from embryo_core.types import Run
 
 METRIC = "world_knowledge"
 PERCENT = {"format": "percent", "step": 0.001}
@@ -24,7 +22,7 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Knowledge")
     scores = results.scores(view.run, METRIC)
-    facts = _histories(results.stamp(view.run), view.run)
+    facts = results.fact_histories(view.run)
     if scores.empty or facts.empty:
         widgets.stop(
             f"Run '{view.run.name}' has not been asked any facts yet.",
@@ -35,12 +33,6 @@ def show() -> None:
     _relations(view, frame)
     _relation_table(view, frame, facts, step)
     _facts(view, frame, facts, step)
-
-
-@st.cache_data(max_entries=4, show_spinner="Reading the facts")
-def _histories(stamp: results.Stamp, _run: Run) -> pd.DataFrame:
-    """How the answers to every fact went (see `charts.histories`)."""
-    return charts.histories(store.read_cloze(_run))
 
 
 def _best_first(frame: pd.DataFrame) -> list[str]:

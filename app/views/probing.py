@@ -20,7 +20,7 @@ UNITS = {"raw": "Raw", "rescaled": "Relative to last step"}
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Probing")
-    frame = _scores(results.stamp(view.run), view.run)
+    frame = results.probe_scores(view.run)
     if frame.empty:
         widgets.stop(
             f"The layers of run '{view.run.name}' have not been probed yet.",
@@ -39,11 +39,6 @@ def show() -> None:
     with right:
         _two_tasks(view, frame, layer)
     probing_layers.show_training(view, task, number, step)
-
-
-@st.cache_data(max_entries=8, show_spinner=False)
-def _scores(stamp: results.Stamp, _run: Run) -> pd.DataFrame:
-    return charts.probe_scores(results.scores(_run))
 
 
 def _pick_layer(layers: list[int]) -> str | int:

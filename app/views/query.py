@@ -11,7 +11,6 @@ import streamlit as st
 from app import permalink, results, widgets
 from app.charts import query as charts
 from app.components.copy_button import copy_button
-from app.results import checkpoints_stamp
 from app.views import query_answers
 from app.views.query_answers import TOGETHER, TRACKED, TRUE_OBJECT, Answers
 from app.views.query_ask import Asked, ask
@@ -42,7 +41,7 @@ def show() -> None:
             "Write a sentence with [MASK] for the word to be guessed, or choose an example or a fact.",
             icon=":material/edit:",
         )
-        query_answers.load_ahead(view.run, checkpoints_stamp(view.run))
+        query_answers.load_ahead(view.run)
         return
     with st.container(horizontal=True, gap="large", key="query_how"):
         mask = _pick_mask(max(map(_masks, questions)))
