@@ -54,6 +54,11 @@ sources = cached(results_state, 16)(store.read_sources)
 done = cached(results_state, 64)(store.done)
 
 
+def templates(run: Run) -> dict[str, str]:
+    """Template of each LAMA relation that the run was asked: {"P19": "[X] was born in [Y] ."}; may be none."""
+    return sources(run).get("world_knowledge", {}).get("templates", {})
+
+
 @cached(_log_state, 8)
 def log(run: Run) -> pd.DataFrame:
     """The training log: one row per split ("train", "heldout") and step; empty where there is none."""

@@ -247,7 +247,7 @@ def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) ->
     column = st.column_config
     bar = column.ProgressColumn("probability", format="percent", min_value=0, max_value=table["probability"].max())
     columns = {
-        "rank": column.NumberColumn("rank", width=44),
+        "rank": column.TextColumn("rank", width=44, alignment="right"),
         "token": column.TextColumn(what),
         "probability": bar if bars else column.NumberColumn("probability", format="percent", width=72),
     }

@@ -26,10 +26,11 @@ import torch
 from embryo_core import query, runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.engine.model import CORES, Model
+from embryo_core.query.beam import top_predictions
 from embryo_core.query.lens import lens
 from embryo_core.query.trace import trace
 from embryo_core.query.track import track
-from embryo_core.types import Run
+from embryo_core.types import Prediction, Run
 
 TEXT = "the old king of the north was born in [MASK] ."  # 12 pieces with [CLS] and [SEP]
 TWO = "the old [MASK] of the north was born in [MASK] ."
@@ -56,7 +57,7 @@ def measure(run: Run, repeats: int) -> None:
     print(f"  of that, importing torch alone takes  {_fresh('-c', 'import torch'):8.0f} ms", flush=True)
     models = [MODELS.get(checkpoint) for checkpoint in checkpoints]
     sides = [_pipelines(run, dtype) for dtype in ("auto", "float32")]
-    _compare("one step", repeats, lambda: query.fill_mask(models[-1], TEXT), [side[-1:] for side in sides], TEXT)
+    _compare("one step", repeats, lambda: _answer(models[-1], TEXT), [side[-1:] for side in sides], TEXT)
     _compare("all steps", repeats, lambda: trace(run, TEXT), sides, TEXT)
     _compare("lens: all steps and layers", repeats, lambda: lens(run, TEXT), sides, TEXT)
     # The pipeline answers each mask on its own; ours answers them jointly, which is more work.
@@ -81,6 +82,12 @@ def _compare(
     mine, stored, single = (1e3 * statistics.median(own) for own in seconds)
     theirs = f"pipeline as stored {stored:7.1f} ms ({stored / mine:4.1f})   in float32 {single:7.1f} ms ({single / mine:4.1f})"
     print(f"{what:27} ours {mine:7.1f} ms   {theirs}", flush=True)
+
+
+def _answer(model: Model, text: str) -> list[Prediction]:
+    """The ten best pieces for the one [MASK] of a text."""
+    (reply,) = query.ask([model], query.read_question(text, model.tokenizer, model.max_positions))
+    return top_predictions(reply.conditionals[0], model.tokenizer, 10)
 
 
 def _fresh(*arguments: str) -> float:

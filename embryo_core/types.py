@@ -84,6 +84,11 @@ class Fact:
     subject: str
     object: str
 
+    @property
+    def question(self) -> str:
+        """The cloze text that asks for the object: "Allan Peiper was born in [MASK] ."."""
+        return self.template.replace("[Y]", "[MASK]").replace("[X]", self.subject)
+
 
 # === What evaluation finds ===
 
@@ -163,6 +168,7 @@ class Prediction:
     token: str
     probability: float
     rank: int
+    exact: bool = True  # False: a joint answer, whose true rank is at least this
 
 
 @dataclass

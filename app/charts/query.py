@@ -10,10 +10,10 @@ import plotly.graph_objects as go
 
 from app.charts import style
 from app.charts.step_axis import StepAxis
+from embryo_core.query import spell_rank
 
 MARKED = {"true object": (style.ORANGE, "dash"), "tracked": (style.PINK, "dot")}  # roles and their lines
-COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)
-NAMED = len(COLOURS)  # candidates with a colour of their own; the others are grey, told by hovering
+COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)  # further candidates are grey
 TINY = 1e-30  # a log axis goes no lower
 
 
@@ -41,15 +41,15 @@ def shared_axes(tables: Sequence[pd.DataFrame], time: StepAxis, log_probability:
     together = pd.concat(tables)
     steps = tuple(sorted(set(together["step"])))
     reach = together["probability"].min(), together["probability"].max()
-    lowest = together["rank"].max()
-    return Axes(steps, time, log_probability, reach, 3 if pd.isna(lowest) else max(int(lowest), 3))
+    return Axes(steps, time, log_probability, reach, max(int(together["rank"].max()), 3))
 
 
 def probability(courses: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
     """Probability of each answer over the steps.
 
-    `courses` has the columns token, role (of a marked word, else ""), step, probability, rank (missing where unknown),
-    leads, final; stars mark the final answer at the steps where it first led and from which it led for good.
+    `courses` has the columns token, role (of a marked word, else ""), step, probability, rank, exact (else the true rank
+    is at least it: a hollow point), leads, final; stars mark the final answer at the steps where it first led and from
+    which it led for good.
     """
     figure = _curves(courses, "probability", first_led, leads_from, axes)
     least, most = axes.probabilities
@@ -90,7 +90,7 @@ def _curves(courses: pd.DataFrame, column: str, first_led: int, leads_from: int,
             mode="lines+markers",
             showlegend=colour != style.GREY,
             line={"color": colour, "dash": dash, "width": 3 if final or role else 1.6 if colour != style.GREY else 1},
-            marker={"size": 5, "symbol": style.SYMBOLS[place % len(style.SYMBOLS)]},
+            marker={"size": 5, "symbol": _symbols(rows["exact"], style.SYMBOLS[place % len(style.SYMBOLS)])},
             customdata=_hover(rows),
             hovertemplate="%{customdata[0]}, step %{customdata[1]}<br>probability %{customdata[2]}<br>"
             "rank %{customdata[3]}<extra></extra>",
@@ -126,8 +126,12 @@ def _stars(
 
 def _hover(rows: pd.DataFrame) -> list[list[str]]:
     """Token, step, probability and rank of each point as text."""
-    ranks = ["beyond the beam" if pd.isna(rank) else f"{int(rank):,}" for rank in rows["rank"]]
+    points = rows[["token", "step", "probability", "rank", "exact"]].itertuples(index=False)
     return [
-        [plain(token), f"{step:,}", f"{probability:.3g}", rank]
-        for token, step, probability, rank in zip(rows["token"], rows["step"], rows["probability"], ranks)
+        [plain(token), f"{step:,}", f"{probability:.3g}", spell_rank(*rank)] for token, step, probability, *rank in points
     ]
+
+
+def _symbols(exact: pd.Series, symbol: str) -> list[str]:
+    """The symbol of each point, hollow where its rank is not exact."""
+    return [symbol if known else f"{symbol}-open" for known in exact]

@@ -20,15 +20,16 @@ from embryo_core.errors import EmbryoError, QueryError
 from embryo_core.query.track import Track
 from embryo_core.types import Prediction
 
+AT_LEAST = f"≥: at least this rank, since a beam of {query.BEAM_WIDTH} can miss a more probable answer."
 JOINTLY = (
     "Several masks are answered jointly: the probability of an answer is the product, over its words from left to right, "
     "of the probability of each word given the words before it filled in and the later masks still in place (beam of "
-    f"{query.BEAM}). The candidates for one mask are its factor, given the best answer before it."
+    f"{query.BEAM_WIDTH}). The candidates for one mask are its factor, given the best answer before it. {AT_LEAST}"
 )
 WIDENED = (
     "P(word) = P(piece 1) · P(piece 2 | piece 1) · …, the chain rule: pieces are filled in left to right, each factor is "
-    "read with the masks after it still in place. Its rank is counted among the "
-    f"{query.BEAM} best answers of as many pieces."
+    "read with the masks after it still in place. Its rank is counted among the answers of as many pieces. "
+    + AT_LEAST
 )
 
 
@@ -114,7 +115,7 @@ def _show_alone(answers: Answers, axes: charts.Axes) -> None:
     with left:
         _show_step(answers, 1)
     with right:
-        for draw in COURSE:
+        for draw in HISTORY:
             draw(answers, axes, 1)
 
 
@@ -122,7 +123,7 @@ def _show_compared(found: list[Answers | None], axes: charts.Axes) -> None:
     """Two questions in lockstep: each kind of answer in a row of its own, so that like stands beside like."""
     _show_row(found, lambda answers, place: _show_head(answers))
     _show_row(found, _show_step)
-    for draw in COURSE:
+    for draw in HISTORY:
         _show_row(found, lambda answers, place, draw=draw: draw(answers, axes, place))
 
 
@@ -141,8 +142,8 @@ def _show_head(answers: Answers) -> None:
 def _show_step(answers: Answers, place: int) -> None:
     st.subheader(f"At step {answers.asked.view.step:,}", anchor=False)
     with _told():
-        together, by_mask = query_answers.at_step(answers.asked)
-        best = together if answers.mask == TOGETHER else by_mask[answers.mask - 1]
+        found = query_answers.at_step(answers.asked)
+        best = found.joint if answers.mask == TOGETHER else found.masks[answers.mask - 1]
         what = "words" if answers.mask == TOGETHER else "piece"
         widgets.show_ranking(query_answers.ranking(best), what, key=f"answers_{place}")
         if answers.asked.fact:
@@ -157,7 +158,7 @@ def _show_step(answers: Answers, place: int) -> None:
 def _described(track: Track, view: widgets.View) -> str:
     """The tracked word: its pieces, and how probable it is at the chosen step; Markdown."""
     i = track.steps.index(view.evaluated(track.steps))
-    rank = f"beyond {query.BEAM}" if track.ranks[i] is None else f"{track.ranks[i]:,}"
+    rank = query.spell_rank(track.ranks[i], track.exact[i])
     now = f"probability {track.probabilities[i]:.3g}, rank {rank} at step {track.steps[i]:,}"
     head = f"Tracked: **{widgets.literal(track.word)}**, {now}."
     if len(track.pieces) == 1:
@@ -167,18 +168,18 @@ def _described(track: Track, view: widgets.View) -> str:
 
 
 def _show_lead(answers: Answers, axes: charts.Axes, place: int) -> None:
-    course = answers.course
+    history = answers.history
     st.subheader(f"Over {len(answers.trace.steps)} checkpoints", anchor=False)
     for problem in answers.problems:
         st.warning(widgets.literal(problem), icon=":material/warning:")
     with st.container(horizontal=True, key=f"lead_{place}"):
-        st.metric("Final answer", widgets.literal(course.leaders[-1]), border=True)
-        st.metric("First leads at step", f"{course.first_led:,}", border=True)
-        st.metric("Leads for good from step", f"{course.leads_from:,}", border=True)
+        st.metric("Final answer", widgets.literal(history.leaders[-1]), border=True)
+        st.metric("First leads at step", f"{history.first_led:,}", border=True)
+        st.metric("Leads for good from step", f"{history.leads_from:,}", border=True)
 
 
 def _show_probability(answers: Answers, axes: charts.Axes, place: int) -> None:
-    figure = charts.probability(answers.table(), answers.course.first_led, answers.course.leads_from, axes)
+    figure = charts.probability(answers.table(), answers.history.first_led, answers.history.leads_from, axes)
     caption = (
         f"Probability at each of {len(answers.trace.steps)} checkpoints of run "
         f"'{widgets.literal(answers.asked.view.run.name)}', one text. Followed are all answers that ever led, the best "
@@ -188,13 +189,13 @@ def _show_probability(answers: Answers, axes: charts.Axes, place: int) -> None:
 
 
 def _show_rank(answers: Answers, axes: charts.Axes, place: int) -> None:
-    figure = charts.rank(answers.table(), answers.course.first_led, answers.course.leads_from, axes)
-    among = f"the {query.BEAM} best joint answers" if answers.mask == TOGETHER else "all pieces of the vocabulary"
+    figure = charts.rank(answers.table(), answers.history.first_led, answers.history.leads_from, axes)
+    among = f"all joint answers (hollow points, {AT_LEAST})" if answers.mask == TOGETHER else "all pieces of the vocabulary"
     caption = f"Rank among {among} at the same {len(answers.trace.steps)} checkpoints; 1 leads."
     widgets.show_figure(figure, answers.table(), _file_name(answers, "rank", place), caption)
 
 
-COURSE = (_show_lead, _show_probability, _show_rank)
+HISTORY = (_show_lead, _show_probability, _show_rank)
 
 
 def _file_name(answers: Answers, what: str, place: int) -> str:
@@ -207,10 +208,10 @@ def _show_fact(answers: Answers, best: Prediction, place: int) -> None:
     rows = {}
     if (track := answers.marked.get(TRUE_OBJECT)) and view.step in track.steps:
         i = track.steps.index(view.step)
-        rows["live"] = (best.token, best.probability, track.ranks[i], track.probabilities[i])
+        rows["live"] = (best.token, best.probability, query.spell_rank(track.ranks[i], track.exact[i]), track.probabilities[i])
     cloze = results.cloze(view.run, fact.relation, fact.id)
     for row in cloze[cloze["step"] == view.step].itertuples():
-        rows["precomputed"] = (row.prediction, row.prediction_probability, row.rank, row.probability)
+        rows["precomputed"] = (row.prediction, row.prediction_probability, query.spell_rank(row.rank, True), row.probability)
     if not rows:
         return
     names = ["answer", "p(answer)", "rank of object", "p(object)"]

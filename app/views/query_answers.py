@@ -12,8 +12,9 @@ from app.views.query_ask import Asked
 from embryo_core import query, runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import EmbryoError, QueryError
+from embryo_core.query.beam import Answer
 from embryo_core.query.lens import Lens
-from embryo_core.query.trace import Course, Trace
+from embryo_core.query.trace import AnswerHistory, Trace
 from embryo_core.query.track import Track
 from embryo_core.types import Prediction, Run
 
@@ -32,7 +33,7 @@ class Answers:
     problems: tuple[str, ...]  # why a word cannot be marked, or a checkpoint was left out
 
     @property
-    def course(self) -> Course:
+    def history(self) -> AnswerHistory:
         """The candidates of the chosen mask, or of all together."""
         return self.trace.joint if self.mask == TOGETHER else self.trace.masks[self.mask - 1]
 
@@ -42,25 +43,25 @@ class Answers:
         return {track.pieces[0]: role for role, track in self.marked.items() if len(track.pieces) == 1}
 
     def table(self) -> pd.DataFrame:
-        """One row per answer and step: token, role, step, probability, rank, leads, final.
+        """One row per answer and step: token, role, step, probability, rank, exact, leads, final.
 
-        `role` says whether the answer is the tracked word, the true object or just a candidate ("").
+        `role` says whether the answer is the tracked word, the true object or just a candidate (""); where a rank is not
+        `exact`, the true one is at least it.
         """
-        course, steps = self.course, self.trace.steps
+        history, steps = self.history, self.trace.steps
         roles = self.pieces if self.mask != TOGETHER else {}
         rows = [
-            (c.token, roles.get(c.token, ""), *point, leader == c.token, c.token == course.leaders[-1])
-            for c in course.candidates
-            for *point, leader in zip(steps, c.probabilities, c.ranks, course.leaders, strict=True)
+            (c.token, roles.get(c.token, ""), *point, leader == c.token, c.token == history.leaders[-1])
+            for c in history.candidates
+            for *point, leader in zip(steps, c.probabilities, c.ranks, c.exact, history.leaders, strict=True)
         ]
-        known = {candidate.token for candidate in course.candidates}
+        known = {candidate.token for candidate in history.candidates}
         for role, track in self.marked.items():
             if len(track.pieces) > 1 or track.pieces[0] not in known:
                 name = track.pieces[0] if len(track.pieces) == 1 else track.word
-                points = zip(track.steps, track.probabilities, track.ranks, strict=True)
+                points = zip(track.steps, track.probabilities, track.ranks, track.exact, strict=True)
                 rows += [(name, role, *point, False, False) for point in points]
-        table = pd.DataFrame(rows, columns=["token", "role", "step", "probability", "rank", "leads", "final"])
-        return table.astype({"rank": "Int64"})
+        return pd.DataFrame(rows, columns=["token", "role", "step", "probability", "rank", "exact", "leads", "final"])
 
 
 def over_steps(asked: Asked, mask: int | str) -> Answers:
@@ -80,8 +81,8 @@ def over_steps(asked: Asked, mask: int | str) -> Answers:
     return Answers(asked, mask, found, marked, tuple(problems))
 
 
-def at_step(asked: Asked) -> tuple[list[Prediction], list[list[Prediction]]]:
-    """The best joint answers, and the best pieces for each mask, at the chosen step. Raises as `ask` does."""
+def at_step(asked: Asked) -> Answer:
+    """The best joint answers, and the best pieces for each mask, at the chosen step. Raises as `query.answer` does."""
     return _at_step(asked.view.run, asked.view.step, asked.text)
 
 
@@ -102,10 +103,9 @@ def lens_table(found: Lens) -> pd.DataFrame:
 
 
 def ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
-    """Predictions as a table: rank, token, probability."""
-    return pd.DataFrame(
-        [(p.rank, p.token, p.probability) for p in predictions], columns=["rank", "token", "probability"]
-    )
+    """Predictions as a table: rank as it is shown, token, probability."""
+    rows = [(query.spell_rank(p.rank, p.exact), p.token, p.probability) for p in predictions]
+    return pd.DataFrame(rows, columns=["rank", "token", "probability"])
 
 
 # === Kept while the checkpoints stay as they are ===
@@ -127,10 +127,8 @@ def _load(run: Run) -> None:
 
 
 @cached(checkpoints_state, 256, "Asking the model; the first query also starts torch …")
-def _at_step(run: Run, step: int, text: str) -> tuple[list[Prediction], list[list[Prediction]]]:
-    model = MODELS.get(runs.checkpoint(run, step))
-    (reply,) = query.ask([model], query.read_question(text, model.tokenizer, model.max_positions))
-    return query.joint_predictions(reply, model.tokenizer), query.predictions(reply, model.tokenizer)
+def _at_step(run: Run, step: int, text: str) -> Answer:
+    return query.answer(run, text, step)
 
 
 @cached(checkpoints_state, 64, "Asking every checkpoint …")

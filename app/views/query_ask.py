@@ -10,7 +10,6 @@ from app import permalink, results, widgets
 from app.charts import knowledge
 from app.widgets import View
 from embryo_core import query, runs
-from embryo_core.query import facts
 from embryo_core.types import Fact, Run
 
 EXAMPLES = (
@@ -100,7 +99,7 @@ def _choose_text(text: str, subject: str = "") -> None:
 
 def _pick_fact(run: Run, text: str) -> Fact | None:
     """A fact that the run was asked; choosing one fills in the text, and it counts while the text is its question."""
-    templates = facts.templates(run)
+    templates = results.templates(run)
     if not templates:
         st.caption("LAMA's templates can be chosen here once the run has been evaluated with metric world_knowledge.")
         return None
@@ -114,7 +113,7 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
     )
     known = _facts(run, relation, templates[relation]) if relation else {}
     wanted = known.get(permalink.get("subject") or "")
-    if wanted and facts.question(wanted.template, wanted.subject) != text.strip():
+    if wanted and wanted.question != text.strip():
         permalink.choose("subject", "")
     chosen = _pick_optional(
         "subject",
@@ -122,7 +121,7 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
         list(known),
         lambda name: f"{known[name].subject} → {known[name].object}",
         f"one of {len(known):,}, type to search" if relation else "choose a relation first",
-        lambda name: _choose_text(facts.question(known[name].template, known[name].subject) if name else text, name),
+        lambda name: _choose_text(known[name].question if name else text, name),
     )
     return known.get(chosen or "")
 

@@ -9,7 +9,6 @@ import numpy as np
 from embryo_core.corpora import read_lama
 from embryo_core.errors import CorpusError
 from embryo_core.metrics import batches
-from embryo_core.query.facts import question
 from embryo_core.query.question import readable
 from embryo_core.types import Checkpoint, ClozeAnswer, Fact, Findings, Run, Score, Sources
 
@@ -50,7 +49,7 @@ class WorldKnowledge:
         asked, questions, objects = [], [], []
         for fact in facts:
             total[fact.relation] = total.get(fact.relation, 0) + 1
-            ids = model.tokenizer.encode_text(question(fact.template, fact.subject))
+            ids = model.tokenizer.encode_text(fact.question)
             piece = model.tokenizer.single_piece(fact.object)
             if piece is not None and len(ids) <= model.max_positions and (ids == model.tokenizer.mask_id).sum() == 1:
                 asked.append(fact)

@@ -6,9 +6,14 @@ left to right,
     P(w1, ..., wm | text) = P(w1 | text) P(w2 | text, w1) ... P(wm | text, w1, ..., wm-1),
 
 where each factor is read at its mask with the words before it filled in and the masks after it still in place. The best
-answers are found with a beam of BEAM. The predictions listed for one mask are its factor, exact over the whole
+answers are found with a beam of BEAM_WIDTH. The predictions listed for one mask are its factor, exact over the whole
 vocabulary, given the words that the best answer puts into the masks before it. With one [MASK] all this is the model's
 own distribution.
+
+A beam can miss an answer that begins with improbable words. What it drops at a mask is no more probable than the least
+probable prefix that it keeps there, and grows less probable with every further word. So the rank of a joint answer is
+exact where the answer is at least as probable as each of these prefixes (`Reply.bound`). Elsewhere the rank in the beam
+is a lower bound: the true rank is at least that.
 """
 
 from collections.abc import Sequence
@@ -17,68 +22,100 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embryo_core import runs
+from embryo_core.engine.cache import MODELS
 from embryo_core.query.question import Question, read_question, readable
-from embryo_core.types import Prediction
+from embryo_core.types import Prediction, Run
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
     from embryo_core.engine.tokenizer import Tokenizer
 
-JOIN = " | "  # between the words of a joint answer
-BEAM = 10  # joint answers kept after each mask
+SEPARATOR = " | "  # between the words of a joint answer
+BEAM_WIDTH = 10  # joint answers kept after each mask
 
 
-# === One checkpoint ===
+@dataclass(frozen=True)
+class Answer:
+    """The best answers of one checkpoint to a text with m masks, best first."""
+
+    text: str
+    joint: tuple[Prediction, ...]  # all masks together: a token is the words of all masks, joined by SEPARATOR
+    masks: tuple[tuple[Prediction, ...], ...]  # [m]: the pieces for each mask, given the best answer before it
+
+
+def answer(run: Run, text: str, step: int, k: int = 10) -> Answer:
+    """The k best answers of a run's checkpoint at one step (at most BEAM_WIDTH joint ones).
+
+    Raises QueryError, UnknownStep, TokenizerMismatch, BrokenCheckpoint, and MissingCapability where the checkpoint has
+    no masked-word head.
+    """
+    model = MODELS.get(runs.checkpoint(run, step))
+    question = read_question(text, model.tokenizer, model.max_positions)
+    (reply,) = ask([model], question)
+    masks = tuple(tuple(top_predictions(mask, model.tokenizer, k)) for mask in reply.conditionals)
+    return Answer(question.text, tuple(joint_predictions(reply, model.tokenizer, k)), masks)
+
+
+# === Beam search ===
 
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """What one checkpoint answers to a question with m masks."""
+    """What one checkpoint answers to a question with m masks, as numbers."""
 
     answers: np.ndarray  # [at most the beam, m] ids of the best joint answers, best first
     log_probabilities: np.ndarray  # [answers] natural logarithm of their joint probabilities
+    bound: float  # no answer outside the beam has a higher log probability
     logits: np.ndarray  # [m, V] float32 logits of every piece at each mask, given the best answer before it
-    normalisers: np.ndarray  # [m, 1] what log probabilities lack of them
-    ordered: np.ndarray  # [m, V] the logits of each mask in ascending order
+    logsumexps: np.ndarray  # [m, 1] logarithm of the sum of their exponentials
+    sorted_logits: np.ndarray  # [m, V] the logits of each mask in ascending order
 
     @property
-    def factors(self) -> np.ndarray:
+    def conditionals(self) -> np.ndarray:
         """Log probability [m, V] of every piece at each mask, given the best answer before it, in float64."""
-        return self.logits - self.normalisers
+        return self.logits - self.logsumexps
 
     def ranks(self, mask: int, ids: Sequence[int]) -> list[int]:
         """Rank of some pieces at one mask (from 0), 1 for the most probable; of equals, the first is the better."""
-        values, ordered = self.logits[mask], self.ordered[mask]
+        values, ascending = self.logits[mask], self.sorted_logits[mask]
         own = values[ids]
-        up_to, below = np.searchsorted(ordered, own, side="right"), np.searchsorted(ordered, own)
+        up_to, below = np.searchsorted(ascending, own, side="right"), np.searchsorted(ascending, own)
         ranks = 1 + len(values) - up_to
         for i in np.flatnonzero(up_to - below > 1):
             ranks[i] += np.count_nonzero(values[: ids[i]] == own[i])
         return ranks.tolist()
 
+    def joint_rank(self, log_probability: float) -> tuple[int, bool]:
+        """Rank of a joint answer of this log probability, and whether it is exact; if not, the true rank is at least it."""
+        return 1 + int((self.log_probabilities > log_probability).sum()), bool(log_probability >= self.bound)
 
-def ask(models: Sequence["Model"], question: Question, beam: int = BEAM) -> list[Reply]:
+
+def ask(models: Sequence["Model"], question: Question, beam: int = BEAM_WIDTH) -> list[Reply]:
     """Answer a question jointly at each checkpoint, by beam search over the chain rule; one pass per mask for all."""
     every = np.arange(len(models))
     answers, totals = np.zeros((len(models), 1, 0), np.int64), np.zeros((len(models), 1))
-    found = []  # per mask: logits [C, answers, V] and normalisers, a row for each answer so far; that of each new one
+    bounds = np.full(len(models), -np.inf)
+    found = []  # per mask: logits [C, answers, V] and logsumexps, a row for each answer so far; that of each new one
     for position in question.masks:
         logits = _logits(models, question.filled(answers), position)
-        normalisers = log_normaliser(logits)
-        best = largest(logits, beam)  # [C, answers, beam]; the best joint answers are among them
-        joint = totals[..., None] + np.take_along_axis(logits, best, axis=2) - normalisers
+        logsumexps = logsumexp(logits)
+        best = top_k(logits, beam)  # [C, answers, beam]; the best joint answers are among them
+        joint = totals[..., None] + np.take_along_axis(logits, best, axis=2) - logsumexps
         words, joint = best.reshape(len(models), -1), joint.reshape(len(models), -1)
-        order = largest(joint, beam)
+        order = top_k(joint, beam)
         parents, chosen = order // best.shape[2], (every[:, None], order)
-        found.append((logits, normalisers, parents))
+        found.append((logits, logsumexps, parents))
         answers = np.concatenate([answers[every[:, None], parents], words[chosen][..., None]], axis=2)
         totals = joint[chosen]
+        bounds = np.maximum(bounds, totals[:, -1])
     path, row = [], np.zeros(len(models), np.int64)  # back from the best answer to the rows it came from
-    for logits, normalisers, parents in reversed(found):
+    for logits, logsumexps, parents in reversed(found):
         row = parents[every, row]
-        path.append((logits[every, row], normalisers[every, row]))
-    logits, normalisers = (np.stack(parts, axis=1) for parts in zip(*reversed(path), strict=True))  # [C, m, ...]
-    return [Reply(*parts) for parts in zip(answers, totals, logits, normalisers, np.sort(logits), strict=True)]
+        path.append((logits[every, row], logsumexps[every, row]))
+    logits, logsumexps = (np.stack(parts, axis=1) for parts in zip(*reversed(path), strict=True))  # [C, m, ...]
+    parts = zip(answers, totals, bounds.tolist(), logits, logsumexps, np.sort(logits), strict=True)
+    return [Reply(*part) for part in parts]
 
 
 def joint_log_probability(model: "Model", question: Question, answers: np.ndarray) -> np.ndarray:
@@ -87,50 +124,33 @@ def joint_log_probability(model: "Model", question: Question, answers: np.ndarra
     for i, position in enumerate(question.masks):
         prefixes, row = np.unique(answers[:, :i], axis=0, return_inverse=True)
         (logits,), row = _logits([model], question.filled(prefixes[None]), position), row.reshape(-1)
-        totals += logits[row, answers[:, i]] - log_normaliser(logits)[row, 0]
+        totals += logits[row, answers[:, i]] - logsumexp(logits)[row, 0]
     return totals
 
 
-def fill_mask(model: "Model", text: str, k: int = 10) -> list[list[Prediction]]:
-    """The k best pieces for each [MASK] of a text, one list per mask, best first; probabilities are over all pieces.
-
-    A mask's predictions are conditioned on the best joint answer before it (see the module), so that the words of one
-    answer fit together. Raises QueryError.
-    """
-    question = read_question(text, model.tokenizer, model.max_positions)
-    return predictions(ask([model], question)[0], model.tokenizer, k)
-
-
-def predictions(reply: Reply, tokenizer: "Tokenizer", k: int = 10) -> list[list[Prediction]]:
-    """The k best pieces of a reply for each mask."""
-    return [ranked(factor, tokenizer, k) for factor in reply.factors]
-
-
-def joint_predictions(reply: Reply, tokenizer: "Tokenizer", k: int = BEAM) -> list[Prediction]:
-    """The k best joint answers (at most BEAM); the token of a Prediction is the words of all masks, joined by JOIN."""
+def joint_predictions(reply: Reply, tokenizer: "Tokenizer", k: int) -> list[Prediction]:
+    """The k best joint answers in the beam."""
+    exact = (reply.log_probabilities >= reply.bound).tolist()
+    best = zip(reply.answers[:k], np.exp(reply.log_probabilities).tolist(), exact, strict=False)
     return [
-        Prediction(JOIN.join(readable(tokenizer, answer)), float(np.exp(total)), rank)
-        for rank, (answer, total) in enumerate(zip(reply.answers[:k], reply.log_probabilities, strict=False), start=1)
+        Prediction(SEPARATOR.join(readable(tokenizer, ids)), probability, rank, exact)
+        for rank, (ids, probability, exact) in enumerate(best, start=1)
     ]
 
 
-# === Arithmetic ===
-
-
-def ranked(log_probabilities: np.ndarray, tokenizer: "Tokenizer", k: int) -> list[Prediction]:
+def top_predictions(log_probabilities: np.ndarray, tokenizer: "Tokenizer", k: int) -> list[Prediction]:
     """The k best pieces of one distribution [V], best first."""
-    best = largest(log_probabilities, k)
+    best = top_k(log_probabilities, k)
     found = zip(readable(tokenizer, best), np.exp(log_probabilities[best]).tolist(), strict=True)
     return [Prediction(token, probability, rank) for rank, (token, probability) in enumerate(found, 1)]
 
 
-def beam_rank(reply: Reply, total: float) -> int | None:
-    """Rank of a joint answer of log probability `total`: 1 + the beam's more probable answers; None where all are.
+def spell_rank(rank: int, exact: bool) -> str:
+    """A rank as it is shown: "5", or "≥ 5" where the true rank is at least that."""
+    return f"{rank:,}" if exact else f"≥ {rank:,}"
 
-    It is the answer's true rank or better, as answers that the beam missed can only come before it.
-    """
-    better = int((reply.log_probabilities > total).sum())
-    return better + 1 if better < len(reply.log_probabilities) else None
+
+# === Arithmetic ===
 
 
 def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> np.ndarray:
@@ -141,18 +161,18 @@ def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> np.nda
     return np.stack(mlm_logits(models, ids, np.ones_like(ids[0]), rows, np.full_like(rows, position)))
 
 
-def log_normaliser(logits: np.ndarray) -> np.ndarray:
-    """What log probabilities lack of logits: the logarithm [..., 1] of the sum of exp(logits [..., V]), in float64."""
+def logsumexp(logits: np.ndarray) -> np.ndarray:
+    """Logarithm [..., 1] of the sum of exp(logits [..., V]) in float64: log probabilities are logits less this."""
     highest = logits.max(axis=-1, keepdims=True)
     return highest + np.log(np.exp(logits - highest).sum(axis=-1, keepdims=True, dtype=np.float64))
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
     """Log probabilities [..., V] in float64 of float32 logits [..., V]."""
-    return logits - log_normaliser(logits)
+    return logits - logsumexp(logits)
 
 
-def largest(values: np.ndarray, k: int) -> np.ndarray:
+def top_k(values: np.ndarray, k: int) -> np.ndarray:
     """Indices [..., k] of the k largest values [..., n], or of all, largest first; of equals among them the first."""
     k = min(k, values.shape[-1])
     if k == 1:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embryo_core.query.beam import log_softmax, ranked
-from embryo_core.query.question import choose_mask, normalise, read_question
+from embryo_core.query.beam import log_softmax, top_predictions
+from embryo_core.query.question import check_text, find_mask, read_question
 from embryo_core.query.sweep import sweep
 from embryo_core.types import Prediction, Run
 
@@ -40,8 +40,8 @@ def lens(run: Run, text: str, mask: int = 1, k: int = 10, steps: Iterable[int] |
 
     Raises QueryError, UnknownStep, TokenizerMismatch, and BrokenCheckpoint where no checkpoint can be read.
     """
-    text = normalise(text)
-    choose_mask(text, mask)
+    text = check_text(text)
+    find_mask(text, mask)
     found = sweep(run, lambda models: [_by_layer(model, text, mask, k) for model in models], steps)
     layers = tuple(range(len(found.answers[0])))
     return Lens(run.name, text, mask, found.steps, layers, found.answers, found.skipped)
@@ -52,4 +52,4 @@ def _by_layer(model: "Model", text: str, mask: int, k: int) -> Layers:
     ids = question.ids[None]
     states = model.hidden_states(ids, np.ones_like(ids))[:, 0, question.masks[mask - 1]]  # [layers, H]
     answers = log_softmax(model.mlm_head(states))
-    return tuple(tuple(ranked(answer, model.tokenizer, k)) for answer in answers)
+    return tuple(tuple(top_predictions(answer, model.tokenizer, k)) for answer in answers)

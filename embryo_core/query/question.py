@@ -33,7 +33,7 @@ class Question:
         return ids
 
 
-def spell_masks(text: str) -> str:
+def normalise_masks(text: str) -> str:
     """The text without surrounding blanks, its masks written "[MASK]" however they were cased ("[mask]", "[ Mask ]").
 
     Nothing else is touched: the run's tokenizer does the rest.
@@ -41,12 +41,12 @@ def spell_masks(text: str) -> str:
     return re.sub(r"\[\s*mask\s*\]", "[MASK]", text.strip(), flags=re.IGNORECASE)
 
 
-def normalise(text: str) -> str:
-    """The text with its masks as in `spell_masks`; this needs no model.
+def check_text(text: str) -> str:
+    """The text with its masks as in `normalise_masks`; this needs no model.
 
     Raises QueryError where the text is empty, too long for any model, or has no mask or too many.
     """
-    text = spell_masks(text)
+    text = normalise_masks(text)
     masks = text.count("[MASK]")
     if not text:
         raise QueryError(f"The text is empty; write a sentence with [MASK] for the word to be guessed: {EXAMPLE}")
@@ -63,7 +63,7 @@ def normalise(text: str) -> str:
     return text
 
 
-def choose_mask(text: str, mask: int) -> int:
+def find_mask(text: str, mask: int) -> int:
     """Where in a normalised text its mask of this number begins, in characters. Raises QueryError for no such mask."""
     starts = [match.start() for match in re.finditer(re.escape("[MASK]"), text)]
     if not 1 <= mask <= len(starts):
@@ -73,8 +73,8 @@ def choose_mask(text: str, mask: int) -> int:
 
 @lru_cache(maxsize=64)  # every checkpoint of a run is asked the same
 def read_question(text: str, tokenizer: "Tokenizer", max_positions: int) -> Question:
-    """Tokenize a text. Raises QueryError as `normalise` does, and where it is longer than the model's positions."""
-    text = normalise(text)
+    """Tokenize a text. Raises QueryError as `check_text` does, and where it is longer than the model's positions."""
+    text = check_text(text)
     ids = tokenizer.encode_text(text)
     if len(ids) > max_positions:
         raise QueryError(

@@ -1,11 +1,10 @@
 """Answers and traces as text for the terminal."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from embryo_core import query, runs
-from embryo_core.engine.cache import MODELS
+from embryo_core import query
 from embryo_core.query.lens import lens
-from embryo_core.query.trace import Course, trace
+from embryo_core.query.trace import AnswerHistory, trace
 from embryo_core.query.track import track
 from embryo_core.types import Prediction, Run
 
@@ -13,17 +12,14 @@ from embryo_core.types import Prediction, Run
 def report_answers(run: Run, text: str, step: int, k: int = 10) -> str:
     """What one checkpoint answers: the best joint answers where there are several masks, then the best for each mask.
 
-    Raises QueryError, UnknownStep, BrokenCheckpoint.
+    Raises as `query.answer` does.
     """
-    text = query.normalise(text)
-    model = MODELS.get(runs.checkpoint(run, step))
-    (reply,) = query.ask([model], query.read_question(text, model.tokenizer, model.max_positions))
-    by_mask = query.predictions(reply, model.tokenizer, k)
-    blocks = [f"{run.name}, step {step:,}: {text}"]
-    if len(by_mask) > 1:
-        blocks.append("All masks together\n" + _ranking(query.joint_predictions(reply, model.tokenizer, k)))
-    for i, predictions in enumerate(by_mask, start=1):
-        title = f"[MASK] {i}, given the best answer before it\n" if len(by_mask) > 1 else ""
+    found = query.answer(run, text, step, k)
+    blocks = [f"{run.name}, step {step:,}: {found.text}"]
+    if len(found.masks) > 1:
+        blocks.append("All masks together\n" + _ranking(found.joint))
+    for i, predictions in enumerate(found.masks, start=1):
+        title = f"[MASK] {i}, given the best answer before it\n" if len(found.masks) > 1 else ""
         blocks.append(title + _ranking(predictions))
     return "\n\n".join(blocks)
 
@@ -32,9 +28,9 @@ def report_trace(run: Run, text: str) -> str:
     """The best answer at every checkpoint, and how the final answer fared; errors as for `trace`."""
     found = trace(run, text)
     blocks = [f"{run.name}, {len(found.steps)} checkpoints: {found.text}", *found.skipped]
-    courses = [("All masks together\n", found.joint)] if found.joint else []
-    courses += [(f"[MASK] {i}\n" if found.joint else "", course) for i, course in enumerate(found.masks, start=1)]
-    return "\n\n".join([*blocks, *(title + _history(found.steps, course) for title, course in courses)])
+    histories = [("All masks together\n", found.joint)] if found.joint else []
+    histories += [(f"[MASK] {i}\n" if found.joint else "", history) for i, history in enumerate(found.masks, start=1)]
+    return "\n\n".join([*blocks, *(title + _history(found.steps, history) for title, history in histories)])
 
 
 def report_track(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | None = None) -> str:
@@ -45,11 +41,11 @@ def report_track(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[
         head.append(
             f"{len(found.pieces)} pieces, {' '.join(found.pieces)}: {found.widened}\n"
             "Joint probability by the chain rule, pieces filled left to right, other masks in place; "
-            f"rank among the {query.BEAM} best answers of as many pieces."
+            "rank among the answers of as many pieces; ≥: at least."
         )
     lines = [f"{'step':>9}  {'probability':>11}  {'rank':>6}"]
-    for step, probability, rank in zip(found.steps, found.probabilities, found.ranks, strict=True):
-        lines.append(f"{step:>9,}  {probability:>11.3g}  {_rank(rank):>6}")
+    for step, probability, *rank in zip(found.steps, found.probabilities, found.ranks, found.exact, strict=True):
+        lines.append(f"{step:>9,}  {probability:>11.3g}  {query.spell_rank(*rank):>6}")
     return "\n\n".join([*head, *found.skipped, "\n".join(lines)])
 
 
@@ -72,10 +68,6 @@ def _word(prediction: Prediction) -> str:
     return f"{prediction.token} {prediction.probability:.1%}"
 
 
-def _rank(rank: int | None) -> str:
-    return f"> {query.BEAM}" if rank is None else f"{rank:,}"
-
-
 def _table(rows: list[tuple[str, ...]]) -> str:
     """Columns as wide as their widest entry, the first aligned to the right."""
     first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -86,20 +78,20 @@ def _table(rows: list[tuple[str, ...]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _ranking(predictions: list[Prediction]) -> str:
+def _ranking(predictions: Sequence[Prediction]) -> str:
     lines = [f"{'rank':>4}  {'probability':>11}  answer"]
-    lines += [f"{p.rank:>4}  {p.probability:>11.4%}  {p.token}" for p in predictions]
+    lines += [f"{query.spell_rank(p.rank, p.exact):>4}  {p.probability:>11.4%}  {p.token}" for p in predictions]
     return "\n".join(lines)
 
 
-def _history(steps: tuple[int, ...], course: Course) -> str:
-    by_token = {candidate.token: candidate for candidate in course.candidates}
-    final = by_token[course.leaders[-1]]
-    width = max(len("best answer"), *map(len, course.leaders))
+def _history(steps: tuple[int, ...], history: AnswerHistory) -> str:
+    by_token = {candidate.token: candidate for candidate in history.candidates}
+    final = by_token[history.leaders[-1]]
+    width = max(len("best answer"), *map(len, history.leaders))
     lines = [f"{'step':>9}  {'best answer':<{width}}  {'probability':>11}  {f'of {final.token!r}':>14}  {'rank':>6}"]
-    for i, (step, leader) in enumerate(zip(steps, course.leaders, strict=True)):
-        rank = _rank(final.ranks[i])
+    for i, (step, leader) in enumerate(zip(steps, history.leaders, strict=True)):
+        rank = query.spell_rank(final.ranks[i], final.exact[i])
         probability = by_token[leader].probabilities[i]
         lines.append(f"{step:>9,}  {leader:<{width}}  {probability:>11.4%}  {final.probabilities[i]:>14.4%}  {rank:>6}")
-    lines.append(f"{final.token!r} first leads at step {course.first_led:,}, for good from step {course.leads_from:,}.")
+    lines.append(f"{final.token!r} first leads at step {history.first_led:,}, for good from step {history.leads_from:,}.")
     return "\n".join(lines)

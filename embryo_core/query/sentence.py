@@ -8,7 +8,7 @@ import numpy as np
 from embryo_core import runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import QueryError
-from embryo_core.query.question import MAX_CHARACTERS, readable, spell_masks
+from embryo_core.query.question import MAX_CHARACTERS, normalise_masks, readable
 from embryo_core.query.sweep import sweep
 from embryo_core.types import Run
 
@@ -51,7 +51,7 @@ def attend_over_steps(run: Run, text: str, layer: int, head: int) -> SentenceHis
         return _weights(model, read_sentence(text, model))[layer - 1, head - 1].copy()  # a view would keep all heads
 
     found = sweep(run, lambda models: [one_head(model) for model in models])
-    pieces = readable(found.tokenizer, found.tokenizer.encode_text(spell_masks(text)))
+    pieces = readable(found.tokenizer, found.tokenizer.encode_text(normalise_masks(text)))
     return SentenceHistory(tuple(pieces), np.array(found.steps), np.stack(found.answers), found.skipped)
 
 
@@ -60,7 +60,7 @@ def read_sentence(text: str, model: "Model") -> np.ndarray:
 
     Raises QueryError where it is empty or longer than the model's positions.
     """
-    text = spell_masks(text)
+    text = normalise_masks(text)
     if not text:
         raise QueryError("The text is empty; write a sentence to see how the heads read it.")
     if len(text) > MAX_CHARACTERS:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embryo_core.query.beam import BEAM, JOIN, Reply, ask, beam_rank, joint_log_probability, largest
-from embryo_core.query.question import Question, normalise, read_question, readable
+from embryo_core.query.beam import BEAM_WIDTH, SEPARATOR, Reply, ask, joint_log_probability, top_k
+from embryo_core.query.question import Question, check_text, read_question, readable
 from embryo_core.query.sweep import Sweep, sweep
 from embryo_core.types import Run
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
+
+Score = tuple[float, int, bool]  # joint log probability, rank, and whether the rank is exact
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,13 @@ class Candidate:
 
     token: str
     probabilities: tuple[float, ...]
-    ranks: tuple[int | None, ...]  # None: a joint answer less probable than the BEAM best at that step
+    ranks: tuple[int, ...]
+    exact: tuple[bool, ...]  # False: a joint answer, whose true rank is at least this (see beam.py)
 
 
 @dataclass(frozen=True)
-class Course:
-    """How the candidates for one mask, or for all masks together, fared over the steps.
+class AnswerHistory:
+    """The candidates for one mask, or for all masks together, over the steps.
 
     A candidate leads at a step where it is in the best answer (with one [MASK]: where its rank is 1). The final answer
     is the one that leads at the last step. It leads for good from the first step of the unbroken stretch to the end.
@@ -46,8 +49,8 @@ class Trace:
     run: str
     text: str
     steps: tuple[int, ...]
-    masks: tuple[Course, ...]
-    joint: Course | None  # all masks together; None with a single mask, where it would say the same again
+    masks: tuple[AnswerHistory, ...]
+    joint: AnswerHistory | None  # all masks together; None with a single mask, where it would say the same again
     skipped: tuple[str, ...]  # why a checkpoint was left out, one sentence each
 
 
@@ -57,17 +60,17 @@ def trace(run: Run, text: str, k: int = 5, steps: Iterable[int] | None = None) -
     Followed are the pieces that ever led and the k best at the last step. A checkpoint that cannot be read is left out
     and named in `skipped`. Raises QueryError, UnknownStep, TokenizerMismatch, and BrokenCheckpoint where none is left.
     """
-    text = normalise(text)
+    text = check_text(text)
 
     def ask_all(models: Sequence["Model"]) -> list[Reply]:
         question = read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
-        return ask(models, question, BEAM if len(question.masks) > 1 else 1)  # one mask needs no beam: see _mask_course
+        return ask(models, question, BEAM_WIDTH if len(question.masks) > 1 else 1)  # all logits of one mask are read
 
     found = sweep(run, ask_all, steps)
     masks = len(found.answers[0].logits)
-    courses = tuple(_mask_course(found, i, k) for i in range(masks))
-    joint = _joint_course(run, found, text, k) if masks > 1 else None
-    return Trace(run.name, text, found.steps, courses, joint, found.skipped)
+    histories = tuple(_mask_history(found, i, k) for i in range(masks))
+    joint = _joint_history(run, found, text, k) if masks > 1 else None
+    return Trace(run.name, text, found.steps, histories, joint, found.skipped)
 
 
 def leads(steps: Sequence[int], leaders: Sequence[object]) -> tuple[int, int]:
@@ -80,47 +83,44 @@ def leads(steps: Sequence[int], leaders: Sequence[object]) -> tuple[int, int]:
     return steps[list(leaders).index(leaders[-1])], steps[others[-1] + 1 if others else 0]
 
 
-def _mask_course(found: Sweep[Reply], i: int, k: int) -> Course:
+def _mask_history(found: Sweep[Reply], i: int, k: int) -> AnswerHistory:
     leaders = [int(reply.answers[0, i]) for reply in found.answers]
     logits = [reply.logits[i] for reply in found.answers]  # [S][V]
-    ids = list(dict.fromkeys([*leaders, *largest(logits[-1], k).tolist()]))
+    ids = list(dict.fromkeys([*leaders, *top_k(logits[-1], k).tolist()]))
     tokens = dict(zip(ids, readable(found.tokenizer, ids), strict=True))
-    normalisers = np.stack([reply.normalisers[i] for reply in found.answers])  # [S, 1]
-    probabilities = np.exp([row[ids] for row in logits] - normalisers)  # [S, candidates]
+    logsumexps = np.stack([reply.logsumexps[i] for reply in found.answers])  # [S, 1]
+    probabilities = np.exp([row[ids] for row in logits] - logsumexps)  # [S, candidates]
     ranks = [reply.ranks(i, ids) for reply in found.answers]
+    exact = (True,) * len(found.steps)
     histories = zip(tokens.values(), zip(*probabilities.tolist(), strict=True), zip(*ranks, strict=True), strict=True)
-    candidates = tuple(Candidate(*history) for history in histories)
-    return Course(candidates, tuple(tokens[leader] for leader in leaders), *leads(found.steps, leaders))
+    candidates = tuple(Candidate(*history, exact) for history in histories)
+    return AnswerHistory(candidates, tuple(tokens[leader] for leader in leaders), *leads(found.steps, leaders))
 
 
-def _joint_course(run: Run, found: Sweep[Reply], text: str, k: int) -> Course:
+def _joint_history(run: Run, found: Sweep[Reply], text: str, k: int) -> AnswerHistory:
     leaders = [tuple(reply.answers[0].tolist()) for reply in found.answers]
     answers = list(dict.fromkeys([*leaders, *map(tuple, found.answers[-1].answers[:k].tolist())]))
     replies = dict(zip(found.steps, found.answers, strict=True))
 
-    def place(models: Sequence["Model"]) -> list[list[tuple[float, int | None]]]:
+    def score_all(models: Sequence["Model"]) -> list[list[Score]]:
         question = read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
-        return [_places(model, question, replies[model.checkpoint.step], answers) for model in models]
+        return [_scores(model, question, replies[model.checkpoint.step], answers) for model in models]
 
-    places = sweep(run, place, found.steps).answers  # [S][A] joint log probability and rank
-    tokens = {answer: JOIN.join(readable(found.tokenizer, answer)) for answer in answers}
+    scores = sweep(run, score_all, found.steps).answers  # [S][A]
+    tokens = {answer: SEPARATOR.join(readable(found.tokenizer, answer)) for answer in answers}
     candidates = []
-    for answer, history in zip(answers, zip(*places, strict=True), strict=True):
-        totals, ranks = zip(*history, strict=True)
-        candidates.append(Candidate(tokens[answer], tuple(math.exp(total) for total in totals), ranks))
-    return Course(tuple(candidates), tuple(tokens[leader] for leader in leaders), *leads(found.steps, leaders))
+    for answer, history in zip(answers, zip(*scores, strict=True), strict=True):
+        totals, ranks, exact = zip(*history, strict=True)
+        candidates.append(Candidate(tokens[answer], tuple(math.exp(total) for total in totals), ranks, exact))
+    return AnswerHistory(tuple(candidates), tuple(tokens[leader] for leader in leaders), *leads(found.steps, leaders))
 
 
-def _places(
-    model: "Model", question: Question, reply: Reply, answers: list[tuple[int, ...]]
-) -> list[tuple[float, int | None]]:
-    """Joint log probability and rank of given answers at one step; only those outside the beam need the model."""
-    found = {
-        tuple(answer): (float(total), rank)
-        for rank, (answer, total) in enumerate(zip(reply.answers.tolist(), reply.log_probabilities, strict=True), 1)
-    }
+def _scores(model: "Model", question: Question, reply: Reply, answers: list[tuple[int, ...]]) -> list[Score]:
+    """Scores of given answers at one step; only those outside the beam need the model."""
+    best = zip(reply.answers.tolist(), reply.log_probabilities.tolist(), strict=True)
+    found = {tuple(ids): (total, rank, total >= reply.bound) for rank, (ids, total) in enumerate(best, 1)}
     others = [answer for answer in answers if answer not in found]
     if others:
-        totals = joint_log_probability(model, question, np.array(others))
-        found |= {answer: (float(total), beam_rank(reply, total)) for answer, total in zip(others, totals, strict=True)}
+        totals = joint_log_probability(model, question, np.array(others)).tolist()
+        found |= {answer: (total, *reply.joint_rank(total)) for answer, total in zip(others, totals, strict=True)}
     return [found[answer] for answer in answers]

@@ -6,8 +6,8 @@ A word of m pieces widens its mask to m masks. Its probability is that of the ch
 
 where each factor is read at its mask with the pieces before it filled in and the masks after it still in place. Other
 masks of the text stay in place throughout. The rank of a single piece is exact, among all pieces. That of several
-pieces is 1 + the number of more probable answers among the BEAM best that the beam finds for as many masks: never worse
-than the true rank, which nobody can compute, and None where all BEAM are more probable.
+pieces is 1 + the number of more probable answers among those that the beam finds for as many masks: exact, or a lower
+bound of the true rank (see beam.py).
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,8 +18,8 @@ import numpy as np
 
 from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.errors import QueryError
-from embryo_core.query.beam import Reply, ask, beam_rank, joint_log_probability
-from embryo_core.query.question import MAX_MASKS, Question, choose_mask, normalise, read_question, readable
+from embryo_core.query.beam import Reply, ask, joint_log_probability
+from embryo_core.query.question import MAX_MASKS, Question, check_text, find_mask, read_question, readable
 from embryo_core.query.sweep import sweep
 from embryo_core.types import Run
 
@@ -39,7 +39,8 @@ class Track:
     widened: str  # the text as the model reads it, the chosen mask written once per piece
     steps: tuple[int, ...]
     probabilities: tuple[float, ...]
-    ranks: tuple[int | None, ...]  # None: several pieces, beyond the BEAM best answers
+    ranks: tuple[int, ...]
+    exact: tuple[bool, ...]  # False: several pieces, whose true rank is at least this
     skipped: tuple[str, ...]  # why a checkpoint was left out, one sentence each
 
 
@@ -49,21 +50,21 @@ def track(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | 
     Raises QueryError (an empty word, one that the vocabulary cannot write, no such mask, a widened text past the
     model's positions), UnknownStep, TokenizerMismatch, and BrokenCheckpoint where no checkpoint can be read.
     """
-    text = normalise(text)
-    start = choose_mask(text, mask)
+    text = check_text(text)
+    start = find_mask(text, mask)
     tokenizer = load_tokenizer(run)
     pieces = read_word(word, tokenizer)
     widened = text[:start] + " ".join(["[MASK]"] * len(pieces)) + text[start + len("[MASK]") :]
 
-    def ask_for_word(models: Sequence["Model"]) -> list[tuple[float, int | None]]:
+    def ask_for_word(models: Sequence["Model"]) -> list[tuple[float, int, bool]]:
         question = _question(tokenizer, min(model.max_positions for model in models), text, mask, len(pieces))
         replies = ask(models, question)
-        return [_place(model, question, reply, pieces) for model, reply in zip(models, replies, strict=True)]
+        return [_score(model, question, reply, pieces) for model, reply in zip(models, replies, strict=True)]
 
     found = sweep(run, ask_for_word, steps)
-    probabilities, ranks = zip(*found.answers, strict=True)
     written = tuple(readable(tokenizer, pieces))
-    return Track(run.name, text, word.strip(), mask, written, widened, found.steps, probabilities, ranks, found.skipped)
+    scores = zip(*found.answers, strict=True)  # probabilities, ranks, and which of these are exact
+    return Track(run.name, text, word.strip(), mask, written, widened, found.steps, *scores, found.skipped)
 
 
 def read_word(word: str, tokenizer: Tokenizer) -> np.ndarray:
@@ -95,9 +96,9 @@ def _question(tokenizer: Tokenizer, max_positions: int, text: str, mask: int, pi
     return Question(text, ids, tuple(range(position, position + pieces)))
 
 
-def _place(model: "Model", question: Question, reply: Reply, pieces: np.ndarray) -> tuple[float, int | None]:
-    """Probability and rank of the pieces at one checkpoint, given what it answers."""
+def _score(model: "Model", question: Question, reply: Reply, pieces: np.ndarray) -> tuple[float, int, bool]:
+    """Probability and rank of the pieces at one checkpoint, given what it answers, and whether the rank is exact."""
     if len(pieces) == 1:
-        return float(np.exp(reply.factors[0, pieces[0]])), reply.ranks(0, pieces)[0]
+        return float(np.exp(reply.conditionals[0, pieces[0]])), reply.ranks(0, pieces)[0], True
     (total,) = joint_log_probability(model, question, pieces[None])
-    return float(np.exp(total)), beam_rank(reply, total)
+    return float(np.exp(total)), *reply.joint_rank(total)

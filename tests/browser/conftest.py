@@ -149,7 +149,7 @@ def serve(root: Path) -> Iterator[str]:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.port", str(port)]
     server = subprocess.Popen(
-        [*command, "--server.address", "127.0.0.1"],
+        command,
         cwd=REPOSITORY,
         env={**os.environ, "EMBRYO_DATA": str(root)},
         stdout=subprocess.DEVNULL,

@@ -8,23 +8,23 @@ from app.charts.step_axis import StepAxis
 from embryo_core.curves import Scale
 
 STEPS = (0, 8, 16)
-COLUMNS = ["token", "role", "step", "probability", "rank", "leads", "final"]
+COLUMNS = ["token", "role", "step", "probability", "rank", "exact", "leads", "final"]
 
 
 def courses() -> pd.DataFrame:
     """Three answers over three steps; the last one leads from step 8, and one is the true object."""
     rows = [
-        ("the", "", 0, 0.2, 1, True, False),
-        ("the", "", 8, 0.1, 2, False, False),
-        ("the", "", 16, 0.1, 2, False, False),
-        ("<b>paris</b>", "", 0, 0.1, 2, False, True),
-        ("<b>paris</b>", "", 8, 0.5, 1, True, True),
-        ("<b>paris</b>", "", 16, 0.9, 1, True, True),
-        ("lima", "true object", 0, 0.01, None, False, False),
-        ("lima", "true object", 8, 0.01, 700, False, False),
-        ("lima", "true object", 16, 0.01, 650, False, False),
+        ("the", "", 0, 0.2, 1, True, True, False),
+        ("the", "", 8, 0.1, 2, True, False, False),
+        ("the", "", 16, 0.1, 2, True, False, False),
+        ("<b>paris</b>", "", 0, 0.1, 2, True, False, True),
+        ("<b>paris</b>", "", 8, 0.5, 1, True, True, True),
+        ("<b>paris</b>", "", 16, 0.9, 1, True, True, True),
+        ("lima", "true object", 0, 0.01, 11, False, False, False),
+        ("lima", "true object", 8, 0.01, 700, True, False, False),
+        ("lima", "true object", 16, 0.01, 650, True, False, False),
     ]
-    return pd.DataFrame(rows, columns=COLUMNS).astype({"rank": "Int64"})
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def axes(*tables: pd.DataFrame, chosen: int = 8, scale: Scale = "log", log_probability: bool = False) -> query.Axes:
@@ -62,13 +62,14 @@ def test_marked_words_have_lines_of_their_own() -> None:
 
 
 def test_rank_axis_has_one_at_the_top() -> None:
-    """Ranks are on a reversed log axis; an unknown rank is a gap that says so when hovered."""
+    """Ranks are on a reversed log axis; a rank that is not exact is a hollow point that says "at least"."""
     figure = query.rank(courses(), 8, 8, axes())
     low, high = figure.layout.yaxis.range
     assert figure.layout.yaxis.type == "log" and low > high
     lima = next(trace for trace in figure.data if trace.name.startswith("lima"))
-    assert pd.isna(lima.y[0]) and lima.y[1] == 700
-    assert lima.customdata[0][3] == "beyond the beam"
+    assert list(lima.y) == [11, 700, 650]
+    assert [point[3] for point in lima.customdata] == ["≥ 11", "700", "650"]
+    assert [symbol.endswith("-open") for symbol in lima.marker.symbol] == [True, False, False]
 
 
 @pytest.mark.parametrize("log_probability", [False, True])
@@ -90,9 +91,9 @@ def test_the_chosen_step_is_a_line() -> None:
 
 def test_many_candidates_share_grey_without_legend() -> None:
     """Beyond the palette, candidates are drawn in grey and left out of the legend."""
-    rows = [(f"w{i}", "", step, 0.5 - i / 100, i + 1, i == 0, i == 0) for i in range(20) for step in STEPS]
+    rows = [(f"w{i}", "", step, 0.5 - i / 100, i + 1, True, i == 0, i == 0) for i in range(20) for step in STEPS]
     table = pd.DataFrame(rows, columns=COLUMNS)
     figure = query.probability(table, 0, 0, axes(table))
     assert len(figure.data) == 21
-    assert sum(trace.showlegend is not False for trace in figure.data) == query.NAMED + 1
+    assert sum(trace.showlegend is not False for trace in figure.data) == len(query.COLOURS) + 1
     assert {trace.line.color for trace in figure.data if trace.showlegend is False} == {style.GREY}

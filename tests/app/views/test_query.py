@@ -9,11 +9,10 @@ from streamlit.testing.v1 import AppTest
 
 from app.views import query_answers
 from embryo_core import query, results, runs
-from embryo_core.engine.cache import MODELS, ModelCache
-from embryo_core.query import facts
+from embryo_core.engine.cache import ModelCache
 from embryo_core.query.lens import lens
 from embryo_core.query.track import track
-from embryo_core.types import Run
+from embryo_core.types import Fact, Run
 
 TEXT = "the cat sat on the [MASK] ."
 MARKUP = "</script><img src=x onerror=alert(1)> **bold** $(rm) [MASK] '"
@@ -56,6 +55,12 @@ def box(app: AppTest, label: str):
     return next(found for found in app.selectbox if found.label == label)
 
 
+def question(run: Run, relation: str, subject: str) -> str:
+    """The text that asks for a fact's object."""
+    template = results.read_sources(run)["world_knowledge"]["templates"][relation]
+    return Fact("", relation, template, subject, "").question
+
+
 def words(table: pd.DataFrame) -> list[str]:
     """The words of a table of ranked answers."""
     return table["token"].tolist()
@@ -76,7 +81,7 @@ def test_models_are_loaded_while_the_question_is_written(own_run: Run, monkeypat
     (loading,) = begun
     assert loading.daemon
     loading.join()
-    assert all(checkpoint in models for checkpoint in runs.checkpoints(own_run))
+    assert models.nbytes == sum(models.get(checkpoint).nbytes for checkpoint in runs.checkpoints(own_run))
 
 
 def test_what_cannot_be_loaded_ahead_is_told_by_the_first_question(
@@ -166,10 +171,10 @@ def test_a_default_view_has_a_short_address(app: AppTest) -> None:
 # === Answers ===
 
 
-def test_answers_are_those_of_fill_mask(app: AppTest, tiny_run: Run) -> None:
-    """The table at the chosen step lists fill_mask's predictions; the trace names the final answer."""
+def test_answers_are_those_at_the_chosen_step(app: AppTest, tiny_run: Run) -> None:
+    """The table at the chosen step lists the answers of that checkpoint; the trace names the final answer."""
     ask(app, "the cat sat on the [mask] .", step="8")
-    (expected,) = query.fill_mask(MODELS.get(runs.checkpoint(tiny_run, 8)), TEXT)
+    (expected,) = query.answer(tiny_run, TEXT, 8).masks
     table = app.dataframe[0].value
     assert words(table) == [p.token for p in expected]
     assert table["probability"].tolist() == pytest.approx([p.probability for p in expected])
@@ -253,7 +258,7 @@ def test_a_fact_fills_the_text_and_its_stored_answer_is_the_live_one(
     fact = cloze.iloc[0]
     box(app, "Subject").set_value(fact["fact"]).run()
     assert not app.exception
-    assert app.text_area[0].value == facts.knowledge_query(tiny_results, "P36", fact["subject"])
+    assert app.text_area[0].value == question(tiny_results, "P36", fact["subject"])
     table = next(frame.value for frame in app.dataframe if "p(answer)" in frame.value.columns)
     live, stored = (row.tolist() for row in table.iloc[:, 1:].to_numpy())
     assert live[0] == stored[0] and live[2] == stored[2]
@@ -264,7 +269,7 @@ def test_a_fact_fills_the_text_and_its_stored_answer_is_the_live_one(
 def test_another_text_lets_the_fact_go(app_with_facts: AppTest, tiny_results: Run) -> None:
     """When the text is no longer the fact's question, no subject is chosen and nothing is marked."""
     fact = results.read_cloze(tiny_results, "P36").iloc[0]
-    text = facts.knowledge_query(tiny_results, "P36", fact["subject"])
+    text = question(tiny_results, "P36", fact["subject"])
     app = ask(app_with_facts, text, template="P36", subject=fact["fact"])
     assert box(app, "Subject").value == fact["fact"]
     app.text_area[0].set_value(TEXT).run()

@@ -8,6 +8,7 @@ import pytest
 
 from embryo_core import query, runs
 from embryo_core.engine.cache import MODELS
+from embryo_core.engine.model import Model
 from embryo_core.errors import QueryError
 from embryo_core.types import Run
 
@@ -42,7 +43,7 @@ def test_one_mask_equals_transformers(tiny_run: Run, step: int) -> None:
     ids = tokenizer(ONE)["input_ids"]
     expected = reference(tiny_run, step, ids, ids.index(tokenizer.mask_token_id))
     model = load(tiny_run, step)
-    (found,) = query.fill_mask(model, ONE, k=model.vocabulary_size)
+    (found,) = query.answer(tiny_run, ONE, step, k=model.vocabulary_size).masks
     best = np.argsort(-expected, kind="stable")
     assert [p.rank for p in found] == list(range(1, len(expected) + 1))
     np.testing.assert_allclose([p.probability for p in found], expected[best], atol=1e-5)
@@ -67,8 +68,8 @@ def test_several_masks_are_joint(tiny_run: Run) -> None:
     (reply,) = query.ask([model], question)
     assert tuple(reply.answers[0]) == best
     assert np.exp(reply.log_probabilities[0]) == pytest.approx(joint[best], abs=1e-6)
-    np.testing.assert_allclose(np.exp(reply.factors[0]), marginal, atol=1e-5)
-    np.testing.assert_allclose(np.exp(reply.factors[1]), conditionals[best[0]], atol=1e-5)
+    np.testing.assert_allclose(np.exp(reply.conditionals[0]), marginal, atol=1e-5)
+    np.testing.assert_allclose(np.exp(reply.conditionals[1]), conditionals[best[0]], atol=1e-5)
 
 
 def test_joint_probability_of_given_words(tiny_run: Run) -> None:
@@ -81,7 +82,7 @@ def test_joint_probability_of_given_words(tiny_run: Run) -> None:
     assert (np.diff(reply.log_probabilities) <= 0).all()
 
 
-@pytest.mark.parametrize("beam", [1, query.BEAM])
+@pytest.mark.parametrize("beam", [1, query.BEAM_WIDTH])
 @pytest.mark.parametrize("text", [ONE, TWO])
 def test_models_asked_together_answer_as_alone(tiny_run: Run, text: str, beam: int) -> None:
     """The answers of several checkpoints to one question do not depend on who else is asked."""
@@ -92,23 +93,53 @@ def test_models_asked_together_answer_as_alone(tiny_run: Run, text: str, beam: i
     for model, together in zip(models, replies, strict=True):
         (alone,) = query.ask([model], question, beam)
         assert together.answers.shape == (beam, len(question.masks))
-        for part in ("answers", "log_probabilities", "logits", "normalisers", "ordered"):
+        for part in ("answers", "log_probabilities", "logits", "bound", "logsumexps", "sorted_logits"):
             np.testing.assert_array_equal(getattr(together, part), getattr(alone, part))
 
 
 def test_rank_counts_equals_before() -> None:
-    """Of equal pieces the first is the better, as in a stable sort; a reply's factors sum to one."""
+    """Of equal pieces the first is the better, as in a stable sort; a reply's probabilities sum to one."""
     logits = np.float32([[1, 3, 2, 3, 1, 3]])
-    reply = query.Reply(np.array([[1]]), np.zeros(1), logits, query.log_normaliser(logits), np.sort(logits))
+    reply = query.Reply(np.array([[1]]), np.zeros(1), 0, logits, query.logsumexp(logits), np.sort(logits))
     assert reply.ranks(0, [0, 1, 2, 3, 4, 5]) == [5, 1, 4, 2, 6, 3]
-    assert np.exp(reply.factors).sum() == pytest.approx(1)
+    assert np.exp(reply.conditionals).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("beam", [3, query.BEAM_WIDTH])
+def test_a_joint_rank_is_exact_or_a_lower_bound(tiny_run: Run, beam: int) -> None:
+    """Among all pairs of pieces, an exact rank is the true one, and no other is higher than the true one."""
+    model = load(tiny_run)
+    question = query.read_question("[MASK] [MASK] .", model.tokenizer, model.max_positions)
+    (reply,) = query.ask([model], question, beam)
+    every = log_probabilities_of_pairs(model, question)
+    totals = np.concatenate([reply.log_probabilities, np.sort(every)[-40::4]])
+    rounding = 1e-4
+    for total, (rank, exact) in zip(totals, map(reply.joint_rank, totals), strict=True):
+        assert rank <= 1 + np.count_nonzero(every > total - rounding)
+        assert not exact or rank >= 1 + np.count_nonzero(every > total + rounding)
+    assert not all(exact for _, exact in map(reply.joint_rank, totals))
+
+
+def log_probabilities_of_pairs(model: Model, question: query.Question) -> np.ndarray:
+    """Joint log probability [V * V] of every pair of pieces at two masks, each computed."""
+    first, second = question.masks
+    filled = question.filled(np.arange(model.vocabulary_size)[:, None])  # [V, L]
+    rows, mask = np.arange(len(filled)), np.ones_like(filled)
+    given = query.log_softmax(model.mlm_logits(filled, mask, rows, np.full_like(rows, second)))  # [V, V]
+    alone = query.log_softmax(model.mlm_logits(question.ids[None], mask[:1], [0], [first]))  # [1, V]
+    return (alone.T + given).ravel()
+
+
+def test_a_sure_answer_has_an_exact_rank() -> None:
+    """Where the best answer is more probable than every prefix that was dropped, nothing can come before it."""
+    reply = query.Reply(np.array([[1, 1], [2, 1]]), np.log([0.6, 0.1]), np.log(0.2), *[np.zeros((2, 3))] * 3)
+    assert [reply.joint_rank(total) for total in reply.log_probabilities] == [(1, True), (2, False)]
+    assert reply.joint_rank(np.log(0.01)) == (3, False)
 
 
 def test_joint_predictions_read_as_words(tiny_run: Run) -> None:
     """A joint answer is one prediction whose token names the words of all masks."""
-    model = load(tiny_run)
-    question = query.read_question(TWO, model.tokenizer, model.max_positions)
-    found = query.joint_predictions(query.ask([model], question)[0], model.tokenizer, k=3)
+    found = query.answer(tiny_run, TWO, 16, k=3).joint
     assert [p.rank for p in found] == [1, 2, 3]
     assert all(p.token.count("|") == 1 for p in found)
 
@@ -128,7 +159,7 @@ def test_pieces_inside_words_are_marked(tiny_run: Run) -> None:
 @pytest.mark.parametrize("text", ["the [mask] .", "the [Mask] .", "  the [ MASK ] .\n"])
 def test_masks_in_any_case(text: str) -> None:
     """[mask] in any case, with blanks inside or around, is the mask."""
-    assert query.normalise(text) == "the [MASK] ."
+    assert query.check_text(text) == "the [MASK] ."
 
 
 @pytest.mark.parametrize(
@@ -144,21 +175,21 @@ def test_masks_in_any_case(text: str) -> None:
 def test_refused_before_any_model(text: str, sentence: str) -> None:
     """An empty, maskless or endless text is refused in one sentence that says what was received and what to do."""
     with pytest.raises(QueryError) as error:
-        query.normalise(text)
+        query.check_text(text)
     assert str(error.value).startswith(sentence)
 
 
 def test_longer_than_the_positions(tiny_run: Run) -> None:
     """A text of 10,000 characters is refused with its length in pieces and the model's limit."""
     with pytest.raises(QueryError, match=r"5,00\d pieces long .* at most 64"):
-        query.fill_mask(load(tiny_run), "[MASK]" + " ." * 5_000)
+        query.answer(tiny_run, "[MASK]" + " ." * 5_000, 16)
 
 
 def test_importing_query_loads_no_torch() -> None:
     """The dashboard can import the module, and refuse a text, without torch or transformers."""
     code = (
         "import sys; from embryo_core import query; from embryo_core.errors import QueryError\n"
-        "try: query.normalise('x')\nexcept QueryError: pass\n"
+        "try: query.check_text('x')\nexcept QueryError: pass\n"
         "sys.exit(any(name in sys.modules for name in ('torch', 'transformers')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

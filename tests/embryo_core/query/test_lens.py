@@ -14,11 +14,11 @@ TWO = "The [MASK] sat on the [MASK] ."
 
 
 def test_the_last_layer_is_the_answer(tiny_run: Run) -> None:
-    """At every step its predictions are those of fill_mask."""
+    """At every step its predictions are the answer at that step."""
     found = lens(tiny_run, ONE, k=5)
     assert (found.steps, found.layers, found.skipped) == ((0, 8, 16), (0, 1, 2), ())
     for step, layers in zip(found.steps, found.cells, strict=True):
-        (expected,) = query.fill_mask(MODELS.get(runs.checkpoint(tiny_run, step)), ONE, k=5)
+        (expected,) = query.answer(tiny_run, ONE, step, k=5).masks
         assert [(p.token, p.rank) for p in layers[-1]] == [(p.token, p.rank) for p in expected]
         np.testing.assert_allclose([p.probability for p in layers[-1]], [p.probability for p in expected], atol=1e-6)
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from embryo_core import query, runs
-from embryo_core.engine.cache import MODELS
+from embryo_core import query
 from embryo_core.errors import QueryError
 from embryo_core.query.report import report_answers, report_trace
 from embryo_core.query.trace import trace
@@ -12,7 +11,7 @@ from embryo_core.types import Run
 
 def test_answers_at_one_step(tiny_run: Run) -> None:
     """One line per prediction, in the order of ranks."""
-    (expected,) = query.fill_mask(MODELS.get(runs.checkpoint(tiny_run, 8)), "a [MASK] .", k=3)
+    (expected,) = query.answer(tiny_run, "a [MASK] .", 8, k=3).masks
     lines = report_answers(tiny_run, "a [mask] .", 8, k=3).splitlines()
     assert lines[0] == "tiny, step 8: a [MASK] ."
     assert [line.split() for line in lines[3:]] == [[str(p.rank), f"{p.probability:.4%}", p.token] for p in expected]
@@ -26,13 +25,13 @@ def test_several_masks(tiny_run: Run) -> None:
 
 def test_trace(tiny_run: Run) -> None:
     """One line per step with its best answer, then the sentence on the final answer."""
-    (course,) = trace(tiny_run, "a [MASK] .").masks
+    (history,) = trace(tiny_run, "a [MASK] .").masks
     lines = report_trace(tiny_run, "a [MASK] .").splitlines()
     assert [line.split()[:2] for line in lines[3:6]] == [
-        [str(s), t] for s, t in zip((0, 8, 16), course.leaders, strict=True)
+        [str(s), t] for s, t in zip((0, 8, 16), history.leaders, strict=True)
     ]
     assert lines[-1] == (
-        f"{course.leaders[-1]!r} first leads at step {course.first_led:,}, for good from step {course.leads_from:,}."
+        f"{history.leaders[-1]!r} first leads at step {history.first_led:,}, for good from step {history.leads_from:,}."
     )
     assert "All masks together" in report_trace(tiny_run, "[MASK] and [MASK]")
 

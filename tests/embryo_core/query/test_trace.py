@@ -3,7 +3,6 @@
 import pytest
 
 from embryo_core import query, runs
-from embryo_core.engine.cache import MODELS
 from embryo_core.errors import BrokenCheckpoint, UnknownStep
 from embryo_core.query.trace import leads, trace
 from embryo_core.types import Run
@@ -13,31 +12,31 @@ TWO = "The [MASK] sat on the [MASK] ."
 
 
 def test_trace_agrees_with_single_steps(tiny_run: Run) -> None:
-    """At each step the leader, probabilities and ranks of a trace are those of fill_mask at that step."""
+    """At each step the leader, probabilities and ranks of a trace are those answered at that step."""
     found = trace(tiny_run, ONE, k=3)
-    (course,) = found.masks
+    (history,) = found.masks
     assert found.steps == (0, 8, 16) and found.joint is None and found.skipped == ()
     for i, step in enumerate(found.steps):
-        (listed,) = query.fill_mask(MODELS.get(runs.checkpoint(tiny_run, step)), ONE, k=700)
-        assert course.leaders[i] == listed[0].token
+        (listed,) = query.answer(tiny_run, ONE, step, k=700).masks
+        assert history.leaders[i] == listed[0].token
         by_token = {p.token: p for p in listed}
-        for candidate in course.candidates:
+        for candidate in history.candidates:
             assert candidate.probabilities[i] == pytest.approx(by_token[candidate.token].probability)
             assert candidate.ranks[i] == by_token[candidate.token].rank
-    tokens = [candidate.token for candidate in course.candidates]
-    assert set(course.leaders) <= set(tokens) and len(tokens) == len(set(tokens))
+    tokens = [candidate.token for candidate in history.candidates]
+    assert set(history.leaders) <= set(tokens) and len(tokens) == len(set(tokens))
 
 
 def test_trace_of_several_masks(tiny_run: Run) -> None:
-    """Several masks give a course for each and one for all together, whose leader has joint rank 1."""
+    """Several masks give a history for each and one for all together, whose leader has joint rank 1."""
     found = trace(tiny_run, TWO)
     assert len(found.masks) == 2
     for i in range(3):
         leader = next(c for c in found.joint.candidates if c.token == found.joint.leaders[i])
         assert leader.ranks[i] == 1
-        assert leader.token == query.JOIN.join(course.leaders[i] for course in found.masks)
-        factors = [next(c for c in m.candidates if c.token == m.leaders[i]).probabilities[i] for m in found.masks]
-        assert leader.probabilities[i] == pytest.approx(factors[0] * factors[1])
+        assert leader.token == query.SEPARATOR.join(history.leaders[i] for history in found.masks)
+        parts = [next(c for c in m.candidates if c.token == m.leaders[i]).probabilities[i] for m in found.masks]
+        assert leader.probabilities[i] == pytest.approx(parts[0] * parts[1])
 
 
 def test_leads_and_stays() -> None:

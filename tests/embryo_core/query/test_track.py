@@ -5,12 +5,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from embryo_core import query, runs
-from embryo_core.engine.cache import MODELS
+from embryo_core import query, results, runs
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import QueryError
 from embryo_core.query.track import track
-from embryo_core.types import Run
+from embryo_core.types import Fact, Run
 
 ONE = "The cat sat on the [MASK] ."
 TWO = "The [MASK] sat on the [MASK] ."
@@ -56,20 +55,32 @@ def test_one_piece_equals_the_answers(tiny_run: Run) -> None:
     found = track(tiny_run, ONE, "river")
     assert found.steps == STEPS and found.widened == ONE and found.skipped == ()
     for i, step in enumerate(STEPS):
-        (listed,) = query.fill_mask(MODELS.get(runs.checkpoint(tiny_run, step)), ONE, k=700)
+        (listed,) = query.answer(tiny_run, ONE, step, k=700).masks
         own = next(p for p in listed if p.token == "river")
-        assert (found.ranks[i], found.probabilities[i]) == (own.rank, pytest.approx(own.probability))
+        assert (found.ranks[i], found.exact[i]) == (own.rank, True)
+        assert found.probabilities[i] == pytest.approx(own.probability)
 
 
-def test_rank_of_several_pieces_is_that_in_the_beam(tiny_run: Run) -> None:
-    """Each answer of the beam that is written as a word has its place in the beam; a word beyond it has no rank."""
-    model = MODELS.get(runs.checkpoint(tiny_run, 16))
-    question = query.read_question("The cat sat on the [MASK][MASK] .", model.tokenizer, model.max_positions)
-    (reply,) = query.ask([model], question)
-    assert [query.beam_rank(reply, total) for total in reply.log_probabilities] == list(range(1, query.BEAM + 1))
-    assert query.beam_rank(reply, reply.log_probabilities[-1] - 1) is None
-    assert query.beam_rank(reply, (reply.log_probabilities[1] + reply.log_probabilities[2]) / 2) == 3
-    assert track(tiny_run, ONE, "rivers", steps=[16]).ranks == (None,)
+def test_rank_of_several_pieces_is_at_least_that_in_the_beam(tiny_run: Run) -> None:
+    """A word less probable than the whole beam has at least the rank behind it."""
+    found = track(tiny_run, ONE, "rivers", steps=[16])
+    assert (found.ranks, found.exact) == ((query.BEAM_WIDTH + 1,), (False,))
+
+
+def test_a_fact_asked_live_gets_the_stored_answer(tiny_results: Run) -> None:
+    """At every step: the prediction and its probability, and the true object's probability and rank."""
+    templates = results.read_sources(tiny_results)["world_knowledge"]["templates"]
+    stored = results.read_cloze(tiny_results)
+    some = stored.groupby(["step", "relation"]).head(2)
+    assert len(some) >= 3 * 6
+    for row in some.itertuples():
+        text = Fact(row.fact, row.relation, templates[row.relation], row.subject, row.object).question
+        ((best,),) = query.answer(tiny_results, text, row.step, k=1).masks
+        assert best.token == row.prediction
+        assert best.probability == pytest.approx(row.prediction_probability, abs=1e-6)
+        tracked = track(tiny_results, text, row.object, steps=[row.step])
+        assert (tracked.ranks, tracked.exact) == ((row.rank,), (True,))
+        assert tracked.probabilities[0] == pytest.approx(row.probability, abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,96 @@
+"""Which recipe learns fastest: short ALBERTs that differ in one setting at a time, on equal tokens of the same text.
+
+    python -m benchmarks.recipes --corpus FOLDER ... --heldout FILE --runs data/runs/recipes [--steps 8000] [VARIANT ...]
+
+Each variant is a run of its own below `--runs` and is resumed where it was stopped; without a name, all are trained. All
+are measured on the same held-out text with the same masks, 15 % of single pieces, whatever they are trained with. The
+table has, for each, the tokens seen until the held-out loss reaches `--until`, and loss and accuracy at the last step.
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from embryo_core import runs
+from embryo_core.types import Run
+
+MASKING = "single pieces 15 %"
+SIZE = (
+    "hidden_size=128 num_attention_heads=4 intermediate_size=512 num_hidden_layers=4 embedding_size=64 "
+    "sequence_length=64 batch_size=32 short_steps=0 warmup_steps=300 constant_steps={steps} save_every=0 "
+    "save_per_doubling=2 state_every=500"
+)
+POSITIONS = "position_initializer_range=0.06 decay_positions=false"
+WORDS = f"{POSITIONS} single_word_steps=2000 masked_share=0.2"
+VARIANTS = {  # each adds to the one that its settings begin with
+    "base": "",
+    "positions": POSITIONS,
+    "words": WORDS,
+    "order-later": f"{WORDS} sentence_order_from=3000 sentence_order_weight=0.5",
+    "beta2": f"{WORDS} beta_2=0.98 weight_decay=0.1",
+    "adamw": f"{WORDS} beta_2=0.98 weight_decay=0.1 optimizer=adamw learning_rate=0.001",
+}
+
+
+def main() -> None:
+    """Train the variants that are not yet trained, and print the table of all that are."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("variants", nargs="*", metavar="VARIANT", help=f"of {', '.join(VARIANTS)}; default: all")
+    parser.add_argument("--corpus", nargs="+", required=True)
+    parser.add_argument("--heldout", nargs="+", required=True)
+    parser.add_argument("--runs", type=Path, default=runs.REPOSITORY / "data" / "runs" / "recipes")
+    parser.add_argument("--steps", type=int, default=8000)
+    parser.add_argument("--seed", type=int, default=12345)
+    parser.add_argument("--until", type=float, default=5.7, help="held-out loss in nats (default 5.7)")
+    options = parser.parse_args()
+    for name in options.variants or VARIANTS:
+        if name not in VARIANTS:
+            parser.error(f"unknown variant '{name}'; known: {', '.join(VARIANTS)}")
+        train(name, options)
+    for row in table(options.runs, options.until):
+        print(row)
+
+
+def train(name: str, options: argparse.Namespace) -> None:
+    """Pretrain one variant in a process of its own, or go on with it."""
+    settings = f"{SIZE.format(steps=options.steps)} {VARIANTS[name]} seed={options.seed}".split()
+    folder = options.runs / f"{name}-{options.seed}"
+    subprocess.run(
+        [sys.executable, "-m", "pretrain", "albert-small", "--steps", str(options.steps), "--run", str(folder)]
+        + ["--corpus", *options.corpus, "--heldout", *options.heldout, "--set", *settings],
+        cwd=runs.REPOSITORY,
+        check=True,
+    )
+
+
+def table(folder: Path, until: float) -> list[str]:
+    """The table in Markdown, one row a run, in the order of their names."""
+    rows = [
+        f"| variant | tokens until {until} | loss | accuracy | n | sentence order | steps |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for path in sorted(folder.glob("*/run.json")):
+        run = runs.read_run(path.parent)
+        if measures := heldout(run):
+            _, _, last = measures[-1]
+            reached = next((f"{tokens / 1e6:.1f} M" for _, tokens, found in measures if found["loss"] <= until), "not")
+            order = f"{last['sentence_order_accuracy']:.3f} (n = {last['sentence_order_n']:,})"
+            shown = f"{last['loss']:.3f} | {last['accuracy']:.3f} | {last['n']:,} | {order} | {measures[-1][0]:,}"
+            rows.append(f"| {run.name} | {reached} | {shown} |")
+    return rows
+
+
+def heldout(run: Run) -> list[tuple[int, int, dict[str, Any]]]:
+    """(step, tokens, measure) of a run's checkpoints, on its shortest sequences with 15 % of single pieces masked."""
+    found = []
+    for row in runs.read_log(run):
+        measures = [measure for measure in row.get("measures", []) if measure["masking"] == MASKING]
+        if measures:
+            found.append((row["step"], row["tokens"], min(measures, key=lambda measure: measure["length"])))
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""What the server refuses from anyone who can reach it."""
+
+import re
+import socket
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.browser.conftest import Visitor
+
+SEND = """async ([session, size]) => {
+  const form = new FormData();
+  form.append("file", new Blob(["a".repeat(size)]), "a.txt");
+  const token = document.cookie.match(/_streamlit_xsrf=([^;]*)/)?.[1] ?? "";
+  const options = { method: "PUT", body: form, headers: { "X-Xsrftoken": token } };
+  return (await fetch(`/_stcore/upload_file/${session}/file`, options)).status;
+}"""
+
+
+@pytest.mark.parametrize("size", (1, 2_000_000))
+def test_an_upload_is_refused(app: str, visit: Callable[[str], Visitor], size: int) -> None:
+    """No page takes a file: whatever its size, a visitor who sends one with a session of their own gets 413."""
+    visitor, frames = visit(app), []
+    visitor.page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(frame)))
+    visitor.open()
+    texts = [frame if isinstance(frame, bytes) else frame.encode() for frame in frames]
+    sessions = set(re.findall(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", b" ".join(texts)))
+    answers = {visitor.page.evaluate(SEND, [session.decode(), size]) for session in sessions}
+    assert 413 in answers and answers <= {400, 413}  # 400: an id that is no session's
+
+
+@pytest.mark.parametrize(("host", "status"), (("127.0.0.1", b"101"), ("localhost", b"101"), ("rebound.example", b"403")))
+def test_a_foreign_host_name_gets_no_connection(app: str, host: str, status: bytes) -> None:
+    """A page of another name that resolves to this machine cannot open the app's WebSocket (DNS rebinding)."""
+    place = urlsplit(app)
+    lines = (
+        "GET /_stcore/stream HTTP/1.1",
+        f"Host: {host}:{place.port}",
+        f"Origin: http://{host}:{place.port}",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Version: 13",
+    )
+    with socket.create_connection((place.hostname, place.port), timeout=30) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode())
+        assert connection.recv(64).split()[1] == status
