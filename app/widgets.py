@@ -20,6 +20,7 @@ from embryo_core.curves import SCALES, Scale
 from embryo_core.types import Run
 
 PASSING = "step_passing"  # session: the chosen step is one that play passes through, and stays out of the URL
+PERCENT = {"format": "percent", "step": 0.001}  # of a column of shares
 PLOTLY = {
     "displaylogo": False,
     "modeBarButtonsToRemove": ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d"],
@@ -231,7 +232,29 @@ def show_figure(
         )
 
 
-# === Words ===
+# === Tables and words ===
+
+
+def show_rows(
+    table: pd.DataFrame, key: str, on_row: Callable[[int], None], columns: dict[str, Any], height: int | str = "auto"
+) -> None:
+    """A table whose rows can be clicked: `on_row` gets the row's place, from 0, before the page is drawn again."""
+
+    def clicked() -> None:
+        for row in st.session_state[key].selection.rows[:1]:
+            on_row(row)
+
+    st.dataframe(
+        table,
+        hide_index=True,
+        key=key,
+        on_select=clicked,
+        selection_mode="single-row",
+        placeholder="–",
+        column_config=columns,
+        height=height,
+    )
+
 
 
 def literal(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Figures of what each head does: a score as layer by head, over the steps, and from which step on a pattern is there."""
+"""Figures of what each head does: a score as layer by head and over the steps, and since when a pattern is present."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ NEVER = "–"
 
 @dataclass(frozen=True)
 class Pattern:
-    """One score of a head: how it is named and written, and when it counts as being there.
+    """One score of a head: how it is named and written, and when it counts as present.
 
-    It is there where it has risen (a negative change: fallen) by a change since the first evaluated step, or, where the
+    It is present once it has risen (a negative change: fallen) by a change since the first evaluated step or, where the
     change is None, has come up to the baseline. Of the changes to choose from, the first is the usual one.
     """
 
@@ -106,12 +106,12 @@ def of_pattern(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 
 
 def level(change: float | None, first: float, base: tuple[float, int] | None) -> float:
-    """The value at which a pattern is there, for a head whose value at the first step is `first`."""
+    """The value at which a pattern counts as present, for a head whose value at the first step is `first`."""
     return base[0] if change is None else first + change
 
 
 def appearance(curve: pd.DataFrame, change: float | None, base: tuple[float, int] | None) -> int | None:
-    """The step of one head's `curve` (step, value) from which the pattern is there to the end, or None."""
+    """The step of one head's `curve` (step, value) from which the pattern is present to the end, or None."""
     values = curve["value"].to_numpy()
     sign = -1 if (change or 0) < 0 else 1
     return curves.held_from(curve["step"].to_numpy(), sign * values, sign * level(change, values[0], base))
@@ -179,7 +179,7 @@ def appearance_figure(since: pd.DataFrame, steps: list[int], chosen: tuple[int, 
 
 
 def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float], bar: dict) -> go.Figure:
-    """Cells with a colour and a text each, layer by head; every cell is a point with its layer and head as customdata."""
+    """Cells of a colour and a text, layer by head; every cell is a point with its layer and head as customdata."""
     colours = here.pivot(index="layer", columns="head", values="colour")
     texts = here.pivot(index="layer", columns="head", values="text")
     figure = go.Figure()
@@ -259,7 +259,7 @@ def _line(figure: go.Figure, rows: pd.DataFrame, what: str, axis: StepAxis, name
 def _mark_appearance(
     figure: go.Figure, own: pd.DataFrame, change: float | None, base: tuple[float, int] | None, axis: StepAxis
 ) -> None:
-    """The level at which the pattern is there, and the step of the chosen head from which it is."""
+    """The level at which the pattern counts as present, and the step of the chosen head from which it does."""
     least = level(change, own["value"].iloc[0], base)
     name = f"best fixed offset ({base[1]:+d})" if change is None else f"step {own['step'].iloc[0]:,} {change:+g}"
     figure.add_hline(
@@ -272,7 +272,7 @@ def _mark_appearance(
     if since is not None:
         value = own.loc[own["step"] == since, "value"]
         marker = {"color": CHOSEN, "size": 16, "symbol": "star", "line": {"color": "white", "width": 1}}
-        text = f"there since step {since:,}"
+        text = f"present since step {since:,}"
         figure.add_scatter(
             x=axis.values([since]), y=value, name=text, mode="markers", marker=marker, hovertemplate=text
         )

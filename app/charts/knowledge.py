@@ -62,6 +62,12 @@ def relation_curves(scores: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(low=low, high=high, smoothed=smoothed)
 
 
+def best_first(frame: pd.DataFrame) -> list[str]:
+    """Relations by their precision at the last step, the best first."""
+    last = frame[(frame["step"] == frame["step"].max()) & (frame["relation"] != ALL)]
+    return last.sort_values("value", ascending=False)["relation"].tolist()
+
+
 def default_relations(frame: pd.DataFrame) -> list[str]:
     """What to show first: all relations together and the paper's examples, or else the six that end highest."""
     last = frame[frame["step"] == frame["step"].max()].set_index("relation")["value"].drop(ALL, errors="ignore")

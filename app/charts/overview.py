@@ -1,5 +1,7 @@
 """Figures of the overview: losses and accuracies over the steps, and what has been computed for which step."""
 
+from collections.abc import Collection, Iterable, Mapping
+
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -37,11 +39,15 @@ def training_curve(log: pd.DataFrame, quantity: str, y_title: str, axis: StepAxi
     return figure
 
 
-def coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
-    """Which results there are: one row per metric, one mark per checkpoint, filled where computed.
+def coverage_table(planned: Iterable[int], steps: Collection[int], done: Mapping[str, Collection[int]]) -> pd.DataFrame:
+    """What has been `done` of each metric at the `steps` of a run: metric (as shown), step, done; checkpoints first."""
+    rows = [("checkpoint", step, step in steps) for step in sorted({*planned, *steps})]
+    rows += [(metric.replace("_", " "), step, step in found) for metric, found in done.items() for step in steps]
+    return pd.DataFrame(rows, columns=["metric", "step", "done"])
 
-    `done` has the columns metric (as shown), step, done (bool).
-    """
+
+def coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
+    """Rows of `coverage_table`: one row per metric, one mark per checkpoint, filled where computed."""
     figure = go.Figure()
     for there, label in ((True, "computed"), (False, "not computed")):
         rows = done[done["done"] == there]

@@ -98,24 +98,24 @@ def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
     return table.assign(smooth=table.groupby("task")["expected"].transform(lambda values: curves.smooth(values)))
 
 
-def path(frame: pd.DataFrame, across: str, up: str) -> pd.DataFrame:
-    """Two tasks at the steps that both have: step, across, up (F1, mean of three steps), f1_across, f1_up, n_across, n_up.
+def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:
+    """Two tasks at the steps that both have: step, x, y (F1, mean of three steps), f1_x, f1_y, n_x, n_y.
 
     `frame` is of one layer (`of_layer`).
     """
     sides = []
-    for task, side in ((across, "across"), (up, "up")):
+    for task, side in ((x_task, "x"), (y_task, "y")):
         rows = frame[frame["task"] == task].set_index("step").sort_index()
         sides.append(rows[["f1", "n"]].rename(columns={"f1": f"f1_{side}", "n": f"n_{side}"}))
     table = sides[0].join(sides[1], how="inner").reset_index()
-    return table.assign(across=curves.smooth(table["f1_across"]), up=curves.smooth(table["f1_up"]))
+    return table.assign(x=curves.smooth(table["f1_x"]), y=curves.smooth(table["f1_y"]))
 
 
 # === How tasks look ===
 
 
 def label(task: str) -> str:
-    """A task as people read it; a task of one's own has its own name."""
+    """A task as people read it; a task of the user's own has its own name."""
     return NAMES.get(task, task)
 
 
@@ -125,7 +125,7 @@ def plain(task: str) -> str:
 
 
 def looks(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Colour and marker of each task: fixed for the paper's four and masked accuracy, in turn for those of one's own."""
+    """Colour and marker of each task: fixed for the paper's four and masked accuracy, in turn for the user's own."""
     tasks = list(dict.fromkeys(tasks))
     own = [task for task in tasks if task not in LOOKS]
     turn = {task: OWN_LOOKS[place % len(OWN_LOOKS)] for place, task in enumerate(own)}
@@ -230,29 +230,29 @@ def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, axis
 # === Two tasks ===
 
 
-def path_figure(table: pd.DataFrame, across: str, up: str, chosen: int) -> go.Figure:
+def path_figure(table: pd.DataFrame, x_task: str, y_task: str, chosen: int) -> go.Figure:
     """`path` of two tasks through the steps, the later the brighter; the `chosen` step has a ring and its number."""
     figure = go.Figure()
     places = np.arange(len(table))
     figure.add_scatter(
-        x=table["across"],
-        y=table["up"],
+        x=table["x"],
+        y=table["y"],
         mode="lines+markers",
         line={"color": style.faint(style.GREY, 0.6), "width": 1.5},
         marker={"size": 10, "color": places, "colorscale": "Viridis", "colorbar": _step_bar(list(table["step"]))},
         unselected_marker_opacity=1,
-        customdata=table[["step", "f1_across", "f1_up", "n_across", "n_up"]].values.tolist(),
+        customdata=table[["step", "f1_x", "f1_y", "n_x", "n_y"]].values.tolist(),
         hovertemplate="<b>step %{customdata[0]:,}</b><br>"
-        f"{plain(across)}: %{{customdata[1]:.1%}} (n = %{{customdata[3]:,}})<br>"
-        f"{plain(up)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<extra></extra>",
+        f"{plain(x_task)}: %{{customdata[1]:.1%}} (n = %{{customdata[3]:,}})<br>"
+        f"{plain(y_task)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<extra></extra>",
         showlegend=False,
     )
     here = table[table["step"] == chosen]
-    late = (here["across"] > table["across"].mean()).any()  # then there is room on the left of the point
+    late = (here["x"] > table["x"].mean()).any()  # then there is room on the left of the point
     ring = {"size": 18, "symbol": "circle-open", "color": style.VERMILION, "line": {"width": 3}}
     figure.add_scatter(
-        x=here["across"],
-        y=here["up"],
+        x=here["x"],
+        y=here["y"],
         text=[f"  step {step:,}  " for step in here["step"]],
         mode="markers+text",
         textposition="middle left" if late else "middle right",
@@ -260,9 +260,9 @@ def path_figure(table: pd.DataFrame, across: str, up: str, chosen: int) -> go.Fi
         hoverinfo="skip",
         cliponaxis=False,
     )
-    figure.update_xaxes(title_text=f"{plain(across)} (F1)", tickformat=".3~p")
+    figure.update_xaxes(title_text=f"{plain(x_task)} (F1)", tickformat=".3~p")
     figure.update_yaxes(tickformat=".3~p")
-    return style.finish(figure, f"{plain(up)} (F1)", height=420, legend="none")
+    return style.finish(figure, f"{plain(y_task)} (F1)", height=420, legend="none")
 
 
 def _step_bar(steps: list[int]) -> dict:

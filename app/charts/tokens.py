@@ -9,6 +9,24 @@ from app.charts import style
 from app.charts.step_axis import StepAxis
 from embryo_core.curves import interval, onset, rescale, smooth
 
+SETS = {
+    "parts of speech": tuple(style.PARTS_OF_SPEECH),
+    "verb forms": tuple(style.VERB_FORMS),
+    "frequency bands": tuple(style.FREQUENCY_BANDS),
+}
+
+
+def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
+    """Sets of categories to choose from: the paper's that the scores have, then what else they have as "others".
+
+    The score over all words stands among the others only where there is nothing else.
+    """
+    groups = list(dict.fromkeys(scores["group"].dropna()))
+    sets = {name: list(known) for name, known in SETS.items() if set(known) & set(groups)}
+    others = [group for group in groups if not any(group in known for known in sets.values())]
+    others = others if not sets else [group for group in others if group != "all"]
+    return sets | ({"others": others} if others else {})
+
 
 def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.DataFrame:
     """What is drawn, one row per category and step: group, step, n, accuracy, low, high, shown, smooth.

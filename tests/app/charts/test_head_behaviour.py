@@ -121,7 +121,7 @@ def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
     assert points == {(*head, step): v for head, values in PREVIOUS.items() for step, v in zip(STEPS, values)}
     own = next(line for line in lines if line.name == "layer 2, head 1")
     assert list(own.y)[:-1] == PREVIOUS[2, 1]
-    assert (star.name, list(star.x), list(star.y)) == ("there since step 8", [8], [0.07])
+    assert (star.name, list(star.x), list(star.y)) == ("present since step 8", [8], [0.07])
     assert len(charts.curves_figure(frame, "previous", 0.05, (1, 1), StepAxis(16, scale)).data) == len(lines)
 
 

@@ -125,10 +125,10 @@ def test_a_path_has_the_steps_of_both_tasks(frame) -> None:
     less = frame[(frame["task"] != "srl") | (frame["step"] != 1)]
     table = charts.path(charts.of_layer(less, 2), "pos", "srl")
     assert list(table["step"]) == [0, 8, 700]
-    assert list(table["f1_across"]) == [0.4, 0.7, 0.8] and list(table["f1_up"]) == [0.3, 0.5, 0.6]
-    assert list(table["across"]) == pytest.approx([0.55, 1.9 / 3, 0.75])
-    assert list(table["up"]) == pytest.approx([0.4, 1.4 / 3, 0.55])
-    assert set(table["n_across"]) == {400} and set(table["n_up"]) == {100}
+    assert list(table["f1_x"]) == [0.4, 0.7, 0.8] and list(table["f1_y"]) == [0.3, 0.5, 0.6]
+    assert list(table["x"]) == pytest.approx([0.55, 1.9 / 3, 0.75])
+    assert list(table["y"]) == pytest.approx([0.4, 1.4 / 3, 0.55])
+    assert set(table["n_x"]) == {400} and set(table["n_y"]) == {100}
 
 
 # === Figures ===
