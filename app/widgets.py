@@ -1,7 +1,7 @@
 """What every page is made of: its head (run picker, time bar), pickers that live in the URL, figures with downloads."""
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,14 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import permalink
+from app.captions.markdown import literal
 from app.charts.step_axis import StepAxis
 from app.components.copy_button import copy_button
 from app.components.figure_files import figure_files
 from app.components.time_bar import time_bar
 from embryo_core import runs
 from embryo_core.curves import SCALES, Scale
+from embryo_core.errors import EmbryoError, QueryError
 from embryo_core.types import Run
 
 PASSING = "step_passing"  # session: the chosen step is one that play passes through, and stays out of the URL
@@ -102,6 +104,17 @@ def stop(message: str, command: str = "") -> None:
         st.code(command, language="bash", wrap_lines=True)
     permalink.publish()
     st.stop()
+
+
+@contextmanager
+def explaining() -> Iterator[None]:
+    """An error that the user can mend becomes one sentence in this place, and the page goes on."""
+    try:
+        yield
+    except QueryError as error:
+        st.warning(literal(str(error)), icon=":material/warning:")
+    except EmbryoError as error:
+        st.error(literal(str(error)), icon=":material/error:")
 
 
 # === Pickers ===
@@ -232,7 +245,7 @@ def show_figure(
         )
 
 
-# === Tables and words ===
+# === Tables ===
 
 
 def show_rows(
@@ -255,11 +268,6 @@ def show_rows(
         height=height,
     )
 
-
-
-def literal(text: str) -> str:
-    """Markdown that shows a text as it is: every punctuation mark escaped."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
 
 
 def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) -> None:

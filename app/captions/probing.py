@@ -4,9 +4,9 @@ from typing import Any
 
 import pandas as pd
 
+from app.captions.markdown import literal
 from app.charts.probing import BEST, LAST, MASKED, label, layer_name
 from app.charts.probing_layers import QUANTITIES
-from app.widgets import literal
 
 METRIC = "edge_probing"
 LINES = "Line: mean of three neighbouring checkpoints; faint line: as measured"

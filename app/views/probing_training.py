@@ -4,6 +4,7 @@ import streamlit as st
 
 from app import results, widgets
 from app.captions import probing as captions
+from app.captions.markdown import literal
 from app.charts import probing_layers as charts
 from app.charts.probing import label, layer_name
 from app.widgets import View
@@ -11,7 +12,7 @@ from app.widgets import View
 
 def show(view: View, task: str, layer: int, step: int) -> None:
     """Draw how the probe of this task, layer and step was trained."""
-    name = widgets.literal(label(task))
+    name = literal(label(task))
     st.subheader(f"How the probe was trained: {name}, {layer_name(layer)}, step {step:,}", anchor=False)
     table = results.probes(view.run, task, layer, step)
     if table.empty:

@@ -42,6 +42,10 @@ class Answers:
         """Role of each marked word that is a single piece, by the piece."""
         return {track.pieces[0]: role for role, track in self.marked.items() if len(track.pieces) == 1}
 
+    def file_name(self, what: str, place: int) -> str:
+        """How a file of one of its figures is named; `place` tells the questions of a page apart."""
+        return f"{self.asked.view.run.name}-query-{what}" + (f"-{place}" if place > 1 else "")
+
     def table(self) -> pd.DataFrame:
         """One row per answer and step: token, role, step, probability, rank, exact, leads, final.
 

@@ -1,5 +1,6 @@
 """What is asked on the Query page: a text, a LAMA fact that fills it, a word to track, and what to compare it with."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +31,11 @@ class Asked:
     text: str
     word: str  # to be tracked; empty: none
     fact: Fact | None  # whose question the text is
+
+    @property
+    def masks(self) -> int:
+        """How often [MASK], in any case, stands in the text."""
+        return len(re.findall(r"\[\s*mask\s*\]", self.text, flags=re.IGNORECASE))
 
 
 def ask(view: View) -> list[Asked]:
