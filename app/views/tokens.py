@@ -10,20 +10,21 @@ from app.views import tokens_words
 from app.widgets import View
 from embryo_core.metrics import METRICS
 
-TITLES = {name: name.replace("_", " ").capitalize() for name in sorted(m.name for m in METRICS if m.family == "tokens")}
+PAGE = "tokens"  # of the metrics that are shown here
 UNITS = {"raw": "Raw", "rescaled": "Relative to last step"}
 
 
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Tokens")
+    titles = {metric.name: metric.name.replace("_", " ").capitalize() for metric in METRICS if metric.page == PAGE}
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
     with choices:
-        metric = widgets.pick_one("metric", "Task", list(TITLES), format_func=TITLES.get, segmented=True)
+        metric = widgets.pick_one("metric", "Task", sorted(titles), format_func=titles.get, segmented=True)
     scores = results.scores(view.run, metric)
     if scores.empty:
         command = f"python -m embryo_core evaluate {view.run.name} --metrics {metric} --treebank PATH"
-        widgets.stop(f"{TITLES[metric]} has not been computed for '{view.run.name}' yet.", command)
+        widgets.stop(f"{titles[metric]} has not been computed for '{view.run.name}' yet.", command)
     sets = charts.category_sets(scores)
     with choices:
         family = widgets.pick_one("family", "By", list(sets), format_func=str.capitalize, segmented=True)
@@ -34,7 +35,7 @@ def show() -> None:
     if data.empty:
         st.info("Choose at least one category that has results.", icon=":material/info:")
         return
-    _accuracy(view, metric, data, unit == "rescaled", bands)
+    _accuracy(view, metric, titles[metric], data, unit == "rescaled", bands)
     left, right = st.columns([4, 3], gap="large")
     with left:
         tokens_words.show(view, metric, list(data["group"].unique()), view.evaluated(scores["step"]))
@@ -42,14 +43,14 @@ def show() -> None:
         _acquisition(view, metric, charts.curves(scores, groups, rescaled=False))
 
 
-def _accuracy(view: View, metric: str, data: pd.DataFrame, rescaled: bool, bands: bool) -> None:
-    st.subheader(f"{TITLES[metric]} accuracy by category", anchor=False)
+def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled: bool, bands: bool) -> None:
+    st.subheader(f"{title} accuracy by category", anchor=False)
     note = results.sources(view.run).get(metric, {}).get("note", "the treebank given to the evaluation")
     widgets.show_figure(
         charts.accuracy_figure(data, view.axis, rescaled, bands),
         data,
         f"{view.run.name}-{metric}",
-        captions.accuracy(metric, TITLES[metric], note, data, rescaled, bands),
+        captions.accuracy(metric, title, note, data, rescaled, bands),
         on_point=_open_point,
     )
 

@@ -195,11 +195,17 @@ def test_the_path_marks_the_chosen_step(frame) -> None:
     assert list(line.marker.colorbar.ticktext) == ["0", "1", "8", "700"]
 
 
-def test_one_checkpoint_is_enough_for_every_figure(frame) -> None:
-    """A run that has just begun."""
-    first = frame[frame["step"] == 0]
-    for scale in SCALES:
-        data = charts.task_curves(charts.of_layer(first, charts.BEST), LOG[:1], rescaled=True)
-        charts.tasks_figure(data, StepAxis(0, scale), True, True)
-        charts.expected_figure(charts.expected_layers(first), [0], 2, StepAxis(0, scale))
-    charts.path_figure(charts.path(charts.of_layer(first, 0), "pos", "srl"), "pos", "srl", 0)
+@pytest.mark.parametrize("scale", SCALES)
+def test_one_checkpoint_is_enough_for_every_figure(frame, scale) -> None:
+    """A run that has just begun: each task is one point, at the place of step 0."""
+    first, axis = frame[frame["step"] == 0], StepAxis(0, scale)
+    tasks = charts.task_curves(charts.of_layer(first, charts.BEST), LOG[:1], rescaled=True)
+    expected = charts.expected_layers(first)
+    figures = [charts.tasks_figure(tasks, axis, True, True), charts.expected_figure(expected, [0], 2, axis)]
+    for figure, table in zip(figures, (tasks, expected)):
+        curves = [trace for trace in figure.data if trace.mode == "lines+markers"]
+        assert len(curves) == table["task"].nunique() > 0
+        assert all(list(trace.x) == axis.values([0]) and len(trace.y) == 1 for trace in curves)
+    path = charts.path(charts.of_layer(first, 0), "pos", "srl")
+    line, ring = charts.path_figure(path, "pos", "srl", 0).data
+    assert len(path) == 1 and (line.x, line.y) == (ring.x, ring.y)
