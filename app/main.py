@@ -9,10 +9,11 @@ from app import permalink
 from embryo_core.errors import EmbryoError
 
 
-def page(name: str, icon: str | None = None, **more: object) -> st.Page:
-    """The page at /<name>: what show() in app/views/<name>.py draws."""
+def page(name: str, icon: str | None = None, default: bool = False, visibility: str = "visible") -> st.Page:
+    """What show() in app/views/<name>.py draws, at /<name>; the default page is at /."""
     show = import_module(f"app.views.{name}").show
-    return st.Page(show, title=name.capitalize(), icon=icon, url_path=name, **more)
+    path = None if default else name
+    return st.Page(show, title=name.capitalize(), icon=icon, url_path=path, default=default, visibility=visibility)
 
 
 PAGES = [
@@ -22,7 +23,7 @@ PAGES = [
     page("probing", ":material/layers:"),
     page("knowledge", ":material/public:"),
     page("query", ":material/edit_note:"),
-    page("overview", visibility="hidden"),  # the first page is at /, and at /overview
+    page("overview", visibility="hidden"),  # the first page has both addresses
 ]
 
 st.set_page_config(page_title="Embryo", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")

@@ -190,11 +190,14 @@ def test_a_probe_without_a_control_has_no_line_for_it() -> None:
     assert [trace.name for trace in figure.data if trace.showlegend] == ["the task"]
 
 
-def test_one_checkpoint_is_enough_for_every_figure(frame) -> None:
-    """A run that has just begun."""
-    first = frame[frame["step"] == 0]
+@pytest.mark.parametrize("scale", SCALES)
+def test_one_checkpoint_is_enough_for_every_figure(frame, scale) -> None:
+    """A run that has just begun: each layer is one point, at the place of step 0."""
+    first, axis = frame[frame["step"] == 0], StepAxis(0, scale)
     data = charts.layer_curves(first, "pos", "f1")
-    for scale in SCALES:
-        charts.layers_figure(data, "f1", 0, StepAxis(0, scale), bands=True)
-        charts.peaks_figure(charts.peaks(first), [0], StepAxis(0, scale))
-    assert charts.heat_map(data, "f1", (0, 0), StepAxis(0, "log")).data[0].z.shape == (3, 1)
+    curves = [t for t in charts.layers_figure(data, "f1", 0, axis, bands=True).data if t.mode == "lines+markers"]
+    assert len(curves) == 3 and all(list(curve.x) == axis.values([0]) for curve in curves)
+    peaks = charts.peaks(first)
+    drawn = [t for t in charts.peaks_figure(peaks, [0], axis).data if t.xaxis == "x" and t.x[0] is not None]
+    assert sum(len(trace.x) for trace in drawn) == len(peaks) and {x for t in drawn for x in t.x} == set(axis.values([0]))
+    assert charts.heat_map(data, "f1", (0, 0), axis).data[0].z.shape == (3, 1)
