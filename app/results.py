@@ -14,6 +14,7 @@ from embryo_core import runs
 from embryo_core.types import Run
 
 State = tuple[Any, ...]
+AttentionHistory = store.AttentionHistory  # what `attention` gives
 
 # === The state of a run's files ===
 

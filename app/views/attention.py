@@ -7,7 +7,6 @@ from app.charts import attention as charts
 from app.components import animation_downloads, head_maps
 from app.views import head_behaviour, sentence
 from app.widgets import View
-from embryo_core.results import AttentionHistory
 from embryo_core.share import animation
 
 METRIC = "attention"
@@ -47,7 +46,7 @@ def _show_maps(view: View) -> None:
     _places(view, layer, head, history)
 
 
-def _one_head(view: View, layer: int, head: int, scale: str, history: AttentionHistory) -> None:
+def _one_head(view: View, layer: int, head: int, scale: str, history: results.AttentionHistory) -> None:
     st.subheader(f"Layer {layer}, head {head}", anchor=False)
     about = {"run": view.run.name, "layer": layer, "head": head, "scale": scale}
     about |= {"step": view.step, "sentences": history.sentences}
@@ -98,7 +97,7 @@ def _head_chosen() -> None:
             permalink.choose(name, chosen[name])
 
 
-def _places(view: View, layer: int, head: int, history: AttentionHistory) -> None:
+def _places(view: View, layer: int, head: int, history: results.AttentionHistory) -> None:
     st.subheader("Where this head looks", anchor=False)
     frame = charts.place_weights(history.steps, history.weights)
     formulas = "; ".join(f"{name}: {formula}" for name, formula in charts.PLACES.items())
