@@ -35,7 +35,7 @@ class Wall:
 
 
 TORCH_ROOM = "embryo_core/engine/"
-TRAINED_ON_TOP = ("embryo_core/metrics/linear_probes.py", "embryo_core/metrics/probing_features.py")
+TRAINED_ON_TOP = ("embryo_core/metrics/probing/",)
 WALLS = (
     Wall("app/", ("tensorflow", "keras", "pretrain", "pyarrow", "torch", "transformers")),
     Wall("app/charts/", ("streamlit",)),
