@@ -177,12 +177,12 @@ def _query(options: argparse.Namespace) -> int:
 
 
 def _animate(options: argparse.Namespace) -> int:
-    from embryo_core.share.animation import check_suffix, read_film, write_film
+    from embryo_core.share import check_suffix, read_averaged, write_animation
 
     check_suffix(options.output)
-    film = read_film(runs.open_run(options.run), options.layer, options.head)
-    write_film(film, options.output, options.colours)
-    print(f"{options.output}: {film.title}, {len(film.steps)} steps from {film.steps[0]} to {film.steps[-1]}")
+    history = read_averaged(runs.open_run(options.run), options.layer, options.head)
+    write_animation(history, options.output, options.colours)
+    print(f"{options.output}: {history.title}, {len(history.steps)} steps from {history.steps[0]} to {history.steps[-1]}")
     return 0
 
 
