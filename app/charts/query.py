@@ -44,14 +44,14 @@ def shared_axes(tables: Sequence[pd.DataFrame], time: StepAxis, log_probability:
     return Axes(steps, time, log_probability, reach, max(int(together["rank"].max()), 3))
 
 
-def probability(courses: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
+def probability(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
     """Probability of each answer over the steps.
 
-    `courses` has the columns token, role (of a marked word, else ""), step, probability, rank, exact (else the true
+    `curves` has the columns token, role (of a marked word, else ""), step, probability, rank, exact (else the true
     rank is at least it: a hollow point), leads, final; stars mark the final answer at the steps where it first led and
     from which it led for good.
     """
-    figure = _curves(courses, "probability", first_led, leads_from, axes)
+    figure = _curves(curves, "probability", first_led, leads_from, axes)
     least, most = axes.probabilities
     if axes.log_probability:
         low, high = log10(max(least, TINY)), log10(most)
@@ -60,9 +60,9 @@ def probability(courses: pd.DataFrame, first_led: int, leads_from: int, axes: Ax
     return figure.update_yaxes(tickformat=".2~p", range=[-0.03 * most, 1.06 * most])
 
 
-def rank(courses: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
+def rank(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
     """Rank of each answer over the steps, 1 at the top, on a log axis; columns as for `probability`."""
-    figure = _curves(courses, "rank", first_led, leads_from, axes)
+    figure = _curves(curves, "rank", first_led, leads_from, axes)
     powers = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= axes.lowest]
     ticks = powers if axes.lowest > 20 else list(range(1, axes.lowest + 1))
     figure.update_yaxes(type="log", range=[log10(axes.lowest * 1.3), log10(0.8)])
@@ -74,15 +74,15 @@ def plain(text: str) -> str:
     return escape(text, quote=False)
 
 
-def _curves(courses: pd.DataFrame, column: str, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
+def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
     figure = go.Figure()
-    answers = courses.groupby(["token", "role"]).agg(final=("final", "max"), peak=("probability", "max")).reset_index()
+    answers = curves.groupby(["token", "role"]).agg(final=("final", "max"), peak=("probability", "max")).reset_index()
     answers["plain"] = answers["role"] == ""
     order = answers.sort_values(["final", "plain", "peak"], ascending=[False, True, False], kind="stable")
     colours = iter(COLOURS)
     for place, (token, role, final) in enumerate(order[["token", "role", "final"]].itertuples(index=False)):
         colour, dash = MARKED[role] if role else (next(colours, style.GREY), "solid")
-        rows = courses[(courses["token"] == token) & (courses["role"] == role)]
+        rows = curves[(curves["token"] == token) & (curves["role"] == role)]
         figure.add_scatter(
             x=axes.time.values(rows["step"]),
             y=rows[column],
