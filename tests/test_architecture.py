@@ -39,6 +39,8 @@ TRAINED_ON_TOP = ("embryo_core/metrics/probing/",)
 WALLS = (
     Wall("app/", ("tensorflow", "keras", "pretrain", "pyarrow", "torch", "transformers")),
     Wall("app/charts/", ("streamlit",)),
+    Wall("app/captions/", ("streamlit",)),
+    Wall("app/views/", ("embryo_core.results",)),
     Wall("embryo_core/", ("streamlit", "app", "pretrain", "tensorflow", "keras")),
     Wall("embryo_core/", ("torch", "transformers"), doors=(TORCH_ROOM, *TRAINED_ON_TOP)),
     Wall("embryo_core/", ("pyarrow",), doors=("embryo_core/results/",)),

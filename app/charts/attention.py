@@ -5,6 +5,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import style
+from app.charts.step_axis import StepAxis
 
 PLACES = {
     "same position": "A[i, i], over i ≥ 0",
@@ -26,13 +27,13 @@ def place_weights(steps: np.ndarray, weights: np.ndarray) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def place_figure(frame: pd.DataFrame, step: int, log: bool) -> go.Figure:
+def place_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
     """The output of `place_weights` as one line per place, on the page's step axis."""
     figure = go.Figure()
     for place, colour, symbol in zip(PLACES, style.PALETTE, style.SYMBOLS):
         line = frame[frame["place"] == place]
         figure.add_scatter(
-            x=style.along(line["step"], log),
+            x=axis.values(line["step"]),
             y=line["weight"],
             customdata=line["step"],
             name=place,
@@ -41,7 +42,7 @@ def place_figure(frame: pd.DataFrame, step: int, log: bool) -> go.Figure:
             marker={"size": 6, "symbol": symbol},
             hovertemplate="step %{customdata:,}: %{y:.4f}",
         )
-    style.step_axis(figure, sorted(set(frame["step"])), log, step)
+    axis.draw(figure, sorted(set(frame["step"])))
     figure.update_yaxes(rangemode="tozero")
     return style.finish(figure, "mean attention weight", height=320)
 

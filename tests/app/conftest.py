@@ -16,9 +16,9 @@ MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 class Dashboard:
     """The whole dashboard, on the data roots that EMBRYO_DATA names."""
 
-    def open(self, page: str, **query: str) -> AppTest:
-        """A new session that opens this page ("overview", ...) with these query parameters."""
-        app = AppTest.from_file(str(MAIN), default_timeout=60)
+    def open(self, page: str, main: Path = MAIN, **query: str) -> AppTest:
+        """A new session that opens this page ("overview", ...) of main.py with these query parameters."""
+        app = AppTest.from_file(str(main), default_timeout=60)
         app.query_params.update(query)
         return self._run(app, page)
 
@@ -29,7 +29,7 @@ class Dashboard:
         return self._run(app, page)
 
     def _run(self, app: AppTest, page: str) -> AppTest:
-        # AppTest.switch_page knows pages that are files only; st.Page identifies a function by the hash of its URL path.
+        # AppTest.switch_page knows only pages that are files; st.Page names a function by the hash of its URL path.
         app._page_hash = calc_hash("" if page == "overview" else page)
         return app.run()
 

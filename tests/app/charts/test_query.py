@@ -4,12 +4,14 @@ import pandas as pd
 import pytest
 
 from app.charts import query, style
+from app.charts.step_axis import StepAxis
+from embryo_core.curves import Scale
 
 STEPS = (0, 8, 16)
 COLUMNS = ["token", "role", "step", "probability", "rank", "exact", "leads", "final"]
 
 
-def courses() -> pd.DataFrame:
+def curves() -> pd.DataFrame:
     """Three answers over three steps; the last one leads from step 8, and one is the true object."""
     rows = [
         ("the", "", 0, 0.2, 1, True, True, False),
@@ -25,14 +27,14 @@ def courses() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def axes(*tables: pd.DataFrame, chosen: int = 8, log: bool = True, log_probability: bool = False) -> query.Axes:
-    """Axes of these tables, or of `courses`."""
-    return query.shared_axes(tables or [courses()], chosen, log, log_probability)
+def axes(*tables: pd.DataFrame, chosen: int = 8, scale: Scale = "log", log_probability: bool = False) -> query.Axes:
+    """Axes of these tables, or of `curves`."""
+    return query.shared_axes(tables or [curves()], StepAxis(chosen, scale), log_probability)
 
 
 def test_the_final_answer_comes_first_with_its_star() -> None:
     """Curves are the final answer, its star, the marked words, then the others by their highest probability."""
-    figure = query.probability(courses(), 8, 8, axes())
+    figure = query.probability(curves(), 8, 8, axes())
     assert [trace.name for trace in figure.data] == [
         "&lt;b&gt;paris&lt;/b&gt;",
         "leads for good, at once: 8",
@@ -46,13 +48,13 @@ def test_the_final_answer_comes_first_with_its_star() -> None:
 
 def test_two_stars_where_the_lead_was_lost_in_between() -> None:
     """First leading and leading for good are marked apart where they are different steps."""
-    figure = query.probability(courses(), 0, 16, axes(log=False))
+    figure = query.probability(curves(), 0, 16, axes(scale="linear"))
     assert [trace.name for trace in figure.data][1:3] == ["first leads: 0", "leads for good: 16"]
 
 
 def test_marked_words_have_lines_of_their_own() -> None:
     """The true object and the tracked word differ from every candidate, and from each other, in colour and dash."""
-    figure = query.rank(courses(), 8, 8, axes())
+    figure = query.rank(curves(), 8, 8, axes())
     line = next(trace.line for trace in figure.data if trace.name == "lima (true object)")
     assert (line.color, line.dash) == query.MARKED["true object"]
     assert len({*query.MARKED.values()}) == 2
@@ -61,7 +63,7 @@ def test_marked_words_have_lines_of_their_own() -> None:
 
 def test_rank_axis_has_one_at_the_top() -> None:
     """Ranks are on a reversed log axis; a rank that is not exact is a hollow point that says "at least"."""
-    figure = query.rank(courses(), 8, 8, axes())
+    figure = query.rank(curves(), 8, 8, axes())
     low, high = figure.layout.yaxis.range
     assert figure.layout.yaxis.type == "log" and low > high
     lima = next(trace for trace in figure.data if trace.name.startswith("lima"))
@@ -73,17 +75,17 @@ def test_rank_axis_has_one_at_the_top() -> None:
 @pytest.mark.parametrize("log_probability", [False, True])
 def test_figures_beside_each_other_have_the_same_axes(log_probability: bool) -> None:
     """Ranges come from all tables together, so that what is drawn side by side can be compared by eye."""
-    lower = courses().assign(probability=1e-9, rank=20)
-    shared = axes(courses(), lower, log_probability=log_probability)
+    lower = curves().assign(probability=1e-9, rank=20)
+    shared = axes(curves(), lower, log_probability=log_probability)
     for draw in (query.probability, query.rank):
-        one, two = (draw(table, 8, 8, shared).layout for table in (courses(), lower))
+        one, two = (draw(table, 8, 8, shared).layout for table in (curves(), lower))
         assert one.yaxis.range == two.yaxis.range
         assert one.xaxis.range == two.xaxis.range
 
 
 def test_the_chosen_step_is_a_line() -> None:
     """The chosen step is one vertical line."""
-    figure = query.rank(courses(), 8, 8, axes(log=False))
+    figure = query.rank(curves(), 8, 8, axes(scale="linear"))
     assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(8, 8)]
 
 

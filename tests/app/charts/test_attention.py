@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from app.charts import attention as charts
+from app.charts.step_axis import StepAxis
+from embryo_core.curves import SCALES
 
 STEPS = np.array([0, 8, 16])
 
@@ -31,11 +33,11 @@ def test_each_place_is_the_mean_of_its_entries(maps):
             assert frame[place, step] == pytest.approx(mean, rel=1e-6)
 
 
-@pytest.mark.parametrize("log", [True, False])
-def test_the_figure_holds_the_weights_at_their_steps(maps, log):
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_figure_holds_the_weights_at_their_steps(maps, scale):
     """Each line has the numbers of its place, in the order of the recorded steps."""
     frame = charts.place_weights(STEPS, maps[:, 0, 0])
-    figure = charts.place_figure(frame, 8, log)
+    figure = charts.place_figure(frame, StepAxis(8, scale))
     assert [line.name for line in figure.data] == list(charts.PLACES)
     for line in figure.data:
         rows = frame[frame["place"] == line.name]
