@@ -1,28 +1,35 @@
 """The dashboard: `streamlit run app/main.py` shows the runs found under the data roots, one page per question."""
 
+from importlib import import_module
 from pathlib import Path
 
 import streamlit as st
 
 from app import permalink
-from app.views import attention, knowledge, overview, probing, query, tokens
 from embryo_core.errors import EmbryoError
 
-st.set_page_config(page_title="Embryo", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
+
+def page(name: str, icon: str | None = None, default: bool = False, visibility: str = "visible") -> st.Page:
+    """What show() in app/views/<name>.py draws, at /<name>; the default page is at /."""
+    show = import_module(f"app.views.{name}").show
+    path = None if default else name
+    return st.Page(show, title=name.capitalize(), icon=icon, url_path=path, default=default, visibility=visibility)
+
 
 PAGES = [
-    st.Page(overview.show, title="Overview", icon=":material/monitoring:", default=True),
-    st.Page(tokens.show, title="Tokens", icon=":material/category:", url_path="tokens"),
-    st.Page(attention.show, title="Attention", icon=":material/grid_on:", url_path="attention"),
-    st.Page(probing.show, title="Probing", icon=":material/layers:", url_path="probing"),
-    st.Page(knowledge.show, title="Knowledge", icon=":material/public:", url_path="knowledge"),
-    st.Page(query.show, title="Query", icon=":material/edit_note:", url_path="query"),
-    st.Page(overview.show, title="Overview", url_path="overview", visibility="hidden"),  # the first page is at /
+    page("overview", ":material/monitoring:", default=True),
+    page("tokens", ":material/category:"),
+    page("attention", ":material/grid_on:"),
+    page("probing", ":material/layers:"),
+    page("knowledge", ":material/public:"),
+    page("query", ":material/edit_note:"),
+    page("overview", visibility="hidden"),  # the first page has both addresses
 ]
 
-page = st.navigation(PAGES, position="top")
+st.set_page_config(page_title="Embryo", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
+chosen = st.navigation(PAGES, position="top")
 try:
-    page.run()
+    chosen.run()
 except EmbryoError as error:
     st.error(str(error), icon=":material/error:")
 permalink.publish()

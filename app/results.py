@@ -1,64 +1,57 @@
-"""Cached reads of runs and results; the keys hold the files' times, so that a new evaluation is seen at once."""
+"""Cached reads of runs and results, the only way to them; what is kept goes when the files of its run change."""
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
+from app.charts import head_behaviour, knowledge, probing
+from app.components.head_maps import grid_payload
 from embryo_core import results as store
 from embryo_core import runs
+from embryo_core.share import HeadHistory, averaged
 from embryo_core.types import Run
 
-Stamp = tuple[Any, ...]
+State = tuple[Any, ...]
+
+# === The state of a run's files ===
 
 
-def stamp(run: Run) -> Stamp:
-    """Identifies the state of a run's results: its path, and the time and size of every file or folder of parts."""
-    paths = sorted([*run.results.glob("*"), *run.results.glob("parts/*/*")])
-    facts = [(path.name, path.stat()) for path in paths if path.exists()]
-    return str(run.path), *((name, fact.st_mtime_ns, fact.st_size) for name, fact in facts)
+def results_state(run: Run) -> State:
+    """Path, time and size of every file of results and folder of parts."""
+    return _facts(run, *sorted([*run.results.glob("*"), *run.results.glob("parts/*/*")]))
 
 
-def checkpoints_stamp(run: Run) -> Stamp:
-    """Identifies the checkpoints of a run: the folder of each, and when it was written."""
+def checkpoints_state(run: Run) -> State:
+    """The folder of each checkpoint, and when it was written."""
     return tuple((str(checkpoint.path), checkpoint.written) for checkpoint in runs.checkpoints(run))
 
 
-def scores(run: Run, metric: str | None = None) -> pd.DataFrame:
-    """Scores of a run, or of one of its metrics: run, metric, step, layer, group, value, n. Raises ResultsError."""
-    return _scores(stamp(run), run, metric)
+def _log_state(run: Run) -> State:
+    return _facts(run, run.path / "log.jsonl")
 
 
-def words(run: Run, metric: str, tags: tuple[str, ...] | None = None, step: int | None = None) -> pd.DataFrame:
-    """Words behind the scores of a metric: metric, step, tag, word, n, correct. Raises ResultsError."""
-    return _words(stamp(run), run, metric, tags, step)
+def _facts(run: Run, *paths: Any) -> State:
+    facts = [(str(path), path.stat()) for path in paths if path.exists()]
+    return str(run.path), *((path, fact.st_mtime_ns, fact.st_size) for path, fact in facts)
 
 
-def cloze(run: Run, relation: str | None = None, fact: str | None = None) -> pd.DataFrame:
-    """What the run answered to LAMA facts at each step (see `store.read_cloze`). Raises ResultsError."""
-    return _cloze(stamp(run), run, relation, fact)
+def cached(state: Callable[[Run], State], entries: int, spinner: bool | str = False) -> Callable:
+    """Decorates a function of a run and more: its last results are kept as long as this state of the run lasts."""
+    return st.cache_data(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
 
 
-def probes(run: Run, task: str, layer: int, step: int) -> pd.DataFrame:
-    """How the probe of a task and layer was trained at a step (see `store.read_probes`). Raises ResultsError."""
-    return _probes(stamp(run), run, task, layer, step)
+# === As stored ===
 
-
-def attention(run: Run, layer: int, head: int) -> Any:
-    """The history of one head (see `store.read_attention`). Raises ResultsError."""
-    return _attention(stamp(run), run, layer, head)
-
-
-def attention_step(run: Run, step: int) -> tuple[np.ndarray, int]:
-    """All heads at one step: weights [layers, heads, L, L] and the number of sentences. Raises ResultsError."""
-    return _attention_step(stamp(run), run, step)
-
-
-def sources(run: Run) -> dict[str, dict[str, Any]]:
-    """What data each metric was computed on. Raises ResultsError."""
-    return store.read_sources(run)
+scores = cached(results_state, 64)(store.read_scores)
+words = cached(results_state, 32)(store.read_words)
+cloze = cached(results_state, 32)(store.read_cloze)
+probes = cached(results_state, 64)(store.read_probes)
+attention_step = cached(results_state, 16)(store.read_attention_step)
+sources = cached(results_state, 16)(store.read_sources)
+done = cached(results_state, 64)(store.done)
 
 
 def templates(run: Run) -> dict[str, str]:
@@ -66,16 +59,10 @@ def templates(run: Run) -> dict[str, str]:
     return sources(run).get("world_knowledge", {}).get("templates", {})
 
 
-def done(run: Run, metric: str) -> set[int]:
-    """Steps at which a metric has been computed."""
-    return store.done(run, metric)
-
-
+@cached(_log_state, 8)
 def log(run: Run) -> pd.DataFrame:
     """The training log: one row per split ("train", "heldout") and step; empty where there is none."""
-    path = run.path / "log.jsonl"
-    fact = path.stat() if path.is_file() else None
-    return _log((str(path), fact and fact.st_mtime_ns, fact and fact.st_size), run)
+    return pd.DataFrame(runs.read_log(run))
 
 
 def frequent_words(run: Run, low: int, high: int) -> set[str]:
@@ -87,39 +74,36 @@ def frequent_words(run: Run, low: int, high: int) -> set[str]:
         return {line.split("\t")[0] for line in islice(lines, low - 1, high)}
 
 
-# The first argument is the key; Streamlit does not hash arguments whose name begins with an underscore.
+# === As the figures take them ===
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def _scores(stamp: Stamp, _run: Run, metric: str | None) -> pd.DataFrame:
-    return store.read_scores(_run, metric)
+@cached(results_state, 4, "Reading the facts")
+def fact_histories(run: Run) -> pd.DataFrame:
+    """How the answers to every fact went (see `charts.knowledge.histories`). Raises ResultsError."""
+    return knowledge.histories(store.read_cloze(run))
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def _words(stamp: Stamp, _run: Run, metric: str, tags: tuple[str, ...] | None, step: int | None) -> pd.DataFrame:
-    return store.read_words(_run, metric, tags=tags, step=step)
+@cached(results_state, 8)
+def head_scores(run: Run) -> pd.DataFrame:
+    """What every head does (see `charts.head_behaviour.behaviour_curves`). Raises ResultsError."""
+    return head_behaviour.behaviour_curves(store.read_scores(run))
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def _cloze(stamp: Stamp, _run: Run, relation: str | None, fact: str | None) -> pd.DataFrame:
-    return store.read_cloze(_run, relation=relation, fact=fact)
+@cached(results_state, 8)
+def probe_scores(run: Run) -> pd.DataFrame:
+    """What the probes find (see `charts.probing.probe_scores`). Raises ResultsError."""
+    return probing.probe_scores(store.read_scores(run))
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def _probes(stamp: Stamp, _run: Run, task: str, layer: int, step: int) -> pd.DataFrame:
-    return store.read_probes(_run, task, layer, step)
+@cached(results_state, 64)
+def head_history(run: Run, layer: int, head: int) -> HeadHistory:
+    """The averaged maps of a head over the steps. Raises ResultsError."""
+    return averaged(run.name, layer, head, store.read_attention(run, layer, head), sources(run).get("attention", {}))
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def _attention(stamp: Stamp, _run: Run, layer: int, head: int) -> Any:
-    return store.read_attention(_run, layer, head)
-
-
-@st.cache_data(max_entries=16, show_spinner=False)
-def _attention_step(stamp: Stamp, _run: Run, step: int) -> tuple[np.ndarray, int]:
-    return store.read_attention_step(_run, step)
-
-
-@st.cache_data(max_entries=8, show_spinner=False)
-def _log(stamp: Stamp, _run: Run) -> pd.DataFrame:
-    return pd.DataFrame(runs.read_log(_run))
+@cached(results_state, 4, "Reading the attention maps")
+def attention_grid(run: Run) -> tuple[list[int], int, int, bytes]:
+    """Steps, layers and heads that have maps, and the maps of them all as the browser takes them."""
+    steps, weights, _ = store.read_attention_steps(run)
+    payload = grid_payload(run.name, steps, weights) if len(steps) else b""
+    return steps.tolist(), weights.shape[1], weights.shape[2], payload

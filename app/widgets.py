@@ -1,8 +1,8 @@
 """What every page is made of: its head (run picker, time bar), pickers that live in the URL, figures with downloads."""
 
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,18 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import permalink
+from app.captions.markdown import literal
+from app.charts.step_axis import StepAxis
 from app.components.copy_button import copy_button
 from app.components.figure_files import figure_files
-from app.components.time_bar import SCALES, time_bar
+from app.components.time_bar import time_bar
 from embryo_core import runs
+from embryo_core.curves import SCALES, Scale
+from embryo_core.errors import EmbryoError, QueryError
 from embryo_core.types import Run
 
 PASSING = "step_passing"  # session: the chosen step is one that play passes through, and stays out of the URL
+PERCENT = {"format": "percent", "step": 0.001}  # of a column of shares
 PLOTLY = {
     "displaylogo": False,
     "modeBarButtonsToRemove": ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d"],
@@ -26,12 +31,22 @@ PLOTLY = {
 
 @dataclass(frozen=True)
 class View:
-    """What a page looks at: one run, its steps, the one chosen on the time bar, and whether steps run along a log axis."""
+    """What a page looks at: one run, its steps, the one chosen on the time bar, and the scale of the axis of steps."""
 
     run: Run
     steps: tuple[int, ...]
     step: int
-    log: bool
+    scale: Scale
+
+    @property
+    def axis(self) -> StepAxis:
+        """The axis of steps of every figure on the page."""
+        return StepAxis(self.step, self.scale)
+
+    def evaluated(self, steps: Iterable[int]) -> int:
+        """Which of the evaluated `steps`, at least one, to show: the last up to the chosen step, else the first."""
+        known = sorted(steps)
+        return int(max((step for step in known if step <= self.step), default=known[0]))
 
 
 # === Head of a page ===
@@ -54,22 +69,21 @@ def open_page(title: str) -> View:
     tokens = {checkpoint.step: checkpoint.tokens for checkpoint in runs.checkpoints(run)}
     if not tokens:
         stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")
-    step = _chosen_step(list(tokens))
-    scale = permalink.get("scale")
-    scale = scale if scale in SCALES else "log"
+    wanted = permalink.get("scale")
+    view = View(run, tuple(tokens), _wanted_step(list(tokens)), wanted if wanted in SCALES else "log")
+    view = replace(view, step=view.evaluated(view.steps))
     with st.container(key="time"):
         time_bar(
-            list(tokens),
+            view.steps,
             list(tokens.values()),
-            step,
-            scale,
+            view.axis,
             on_step=_choose_step,
             on_scale=lambda chosen: permalink.choose("scale", chosen),
         )
     if not st.session_state.get(PASSING) or "step" not in st.query_params:
-        permalink.show("step", step)
-    permalink.show("scale", scale)
-    return View(run, tuple(tokens), step, log=scale == "log")
+        permalink.show("step", view.step)
+    permalink.show("scale", view.scale)
+    return view
 
 
 def _choose_step(step: int, passing: bool) -> None:
@@ -77,12 +91,10 @@ def _choose_step(step: int, passing: bool) -> None:
     st.session_state[PASSING] = passing
 
 
-def _chosen_step(steps: Sequence[int]) -> int:
-    """The step of the URL, or the nearest that this run has; the last step where none was chosen."""
+def _wanted_step(steps: Sequence[int]) -> int:
+    """The step of the URL, which this run may lack; the last of its steps where none was chosen."""
     wanted = permalink.get("step") or ""
-    if not wanted.isdecimal() or len(wanted) > 18:
-        return steps[-1]
-    return min(steps, key=lambda step: abs(step - int(wanted)))
+    return int(wanted) if wanted.isdecimal() and len(wanted) <= 18 else steps[-1]
 
 
 def stop(message: str, command: str = "") -> None:
@@ -92,6 +104,17 @@ def stop(message: str, command: str = "") -> None:
         st.code(command, language="bash", wrap_lines=True)
     permalink.publish()
     st.stop()
+
+
+@contextmanager
+def explaining() -> Iterator[None]:
+    """An error that the user can mend becomes one sentence in this place, and the page goes on."""
+    try:
+        yield
+    except QueryError as error:
+        st.warning(literal(str(error)), icon=":material/warning:")
+    except EmbryoError as error:
+        st.error(literal(str(error)), icon=":material/error:")
 
 
 # === Pickers ===
@@ -222,12 +245,29 @@ def show_figure(
         )
 
 
-# === Words ===
+# === Tables ===
 
 
-def literal(text: str) -> str:
-    """Markdown that shows a text as it is: every punctuation mark escaped."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
+def show_rows(
+    table: pd.DataFrame, key: str, on_row: Callable[[int], None], columns: dict[str, Any], height: int | str = "auto"
+) -> None:
+    """A table whose rows can be clicked: `on_row` gets the row's place, from 0, before the page is drawn again."""
+
+    def clicked() -> None:
+        for row in st.session_state[key].selection.rows[:1]:
+            on_row(row)
+
+    st.dataframe(
+        table,
+        hide_index=True,
+        key=key,
+        on_select=clicked,
+        selection_mode="single-row",
+        placeholder="–",
+        column_config=columns,
+        height=height,
+    )
+
 
 
 def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) -> None:

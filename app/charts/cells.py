@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from app.charts import style
+from app.charts.step_axis import StepAxis
 
 TICKS_AT_MOST = 26  # step labels that fit side by side
 
@@ -38,13 +39,13 @@ def outline(figure: go.Figure, columns: tuple[int, int], rows: tuple[int, int], 
 
 
 def finish_by_step(
-    figure: go.Figure, steps: list[int], layers: Sequence[object], y_title: str, height: int
+    figure: go.Figure, axis: StepAxis, steps: list[int], layers: Sequence[object], y_title: str, height: int
 ) -> go.Figure:
     """Axes of a grid with a column for each step and a row for each layer, the lowest at the bottom."""
     shown = range(0, len(steps), -(-len(steps) // TICKS_AT_MOST))
     style.finish(figure, y_title, height=height, legend="none")
     figure.update_xaxes(
-        title_text="step (optimizer updates)",
+        title_text=axis.title,
         title_standoff=18,
         tickvals=list(shown),
         ticktext=[style.short(steps[place]) for place in shown],

@@ -1,4 +1,4 @@
-"""Figures of what each head does: a score as layer by head, over the steps, and from which step on a pattern is there."""
+"""Figures of what each head does: a score as layer by head and over the steps, and since when a pattern is present."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from app.charts import cells, style
+from app.charts.step_axis import StepAxis
 from embryo_core import curves
 
 PREFIX = "head_behaviour_"
@@ -19,9 +20,9 @@ NEVER = "–"
 
 @dataclass(frozen=True)
 class Pattern:
-    """One score of a head: how it is named and written, and when it counts as being there.
+    """One score of a head: how it is named and written, and when it counts as present.
 
-    It is there where it has risen (a negative change: fallen) by a change since the first evaluated step, or, where the
+    It is present once it has risen (a negative change: fallen) by a change since the first evaluated step or, where the
     change is None, has come up to the baseline. Of the changes to choose from, the first is the usual one.
     """
 
@@ -105,12 +106,12 @@ def of_pattern(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 
 
 def level(change: float | None, first: float, base: tuple[float, int] | None) -> float:
-    """The value at which a pattern is there, for a head whose value at the first step is `first`."""
+    """The value at which a pattern counts as present, for a head whose value at the first step is `first`."""
     return base[0] if change is None else first + change
 
 
 def appearance(curve: pd.DataFrame, change: float | None, base: tuple[float, int] | None) -> int | None:
-    """The step of one head's `curve` (step, value) from which the pattern is there to the end, or None."""
+    """The step of one head's `curve` (step, value) from which the pattern is present to the end, or None."""
     values = curve["value"].to_numpy()
     sign = -1 if (change or 0) < 0 else 1
     return curves.held_from(curve["step"].to_numpy(), sign * values, sign * level(change, values[0], base))
@@ -178,7 +179,7 @@ def appearance_figure(since: pd.DataFrame, steps: list[int], chosen: tuple[int, 
 
 
 def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float], bar: dict) -> go.Figure:
-    """Cells with a colour and a text each, layer by head; every cell is a point with its layer and head as customdata."""
+    """Cells of a colour and a text, layer by head; every cell is a point with its layer and head as customdata."""
     colours = here.pivot(index="layer", columns="head", values="colour")
     texts = here.pivot(index="layer", columns="head", values="text")
     figure = go.Figure()
@@ -214,7 +215,7 @@ def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float]
 
 
 def curves_figure(
-    frame: pd.DataFrame, what: str, change: float | None, chosen: tuple[int, int], step: int, log: bool
+    frame: pd.DataFrame, what: str, change: float | None, chosen: tuple[int, int], axis: StepAxis
 ) -> go.Figure:
     """The pattern in every head over the steps: the chosen head large, the others faint in the colour of their layer.
 
@@ -227,21 +228,21 @@ def curves_figure(
     for layer, colour in zip(layers, colours):
         of_layer = rows[rows["layer"] == layer]
         others = of_layer[(of_layer["head"] != chosen[1]) | (layer != chosen[0])]
-        _line(figure, others, what, log, f"layer {layer}", line={"color": colour, "width": 1}, opacity=0.6)
+        _line(figure, others, what, axis, f"layer {layer}", line={"color": colour, "width": 1}, opacity=0.6)
     own = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])]
     name = f"layer {chosen[0]}, head {chosen[1]}"
-    _line(figure, own, what, log, name, line={"color": CHOSEN, "width": 3.5}, marker={"size": 7}, mode="lines+markers")
-    _mark_appearance(figure, own, change, base, log)
-    style.step_axis(figure, sorted(set(rows["step"])), log, step)
+    _line(figure, own, what, axis, name, line={"color": CHOSEN, "width": 3.5}, marker={"size": 7}, mode="lines+markers")
+    _mark_appearance(figure, own, change, base, axis)
+    axis.draw(figure, sorted(set(rows["step"])))
     figure.update_yaxes(tickformat=PATTERNS[what].tickformat, rangemode="normal" if PATTERNS[what].falls else "tozero")
     return style.finish(figure, PATTERNS[what].axis, height=420)
 
 
-def _line(figure: go.Figure, rows: pd.DataFrame, what: str, log: bool, name: str, **looks) -> None:
+def _line(figure: go.Figure, rows: pd.DataFrame, what: str, axis: StepAxis, name: str, **looks) -> None:
     """One trace for several heads, with a gap between one and the next."""
     x, y, about = [], [], []
     for (layer, head), curve in rows.groupby(["layer", "head"]):
-        x += [*style.along(curve["step"], log), None]
+        x += [*axis.values(curve["step"]), None]
         y += [*curve["value"], None]
         about += [[layer, head, step, PATTERNS[what].write(v)] for step, v in zip(curve["step"], curve["value"])] + [[]]
     figure.add_scatter(
@@ -256,9 +257,9 @@ def _line(figure: go.Figure, rows: pd.DataFrame, what: str, log: bool, name: str
 
 
 def _mark_appearance(
-    figure: go.Figure, own: pd.DataFrame, change: float | None, base: tuple[float, int] | None, log: bool
+    figure: go.Figure, own: pd.DataFrame, change: float | None, base: tuple[float, int] | None, axis: StepAxis
 ) -> None:
-    """The level at which the pattern is there, and the step of the chosen head from which it is."""
+    """The level at which the pattern counts as present, and the step of the chosen head from which it does."""
     least = level(change, own["value"].iloc[0], base)
     name = f"best fixed offset ({base[1]:+d})" if change is None else f"step {own['step'].iloc[0]:,} {change:+g}"
     figure.add_hline(
@@ -271,7 +272,7 @@ def _mark_appearance(
     if since is not None:
         value = own.loc[own["step"] == since, "value"]
         marker = {"color": CHOSEN, "size": 16, "symbol": "star", "line": {"color": "white", "width": 1}}
-        text = f"there since step {since:,}"
+        text = f"present since step {since:,}"
         figure.add_scatter(
-            x=style.along([since], log), y=value, name=text, mode="markers", marker=marker, hovertemplate=text
+            x=axis.values([since]), y=value, name=text, mode="markers", marker=marker, hovertemplate=text
         )

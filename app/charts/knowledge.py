@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import style
+from app.charts.step_axis import StepAxis
 from embryo_core import curves
 
 ALL = "all"  # the group of the scores over all facts together
@@ -61,6 +62,12 @@ def relation_curves(scores: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(low=low, high=high, smoothed=smoothed)
 
 
+def best_first(frame: pd.DataFrame) -> list[str]:
+    """Relations by their precision at the last step, the best first."""
+    last = frame[(frame["step"] == frame["step"].max()) & (frame["relation"] != ALL)]
+    return last.sort_values("value", ascending=False)["relation"].tolist()
+
+
 def default_relations(frame: pd.DataFrame) -> list[str]:
     """What to show first: all relations together and the paper's examples, or else the six that end highest."""
     last = frame[frame["step"] == frame["step"].max()].set_index("relation")["value"].drop(ALL, errors="ignore")
@@ -68,7 +75,7 @@ def default_relations(frame: pd.DataFrame) -> list[str]:
     return [ALL, *(chosen or last.sort_values(ascending=False).index[:6])]
 
 
-def relation_figure(frame: pd.DataFrame, relations: list[str], step: int, log: bool, smooth: bool) -> go.Figure:
+def relation_figure(frame: pd.DataFrame, relations: list[str], axis: StepAxis, smooth: bool) -> go.Figure:
     """Rows of `relation_curves` as lines with their intervals; smoothed, the raw line stays faint behind.
 
     Every point carries its relation and step as customdata.
@@ -76,12 +83,12 @@ def relation_figure(frame: pd.DataFrame, relations: list[str], step: int, log: b
     figure = go.Figure()
     for place, relation in enumerate(relations):
         rows = frame[frame["relation"] == relation]
-        x, of = style.along(rows["step"], log), _plain(label(relation))
+        x, of = axis.values(rows["step"]), _plain(label(relation))
         style.add_band(figure, x, rows["low"], rows["high"], _colour(relation, place), of)
     for place, relation in enumerate(relations):
         rows = frame[frame["relation"] == relation]
-        _line(figure, rows, relation, place, log, smooth)
-    style.step_axis(figure, sorted(set(frame["step"])), log, step)
+        _line(figure, rows, relation, place, axis, smooth)
+    axis.draw(figure, sorted(set(frame["step"])))
     figure.update_yaxes(tickformat=".0%", rangemode="tozero")
     return style.finish(figure, "precision at 1", height=460, legend="top")
 
@@ -95,8 +102,8 @@ def _plain(text: str) -> str:
     return escape(text, quote=False)
 
 
-def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, place: int, log: bool, smooth: bool) -> None:
-    x, colour = style.along(rows["step"], log), _colour(relation, place)
+def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, place: int, axis: StepAxis, smooth: bool) -> None:
+    x, colour = axis.values(rows["step"]), _colour(relation, place)
     dash = "solid" if place < len(style.PALETTE) - 1 else "dash"
     name = _plain(label(relation))
     if smooth:
@@ -192,7 +199,7 @@ def fact_history(cloze: pd.DataFrame, fact: str) -> pd.DataFrame:
     return rows[names].assign(right=rows["rank"] == 1)
 
 
-def fact_figure(history: pd.DataFrame, step: int, log: bool) -> go.Figure:
+def fact_figure(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
     """Probability of the true object, and of the top answer where that is another, at every step of one fact."""
     figure = go.Figure()
     for name, column, colour, symbol in (
@@ -200,7 +207,7 @@ def fact_figure(history: pd.DataFrame, step: int, log: bool) -> go.Figure:
         ("the true object", "probability", style.BLUE, "circle"),
     ):
         figure.add_scatter(
-            x=style.along(history["step"], log),
+            x=axis.values(history["step"]),
             y=history[column],
             customdata=[[s, _plain(word), rank] for s, word, rank in history[["step", "prediction", "rank"]].values],
             name=name,
@@ -210,6 +217,6 @@ def fact_figure(history: pd.DataFrame, step: int, log: bool) -> go.Figure:
             hovertemplate="step %{customdata[0]:,}: %{y:.2%}<br>top answer: %{customdata[1]}<br>"
             "rank of the true object: %{customdata[2]:,}",
         )
-    style.step_axis(figure, list(history["step"]), log, step)
+    axis.draw(figure, list(history["step"]))
     figure.update_yaxes(tickformat="~%", rangemode="tozero")
     return style.finish(figure, "probability", height=280, legend="top")

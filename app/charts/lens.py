@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from app.charts import cells, style
 from app.charts.query import MARKED, plain
+from app.charts.step_axis import StepAxis
 
 LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
 TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # of the colour bar
@@ -15,7 +16,7 @@ WIDTH = 760  # pixels that the cells have together on a page of 1,200; fixes how
 LETTER = 6.2  # pixels
 
 
-def grid(table: pd.DataFrame, chosen: int, pin: tuple[int, int], marked: Mapping[str, str]) -> go.Figure:
+def grid(table: pd.DataFrame, axis: StepAxis, pin: tuple[int, int], marked: Mapping[str, str]) -> go.Figure:
     """The grid of a lens with a line around the pinned cell (layer, step) and around the column of the chosen step.
 
     `table` has the columns step, layer, rank, token, probability; `marked` gives the role of words to be outlined where
@@ -57,11 +58,11 @@ def grid(table: pd.DataFrame, chosen: int, pin: tuple[int, int], marked: Mapping
     for word, step, layer in top[["token", "step", "layer"]].itertuples(index=False):
         if word in marked:
             _outline(figure, steps.index(step), layers.index(layer), MARKED[marked[word]][0], 2)
-    if chosen in steps:
-        columns = (steps.index(chosen), steps.index(chosen))
+    if axis.chosen in steps:
+        columns = (steps.index(axis.chosen), steps.index(axis.chosen))
         cells.outline(figure, columns, (0, len(layers) - 1), color=style.GREY, width=1.5, dash="dot")
     _outline(figure, steps.index(pin[1]), layers.index(pin[0]), style.VERMILION, 3)
-    return cells.finish_by_step(figure, steps, layers, "layer", height=max(430, 44 * len(layers) + 120))
+    return cells.finish_by_step(figure, axis, steps, layers, "layer", height=max(430, 44 * len(layers) + 120))
 
 
 def _cut(word: str, letters: int) -> str:

@@ -1,14 +1,17 @@
 """Figures of the overview: losses and accuracies over the steps, and what has been computed for which step."""
 
+from collections.abc import Collection, Iterable, Mapping
+
 import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import style
+from app.charts.step_axis import StepAxis
 
 SPLITS = {"train": ("training", style.BLUE), "heldout": ("held-out", style.VERMILION)}
 
 
-def training_curve(log: pd.DataFrame, quantity: str, y_title: str, log_steps: bool, chosen: int | None) -> go.Figure:
+def training_curve(log: pd.DataFrame, quantity: str, y_title: str, axis: StepAxis) -> go.Figure:
     """One quantity of the log over the steps: training averages as a thin line, held-out measures as points."""
     figure = go.Figure()
     for split, (label, colour) in SPLITS.items():
@@ -17,7 +20,7 @@ def training_curve(log: pd.DataFrame, quantity: str, y_title: str, log_steps: bo
             continue
         heldout = split == "heldout"
         figure.add_scatter(
-            x=style.along(rows["step"], log_steps),
+            x=axis.values(rows["step"]),
             y=rows[quantity],
             name=label,
             mode="lines+markers" if heldout else "lines",
@@ -29,24 +32,27 @@ def training_curve(log: pd.DataFrame, quantity: str, y_title: str, log_steps: bo
             + ("<br>n = %{customdata[1]:,}" if heldout else "")
             + "<extra></extra>",
         )
-    steps = list(log["step"]) or [0]
-    style.step_axis(figure, steps, log_steps, chosen)
+    axis.draw(figure, list(log["step"]) or [0])
     style.finish(figure, y_title, height=300, legend="top")
     if quantity.endswith("accuracy"):
         figure.update_yaxes(tickformat=".0%", rangemode="tozero")
     return figure
 
 
-def coverage(done: pd.DataFrame, log_steps: bool, chosen: int | None) -> go.Figure:
-    """Which results there are: one row per metric, one mark per checkpoint, filled where computed.
+def coverage_table(planned: Iterable[int], steps: Collection[int], done: Mapping[str, Collection[int]]) -> pd.DataFrame:
+    """What has been `done` of each metric at the `steps` of a run: metric (as shown), step, done; checkpoints first."""
+    rows = [("checkpoint", step, step in steps) for step in sorted({*planned, *steps})]
+    rows += [(metric.replace("_", " "), step, step in found) for metric, found in done.items() for step in steps]
+    return pd.DataFrame(rows, columns=["metric", "step", "done"])
 
-    `done` has the columns metric (as shown), step, done (bool).
-    """
+
+def coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
+    """Rows of `coverage_table`: one row per metric, one mark per checkpoint, filled where computed."""
     figure = go.Figure()
     for there, label in ((True, "computed"), (False, "not computed")):
         rows = done[done["done"] == there]
         figure.add_scatter(
-            x=style.along(rows["step"], log_steps),
+            x=axis.values(rows["step"]),
             y=rows["metric"],
             name=label,
             mode="markers",
@@ -58,7 +64,7 @@ def coverage(done: pd.DataFrame, log_steps: bool, chosen: int | None) -> go.Figu
             customdata=rows["step"],
             hovertemplate=f"%{{y}}, step %{{customdata:,}}: {label}<extra></extra>",
         )
-    style.step_axis(figure, list(done["step"]), log_steps, chosen)
+    axis.draw(figure, list(done["step"]))
     style.finish(figure, "", height=300, legend="top")
     metrics = list(dict.fromkeys(done["metric"]))
     figure.update_yaxes(categoryorder="array", categoryarray=metrics[::-1], showgrid=False)

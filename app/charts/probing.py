@@ -8,6 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import style
+from app.charts.step_axis import StepAxis
 from embryo_core import curves
 
 PREFIX = "edge_probing_"
@@ -97,24 +98,24 @@ def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
     return table.assign(smooth=table.groupby("task")["expected"].transform(lambda values: curves.smooth(values)))
 
 
-def path(frame: pd.DataFrame, across: str, up: str) -> pd.DataFrame:
-    """Two tasks at the steps that both have: step, across, up (F1, mean of three steps), f1_across, f1_up, n_across, n_up.
+def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:
+    """Two tasks at the steps that both have: step, x, y (F1, mean of three steps), f1_x, f1_y, n_x, n_y.
 
     `frame` is of one layer (`of_layer`).
     """
     sides = []
-    for task, side in ((across, "across"), (up, "up")):
+    for task, side in ((x_task, "x"), (y_task, "y")):
         rows = frame[frame["task"] == task].set_index("step").sort_index()
         sides.append(rows[["f1", "n"]].rename(columns={"f1": f"f1_{side}", "n": f"n_{side}"}))
     table = sides[0].join(sides[1], how="inner").reset_index()
-    return table.assign(across=curves.smooth(table["f1_across"]), up=curves.smooth(table["f1_up"]))
+    return table.assign(x=curves.smooth(table["f1_x"]), y=curves.smooth(table["f1_y"]))
 
 
 # === How tasks look ===
 
 
 def label(task: str) -> str:
-    """A task as people read it; a task of one's own has its own name."""
+    """A task as people read it; a task of the user's own has its own name."""
     return NAMES.get(task, task)
 
 
@@ -124,7 +125,7 @@ def plain(task: str) -> str:
 
 
 def looks(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Colour and marker of each task: fixed for the paper's four and masked accuracy, in turn for those of one's own."""
+    """Colour and marker of each task: fixed for the paper's four and masked accuracy, in turn for the user's own."""
     tasks = list(dict.fromkeys(tasks))
     own = [task for task in tasks if task not in LOOKS]
     turn = {task: OWN_LOOKS[place % len(OWN_LOOKS)] for place, task in enumerate(own)}
@@ -139,7 +140,7 @@ def layer_name(layer: int) -> str:
 # === Over the steps ===
 
 
-def tasks_figure(data: pd.DataFrame, log: bool, chosen: int, rescaled: bool, bands: bool) -> go.Figure:
+def tasks_figure(data: pd.DataFrame, axis: StepAxis, rescaled: bool, bands: bool) -> go.Figure:
     """Curves of `task_curves`: smoothed with points, as measured faint behind, 95 % bands, majority dashed.
 
     Every point of a task carries the task and its step as customdata.
@@ -149,23 +150,23 @@ def tasks_figure(data: pd.DataFrame, log: bool, chosen: int, rescaled: bool, ban
     for rows, colour, _ in drawn:
         scale = rows["value"].iloc[-1] if rescaled else 1
         if bands:
-            x, name = style.along(rows["step"], log), plain(rows["task"].iloc[0])
+            x, name = axis.values(rows["step"]), plain(rows["task"].iloc[0])
             style.add_band(figure, x, rows["low"] / scale, rows["high"] / scale, colour, name)
-        _add_majority(figure, rows, colour, scale, log)
+        _add_majority(figure, rows, colour, scale, axis)
     height = pd.Series.mean if rescaled else lambda curve: curve.iloc[-1]
     for rows, colour, symbol in sorted(drawn, key=lambda one: height(one[0]["smooth"]), reverse=True):
-        _add_task(figure, rows, colour, symbol, log)
+        _add_task(figure, rows, colour, symbol, axis)
     if data["majority"].notna().any():
         dashes = {"color": style.GREY, "width": 1.5, "dash": "dash"}
         figure.add_scatter(x=[None], y=[None], mode="lines", line=dashes, name="majority baseline")
-    style.step_axis(figure, sorted(set(data["step"])), log, chosen)
+    axis.draw(figure, sorted(set(data["step"])))
     figure.update_yaxes(tickformat=".1f" if rescaled else ".3~p", rangemode="tozero")
     return style.finish(figure, "relative to the last step" if rescaled else "F1 or accuracy", height=450)
 
 
-def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, scale: float, log: bool) -> None:
+def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, scale: float, axis: StepAxis) -> None:
     figure.add_scatter(
-        x=style.along(rows["step"], log),
+        x=axis.values(rows["step"]),
         y=rows["majority"] / scale,
         mode="lines",
         line={"color": style.faint(colour, 0.75), "width": 1.5, "dash": "dash"},
@@ -175,8 +176,8 @@ def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, scale: flo
     )
 
 
-def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, log: bool) -> None:
-    task, x = rows["task"].iloc[0], style.along(rows["step"], log)
+def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, axis: StepAxis) -> None:
+    task, x = rows["task"].iloc[0], axis.values(rows["step"])
     style.add_measured(figure, x, rows["shown"], colour, plain(task))
     what, of = ("masked accuracy", "masked pieces of held-out text") if task == MASKED else ("F1", "targets")
     layers = rows["layer"].map(lambda layer: "" if pd.isna(layer) else f", {layer_name(int(layer))}")
@@ -199,12 +200,12 @@ def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, l
 # === Expected layer ===
 
 
-def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, log: bool, chosen: int) -> go.Figure:
+def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, axis: StepAxis) -> go.Figure:
     """`expected_layers` over the `steps`, a line per task, of a model of `layers` layers; dashed: all layers alike."""
     figure = go.Figure()
     for task, (colour, symbol) in looks(table["task"]).items():
         rows = table[table["task"] == task]
-        x = style.along(rows["step"], log)
+        x = axis.values(rows["step"])
         style.add_measured(figure, x, rows["expected"], colour, plain(task))
         figure.add_scatter(
             x=x,
@@ -219,39 +220,39 @@ def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, log:
             hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}<br>expected layer %{{customdata[2]:.2f}}"
             "<extra></extra>",
         )
-    ends = style.along([min(steps), max(steps)], log)
+    ends = axis.values([min(steps), max(steps)])
     alike = {"color": style.GREY, "width": 1.5, "dash": "dash"}
     figure.add_scatter(x=ends, y=[layers / 2] * 2, name="all layers alike", mode="lines", line=alike, hoverinfo="skip")
-    style.step_axis(figure, steps, log, chosen)
+    axis.draw(figure, steps)
     return style.finish(figure, "expected layer", height=420, legend="top")
 
 
 # === Two tasks ===
 
 
-def path_figure(table: pd.DataFrame, across: str, up: str, chosen: int) -> go.Figure:
+def path_figure(table: pd.DataFrame, x_task: str, y_task: str, chosen: int) -> go.Figure:
     """`path` of two tasks through the steps, the later the brighter; the `chosen` step has a ring and its number."""
     figure = go.Figure()
     places = np.arange(len(table))
     figure.add_scatter(
-        x=table["across"],
-        y=table["up"],
+        x=table["x"],
+        y=table["y"],
         mode="lines+markers",
         line={"color": style.faint(style.GREY, 0.6), "width": 1.5},
         marker={"size": 10, "color": places, "colorscale": "Viridis", "colorbar": _step_bar(list(table["step"]))},
         unselected_marker_opacity=1,
-        customdata=table[["step", "f1_across", "f1_up", "n_across", "n_up"]].values.tolist(),
+        customdata=table[["step", "f1_x", "f1_y", "n_x", "n_y"]].values.tolist(),
         hovertemplate="<b>step %{customdata[0]:,}</b><br>"
-        f"{plain(across)}: %{{customdata[1]:.1%}} (n = %{{customdata[3]:,}})<br>"
-        f"{plain(up)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<extra></extra>",
+        f"{plain(x_task)}: %{{customdata[1]:.1%}} (n = %{{customdata[3]:,}})<br>"
+        f"{plain(y_task)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<extra></extra>",
         showlegend=False,
     )
     here = table[table["step"] == chosen]
-    late = (here["across"] > table["across"].mean()).any()  # then there is room on the left of the point
+    late = (here["x"] > table["x"].mean()).any()  # then there is room on the left of the point
     ring = {"size": 18, "symbol": "circle-open", "color": style.VERMILION, "line": {"width": 3}}
     figure.add_scatter(
-        x=here["across"],
-        y=here["up"],
+        x=here["x"],
+        y=here["y"],
         text=[f"  step {step:,}  " for step in here["step"]],
         mode="markers+text",
         textposition="middle left" if late else "middle right",
@@ -259,9 +260,9 @@ def path_figure(table: pd.DataFrame, across: str, up: str, chosen: int) -> go.Fi
         hoverinfo="skip",
         cliponaxis=False,
     )
-    figure.update_xaxes(title_text=f"{plain(across)} (F1)", tickformat=".3~p")
+    figure.update_xaxes(title_text=f"{plain(x_task)} (F1)", tickformat=".3~p")
     figure.update_yaxes(tickformat=".3~p")
-    return style.finish(figure, f"{plain(up)} (F1)", height=420, legend="none")
+    return style.finish(figure, f"{plain(y_task)} (F1)", height=420, legend="none")
 
 
 def _step_bar(steps: list[int]) -> dict:

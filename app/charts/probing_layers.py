@@ -10,6 +10,7 @@ from plotly.subplots import make_subplots
 
 from app.charts import cells, style
 from app.charts.probing import layer_name, looks, plain
+from app.charts.step_axis import StepAxis
 from embryo_core import curves
 
 CHOSEN = style.VERMILION  # of outlines; no colour of the heat map
@@ -84,7 +85,7 @@ def layer_colours(layers: Sequence[int]) -> dict[int, str]:
 
 
 def layers_figure(
-    data: pd.DataFrame, quantity: str, bold: int | None, log: bool, chosen: int, bands: bool
+    data: pd.DataFrame, quantity: str, bold: int | None, axis: StepAxis, bands: bool
 ) -> go.Figure:
     """`layer_curves` as a line per layer, the highest on top of the legend; the layer `bold` is drawn thick.
 
@@ -94,10 +95,10 @@ def layers_figure(
     colour = layer_colours(sorted(set(data["layer"])))
     by_layer = dict(list(data.groupby("layer")))
     for layer, rows in by_layer.items() if bands else ():
-        x = style.along(rows["step"], log)
+        x = axis.values(rows["step"])
         style.add_band(figure, x, rows["low"], rows["high"], colour[layer], layer_name(layer))
     for layer, rows in reversed(by_layer.items()):
-        x = style.along(rows["step"], log)
+        x = axis.values(rows["step"])
         style.add_measured(figure, x, rows["value"], colour[layer], layer_name(layer))
         figure.add_scatter(
             x=x,
@@ -113,7 +114,7 @@ def layers_figure(
             "%{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>n = %{customdata[5]:,} targets"
             "<extra></extra>",
         )
-    style.step_axis(figure, sorted(set(data["step"])), log, chosen)
+    axis.draw(figure, sorted(set(data["step"])))
     figure.update_yaxes(tickformat=".3~p")
     return style.finish(figure, QUANTITIES[quantity].axis, height=420)
 
@@ -121,7 +122,7 @@ def layers_figure(
 # === Layer by step ===
 
 
-def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int]) -> go.Figure:
+def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int], axis: StepAxis) -> go.Figure:
     """`layer_curves` as measured, layer by step, with its points of F1 in each cell; a column for each checkpoint.
 
     A line goes round the column of the chosen step and the cell of the chosen layer. Every cell is a point with its layer
@@ -161,13 +162,13 @@ def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int]) 
         if layer in layers:
             cells.outline(figure, columns, (layers.index(layer), layers.index(layer)), color=CHOSEN, width=3)
     names = [layer_name(layer) for layer in layers]
-    return cells.finish_by_step(figure, steps, names, "", height=min(100 + 42 * len(layers), 560))
+    return cells.finish_by_step(figure, axis, steps, names, "", height=min(100 + 42 * len(layers), 560))
 
 
 # === Peak and decay ===
 
 
-def peaks_figure(table: pd.DataFrame, steps: Sequence[int], log: bool) -> go.Figure:
+def peaks_figure(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> go.Figure:
     """`peaks` within the run's `steps`, a row per layer, the highest on top: each peak, and beside it the decay since.
 
     A mark is hollow where the decay is within its 95 % interval of nothing. Tasks lie side by side within a row.
@@ -190,22 +191,23 @@ def peaks_figure(table: pd.DataFrame, steps: Sequence[int], log: bool) -> go.Fig
             "mode": "markers",
         }
         marker = {"color": colour, "size": 9, "symbol": filled, "line": {"width": 1.5, "color": colour}}
-        figure.add_scatter(x=style.along(rows["step"], log), showlegend=False, marker=marker, **shared, row=1, col=1)
+        figure.add_scatter(x=axis.values(rows["step"]), showlegend=False, marker=marker, **shared, row=1, col=1)
         reach = {"type": "data", "array": 100 * (rows["high"] - rows["decay"]), "symmetric": False, "width": 0}
         reach |= {"arrayminus": 100 * (rows["decay"] - rows["low"]), "color": style.faint(colour, 0.5)}
         decay = {"x": 100 * rows["decay"], "error_x": reach, "marker": marker, "showlegend": False}
         figure.add_scatter(**decay, **shared, row=1, col=2)
         figure.add_scatter(x=[None], y=[None], name=plain(task), mode="markers", marker={**marker, "symbol": symbol})
-    style.step_axis(figure, steps, log)
-    return _peak_axes(figure, sorted(set(table["layer"])), len(known), [min(table["step"]), max(steps)])
+    axis.set_range(figure, steps)
+    ends = axis.values([min(table["step"]), max(steps)])
+    return _peak_axes(figure, sorted(set(table["layer"])), len(known), ends)
 
 
-def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[int]) -> go.Figure:
+def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float]) -> go.Figure:
     """Both panels' axes for so many tasks within a row; a log step axis runs from the first peak to the last step."""
     style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760), legend="right")
     figure.update_xaxes(title_text="step of the peak", row=1, col=1)
     if figure.layout.xaxis.type == "log":
-        low, high = np.log10(style.along(ends, log=True))
+        low, high = np.log10(ends)
         if high - low < 2:
             factors = (1, 2, 5) if high - low > 0.5 else (1, *np.arange(1.2, 2, 0.2), *range(2, 10))
             ticks = [round(factor * 10**power) for power in range(10) for factor in factors]

@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import style
+from app.charts.step_axis import StepAxis
 from embryo_core.query import spell_rank
 
 MARKED = {"true object": (style.ORANGE, "dash"), "tracked": (style.PINK, "dot")}  # roles and their lines
@@ -18,11 +19,10 @@ TINY = 1e-30  # a log axis goes no lower
 
 @dataclass(frozen=True)
 class Axes:
-    """What figures beside each other share: their steps, the chosen one, and how far the other axis reaches."""
+    """What figures beside each other share: their steps and step axis, and how far the other axis reaches."""
 
     steps: tuple[int, ...]
-    chosen: int
-    log: bool  # steps
+    time: StepAxis
     log_probability: bool
     probabilities: tuple[float, float]  # the least and the most
     lowest: int  # rank
@@ -30,25 +30,26 @@ class Axes:
     @property
     def step_range(self) -> tuple[float, float]:
         """Ends of the step axis as Plotly takes them, with a little margin."""
-        low, high = style.along((self.steps[0], self.steps[-1]), self.log)
-        low, high = (log10(low), log10(max(high, 1))) if self.log else (low, high)
+        low, high = self.time.values((self.steps[0], self.steps[-1]))
+        low, high = (log10(low), log10(max(high, 1))) if self.time.scale == "log" else (low, high)
         margin = (high - low or 1) * 0.03
         return low - margin, high + margin
 
 
-def shared_axes(tables: Sequence[pd.DataFrame], chosen: int, log: bool, log_probability: bool) -> Axes:
+def shared_axes(tables: Sequence[pd.DataFrame], time: StepAxis, log_probability: bool) -> Axes:
     """Axes that hold all of these tables (columns as for `probability`)."""
     together = pd.concat(tables)
     steps = tuple(sorted(set(together["step"])))
     reach = together["probability"].min(), together["probability"].max()
-    return Axes(steps, chosen, log, log_probability, reach, max(int(together["rank"].max()), 3))
+    return Axes(steps, time, log_probability, reach, max(int(together["rank"].max()), 3))
 
 
 def probability(courses: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
     """Probability of each answer over the steps.
 
-    `courses` has the columns token, role (of a marked word, else ""), step, probability, rank, exact (else the
-    true rank is at least it: a hollow point), leads, final; stars mark the final answer at the steps where it first led and from which it led for good.
+    `courses` has the columns token, role (of a marked word, else ""), step, probability, rank, exact (else the true rank
+    is at least it: a hollow point), leads, final; stars mark the final answer at the steps where it first led and from
+    which it led for good.
     """
     figure = _curves(courses, "probability", first_led, leads_from, axes)
     least, most = axes.probabilities
@@ -83,7 +84,7 @@ def _curves(courses: pd.DataFrame, column: str, first_led: int, leads_from: int,
         colour, dash = MARKED[role] if role else (next(colours, style.GREY), "solid")
         rows = courses[(courses["token"] == token) & (courses["role"] == role)]
         figure.add_scatter(
-            x=style.along(rows["step"], axes.log),
+            x=axes.time.values(rows["step"]),
             y=rows[column],
             name=plain(f"{token} ({role})" if role else token),
             mode="lines+markers",
@@ -95,8 +96,8 @@ def _curves(courses: pd.DataFrame, column: str, first_led: int, leads_from: int,
             "rank %{customdata[3]}<extra></extra>",
         )
         if final:
-            _stars(figure, rows, column, first_led, leads_from, axes.log, colour)
-    style.step_axis(figure, axes.steps, axes.log, axes.chosen)
+            _stars(figure, rows, column, first_led, leads_from, axes.time, colour)
+    axes.time.draw(figure, axes.steps)
     figure.update_xaxes(range=axes.step_range)
     style.finish(figure, column, height=400, legend="top")
     # columns of a fixed share: a saved file may lack the page's font, and wider letters still have room
@@ -104,7 +105,7 @@ def _curves(courses: pd.DataFrame, column: str, first_led: int, leads_from: int,
 
 
 def _stars(
-    figure: go.Figure, final: pd.DataFrame, column: str, first_led: int, leads_from: int, log: bool, colour: str
+    figure: go.Figure, final: pd.DataFrame, column: str, first_led: int, leads_from: int, axis: StepAxis, colour: str
 ) -> None:
     """Mark on the final answer's curve where it first led, and where it began to lead for good."""
     labels = {first_led: ("star-open", "first leads"), leads_from: ("star", "leads for good")}
@@ -114,7 +115,7 @@ def _stars(
         rows = final[final["step"] == step]
         when = "at" if symbol == "star-open" else "from"
         figure.add_scatter(
-            x=style.along(rows["step"], log),
+            x=axis.values(rows["step"]),
             y=rows[column],
             name=f"{label}: {step:,}",
             mode="markers",

@@ -1,6 +1,6 @@
-"""One visual language for every chart: colours that survive colour blindness and a dark page, axes, the chosen step."""
+"""One visual language for every chart: colours that survive colour blindness and a dark page, bands, fonts, margins."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import plotly.graph_objects as go
 
@@ -29,7 +29,6 @@ SYMBOL_OF = {
 }
 
 FONT = 14  # pixels
-STEP_LINE = "step"  # the name of the shape that marks the chosen step; the time bar moves it while the user drags
 
 
 def colour(group: str) -> str:
@@ -41,31 +40,6 @@ def faint(colour: str, opacity: float) -> str:
     """A #rrggbb colour as rgba with this opacity."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red}, {green}, {blue}, {opacity})"
-
-
-def along(steps: Iterable[int], log: bool) -> list[float]:
-    """Where steps lie on a step axis: on a log axis step 0, which has no logarithm, lies at a half."""
-    return [0.5 if log and step == 0 else step for step in steps]
-
-
-def step_axis(figure: go.Figure, steps: Sequence[int], log: bool, chosen: int | None = None) -> go.Figure:
-    """Give a figure the step axis shared by all pages, linear or log, and the line that marks the chosen step."""
-    low, high = min(steps), max(steps) or 1
-    figure.update_xaxes(title_text="step (optimizer updates)", type="log" if log else "linear")
-    if log:
-        ticks = ([0] if low == 0 else []) + [10**power for power in range(10) if low <= 10**power <= high]
-        figure.update_xaxes(tickvals=along(ticks, log), ticktext=[short(tick) for tick in ticks])
-    else:
-        margin = (high - low) * 0.02
-        figure.update_xaxes(range=[low - margin, high + margin], tickformat="~s")
-    if chosen is not None:
-        x = along([chosen], log)[0]
-        figure.add_shape(
-            {"type": "line", "name": STEP_LINE, "xref": "x", "yref": "y domain", "x0": x, "x1": x, "y0": 0, "y1": 1},
-            line={"color": GREY, "width": 1.5, "dash": "dot"},
-            layer="below",
-        )
-    return figure
 
 
 def add_band(

@@ -6,7 +6,26 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import style
+from app.charts.step_axis import StepAxis
 from embryo_core.curves import interval, onset, rescale, smooth
+
+SETS = {
+    "parts of speech": tuple(style.PARTS_OF_SPEECH),
+    "verb forms": tuple(style.VERB_FORMS),
+    "frequency bands": tuple(style.FREQUENCY_BANDS),
+}
+
+
+def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
+    """Sets of categories to choose from: the paper's that the scores have, then what else they have as "others".
+
+    The score over all words stands among the others only where there is nothing else.
+    """
+    groups = list(dict.fromkeys(scores["group"].dropna()))
+    sets = {name: list(known) for name, known in SETS.items() if set(known) & set(groups)}
+    others = [group for group in groups if not any(group in known for known in sets.values())]
+    others = others if not sets else [group for group in others if group != "all"]
+    return sets | ({"others": others} if others else {})
 
 
 def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.DataFrame:
@@ -31,7 +50,7 @@ def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.Da
 
 
 def accuracy_figure(
-    data: pd.DataFrame, log: bool, chosen: int | None, rescaled: bool = False, bands: bool = True
+    data: pd.DataFrame, axis: StepAxis, rescaled: bool = False, bands: bool = True
 ) -> go.Figure:
     """Curves from `curves`: the smoothed line with its points, the measured one faint behind, and its 95 % band."""
     figure = go.Figure()
@@ -40,18 +59,18 @@ def accuracy_figure(
     drawn = [(group, data[data["group"] == group]) for group in by_height]
     for group, rows in drawn if bands else ():
         scale = rows["accuracy"].iloc[-1] if rescaled else 1
-        x = style.along(rows["step"], log)
+        x = axis.values(rows["step"])
         style.add_band(figure, x, rows["low"] / scale, rows["high"] / scale, style.colour(group), group)
     for group, rows in drawn:
-        _add_lines(figure, group, rows, log)
-    style.step_axis(figure, list(data["step"]) or [0], log, chosen)
+        _add_lines(figure, group, rows, axis)
+    axis.draw(figure, list(data["step"]) or [0])
     style.finish(figure, "accuracy relative to the last step" if rescaled else "accuracy (words)", height=430)
     return figure.update_yaxes(tickformat=".0%" if not rescaled else ".1f", rangemode="tozero")
 
 
-def _add_lines(figure: go.Figure, group: str, rows: pd.DataFrame, log: bool) -> None:
+def _add_lines(figure: go.Figure, group: str, rows: pd.DataFrame, axis: StepAxis) -> None:
     colour = style.colour(group)
-    x = style.along(rows["step"], log)
+    x = axis.values(rows["step"])
     style.add_measured(figure, x, rows["shown"], colour, group)
     figure.add_scatter(
         x=x,
@@ -90,14 +109,13 @@ def acquisition(data: pd.DataFrame, share: float = 0.5) -> pd.DataFrame:
     return order.astype({"onset": "Int64"}).sort_values(["onset", "group"], ignore_index=True)
 
 
-def acquisition_figure(order: pd.DataFrame, steps: Sequence[int], log: bool, chosen: int | None) -> go.Figure:
+def acquisition_figure(order: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> go.Figure:
     """One row per category, the first acquired on top, with a mark at its onset."""
     figure = go.Figure()
     there = order.dropna(subset="onset")
     for row in there.itertuples():
-        x = style.along([row.onset], log)
         figure.add_scatter(
-            x=[style.along([min(steps)], log)[0], *x],
+            x=axis.values([min(steps), row.onset]),
             y=[row.group] * 2,
             mode="lines+markers",
             line={"color": style.faint(style.colour(row.group), 0.45), "width": 2},
@@ -113,6 +131,6 @@ def acquisition_figure(order: pd.DataFrame, steps: Sequence[int], log: bool, cho
                 "last accuracy %{customdata[1]:.1%}, n = %{customdata[2]:,} words<extra></extra>"
             ),
         )
-    style.step_axis(figure, steps, log, chosen)
+    axis.draw(figure, steps)
     style.finish(figure, "", height=90 + 30 * len(there), legend="none")
     return figure.update_yaxes(categoryorder="array", categoryarray=list(there["group"])[::-1], showgrid=False)

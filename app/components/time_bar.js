@@ -10,19 +10,6 @@ const short = (number) =>
 // Whether the page is drawn to its end: while playing, a step goes to the server only then, or a slow page never shows.
 const idle = () => document.querySelector(".stApp")?.dataset.testScriptState !== "running";
 
-// Moves the line that marks the chosen step on every chart (the shape that charts/style.py names "step").
-function moveStepLines(step) {
-  for (const plot of document.querySelectorAll(".js-plotly-plot")) {
-    const { shapes = [], xaxis } = plot._fullLayout ?? {};
-    shapes.forEach((shape, index) => {
-      if (shape.name !== "step") return;
-      const to = xaxis.type === "log" ? step || 0.5 : step; // as style.along: step 0 has no logarithm
-      const line = plot.querySelector(`.shapelayer path[data-index="${index}"]`);
-      line?.setAttribute("transform", `translate(${xaxis.d2p(to) - xaxis.d2p(shape.x0)}, 0)`);
-    });
-  }
-}
-
 class TimeBar {
   constructor(root, sendStep, sendScale) {
     Object.assign(this, { root, sendStep, sendScale, sent: null, settle: null, dragging: false });
@@ -65,12 +52,12 @@ class TimeBar {
     this.step = step;
     this.stop();
     this.draw();
-    moveStepLines(step);
+    this.moveLines();
   }
 
   // What the server says, at every run of the page: its step counts unless the user is just moving elsewhere.
-  update({ steps, tokens, step, scale }) {
-    Object.assign(this, { steps, tokens, scale });
+  update({ steps, tokens, step, scale, shares, values, line }) {
+    Object.assign(this, { steps, tokens, scale, shares, values, line });
     const answered = step === this.sent || !steps.includes(this.sent);
     if (answered) this.sent = null;
     if (answered && !this.dragging && !this.settle && !playing.on) this.step = step;
@@ -83,7 +70,7 @@ class TimeBar {
     if (step === this.step) return;
     this.step = step;
     this.draw();
-    moveStepLines(step);
+    this.moveLines();
     window.dispatchEvent(new CustomEvent("embryo:step", { detail: { step } }));
   }
 
@@ -135,11 +122,23 @@ class TimeBar {
     this.draw();
   }
 
+  // Pixels from the left end of the track; the shares come from the server, so that the bar and the figures agree.
   position(step) {
-    const along = (value) => (this.scale === "log" ? Math.log2(1 + value) : value);
-    const first = along(this.steps[0]);
-    const span = along(this.steps.at(-1)) - first || 1;
-    return 8 + ((along(step) - first) / span) * (this.track.clientWidth - 16);
+    return 8 + this.shares[this.scale][this.steps.indexOf(step)] * (this.track.clientWidth - 16);
+  }
+
+  // Moves the line that marks the chosen step on every figure (the shape named by charts/step_axis.py).
+  moveLines() {
+    const index = this.steps.indexOf(this.step);
+    for (const plot of document.querySelectorAll(".js-plotly-plot")) {
+      const { shapes = [], xaxis } = plot._fullLayout ?? {};
+      shapes.forEach((shape, place) => {
+        if (shape.name !== this.line) return;
+        const line = plot.querySelector(`.shapelayer path[data-index="${place}"]`);
+        const to = xaxis.d2p(this.values[xaxis.type][index]);
+        line?.setAttribute("transform", `translate(${to - xaxis.d2p(shape.x0)}, 0)`);
+      });
+    }
   }
 
   stepAt(event) {

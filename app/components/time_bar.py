@@ -7,12 +7,15 @@ which it answers while playing.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
+from app.charts.step_axis import STEP_LINE, StepAxis
+from embryo_core.curves import SCALES, Scale, axis_shares, axis_values
+
 HERE = Path(__file__).parent
 KEY = "time_bar"
-SCALES = ("linear", "log")
 
 _component = st.components.v2.component(
     "embryo.time_bar",
@@ -25,12 +28,11 @@ _component = st.components.v2.component(
 def time_bar(
     steps: Sequence[int],
     tokens: Sequence[int],
-    step: int,
-    scale: str,
+    axis: StepAxis,
     on_step: Callable[[int, bool], None],
-    on_scale: Callable[[str], None],
+    on_scale: Callable[[Scale], None],
 ) -> None:
-    """Draw the bar for these checkpoints (tokens seen at each) with one of them chosen.
+    """Draw the bar for these checkpoints (tokens seen at each) along the axis that the figures below share.
 
     `on_step` gets the step that the user chose, and whether it is only passed through, as while playing.
     """
@@ -45,7 +47,20 @@ def time_bar(
 
     _component(
         key=KEY,
-        data={"steps": list(steps), "tokens": list(tokens), "step": step, "scale": scale},
+        data=bar_data(steps, tokens, axis),
         on_step_change=moved,
         on_scale_change=scaled,
     )
+
+
+def bar_data(steps: Sequence[int], tokens: Sequence[int], axis: StepAxis) -> dict[str, Any]:
+    """What the browser is given: for both scales where each step lies on the bar (0 to 1) and on a figure's axis."""
+    return {
+        "steps": list(steps),
+        "tokens": list(tokens),
+        "step": axis.chosen,
+        "scale": axis.scale,
+        "shares": {scale: axis_shares(steps, scale).tolist() for scale in SCALES},
+        "values": {scale: axis_values(steps, scale).tolist() for scale in SCALES},
+        "line": STEP_LINE,
+    }

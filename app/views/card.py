@@ -1,8 +1,14 @@
-"""A run's card: what run.json says of a run, in the words that a researcher would use."""
+"""A run's card: what run.json and the manifests say of a run, in the words that a researcher would use."""
 
+from html import escape
 from typing import Any
 
+import pandas as pd
+import streamlit as st
+
 from app.charts.style import short
+from app.widgets import View
+from embryo_core import runs
 from embryo_core.types import Run
 
 SIZES = {
@@ -13,6 +19,30 @@ SIZES = {
     "embedding_size": "embedding",
     "max_position_embeddings": "positions",
 }
+
+
+def show(view: View, log: pd.DataFrame) -> None:
+    """Draw the card: the run's size in numbers, how well it does at the chosen step, and its settings."""
+    with st.container(border=True, key="card"):
+        with st.container(horizontal=True, gap="large"):
+            for label, value in _numbers(view, log).items():
+                st.metric(label, value, width="content")
+        rows = "".join(f"<dt>{escape(what)}</dt><dd>{escape(value)}</dd>" for what, value in describe(view.run))
+        st.html(f"<dl>{rows}</dl>")
+
+
+def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
+    last = runs.checkpoints(view.run)[-1]
+    heldout = pd.Series(dtype=float)
+    if "masked_lm_accuracy" in log:
+        heldout = log.loc[(log["split"] == "heldout") & (log["step"] <= view.step), "masked_lm_accuracy"]
+    return {
+        "Checkpoints": f"{len(view.steps)} of {len(view.run.planned_steps)} planned",
+        "Last step": f"{last.step:,}",
+        "Tokens seen": short(last.tokens),
+        "Sequences seen": short(last.sequences),
+        f"Held-out accuracy, step {view.step:,}": f"{heldout.iloc[-1]:.1%}" if len(heldout) else "–",
+    }
 
 
 def describe(run: Run) -> list[tuple[str, str]]:

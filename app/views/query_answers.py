@@ -7,7 +7,7 @@ from threading import Thread
 import pandas as pd
 import streamlit as st
 
-from app.results import Stamp, checkpoints_stamp
+from app.results import cached, checkpoints_state
 from app.views.query_ask import Asked
 from embryo_core import query, runs
 from embryo_core.engine.cache import MODELS
@@ -42,6 +42,10 @@ class Answers:
         """Role of each marked word that is a single piece, by the piece."""
         return {track.pieces[0]: role for role, track in self.marked.items() if len(track.pieces) == 1}
 
+    def file_name(self, what: str, place: int) -> str:
+        """How a file of one of its figures is named; `place` tells the questions of a page apart."""
+        return f"{self.asked.view.run.name}-query-{what}" + (f"-{place}" if place > 1 else "")
+
     def table(self) -> pd.DataFrame:
         """One row per answer and step: token, role, step, probability, rank, exact, leads, final.
 
@@ -67,13 +71,13 @@ class Answers:
 def over_steps(asked: Asked, mask: int | str) -> Answers:
     """Trace a question over all steps, with the true object and the tracked word. Raises as `trace` does."""
     run, text = asked.view.run, asked.text
-    found = _trace(run, checkpoints_stamp(run), text)
+    found = _trace(run, text)
     words = {TRUE_OBJECT: asked.fact.object if asked.fact else "", TRACKED: asked.word}
     marked, problems = {}, list(found.skipped)
     for role, word in words.items() if mask != TOGETHER else ():
         try:
             if word:
-                marked[role] = _track(run, checkpoints_stamp(run), text, word, mask)
+                marked[role] = _track(run, text, word, mask)
         except QueryError as error:
             problems.append(str(error))
     if len(marked) == 2 and marked[TRACKED].pieces == marked[TRUE_OBJECT].pieces:
@@ -83,12 +87,12 @@ def over_steps(asked: Asked, mask: int | str) -> Answers:
 
 def at_step(asked: Asked) -> Answer:
     """The best joint answers, and the best pieces for each mask, at the chosen step. Raises as `query.answer` does."""
-    return _at_step(asked.view.run, checkpoints_stamp(asked.view.run), asked.view.step, asked.text)
+    return _at_step(asked.view.run, asked.view.step, asked.text)
 
 
 def by_layer(asked: Asked, mask: int) -> Lens:
     """What every layer answers at every step. Raises as `lens` does."""
-    return _lens(asked.view.run, checkpoints_stamp(asked.view.run), asked.text, mask)
+    return _lens(asked.view.run, asked.text, mask)
 
 
 def lens_table(found: Lens) -> pd.DataFrame:
@@ -108,13 +112,13 @@ def ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["rank", "token", "probability"])
 
 
-# Streamlit does not hash arguments whose name begins with an underscore; the stamp stands for the run.
+# === Kept while the checkpoints stay as they are ===
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
-def load_ahead(_run: Run, stamp: Stamp) -> Thread:
+@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs={Run: checkpoints_state})
+def load_ahead(run: Run) -> Thread:
     """Begin to load a run's models behind the page, once: they are there by the time that a question is written."""
-    loading = Thread(target=_load, args=(_run,), name="load ahead", daemon=True)
+    loading = Thread(target=_load, args=(run,), name="load ahead", daemon=True)
     loading.start()
     return loading
 
@@ -126,21 +130,21 @@ def _load(run: Run) -> None:
         pass  # the first question meets it too, and tells of it
 
 
-@st.cache_data(max_entries=256, show_spinner="Asking the model; the first query also starts torch …")
-def _at_step(_run: Run, stamp: Stamp, step: int, text: str) -> Answer:
-    return query.answer(_run, text, step)
+@cached(checkpoints_state, 256, "Asking the model; the first query also starts torch …")
+def _at_step(run: Run, step: int, text: str) -> Answer:
+    return query.answer(run, text, step)
 
 
-@st.cache_data(max_entries=64, show_spinner="Asking every checkpoint …")
-def _trace(_run: Run, stamp: Stamp, text: str) -> Trace:
-    return query.trace(_run, text)
+@cached(checkpoints_state, 64, "Asking every checkpoint …")
+def _trace(run: Run, text: str) -> Trace:
+    return query.trace(run, text)
 
 
-@st.cache_data(max_entries=64, show_spinner="Following the word …")
-def _track(_run: Run, stamp: Stamp, text: str, word: str, mask: int) -> Track:
-    return query.track(_run, text, word, mask)
+@cached(checkpoints_state, 64, "Following the word …")
+def _track(run: Run, text: str, word: str, mask: int) -> Track:
+    return query.track(run, text, word, mask)
 
 
-@st.cache_data(max_entries=32, show_spinner="Reading every layer …")
-def _lens(_run: Run, stamp: Stamp, text: str, mask: int) -> Lens:
-    return query.lens(_run, text, mask)
+@cached(checkpoints_state, 32, "Reading every layer …")
+def _lens(run: Run, text: str, mask: int) -> Lens:
+    return query.lens(run, text, mask)

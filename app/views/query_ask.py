@@ -1,13 +1,12 @@
 """What is asked on the Query page: a text, a LAMA fact that fills it, a word to track, and what to compare it with."""
 
-from collections.abc import Callable, Sequence
+import re
 from dataclasses import dataclass, replace
-from typing import Any
 
 import streamlit as st
 
-from app import permalink, results, widgets
-from app.charts import knowledge
+from app import permalink, widgets
+from app.views.query_fact import choose_text, pick_fact
 from app.widgets import View
 from embryo_core import query, runs
 from embryo_core.types import Fact, Run
@@ -31,6 +30,11 @@ class Asked:
     word: str  # to be tracked; empty: none
     fact: Fact | None  # whose question the text is
 
+    @property
+    def masks(self) -> int:
+        """How often [MASK], in any case, stands in the text."""
+        return len(re.findall(r"\[\s*mask\s*\]", self.text, flags=re.IGNORECASE))
+
 
 def ask(view: View) -> list[Asked]:
     """Draw the pickers; the questions asked, none where no text has been written yet."""
@@ -39,7 +43,7 @@ def ask(view: View) -> list[Asked]:
         with left:
             text = _pick_text()
         with right:
-            fact = _pick_fact(view.run, text)
+            fact = pick_fact(view.run, text)
         _show_examples()
         left, right = st.columns([3, 2], gap="large", vertical_alignment="bottom")
         with right:
@@ -68,7 +72,7 @@ def _pick_text() -> str:
         height=124,
         placeholder=EXAMPLES[0],
         help="[mask] in any case is read as [MASK]. Ctrl+Enter asks.",
-        on_change=lambda: _choose_text(st.session_state["query_text"]),
+        on_change=lambda: choose_text(st.session_state["query_text"]),
     )
     permalink.show("text", text if 0 < len(text) <= LONGEST_LINK else None)
     if len(text) > LONGEST_LINK:
@@ -81,83 +85,12 @@ def _show_examples() -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="examples"):
         st.button("Ask", type="primary", key="query_ask", on_click=_ask_example_unless_text)
         for example in EXAMPLES:
-            st.button(example, type="tertiary", on_click=_choose_text, args=(example,))
+            st.button(example, type="tertiary", on_click=choose_text, args=(example,))
 
 
 def _ask_example_unless_text() -> None:
     if not st.session_state["query_text"].strip():  # as it is now: leaving the box to click has handed it over
-        _choose_text(EXAMPLES[0])
-
-
-def _choose_text(text: str, subject: str = "") -> None:
-    permalink.choose("text", text)
-    permalink.choose("subject", subject)
-
-
-# === A LAMA fact ===
-
-
-def _pick_fact(run: Run, text: str) -> Fact | None:
-    """A fact that the run was asked; choosing one fills in the text, and it counts while the text is its question."""
-    templates = results.templates(run)
-    if not templates:
-        st.caption("LAMA's templates can be chosen here once the run has been evaluated with metric world_knowledge.")
-        return None
-    relation = _pick_optional(
-        "template",
-        "LAMA relation",
-        sorted(templates, key=knowledge.label),
-        lambda name: f"{knowledge.label(name)}: {templates[name]}",
-        "a template to fill in",
-        lambda chosen: (permalink.choose("template", chosen), permalink.choose("subject", "")),
-    )
-    known = _facts(run, relation, templates[relation]) if relation else {}
-    wanted = known.get(permalink.get("subject") or "")
-    if wanted and wanted.question != text.strip():
-        permalink.choose("subject", "")
-    chosen = _pick_optional(
-        "subject",
-        "Subject",
-        list(known),
-        lambda name: f"{known[name].subject} → {known[name].object}",
-        f"one of {len(known):,}, type to search" if relation else "choose a relation first",
-        lambda name: _choose_text(known[name].question if name else text, name),
-    )
-    return known.get(chosen or "")
-
-
-def _facts(run: Run, relation: str, template: str) -> dict[str, Fact]:
-    """The facts of a relation that the run was asked, by their id, in the order of subjects."""
-    cloze = results.cloze(run, relation)
-    rows = cloze[cloze["step"] == cloze["step"].max()].sort_values("subject")
-    ids, subjects, objects = (rows[name].tolist() for name in ("fact", "subject", "object"))
-    return {id: Fact(id, relation, template, subject, object) for id, subject, object in zip(ids, subjects, objects)}
-
-
-def _pick_optional(
-    name: str,
-    label: str,
-    options: Sequence[str],
-    format_func: Callable[[str], str],
-    placeholder: str,
-    choose: Callable[[str], Any],
-) -> str | None:
-    """One of the options or none, which stays out of the URL; `choose` gets the user's choice, or ""."""
-    key = f"query_{name}"
-    wanted = permalink.get(name)
-    st.session_state[key] = wanted if wanted in options else None
-    chosen = st.selectbox(
-        label,
-        options,
-        index=None,
-        key=key,
-        format_func=format_func,
-        placeholder=placeholder,
-        disabled=not options,
-        on_change=lambda: choose(st.session_state[key] or ""),
-    )
-    permalink.show(name, chosen)
-    return chosen
+        choose_text(EXAMPLES[0])
 
 
 # === A comparison ===
@@ -185,6 +118,6 @@ def _pick_comparison(first: Asked) -> Asked | None:
 
 
 def _same_step(view: View, run: Run) -> View:
-    """Another run at the step of this one, or at its own nearest."""
+    """Another run at the step of this one, or at its own last before that."""
     steps = tuple(checkpoint.step for checkpoint in runs.checkpoints(run))
-    return replace(view, run=run, steps=steps, step=min(steps, key=lambda step: abs(step - view.step)))
+    return replace(view, run=run, steps=steps, step=view.evaluated(steps))

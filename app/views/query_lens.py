@@ -1,36 +1,43 @@
 """The lens on the Query page: what each layer would answer at each step, one cell pinned with its ten best words."""
 
 import re
+from dataclasses import replace
 
 import streamlit as st
 
 from app import permalink, widgets
+from app.captions import query as captions
 from app.charts import lens as charts
 from app.views import query_answers
-from app.views.query_answers import TRACKED, TRUE_OBJECT, Answers
+from app.views.query_answers import TOGETHER, Answers
+from app.views.query_step import show_question
+from app.widgets import View
 from embryo_core.query.lens import Lens
 
-WHAT = (
-    "The word that each layer would put in the place of this [MASK] at each step: the model's own masked-word head, "
-    "which was trained on the last layer alone, applied to every hidden state (layer 0: the embeddings). Other masks stay "
-    "in place. Colour: the word's probability, on a square-root scale. Dotted: the chosen step. Click a cell to pin its "
-    "ten best words."
-)
-OUTLINED = {TRUE_OBJECT: "orange: the true object", TRACKED: "pink: the tracked word"}  # as in charts/query.py
+
+def show(found: list[Answers]) -> None:
+    """Draw the lens of each question."""
+    st.subheader("Lens", anchor=False)
+    if any(answers.mask == TOGETHER for answers in found):
+        st.info("Choose one mask above to see what each layer would put in its place.", icon=":material/layers:")
+        return
+    for place, answers in enumerate(found, start=1):
+        if len(found) > 1:
+            show_question(answers)
+        with widgets.explaining():
+            _show_one(answers, place)
 
 
-def show_lens(answers: Answers, name: str, first: bool) -> None:
-    """Draw the grid and, beside it, the pinned cell; `name` names its files, and the first says what a lens is."""
-    asked = answers.asked
+def _show_one(answers: Answers, place: int) -> None:
+    asked, name = answers.asked, answers.file_name("lens", place)
     found = query_answers.by_layer(asked, answers.mask)
-    pin = _pinned(found, asked.view.step)
+    pin = _pinned(found, asked.view)
     table = query_answers.lens_table(found)
     left, right = st.columns([3, 1], gap="medium")
     with left:
-        marks = [f"Outlined in {OUTLINED[role]}." for role in answers.pieces.values()]
-        of = f"Run '{widgets.literal(asked.view.run.name)}', {len(found.steps)} checkpoints, one text."
-        caption = " ".join([WHAT if first else "As above.", *marks, of])
-        figure = charts.grid(table, asked.view.step, pin, answers.pieces)
+        figure = charts.grid(table, asked.view.axis, pin, answers.pieces)
+        roles = list(answers.pieces.values())
+        caption = captions.lens(asked.view.run.name, len(found.steps), roles, first=place == 1)
         widgets.show_figure(figure, table, name, caption, on_point=_pin)
     with right:
         _show_pinned(found, pin, name)
@@ -41,12 +48,12 @@ def _pin(point: dict) -> None:
     permalink.choose("pin", f"{layer}-{step}")
 
 
-def _pinned(found: Lens, step: int) -> tuple[int, int]:
+def _pinned(found: Lens, view: View) -> tuple[int, int]:
     """Layer and step of the pinned cell; without a pin, the last layer at the chosen step."""
     wanted = re.fullmatch(r"(\d{1,4})-(\d{1,18})", permalink.get("pin") or "")
     permalink.show("pin", wanted and wanted[0])
-    layer, step = map(int, wanted.groups()) if wanted else (found.layers[-1], step)
-    return min(layer, found.layers[-1]), min(found.steps, key=lambda known: abs(known - step))
+    layer, step = map(int, wanted.groups()) if wanted else (found.layers[-1], view.step)
+    return min(layer, found.layers[-1]), replace(view, step=step).evaluated(found.steps)
 
 
 def _show_pinned(found: Lens, pin: tuple[int, int], name: str) -> None:

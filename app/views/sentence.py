@@ -24,7 +24,7 @@ def show(view: View) -> None:
     text = widgets.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
     kind = widgets.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.get, segmented=True)
     try:
-        found = _attention(view.run, results.checkpoints_stamp(view.run), view.step, text)
+        found = _attention(view.run, view.step, text)
     except (QueryError, BrokenCheckpoint) as error:
         st.warning(str(error), icon=":material/warning:")
         return
@@ -83,9 +83,9 @@ def _bertviz_caption(view: View, kind: str, size: int, chosen: list[int]) -> str
     )
 
 
-@st.cache_data(max_entries=4, show_spinner="Reading your sentence; the first time also starts torch …")
-def _attention(_run: Run, stamp: results.Stamp, step: int, text: str) -> SentenceAttention:
-    return sentence.attend(_run, text, step)
+@results.cached(results.checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
+def _attention(run: Run, step: int, text: str) -> SentenceAttention:
+    return sentence.attend(run, text, step)
 
 
 # === Over the steps ===
@@ -101,7 +101,7 @@ def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
         head = widgets.pick_head(heads)
     with columns[2]:
         scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
-    maps = _history(view.run, results.checkpoints_stamp(view.run), text, layer, head)
+    maps = _history(view.run, text, layer, head)
     for problem in maps.skipped:
         st.warning(problem, icon=":material/warning:")
     note = f"Attention weights on one sentence of {size} pieces"
@@ -122,6 +122,6 @@ def _step_chosen() -> None:
         permalink.choose("step", step)
 
 
-@st.cache_data(max_entries=16, show_spinner="Reading your sentence at every checkpoint …")
-def _history(_run: Run, stamp: results.Stamp, text: str, layer: int, head: int) -> SentenceHistory:
-    return sentence.attend_over_steps(_run, text, layer, head)
+@results.cached(results.checkpoints_state, 16, "Reading your sentence at every checkpoint …")
+def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
+    return sentence.attend_over_steps(run, text, layer, head)

@@ -16,9 +16,9 @@ MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 class Dashboard:
     """The whole dashboard, on the data roots that EMBRYO_DATA names."""
 
-    def open(self, page: str, **query: str) -> AppTest:
-        """A new session that opens this page ("overview", ...) with these query parameters."""
-        app = AppTest.from_file(str(MAIN), default_timeout=60)
+    def open(self, page: str, main: Path = MAIN, **query: str) -> AppTest:
+        """A new session that opens this page ("overview", ...) of main.py with these query parameters."""
+        app = AppTest.from_file(str(main), default_timeout=60)
         app.query_params.update(query)
         return self._run(app, page)
 

@@ -2,10 +2,15 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from app import views
+from embryo_core.metrics import METRICS
 from embryo_core.types import Run
+
+MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 
 PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "query")
 
@@ -65,9 +70,9 @@ def test_a_run_without_checkpoints_is_a_message(page: str, dashboard_without_res
     assert "no checkpoint yet" in app.info[0].value
 
 
-def test_a_step_that_the_run_lacks_becomes_the_nearest(dashboard_with_results) -> None:
-    """A link to a step of another run opens at the nearest step of this one; nonsense opens at the last."""
-    assert dashboard_with_results.open("overview", step="7").query_params["step"] == "8"
+def test_a_step_that_the_run_lacks_becomes_the_last_before_it(dashboard_with_results) -> None:
+    """A link to a step of another run opens at the last step of this one up to that; nonsense opens at the last of all."""
+    assert dashboard_with_results.open("overview", step="15").query_params["step"] == "8"
     assert dashboard_with_results.open("overview", step="-x").query_params["step"] == "16"
     assert dashboard_with_results.open("overview", step="1" * 5000).query_params["step"] == "16"
 
@@ -92,3 +97,25 @@ def test_opening_imports_neither_torch_nor_transformers() -> None:
     code = f"import sys, app.main; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_page_is_one_file_and_one_line(
+    dashboard_with_results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file in app/views and a line in PAGES are a page with the time bar, in the navigation and at its own URL."""
+    (tmp_path / "toy.py").write_text(
+        "import streamlit as st\nfrom app import widgets\n\n"
+        "def show():\n    view = widgets.open_page('Toy')\n    st.write(f'at {view.step}')\n"
+    )
+    monkeypatch.setattr(views, "__path__", [*views.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "app.views.toy", raising=False)
+    main = MAIN.read_text(encoding="utf-8").replace("PAGES = [\n", 'PAGES = [\n    page("toy"),\n')
+    (tmp_path / "main.py").write_text(main, encoding="utf-8")
+    (tmp_path / "icon.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    app = dashboard_with_results.open("toy", main=tmp_path / "main.py", step="8")
+    assert not app.exception and app.title[0].value == "Toy" and app.markdown[-1].value == "at 8"
+
+
+def test_every_metric_has_its_page() -> None:
+    """A metric names a page that there is."""
+    assert {metric.page for metric in METRICS} <= set(PAGES)

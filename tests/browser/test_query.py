@@ -103,7 +103,7 @@ def test_a_fact_is_found_by_typing_and_marked_in_the_figures(visit, app):
     box = visitor.page.get_by_role("textbox", name="Text with [MASK]")
     expect(box).to_have_value(re.compile(r"The capital of .+ is \[MASK\] \."))
     expect(figure(visitor, "tiny-query-probability")).to_contain_text("(true object)", timeout=FIRST_QUERY)
-    expect(visitor.page.get_by_text("Precomputed: by the evaluation of LAMA.")).to_be_visible()
+    expect(visitor.page.get_by_text("is the answer stored when the run was evaluated on LAMA.")).to_be_visible()
 
 
 def test_two_sentences_share_their_axes(visit, app):

@@ -47,7 +47,7 @@ def test_captions_name_the_data_and_n(probed) -> None:
     assert "n = 50 to 400 targets" in text
     assert "share of 200 masked pieces of held-out text" in text
     assert "optimizer (the fast protocol) went on: 30 iterations on the task, 30 iterations on the control task" in text
-    assert "3,200 targets to learn from, 60 to stop by, 400 to test; 5 labels" in text
+    assert "3,200 targets for training, 60 for development, 400 for testing; 5 labels" in text
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_link_restores_the_view(probed) -> None:
     assert "all divided by the curve's own last value" in captions(page)
     assert "95 % interval (Wilson)" not in captions(page)
     assert "How the probe was trained: mine, layer 2, step 8" in headings(page)
-    assert box(page, "Up").options == ["part of speech", "mine"]
+    assert box(page, "Vertical axis").options == ["part of speech", "mine"]
 
 
 @pytest.mark.parametrize(
@@ -109,15 +109,15 @@ def test_nonsense_in_a_link_shows_the_default(probed, query: dict[str, str]) -> 
     """The page opens as without it."""
     page = open_page(probed, **query)
     assert box(page, "Task").value == "pos" and box(page, "Layer").value == "best"
-    assert (box(page, "Across").value, box(page, "Up").value) == ("pos", "srl")
+    assert (box(page, "Horizontal axis").value, box(page, "Vertical axis").value) == ("pos", "srl")
 
 
 def test_no_task_is_set_against_itself(probed) -> None:
     """Choosing for the one side what the other shows gives the other another."""
     page = open_page(probed, across="srl", up="pos")
-    box(page, "Across").select("pos").run()
+    box(page, "Horizontal axis").select("pos").run()
     assert not page.exception
-    assert "pos" not in box(page, "Up").options and box(page, "Up").value == "srl"
+    assert "pos" not in box(page, "Vertical axis").options and box(page, "Vertical axis").value == "srl"
 
 
 # === What is there in part ===
@@ -165,7 +165,7 @@ def test_a_single_task_of_ones_own_is_a_page(dashboard_without_results, own_run:
     page = open_page(dashboard_without_results)
     assert box(page, "Task").options == ["mine"]
     assert "part of speech" not in captions(page) and NOTE in captions(page)
-    assert "400 targets to learn from, 60 to stop by, 50 to test" in captions(page)
+    assert "400 targets for training, 60 for development, 50 for testing" in captions(page)
     assert any("a second one is needed" in info.value for info in page.info)
 
 

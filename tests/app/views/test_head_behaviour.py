@@ -30,7 +30,7 @@ def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tin
     note = results.read_sources(tiny_results)["head_behaviour"]["note"]
     n = results.read_scores(tiny_results, "head_behaviour_previous")["n"].max()
     assert note in captions(test) and f"n = {n:,}" in captions(test)
-    assert [heading.value for heading in test.subheader][:2] == ["Previous token, step 16", "There since step"]
+    assert [heading.value for heading in test.subheader][:2] == ["Previous token, step 16", "Present since step"]
 
 
 def test_the_view_is_in_the_url_and_comes_from_it(dashboard_with_results):

@@ -6,6 +6,8 @@ import pytest
 
 from app.charts import head_behaviour as charts
 from app.charts.head_behaviour import PATTERNS
+from app.charts.step_axis import StepAxis
+from embryo_core.curves import SCALES
 
 STEPS = [0, 8, 16, 700]
 PREVIOUS = {  # of each layer and head, at each step
@@ -110,17 +112,17 @@ def test_appearances_in_no_head_are_drawn_empty(frame):
     assert np.isnan(figure.data[0].z).all()
 
 
-@pytest.mark.parametrize("log", [True, False])
-def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, log):
+@pytest.mark.parametrize("scale", SCALES)
+def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
     """Points carry layer, head and step; the star stands at the step from which the pattern is there."""
-    figure = charts.curves_figure(frame, "previous", 0.05, (2, 1), 16, log)
+    figure = charts.curves_figure(frame, "previous", 0.05, (2, 1), StepAxis(16, scale))
     *lines, star = figure.data
     points = {tuple(about[:3]): y for line in lines for about, y in zip(line.customdata, line.y) if len(about)}
     assert points == {(*head, step): v for head, values in PREVIOUS.items() for step, v in zip(STEPS, values)}
     own = next(line for line in lines if line.name == "layer 2, head 1")
     assert list(own.y)[:-1] == PREVIOUS[2, 1]
-    assert (star.name, list(star.x), list(star.y)) == ("there since step 8", [8], [0.07])
-    assert len(charts.curves_figure(frame, "previous", 0.05, (1, 1), 16, log).data) == len(lines)
+    assert (star.name, list(star.x), list(star.y)) == ("present since step 8", [8], [0.07])
+    assert len(charts.curves_figure(frame, "previous", 0.05, (1, 1), StepAxis(16, scale)).data) == len(lines)
 
 
 def test_the_profile_of_a_head_has_its_values_at_the_step(frame):

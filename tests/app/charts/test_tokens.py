@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from app.charts import style, tokens
+from app.charts.step_axis import StepAxis
 
 STEPS = [0, 1, 2, 4]
 
@@ -39,7 +40,7 @@ def test_rescaled_curves_end_at_one(scores: pd.DataFrame) -> None:
 def test_the_figure_draws_the_frame(scores: pd.DataFrame) -> None:
     """Lines, faint lines and bands hold the frame's columns; a hover tells n."""
     data = tokens.curves(scores, ["determiner"], rescaled=False)
-    figure = tokens.accuracy_figure(data, log=False, chosen=2)
+    figure = tokens.accuracy_figure(data, StepAxis(2, "linear"))
     line = trace(figure, "determiner")
     assert list(line.x) == STEPS
     assert list(line.y) == list(data["smooth"])
@@ -52,13 +53,13 @@ def test_the_figure_draws_the_frame(scores: pd.DataFrame) -> None:
 def test_bands_are_optional(scores: pd.DataFrame) -> None:
     """Without bands there are two lines for each category."""
     data = tokens.curves(scores, ["determiner", "verb"], rescaled=False)
-    assert len(tokens.accuracy_figure(data, log=True, chosen=None, bands=False).data) == 4
+    assert len(tokens.accuracy_figure(data, StepAxis(2, "log"), bands=False).data) == 4
 
 
 def test_step_zero_has_a_place_on_a_log_axis(scores: pd.DataFrame) -> None:
     """On a log axis step 0 stands at a half and is labelled 0; the chosen step is marked there too."""
     data = tokens.curves(scores, ["determiner"], rescaled=False)
-    figure = tokens.accuracy_figure(data, log=True, chosen=0)
+    figure = tokens.accuracy_figure(data, StepAxis(0, "log"))
     assert list(trace(figure, "determiner").x) == [0.5, 1, 2, 4]
     assert figure.layout.xaxis.ticktext[0] == "0"
     assert figure.layout.shapes[0].x0 == 0.5
@@ -68,7 +69,7 @@ def test_acquisition_is_ordered_by_onset(scores: pd.DataFrame) -> None:
     """The category that reaches half of its last accuracy first comes first; one without an onset comes last."""
     order = tokens.acquisition(tokens.curves(scores, ["noun", "verb", "determiner"], rescaled=False))
     assert list(order["group"]) == ["determiner", "verb", "noun"]
-    figure = tokens.acquisition_figure(order, STEPS, log=False, chosen=None)
+    figure = tokens.acquisition_figure(order, STEPS, StepAxis(2, "linear"))
     onsets = {t.y[0]: t.x[1] for t in figure.data}
     assert onsets == dict(order.dropna()[["group", "onset"]].to_numpy().tolist())
 

@@ -4,6 +4,8 @@ import pandas as pd
 import pytest
 
 from app.charts import query, style
+from app.charts.step_axis import StepAxis
+from embryo_core.curves import Scale
 
 STEPS = (0, 8, 16)
 COLUMNS = ["token", "role", "step", "probability", "rank", "exact", "leads", "final"]
@@ -25,9 +27,9 @@ def courses() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def axes(*tables: pd.DataFrame, chosen: int = 8, log: bool = True, log_probability: bool = False) -> query.Axes:
+def axes(*tables: pd.DataFrame, chosen: int = 8, scale: Scale = "log", log_probability: bool = False) -> query.Axes:
     """Axes of these tables, or of `courses`."""
-    return query.shared_axes(tables or [courses()], chosen, log, log_probability)
+    return query.shared_axes(tables or [courses()], StepAxis(chosen, scale), log_probability)
 
 
 def test_the_final_answer_comes_first_with_its_star() -> None:
@@ -46,7 +48,7 @@ def test_the_final_answer_comes_first_with_its_star() -> None:
 
 def test_two_stars_where_the_lead_was_lost_in_between() -> None:
     """First leading and leading for good are marked apart where they are different steps."""
-    figure = query.probability(courses(), 0, 16, axes(log=False))
+    figure = query.probability(courses(), 0, 16, axes(scale="linear"))
     assert [trace.name for trace in figure.data][1:3] == ["first leads: 0", "leads for good: 16"]
 
 
@@ -83,7 +85,7 @@ def test_figures_beside_each_other_have_the_same_axes(log_probability: bool) -> 
 
 def test_the_chosen_step_is_a_line() -> None:
     """The chosen step is one vertical line."""
-    figure = query.rank(courses(), 8, 8, axes(log=False))
+    figure = query.rank(courses(), 8, 8, axes(scale="linear"))
     assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(8, 8)]
 
 

@@ -1,7 +1,9 @@
 """The tokens page: what its pickers show, and the words behind a point."""
 
+from app.views import coverage, tokens
 from embryo_core import results
-from embryo_core.types import Run
+from embryo_core.types import Findings, Metric, Run, Score
+from tests.conftest import at
 
 
 def test_a_link_restores_every_picker(dashboard_with_results) -> None:
@@ -65,3 +67,26 @@ def test_the_caption_names_the_data_and_n(dashboard_with_results) -> None:
     """The caption of the curves says what they were computed on."""
     captions = [caption.value for caption in dashboard_with_results.open("tokens").caption]
     assert any("treebank.conllu" in caption and "n = " in caption for caption in captions)
+
+
+class VowelPrediction(Metric):
+    """A toy metric of the Tokens page, with categories that no other has."""
+
+    name, page, source, needs = "vowel_prediction", "tokens", "treebank", frozenset()
+
+
+def test_a_metric_of_the_page_is_there_without_a_line_in_the_page(
+    dashboard_without_results, own_run: Run, monkeypatch
+) -> None:
+    """A metric in METRICS whose page is "tokens" has its title, its own categories and its curve."""
+    for module in (tokens, coverage):
+        monkeypatch.setattr(module, "METRICS", (VowelPrediction(),))
+    for step, value in ((0, 0.1), (16, 0.4)):
+        scores = [Score("vowel_prediction", value, 50, group) for group in ("a", "e", "all")]
+        results.write(at(own_run, step), "vowel_prediction", Findings(scores=scores))
+    page = dashboard_without_results.open("tokens")
+    assert not page.exception and not page.error
+    assert page.subheader[0].value == "Vowel prediction accuracy by category"
+    assert page.query_params["family"] == "others" and page.selectbox(key="pick_words").options == ["a", "e"]
+    overview = dashboard_without_results.open("overview")
+    assert "--metrics vowel_prediction --treebank PATH" in overview.code[-1].value

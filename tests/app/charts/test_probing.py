@@ -5,7 +5,9 @@ import pytest
 
 from app.charts import probing as charts
 from app.charts import style
+from app.charts.step_axis import StepAxis
 from embryo_core import curves
+from embryo_core.curves import SCALES
 
 STEPS = [0, 1, 8, 700]
 F1 = {  # two tasks of the paper and one of one's own, three layers
@@ -96,7 +98,7 @@ def test_a_log_without_held_out_text_leaves_the_tasks(frame, log) -> None:
     """A run without a log, or without a held-out part, has no masked accuracy to show."""
     data = charts.task_curves(charts.of_layer(frame, 1), log, rescaled=False)
     assert set(data["task"]) == set(N)
-    assert len(charts.tasks_figure(data, True, 8, False, True).data)
+    assert len(charts.tasks_figure(data, StepAxis(8, "log"), False, True).data)
 
 
 def test_rescaled_curves_end_at_one(frame) -> None:
@@ -123,10 +125,10 @@ def test_a_path_has_the_steps_of_both_tasks(frame) -> None:
     less = frame[(frame["task"] != "srl") | (frame["step"] != 1)]
     table = charts.path(charts.of_layer(less, 2), "pos", "srl")
     assert list(table["step"]) == [0, 8, 700]
-    assert list(table["f1_across"]) == [0.4, 0.7, 0.8] and list(table["f1_up"]) == [0.3, 0.5, 0.6]
-    assert list(table["across"]) == pytest.approx([0.55, 1.9 / 3, 0.75])
-    assert list(table["up"]) == pytest.approx([0.4, 1.4 / 3, 0.55])
-    assert set(table["n_across"]) == {400} and set(table["n_up"]) == {100}
+    assert list(table["f1_x"]) == [0.4, 0.7, 0.8] and list(table["f1_y"]) == [0.3, 0.5, 0.6]
+    assert list(table["x"]) == pytest.approx([0.55, 1.9 / 3, 0.75])
+    assert list(table["y"]) == pytest.approx([0.4, 1.4 / 3, 0.55])
+    assert set(table["n_x"]) == {400} and set(table["n_y"]) == {100}
 
 
 # === Figures ===
@@ -135,7 +137,7 @@ def test_a_path_has_the_steps_of_both_tasks(frame) -> None:
 def test_the_first_figure_draws_the_table(frame) -> None:
     """A line with points, the measured line, a band and a dashed majority for each task; a point knows its step."""
     data = charts.task_curves(charts.of_layer(frame, charts.BEST), LOG, rescaled=False)
-    figure = charts.tasks_figure(data, False, 8, False, True)
+    figure = charts.tasks_figure(data, StepAxis(8, "linear"), False, True)
     srl = data[data["task"] == "srl"]
     line = named(figure, "semantic role")
     assert list(line.x) == STEPS and list(line.y) == list(srl["smooth"])
@@ -150,14 +152,14 @@ def test_the_first_figure_draws_the_table(frame) -> None:
 def test_bands_can_be_left_out(frame) -> None:
     """Then no trace is filled."""
     data = charts.task_curves(charts.of_layer(frame, 0), LOG, rescaled=False)
-    assert any(trace.fill for trace in charts.tasks_figure(data, True, 8, False, True).data)
-    assert not any(trace.fill for trace in charts.tasks_figure(data, True, 8, False, False).data)
+    assert any(trace.fill for trace in charts.tasks_figure(data, StepAxis(8, "log"), False, True).data)
+    assert not any(trace.fill for trace in charts.tasks_figure(data, StepAxis(8, "log"), False, False).data)
 
 
 def test_bands_and_baselines_are_rescaled_with_the_curve(frame) -> None:
     """Each by the last value of its task."""
     data = charts.task_curves(charts.of_layer(frame, 1), LOG[:0], rescaled=True)
-    figure = charts.tasks_figure(data, True, 8, True, True)
+    figure = charts.tasks_figure(data, StepAxis(8, "log"), True, True)
     dashed = {round(trace.y[0], 4) for trace in figure.data if trace.line.dash == "dash" and trace.y[0] is not None}
     assert dashed == {round(0.2 / last, 4) for last in (0.7, 0.5, 0.3)}
     srl = data[data["task"] == "srl"]
@@ -179,7 +181,7 @@ def test_names_of_tasks_are_never_markup(frame) -> None:
 
 def test_the_expected_layer_is_compared_with_all_layers_alike(frame) -> None:
     """The dashed line lies half way up the layers; a task has a point at each step that has a value."""
-    figure = charts.expected_figure(charts.expected_layers(frame), STEPS, 2, True, 8)
+    figure = charts.expected_figure(charts.expected_layers(frame), STEPS, 2, StepAxis(8, "log"))
     assert list(named(figure, "all layers alike").y) == [1, 1]
     assert len(named(figure, "mine").x) == 2
 
@@ -193,11 +195,17 @@ def test_the_path_marks_the_chosen_step(frame) -> None:
     assert list(line.marker.colorbar.ticktext) == ["0", "1", "8", "700"]
 
 
-def test_one_checkpoint_is_enough_for_every_figure(frame) -> None:
-    """A run that has just begun."""
-    first = frame[frame["step"] == 0]
-    for log in (True, False):
-        data = charts.task_curves(charts.of_layer(first, charts.BEST), LOG[:1], rescaled=True)
-        charts.tasks_figure(data, log, 0, True, True)
-        charts.expected_figure(charts.expected_layers(first), [0], 2, log, 0)
-    charts.path_figure(charts.path(charts.of_layer(first, 0), "pos", "srl"), "pos", "srl", 0)
+@pytest.mark.parametrize("scale", SCALES)
+def test_one_checkpoint_is_enough_for_every_figure(frame, scale) -> None:
+    """A run that has just begun: each task is one point, at the place of step 0."""
+    first, axis = frame[frame["step"] == 0], StepAxis(0, scale)
+    tasks = charts.task_curves(charts.of_layer(first, charts.BEST), LOG[:1], rescaled=True)
+    expected = charts.expected_layers(first)
+    figures = [charts.tasks_figure(tasks, axis, True, True), charts.expected_figure(expected, [0], 2, axis)]
+    for figure, table in zip(figures, (tasks, expected)):
+        curves = [trace for trace in figure.data if trace.mode == "lines+markers"]
+        assert len(curves) == table["task"].nunique() > 0
+        assert all(list(trace.x) == axis.values([0]) and len(trace.y) == 1 for trace in curves)
+    path = charts.path(charts.of_layer(first, 0), "pos", "srl")
+    line, ring = charts.path_figure(path, "pos", "srl", 0).data
+    assert len(path) == 1 and (line.x, line.y) == (ring.x, ring.y)

@@ -1,0 +1,60 @@
+"""What the captions of "What a head does" say: what one number is, when a pattern counts as present, and where."""
+
+import pandas as pd
+
+from app.charts.head_behaviour import Pattern, baseline
+
+
+def value(pattern: Pattern, note: str, here: pd.DataFrame) -> str:
+    """The caption of a pattern at one step, its rows being `here`, measured on what the `note` says."""
+    return (
+        f"{_sentence(pattern.means)}. {_sentence(note)}; n = {here['n'].max():,} in each cell. Colours run from the lowest "
+        "to the highest value of any head at any step. Click a cell for its head."
+    )
+
+
+def presence(frame: pd.DataFrame, change: float | None, since: pd.DataFrame) -> str:
+    """The rule by which a pattern counts as present, and the heads that have it, the earliest layer first."""
+    return f"{_rule(frame, change)} {_heads(since)}"
+
+
+def over_steps(rows: pd.DataFrame, chosen: tuple[int, int]) -> str:
+    """The caption of the curves of all heads, the chosen layer and head large."""
+    return (
+        f"Layer {chosen[0]}, head {chosen[1]}, large, among all {rows.groupby(['layer', 'head']).ngroups} heads, at "
+        f"{rows['step'].nunique()} steps. Click a point to choose its head and step."
+    )
+
+
+def change(option: str, first: int) -> str:
+    """A choice of the rule as its picker says it: "baseline", or a change since the `first` step."""
+    if option == "baseline":
+        return "come up to the best fixed offset"
+    return f"{'risen' if option[0] == '+' else 'fallen'} by {option[1:]} since step {first:,}"
+
+
+def _rule(frame: pd.DataFrame, change: float | None) -> str:
+    if change is None:
+        share, offset = baseline(frame)
+        return (
+            "The first step from which, to the last, a head does at least as well as the best fixed offset on the same "
+            f"words: taking the word at {offset:+d} for the head is right for {share:.1%}."
+        )
+    moved = "above" if change > 0 else "below"
+    return (
+        f"The first step from which, to the last, a head's value is at least {abs(change):g} {moved} its own at step "
+        f"{frame['step'].min():,}."
+    )
+
+
+def _heads(since: pd.DataFrame) -> str:
+    present = since.dropna().sort_values(["step", "layer", "head"])
+    if present.empty:
+        return f"None of {len(since)} heads shows the pattern at the last step."
+    firsts = present.drop_duplicates("layer")
+    order = ", ".join(f"layer {row.layer} at {row.step:,} (head {row.head})" for row in firsts.itertuples())
+    return f"{len(present)} of {len(since)} heads show the pattern at the last step; the first of each layer: {order}."
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

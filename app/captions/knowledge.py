@@ -1,0 +1,43 @@
+"""What the captions of the Knowledge page say: what is counted, and when a fact counts as learned or forgotten."""
+
+import pandas as pd
+
+from app.charts.knowledge import HISTORIES
+
+RULES = (
+    "A fact is **learned** if it is answered rightly from some step on, up to the last; **forgotten** if it was right "
+    "over one stretch of steps only, and then wrong to the end; **oscillating** if it was right over two or more "
+    "stretches; **never learned** if at no step. The curve of a relation, smoothed, is judged alike by the stretches over "
+    "which it is held: from where it comes to three quarters of its highest point until it falls below half of that; it "
+    "is never learned where it stays below 2 %."
+)
+ONE_FACT = "What the model answered at each step, as in the paper's Table 9."
+
+
+def precision(note: str, smoothed: bool) -> str:
+    """The caption of the curves of relations, on the facts that the `note` names."""
+    behind = "; the line is the mean of 3 neighbouring steps, the raw one is faint behind it" if smoothed else ""
+    return (
+        "Precision at 1: the share of facts whose object is the model's first answer at the masked place, among all "
+        f"pieces of its vocabulary ({note}). Bands are 95 % Wilson intervals from the number of facts{behind}. Click a "
+        "point for its facts."
+    )
+
+
+def relations(facts: pd.DataFrame) -> str:
+    """How many facts had which history, and the rules of these."""
+    total = facts["history"].value_counts().reindex(HISTORIES, fill_value=0)
+    counted = ", ".join(f"{count:,} {name}" for name, count in total.items())
+    return (
+        f"Of {len(facts):,} facts asked: {counted}. {RULES} Only facts whose object is a single piece of the vocabulary "
+        "can be asked. Click a row for the relation's facts."
+    )
+
+
+def facts(table: pd.DataFrame, listed: pd.DataFrame, step: int) -> str:
+    """How many facts of a relation (`table`) are right at a step, and how many of them are `listed`."""
+    right = int((table["rank"] == 1).sum())
+    return (
+        f"At step {step:,} {right:,} of {len(table):,} facts of this relation are answered rightly; {len(listed):,} are "
+        "listed. Click a row to follow one fact through all steps."
+    )

@@ -1,0 +1,28 @@
+"""What the captions of the Overview say: what was counted, and what has been computed."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+import pandas as pd
+
+from embryo_core.types import Run
+
+
+def training_curve(about: str, counted: str, data: pd.DataFrame) -> str:
+    """The caption of one quantity of the log; `data` has the columns split, step and n of what is `counted`."""
+    words = f"{about} Training: mean over the batches since the point before."
+    heldout = data.loc[data["split"] == "heldout", "n"].dropna()
+    if heldout.empty:
+        return words
+    return f"{words} Held-out: the same {int(heldout.iloc[-1]):,} {counted}, never trained on, at every checkpoint."
+
+
+def coverage(run: Run, steps: Collection[int], missing: Iterable[str]) -> str:
+    """How many checkpoints there are, and whether any metric is missing at one."""
+    computed = "To compute what is missing:" if missing else "Computed at every checkpoint: all metrics."
+    return f"{len(steps)} checkpoints of {len(run.planned_steps)} planned. {computed}"
+
+
+def command(run: Run, missing: Mapping[str, str]) -> str:
+    """The command that computes the missing metrics, given the data that each reads: {"attention": "treebank"}."""
+    data = " ".join(f"--{source} PATH" for source in dict.fromkeys(missing.values()))
+    return f"python -m embryo_core evaluate {run.name} --metrics {' '.join(missing)} {data}"

@@ -1,0 +1,137 @@
+"""What the captions of the Probing page say: which layer, what a score means, and on how many targets it counts."""
+
+from typing import Any
+
+import pandas as pd
+
+from app.captions.markdown import literal
+from app.charts.probing import BEST, LAST, MASKED, label, layer_name
+from app.charts.probing_layers import QUANTITIES
+
+METRIC = "edge_probing"
+LINES = "Line: mean of three neighbouring checkpoints; faint line: as measured"
+Sources = dict[str, dict[str, Any]]  # sources.json: what is noted of each evaluation, by its name
+
+
+def tasks(
+    data: pd.DataFrame, frame: pd.DataFrame, layer: str | int, sources: Sources, rescaled: bool, bands: bool
+) -> str:
+    """The caption of all tasks over the steps: `data` is drawn, out of the scores `frame` of all layers."""
+    return (
+        f"A linear probe learns to read each task off the frozen states of one layer: {_which(layer, frame)}. F1 is "
+        f"micro-averaged over the test set, n = {_span(frame['n'])} targets. {_masked(data)} {LINES}; dashed: the F1 of "
+        "always saying the most frequent label"
+        + ("; band: 95 % interval (Wilson) of the value as measured" if bands else "")
+        + ("; all divided by the curve's own last value" if rescaled else "")
+        + f". {_data(sources)} Click a point for its task and step."
+    )
+
+
+def layers(data: pd.DataFrame, task: str, quantity: str, layer: int, sources: Sources, bands: bool) -> str:
+    """The caption of a task's curves, a line per layer."""
+    return (
+        f"**{literal(label(task))}**: {QUANTITIES[quantity].means}; n = {data['n'].iloc[-1]:,} targets"
+        f"{_sizes(sources, task)}. A line per layer, embeddings included; thick: {layer_name(layer)}. {LINES}"
+        + ("; band: 95 % interval of the value as measured" if bands else "")
+        + ". Click a point for its layer and step."
+    )
+
+
+def heat_map(data: pd.DataFrame, layer: int, step: int) -> str:
+    """The caption of a task as layer by step, with the outlined cell."""
+    return (
+        f"The same as measured, in hundredths: a column for each evaluated checkpoint ({data['step'].nunique()}), a row "
+        f"for each layer. Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at step "
+        f"{step:,}. Click a cell for its layer and step."
+    )
+
+
+def peaks(table: pd.DataFrame) -> str:
+    """The caption of the figure of peaks."""
+    return (
+        "Left: the step at which each layer's F1 is highest, as the mean of three neighbouring checkpoints. Right: how far "
+        "it has fallen from there by the last step, in points of F1, with its 95 % interval (Newcombe, from the "
+        f"{_span(table['n'])} targets of the test sets). Hollow: the decay may be nothing. Click a mark for its task, "
+        "layer and step."
+    )
+
+
+PEAK_TABLE = "F1 is the mean of three neighbouring checkpoints. Click a row for its task, layer and step."
+
+
+def expected(frame: pd.DataFrame) -> str:
+    """The caption of the expected layer of each task."""
+    return (
+        "In which layer a task is found: the centre of gravity of the F1 that the layers 0 (embeddings) to "
+        f"{frame['layer'].max()} have above the majority baseline; n = {_span(frame['n'])} targets. Above the dashed "
+        f"line, the upper layers know more than the lower ones. {LINES}. A step without a layer above the baseline is "
+        "left out. Click a point for its task and step."
+    )
+
+
+def two_tasks(table: pd.DataFrame, frame: pd.DataFrame, layer: str | int, step: int) -> str:
+    """The caption of the path of two tasks, with the marked step."""
+    return (
+        f"F1 of both tasks at each checkpoint ({len(table)}), in {_which(layer, frame)}; means of three neighbouring "
+        f"checkpoints; n = {table['n_x'].iloc[-1]:,} and {table['n_y'].iloc[-1]:,} targets. The path runs from dark to "
+        f"bright; the ring marks step {step:,}. Where it is horizontal, only the task of the horizontal axis is being "
+        "learned; where it is vertical, only the other. Click a point for its step."
+    )
+
+
+def training(table: pd.DataFrame, task: str, sources: Sources) -> str:
+    """The caption of how one probe and its control were trained, `table` being their curves."""
+    last = table.groupby("control")["iteration"].max()
+    counts = ", ".join(f"{n:,} iterations on the {'control task' if control else 'task'}" for control, n in last.items())
+    protocol = _evaluation(sources, task).get("protocol")
+    how = f" (the {literal(protocol)} protocol)" if protocol else ""
+    return (
+        f"F1 on the development set, and mean cross-entropy in training, as the probe's own optimizer{how} went on: "
+        f"{counts}{_sizes(sources, task)}. The probe that is tested is the one with the best development F1. A click in "
+        "the heat map chooses another."
+    )
+
+
+def _which(layer: str | int, frame: pd.DataFrame) -> str:
+    if layer == BEST:
+        return "the layer with the best F1 of each step"
+    return f"the last layer ({frame['layer'].max()})" if layer == LAST else layer_name(layer)
+
+
+def _span(n: pd.Series) -> str:
+    """The smallest and the largest of these counts."""
+    return f"{n.min():,}" if n.min() == n.max() else f"{n.min():,} to {n.max():,}"
+
+
+def _masked(data: pd.DataFrame) -> str:
+    n = data.loc[data["task"] == MASKED, "n"]
+    if n.empty:
+        return "The run's log holds no accuracy on held-out text."
+    return f"Masked accuracy: share of {int(n.iloc[-1]):,} masked pieces of held-out text that the model itself gets right."
+
+
+def _data(sources: Sources) -> str:
+    """What is noted of the data of the probes, the user's own tasks included."""
+    notes = [literal(about["note"]) for name, about in sources.items() if _probes(name) and "note" in about]
+    return f"Data: {'; '.join(notes) or 'the probing sets given to the evaluation'}."
+
+
+def _probes(name: str) -> bool:
+    return name.split(":")[0] == METRIC
+
+
+def _evaluation(sources: Sources, task: str) -> dict[str, Any]:
+    """What is noted of the evaluation that has this task: of the metric, or of a task of the user's own."""
+    known = (sources.get(name, {}) for name in (METRIC, f"{METRIC}:{task}"))
+    return next((about for about in known if task in about.get("tasks", {})), {})
+
+
+def _sizes(sources: Sources, task: str) -> str:
+    """How many targets a task has in each split, and how many labels, in brackets; nothing where it was not noted."""
+    sizes = _evaluation(sources, task).get("tasks", {}).get(task)
+    if not sizes:
+        return ""
+    return (
+        f" ({sizes['train']:,} targets for training, {sizes['dev']:,} for development, {sizes['test']:,} for testing; "
+        f"{sizes['labels']:,} labels)"
+    )

@@ -1,0 +1,82 @@
+"""What the captions of the Query page say: how several masks and long words are answered, and the same as commands."""
+
+import shlex
+
+from app.captions.markdown import literal
+from embryo_core import query
+from embryo_core.query.track import Track
+
+AT_LEAST = f"≥: at least this rank, since a beam of {query.BEAM_WIDTH} can miss a more probable answer."
+JOINTLY = (
+    "Several masks are answered jointly: the probability of an answer is the product, over its words from left to "
+    "right, of the probability of each word given the words before it filled in and the later masks still in place (beam "
+    f"of {query.BEAM_WIDTH}). The candidates for one mask are its factor, given the best answer before it. {AT_LEAST}"
+)
+WIDENED = (
+    "P(word) = P(piece 1) · P(piece 2 | piece 1) · …, the chain rule: pieces are filled in left to right, each factor "
+    "is read with the masks after it still in place. Its rank is counted among the answers of as many pieces. "
+    + AT_LEAST
+)
+LENS = (
+    "The word that each layer would put in the place of this [MASK] at each step: the model's own masked-word head, "
+    "which was trained on the last layer alone, applied to every hidden state (layer 0: the embeddings). Other masks "
+    "stay in place. Colour: the word's probability, on a square-root scale. Dotted: the chosen step. Click a cell to pin "
+    "its ten best words."
+)
+OUTLINED = {"true object": "orange: the true object", "tracked": "pink: the tracked word"}  # as in charts/query.py
+
+
+def question(run: str, text: str) -> str:
+    """A run and the text that it is asked, on one line."""
+    return f"**{literal(run)}**: {literal(' '.join(text.split()))}"
+
+
+def tracked(track: Track, step: int, masks: int) -> str:
+    """The tracked word: its pieces, and how probable it is at a step, in a text of so many masks."""
+    i = track.steps.index(step)
+    rank = query.spell_rank(track.ranks[i], track.exact[i])
+    words = f"Tracked: **{literal(track.word)}**, probability {track.probabilities[i]:.3g}, rank {rank} at step {step:,}."
+    count = len(track.pieces)
+    if count > 1:
+        pieces = " ".join(map(literal, track.pieces))
+        words += f" It is {count} pieces ({pieces}): the mask is widened to {count}. {WIDENED}"
+    return words + (" The other masks stay in place." if masks > 1 else "")
+
+
+def fact(true_object: str, evaluated: bool) -> str:
+    """The true object, and where the precomputed row comes from, or why there is none."""
+    stored = "“precomputed” is the answer stored when the run was evaluated on LAMA."
+    missing = "the run has not been evaluated at this step."
+    return f"The true object is **{literal(true_object)}**; {stored if evaluated else missing}"
+
+
+def probability(run: str, steps: int) -> str:
+    """The caption of the probabilities at so many steps."""
+    return (
+        f"Probability at each of {steps} checkpoints of run '{literal(run)}', one text. Followed are all answers that ever "
+        "led, the best five at the last step, and the marked words."
+    )
+
+
+def rank(together: bool, steps: int) -> str:
+    """The caption of the ranks at so many steps, of the answers to all masks `together` or to one."""
+    among = f"all joint answers (hollow points, {AT_LEAST})" if together else "all pieces of the vocabulary"
+    return f"Rank among {among} at the same {steps} checkpoints; 1 leads."
+
+
+def lens(run: str, steps: int, roles: list[str], first: bool) -> str:
+    """The caption of a lens; the `first` on a page says what a lens is, and each what it outlines."""
+    outlines = [f"Outlined in {OUTLINED[role]}." for role in roles]
+    of = f"Run '{literal(run)}', {steps} checkpoints, one text."
+    return " ".join([LENS if first else "As above.", *outlines, of])
+
+
+def commands(run: str, step: int, text: str, word: str, mask: int | None) -> list[str]:
+    """One question at a terminal: at the step, at all, the tracked word and the lens; None asks for all masks together."""
+    asked = ["--", text.strip()]
+    which = ["--mask", str(mask)] if mask not in (1, None) else []
+    found = [["--step", str(step)], ["--step", "all"]]
+    if mask is not None:
+        found += [["--step", "all", f"--track={word}", *which]] if word else []
+        found += [["--step", "all", "--lens", *which]]
+    return [shlex.join(["python", "-m", "embryo_core", "query", run, *options, *asked]) for options in found]

@@ -1,0 +1,49 @@
+"""The axis of steps that every figure shares: linear or log, its unit, and the line that marks the chosen step."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from app.charts import style
+from embryo_core.curves import Scale, axis_values
+
+STEP_LINE = "step"  # the name of the shape that marks the chosen step; the time bar moves it while the user drags
+
+
+@dataclass(frozen=True)
+class StepAxis:
+    """How a page draws time: the chosen step, whether steps run along a linear or a log axis, and what a step counts."""
+
+    chosen: int
+    scale: Scale
+    unit: str = "optimizer updates"
+
+    @property
+    def title(self) -> str:
+        """The title of the axis."""
+        return f"step ({self.unit})"
+
+    def values(self, steps: Iterable[int]) -> list[float]:
+        """Where steps lie on the axis, as Plotly takes it (see `curves.axis_values`)."""
+        return axis_values([*steps], self.scale).tolist()
+
+    def draw(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
+        """Give a figure of these `steps` the axis, and the line at the chosen step."""
+        self.set_range(figure, steps)
+        (x,) = self.values([self.chosen])
+        return figure.add_shape(
+            {"type": "line", "name": STEP_LINE, "xref": "x", "yref": "y domain", "x0": x, "x1": x, "y0": 0, "y1": 1},
+            line={"color": style.GREY, "width": 1.5, "dash": "dot"},
+            layer="below",
+        )
+
+    def set_range(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
+        """Give a figure of these `steps` the axis alone."""
+        low, high = min(steps), max(steps) or 1
+        figure.update_xaxes(title_text=self.title, type=self.scale)
+        if self.scale == "log":
+            ticks = ([0] if low == 0 else []) + [10**power for power in range(10) if low <= 10**power <= high]
+            return figure.update_xaxes(tickvals=self.values(ticks), ticktext=[style.short(tick) for tick in ticks])
+        margin = (high - low) * 0.02
+        return figure.update_xaxes(range=[low - margin, high + margin], tickformat="~s")

@@ -1,0 +1,26 @@
+"""The Overview, coverage: which metrics have been computed at which checkpoints, and the command for the rest."""
+
+import streamlit as st
+
+from app import results, widgets
+from app.captions import overview as captions
+from app.charts import overview as charts
+from app.widgets import View
+from embryo_core import runs
+from embryo_core.engine.capabilities import gives
+from embryo_core.metrics import METRICS
+
+
+def show(view: View) -> None:
+    """Draw a row of marks for the checkpoints and for each metric that the run can have."""
+    st.subheader("What has been computed", anchor=False)
+    given = gives(runs.checkpoints(view.run)[-1])
+    data_of = {metric.name: metric.source for metric in METRICS if metric.needs <= given}
+    done = {metric: results.done(view.run, metric) for metric in data_of}
+    data = charts.coverage_table(view.run.planned_steps, view.steps, done)
+    missing = {metric: data_of[metric] for metric, steps in done.items() if not steps.issuperset(view.steps)}
+    figure = charts.coverage(data, view.axis)
+    caption = captions.coverage(view.run, view.steps, missing)
+    widgets.show_figure(figure, data, f"{view.run.name}-coverage", caption)
+    if missing:
+        st.code(captions.command(view.run, missing), "bash", wrap_lines=True)

@@ -1,0 +1,86 @@
+"""The Knowledge page, facts: those of one relation at a step, and one of them through all steps."""
+
+import pandas as pd
+import streamlit as st
+
+from app import permalink, results, widgets
+from app.captions import knowledge as captions
+from app.charts import knowledge as charts
+from app.widgets import PERCENT, View
+
+ANY = "any"
+
+
+def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
+    """Draw the pickers, the table of facts and, beside it, one fact."""
+    st.subheader("Facts", anchor=False)
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        relation, history, words = _pick(frame, set(facts["relation"]))
+    cloze = results.cloze(view.run, relation)
+    known = facts[facts["relation"] == relation]
+    with left:
+        _table(charts.facts_at(cloze, known, step), history, words, relation, step)
+    with right:
+        _one_fact(view, cloze, known)
+
+
+def _pick(frame: pd.DataFrame, asked: set[str]) -> tuple[str, str, str]:
+    """A relation that was asked, the history of its facts or ANY, and words to search for."""
+    one, two = st.columns(2)
+    with one:
+        relations = [relation for relation in charts.best_first(frame) if relation in asked]
+        relation = widgets.pick_one("relation", "Relation", relations, format_func=charts.label)
+    with two:
+        history = widgets.pick_one("history", "History", (ANY, *charts.HISTORIES))
+    return relation, history, widgets.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
+
+
+def _table(table: pd.DataFrame, history: str, words: str, relation: str, step: int) -> None:
+    listed = charts.search(table if history == ANY else table[table["history"] == history], words)
+    number = st.column_config.NumberColumn
+    widgets.show_rows(
+        listed.drop(columns="fact"),
+        f"facts_{relation}_{history}_{words}",
+        lambda row: permalink.choose("fact", listed["fact"].iloc[row]),
+        {
+            "object": "true object",
+            "prediction": "answer",
+            "prediction_probability": number("p(answer)", **PERCENT),
+            "rank": number(
+                "rank", width=60, format="localized", help="Rank of the true object among all words; 1 is right"
+            ),
+            "probability": number("p(object)", **PERCENT),
+            "first": number("first right", help="The first step at which the answer was right", format="localized"),
+        },
+        height=420,
+    )
+    st.caption(captions.facts(table, listed, step))
+
+
+def _one_fact(view: View, cloze: pd.DataFrame, known: pd.DataFrame) -> None:
+    names = known.set_index("fact")
+    texts = (names["subject"] + " → " + names["object"] + " (" + names["history"] + ")").to_dict()
+    learned = known.loc[known["history"] == "learned", "fact"]
+    fact = widgets.pick_one("fact", "Fact", list(texts), next(iter(learned), None), texts.__getitem__)
+    history = charts.fact_history(cloze, fact)
+    widgets.show_figure(
+        charts.fact_figure(history, view.axis),
+        history.assign(fact=fact, subject=names["subject"][fact], object=names["object"][fact]),
+        f"{view.run.name}-fact",
+        captions.ONE_FACT,
+    )
+    number = st.column_config.NumberColumn
+    st.dataframe(
+        history,
+        hide_index=True,
+        key=f"history_{fact}",
+        column_config={
+            "step": number("step", format="localized"),
+            "prediction": "answer",
+            "prediction_probability": number("p(answer)", **PERCENT),
+            "rank": number("rank of the object", format="localized"),
+            "probability": number("p(object)", **PERCENT),
+            "right": st.column_config.CheckboxColumn("right"),
+        },
+    )

@@ -1,0 +1,65 @@
+"""The Knowledge page, relations: precision at 1 over the steps, and a table of every relation."""
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import permalink, results, widgets
+from app.captions import knowledge as captions
+from app.charts import knowledge as charts
+from app.widgets import PERCENT, View
+
+
+def show(view: View, frame: pd.DataFrame, note: str) -> None:
+    """Draw the curves of the relations that are picked; the `note` names the data."""
+    left, right = st.columns([5, 1], vertical_alignment="bottom")
+    with left:
+        chosen = widgets.pick_many(
+            "relations",
+            "Relations, the best at the last step first",
+            [charts.ALL, *charts.best_first(frame)],
+            charts.default_relations(frame),
+            charts.label,
+        )
+    with right:
+        smooth = widgets.pick_switch("smooth", "3-step mean")
+    if not chosen:
+        st.info("Choose at least one relation.", icon=":material/info:")
+        return
+    widgets.show_figure(
+        charts.relation_figure(frame, chosen, view.axis, smooth),
+        frame[frame["relation"].isin(chosen)],
+        f"{view.run.name}-knowledge",
+        captions.precision(note, smooth),
+        on_point=_point_chosen,
+    )
+
+
+def _point_chosen(point: dict[str, Any]) -> None:
+    relation, step = point["customdata"][:2]
+    permalink.choose("step", step)
+    if relation != charts.ALL:
+        permalink.choose("relation", relation)
+
+
+def show_table(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
+    """Draw a row for each relation: its precision, how many of its facts were asked, and their histories."""
+    st.subheader("Every relation", anchor=False)
+    table = charts.relation_table(frame, results.scores(view.run, "world_knowledge_coverage"), facts, step)
+    number = st.column_config.NumberColumn
+    widgets.show_rows(
+        table,
+        "relation_table",
+        lambda row: permalink.choose("relation", table["relation"].iloc[row]),
+        {
+            "relation": st.column_config.TextColumn("id", width=60),
+            "now": number(f"P@1, step {step:,}", **PERCENT),
+            "last": number("P@1, last step", **PERCENT),
+            "asked": number("facts asked", help="Facts whose object is a single piece of the model's vocabulary"),
+            "all": number("all facts"),
+            "coverage": number("coverage", help="Facts asked, of all facts of the relation", **PERCENT),
+            "history": st.column_config.TextColumn("curve", help="The history of the relation's P@1"),
+        },
+    )
+    st.caption(captions.relations(facts))

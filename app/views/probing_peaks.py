@@ -1,0 +1,55 @@
+"""The Probing page, peak and decay: where each layer peaks on each task, and how far it has come down since."""
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import permalink, widgets
+from app.captions import probing as captions
+from app.charts import probing_layers as charts
+from app.charts.probing import label, layer_name
+from app.widgets import PERCENT, View
+
+
+def show(view: View, frame: pd.DataFrame) -> None:
+    """Draw the peaks of all tasks and layers as a figure and as a table."""
+    st.subheader("Peak and decay", anchor=False)
+    table = charts.peaks(frame)
+    widgets.show_figure(
+        charts.peaks_figure(table, sorted(set(frame["step"])), view.axis),
+        table,
+        f"{view.run.name}-probing-peaks",
+        captions.peaks(table),
+        on_point=_peak_chosen,
+    )
+    _table(table)
+
+
+def _peak_chosen(point: dict[str, Any]) -> None:
+    _choose(*point["customdata"][:3])
+
+
+def _choose(task: str, layer: int, step: int) -> None:
+    permalink.choose("probe_task", task)
+    permalink.choose("probe_layer", layer)
+    permalink.choose("step", step)
+
+
+def _table(table: pd.DataFrame) -> None:
+    number = st.column_config.NumberColumn
+    shown = table.assign(task=table["task"].map(label), layer=table["layer"].map(layer_name))
+    widgets.show_rows(
+        shown.assign(decay=100 * table["decay"])[["task", "layer", "step", "f1", "last", "decay", "n"]],
+        "peak_table",
+        lambda row: _choose(*table.iloc[row][["task", "layer", "step"]]),
+        {
+            "step": number("peak at step", format="localized"),
+            "f1": number("F1 there", **PERCENT),
+            "last": number("F1, last step", **PERCENT),
+            "decay": number("decay (points)", format="%.1f"),
+            "n": number("n", format="localized", help="Targets of the test set"),
+        },
+        height=248,
+    )
+    st.caption(captions.PEAK_TABLE)

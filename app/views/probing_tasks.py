@@ -1,0 +1,79 @@
+"""The Probing page, all tasks: their scores over the steps, their expected layers, and two against each other."""
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import permalink, results, widgets
+from app.captions import probing as captions
+from app.charts import probing as charts
+from app.widgets import View
+
+
+def show(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, bands: bool) -> None:
+    """Draw the scores of all tasks in one layer over the steps."""
+    st.subheader("What probes read from the layers, over the steps", anchor=False)
+    data = charts.task_curves(charts.of_layer(frame, layer), results.log(view.run), rescaled)
+    widgets.show_figure(
+        charts.tasks_figure(data, view.axis, rescaled, bands),
+        data,
+        f"{view.run.name}-probing",
+        captions.tasks(data, frame, layer, results.sources(view.run), rescaled, bands),
+        on_point=_task_chosen,
+    )
+
+
+def _task_chosen(point: dict[str, Any]) -> None:
+    task, step = point["customdata"][:2]
+    permalink.choose("step", step)
+    if task != charts.MASKED:
+        permalink.choose("probe_task", task)
+
+
+def show_expected(view: View, frame: pd.DataFrame) -> None:
+    """Draw in which layer each task is found, over the steps."""
+    st.subheader("Expected layer", anchor=False)
+    table = charts.expected_layers(frame)
+    if table.empty:
+        st.info("No layer is above the majority baseline at any step.", icon=":material/info:")
+        return
+    widgets.show_figure(
+        charts.expected_figure(table, sorted(set(frame["step"])), int(frame["layer"].max()), view.axis),
+        table,
+        f"{view.run.name}-expected-layer",
+        captions.expected(frame),
+        on_point=_task_chosen,
+    )
+
+
+def show_two(view: View, frame: pd.DataFrame, layer: str | int) -> None:
+    """Draw the path of two tasks through the steps."""
+    st.subheader("Two tasks against each other", anchor=False)
+    tasks = list(frame["task"].unique())
+    if len(tasks) < 2:
+        st.info("Only one task has been probed; a second one is needed.", icon=":material/info:")
+        return
+    x, y = _pick_two(tasks)
+    table = charts.path(charts.of_layer(frame, layer), x, y)
+    if table.empty:
+        st.info("There is no step at which both tasks have been probed.", icon=":material/info:")
+        return
+    step = view.evaluated(table["step"])
+    widgets.show_figure(
+        charts.path_figure(table, x, y, step),
+        table,
+        f"{view.run.name}-{x}-{y}",
+        captions.two_tasks(table, frame, layer, step),
+        on_point=lambda point: permalink.choose("step", point["customdata"][0]),
+    )
+
+
+def _pick_two(tasks: list[str]) -> tuple[str, str]:
+    left, right = st.columns(2)
+    with left:
+        x = widgets.pick_one("across", "Horizontal axis", tasks, format_func=charts.label)
+    with right:
+        others = [task for task in tasks if task != x]
+        usual = next((task for task in ("srl", "coref") if task in others), others[0])
+        return x, widgets.pick_one("up", "Vertical axis", others, usual, charts.label)

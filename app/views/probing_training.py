@@ -1,0 +1,26 @@
+"""The Probing page, one probe: how it and its control were trained."""
+
+import streamlit as st
+
+from app import results, widgets
+from app.captions import probing as captions
+from app.captions.markdown import literal
+from app.charts import probing_layers as charts
+from app.charts.probing import label, layer_name
+from app.widgets import View
+
+
+def show(view: View, task: str, layer: int, step: int) -> None:
+    """Draw how the probe of this task, layer and step was trained."""
+    name = literal(label(task))
+    st.subheader(f"How the probe was trained: {name}, {layer_name(layer)}, step {step:,}", anchor=False)
+    table = results.probes(view.run, task, layer, step)
+    if table.empty:
+        st.info("The training curve of this probe was not kept.", icon=":material/info:")
+        return
+    widgets.show_figure(
+        charts.training_figure(table),
+        table,
+        f"{view.run.name}-{task}-layer{layer}-step{step}-training",
+        captions.training(table, task, results.sources(view.run)),
+    )

@@ -1,0 +1,79 @@
+"""What is asked on the Query page, a LAMA fact: a relation and a subject that fill in the text."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from app import permalink, results
+from app.charts import knowledge
+from embryo_core.types import Fact, Run
+
+
+def pick_fact(run: Run, text: str) -> Fact | None:
+    """A fact that the run was asked; choosing one fills in the text, and it counts while the text is its question."""
+    templates = results.templates(run)
+    if not templates:
+        st.caption("LAMA's templates can be chosen here once the run has been evaluated with metric world_knowledge.")
+        return None
+    relation = _pick_optional(
+        "template",
+        "LAMA relation",
+        sorted(templates, key=knowledge.label),
+        lambda name: f"{knowledge.label(name)}: {templates[name]}",
+        "a template to fill in",
+        lambda chosen: (permalink.choose("template", chosen), permalink.choose("subject", "")),
+    )
+    known = _facts(run, relation, templates[relation]) if relation else {}
+    wanted = known.get(permalink.get("subject") or "")
+    if wanted and wanted.question != text.strip():
+        permalink.choose("subject", "")
+    chosen = _pick_optional(
+        "subject",
+        "Subject",
+        list(known),
+        lambda name: f"{known[name].subject} → {known[name].object}",
+        f"one of {len(known):,}, type to search" if relation else "choose a relation first",
+        lambda name: choose_text(known[name].question if name else text, name),
+    )
+    return known.get(chosen or "")
+
+
+def _facts(run: Run, relation: str, template: str) -> dict[str, Fact]:
+    """The facts of a relation that the run was asked, by their id, in the order of subjects."""
+    cloze = results.cloze(run, relation)
+    rows = cloze[cloze["step"] == cloze["step"].max()].sort_values("subject")
+    ids, subjects, objects = (rows[name].tolist() for name in ("fact", "subject", "object"))
+    return {id: Fact(id, relation, template, subject, object) for id, subject, object in zip(ids, subjects, objects)}
+
+
+def _pick_optional(
+    name: str,
+    label: str,
+    options: Sequence[str],
+    format_func: Callable[[str], str],
+    placeholder: str,
+    choose: Callable[[str], Any],
+) -> str | None:
+    """One of the options or none, which stays out of the URL; `choose` gets the user's choice, or ""."""
+    key = f"query_{name}"
+    wanted = permalink.get(name)
+    st.session_state[key] = wanted if wanted in options else None
+    chosen = st.selectbox(
+        label,
+        options,
+        index=None,
+        key=key,
+        format_func=format_func,
+        placeholder=placeholder,
+        disabled=not options,
+        on_change=lambda: choose(st.session_state[key] or ""),
+    )
+    permalink.show(name, chosen)
+    return chosen
+
+
+def choose_text(text: str, subject: str = "") -> None:
+    """Ask this text: the question of a fact, where its subject is given."""
+    permalink.choose("text", text)
+    permalink.choose("subject", subject)

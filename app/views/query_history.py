@@ -1,0 +1,40 @@
+"""The Query page, all steps: which answer leads since when, and the answers' probabilities and ranks."""
+
+import streamlit as st
+
+from app import widgets
+from app.captions import query as captions
+from app.captions.markdown import literal
+from app.charts import query as charts
+from app.views.query_answers import TOGETHER, Answers
+
+
+def show_lead(answers: Answers, axes: charts.Axes, place: int) -> None:
+    """Draw the final answer, when it first led, and from when for good."""
+    history = answers.history
+    st.subheader(f"Over {len(answers.trace.steps)} checkpoints", anchor=False)
+    for problem in answers.problems:
+        st.warning(literal(problem), icon=":material/warning:")
+    with st.container(horizontal=True, key=f"lead_{place}"):
+        st.metric("Final answer", literal(history.leaders[-1]), border=True)
+        st.metric("First leads at step", f"{history.first_led:,}", border=True)
+        st.metric("Leads for good from step", f"{history.leads_from:,}", border=True)
+
+
+def show_probability(answers: Answers, axes: charts.Axes, place: int) -> None:
+    """Draw the probability of each answer over the steps."""
+    table, history = answers.table(), answers.history
+    figure = charts.probability(table, history.first_led, history.leads_from, axes)
+    caption = captions.probability(answers.asked.view.run.name, len(answers.trace.steps))
+    widgets.show_figure(figure, table, answers.file_name("probability", place), caption)
+
+
+def show_rank(answers: Answers, axes: charts.Axes, place: int) -> None:
+    """Draw the rank of each answer over the steps."""
+    table, history = answers.table(), answers.history
+    figure = charts.rank(table, history.first_led, history.leads_from, axes)
+    caption = captions.rank(answers.mask == TOGETHER, len(answers.trace.steps))
+    widgets.show_figure(figure, table, answers.file_name("rank", place), caption)
+
+
+PARTS = (show_lead, show_probability, show_rank)  # each a row of its own where two questions are compared

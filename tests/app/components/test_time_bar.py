@@ -1,0 +1,27 @@
+"""The time bar is given places that agree with the axes of the figures."""
+
+import numpy as np
+import pytest
+
+from app.charts.step_axis import StepAxis
+from app.components.time_bar import bar_data
+from embryo_core.curves import SCALES
+
+STEPS = [0, 1, 8, 700]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_marks_divide_the_bar_as_points_divide_a_figure(scale) -> None:
+    """A mark's share of the bar is the share of its point between the first and the last point of a figure."""
+    data = bar_data(STEPS, [0, 10, 80, 7000], StepAxis(8, "log"))
+    x = np.array(StepAxis(8, scale).values(STEPS))
+    x = np.log10(x) if scale == "log" else x  # as Plotly draws it
+    expected = (x - x[0]) / (x[-1] - x[0])
+    assert np.allclose(data["shares"][scale], expected, rtol=0, atol=8 * np.finfo(float).eps)
+    assert data["values"][scale] == StepAxis(8, scale).values(STEPS)
+
+
+def test_the_bar_shows_the_chosen_step_on_the_chosen_scale() -> None:
+    """What the browser draws first is what the page was opened with."""
+    data = bar_data(STEPS, [0, 10, 80, 7000], StepAxis(8, "linear"))
+    assert (data["step"], data["scale"], data["steps"]) == (8, "linear", STEPS)
