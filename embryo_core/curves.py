@@ -178,7 +178,7 @@ def axis_values(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Flo
 
 
 def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Floats:
-    """Where `steps` [S], S > 0 and ascending, lie on an axis from the first (0) to the last (1); 0 for a single step."""
+    """Where ascending `steps` [S], S > 0, lie on an axis from the first (0) to the last (1); 0 for a single step."""
     values = axis_values(steps, scale)
     if scale == "log":
         values = np.log(values)

@@ -48,7 +48,7 @@ def position_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
 
 
 def weights_table(weights: np.ndarray, step: int) -> pd.DataFrame:
-    """All maps [layers, heads, L, L] of one step, a row per weight: step, layer, head (from 1), from, to (from 0), weight."""
+    """Maps [layers, heads, L, L] of a step, a row per weight: step, layer, head (from 1), from, to (from 0), weight."""
     layer, head, row, column = (axis.ravel() for axis in np.indices(weights.shape))
     where = {"step": step, "layer": layer + 1, "head": head + 1, "from": row, "to": column}
     return pd.DataFrame(where | {"weight": weights.ravel()})

@@ -57,9 +57,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
     Object.assign(context, { fillStyle: colour, strokeStyle: CHOSEN, lineWidth: 2, font: `11px ${family}` });
     context.textBaseline = "middle";
     context.textAlign = "center";
-    for (let head = 1; head <= heads; head++) context.fillText(head, LABEL.left + (head - 0.5) * cell, LABEL.top / 2 - 2);
+    const middle = (number) => (number - 0.5) * cell;
+    for (let head = 1; head <= heads; head++) context.fillText(head, LABEL.left + middle(head), LABEL.top / 2 - 2);
     context.textAlign = "right";
-    for (let layer = 1; layer <= layers; layer++) context.fillText(layer, LABEL.left - 8, LABEL.top + (layer - 0.5) * cell);
+    for (let layer = 1; layer <= layers; layer++) context.fillText(layer, LABEL.left - 8, LABEL.top + middle(layer));
     paint();
   }
 
@@ -107,7 +108,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   };
   on(window, "embryo:head", ({ detail }) => follow(detail));
 
-  canvas.setAttribute("aria-label", `Attention maps of ${layers} layers (rows) and ${heads} heads (columns); choose one`);
+  const maps = `Attention maps of ${layers} layers (rows) and ${heads} heads (columns)`;
+  canvas.setAttribute("aria-label", `${maps}; choose one`);
   const observer = new ResizeObserver(layout);
   observer.observe(root);
   signal.addEventListener("abort", () => observer.disconnect());
@@ -121,7 +123,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
 function gridDrawing(buffer, { run, layers, heads, size }, scale, step) {
   const [cell, left, top] = [96, 40, 60];
   const svg = whitePage(left + heads * cell, top + layers * cell);
-  words(svg, { text: `${run}, step ${formatStep(step)}: attention of every head`, x: left, y: 16, align: "left", size: 14 });
+  const title = `${run}, step ${formatStep(step)}: attention of every head`;
+  words(svg, { text: title, x: left, y: 16, align: "left", size: 14 });
   const colours = `colours ${scale}, from 0 to each head's largest weight`;
   words(svg, { text: `rows are layers, columns are heads; ${colours}`, x: left, y: 32, align: "left" });
   for (let layer = 0; layer < layers; layer++) {

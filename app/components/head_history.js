@@ -11,7 +11,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const map = new HeadMap(find(".map"), find(".legend"), header, new Float32Array(body.buffer));
   const { signal } = renew(parentElement);
 
-  // What outlives a rerun: the step shown, and whether it plays. The server's step counts unless it is newly moved here.
+  // What outlives a rerun: the step shown, and whether it plays. The server's step counts unless it just moved here.
   const state = (parentElement.embryo ??= { index: 0, moved: -Infinity, timer: 0 });
   if (performance.now() - state.moved > SETTLED_MS || state.index >= steps.length) {
     state.index = indexOfStep(steps, header.step);

@@ -78,7 +78,7 @@ def quantise(share: np.ndarray) -> np.ndarray:
 
 
 def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
-    """Means over square blocks of the last two axes so that they are no longer than `limit`; rests at the end dropped."""
+    """Means over square blocks of the last two axes, so that they are at most `limit` long; the rest is cut off."""
     size = weights.shape[-1]
     block = -(-size // limit)
     if block == 1:

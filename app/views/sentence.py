@@ -70,10 +70,10 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
 
 def _bertviz_caption(view: View, kind: str, size: int, chosen: list[int]) -> str:
     how = {
-        "head": "A line from a piece (left) to a piece (right) is as strong as the weight. The coloured squares are the "
-        "heads from 1 on: click one to leave it out, click twice for it alone; point at a piece for its links.",
-        "model": "Rows are layers, columns are heads; a line from a piece (left) to a piece (right) is as strong as the "
-        "weight. Click a head to see it large, with its pieces.",
+        "head": "A line from a piece (left) to a piece (right) is as strong as the weight. The coloured squares are "
+        "the heads from 1 on: click one to leave it out, click twice for it alone; point at a piece for its links.",
+        "model": "Rows are layers, columns are heads; a line from a piece (left) to a piece (right) is as strong as "
+        "the weight. Click a head to see it large, with its pieces.",
     }
     layers = f"layers {', '.join(map(str, chosen))}" if len(chosen) > 1 else f"layer {chosen[0]}"
     return (

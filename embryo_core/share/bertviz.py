@@ -45,8 +45,8 @@ def head_view(
 ) -> Page:
     """All heads of one layer at a time as links between the tokens; it begins with `layer`, one of `layers`.
 
-    `weights` [layers, heads, L, L] in [0, 1] are those of all layers of the model, row = from, column = to; of `layers`,
-    counted from 1, they are embedded, rounded to thousandths. Raises ValueError where the tokens are not L.
+    `weights` [layers, heads, L, L] in [0, 1] are those of all layers of the model, row = from, column = to. Those of
+    `layers`, counted from 1, are embedded, rounded to thousandths. Raises ValueError where the tokens are not L.
     """
     data = _data(weights, tokens, layers) | {"layer": layer, "heads": None}
     scripts = [*_host(), _script(distribution("bertviz"), "bertviz/head_view.js")]

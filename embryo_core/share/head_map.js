@@ -78,7 +78,7 @@ class HeadMap {
     const context = fit(this.legend, room[0], room[1]);
     for (let x = 0; x < width; x++) {
       context.fillStyle = `rgb(${colours[levelOf(x / (width - 1), null)]})`;
-      context.fillRect(x, 0, Math.min(1.5, width - x), height); // no gap where a pixel of the page is 1.25 of the screen
+      context.fillRect(x, 0, Math.min(1.5, width - x), height); // they overlap: no gaps on a screen of 1.25 pixels each
     }
     Object.assign(context, { fillStyle: colour, font: `${font}px ${family}` });
     writeLabels(context, labels, { x: 0, y: 0, width, height });

@@ -1,4 +1,4 @@
-"""One map in every renderer of the browser: the page's canvas, its SVG and the self-contained page show the same colours."""
+"""One map in every renderer of the browser: canvas, SVG and the self-contained page show the same colours."""
 
 import base64
 import io
@@ -55,7 +55,7 @@ def saved(visitor, button: str) -> tuple[str, ElementTree.Element]:
 
 @pytest.mark.parametrize("scale", curves.SCALES)
 def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results, scale):
-    """At each step every square has the colour of its weight, at the same place of the canvas; the page's in 16 bits."""
+    """At each step every square has the colour of its weight, at the same point of the canvas; the page has 16 bits."""
     history = read_averaged(tiny_results, 2, 1)
     shares = history.weights.astype(float) / history.maximum
     visitor = visit(app)

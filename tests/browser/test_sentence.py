@@ -1,4 +1,4 @@
-"""Your sentence in a browser that reaches nothing but the app: bertviz draws, one head is followed, hostile text stays text."""
+"""Your sentence in a browser that reaches the app alone: bertviz draws, a head is followed, hostile text stays text."""
 
 import numpy as np
 import pytest
@@ -152,7 +152,7 @@ def test_a_foreign_script_does_not_run(offline, weights):
 
 @pytest.mark.parametrize("tokens", [(), TOKENS], ids=("averaged maps", "a sentence"))
 def test_an_animation_plays_offline_to_its_end(offline, weights, tokens):
-    """It plays at once and stops at the last step; the slider goes back, play begins again, the pointer tells weights."""
+    """It plays at once, stops at the last step; the slider goes back, play starts again, the pointer shows weights."""
     maps = np.stack([weights[0, 0] / k for k in (4, 2, 1)])
     offline.open(html_page(HeadHistory("tiny", 2, 1, HOSTILE, np.array([0, 8, 16]), maps, tokens)))
     expect(offline.page.locator("#step")).to_have_text("step 16")

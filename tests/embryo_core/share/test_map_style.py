@@ -32,7 +32,7 @@ def test_colours_run_evenly_through_the_stops():
 
 
 def test_weights_lie_on_the_colours_by_their_share_or_its_logarithm():
-    """Half of the largest weight is in the middle, or a tenth of a decade's third from the end; less than all decades is 0."""
+    """Half of the largest weight lies in the middle on the linear scale, near the end on the other, which ends at 0."""
     weights = np.array([0, 1e-6, 0.0005, 0.05, 0.25, 0.5])
     np.testing.assert_allclose(map_style.colour_positions(weights, 0.5, "linear"), weights * 2)
     decades = np.array([-3, -3, -3, -1, np.log10(0.5), 0])
