@@ -1,7 +1,6 @@
 """Cached reads of runs and results, the only way to them; what is kept goes when the files of its run change."""
 
 from collections.abc import Callable
-from itertools import islice
 from typing import Any
 
 import pandas as pd
@@ -63,15 +62,6 @@ def templates(run: Run) -> dict[str, str]:
 def log(run: Run) -> pd.DataFrame:
     """The training log: one row per split ("train", "heldout") and step; empty where there is none."""
     return pd.DataFrame(runs.read_log(run))
-
-
-def frequent_words(run: Run, low: int, high: int) -> set[str]:
-    """Words of these ranks by frequency in the training corpus, both included; empty where pretraining kept no counts."""
-    path = run.path / "frequencies.tsv"
-    if not path.is_file():
-        return set()
-    with path.open(encoding="utf-8") as lines:
-        return {line.split("\t")[0] for line in islice(lines, low - 1, high)}
 
 
 # === As the figures take them ===

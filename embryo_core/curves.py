@@ -1,4 +1,4 @@
-"""What is read off a curve over checkpoints: rescaled, smoothed, its interval, onset, peak, history, and its axis.
+"""What is read off stored results: curves rescaled and smoothed, intervals, onsets, peaks, histories, maps, axes.
 
 Scores are stored raw with their n; these pure functions are applied on reading (Sections 3, 4 and 6, Figures 1 to 11).
 Values are in the order of steps. docs/metrics.md states the same rules with their reasons.
@@ -122,6 +122,20 @@ def expected_layer(values: ArrayLike, baseline: float) -> float | None:
     gains = np.maximum(0, np.asarray(values, float) - baseline)
     total = gains.sum()
     return float(gains @ np.arange(len(gains)) / total) if total > 0 else None
+
+
+# === Attention maps ===
+
+
+def normalise_rows(weights: ArrayLike) -> NDArray[np.floating]:
+    """Averaged maps [..., L, L] with each row divided by its sum: a position's attention, shared among those of the map.
+
+    The rows of an averaged map do not sum to 1 (see docs/metrics.md), and so cannot be compared with each other; after
+    this they can. A row that is 0 throughout stays so.
+    """
+    weights = np.asarray(weights)
+    sums = weights.sum(axis=-1, keepdims=True)
+    return weights / np.where(sums == 0, 1, sums)
 
 
 # === Histories ===

@@ -15,7 +15,10 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGES = ("app", "embryo_core", "pretrain")
 MODULES = sorted(str(p.relative_to(REPOSITORY)) for package in PACKAGES for p in (REPOSITORY / package).rglob("*.py"))
-LIGHT = ("embryo_core/__init__.py", "embryo_core/types.py", "embryo_core/errors.py", "embryo_core/runs/layout.py")
+LIGHT = tuple(
+    f"embryo_core/{name}.py"
+    for name in ("__init__", "types", "errors", "corpora", "cli", "engine/capabilities", "runs/layout", "runs/files")
+)
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 
@@ -32,10 +35,12 @@ class Wall:
 
 
 TORCH_ROOM = "embryo_core/engine/"
-TRAINED_ON_TOP = ("embryo_core/metrics/linear_probes.py", "embryo_core/metrics/probing_features.py")
+TRAINED_ON_TOP = ("embryo_core/metrics/probing/",)
 WALLS = (
     Wall("app/", ("tensorflow", "keras", "pretrain", "pyarrow", "torch", "transformers")),
     Wall("app/charts/", ("streamlit",)),
+    Wall("app/captions/", ("streamlit",)),
+    Wall("app/views/", ("embryo_core.results",)),
     Wall("embryo_core/", ("streamlit", "app", "pretrain", "tensorflow", "keras")),
     Wall("embryo_core/", ("torch", "transformers"), doors=(TORCH_ROOM, *TRAINED_ON_TOP)),
     Wall("embryo_core/", ("pyarrow",), doors=("embryo_core/results/",)),
@@ -77,7 +82,7 @@ def test_pretraining_knows_only_the_layout_of_runs():
 
 @pytest.mark.parametrize("module", LIGHT)
 def test_light_modules_import_only_the_standard_library(module: str):
-    """The vocabulary, the errors and the layout of runs import the standard library and each other."""
+    """The ground floor that every command imports needs the standard library and each other."""
     names = {name.split(".")[0] for name in imports(module)}
     assert names <= sys.stdlib_module_names | {"embryo_core"}
 
@@ -86,7 +91,7 @@ def test_light_modules_import_only_the_standard_library(module: str):
     ("modules", "heavy"),
     [
         (
-            "embryo_core.types, embryo_core.errors, embryo_core.runs",
+            "embryo_core.types, embryo_core.errors, embryo_core.runs, embryo_core.corpora, embryo_core.cli",
             "numpy pandas pyarrow torch transformers streamlit",
         ),
         ("embryo_core.curves", "torch transformers tokenizers tensorflow keras streamlit plotly"),

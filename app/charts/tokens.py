@@ -1,4 +1,4 @@
-"""Figures of the tokens page: accuracy by category over the steps, and the order of acquisition (Figures 1, 7 to 9)."""
+"""Figures of the tokens page: accuracy by category over the steps, and the order of acquisition (Figures 1, 7 and 8)."""
 
 from collections.abc import Sequence
 
@@ -17,15 +17,10 @@ SETS = {
 
 
 def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
-    """Sets of categories to choose from: the paper's that the scores have, then what else they have as "others".
-
-    The score over all words stands among the others only where there is nothing else.
-    """
+    """Sets of categories to choose from: the paper's that the scores have; a metric with none of these has its own."""
     groups = list(dict.fromkeys(scores["group"].dropna()))
     sets = {name: list(known) for name, known in SETS.items() if set(known) & set(groups)}
-    others = [group for group in groups if not any(group in known for known in sets.values())]
-    others = others if not sets else [group for group in others if group != "all"]
-    return sets | ({"others": others} if others else {})
+    return sets or {"categories": groups}
 
 
 def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.DataFrame:

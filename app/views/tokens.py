@@ -1,4 +1,4 @@
-"""Tokens: when each part of speech is learned (Section 3, Figures 1 and 7 to 9)."""
+"""Tokens: when each part of speech is learned (Section 3, Figures 1, 7 and 8)."""
 
 import pandas as pd
 import streamlit as st

@@ -1,12 +1,10 @@
 """The Tokens page, words: those of one category at a step, with how often each was predicted."""
 
-import pandas as pd
 import streamlit as st
 
 from app import results, widgets
 from app.captions import tokens as captions
 from app.widgets import View
-from embryo_core.metrics.part_of_speech import GROUPS
 
 
 def show(view: View, metric: str, groups: list[str], step: int) -> None:
@@ -18,7 +16,7 @@ def show(view: View, metric: str, groups: list[str], step: int) -> None:
     with right:
         search = widgets.pick_text("word", "Search", placeholder="part of a word")
     heading.subheader(f"Words behind “{group}” at step {step:,}", anchor=False)
-    words = _words_of(view, metric, group, step)
+    words = results.words(view.run, metric, group, step)
     if words.empty:
         st.info(f"There are no words of this category at step {step:,}.", icon=":material/info:")
         return
@@ -33,12 +31,3 @@ def show(view: View, metric: str, groups: list[str], step: int) -> None:
         },
     )
     st.caption(captions.words(found, words))
-
-
-def _words_of(view: View, metric: str, group: str, step: int) -> pd.DataFrame:
-    """Words with the category's tags, or those in its band of frequency ranks."""
-    if group in GROUPS:
-        return results.words(view.run, metric, GROUPS[group], step)
-    low, high = map(int, group.removeprefix("rank ").split("-"))
-    words = results.words(view.run, metric, None, step)
-    return words[words["word"].str.lower().isin(results.frequent_words(view.run, low, high))]

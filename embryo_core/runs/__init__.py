@@ -1,5 +1,6 @@
 """Runs on disk: where they are, what they hold, and the manifests of their checkpoints."""
 
+from embryo_core.runs.files import read_json_lines, replacing, sha256, write_json
 from embryo_core.runs.layout import (
     REPOSITORY,
     broken,
@@ -10,10 +11,8 @@ from embryo_core.runs.layout import (
     read_log,
     read_run,
     roots,
-    sha256,
     step_grid,
     verify,
-    write_json,
     write_manifest,
     write_run,
 )
@@ -25,8 +24,10 @@ __all__ = [
     "checkpoints",
     "list_runs",
     "open_run",
+    "read_json_lines",
     "read_log",
     "read_run",
+    "replacing",
     "roots",
     "sha256",
     "step_grid",

@@ -6,7 +6,6 @@
 A root is `data/` of the repository or its `data/demo/`, or the folders named in the environment variable EMBRYO_DATA.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, UnknownRun, UnknownStep, unknown
+from embryo_core.runs.files import read_json_lines, sha256, write_json
 from embryo_core.types import Checkpoint, Run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -76,16 +76,7 @@ def read_log(run: Run) -> list[dict[str, Any]]:
 
     Rows of a step that was trained again after a crash replace the earlier ones.
     """
-    path = run.path / "log.jsonl"
-    if not path.is_file():
-        return []
-    rows = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        rows[row["split"], row["step"]] = row
+    rows = {(row["split"], row["step"]): row for row in read_json_lines(run.path / "log.jsonl")}
     return sorted(rows.values(), key=lambda row: (row["step"], row["split"]))
 
 
@@ -158,20 +149,6 @@ def _scan(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
 
 
 # === Files ===
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON under a temporary name and rename it, so that a reader never sees half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
-
-
-def sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_json(path: Path, error: type[Exception]) -> dict[str, Any]:

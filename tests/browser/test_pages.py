@@ -6,6 +6,7 @@ import io
 import pytest
 from playwright.sync_api import Locator, expect
 
+MIDDLES = "all => [...all].map(one => one.getBoundingClientRect()).map(({ left, right }) => (left + right) / 2)"
 PAGES = ("Overview", "Tokens", "Attention", "Probing", "Knowledge", "Query")
 
 
@@ -41,6 +42,20 @@ def downloaded(visitor, button: Locator) -> tuple[str, str]:
     with visitor.page.expect_download() as download:
         button.click()
     return download.value.suggested_filename, download.value.path().read_text(encoding="utf-8")
+
+
+def points_and_line(visitor) -> tuple[list[float], float]:
+    """Where the points of the first figure's first curve stand, and its line at the chosen step: pixels of the page."""
+    figure = visitor.page.locator(".js-plotly-plot").first
+    expect(figure.locator(".shapelayer path")).to_be_attached()
+    curve = figure.locator(".scatterlayer .trace").filter(has=visitor.page.locator(".points path")).first
+    (line,) = figure.locator(".shapelayer path").evaluate_all(MIDDLES)
+    return curve.locator(".points path").evaluate_all(MIDDLES), line
+
+
+def shares(places: list[float]) -> list[float]:
+    """Places from the first (0) to the last (1)."""
+    return [(place - places[0]) / (places[-1] - places[0]) for place in places]
 
 
 # === Opening, and going from page to page ===
@@ -116,6 +131,31 @@ def test_dragging_the_time_bar_chooses_the_nearest_checkpoint(visit, app):
     expect(step_shown(visitor)).to_have_text("step 8")
     visitor.page.mouse.up()
     visitor.expect_query(step="8")
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_marks_on_the_time_bar_stand_above_the_points_of_a_figure(visit, app, scale: str):
+    """Checkpoints divide the bar and a figure in the same ratio, and the line at a step goes through its points."""
+    visitor = visit(app)
+    visitor.open("tokens", scale=scale, step="8")
+    points, line = points_and_line(visitor)
+    marks = visitor.page.locator(".bar .mark").evaluate_all(MIDDLES)
+    pixel = 1 / (points[-1] - points[0])
+    assert len(marks) == len(points) == 3
+    assert shares(points) == pytest.approx(shares(marks), abs=2 * pixel)
+    assert line == pytest.approx(points[1], abs=1)
+
+
+def test_the_line_at_the_step_moves_before_the_server_answers(visit, app):
+    """While the time bar moves, the line stands at the points of the step that the bar shows."""
+    visitor = visit(app)
+    visitor.open("tokens", scale="log", step="16")
+    points, _ = points_and_line(visitor)
+    moved = time_bar(visitor).evaluate(
+        "track => { track.dispatchEvent(new KeyboardEvent('keydown', { key: 'Home' }));"
+        f" return ({MIDDLES})(document.querySelectorAll('.js-plotly-plot .shapelayer path'))[0]; }}"
+    )
+    assert moved == pytest.approx(points[0], abs=1)
 
 
 # === What the pages answer ===

@@ -182,6 +182,24 @@ def test_without_a_gain_there_is_no_expected_layer():
     assert curves.expected_layer([0.3, 0.4], float("nan")) is None
 
 
+# === Attention maps ===
+
+
+def test_normalised_rows_sum_to_one_and_keep_their_ratios():
+    """Each row of each map by itself; float32 stays float32."""
+    maps = RNG.random((3, 2, 5, 5)).astype(np.float32)
+    normalised = curves.normalise_rows(maps)
+    assert normalised.dtype == np.float32
+    np.testing.assert_allclose(normalised.sum(-1), 1, rtol=5 * np.finfo(np.float32).eps)
+    ratios = maps / maps[..., :1]
+    np.testing.assert_allclose(normalised / normalised[..., :1], ratios, rtol=4 * np.finfo(np.float32).eps)
+
+
+def test_a_row_without_any_weight_stays_so():
+    """Nothing is divided by 0."""
+    assert curves.normalise_rows([[0.0, 0.0], [1.0, 3.0]]).tolist() == [[0, 0], [0.25, 0.75]]
+
+
 # === Histories ===
 
 

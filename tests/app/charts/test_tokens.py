@@ -84,3 +84,10 @@ def test_every_number_drawn_is_finite(scores: pd.DataFrame) -> None:
     """Nothing in the frame is missing or infinite, also for a category that stays at zero."""
     data = tokens.curves(scores, ["determiner", "noun"], rescaled=False)
     assert np.isfinite(data[["accuracy", "low", "high", "shown", "smooth"]].to_numpy(float)).all()
+
+
+def test_categories_are_offered_in_the_sets_of_the_paper(scores: pd.DataFrame) -> None:
+    """A set of which there are scores is whole; scores of none of them are a set of their own."""
+    assert tokens.category_sets(scores) == {"parts of speech": list(style.PARTS_OF_SPEECH)}
+    own = scores.assign(group=scores["group"].map({"noun": "a"}).fillna("e"))
+    assert {name: set(groups) for name, groups in tokens.category_sets(own).items()} == {"categories": {"a", "e"}}

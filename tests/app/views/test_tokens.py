@@ -46,7 +46,7 @@ def test_defaults_of_long_pickers_stay_out_of_the_url(dashboard_with_results) ->
 def test_the_words_are_those_of_the_store(dashboard_with_results, tiny_results: Run) -> None:
     """The table holds exactly the words of the category at the step."""
     page = dashboard_with_results.open("tokens", words="noun", step="16")
-    expected = results.read_words(tiny_results, "mask_prediction", tags=["NN", "NNS"], step=16)
+    expected = results.read_words(tiny_results, "mask_prediction", group="noun", step=16)
     shown = page.dataframe[0].value
     assert sorted(shown["word"]) == sorted(expected["word"])
     assert shown["n"].sum() == expected["n"].sum()
@@ -82,11 +82,11 @@ def test_a_metric_of_the_page_is_there_without_a_line_in_the_page(
     for module in (tokens, coverage):
         monkeypatch.setattr(module, "METRICS", (VowelPrediction(),))
     for step, value in ((0, 0.1), (16, 0.4)):
-        scores = [Score("vowel_prediction", value, 50, group) for group in ("a", "e", "all")]
+        scores = [Score("vowel_prediction", value, 50, group) for group in ("a", "e")]
         results.write(at(own_run, step), "vowel_prediction", Findings(scores=scores))
     page = dashboard_without_results.open("tokens")
     assert not page.exception and not page.error
     assert page.subheader[0].value == "Vowel prediction accuracy by category"
-    assert page.query_params["family"] == "others" and page.selectbox(key="pick_words").options == ["a", "e"]
+    assert page.query_params["family"] == "categories" and page.selectbox(key="pick_words").options == ["a", "e"]
     overview = dashboard_without_results.open("overview")
     assert "--metrics vowel_prediction --treebank PATH" in overview.code[-1].value

@@ -171,11 +171,3 @@ def test_a_missing_tensor_file_is_found(own_run: Run):
     (checkpoint.path / "model.safetensors").unlink()
     with pytest.raises(BrokenCheckpoint, match="is missing; train this step again"):
         runs.verify(checkpoint)
-
-
-def test_json_is_replaced_whole(tmp_path):
-    """A write leaves no temporary file and replaces what was there."""
-    for content in ({"a": 1}, {"b": [2]}):
-        runs.write_json(tmp_path / "new" / "card.json", content)
-    assert json.loads((tmp_path / "new" / "card.json").read_text()) == {"b": [2]}
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["card.json"]
