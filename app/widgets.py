@@ -72,10 +72,16 @@ def open_page(title: str) -> View:
     wanted = permalink.get("scale")
     view = View(run, tuple(tokens), _wanted_step(list(tokens)), wanted if wanted in SCALES else "log")
     view = replace(view, step=view.evaluated(view.steps))
+    _show_time(view, list(tokens.values()))
+    return view
+
+
+def _show_time(view: View, tokens: list[int]) -> None:
+    """The time bar; `tokens` were seen at the view's steps."""
     with st.container(key="time"):
         time_bar(
             view.steps,
-            list(tokens.values()),
+            tokens,
             view.axis,
             on_step=_choose_step,
             on_scale=lambda chosen: permalink.choose("scale", chosen),
@@ -83,7 +89,6 @@ def open_page(title: str) -> View:
     if not st.session_state.get(PASSING) or "step" not in st.query_params:
         permalink.show("step", view.step)
     permalink.show("scale", view.scale)
-    return view
 
 
 def _choose_step(step: int, passing: bool) -> None:

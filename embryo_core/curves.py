@@ -1,4 +1,4 @@
-"""What is read off stored results: curves rescaled and smoothed, intervals, onsets, peaks, histories, maps, axes.
+"""What is read off stored results: curves rescaled and smoothed, intervals, onsets, peaks, histories, maps; step axes.
 
 Scores are stored raw with their n; these pure functions are applied on reading (Sections 3, 4 and 6, Figures 1 to 11).
 Values are in the order of steps. docs/metrics.md states the same rules with their reasons.

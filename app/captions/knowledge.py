@@ -7,9 +7,9 @@ from app.charts.knowledge import HISTORIES
 RULES = (
     "A fact is **learned** if it is answered rightly from some step on, up to the last; **forgotten** if it was right "
     "over one stretch of steps only, and then wrong to the end; **oscillating** if it was right over two or more "
-    "stretches; **never learned** if at no step. The curve of a relation, smoothed, is judged alike by the stretches over "
-    "which it is held: from where it comes to three quarters of its highest point until it falls below half of that; it "
-    "is never learned where it stays below 2 %."
+    "stretches; **never learned** if at no step. The curve of a relation, smoothed, is judged alike by the stretches "
+    "over which it is held: from where it comes to three quarters of its highest point until it falls below half of "
+    "that; it is never learned where it stays below 2 %."
 )
 ONE_FACT = "What the model answered at each step, as in the paper's Table 9."
 
@@ -29,8 +29,8 @@ def relations(facts: pd.DataFrame) -> str:
     total = facts["history"].value_counts().reindex(HISTORIES, fill_value=0)
     counted = ", ".join(f"{count:,} {name}" for name, count in total.items())
     return (
-        f"Of {len(facts):,} facts asked: {counted}. {RULES} Only facts whose object is a single piece of the vocabulary "
-        "can be asked. Click a row for the relation's facts."
+        f"Of {len(facts):,} facts asked: {counted}. {RULES} Only facts whose object is a single piece of the "
+        "vocabulary can be asked. Click a row for the relation's facts."
     )
 
 
@@ -38,6 +38,6 @@ def facts(table: pd.DataFrame, listed: pd.DataFrame, step: int) -> str:
     """How many facts of a relation (`table`) are right at a step, and how many of them are `listed`."""
     right = int((table["rank"] == 1).sum())
     return (
-        f"At step {step:,} {right:,} of {len(table):,} facts of this relation are answered rightly; {len(listed):,} are "
-        "listed. Click a row to follow one fact through all steps."
+        f"At step {step:,} {right:,} of {len(table):,} facts of this relation are answered rightly; {len(listed):,} "
+        "are listed. Click a row to follow one fact through all steps."
     )

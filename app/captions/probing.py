@@ -19,8 +19,8 @@ def tasks(
     """The caption of all tasks over the steps: `data` is drawn, out of the scores `frame` of all layers."""
     return (
         f"A linear probe learns to read each task off the frozen states of one layer: {_which(layer, frame)}. F1 is "
-        f"micro-averaged over the test set, n = {_span(frame['n'])} targets. {_masked(data)} {LINES}; dashed: the F1 of "
-        "always saying the most frequent label"
+        f"micro-averaged over the test set, n = {_span(frame['n'])} targets. {_masked(data)} {LINES}; dashed: the F1 "
+        "of always saying the most frequent label"
         + ("; band: 95 % interval (Wilson) of the value as measured" if bands else "")
         + ("; all divided by the curve's own last value" if rescaled else "")
         + f". {_data(sources)} Click a point for its task and step."
@@ -40,8 +40,8 @@ def layers(data: pd.DataFrame, task: str, quantity: str, layer: int, sources: So
 def heat_map(data: pd.DataFrame, layer: int, step: int) -> str:
     """The caption of a task as layer by step, with the outlined cell."""
     return (
-        f"The same as measured, in hundredths: a column for each evaluated checkpoint ({data['step'].nunique()}), a row "
-        f"for each layer. Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at step "
+        f"The same as measured, in hundredths: a column for each evaluated checkpoint ({data['step'].nunique()}), a "
+        f"row for each layer. Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at step "
         f"{step:,}. Click a cell for its layer and step."
     )
 
@@ -49,8 +49,8 @@ def heat_map(data: pd.DataFrame, layer: int, step: int) -> str:
 def peaks(table: pd.DataFrame) -> str:
     """The caption of the figure of peaks."""
     return (
-        "Left: the step at which each layer's F1 is highest, as the mean of three neighbouring checkpoints. Right: how far "
-        "it has fallen from there by the last step, in points of F1, with its 95 % interval (Newcombe, from the "
+        "Left: the step at which each layer's F1 is highest, as the mean of three neighbouring checkpoints. Right: how "
+        "far it has fallen from there by the last step, in points of F1, with its 95 % interval (Newcombe, from the "
         f"{_span(table['n'])} targets of the test sets). Hollow: the decay may be nothing. Click a mark for its task, "
         "layer and step."
     )
@@ -82,13 +82,14 @@ def two_tasks(table: pd.DataFrame, frame: pd.DataFrame, layer: str | int, step: 
 def training(table: pd.DataFrame, task: str, sources: Sources) -> str:
     """The caption of how one probe and its control were trained, `table` being their curves."""
     last = table.groupby("control")["iteration"].max()
-    counts = ", ".join(f"{n:,} iterations on the {'control task' if control else 'task'}" for control, n in last.items())
+    on = {True: "control task", False: "task"}
+    counts = ", ".join(f"{n:,} iterations on the {on[control]}" for control, n in last.items())
     protocol = _evaluation(sources, task).get("protocol")
     how = f" (the {literal(protocol)} protocol)" if protocol else ""
     return (
         f"F1 on the development set, and mean cross-entropy in training, as the probe's own optimizer{how} went on: "
-        f"{counts}{_sizes(sources, task)}. The probe that is tested is the one with the best development F1. A click in "
-        "the heat map chooses another."
+        f"{counts}{_sizes(sources, task)}. The probe that is tested is the one with the best development F1. A click "
+        "in the heat map chooses another."
     )
 
 
@@ -107,7 +108,8 @@ def _masked(data: pd.DataFrame) -> str:
     n = data.loc[data["task"] == MASKED, "n"]
     if n.empty:
         return "The run's log holds no accuracy on held-out text."
-    return f"Masked accuracy: share of {int(n.iloc[-1]):,} masked pieces of held-out text that the model itself gets right."
+    pieces = f"{int(n.iloc[-1]):,} masked pieces of held-out text"
+    return f"Masked accuracy: share of {pieces} that the model itself gets right."
 
 
 def _data(sources: Sources) -> str:

@@ -9,8 +9,9 @@ from embryo_core.query.track import Track
 AT_LEAST = f"≥: at least this rank, since a beam of {query.BEAM_WIDTH} can miss a more probable answer."
 JOINTLY = (
     "Several masks are answered jointly: the probability of an answer is the product, over its words from left to "
-    "right, of the probability of each word given the words before it filled in and the later masks still in place (beam "
-    f"of {query.BEAM_WIDTH}). The candidates for one mask are its factor, given the best answer before it. {AT_LEAST}"
+    "right, of the probability of each word given the words before it filled in and the later masks still in place "
+    f"(beam of {query.BEAM_WIDTH}). The candidates for one mask are its factor, given the best answer before it. "
+    + AT_LEAST
 )
 WIDENED = (
     "P(word) = P(piece 1) · P(piece 2 | piece 1) · …, the chain rule: pieces are filled in left to right, each factor "
@@ -20,8 +21,8 @@ WIDENED = (
 LENS = (
     "The word that each layer would put in the place of this [MASK] at each step: the model's own masked-word head, "
     "which was trained on the last layer alone, applied to every hidden state (layer 0: the embeddings). Other masks "
-    "stay in place. Colour: the word's probability, on a square-root scale. Dotted: the chosen step. Click a cell to pin "
-    "its ten best words."
+    "stay in place. Colour: the word's probability, on a square-root scale. Dotted: the chosen step. Click a cell to "
+    "pin its ten best words."
 )
 OUTLINED = {"true object": "orange: the true object", "tracked": "pink: the tracked word"}  # as in charts/query.py
 
@@ -35,7 +36,8 @@ def tracked(track: Track, step: int, masks: int) -> str:
     """The tracked word: its pieces, and how probable it is at a step, in a text of so many masks."""
     i = track.steps.index(step)
     rank = query.spell_rank(track.ranks[i], track.exact[i])
-    words = f"Tracked: **{literal(track.word)}**, probability {track.probabilities[i]:.3g}, rank {rank} at step {step:,}."
+    now = f"probability {track.probabilities[i]:.3g}, rank {rank} at step {step:,}"
+    words = f"Tracked: **{literal(track.word)}**, {now}."
     count = len(track.pieces)
     if count > 1:
         pieces = " ".join(map(literal, track.pieces))
@@ -53,8 +55,8 @@ def fact(true_object: str, evaluated: bool) -> str:
 def probability(run: str, steps: int) -> str:
     """The caption of the probabilities at so many steps."""
     return (
-        f"Probability at each of {steps} checkpoints of run '{literal(run)}', one text. Followed are all answers that ever "
-        "led, the best five at the last step, and the marked words."
+        f"Probability at each of {steps} checkpoints of run '{literal(run)}', one text. Followed are all answers that "
+        "ever led, the best five at the last step, and the marked words."
     )
 
 
@@ -72,7 +74,7 @@ def lens(run: str, steps: int, roles: list[str], first: bool) -> str:
 
 
 def commands(run: str, step: int, text: str, word: str, mask: int | None) -> list[str]:
-    """One question at a terminal: at the step, at all, the tracked word and the lens; None asks for all masks together."""
+    """One question at a terminal: at the step, at all, the tracked word, the lens; mask None is all masks together."""
     asked = ["--", text.strip()]
     which = ["--mask", str(mask)] if mask not in (1, None) else []
     found = [["--step", str(step)], ["--step", "all"]]

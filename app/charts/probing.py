@@ -52,14 +52,14 @@ def _column(scores: pd.DataFrame, name: str, key: list[str]) -> pd.DataFrame:
 
 
 def of_layer(frame: pd.DataFrame, layer: str | int) -> pd.DataFrame:
-    """Rows of `probe_scores` of one layer: the BEST of each task and step by F1, the LAST, or the one of this number."""
+    """Rows of `probe_scores` of one layer: the BEST of each task and step by F1, the LAST, or that of a number."""
     if layer == BEST:
         return frame.loc[frame.groupby(["task", "step"], sort=False)["f1"].idxmax()].sort_index(kind="stable")
     return frame[frame["layer"] == (frame["layer"].max() if layer == LAST else layer)]
 
 
 def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
-    """What the first figure draws: the tasks of `frame` (of `of_layer`), and masked accuracy on held-out text from `log`.
+    """What the first figure draws: tasks (rows of `of_layer`), and masked accuracy on held-out text from `log`.
 
     Columns: task (or MASKED), step, layer, n, value, low, high (Wilson, 95 %), majority, shown, smooth. `shown` is the
     value or, if `rescaled`, the value divided by the last one, and `smooth` the mean of three neighbouring steps of it.

@@ -31,8 +31,8 @@ QUANTITIES = {
     "selectivity": Quantity(
         "Selectivity",
         "selectivity (F1 − control F1)",
-        "F1 less F1 on the control task: what the probe reads from the layer beyond what it could learn by heart, word by "
-        "word",
+        "F1 less F1 on the control task: what the probe reads from the layer beyond what it could learn by heart, "
+        "word by word",
     ),
     "control": Quantity(
         "Control F1",
@@ -47,7 +47,7 @@ QUANTITIES = {
 
 
 def layer_curves(frame: pd.DataFrame, task: str, quantity: str) -> pd.DataFrame:
-    """One task of `probe_scores`: layer, step, n, value, low, high (95 %), smooth (mean of three neighbouring steps)."""
+    """One task of `probe_scores`: layer, step, n, value, low, high (95 %), smooth (mean of three steps)."""
     rows = frame[frame["task"] == task].dropna(subset=quantity).sort_values(["layer", "step"], ignore_index=True)
     if quantity == "selectivity":
         low, high = curves.difference_interval(rows["f1"], rows["control"], rows["n"])
@@ -111,8 +111,8 @@ def layers_figure(
             unselected_marker_opacity=1,
             customdata=rows[["layer", "step", "value", "low", "high", "n"]].values.tolist(),
             hovertemplate=f"<b>{layer_name(layer)}</b>, step %{{customdata[1]:,}}<br>{QUANTITIES[quantity].label} "
-            "%{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>n = %{customdata[5]:,} targets"
-            "<extra></extra>",
+            "%{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
+            "n = %{customdata[5]:,} targets<extra></extra>",
         )
     axis.draw(figure, sorted(set(data["step"])))
     figure.update_yaxes(tickformat=".3~p")
@@ -125,8 +125,8 @@ def layers_figure(
 def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int], axis: StepAxis) -> go.Figure:
     """`layer_curves` as measured, layer by step, with its points of F1 in each cell; a column for each checkpoint.
 
-    A line goes round the column of the chosen step and the cell of the chosen layer. Every cell is a point with its layer
-    and step as customdata.
+    A line goes round the column of the chosen step and the cell of the chosen layer. Every cell is a point with its
+    layer and step as customdata.
     """
     values = data.pivot(index="layer", columns="step", values="value")
     steps, layers = list(values.columns), list(values.index)

@@ -13,7 +13,7 @@ from app.charts.step_axis import StepAxis
 from embryo_core.query import spell_rank
 
 MARKED = {"true object": (style.ORANGE, "dash"), "tracked": (style.PINK, "dot")}  # roles and their lines
-COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)  # further candidates are grey
+COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)  # then grey
 TINY = 1e-30  # a log axis goes no lower
 
 
@@ -47,9 +47,9 @@ def shared_axes(tables: Sequence[pd.DataFrame], time: StepAxis, log_probability:
 def probability(courses: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
     """Probability of each answer over the steps.
 
-    `courses` has the columns token, role (of a marked word, else ""), step, probability, rank, exact (else the true rank
-    is at least it: a hollow point), leads, final; stars mark the final answer at the steps where it first led and from
-    which it led for good.
+    `courses` has the columns token, role (of a marked word, else ""), step, probability, rank, exact (else the true
+    rank is at least it: a hollow point), leads, final; stars mark the final answer at the steps where it first led and
+    from which it led for good.
     """
     figure = _curves(courses, "probability", first_led, leads_from, axes)
     least, most = axes.probabilities
@@ -128,7 +128,8 @@ def _hover(rows: pd.DataFrame) -> list[list[str]]:
     """Token, step, probability and rank of each point as text."""
     points = rows[["token", "step", "probability", "rank", "exact"]].itertuples(index=False)
     return [
-        [plain(token), f"{step:,}", f"{probability:.3g}", spell_rank(*rank)] for token, step, probability, *rank in points
+        [plain(token), f"{step:,}", f"{probability:.3g}", spell_rank(*rank)]
+        for token, step, probability, *rank in points
     ]
 
 

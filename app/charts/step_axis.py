@@ -13,7 +13,7 @@ STEP_LINE = "step"  # the name of the shape that marks the chosen step; the time
 
 @dataclass(frozen=True)
 class StepAxis:
-    """How a page draws time: the chosen step, whether steps run along a linear or a log axis, and what a step counts."""
+    """How a page draws time: the chosen step, the scale of the axis of steps, and what a step counts."""
 
     chosen: int
     scale: Scale

@@ -1,4 +1,4 @@
-"""Figures of the tokens page: accuracy by category over the steps, and the order of acquisition (Figures 1, 7 and 8)."""
+"""Figures of the Tokens page: accuracy by category over the steps, and order of acquisition (Figures 1, 7 and 8)."""
 
 from collections.abc import Sequence
 
@@ -27,8 +27,8 @@ def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.Da
     """What is drawn, one row per category and step: group, step, n, accuracy, low, high, shown, smooth.
 
     `accuracy`, with its Wilson 95 % interval `low` to `high`, is as measured, in [0, 1]; `shown` is the same or, if
-    `rescaled`, divided by the accuracy at the last step (a category that ends at 0 is left out); `smooth` is the mean of
-    three neighbouring steps of `shown`.
+    `rescaled`, divided by the accuracy at the last step (a category that ends at 0 is left out); `smooth` is the mean
+    of three neighbouring steps of `shown`.
     """
     parts = []
     for group in groups:

@@ -78,7 +78,7 @@ def quantise(share: np.ndarray) -> np.ndarray:
 
 
 def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
-    """Means over square blocks of the last two axes, so that they are at most `limit` long; the rest is cut off."""
+    """Means over square blocks of the last two axes, then at most `limit` long; what is left over at the end goes."""
     size = weights.shape[-1]
     block = -(-size // limit)
     if block == 1:

@@ -49,8 +49,8 @@ class Answers:
     def table(self) -> pd.DataFrame:
         """One row per answer and step: token, role, step, probability, rank, exact, leads, final.
 
-        `role` says whether the answer is the tracked word, the true object or just a candidate (""); where a rank is not
-        `exact`, the true one is at least it.
+        `role` says whether the answer is the tracked word, the true object or just a candidate (""); where a rank is
+        not `exact`, the true one is at least it.
         """
         history, steps = self.history, self.trace.steps
         roles = self.pieces if self.mask != TOGETHER else {}

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app import permalink, results, widgets
+from app.captions import attention as captions
 from app.components import animation_downloads, head_maps
 from app.widgets import View
 from embryo_core.curves import SCALES
@@ -64,23 +65,8 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
     else:
         page = bertviz.model_view(found.weights, found.pieces, chosen, dark)
     st.iframe(page.html, height=page.height, alt=f"bertviz, {VIEWS[kind].lower()}")
-    more = f" It begins with {few} of {layers} layers; more make it slower." if few < layers else ""
-    st.caption(_bertviz_caption(view, kind, size, chosen) + more)
-
-
-def _bertviz_caption(view: View, kind: str, size: int, chosen: list[int]) -> str:
-    how = {
-        "head": "A line from a piece (left) to a piece (right) is as strong as the weight. The coloured squares are "
-        "the heads from 1 on: click one to leave it out, click twice for it alone; point at a piece for its links.",
-        "model": "Rows are layers, columns are heads; a line from a piece (left) to a piece (right) is as strong as "
-        "the weight. Click a head to see it large, with its pieces.",
-    }
-    layers = f"layers {', '.join(map(str, chosen))}" if len(chosen) > 1 else f"layer {chosen[0]}"
-    return (
-        f"Attention of this one text ({size} pieces, [CLS] and [SEP] counted; \\#\\# marks a piece inside a word), "
-        f"run '{view.run.name}', step {view.step:,}, {layers}. {how[kind]} Weights below {bertviz.FAINTEST} are "
-        "not drawn. Drawing: bertviz (Vig, 2019)."
-    )
+    caption = captions.sentence_at_step(kind, view.run.name, view.step, size, chosen)
+    st.caption(caption + captions.few_layers(few, layers))
 
 
 @results.cached(results.checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
@@ -108,11 +94,7 @@ def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
     history = HeadHistory(view.run.name, layer, head, note, maps.steps, maps.weights, maps.pieces)
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"
     head_maps.head_history(history, scale, view.step, name, on_step=_step_chosen, key=HISTORY)
-    st.caption(
-        f"Attention weight of layer {layer}, head {head} from each piece (row) to each piece (column) of this one text "
-        f"({size} pieces). The colours run to this head's largest weight over all {len(history.steps)} steps, so they "
-        "mean the same at each of them. Play, or drag the time bar."
-    )
+    st.caption(captions.sentence_over_steps(history))
     animation_downloads.show(history, scale, name)
 
 

@@ -29,7 +29,7 @@ class Dashboard:
         return self._run(app, page)
 
     def _run(self, app: AppTest, page: str) -> AppTest:
-        # AppTest.switch_page knows pages that are files only; st.Page identifies a function by the hash of its URL path.
+        # AppTest.switch_page knows only pages that are files; st.Page names a function by the hash of its URL path.
         app._page_hash = calc_hash("" if page == "overview" else page)
         return app.run()
 

@@ -71,7 +71,7 @@ def test_a_run_without_checkpoints_is_a_message(page: str, dashboard_without_res
 
 
 def test_a_step_that_the_run_lacks_becomes_the_last_before_it(dashboard_with_results) -> None:
-    """A link to a step of another run opens at the last step of this one up to that; nonsense opens at the last of all."""
+    """A link to a step of another run opens at the last step of this one up to that; nonsense, at the last of all."""
     assert dashboard_with_results.open("overview", step="15").query_params["step"] == "8"
     assert dashboard_with_results.open("overview", step="-x").query_params["step"] == "16"
     assert dashboard_with_results.open("overview", step="1" * 5000).query_params["step"] == "16"

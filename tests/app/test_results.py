@@ -39,3 +39,18 @@ def test_the_log_is_read_again_when_it_grows(own_run: Run) -> None:
     with (own_run.path / "log.jsonl").open("a", encoding="utf-8") as log:
         log.write('{"split": "train", "step": 20, "loss": 5.0}\n')
     assert len(results.log(own_run)) == rows + 1
+
+
+def test_what_is_made_of_results_is_made_again_when_they_change(own_run: Run) -> None:
+    """The scores of heads as the figures take them follow the next evaluation."""
+    assert results.head_scores(own_run).empty
+    for value in (0.1, 0.2):
+        score = Score("head_behaviour_same", value, 10, group="1", layer=1)
+        store.write(at(own_run, 8), "head_behaviour", Findings(scores=[score]))
+        assert list(results.head_scores(own_run)["value"]) == [value]
+
+
+def test_runs_of_one_name_in_two_roots_are_told_apart(tiny_results: Run, own_run: Run) -> None:
+    """What is kept for one is not given for the other."""
+    assert tiny_results.name == own_run.name
+    assert not results.scores(tiny_results).empty and results.scores(own_run).empty

@@ -100,7 +100,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(chromium: Browser) -> Iterator:
-    """visit(address) -> Visitor in a fresh window; at the end no page has thrown and no request has left the machine."""
+    """visit(address) -> Visitor in a fresh window; at the end no page has thrown, no request has left."""
     contexts, visitors = [], []
 
     def enter(address: str) -> Visitor:

@@ -30,7 +30,9 @@ def test_an_upload_is_refused(app: str, visit: Callable[[str], Visitor], size: i
     assert 413 in answers and answers <= {400, 413}  # 400: an id that is no session's
 
 
-@pytest.mark.parametrize(("host", "status"), (("127.0.0.1", b"101"), ("localhost", b"101"), ("rebound.example", b"403")))
+@pytest.mark.parametrize(
+    ("host", "status"), (("127.0.0.1", b"101"), ("localhost", b"101"), ("rebound.example", b"403"))
+)
 def test_a_foreign_host_name_gets_no_connection(app: str, host: str, status: bytes) -> None:
     """A page of another name that resolves to this machine cannot open the app's WebSocket (DNS rebinding)."""
     place = urlsplit(app)

@@ -1,4 +1,4 @@
-"""The Probing page in a browser: what a click chooses, what a link restores, and that nothing lies upon anything else."""
+"""The Probing page in a browser: what a click chooses, what a link restores, and that nothing is covered."""
 
 import csv
 import io
@@ -15,8 +15,10 @@ from tests.probed import F1, STEPS, write_probes
 FIGURES = ("tasks", "layers", "heat map", "peaks", "expected layer", "two tasks", "training")
 POINT = """(plot, [trace, index]) => {  // where a point is drawn, in pixels of the window
   const { x, y, xaxis, yaxis } = plot.data[trace];
-  const layout = plot._fullLayout, axes = [layout[(xaxis ?? "x").replace("x", "xaxis")], layout[(yaxis ?? "y").replace("y", "yaxis")]];
-  const at = plot.getBoundingClientRect(), values = [x, y].map((list) => plot._fullData[trace][list === x ? "x" : "y"][index]);
+  const layout = plot._fullLayout, axis = (name, kind) => layout[(name ?? kind).replace(kind, `${kind}axis`)];
+  const axes = [axis(xaxis, "x"), axis(yaxis, "y")];
+  const at = plot.getBoundingClientRect(), data = plot._fullData[trace];
+  const values = [x, y].map((list) => data[list === x ? "x" : "y"][index]);
   return [at.left + axes[0]._offset + axes[0].d2p(values[0]), at.top + axes[1]._offset + axes[1].d2p(values[1])];
 }"""
 OVERLAPS = """(plot) => {  // legends and colour bars that lie upon the data

@@ -251,7 +251,7 @@ def test_with_all_masks_together_the_lens_asks_for_one(app: AppTest) -> None:
 def test_a_fact_fills_the_text_and_its_stored_answer_is_the_live_one(
     app_with_facts: AppTest, tiny_results: Run
 ) -> None:
-    """Choosing relation and subject asks the fact's question; precomputed and live answers agree; the object is marked."""
+    """Relation and subject ask the fact's question; precomputed and live answers agree; the object is marked."""
     app = app_with_facts.run()
     box(app, "LAMA relation").set_value("P36").run()
     cloze = results.read_cloze(tiny_results, "P36")
@@ -281,7 +281,7 @@ def test_another_text_lets_the_fact_go(app_with_facts: AppTest, tiny_results: Ru
 
 
 def test_a_second_sentence_stands_beside_the_first(app: AppTest) -> None:
-    """Both sentences are answered at the same step; one that has no mask gets its sentence and the other its answers."""
+    """Both sentences are answered at the same step; one without a mask is told so, the other has its answers."""
     ask(app, compare="text", text2="a [MASK] .", step="8")
     assert [header.value for header in app.subheader].count("At step 8") == 2
     assert len(app.metric) == 6

@@ -29,7 +29,7 @@ def data(test: AppTest) -> dict:
 
 
 def test_the_sentence_needs_no_results(look, tiny_run):
-    """A run that was not evaluated shows every layer of a first sentence, drawn by bertviz, and one head over the steps."""
+    """A run that was not evaluated shows every layer of a sentence, drawn by bertviz, and one head over the steps."""
     test = look(tiny_run)
     assert not test.exception and not test.error and not test.warning
     assert data(test)["include_layers"] == [1, 2]

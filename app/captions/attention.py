@@ -1,0 +1,59 @@
+"""What the captions of the Attention page say: of averaged maps, of all heads, of one sentence."""
+
+from app.charts.attention import POSITIONS
+from embryo_core.share import HeadHistory, bertviz
+
+SAME_COLOURS = "so they mean the same at each of them."
+HOW = {
+    "head": "A line from a piece (left) to a piece (right) is as strong as the weight. The coloured squares are the "
+    "heads from 1 on: click one to leave it out, click twice for it alone; point at a piece for its links.",
+    "model": "Rows are layers, columns are heads; a line from a piece (left) to a piece (right) is as strong as the "
+    "weight. Click a head to see it large, with its pieces.",
+}
+
+
+def averaged(history: HeadHistory) -> str:
+    """The caption of one head's averaged maps."""
+    return (
+        f"{history.note}: from each position (row) to each position (column), 0 to {history.size - 1} with [CLS] "
+        f"first. The colours run to this head's largest weight over all {len(history.steps)} steps, {SAME_COLOURS}"
+    )
+
+
+def all_heads(steps: int, block: int) -> str:
+    """The caption of the small multiples, whose pixels are means over blocks of so many weights each way."""
+    blocks = f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
+    return (
+        "Rows are layers, columns are heads, at the same step; click one to see it large. Each runs from 0 to its own "
+        f"largest weight over all {steps} steps{blocks}."
+    )
+
+
+def positions(length: int) -> str:
+    """The caption of the mean weights on fixed positions, for maps of this length."""
+    formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.items())
+    return f"Mean weight of the map A at four positions ({formulas}; L = {length})."
+
+
+def sentence_at_step(kind: str, run: str, step: int, size: int, chosen: list[int]) -> str:
+    """The caption of bertviz's view, "head" or "model", of the chosen layers on a sentence of so many pieces."""
+    which = f"layers {', '.join(map(str, chosen))}" if len(chosen) > 1 else f"layer {chosen[0]}"
+    return (
+        f"Attention of this one text ({size} pieces, [CLS] and [SEP] counted; \\#\\# marks a piece inside a word), "
+        f"run '{run}', step {step:,}, {which}. {HOW[kind]} Weights below {bertviz.FAINTEST} are not drawn. "
+        "Drawing: bertviz (Vig, 2019)."
+    )
+
+
+def few_layers(few: int, layers: int) -> str:
+    """That the view begins with a few of the layers; nothing where it shows all."""
+    return f" It begins with {few} of {layers} layers; more make it slower." if few < layers else ""
+
+
+def sentence_over_steps(history: HeadHistory) -> str:
+    """The caption of one head's maps of a sentence."""
+    return (
+        f"Attention weight of layer {history.layer}, head {history.head} from each piece (row) to each piece (column) "
+        f"of this one text ({history.size} pieces). The colours run to this head's largest weight over all "
+        f"{len(history.steps)} steps, {SAME_COLOURS} Play, or drag the time bar."
+    )

@@ -1,0 +1,20 @@
+"""The words of the Tokens page."""
+
+import pandas as pd
+
+from app.captions import tokens as captions
+
+
+def test_a_metric_without_a_description_has_its_title_and_data() -> None:
+    """A metric that the page has never heard of is still introduced by its name, its data and its n."""
+    data = pd.DataFrame({"group": ["a", "a", "e"], "n": [10, 10, 1_200]})
+    words = captions.accuracy("vowels", "Vowels", "12 sentences", data, rescaled=False, bands=False)
+    assert words.startswith("Vowels. Data: 12 sentences; n = 10 (a) to 1,200 (e) words per category.")
+    assert "band" not in words and "last step" not in words
+
+
+def test_the_order_of_acquisition_names_what_has_no_onset() -> None:
+    """Categories that end at 0 are listed; where there are none, nothing is said of them."""
+    order = pd.DataFrame({"group": ["noun", "verb"], "onset": pd.array([8, None], dtype="Int64")})
+    assert captions.acquisition(order).endswith("Without an onset: verb.")
+    assert "Without" not in captions.acquisition(order[:1])
