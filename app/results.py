@@ -10,10 +10,10 @@ from app.charts import head_behaviour, knowledge, probing
 from app.components.head_maps import grid_payload
 from embryo_core import results as store
 from embryo_core import runs
+from embryo_core.share import HeadHistory, averaged
 from embryo_core.types import Run
 
 State = tuple[Any, ...]
-AttentionHistory = store.AttentionHistory  # what `attention` gives
 
 # === The state of a run's files ===
 
@@ -48,7 +48,6 @@ scores = cached(results_state, 64)(store.read_scores)
 words = cached(results_state, 32)(store.read_words)
 cloze = cached(results_state, 32)(store.read_cloze)
 probes = cached(results_state, 64)(store.read_probes)
-attention = cached(results_state, 64)(store.read_attention)
 attention_step = cached(results_state, 16)(store.read_attention_step)
 sources = cached(results_state, 16)(store.read_sources)
 done = cached(results_state, 64)(store.done)
@@ -84,6 +83,12 @@ def head_scores(run: Run) -> pd.DataFrame:
 def probe_scores(run: Run) -> pd.DataFrame:
     """What the probes find (see `charts.probing.probe_scores`). Raises ResultsError."""
     return probing.probe_scores(store.read_scores(run))
+
+
+@cached(results_state, 64)
+def head_history(run: Run, layer: int, head: int) -> HeadHistory:
+    """The averaged maps of a head over the steps. Raises ResultsError."""
+    return averaged(run.name, layer, head, store.read_attention(run, layer, head), sources(run).get("attention", {}))
 
 
 @cached(results_state, 4, "Reading the attention maps")

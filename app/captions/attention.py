@@ -1,6 +1,6 @@
 """What the captions of the Attention page say: of averaged maps, of all heads, of one sentence."""
 
-from app.charts.attention import PLACES
+from app.charts.attention import POSITIONS
 from embryo_core.share import HeadHistory, bertviz
 
 SAME_COLOURS = "so they mean the same at each of them."
@@ -31,8 +31,8 @@ def all_heads(steps: int, block: int) -> str:
 
 def positions(length: int) -> str:
     """The caption of the mean weights on fixed positions, for maps of this length."""
-    formulas = "; ".join(f"{name}: {formula}" for name, formula in PLACES.items())
-    return f"Mean weight of the map A at four places ({formulas}; L = {length})."
+    formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.items())
+    return f"Mean weight of the map A at four positions ({formulas}; L = {length})."
 
 
 def sentence_at_step(kind: str, run: str, step: int, size: int, chosen: list[int]) -> str:

@@ -1,4 +1,4 @@
-"""Figures of attention maps: how much a head looks at fixed places as pretraining goes on (the paper's Figure 4)."""
+"""Figures of attention maps: how much a head attends to fixed positions as pretraining goes on (Figure 4)."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from app.charts import style
 from app.charts.step_axis import StepAxis
 
-PLACES = {
+POSITIONS = {
     "same position": "A[i, i], over i ≥ 0",
     "previous position": "A[i, i−1], over i ≥ 1",
     "next position": "A[i, i+1], over i ≤ L−2",
@@ -15,28 +15,28 @@ PLACES = {
 }
 
 
-def place_weights(steps: np.ndarray, weights: np.ndarray) -> pd.DataFrame:
-    """Mean weight of a head on four places, from its maps A [S, L, L] at steps [S]: step, place, weight.
+def position_weights(steps: np.ndarray, weights: np.ndarray) -> pd.DataFrame:
+    """Mean weight of a head on four positions, from its maps A [S, L, L] at steps [S]: step, position, weight.
 
-    Each is a mean over the rows i that have the place (see PLACES); for the first position row 0 is left out, where it
-    is the same position. L is at least 2.
+    Each is a mean over the rows i that have the position (see POSITIONS); for the first position row 0 is left out,
+    where it is the same position. L is at least 2.
     """
     means = [np.diagonal(weights, offset, 1, 2).mean(axis=1) for offset in (0, -1, 1)]
     means.append(weights[:, 1:, 0].mean(axis=1))
-    frames = [pd.DataFrame({"step": steps, "place": name, "weight": mean}) for name, mean in zip(PLACES, means)]
+    frames = [pd.DataFrame({"step": steps, "position": name, "weight": mean}) for name, mean in zip(POSITIONS, means)]
     return pd.concat(frames, ignore_index=True)
 
 
-def place_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
-    """The output of `place_weights` as one line per place, on the page's step axis."""
+def position_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
+    """The output of `position_weights` as one line per position, on the page's step axis."""
     figure = go.Figure()
-    for place, colour, symbol in zip(PLACES, style.PALETTE, style.SYMBOLS):
-        line = frame[frame["place"] == place]
+    for position, colour, symbol in zip(POSITIONS, style.PALETTE, style.SYMBOLS):
+        line = frame[frame["position"] == position]
         figure.add_scatter(
             x=axis.values(line["step"]),
             y=line["weight"],
             customdata=line["step"],
-            name=place,
+            name=position,
             mode="lines+markers",
             line={"color": colour, "width": 2},
             marker={"size": 6, "symbol": symbol},
@@ -50,5 +50,5 @@ def place_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
 def weights_table(weights: np.ndarray, step: int) -> pd.DataFrame:
     """Maps [layers, heads, L, L] of a step, a row per weight: step, layer, head (from 1), from, to (from 0), weight."""
     layer, head, row, column = (axis.ravel() for axis in np.indices(weights.shape))
-    places = {"step": step, "layer": layer + 1, "head": head + 1, "from": row, "to": column}
-    return pd.DataFrame(places | {"weight": weights.ravel()})
+    where = {"step": step, "layer": layer + 1, "head": head + 1, "from": row, "to": column}
+    return pd.DataFrame(where | {"weight": weights.ravel()})

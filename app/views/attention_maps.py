@@ -8,7 +8,7 @@ from app.charts import attention as charts
 from app.components import animation_downloads, head_maps
 from app.widgets import View
 from embryo_core.curves import SCALES, Scale
-from embryo_core.share import averaged
+from embryo_core.share import HeadHistory
 
 METRIC = "attention"
 HISTORY, GRID = "head_history", "head_grid"
@@ -29,22 +29,21 @@ def show(view: View) -> None:
         head = widgets.pick_head(heads)
     with columns[2]:
         scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
-    history = results.attention(view.run, layer, head)
+    history = results.head_history(view.run, layer, head)
     left, right = st.columns(2, gap="large")
     with left:
         _one_head(view, layer, head, scale, history)
     with right:
-        _all_heads(view, steps, grid, length=history.weights.shape[-1])
-    _places(view, layer, head, history)
+        _all_heads(view, steps, grid, length=history.size)
+    _positions(view, layer, head, history)
 
 
-def _one_head(view: View, layer: int, head: int, scale: Scale, history: results.AttentionHistory) -> None:
+def _one_head(view: View, layer: int, head: int, scale: Scale, history: HeadHistory) -> None:
     st.subheader(f"Layer {layer}, head {head}", anchor=False)
-    shown = averaged(view.run.name, layer, head, history, results.sources(view.run).get(METRIC, {}))
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
-    head_maps.head_history(shown, scale, view.step, name, on_step=_step_chosen, key=HISTORY)
-    st.caption(captions.averaged(shown))
-    animation_downloads.show(shown, scale, name)
+    head_maps.head_history(history, scale, view.step, name, on_step=_step_chosen, key=HISTORY)
+    st.caption(captions.averaged(history))
+    animation_downloads.show(history, scale, name)
 
 
 def _all_heads(view: View, steps: list[int], grid: bytes, length: int) -> None:
@@ -78,12 +77,12 @@ def _head_chosen() -> None:
             permalink.choose(name, chosen[name])
 
 
-def _places(view: View, layer: int, head: int, history: results.AttentionHistory) -> None:
-    st.subheader("Where this head looks", anchor=False)
-    frame = charts.place_weights(history.steps, history.weights)
+def _positions(view: View, layer: int, head: int, history: HeadHistory) -> None:
+    st.subheader("Where this head attends", anchor=False)
+    frame = charts.position_weights(history.steps, history.weights)
     widgets.show_figure(
-        charts.place_figure(frame, view.axis),
+        charts.position_figure(frame, view.axis),
         frame.assign(layer=layer, head=head),
-        f"{view.run.name}-attention-places-layer{layer}-head{head}",
-        captions.positions(history.weights.shape[-1]),
+        f"{view.run.name}-attention-positions-layer{layer}-head{head}",
+        captions.positions(history.size),
     )

@@ -17,10 +17,10 @@ def maps() -> np.ndarray:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def test_each_place_is_the_mean_of_its_entries(maps):
+def test_each_position_is_the_mean_of_its_entries(maps):
     """The four curves are the means that their formulas state, entry by entry."""
     history = maps[:, 1, 2]
-    frame = charts.place_weights(STEPS, history).set_index(["place", "step"])["weight"]
+    frame = charts.position_weights(STEPS, history).set_index(["position", "step"])["weight"]
     for s, step in enumerate(STEPS):
         a = history[s]
         expected = {
@@ -29,18 +29,18 @@ def test_each_place_is_the_mean_of_its_entries(maps):
             "next position": np.mean([a[i, i + 1] for i in range(5)]),
             "first position, [CLS]": np.mean([a[i, 0] for i in range(1, 6)]),
         }
-        for place, mean in expected.items():
-            assert frame[place, step] == pytest.approx(mean, rel=1e-6)
+        for position, mean in expected.items():
+            assert frame[position, step] == pytest.approx(mean, rel=1e-6)
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_figure_holds_the_weights_at_their_steps(maps, scale):
-    """Each line has the numbers of its place, in the order of the recorded steps."""
-    frame = charts.place_weights(STEPS, maps[:, 0, 0])
-    figure = charts.place_figure(frame, StepAxis(8, scale))
-    assert [line.name for line in figure.data] == list(charts.PLACES)
+    """Each line has the numbers of its position, in the order of the recorded steps."""
+    frame = charts.position_weights(STEPS, maps[:, 0, 0])
+    figure = charts.position_figure(frame, StepAxis(8, scale))
+    assert [line.name for line in figure.data] == list(charts.POSITIONS)
     for line in figure.data:
-        rows = frame[frame["place"] == line.name]
+        rows = frame[frame["position"] == line.name]
         assert list(line.customdata) == [0, 8, 16]
         assert list(line.y) == list(rows["weight"])
 
