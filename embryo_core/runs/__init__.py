@@ -1,31 +1,37 @@
-"""Runs on disk: where they are, what they hold, and the manifests of their checkpoints."""
+"""Runs on disk: where they are, what they hold, and how files from strangers are read."""
 
-from embryo_core.runs.layout import (
-    REPOSITORY,
+from embryo_core.runs.checkpoints import (
     broken,
     checkpoint,
     checkpoints,
-    list_runs,
-    open_run,
-    read_log,
-    read_run,
-    roots,
-    sha256,
+    read_architecture,
     step_grid,
     verify,
-    write_json,
     write_manifest,
-    write_run,
 )
+from embryo_core.runs.files import digest, read_json, sha256, write_json
+from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
+from embryo_core.runs.log import damaged_lines, parse_row, read_log, read_ranks
+from embryo_core.runs.schema import Architecture
+from embryo_core.runs.tokenizer import check_tokenizer
 
 __all__ = [
     "REPOSITORY",
+    "Architecture",
     "broken",
+    "broken_runs",
+    "check_tokenizer",
     "checkpoint",
     "checkpoints",
+    "damaged_lines",
+    "digest",
     "list_runs",
     "open_run",
+    "parse_row",
+    "read_architecture",
+    "read_json",
     "read_log",
+    "read_ranks",
     "read_run",
     "roots",
     "sha256",

@@ -1,0 +1,65 @@
+"""What pretraining noted down, line by line: the rows of log.jsonl, and the words of frequencies.tsv by rank."""
+
+import os
+from typing import Any
+
+import msgspec
+
+from embryo_core.errors import BrokenRun
+from embryo_core.runs.files import read_bytes
+from embryo_core.runs.schema import LIMITS, LogRow
+from embryo_core.types import Run
+
+SPLITS = ("train", "heldout")
+
+
+def read_log(run: Run) -> list[dict[str, Any]]:
+    """Rows of log.jsonl in the order of steps; `split` is "train" or "heldout". Empty where there is no log.
+
+    A line that is no row is left out (see `damaged_lines`). Rows of a step that was trained again after a crash replace
+    the earlier ones. Raises BrokenRun where the file as a whole cannot be read.
+    """
+    rows = [row for row in map(parse_row, _lines(run, "log.jsonl")) if row is not None]
+    last = {(row["split"], row["step"]): row for row in rows}
+    return sorted(last.values(), key=lambda row: (row["step"], row["split"]))
+
+
+def damaged_lines(run: Run) -> int:
+    """Lines of log.jsonl that are no rows: cut short by a crash, damaged, or with a number that is not finite."""
+    return sum(parse_row(line) is None for line in _lines(run, "log.jsonl"))
+
+
+def parse_row(line: bytes) -> dict[str, Any] | None:
+    """The row in a line of log.jsonl; None where it is no flat object with a known `split` and a `step` from 0."""
+    try:
+        row = msgspec.json.decode(line, type=LogRow)
+    except (ValueError, RecursionError):
+        return None
+    step = row.get("step")
+    return row if row.get("split") in SPLITS and type(step) is int and step >= 0 else None
+
+
+def read_ranks(run: Run) -> dict[str, int]:
+    """Rank of each word of the training corpus, 1 is the most frequent; empty where pretraining left no counts.
+
+    A line that is no word with its count keeps its rank, so that the others keep theirs. Raises BrokenRun where
+    frequencies.tsv as a whole cannot be read.
+    """
+    ranks = {}
+    for rank, line in enumerate(_lines(run, "frequencies.tsv"), 1):
+        word, _, count = line.partition(b"\t")
+        if word and count.isdigit():
+            try:
+                ranks[word.decode()] = rank
+            except UnicodeDecodeError:
+                continue
+    return ranks
+
+
+def _lines(run: Run, name: str) -> list[bytes]:
+    """Lines of a file in the run's folder, without the empty end after the last; none where the file is absent."""
+    path = run.path / name
+    if not os.path.lexists(path):
+        return []
+    content = read_bytes(path, run.path, LIMITS[name], BrokenRun)
+    return content.removesuffix(b"\n").split(b"\n") if content else []

@@ -1,0 +1,181 @@
+"""What each file of a run may hold: names, types, ranges and depths, which msgspec checks while it parses.
+
+A name that is not listed here is read over: files of later versions, and of transformers, hold more.
+"""
+
+from functools import reduce
+from typing import Annotated, Any
+
+from msgspec import Meta, Raw, Struct, convert
+
+KB, MB = 2**10, 2**20
+LIMITS = {  # bytes that a file may have, by its name; another file of a checkpoint may have OTHER_LIMIT
+    "run.json": 4 * MB,
+    "manifest.json": 1 * MB,
+    "config.json": 1 * MB,
+    "sources.json": 16 * MB,
+    "log.jsonl": 256 * MB,
+    "frequencies.tsv": 64 * MB,
+    "tokenizer.json": 64 * MB,
+}
+OTHER_LIMIT = 64 * MB
+HEADER_LIMIT = 16 * MB  # of model.safetensors: what describes its tensors
+PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
+
+# === Building blocks ===
+
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Text = Annotated[str, Meta(max_length=4096)]
+Word = Annotated[str, Meta(pattern=r"^[\w.+-]{1,64}$")]
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}$")]  # plain: no folder, nothing hidden
+Scalar = Text | Whole | float | bool | None
+
+
+def nested(depth: int, leaf: Any = Scalar, most: int = 100_000) -> Any:
+    """The type of values of any form with at most `depth` levels of lists and objects, of at most `most` members."""
+
+    def wrap(inner: Any, _: int) -> Any:
+        return leaf | Annotated[list[inner], Meta(max_length=most)] | Annotated[dict[Text, inner], Meta(max_length=most)]
+
+    return reduce(wrap, range(depth), leaf)
+
+
+def size(most: int) -> Any:
+    """The type of a size: at least 1, at most `most`."""
+    return Annotated[int, Meta(ge=1, le=most)]
+
+
+# === run.json ===
+
+
+class Settings(Struct, frozen=True):
+    """Settings of a pretraining that others compute with; a run may have more, or lack some."""
+
+    hidden_size: Count = 0
+    num_hidden_layers: Count = 0
+    num_attention_heads: Count = 0
+    intermediate_size: Count = 0
+    embedding_size: Count = 0
+    max_position_embeddings: Count = 0
+    vocab_size: Count = 0
+    masked_share: float = 0.0
+    max_ngram: Count = 0
+    steps: Count = 0
+    warmup_steps: Count = 0
+    learning_rate: float = 0.0
+    weight_decay: float = 0.0
+    batch_size: Count = 0
+    sequence_length: Count = 0
+    short_steps: Count = 0
+    short_batch_size: Count = 0
+    short_sequence_length: Count = 0
+
+
+class CorpusPart(Struct, frozen=True):
+    """Size of the training or the held-out text."""
+
+    documents: Count = 0
+    tokens: Count = 0
+
+
+class Source(Struct, frozen=True):
+    """A file or data set that text was read from."""
+
+    name: Text
+
+
+class Corpus(CorpusPart, frozen=True):
+    """What text a run was pretrained on."""
+
+    train: CorpusPart | None = None
+    heldout: CorpusPart = CorpusPart()
+    sources: list[Source | Text] = []
+    heldout_sources: list[Source | Text] = []
+
+
+class RunCard(Struct, frozen=True):
+    """run.json; `name` is there for readers of the file: the folder names the run."""
+
+    family: Word
+    objective: Text
+    config: nested(2)
+    tokenizer_sha256: Sha256
+    corpus: nested(5)
+    planned_steps: Annotated[list[Count], Meta(max_length=1_000_000)]
+    code_version: Text
+
+    def __post_init__(self) -> None:
+        convert(self.config, Settings)
+        convert(self.corpus, Corpus)
+
+
+# === Checkpoints ===
+
+
+class Manifest(Struct, frozen=True):
+    """manifest.json of a checkpoint: how far training had come, and the SHA-256 of each file."""
+
+    step: Count
+    sequences: Count
+    tokens: Count
+    sha256: Annotated[dict[FileName, Sha256], Meta(max_length=256)]
+
+
+class Architecture(Struct, frozen=True):
+    """config.json of a checkpoint, with names as in transformers' configurations of ALBERT, BERT and ELECTRA."""
+
+    model_type: Word
+    hidden_size: size(2**16)
+    num_hidden_layers: size(1024)
+    num_attention_heads: size(1024)
+    intermediate_size: size(2**18)
+    vocab_size: size(2**22)
+    max_position_embeddings: size(2**20)
+    hidden_act: Word
+    embedding_size: size(2**16) | None = None  # None: hidden_size
+    type_vocab_size: size(2**10) = 2
+    num_hidden_groups: size(1024) = 1  # of ALBERT: layers with weights of their own
+    inner_group_num: size(1024) = 1
+    layer_norm_eps: Annotated[float, Meta(gt=0, lt=1)] = 1e-12
+    tie_word_embeddings: bool = True
+
+    def __post_init__(self) -> None:
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(f"hidden_size {self.hidden_size} is not divisible by {self.num_attention_heads} heads")
+        if self.num_hidden_groups > self.num_hidden_layers:
+            raise ValueError(f"{self.num_hidden_groups} groups are more than {self.num_hidden_layers} layers")
+        if self.most_parameters > PARAMETERS:
+            raise ValueError(f"{self.most_parameters:,} parameters are more than the {PARAMETERS:,} that are read")
+
+    @property
+    def most_parameters(self) -> int:
+        """Parameters of the largest model of these sizes: untied decoder, pooler and a second head included."""
+        hidden, inner, embedding = self.hidden_size, self.intermediate_size, self.embedding_size or self.hidden_size
+        layers = self.num_hidden_layers
+        if self.model_type == "albert":
+            layers = self.num_hidden_groups * self.inner_group_num
+        layer = 4 * (hidden + 1) * hidden + (hidden + 1) * inner + (inner + 1) * hidden + 4 * hidden
+        rows = 2 * self.vocab_size + self.max_position_embeddings + self.type_vocab_size
+        heads = (embedding + 1) * hidden + (hidden + 1) * (embedding + 2 * hidden) + 4 * embedding
+        return rows * embedding + 2 * self.vocab_size + layers * layer + heads + 4 * hidden
+
+
+class Tensor(Struct, frozen=True):
+    """A tensor in the header of model.safetensors; offsets count bytes after the header."""
+
+    dtype: Word
+    shape: Annotated[list[Count], Meta(max_length=8)]
+    data_offsets: tuple[Count, Count]
+
+
+Header = Annotated[dict[Text, Raw], Meta(max_length=100_000)]  # a Tensor by name, and "__metadata__"
+
+# === log.jsonl ===
+
+LogRow = Annotated[dict[Word, Text | Whole | float | bool | None], Meta(max_length=256)]
+
+# === sources.json of the results ===
+
+Sources = dict[Word, Annotated[dict[Text, nested(4)], Meta(max_length=1000)]]
