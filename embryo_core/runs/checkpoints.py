@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint, UnknownStep
-from embryo_core.runs.files import digest, open_inside, parse_json, read_json, refusal, sha256, write_json
+from embryo_core.runs.files import sha256, write_json
+from embryo_core.runs.reading import digest, open_inside, parse_json, read_json, refusal
 from embryo_core.runs.schema import HEADER_LIMIT, LIMITS, OTHER_LIMIT, Architecture, Header, Manifest, Tensor
 from embryo_core.types import Checkpoint, Run
 

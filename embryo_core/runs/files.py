@@ -1,117 +1,64 @@
-"""Files of a run read without trust, and written whole: regular, inside their folder, no larger than they may be."""
+"""Files that are whole or absent: written under another name and renamed, told apart by hash, read up to a cut line."""
 
 import hashlib
 import json
 import os
-import stat
-from functools import lru_cache
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
-
-import msgspec
-
-from embryo_core.errors import BrokenCheckpoint, BrokenRun, EmbryoError, ResultsError
-
-Content = TypeVar("Content")
-REMEDIES = {  # what to do about a file that is refused, by the error that says so
-    BrokenRun: "copy the run again from where it came, or remove its folder",
-    BrokenCheckpoint: "train this step again or delete its folder",
-    ResultsError: "evaluate the run again into a new folder",
-}
+from typing import IO, Any
 
 
-# === Reading ===
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A free path beside `path`; the file or folder written there takes its place when the block ends without error.
 
-
-def locate(path: Path, within: Path, limit: int, error: type[EmbryoError]) -> tuple[Path, os.stat_result]:
-    """A file's path free of links, and its state; nothing is opened, so that pipes and devices do no harm.
-
-    Raises `error` unless it is a regular file of at most `limit` bytes which lies in the folder `within`.
+    Until then `path` stays as it was, and what a killed writer left under the other name is removed by the next. A file
+    is replaced at once; a folder in the way is renamed first, so that nobody meets half of one.
     """
+    temporary, old = path.with_name(path.name + ".tmp"), path.with_name(path.name + ".old.tmp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove(temporary)
     try:
-        actual = Path(os.path.realpath(path, strict=True))
-        found = os.stat(actual)
-    except (FileNotFoundError, NotADirectoryError):
-        raise refusal(path, "does not exist", error) from None
-    except OSError as reason:
-        raise refusal(path, f"cannot be read: {reason.strerror}", error) from None
-    if not actual.is_relative_to(os.path.realpath(within)):
-        raise refusal(path, f"is a link that leads out of {shown(within)}", error)
-    if not stat.S_ISREG(found.st_mode):
-        raise refusal(path, "is not a regular file", error)
-    if found.st_size > limit:
-        raise refusal(path, f"has {found.st_size:,} bytes, and at most {limit:,} are read", error)
-    return actual, found
-
-
-def open_inside(path: Path, within: Path, limit: int, error: type[EmbryoError]) -> BinaryIO:
-    """A file of a run, open for reading in bytes. Raises `error` as `locate` does, and where it may not be read."""
-    actual, _ = locate(path, within, limit, error)
-    try:
-        return open(os.open(actual, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
-    except OSError as reason:
-        raise refusal(path, f"cannot be read: {reason.strerror}", error) from None
-
-
-def read_bytes(path: Path, within: Path, limit: int, error: type[EmbryoError]) -> bytes:
-    """What a file of a run holds. Raises `error` as `open_inside` does."""
-    with open_inside(path, within, limit, error) as file:
-        return file.read(limit)
-
-
-def read_json(path: Path, within: Path, limit: int, kind: type[Content], error: type[EmbryoError]) -> Content:
-    """The content of a JSON file, checked against its kind (see schema.py). Raises `error` for everything else."""
-    return parse_json(read_bytes(path, within, limit, error), path, kind, error)
-
-
-def parse_json(content: bytes, path: Path, kind: type[Content], error: type[EmbryoError]) -> Content:
-    """JSON from the file at `path`, checked against its kind; NaN and Infinity are no JSON. Raises `error`."""
-    try:
-        return msgspec.json.decode(content, type=kind)
-    except (ValueError, RecursionError) as reason:  # msgspec's own errors and those of UTF-8 are ValueErrors
-        raise refusal(path, f"is not valid: {reason}", error) from None
-
-
-def digest(path: Path, within: Path, limit: int, error: type[EmbryoError]) -> str:
-    """SHA-256 of a file of a run; hashed again only when its inode, time or size is another. Raises `error`."""
-    actual, found = locate(path, within, limit, error)
-    try:
-        return _digest(actual, found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
-    except OSError as reason:
-        raise refusal(path, f"cannot be read: {reason.strerror}", error) from None
-
-
-@lru_cache(maxsize=4096)
-def _digest(path: Path, *_state: int) -> str:
-    return sha256(path)
-
-
-def sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-# === Refusing ===
-
-
-def refusal(path: Path, what: str, error: type[EmbryoError]) -> EmbryoError:
-    """The error for a file or folder of a run: one sentence that names it, says what it is, and what to do."""
-    return error(f"{shown(path)} {what}; {REMEDIES[error]}.")
-
-
-def shown(path: Path) -> str:
-    """A path as a message may show it: control characters and bytes that are no text are escaped."""
-    text = str(path)
-    return text if text.isprintable() else ascii(text)
-
-
-# === Writing ===
+        yield temporary
+        if path.is_dir():
+            _remove(old)
+            os.rename(path, old)
+        os.replace(temporary, path)
+        _remove(old)
+    except BaseException:
+        _remove(temporary)
+        raise
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write JSON under a temporary name and rename it, so that a reader never sees half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    """Write JSON so that a reader never sees half a file."""
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """Objects of a file to which lines are appended, without one that a crash cut short; none where there is no file."""
+    rows = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return rows
+
+
+def sha256(file: Path | IO[bytes]) -> str:
+    """Hexadecimal SHA-256 of a file, or of what an open one holds."""
+    if isinstance(file, Path):
+        with file.open("rb") as opened:
+            return sha256(opened)
+    return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

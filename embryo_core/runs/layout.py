@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from embryo_core.errors import BrokenRun, UnknownRun, unknown
-from embryo_core.runs.files import read_json, refusal, write_json
+from embryo_core.runs.files import write_json
+from embryo_core.runs.reading import read_json, refusal
 from embryo_core.runs.schema import LIMITS, RunCard
 from embryo_core.types import Run
 

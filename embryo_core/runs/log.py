@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from embryo_core.errors import BrokenRun
-from embryo_core.runs.files import read_bytes
+from embryo_core.runs.reading import read_bytes
 from embryo_core.runs.schema import LIMITS, LogRow
 from embryo_core.types import Run
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from embryo_core.errors import BrokenRun
-from embryo_core.runs.files import digest, read_json
+from embryo_core.runs.reading import digest, read_json
 from embryo_core.runs.schema import LIMITS, MB, Text, Whole, nested
 from embryo_core.types import Run
 
