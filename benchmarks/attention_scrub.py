@@ -72,8 +72,8 @@ def write_run(root: Path) -> Run:
         for index in range(LAYERS * HEADS):
             scores = np.exp(-number * np.abs(place - index % 7 + 3) / (8 + index))
             weights = (scores / scores.sum(axis=1, keepdims=True)).astype(np.float32)
-            maps.append(AttentionMap(run.name, step, index // HEADS + 1, index % HEADS + 1, weights, 1000))
-        results.write(run, "attention", step, Findings(attention=maps))
+            maps.append(AttentionMap(index // HEADS + 1, index % HEADS + 1, weights, 1000))
+        results.write(runs.checkpoint(run, step), "attention", Findings(attention=maps))
     results.compact(run)
     return run
 

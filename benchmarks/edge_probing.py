@@ -16,10 +16,11 @@ from pathlib import Path
 import torch
 
 from benchmarks.paper_probing import PaperProbe, PaperProbing
-from embryo_core import runs
+from embryo_core import corpora, runs
 from embryo_core.engine.model import CORES, load
+from embryo_core.evaluate import limits
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
-from embryo_core.types import Findings, Sources
+from embryo_core.types import Findings
 
 
 def main() -> int:
@@ -33,9 +34,10 @@ def main() -> int:
     print(f"{run.name}, step {checkpoint.step}, {CORES} cores, torch {torch.__version__}")
 
     start = time.perf_counter()
-    data = metric.read(model, Sources(probing=options.probing))
+    defaults = {option.name: option.default for option in metric.options}
+    data = metric.read(model.tokenizer, limits(model), corpora.open_source(options.probing, **defaults))
     middle = time.perf_counter()
-    findings = metric.compute(model, checkpoint, data)
+    findings = metric.compute(model, data)
     ours = time.perf_counter() - start
     print(f"ours: {ours:.1f} s, of which reading {middle - start:.1f} s (once for all checkpoints of a run)", flush=True)
 

@@ -22,7 +22,8 @@ import torch
 from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, metrics, runs
 from embryo_core.engine.model import CORES, Model, load
-from embryo_core.types import Example, Fact, Findings, Sources
+from embryo_core.evaluate import limits
+from embryo_core.types import Example, Fact, Findings
 
 PARTS = ("token_reconstruction", "mask_prediction", "world_knowledge")
 
@@ -42,10 +43,10 @@ def main() -> int:
     data = {"token_reconstruction": examples, "mask_prediction": examples, "world_knowledge": facts}
     totals, differing = [0.0, 0.0], 0
     with tempfile.TemporaryDirectory() as folder:
-        sources = _write(Path(folder), examples, facts)
+        paths = _write(Path(folder), examples, facts)
         for part in PARTS:
             start = time.perf_counter()
-            ours = _compute(part, model, sources)
+            ours = _compute(part, model, paths)
             middle = time.perf_counter()
             torch.set_num_threads(CORES)  # theirs shares each product among the cores, ours runs a batch on each
             theirs = getattr(paper, part)(data[part])
@@ -81,7 +82,7 @@ def _thinned(facts: list[Fact], every: int) -> list[Fact]:
     return [fact for group in by_relation.values() for fact in group[::every]]
 
 
-def _write(folder: Path, examples: list[Example], facts: list[Fact]) -> Sources:
+def _write(folder: Path, examples: list[Example], facts: list[Fact]) -> dict[str, Path]:
     """The chosen sentences and facts as files, since a metric reads its own data."""
     with (folder / "treebank.jsonl").open("w", encoding="utf-8") as file:
         for example in examples:
@@ -99,12 +100,13 @@ def _write(folder: Path, examples: list[Example], facts: list[Fact]) -> Sources:
         ]
         path = folder / "lama" / "TREx" / f"{relation}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return Sources(folder / "treebank.jsonl", folder / "lama")
+    return {"treebank": folder / "treebank.jsonl", "lama": folder / "lama"}
 
 
-def _compute(part: str, model: Model, sources: Sources) -> Findings:
+def _compute(part: str, model: Model, paths: dict[str, Path]) -> Findings:
     metric = metrics.named([part])[0]
-    return metric.compute(model, model.checkpoint, metric.read(model, sources))
+    source = corpora.open_source(paths[metric.source])
+    return metric.compute(model, metric.read(model.tokenizer, limits(model), source))
 
 
 def _differences(ours: Findings, theirs: Any) -> int:

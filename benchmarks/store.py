@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from embryo_core import results
-from embryo_core.types import AttentionMap, Findings, Run, Score, WordCount
+from embryo_core.types import AttentionMap, Checkpoint, Findings, Run, Score, WordCount
 
 REPEATS = 20
 TAGS, WORDS, GROUPS = 45, 9000, 20  # as the test set of UD English EWT has them, about
@@ -48,16 +48,15 @@ def build(root: Path, steps: int, layers: int, heads: int, length: int) -> Run:
     tag_of = rng.integers(0, TAGS, WORDS)
     for step in range(steps):
         weights = rng.dirichlet(np.full(length, 0.1), size=(layers, heads, length)).astype(np.float32)
-        maps = [
-            AttentionMap("random", step, i + 1, j + 1, weights[i, j], 100) for i in range(layers) for j in range(heads)
-        ]
-        scores = [Score("random", step, "mask_prediction", rng.random(), 500, f"group {i}") for i in range(GROUPS)]
+        maps = [AttentionMap(i + 1, j + 1, weights[i, j], 100) for i in range(layers) for j in range(heads)]
+        scores = [Score("mask_prediction", rng.random(), 500, f"group {i}") for i in range(GROUPS)]
         words = [
-            WordCount("random", step, "mask_prediction", f"T{tag_of[i]:02}", f"word{i}", 3, int(rng.integers(0, 4)))
+            WordCount("mask_prediction", f"T{tag_of[i]:02}", f"word{i}", 3, int(rng.integers(0, 4)))
             for i in range(WORDS)
         ]
-        results.write(run, "attention", step, Findings(attention=maps))
-        results.write(run, "mask_prediction", step, Findings(scores=scores, words=words))
+        checkpoint = Checkpoint(run, step, run.path / f"step{step}", sequences=step, tokens=step, written=0)
+        results.write(checkpoint, "attention", Findings(attention=maps))
+        results.write(checkpoint, "mask_prediction", Findings(scores=scores, words=words))
     results.compact(run)
     return run
 

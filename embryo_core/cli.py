@@ -2,12 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from embryo_core import runs
 from embryo_core.errors import CorpusError, EmbryoError
-from embryo_core.types import Sources
+from embryo_core.metrics import METRICS
+from embryo_core.types import Option
 
 CORPORA = runs.REPOSITORY / "data" / "corpora"  # where fetch puts what it downloads
 
@@ -44,22 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the first N sentences, facts of each relation, examples of each split",
     )
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
-    command.add_argument("--treebank", type=Path, metavar="PATH", help="CoNLL-U, CoNLL-2012 or JSON lines; also .xz")
-    command.add_argument("--lama", type=Path, metavar="PATH", help="folder with relations.jsonl and TREx/")
-    command.add_argument("--probing", type=Path, metavar="PATH", help="folder with pos/, constituent/, coref/, srl/")
-    command.add_argument(
-        "--probe", type=_probe, action="append", default=[], metavar="NAME=FOLDER", help="a probing task of your own"
-    )
-    command.add_argument(
-        "--protocol", choices=("fast", "paper"), default="fast", help="how probes are trained (default fast)"
-    )
-    command.add_argument(
-        "--probe-memory",
-        type=_positive,
-        default=Sources.probe_memory,
-        metavar="MIB",
-        help="features above this are mapped from disk (default %(default)s)",
-    )
+    _add_data(command)
     command.set_defaults(command=_evaluate)
 
     command = commands.add_parser("runs", help="list the runs and what has been computed for them")
@@ -98,6 +84,34 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_data(command: argparse.ArgumentParser) -> None:
+    """What the metrics declare: their sources, variants and options."""
+    group = command.add_argument_group("data and options of metrics")
+    group.add_argument(
+        "--data", type=_named_path, action="append", default=[], metavar="NAME=PATH", help="the data named NAME"
+    )
+    for name, form in {metric.source: metric.form for metric in METRICS}.items():
+        group.add_argument(f"--{name}", dest="data", type=_path_of(name), action="append", metavar="PATH", help=form)
+    for metric in METRICS:
+        if metric.variants:
+            group.add_argument(
+                f"--{metric.variants}",
+                dest="data",
+                type=_named_path_of(metric.source),
+                action="append",
+                metavar="NAME=PATH",
+                help=f"{metric.name} on data of your own",
+            )
+        for option in metric.options:
+            group.add_argument(
+                f"--{option.name}",
+                type=_positive if isinstance(option.default, int) else type(option.default),
+                choices=option.choices,
+                default=option.default,
+                help=f"{option.help} (default %(default)s)",
+            )
+
+
 # === Commands ===
 
 
@@ -105,15 +119,19 @@ def _evaluate(options: argparse.Namespace) -> int:
     from embryo_core.evaluate import evaluate  # torch takes seconds to import, and the other commands do without
 
     run = runs.open_run(options.run)
-    treebank = options.treebank or next((CORPORA / "treebank").glob("*-test.conllu"), None)
-    lama = options.lama or next(CORPORA.glob("lama"), None)
-    probing = options.probing or next(CORPORA.glob("probing"), None)
-    probes = _by_name(options.probe)
-    sources = Sources(treebank, lama, probing, probes, options.limit, options.protocol, options.probe_memory)
-    report = evaluate(run, sources, options.metrics, options.steps, options.overwrite, progress=True)
+    report = evaluate(
+        run,
+        _fetched_data() | _by_name(options.data),
+        options.metrics,
+        options.steps,
+        limit=options.limit,
+        options={option.name: getattr(options, option.name.replace("-", "_")) for option in _metric_options()},
+        overwrite=options.overwrite,
+        progress=True,
+    )
     if report.left_out:
         print(f"Left out, as no data were given for them: {', '.join(report.left_out)}.")
-    print(f"{report.computed} results computed, {report.done_before} were done before; they lie in {run.results}.")
+    print(f"{report.computed} results computed, {report.done_before} were done before; results are in {run.results}.")
     for failure in report.failures:
         print(f"Failed: {failure}", file=sys.stderr)
     return 1 if report.failures else 0
@@ -179,19 +197,45 @@ def _positive(text: str) -> int:
     return number
 
 
-def _probe(text: str) -> tuple[str, Path]:
-    name, equals, folder = text.partition("=")
-    if not (name and equals and folder):
-        raise argparse.ArgumentTypeError(f"received {text!r}; give NAME=FOLDER")
-    return name, Path(folder)
+def _named_path(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise argparse.ArgumentTypeError(f"received {text!r}; give NAME=PATH")
+    return name, Path(path)
 
 
-def _by_name(probes: list[tuple[str, Path]]) -> dict[str, Path]:
-    names = [name for name, _ in probes]
+def _path_of(name: str) -> Callable[[str], tuple[str, Path]]:
+    """Parses the PATH of --treebank PATH, which is short for --data treebank=PATH."""
+    return lambda text: (name, Path(text))
+
+
+def _named_path_of(source: str) -> Callable[[str], tuple[str, Path]]:
+    """Parses the NAME=PATH of --probe NAME=PATH, which is short for --data probing:NAME=PATH."""
+
+    def parse(text: str) -> tuple[str, Path]:
+        name, path = _named_path(text)
+        return f"{source}:{name}", path
+
+    return parse
+
+
+def _by_name(data: list[tuple[str, Path]]) -> dict[str, Path]:
+    names = [name for name, _ in data]
     for name in names:
         if names.count(name) > 1:
-            raise CorpusError(f"The probing task '{name}' is given twice; give each folder a name of its own.")
-    return dict(probes)
+            raise CorpusError(f"The data '{name}' are given twice; give each path a name of its own.")
+    return dict(data)
+
+
+def _fetched_data() -> dict[str, Path]:
+    """The data in data/corpora by the name of their folder; of a treebank its test split."""
+    found = {folder.name: folder for folder in CORPORA.glob("*/")}
+    known = {name: found[name] for name in {metric.source for metric in METRICS} & found.keys()}
+    return {name: next(iter(sorted(folder.glob("*-test.conllu"))), folder) for name, folder in known.items()}
+
+
+def _metric_options() -> list[Option]:
+    return [option for metric in METRICS for option in metric.options]
 
 
 def _step(text: str) -> int | str:

@@ -11,8 +11,9 @@ from typing import Any
 
 from embryo_core import runs
 from embryo_core.errors import CorpusError
-from embryo_core.types import Example, Fact, Target, spans_of_words
+from embryo_core.types import Example, Fact, Source, Target, spans_of_words
 
+TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz"  # what read_treebank reads
 Lines = list[tuple[str, str]]  # place ("ewt.conllu, line 7") and text of each line
 Row = tuple[str, str, int]  # word, tag, and the number of its syntactic head: from 1, 0 where it has none
 
@@ -86,17 +87,17 @@ def read_lama(path: Path) -> list[Fact]:
     return list(facts.values())
 
 
-def fingerprint(path: Path) -> dict[str, str]:
-    """What data these are, whatever folder they lie in: the name of the file or folder, and its SHA-256."""
+def open_source(path: Path, limit: int | None = None, **options: Any) -> Source:
+    """The data at a path as a metric is given them. Raises CorpusError where there are none."""
     if not path.exists():
         raise CorpusError(
             f"{path} does not exist; name a file or folder that does, or fetch: python -m embryo_core fetch -h"
         )
     if path.is_file():
-        return {"data": path.name, "sha256": runs.sha256(path)}
+        return Source(path, runs.sha256(path), limit, options)
     files = sorted(p for p in path.rglob("*") if p.is_file())
     listing = "".join(f"{runs.sha256(p)}  {p.relative_to(path).as_posix()}\n" for p in files)
-    return {"data": path.name, "sha256": hashlib.sha256(listing.encode()).hexdigest()}
+    return Source(path, hashlib.sha256(listing.encode()).hexdigest(), limit, options)
 
 
 # === Treebanks ===

@@ -1,22 +1,22 @@
-"""Evaluate a run: checkpoint outside, metric inside, each checkpoint loaded once; what is done is skipped.
+"""Evaluate a run: plan what is missing, compute it checkpoint by checkpoint, write each result as a whole.
 
-A kill at any moment loses at most the metric being computed: each (metric, step) is written as a whole, and a rerun
-goes on from there to the same results. Results of a metric always come from one set of data, noted in sources.json.
+A kill at any moment loses at most what is being computed: each (metric, step) is written as a whole, and a rerun goes on
+from there to the same results. Results of a metric always come from one set of data, noted in sources.json.
 """
 
 import logging
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from embryo_core import corpora, metrics, results, runs
+from embryo_core.engine.capabilities import gives
 from embryo_core.engine.model import Model, load
-from embryo_core.errors import BrokenCheckpoint, CorpusError, ResultsError
-from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
-from embryo_core.types import Checkpoint, Data, Metric, Run, Sources
+from embryo_core.errors import BrokenCheckpoint, CorpusError, ResultsError, unknown
+from embryo_core.types import Checkpoint, Data, Findings, Limits, Metric, Run, Source
 
 log = logging.getLogger(__name__)
 FETCHED = ("treebank", "lama")  # data that `python -m embryo_core fetch` brings
@@ -34,32 +34,36 @@ class Report:
 
 def evaluate(
     run: Run,
-    sources: Sources,
+    data: Mapping[str, Path],
     metric_names: Sequence[str] | None = None,
     steps: Iterable[int] | None = None,
+    *,
+    limit: int | None = None,
+    options: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     progress: bool = False,
 ) -> Report:
-    """Compute the metrics (all that the run supports) at the steps (each metric's own grid) and store what they find.
+    """Compute the metrics (all whose needs a checkpoint meets) at the steps (each metric's own grid) and store them.
 
-    The user's own probing tasks in `sources` are computed whatever the metrics. Without `metric_names`, metrics whose
-    data were not given are left out. A checkpoint that cannot be read, or a metric that fails on one, is reported and
-    passed over. With `overwrite`, what was done is computed again. Raises EmbryoError for an unknown metric or step,
+    `data` has the path of each metric's source: {"treebank": ...}. A variant, {"probing:mine": ...}, is computed
+    whatever the metrics. `options` are those that the metrics declare. Without `metric_names`, metrics whose data were
+    not given are left out. A checkpoint that cannot be read, or a metric that fails on one, is reported and passed
+    over. With `overwrite`, what was done is computed again. Raises EmbryoError for an unknown metric, source or step,
     and for data that are missing, unreadable, or not those of the results at hand; nothing written before is lost by
     that.
     """
     if not runs.checkpoints(run) and not runs.broken(run):
         runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
     checkpoints = None if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
-    chosen = _chosen(sources, metric_names)
-    tasks = [_task(run, metric, checkpoints, own, overwrite) for metric, own in chosen if metric.supports(run)]
-    without = [task.metric for task in tasks if task.pending and not task.identity]
+    tasks = [_task(run, metric, checkpoints, overwrite) for metric in _chosen(data, metric_names)]
+    without = [task.metric for task in tasks if task.pending and task.metric.source not in data]
     if without and (metric_names is not None or len(without) == len(tasks)):
         raise CorpusError(_ask_for_data(without[0]))
-    tasks = [task for task in tasks if task.metric not in without]
     report = Report(done_before=sum(task.done_before for task in tasks), left_out=[metric.name for metric in without])
     if steps is None:
         report.failures += [reason for _, reason in runs.broken(run)]
+    tasks = [task for task in tasks if task.pending and task.metric not in without]
+    _open_sources(run, tasks, data, limit, options or {}, overwrite)
     with tqdm(
         total=sum(len(task.pending) for task in tasks), desc=run.name, unit="result", disable=not progress
     ) as bar:
@@ -69,7 +73,7 @@ def evaluate(
     return report
 
 
-# === What is to be done ===
+# === Plan ===
 
 
 @dataclass
@@ -77,49 +81,40 @@ class Task:
     """One metric in one evaluation."""
 
     metric: Metric
-    sources: Sources
-    identity: dict[str, Any]  # of its data: name, sha256, limit, protocol; empty where none were given
-    replaces: bool  # its results at hand are of other data and go before the first new one comes
     pending: list[Checkpoint]
     done_before: int
+    source: Source | None = None  # none where nothing is pending
+    replaces: bool = False  # its results at hand are of other data and go before the first new one comes
     data: Data | None = None  # what the metric read, once the first model is loaded
 
 
-def _chosen(sources: Sources, names: Sequence[str] | None) -> list[tuple[Metric, Sources]]:
-    """The metrics to compute, each with its sources; last the user's own probing tasks."""
-    for name in sources.probes:
-        if name in TASKS or not re.fullmatch(r"\w[\w.-]*", name):
-            raise CorpusError(
-                f"A probing task of your own cannot be named '{name}'; choose a name of letters, digits, '_', '-' and "
-                f"'.' that is none of {', '.join(TASKS)}."
-            )
-    own = [(EdgeProbing(name), replace(sources, probing=folder)) for name, folder in sources.probes.items()]
-    own_names = {metric.name for metric, _ in own}
-    known = metrics.METRICS if names is None else metrics.named(name for name in names if name not in own_names)
-    return [(metric, sources) for metric in known] + own
+def _chosen(data: Mapping[str, Path], names: Sequence[str] | None) -> list[Metric]:
+    """The metrics to compute; last the variants whose data were given. Raises UnknownMetric, CorpusError."""
+    variants = [_variant(source) for source in data if ":" in source]
+    known = {metric.source for metric in metrics.METRICS}
+    for source in data:
+        if ":" not in source and source not in known:
+            raise CorpusError(unknown("data source", source, sorted(known)))
+    own = {metric.name for metric in variants}
+    listed = metrics.METRICS if names is None else metrics.named(name for name in names if name not in own)
+    return [*listed, *variants]
 
 
-def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, sources: Sources, overwrite: bool) -> Task:
+def _variant(source: str) -> Metric:
+    """The variant that reads "probing:mine", of the metric that reads "probing"."""
+    base, _, name = source.partition(":")
+    with_variants = {metric.source: metric for metric in metrics.METRICS if metric.variants}
+    if base not in with_variants:
+        raise CorpusError(unknown("data source", source, [f"{known}:NAME" for known in with_variants]))
+    return with_variants[base].variant(name)
+
+
+def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, overwrite: bool) -> Task:
     candidates = _default_grid(run, metric) if checkpoints is None else checkpoints
+    candidates = [checkpoint for checkpoint in candidates if metric.needs <= gives(checkpoint)]
     done = results.done(run, metric.name)
     pending = [c for c in candidates if overwrite or c.step not in done]
-    path = getattr(sources, metric.source)
-    identity = {} if path is None else {**corpora.fingerprint(path), "limit": sources.limit}
-    if identity and metric.source == "probing":
-        identity["protocol"] = sources.protocol
-    recorded = results.read_sources(run).get(metric.name, {})
-    other = bool(done) and any(recorded.get(key) != value for key, value in identity.items())
-    if other and not overwrite:
-        raise ResultsError(
-            f"Results of '{metric.name}' for run '{run.name}' are of {_shown(recorded)}, received {_shown(identity)}; "
-            "give the same data, or --overwrite to replace them."
-        )
-    return Task(metric, sources, identity, other, pending, len(candidates) - len(pending))
-
-
-def _ask_for_data(metric: Metric) -> str:
-    fetched = f", or run: python -m embryo_core fetch {metric.source}" if metric.source in FETCHED else "."
-    return f"Metric '{metric.name}' needs data and none were given; name them with --{metric.source} PATH{fetched}"
+    return Task(metric, pending, len(candidates) - len(pending))
 
 
 def _default_grid(run: Run, metric: Metric) -> list[Checkpoint]:
@@ -128,15 +123,72 @@ def _default_grid(run: Run, metric: Metric) -> list[Checkpoint]:
     return [c for i, c in enumerate(checkpoints) if i % metric.every == 0 or i == len(checkpoints) - 1]
 
 
-def _shown(identity: dict[str, Any]) -> str:
+def _ask_for_data(metric: Metric) -> str:
+    fetched = f", or run: python -m embryo_core fetch {metric.source}" if metric.source in FETCHED else "."
+    return f"Metric '{metric.name}' needs data and none were given; name them with --{metric.source} PATH{fetched}"
+
+
+# === One set of data ===
+
+
+def _open_sources(
+    run: Run, tasks: list[Task], data: Mapping[str, Path], limit: int | None, options: Mapping[str, Any], overwrite: bool
+) -> None:
+    """Give each task its source. Raises ResultsError where the results at hand are of other data."""
+    opened = {name: corpora.open_source(data[name], limit) for name in {task.metric.source for task in tasks}}
+    for task in tasks:
+        own = {option.name: options.get(option.name, option.default) for option in task.metric.options}
+        task.source = replace(opened[task.metric.source], options=own)
+        identity = _identity(task)
+        recorded = results.read_sources(run).get(task.metric.name, {})
+        done = results.done(run, task.metric.name)
+        task.replaces = bool(done) and any(recorded.get(key) != identity[key] for key in identity if key != "data")
+        if task.replaces and not overwrite:
+            raise ResultsError(
+                f"Results of '{task.metric.name}' for run '{run.name}' are of {_shown(recorded, task.metric)}, received "
+                f"{_shown(identity, task.metric)}; give the same data, or --overwrite to replace them."
+            )
+
+
+def _identity(task: Task) -> dict[str, Any]:
+    """What tells these results from those of other data, and the name of the data for messages."""
+    source, options = task.source, task.metric.options
+    own = {option.name: source.options[option.name] for option in options if option.identifies}
+    return {"data": source.path.name, "sha256": source.sha256, "limit": source.limit, **own}
+
+
+def _shown(identity: dict[str, Any], metric: Metric) -> str:
     if not identity:
         return "unknown data"
     limit = "no limit" if identity["limit"] is None else f"limit {identity['limit']}"
-    protocol = f", {identity['protocol']} protocol" if "protocol" in identity else ""
-    return f"{identity['data']} (sha256 {identity['sha256'][:12]}..., {limit}{protocol})"
+    own = [f"{identity[option.name]} {option.name}" for option in metric.options if option.name in identity]
+    return f"{identity['data']} (sha256 {identity['sha256'][:12]}..., {', '.join([limit, *own])})"
 
 
-# === Doing it ===
+# === Compute and write ===
+
+
+def limits(model: Model) -> Limits:
+    """What the models of this one's run read, the same at every step."""
+    frequencies = model.checkpoint.run.path / "frequencies.tsv"
+    return Limits(model.max_positions, frequencies if frequencies.is_file() else None)
+
+
+def compute(model: Model, tasks: Sequence[Task]) -> list[Findings]:
+    """What metrics find at one loaded checkpoint; several go through their shared pass together."""
+    first = tasks[0].metric
+    if len(tasks) == 1:
+        return [first.compute(model, tasks[0].data)]
+    return first.shared_pass(model, [(task.metric, task.data) for task in tasks])
+
+
+def _passes(tasks: list[Task]) -> list[list[Task]]:
+    """Tasks that share a pass over the same source, together; every other task by itself."""
+    together: dict[Any, list[Task]] = {}
+    for task in tasks:
+        key = (task.metric.shared_pass, task.source) if task.metric.shared_pass else task.metric.name
+        together.setdefault(key, []).append(task)
+    return list(together.values())
 
 
 def _evaluate_checkpoint(checkpoint: Checkpoint, tasks: list[Task], report: Report, bar: tqdm) -> None:
@@ -149,27 +201,34 @@ def _evaluate_checkpoint(checkpoint: Checkpoint, tasks: list[Task], report: Repo
         bar.update(len(todo))
         return
     for task in tasks:  # all at once, so that bad data are known before anything takes time
-        if task.pending and task.data is None:
+        if task.data is None:
             _read(task, model)
-    for task in todo:
-        _compute(task, model, report)
-        bar.update()
+    for together in _passes(todo):
+        _compute_and_write(model, together, report)
+        bar.update(len(together))
 
 
 def _read(task: Task, model: Model) -> None:
     """Read a metric's data; only when that went well do results of other data make room."""
     run, name = model.checkpoint.run, task.metric.name
-    task.data = task.metric.read(model, task.sources)
+    task.data = task.metric.read(model.tokenizer, limits(model), task.source)
     if task.replaces:
         results.forget(run, name)
-    results.write_sources(run, name, {**task.identity, **task.data.facts})
+    results.write_sources(run, name, {**_identity(task), **task.data.summary})
 
 
-def _compute(task: Task, model: Model, report: Report) -> None:
-    checkpoint, name = model.checkpoint, task.metric.name
+def _compute_and_write(model: Model, tasks: list[Task], report: Report) -> None:
+    checkpoint, name = model.checkpoint, tasks[0].metric.name
     try:
-        results.write(checkpoint.run, name, checkpoint.step, task.metric.compute(model, checkpoint, task.data))
-        report.computed += 1
+        found = compute(model, tasks)
+        for task, findings in zip(tasks, found, strict=True):
+            results.write(checkpoint, task.metric.name, findings)
     except Exception as reason:  # the batch boundary: one failure does not stop the others
+        if len(tasks) > 1:  # alone, each of them fails or does not
+            for task in tasks:
+                _compute_and_write(model, [task], report)
+            return
         log.exception("%s failed at step %d of %s", name, checkpoint.step, checkpoint.run.name)
         report.failures.append(f"Metric '{name}' failed at step {checkpoint.step}: {reason}")
+    else:
+        report.computed += len(tasks)

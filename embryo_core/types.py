@@ -1,14 +1,15 @@
-"""The vocabulary of the project: what a run, a checkpoint, an example, a metric and its results are."""
+"""The vocabulary of the project: what a run, a checkpoint, an example, a metric and its findings are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
 
     from embryo_core.engine.model import Model
+    from embryo_core.engine.tokenizer import Tokenizer
 
 # === What pretraining wrote ===
 
@@ -64,14 +65,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Example:
-    """Words with labelled spans: the form of edge probing, to which every annotated corpus is read.
-
-    `heads` holds the index of each word's syntactic head, None at a root; it is empty where the corpus has no heads.
-    """
+    """Words with labelled spans: the form of edge probing, to which every annotated corpus is read."""
 
     words: tuple[str, ...]
     targets: tuple[Target, ...]
-    heads: tuple[int | None, ...] = ()
+    heads: tuple[int | None, ...] = ()  # index of each word's syntactic head, None at a root; empty: not annotated
 
 
 @dataclass(frozen=True)
@@ -90,15 +88,13 @@ class Fact:
         return self.template.replace("[Y]", "[MASK]").replace("[X]", self.subject)
 
 
-# === What evaluation finds ===
+# === What a metric finds; the store adds run and step ===
 
 
 @dataclass(frozen=True)
 class Score:
     """One number: `value` in the metric's unit over `n` cases, for a group (part of speech, relation, ...) or all."""
 
-    run: str
-    step: int
     metric: str
     value: float
     n: int
@@ -108,10 +104,8 @@ class Score:
 
 @dataclass(frozen=True)
 class WordCount:
-    """How often one word type with one tag was predicted correctly at one step."""
+    """How often one word type with one tag was predicted correctly."""
 
-    run: str
-    step: int
     metric: str
     tag: str  # Penn part-of-speech tag as in the treebank
     word: str
@@ -121,10 +115,8 @@ class WordCount:
 
 @dataclass(frozen=True)
 class ClozeAnswer:
-    """What a checkpoint answered to one fact: rank (1 is best) and probability of the true object, and its top word."""
+    """The answer to one fact: rank (1 is best) and probability of the true object, and the model's top word."""
 
-    run: str
-    step: int
     fact: str
     relation: str
     subject: str
@@ -139,8 +131,6 @@ class ClozeAnswer:
 class AttentionMap:
     """Attention of one head averaged over `sentences`: weights [L, L], row = from, column = to; entry NaN-free."""
 
-    run: str
-    step: int
     layer: int  # 1 is the lowest layer
     head: int  # 1 is the first head
     weights: "np.ndarray"
@@ -151,24 +141,12 @@ class AttentionMap:
 class ProbeCurve:
     """One point of a probe's own training curve: after so many iterations, its loss in training and F1 in development."""
 
-    run: str
-    step: int  # of the checkpoint
     task: str
     layer: int  # 0 is the embeddings
     control: bool  # trained on the control task's random labels
     iteration: int  # of the probe's optimizer
     train_loss: float  # mean cross-entropy in nats
     dev_f1: float  # micro-averaged, in [0, 1]
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """One candidate for a masked position."""
-
-    token: str
-    probability: float
-    rank: int
-    exact: bool = True  # False: a joint answer, whose true rank is at least this
 
 
 @dataclass
@@ -182,47 +160,81 @@ class Findings:
     probes: list[ProbeCurve] = field(default_factory=list)
 
 
-# === What turns the one into the other ===
+@dataclass(frozen=True)
+class Prediction:
+    """One candidate for a masked position."""
+
+    token: str
+    probability: float
+    rank: int
+    exact: bool = True  # False: a joint answer, whose true rank is at least this
+
+
+# === What turns a checkpoint into findings ===
 
 
 @dataclass(frozen=True)
-class Sources:
-    """The annotated data an evaluation was given, how much of it to use, and how probes are trained on it."""
+class Limits:
+    """What the models of a run read, and the words they were trained on; the same at every step."""
 
-    treebank: Path | None = None
-    lama: Path | None = None
-    probing: Path | None = None  # folder of the four edge-probing tasks
-    probes: Mapping[str, Path] = field(default_factory=dict)  # folders of the user's own tasks, by name
-    limit: int | None = None  # the first sentences, facts of each relation, and examples of each split; None: all
-    protocol: Literal["fast", "paper"] = "fast"  # of the probes' training
-    probe_memory: int = 2048  # MiB of spans' features; more than that are mapped from disk
+    positions: int  # pieces in a sequence, [CLS] and [SEP] included
+    frequencies: Path | None = None  # frequencies.tsv, where pretraining counted its words
 
 
-class Metric(Protocol):
-    """Turns one checkpoint into findings. Adding one: its own file in metrics/ and one entry in METRICS."""
+@dataclass(frozen=True)
+class Source:
+    """Data that a metric is given, and how much of them it uses; made by `corpora.open_source`."""
+
+    path: Path
+    sha256: str  # of the content, whatever the names of files and their compression
+    limit: int | None = None  # the first sentences, facts of each relation, examples of each split; None: all
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # values of the metric's own options
+
+
+@dataclass(frozen=True)
+class Option:
+    """A setting of a metric: --NAME on the command line; the type is that of the default."""
 
     name: str
-    family: str  # the page that shows it: tokens, knowledge, attention, ...
-    every: int  # default grid: 1 evaluates every checkpoint, 2 every second, ...
-    source: str  # the field of Sources that it reads: treebank, lama or probing
-
-    def supports(self, run: Run) -> bool:
-        """Whether the metric has a meaning for this run (a family without a masked language model head has none)."""
-
-    def read(self, model: "Model", sources: Sources) -> "Data":
-        """Read and encode the data once per evaluation; errors: CorpusError with what is at fault.
-
-        `model` gives the tokenizer and limits (vocabulary, positions), which are the same at every step of a run.
-        """
-
-    def compute(self, model: "Model", checkpoint: Checkpoint, data: Any) -> Findings:
-        """Evaluate one loaded checkpoint on what `read` returned."""
+    default: Any
+    help: str
+    choices: tuple[Any, ...] | None = None
+    identifies: bool = False  # results under different values never mix
 
 
 class Data(Protocol):
     """What a metric reads and encodes once for all checkpoints, in a form of its own."""
 
-    facts: dict[str, Any]  # what captions say of it: "sentences" and/or "facts", "tasks", and "note", one sentence
+    summary: dict[str, Any]  # for captions: "sentences" and/or "facts", "tasks", ..., and "note", one sentence
+
+
+SharedPass = Callable[["Model", "Sequence[tuple[Metric, Any]]"], list[Findings]]
+
+
+class Metric:
+    """Base of all metrics. Adding one: its own file in metrics/ and one entry in METRICS."""
+
+    name: str
+    page: str  # that shows it: tokens, knowledge, attention or probing
+    source: str  # the data it reads: --data SOURCE=PATH, or --SOURCE PATH
+    form: str  # what PATH has to be, for --help
+    needs: frozenset[str]  # of what a model gives: masked_words, states, attentions, trainable
+    every: int = 1  # default grid: 1 evaluates every checkpoint, 2 every second, ...
+    options: tuple[Option, ...] = ()
+    variants: str | None = None  # --VARIANTS NAME=PATH computes a variant on data of the user's own
+    shared_pass: ClassVar[SharedPass | None] = None  # computes all metrics that have it, on one source, in one pass
+
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Data:
+        """Read and encode the data, once per evaluation. Raises CorpusError with what is at fault."""
+        raise NotImplementedError
+
+    def compute(self, model: "Model", data: Any) -> Findings:
+        """Evaluate one loaded checkpoint on what `read` returned."""
+        raise NotImplementedError
+
+    def variant(self, name: str) -> "Metric":
+        """The metric of this name on data of the user's own, for metrics with `variants`. Raises CorpusError."""
+        raise NotImplementedError
 
 
 def spans_of_words(words: Sequence[str], labels: Sequence[str]) -> Example:

@@ -3,14 +3,12 @@
 import argparse
 import os
 import sys
-from dataclasses import asdict, replace
-from importlib.metadata import version
 from pathlib import Path
 
 from embryo_core import runs
 from embryo_core.errors import EmbryoError
 from embryo_core.types import Run
-from pretrain.config import PRESETS, Config, changed, preset
+from pretrain.config import PRESETS, Config, changed, preset, save_settings, scaled
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -26,7 +24,10 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument("--corpus", nargs="+", required=True, metavar="PATH", help="text files, folders, hf:NAME:CONFIG")
     parse.add_argument("--heldout", nargs="+", default=[], metavar="PATH", help="text only measured, never trained on")
     parse.add_argument("--run", type=Path, required=True, metavar="FOLDER", help="data/runs/NAME")
-    parse.add_argument("--steps", type=int, help="updates in all (the learning rate decays to zero over them)")
+    parse.add_argument("--steps", type=int, help="updates in all; warm-up and phases are scaled in proportion")
+    parse.add_argument(
+        "--save", nargs="+", default=[], metavar="GRID", help="checkpoints: N (every N updates), log:K (K per doubling), or both"
+    )
     parse.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="change other settings of the preset")
     parse.add_argument("--cache", type=Path, default=runs.REPOSITORY / "data" / "cache", help="prepared corpora")
     parse.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to FOLDER/tensorboard")
@@ -37,10 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; 0 when the last step is reached, 2 with one sentence on stderr when something is wrong."""
     options = parser().parse_args(arguments)
     try:
-        config = preset(options.preset)
-        if options.steps is not None:
-            config = replace(config, steps=options.steps, warmup_steps=min(config.warmup_steps, options.steps))
-        config = changed(config, options.set)
+        config = configured(preset(options.preset), options.steps, options.save, options.set)
         pretrain(config, options.corpus, options.heldout, options.run, options.cache, options.tensorboard)
     except EmbryoError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -54,28 +52,28 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def configured(config: Config, steps: int | None, save: list[str], settings: list[str]) -> Config:
+    """The preset with what the command line changes; --set comes last. Raises ConfigError."""
+    if steps is not None:
+        set_by_name = {assignment.partition("=")[0] for assignment in settings}
+        in_proportion = scaled(config, steps, without=set_by_name)
+        for name, value in in_proportion.items():
+            print(f"--steps {steps}: {name} is {value} in proportion; --set {name}=N sets it.")
+        settings = [f"steps={steps}", *(f"{name}={value}" for name, value in in_proportion.items()), *settings]
+    return changed(config, [*save_settings(save), *settings])
+
+
 def pretrain(
     config: Config, sources: list[str], heldout: list[str], folder: Path, cache: Path, tensorboard: bool = False
 ) -> Run:
     """Prepare the corpus (cached), write or check the run's card, and train to the last step; returns the run."""
     from pretrain.data import prepare_data  # numpy and tokenizers only
-    from pretrain.train import train, write_card  # imports Keras and its backend
 
     data = prepare_data(config, sources, heldout, cache)
-    run = write_card(
-        Run(
-            name=folder.resolve().name,
-            path=folder.resolve(),
-            family="albert",
-            objective="masked language model + sentence order",
-            config=asdict(config),
-            tokenizer_sha256=runs.sha256(data.corpus.tokenizer_folder / "tokenizer.json"),
-            corpus=data.corpus.fingerprint,
-            planned_steps=runs.step_grid(config.steps, config.save_every),
-            code_version=version("embryo"),
-        ),
-        config,
-    )
+    from pretrain.card import new_card, write_card  # these import Keras and its backend
+    from pretrain.train import train
+
+    run = write_card(new_card(folder, config, data.corpus))
     data.copy_to(run)
     writer = None
     if tensorboard:

@@ -1,10 +1,14 @@
 """Pretraining settings: one frozen dataclass, named presets, and the rule that ties learning rate to batch size."""
 
 from dataclasses import dataclass, fields, replace
-from math import sqrt
-from typing import Any
+from math import log2, sqrt
+from types import NoneType
+from typing import Any, get_args
 
+from embryo_core import runs
 from embryo_core.errors import ConfigError, UnknownPreset, unknown
+
+OPTIMIZERS = ("lamb", "adamw", "muon")
 
 
 def square_root_rule(batch_size: int) -> float:
@@ -28,22 +32,35 @@ class Config:
     embedding_size: int = 128
     vocab_size: int = 30_000
     max_position_embeddings: int = 512
-    initializer_range: float = 0.02
+    initializer_range: float = 0.02  # standard deviation of the initial weights
+    position_initializer_range: float | None = None  # of the position embeddings; None: initializer_range
     layer_norm_eps: float = 1e-12
     hidden_dropout_prob: float = 0.0
     attention_probs_dropout_prob: float = 0.0
 
     # === Masking ===
     masked_share: float = 0.15  # of the tokens of a sequence
+    masked_share_end: float | None = None  # the share at the last update, reached linearly; None: the same throughout
     max_ngram: int = 3  # whole words masked together: 1..max_ngram, p(n) proportional to 1/n
+    single_word_steps: int = 0  # the first updates mask single words, whatever max_ngram is
 
-    # === Optimisation (LAMB; peak reached after the warm-up, then polynomial decay to zero) ===
-    steps: int = 125_000
-    warmup_steps: int = 3_125
-    learning_rate: float = square_root_rule(512)
-    decay_power: float = 1.0
-    weight_decay: float = 0.01
-    clip_norm: float = 1.0
+    # === Sentence order ===
+    sentence_order_weight: float = 1.0  # of its loss beside that of the masked tokens
+    sentence_order_from: int = 0  # earlier updates leave its loss out; their examples are the same
+
+    # === Optimisation ===
+    optimizer: str = "lamb"  # or adamw, or muon: matrices by Muon, the rest by AdamW
+    steps: int = 125_000  # updates
+    warmup_steps: int = 3_125  # the rate grows linearly to its peak
+    constant_steps: int = 0  # the rate stays at its peak until this update, then decays to zero at `steps`
+    learning_rate: float = square_root_rule(512)  # the peak
+    decay_power: float = 1.0  # 1: the rate falls linearly
+    weight_decay: float = 0.01  # never of biases and layer norms
+    decay_positions: bool = True  # whether position embeddings are decayed
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-6
+    clip_norm: float = 1.0  # of all gradients together
     seed: int = 12345
 
     # === Batches: an optional first phase on short sequences, as in the original BERT recipe ===
@@ -52,12 +69,15 @@ class Config:
     short_steps: int = 0  # updates of the first phase
     short_sequence_length: int = 128
     short_batch_size: int = 2048
+    long_every: int = 0  # every so many updates of the first phase, one has sequence_length; 0: none
 
     # === What is kept ===
-    save_every: int = 5_000  # after the powers of two
+    save_every: int = 5_000  # a checkpoint every so many updates, besides those of the powers of two; 0: none
+    save_per_doubling: int = 0  # K: checkpoints at the steps 2**(i / K); 0: none
     state_every: int = 1_000  # updates between two states from which a run can resume
     log_every: int = 50
-    heldout_sequences: int = 512  # measured at every checkpoint, with the same masks each time
+    heldout_sequences: int = 512  # measured at every checkpoint with the same masks each time, masked as in training
+    measured_sequences: int = 512  # measured at every checkpoint with 15 % masked, each way; 0: none
     checkpoint_dtype: str = "float32"
 
     def __post_init__(self) -> None:
@@ -67,38 +87,82 @@ class Config:
     def _problems(self) -> list[str]:
         counts = (
             "hidden_size num_hidden_layers num_attention_heads steps batch_size short_batch_size max_ngram "
-            "save_every state_every log_every"
+            "state_every log_every heldout_sequences"
+        ).split()
+        optional = (
+            "single_word_steps sentence_order_from short_steps long_every save_every save_per_doubling "
+            "measured_sequences"
         ).split()
         checks = {
-            f"{name}, received {getattr(self, name)}, must be at least 1": getattr(self, name) >= 1 for name in counts
+            f"{name}, received {getattr(self, name)}, must be at least {least}": getattr(self, name) >= least
+            for least, names in ((1, counts), (0, optional))
+            for name in names
         }
         if not all(checks.values()):  # the checks below divide by some of them
             return [problem for problem, holds in checks.items() if not holds]
-        lengths = (self.sequence_length, self.short_sequence_length if self.short_steps else self.sequence_length)
-        shortest, longest = min(lengths), max(lengths)
+        lengths, shares = self.lengths, (self.masked_share, self.masked_share_end)
         checks = {
             f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}": (
                 self.hidden_size % self.num_attention_heads == 0
             ),
-            f"sequences of {longest} tokens exceed max_position_embeddings {self.max_position_embeddings}": (
-                longest <= self.max_position_embeddings
+            f"sequences of {lengths[-1]} tokens exceed max_position_embeddings {self.max_position_embeddings}": (
+                lengths[-1] <= self.max_position_embeddings
             ),
-            f"sequences of {shortest} tokens are shorter than 16": shortest >= 16,
+            f"sequences of {lengths[0]} tokens are shorter than 16": lengths[0] >= 16,
             f"checkpoint_dtype '{self.checkpoint_dtype}' is neither float32 nor float16": (
                 self.checkpoint_dtype in ("float32", "float16")
             ),
-            f"warmup_steps {self.warmup_steps} must be between 0 and steps {self.steps}": (
-                0 <= self.warmup_steps <= self.steps
-            ),
-            f"masked_share {self.masked_share} must be above 0 and below 1": 0 < self.masked_share < 1,
+            f"optimizer '{self.optimizer}' is none of {', '.join(OPTIMIZERS)}": self.optimizer in OPTIMIZERS,
+            f"sentence_order_weight {self.sentence_order_weight} is below 0": self.sentence_order_weight >= 0,
+        }
+        checks |= {
+            f"{name} {getattr(self, name)} must be between 0 and steps {self.steps}": (
+                0 <= getattr(self, name) <= self.steps
+            )
+            for name in ("warmup_steps", "constant_steps")
+        }
+        checks |= {
+            f"{name} {share} must be above 0 and below 1": share is None or 0 < share < 1
+            for name, share in zip(("masked_share", "masked_share_end"), shares, strict=True)
         }
         return [problem for problem, holds in checks.items() if not holds]
 
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Tokens per sequence, each length that the run trains on once, the shortest first."""
+        short = {self.short_sequence_length} if self.short_steps else set()
+        return tuple(sorted(short | {self.sequence_length}))
+
+    def is_short(self, step: int) -> bool:
+        """Whether the update that leads from `step` to `step + 1` is on short sequences."""
+        long = self.long_every and step % self.long_every == self.long_every - 1
+        return step < self.short_steps and not long
+
+    def earlier_updates(self, step: int) -> int:
+        """How many updates before this one were on sequences of its length."""
+        first_phase = min(step, self.short_steps)
+        long = first_phase // self.long_every if self.long_every else 0
+        return step - long if self.is_short(step) else long + step - first_phase
+
     def batch_at(self, step: int) -> tuple[int, int]:
         """(sequences, tokens per sequence) of the update that leads from `step` to `step + 1`."""
-        if step < self.short_steps:
+        if self.is_short(step):
             return self.short_batch_size, self.short_sequence_length
         return self.batch_size, self.sequence_length
+
+    def masking_at(self, step: int) -> tuple[float, int]:
+        """(share of the tokens masked, longest n-gram in words) of the update that leads from `step` to `step + 1`."""
+        end = self.masked_share if self.masked_share_end is None else self.masked_share_end
+        share = self.masked_share + (end - self.masked_share) * step / max(self.steps - 1, 1)
+        return share, 1 if step < self.single_word_steps else self.max_ngram
+
+    def checkpoint_steps(self) -> tuple[int, ...]:
+        """Steps at which a checkpoint is saved: the first, the last, powers of two, and what both settings ask for."""
+        grid = set(runs.step_grid(self.steps, self.save_every or self.steps))
+        if self.save_per_doubling:
+            last = int(log2(self.steps) * self.save_per_doubling)
+            grid |= {round(2 ** (i / self.save_per_doubling)) for i in range(last + 1)}
+        return tuple(sorted(grid))
 
     def huggingface(self) -> dict[str, Any]:
         """config.json of a checkpoint, as transformers' AlbertForPreTraining reads it."""
@@ -178,17 +242,53 @@ def preset(name: str) -> Config:
     return PRESETS[name]
 
 
+SCALED = ("warmup_steps", "constant_steps", "short_steps", "single_word_steps", "sentence_order_from")
+
+
+def scaled(config: Config, steps: int, without: set[str]) -> dict[str, int]:
+    """The settings that --steps changes with it: counts of updates, in proportion and at least 1, but 0 stays 0."""
+    found = {name: getattr(config, name) for name in SCALED if name not in without}
+    in_proportion = {name: n and max(1, round(n * steps / config.steps)) for name, n in found.items()}
+    return {name: n for name, n in in_proportion.items() if n != found[name]}
+
+
+def save_settings(grids: list[str]) -> list[str]:
+    """NAME=VALUE settings for what --save was given: "N", "log:K" or both. Raises ConfigError."""
+    if not grids:
+        return []
+    chosen = {"save_every": "0", "save_per_doubling": "0"}
+    for grid in grids:
+        name = "save_per_doubling" if grid.startswith("log:") else "save_every"
+        chosen[name] = grid.removeprefix("log:")
+        if not chosen[name].isdecimal() or int(chosen[name]) == 0:
+            raise ConfigError(f"--save {grid}: write --save N for every N updates, or --save log:K for K per doubling.")
+    return [f"{name}={value}" for name, value in chosen.items()]
+
+
 def changed(config: Config, assignments: list[str]) -> Config:
     """The configuration with NAME=VALUE settings applied. Raises ConfigError for an unknown name or a wrong type."""
     types = {field.name: field.type for field in fields(Config)}
-    parse = {"int": int, "float": float, "str": str, int: int, float: float, str: str}
     changes = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals or name not in types:
             raise ConfigError(unknown("setting", name, types, "Write it as --set NAME=VALUE."))
-        try:
-            changes[name] = parse[types[name]](value.replace("_", "") if parse[types[name]] is not str else value)
-        except ValueError:
-            raise ConfigError(f"--set {assignment}: '{value}' is not a number.") from None
+        changes[name] = _parsed(assignment, value, types[name])
     return replace(config, **changes)
+
+
+def _parsed(assignment: str, value: str, kind: Any) -> Any:
+    """The value of a setting as its type; "none" where the type allows None."""
+    kinds = get_args(kind) or (kind,)
+    if NoneType in kinds and value.lower() == "none":
+        return None
+    if bool in kinds:
+        if value.lower() not in ("true", "false"):
+            raise ConfigError(f"--set {assignment}: '{value}' is neither true nor false.")
+        return value.lower() == "true"
+    if str in kinds:
+        return value
+    try:
+        return kinds[0](value.replace("_", ""))
+    except ValueError:
+        raise ConfigError(f"--set {assignment}: '{value}' is not a number.") from None

@@ -1,7 +1,8 @@
 """From a prepared corpus to batches: which examples a step sees and how they are masked, from (seed, step) alone."""
 
 import shutil
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,17 @@ from pretrain.masking import MaskedBatch, Masking
 from pretrain.shards import Packing, batch_of, order, pack
 
 HELDOUT_SEED = 0  # the held-out examples and their masks are the same for every run with the same settings
+HELDOUT_BATCH = 32  # sequences measured at once; fixed, since the masks depend on it
+EVALUATION_SHARE = 0.15  # masked where recipes are compared, whatever share a run trains with
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out sequences of one length, masked in one way."""
+
+    length: int
+    masking: str  # "training", "single pieces 15 %" or "whole words 15 %"
+    batches: list[MaskedBatch]
 
 
 @dataclass(frozen=True)
@@ -30,23 +42,38 @@ class Data:
 
     def training(self, step: int) -> MaskedBatch:
         """The batch of the update that leads from `step` to `step + 1`: a function of (seed, step) alone."""
-        packing, first = (self.short, 0) if step < self.config.short_steps else (self.full, self.config.short_steps)
-        batch_size, _ = self.config.batch_at(step)
-        indices = order(len(packing.examples), self.config.seed, step - first, batch_size)
-        return self._masked(packing, indices, np.random.default_rng([self.config.seed, step]))
+        config = self.config
+        packing = self.short if config.is_short(step) else self.full
+        batch_size, _ = config.batch_at(step)
+        share, max_ngram = config.masking_at(step)
+        masking = replace(self.masking, masked_share=share, max_ngram=max_ngram)
+        weight = config.sentence_order_weight if step >= config.sentence_order_from else 0.0
+        indices = order(len(packing.examples), config.seed, config.earlier_updates(step), batch_size)
+        rng = np.random.default_rng([config.seed, step])
+        return masking(*batch_of(packing, indices, rng), rng, weight)
 
-    def heldout(self) -> list[MaskedBatch]:
-        """Batches of the held-out text, each example once and with the same masks every time.
+    def heldout(self) -> Iterator[HeldOut]:
+        """Batches of the held-out text at each length of the run, masked as in training and in two ways at 15 %.
 
-        They are as long as the sequences of the first phase, so that one curve over all steps measures one thing.
+        Every sequence is there once and has the same masks every time; those at 15 % are the same for every run on this
+        corpus. Longer sequences are fewer, so that each length has as many tokens. A way without a batch is left out.
         """
-        size, length = self.config.batch_at(0)
-        packing = pack(self.corpus.heldout, length, self.masking.word_start)
-        size = min(size, max(len(packing.examples), 1))
-        count = min(self.config.heldout_sequences, len(packing.examples)) // size
-        rng = np.random.default_rng(HELDOUT_SEED)
-        chosen = rng.permutation(len(packing.examples))[: count * size].reshape(count, size)
-        return [self._masked(packing, indices, rng) for indices in chosen]
+        pieces = replace(self.masking, masked_share=EVALUATION_SHARE, max_ngram=1, largest_share=0.0)
+        single = replace(pieces, word_start=np.ones_like(self.masking.word_start))
+        at_15 = self.config.measured_sequences
+        ways = (
+            ("training", self.masking, self.config.heldout_sequences),
+            ("single pieces 15 %", single, at_15),
+            ("whole words 15 %", pieces, at_15),
+        )
+        shortest = self.config.lengths[0]
+        for length in self.config.lengths:
+            packing = pack(self.corpus.heldout, length, self.masking.word_start)
+            for way, (name, masking, sequences) in enumerate(ways):
+                rng = np.random.default_rng([HELDOUT_SEED, length, way])
+                batches = _masked_once(packing, masking, sequences * shortest // length, rng)
+                if batches:
+                    yield HeldOut(length, name, batches)
 
     def copy_to(self, run: Run) -> None:
         """Put the tokenizer and the word frequencies of the training text into a run's folder, where they are absent.
@@ -67,9 +94,13 @@ class Data:
         if not (run.path / "frequencies.tsv").is_file():
             corpora.write_frequencies(self.corpus, run.path / "frequencies.tsv")
 
-    def _masked(self, packing: Packing, indices: np.ndarray, rng: np.random.Generator) -> MaskedBatch:
-        ids, token_type_ids, attention_mask, swapped = batch_of(packing, indices, rng)
-        return self.masking(ids, token_type_ids, attention_mask, swapped, rng)
+
+def _masked_once(packing: Packing, masking: Masking, sequences: int, rng: np.random.Generator) -> list[MaskedBatch]:
+    """Up to that many examples, each once, drawn and masked by `rng`, in batches of HELDOUT_BATCH or all in one."""
+    count = min(sequences, len(packing.examples))
+    size = max(1, min(HELDOUT_BATCH, count))
+    chosen = rng.permutation(len(packing.examples))[: count // size * size].reshape(-1, size)
+    return [masking(*batch_of(packing, indices, rng), rng) for indices in chosen]
 
 
 def prepare_data(config: Config, sources: list[str], heldout: list[str], cache: Path) -> Data:
@@ -82,7 +113,9 @@ def prepare_data(config: Config, sources: list[str], heldout: list[str], cache: 
             f"use --set vocab_size={tokenizer.get_vocab_size()}, or give more text."
         )
     word_start = tokenizers.is_word_start(tokenizer)
-    special = (tokenizers.PAD, tokenizers.UNK, tokenizers.CLS, tokenizers.SEP, tokenizers.MASK)
-    masking = Masking(word_start, tokenizers.MASK, special, config.masked_share, config.max_ngram)
+    # As in the original, <unk> is masked with the word that it is part of.
+    special = (tokenizers.PAD, tokenizers.CLS, tokenizers.SEP, tokenizers.MASK)
+    largest = max(config.masked_share, config.masked_share_end or 0.0)
+    masking = Masking(word_start, tokenizers.MASK, special, config.masked_share, config.max_ngram, largest)
     short = pack(corpus.train, config.short_sequence_length, word_start) if config.short_steps else None
     return Data(corpus, config, masking, short, pack(corpus.train, config.sequence_length, word_start))

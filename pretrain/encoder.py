@@ -11,9 +11,9 @@ def dense(units: int, config: Config, **options) -> keras.layers.Dense:
     return keras.layers.Dense(units, kernel_initializer=initializer(config), **options)
 
 
-def initializer(config: Config) -> keras.initializers.Initializer:
-    """Truncated normal with the configuration's standard deviation; seeded by keras.utils.set_random_seed."""
-    return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+def initializer(config: Config, stddev: float | None = None) -> keras.initializers.Initializer:
+    """Truncated normal with that standard deviation, or the configuration's; seeded by keras.utils.set_random_seed."""
+    return keras.initializers.TruncatedNormal(stddev=stddev or config.initializer_range)
 
 
 def layer_norm(config: Config, name: str) -> keras.layers.LayerNormalization:
@@ -30,21 +30,33 @@ def gelu(x):
 
 
 class Embeddings(keras.layers.Layer):
-    """Sum of word, position and segment embeddings, normalised: ids [B, L] -> [B, L, E]."""
+    """Sum of word, position and segment embeddings, normalised: ids [B, L] -> [B, L, E].
+
+    No table but that of the words is looked up row by row. In TensorFlow the gradient of a lookup is a list of rows, one
+    for each time a row was used, and Keras clips by the norm of that list, which is not the norm of their sum. The
+    gradient of the word table is their sum: the head of the masked tokens multiplies by the whole table.
+    """
 
     def __init__(self, config: Config, **options):
         super().__init__(**options)
-        table = {"output_dim": config.embedding_size, "embeddings_initializer": initializer(config)}
-        self.word = keras.layers.Embedding(config.vocab_size, name="word", **table)
-        self.position = keras.layers.Embedding(config.max_position_embeddings, name="position", **table)
-        self.segment = keras.layers.Embedding(2, name="segment", **table)
+        size, of_positions = config.embedding_size, config.position_initializer_range
+        self.word = keras.layers.Embedding(config.vocab_size, size, initializer(config), name="word")
+        self.position = keras.layers.Embedding(
+            config.max_position_embeddings, size, initializer(config, of_positions), name="position"
+        )
+        self.segment = keras.layers.Embedding(2, size, initializer(config), name="segment")
         self.norm = layer_norm(config, "layer_norm")
         self.dropout = keras.layers.Dropout(config.hidden_dropout_prob)
 
+    def build(self, *_):
+        self.position.build()
+        self.segment.build()
+
     def call(self, ids, token_type_ids, training=False):
-        positions = ops.arange(ops.shape(ids)[1])
-        x = self.word(ids) + self.position(positions) + self.segment(token_type_ids)
-        return self.dropout(self.norm(x), training=training)
+        positions = ops.cast(self.position.embeddings[: ops.shape(ids)[1]], self.compute_dtype)  # (L, E)
+        segments = ops.one_hot(token_type_ids, 2, dtype=self.compute_dtype)  # (B, L, 2)
+        segments = ops.matmul(segments, ops.cast(self.segment.embeddings, self.compute_dtype))  # (B, L, E)
+        return self.dropout(self.norm(self.word(ids) + positions + segments), training=training)
 
 
 class SelfAttention(keras.layers.Layer):

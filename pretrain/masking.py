@@ -16,6 +16,7 @@ class MaskedBatch:
     labels: np.ndarray  # [B, P] int32, the original tokens
     weights: np.ndarray  # [B, P] float32, 1 for a masked position, 0 for an unused one
     swapped: np.ndarray  # [B] int32, 1 where the second segment came first in the text
+    order_weights: np.ndarray  # [B] float32, of the sentence-order loss beside that of the masked tokens
 
     def inputs(self) -> dict[str, np.ndarray]:
         """The arrays that the model reads."""
@@ -24,7 +25,7 @@ class MaskedBatch:
 
     def targets(self) -> dict[str, np.ndarray]:
         """The arrays that the objectives read."""
-        return {name: getattr(self, name) for name in ("labels", "weights", "swapped")}
+        return {name: getattr(self, name) for name in ("labels", "weights", "swapped", "order_weights")}
 
 
 @dataclass(frozen=True)
@@ -34,17 +35,20 @@ class Masking:
     word_start: np.ndarray  # [V] bool: pieces that begin a word
     mask_id: int
     special_ids: tuple[int, ...]  # never masked; ordinary pieces come after the highest of them
-    masked_share: float
+    masked_share: float  # of the tokens of a sequence
     max_ngram: int
+    largest_share: float = 0.0  # of any batch of the run, where that is more: it decides the width of the arrays
 
-    def predictions(self, length: int) -> int:
-        """P, the most positions masked in a sequence of `length` tokens."""
-        return max(1, round(length * self.masked_share))
+    def predictions(self, tokens: int) -> int:
+        """The most positions masked in a sequence of that many tokens: their share, rounded, and at least one."""
+        return max(1, round(tokens * self.masked_share))
 
-    def __call__(self, ids, token_type_ids, attention_mask, swapped, rng: np.random.Generator) -> MaskedBatch:
+    def __call__(
+        self, ids, token_type_ids, attention_mask, swapped, rng: np.random.Generator, order_weight: float = 1.0
+    ) -> MaskedBatch:
         """Mask one batch: ids, token_type_ids, attention_mask [B, L], swapped [B]; a pure function of `rng`'s state."""
         batch, length = ids.shape
-        width = self.predictions(length)
+        width = max(self.predictions(length), round(length * self.largest_share))  # P
         positions = np.zeros((batch, width), np.int32)
         weights = np.zeros((batch, width), np.float32)
         maskable = attention_mask.astype(bool) & ~np.isin(ids, self.special_ids)
@@ -62,6 +66,7 @@ class Masking:
             labels.astype(np.int32),
             weights,
             swapped.astype(np.int32),
+            np.full(batch, order_weight, np.float32),
         )
 
     def choose(self, ids, maskable, tokens: int, rng: np.random.Generator) -> np.ndarray:

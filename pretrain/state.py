@@ -54,6 +54,11 @@ def latest_state(run_path: Path) -> Path | None:
     return None
 
 
+def step_of(state: Path) -> int:
+    """The step of a state, from its name."""
+    return int(state.stem.removeprefix("step"))
+
+
 def restore(model: Albert, path: Path) -> Progress:
     """Set every variable of the model and its optimizer to the saved value."""
     with np.load(path) as state:
@@ -67,5 +72,4 @@ def _variables(model: Albert) -> list:
 
 
 def _states(run_path: Path) -> list[tuple[int, Path]]:
-    found = [(int(path.stem.removeprefix("step")), path) for path in (run_path / "state").glob("step*.npz")]
-    return sorted(found)
+    return sorted((step_of(path), path) for path in (run_path / "state").glob("step*.npz"))

@@ -3,23 +3,21 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from time import perf_counter
 from typing import Any
 
 import keras
 from tqdm import tqdm
 
-from embryo_core import runs
-from embryo_core.errors import ConfigError
 from embryo_core.types import Run
 from pretrain.config import Config
 from pretrain.data import Data
 from pretrain.export import write_checkpoint
 from pretrain.log import Log, Means
 from pretrain.masking import MaskedBatch
+from pretrain.measure import Measurement, as_in_training
 from pretrain.model import Albert
-from pretrain.optimizer import WarmupDecay, lamb
+from pretrain.optimizer import optimizer, schedule
 from pretrain.state import Progress, latest_state, restore, save_state
 
 
@@ -30,22 +28,21 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
     weights: a state is saved every `state_every` updates, and what was written after the last one is written again.
     """
     grid = set(run.planned_steps)
-    heldout = data.heldout()
     model = build(config, data.training(0))
+    measurement = Measurement(model, list(data.heldout()))
+    learning_rate = schedule(config)
     progress = Progress(0, 0, 0)
     if state := latest_state(run.path):
         progress = restore(model, state)
     log = Log(run.path / "log.jsonl", after=progress.step, writer=writer)
     if progress.step == 0:
-        _checkpoint(model, config, run, progress, heldout, log)
+        _checkpoint(model, config, run, progress, measurement, log)
 
     means = Means()
     bar = tqdm(total=config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
     started, tokens_before = perf_counter(), progress.tokens
     for batch in _prefetched(data.training, progress.step, config.steps):
-        if progress.step == config.short_steps and config.short_steps:
-            model.make_train_function(force=True)  # longer sequences: a new graph, rather than one for every shape
-        means.add(model.train_on_batch(batch.inputs(), batch.targets(), return_dict=True), batch)
+        means.add(model.train(batch), batch)
         progress = progress.after(batch)
         step = progress.step
         save_state_now = step % config.state_every == 0 or step in grid
@@ -53,12 +50,12 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
             seconds = perf_counter() - started
             speed = (progress.tokens - tokens_before) / seconds
             started, tokens_before = perf_counter(), progress.tokens
-            rate = float(WarmupDecay(config)(step - 1))  # of the update just made
+            rate = float(learning_rate(step - 1))  # of the update just made
             row = means.take()
             log.add("train", progress, row, learning_rate=rate, tokens_per_second=round(speed, 1))
             bar.set_postfix(_postfix(row, speed), refresh=False)
         if step in grid:
-            _checkpoint(model, config, run, progress, heldout, log)
+            _checkpoint(model, config, run, progress, measurement, log)
         if save_state_now:
             save_state(model, run.path, progress)
         bar.update()
@@ -71,8 +68,8 @@ def build(config: Config, example: MaskedBatch) -> Albert:
     keras.config.set_dtype_policy("mixed_bfloat16" if on_accelerator() else "float32")
     model = Albert(config)
     model(example.inputs())
-    model.compile(optimizer=lamb(config), jit_compile=keras.backend.backend() != "torch")
-    model.optimizer.build(model.trainable_variables)
+    made = optimizer(config, model.trainable_variables)
+    model.compile(optimizer=made, jit_compile=keras.backend.backend() != "torch")
     return model
 
 
@@ -91,22 +88,13 @@ def on_accelerator() -> bool:
     return bool(tf.config.list_physical_devices("GPU") or tf.config.list_physical_devices("TPU"))
 
 
-def measure(model: Albert, batches: list[MaskedBatch]) -> dict[str, float]:
-    """Loss and accuracy of both objectives over all predictions of these batches, without training."""
-    means = Means()
-    for batch in batches:
-        means.add(model.test_on_batch(batch.inputs(), batch.targets(), return_dict=True), batch)
-    return means.take()
-
-
 def _checkpoint(
-    model: Albert, config: Config, run: Run, progress: Progress, heldout: list[MaskedBatch], log: Log
+    model: Albert, config: Config, run: Run, progress: Progress, measurement: Measurement, log: Log
 ) -> None:
     write_checkpoint(model, config, run.path, progress.step, progress.sequences, progress.tokens)
-    if heldout:
-        n_masked = int(sum(batch.weights.sum() for batch in heldout))
-        n_sequences = sum(len(batch.ids) for batch in heldout)
-        log.add("heldout", progress, measure(model, heldout), n_masked=n_masked, n_sequences=n_sequences)
+    if measures := measurement.take():
+        counts = {"n_masked": measures[0]["n"], "n_sequences": measures[0]["sentence_order_n"]}
+        log.add("heldout", progress, as_in_training(measures), **counts, measures=measures)
 
 
 def _prefetched(batches: Callable[[int], MaskedBatch], first: int, last: int, ahead: int = 8) -> Iterator[MaskedBatch]:
@@ -123,27 +111,3 @@ def _prefetched(batches: Callable[[int], MaskedBatch], first: int, last: int, ah
 def _postfix(row: dict[str, float], speed: float) -> dict[str, str]:
     loss, accuracy = row["loss"], row["masked_lm_accuracy"]
     return {"loss": f"{loss:.3f}", "masked_acc": f"{accuracy:.3f}", "tokens/s": f"{speed:,.0f}"}
-
-
-def write_card(run: Run, config: Config) -> Run:
-    """Write run.json of a new run, or check that the one on disk belongs to the same settings and corpus."""
-    if not (run.path / "run.json").is_file():
-        if run.path.is_file() or any(path.name != "run.json.tmp" for path in run.path.glob("*")):
-            raise ConfigError(f"{run.path} exists and is not a run (it has no run.json); give another --run.")
-        runs.write_run(run)
-        return run
-    before = runs.read_run(run.path)
-    wanted = asdict(config)
-    differing = [name for name in wanted if before.config.get(name) != wanted[name]]
-    if differing:
-        name = differing[0]
-        raise ConfigError(
-            f"Run '{run.name}' was started with {name}={before.config.get(name)}, received {wanted[name]}; "
-            f"resume it with the first command's settings, or give another --run."
-        )
-    if before.corpus != run.corpus or before.tokenizer_sha256 != run.tokenizer_sha256:
-        raise ConfigError(
-            f"Run '{run.name}' was started on another corpus or tokenizer than the one received; "
-            "resume it with the first command's --corpus, or give another --run."
-        )
-    return before

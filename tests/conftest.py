@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 
 from embryo_core import runs
-from embryo_core.types import Run, Sources
+from embryo_core.types import Checkpoint, Run
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SAMPLE = REPOSITORY / "data" / "sample"
 STEPS = (0, 8, 16)
+SAMPLE_DATA = {"treebank": SAMPLE / "treebank.conllu", "lama": SAMPLE / "lama", "probing": SAMPLE / "probing"}
 
 
 @pytest.fixture(autouse=True)
@@ -63,8 +64,13 @@ def tiny_results(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run
     from embryo_core.evaluate import evaluate
 
     run = copy_run(tiny_run, tmp_path_factory.mktemp("results"))
-    evaluate(run, Sources(treebank=SAMPLE / "treebank.conllu", lama=SAMPLE / "lama", probing=SAMPLE / "probing"))
+    evaluate(run, SAMPLE_DATA)
     return run
+
+
+def at(run: Run, step: int) -> Checkpoint:
+    """A checkpoint to write results at, whether or not the run has one at this step."""
+    return Checkpoint(run, step, run.path / "checkpoints" / f"step{step}", sequences=0, tokens=0, written=0)
 
 
 def copy_run(run: Run, root: Path) -> Run:

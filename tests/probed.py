@@ -2,6 +2,7 @@
 
 from embryo_core import results
 from embryo_core.types import Findings, ProbeCurve, Run, Score
+from tests.conftest import at
 
 STEPS = (0, 8, 16)
 F1 = {  # task: layer: F1 at each of STEPS
@@ -20,25 +21,25 @@ def write_probes(run: Run, tasks: tuple[str, ...] = tuple(F1), steps: tuple[int,
     for evaluation, own in (("edge_probing", SHARED), ("edge_probing:mine", ("mine",))):
         own = [task for task in own if task in tasks]
         for step in steps if own else ():
-            results.write(run, evaluation, step, _findings(run.name, own, step))
+            results.write(at(run, step), evaluation, _findings(own, step))
         sizes = {task: {"train": 8 * TARGETS[task], "dev": 60, "test": TARGETS[task], "labels": 5} for task in own}
         if own:
             results.write_sources(run, evaluation, {"data": "made", "protocol": "fast", "note": NOTE, "tasks": sizes})
 
 
-def _findings(run: str, tasks: list[str], step: int) -> Findings:
+def _findings(tasks: list[str], step: int) -> Findings:
     found = Findings()
     for task in tasks:
         n = TARGETS[task]
-        found.scores.append(Score(run, step, "edge_probing_majority", MAJORITY, n, task))
+        found.scores.append(Score("edge_probing_majority", MAJORITY, n, task))
         for layer, values in F1[task].items():
             f1 = values[STEPS.index(step)]
-            found.scores.append(Score(run, step, "edge_probing_f1", f1, n, task, layer))
-            found.scores.append(Score(run, step, "edge_probing_control", CONTROL, n, task, layer))
+            found.scores.append(Score("edge_probing_f1", f1, n, task, layer))
+            found.scores.append(Score("edge_probing_control", CONTROL, n, task, layer))
             for control, top in ((False, f1), (True, CONTROL)):
                 for iteration in range(4):
                     reached = MAJORITY + (top - MAJORITY) * iteration / 3
                     found.probes.append(
-                        ProbeCurve(run, step, task, layer, control, 10 * iteration, 2.0 - iteration / 2, reached)
+                        ProbeCurve(task, layer, control, 10 * iteration, 2.0 - iteration / 2, reached)
                     )
     return found

@@ -10,6 +10,7 @@ from app.charts import overview
 from app.charts.style import short
 from app.views import card
 from embryo_core import runs
+from embryo_core.engine.capabilities import gives
 from embryo_core.metrics import METRICS
 
 CURVES = {  # quantity of the log: heading, axis, what is counted, what the caption adds
@@ -66,7 +67,8 @@ def _training_curve(view: widgets.View, log: pd.DataFrame, quantity: str) -> Non
 
 
 def _coverage(view: widgets.View) -> None:
-    sources = {metric.name: metric.source for metric in METRICS if metric.supports(view.run)}
+    given = gives(runs.checkpoints(view.run)[-1])
+    sources = {metric.name: metric.source for metric in METRICS if metric.needs <= given}
     done = {metric: results.done(view.run, metric) for metric in sources}
     rows = [("checkpoint", step, step in view.steps) for step in sorted({*view.run.planned_steps, *view.steps})]
     rows += [(metric.replace("_", " "), step, step in steps) for metric, steps in done.items() for step in view.steps]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embryo_core.corpora import read_treebank
-from embryo_core.errors import CorpusError
-from embryo_core.metrics import batches
-from embryo_core.types import AttentionMap, Checkpoint, Findings, Run, Sources
+from embryo_core.metrics.attention_pass import AttentionMetric
+from embryo_core.metrics.treebank import Sentence, encode
+from embryo_core.types import AttentionMap, Findings, Limits, Source
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
+    from embryo_core.engine.tokenizer import Tokenizer
 
 LENGTH = 64
 MINIMUM = 10  # sentences behind an entry, or all of them where there are fewer
@@ -27,54 +27,49 @@ MINIMUM = 10  # sentences behind an entry, or all of them where there are fewer
 class Sentences:
     """Encoded sentences, and the side L of the maps they give."""
 
-    sentences: list[np.ndarray]  # ids with [CLS] and [SEP]
+    sentences: tuple[Sentence, ...]
     length: int
-    facts: dict[str, Any]
+    summary: dict[str, Any]
 
 
-class Attention:
+class Attention(AttentionMetric):
     """One map per layer and head, from the sentences that fit the model's positions."""
 
     name = "attention"
-    family = "attention"
-    every = 1
-    source = "treebank"
 
-    def supports(self, run: Run) -> bool:
-        return run.family in ("albert", "bert")
-
-    def read(self, model: "Model", sources: Sources) -> Sentences:
-        encoded = []
-        for example in read_treebank(sources.treebank)[: sources.limit]:
-            ids = model.tokenizer.encode_words(example.words).ids
-            if len(ids) + 2 <= model.max_positions:
-                encoded.append(np.concatenate([[model.tokenizer.cls_id], ids, [model.tokenizer.sep_id]]))
-        if not encoded:
-            raise CorpusError(
-                f"{sources.treebank} has no sentence of at most {model.max_positions} pieces; "
-                "give another treebank or a higher --limit."
-            )
-        longest = sorted((len(ids) for ids in encoded), reverse=True)
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Sentences:
+        sentences = encode(tokenizer, limits, source).sentences
+        longest = sorted((len(sentence.ids) for sentence in sentences), reverse=True)
         length = min(longest[min(MINIMUM, len(longest)) - 1], LENGTH)
-        note = f"averaged over {len(encoded):,} sentences of {sources.treebank.name}"
-        return Sentences(encoded, length, {"sentences": len(encoded), "length": length, "note": note})
+        note = f"averaged over {len(sentences):,} sentences of {source.path.name}"
+        return Sentences(sentences, length, {"sentences": len(sentences), "length": length, "note": note})
 
-    def compute(self, model: "Model", checkpoint: Checkpoint, data: Sentences) -> Findings:
-        side = data.length
-        total = np.zeros((model.num_layers, model.num_heads, side, side))
-        reached = np.zeros((side, side), np.int64)  # sentences that have both positions
-        for batch in batches.of_one_length(np.array([len(ids) for ids in data.sentences])):
-            ids = np.stack([data.sentences[i] for i in batch])  # [b, L]
-            weights = model.attentions(ids, np.ones_like(ids))  # [layers, b, heads, L, L]
-            end = min(side, ids.shape[1])
-            total[:, :, :end, :end] += weights[..., :end, :end].sum(axis=1, dtype=np.float64)
-            reached[:end, :end] += len(batch)
-        mean = (total / reached).astype(np.float32)
-        run, step = checkpoint.run.name, checkpoint.step
+    def observe(self, model: "Model", data: Sentences) -> "Maps":
+        return Maps(model, data)
+
+
+class Maps:
+    """Sums of the weights of every head over the sentences of one checkpoint."""
+
+    def __init__(self, model: "Model", data: Sentences):
+        self._sentences = len(data.sentences)
+        self._total = np.zeros((model.num_layers, model.num_heads, data.length, data.length))
+        self._reached = np.zeros((data.length, data.length), np.int64)  # sentences that have both positions
+
+    def look(self, batch: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        side = len(self._reached)
+        return weights[..., :side, :side].sum(axis=1, dtype=np.float64)  # [layers, heads, end, end]
+
+    def add(self, batch: np.ndarray, looked: np.ndarray) -> None:
+        end = looked.shape[-1]
+        self._total[:, :, :end, :end] += looked
+        self._reached[:end, :end] += len(batch)
+
+    def findings(self) -> Findings:
+        mean = (self._total / self._reached).astype(np.float32)
         return Findings(
             attention=[
-                AttentionMap(run, step, layer + 1, head + 1, mean[layer, head], len(data.sentences))
-                for layer in range(model.num_layers)
-                for head in range(model.num_heads)
+                AttentionMap(layer + 1, head + 1, mean[layer, head], self._sentences)
+                for layer, head in np.ndindex(mean.shape[:2])
             ]
         )

@@ -2,18 +2,28 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
 TOKENS = 1024  # a batch's activations then stay within a core's cache
 
 
 def compute(lengths: np.ndarray, cores: int, work: Callable[[np.ndarray], None], tokens: int = TOKENS) -> None:
     """Call `work` with the indices of each batch of sequences, in `cores` threads; it stores what it finds itself."""
+    for _ in compute_in_order(lengths, cores, work, tokens):
+        pass
+
+
+def compute_in_order(
+    lengths: np.ndarray, cores: int, work: Callable[[np.ndarray], T], tokens: int = TOKENS
+) -> Iterator[tuple[np.ndarray, T]]:
+    """The indices of each batch and what `work` returned for them; batches come in the same order at every call."""
     pool = ThreadPoolExecutor(cores)
+    indices = list(of_one_length(lengths, tokens))
     try:
-        for _ in pool.map(work, of_one_length(lengths, tokens)):
-            pass
+        yield from zip(indices, pool.map(work, indices), strict=True)
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -10,6 +10,7 @@ https://arxiv.org/abs/1905.06316), and any other in that form. For each task and
 Selectivity, F1 less the control task's, is taken on reading. The probes' own training curves go to probes.parquet.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,11 @@ import numpy as np
 
 from embryo_core.errors import CorpusError
 from embryo_core.metrics.probing_data import ProbingData, ProbingTask, read_tasks
-from embryo_core.types import Checkpoint, Findings, ProbeCurve, Run, Score, Sources
+from embryo_core.types import Findings, Limits, Metric, Option, ProbeCurve, Score, Source
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
+    from embryo_core.engine.tokenizer import Tokenizer
     from embryo_core.metrics.linear_probes import Trained
 
 TASKS = ("pos", "constituent", "coref", "srl")
@@ -35,37 +37,48 @@ class Tasks:
     data: ProbingData
     protocol: str
     memory: int  # bytes of features
-    facts: dict[str, Any]
+    summary: dict[str, Any]
 
 
-class EdgeProbing:
+class EdgeProbing(Metric):
     """Probes of the four tasks; or of one task of the user's own, an evaluation by itself, named edge_probing:NAME."""
 
-    family = "probing"
-    every = 1
-    source = "probing"
+    page = "probing"
+    form = f"folder with {'/, '.join(TASKS)}/"
+    needs = frozenset({"states"})
+    options = (
+        Option("protocol", "fast", "how probes are trained", choices=("fast", "paper"), identifies=True),
+        Option("probe-memory", 2048, "MiB of features; more than that are mapped from disk"),
+    )
+    variants = "probe"
 
     def __init__(self, task: str | None = None):
         self.name = "edge_probing" if task is None else f"edge_probing:{task}"
+        self.source = "probing" if task is None else f"probing:{task}"
         self._task = task
 
-    def supports(self, run: Run) -> bool:
-        return run.family in ("albert", "bert")
+    def variant(self, name: str) -> "EdgeProbing":
+        if name in TASKS or not re.fullmatch(r"\w[\w.-]*", name):
+            raise CorpusError(
+                f"A probing task of your own cannot be named '{name}'; choose a name of letters, digits, '_', '-' and "
+                f"'.' that is none of {', '.join(TASKS)}."
+            )
+        return EdgeProbing(name)
 
-    def read(self, model: "Model", sources: Sources) -> Tasks:
-        folders = _folders(sources.probing) if self._task is None else {self._task: sources.probing}
-        data = read_tasks(folders, model, sources.limit)
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Tasks:
+        folders = _folders(source.path) if self._task is None else {self._task: source.path}
+        data = read_tasks(folders, tokenizer, limits, source.limit)
         sizes = {task.name: task.sizes for task in data.tasks}
-        facts = {
+        summary = {
             "sentences": len(data.sentences),
             "spans": len(data.sentence),
             **data.left_out,
             "tasks": sizes,
-            "note": _note(data, sources, model),
+            "note": _note(data, source, limits),
         }
-        return Tasks(data, sources.protocol, sources.probe_memory * 2**20, facts)
+        return Tasks(data, source.options["protocol"], source.options["probe-memory"] * 2**20, summary)
 
-    def compute(self, model: "Model", checkpoint: Checkpoint, tasks: Tasks) -> Findings:
+    def compute(self, model: "Model", tasks: Tasks) -> Findings:
         from embryo_core.metrics.linear_probes import train_all  # torch: the list of metrics does without
         from embryo_core.metrics.probing_features import span_features
 
@@ -74,25 +87,25 @@ class EdgeProbing:
         for task, trained in zip(
             tasks.data.tasks, train_all(features, tasks.data.tasks, tasks.protocol, model.cores), strict=True
         ):
-            findings.scores += _scores(checkpoint, task, trained)
-            findings.probes += _curves(checkpoint, task, trained)
+            findings.scores += _scores(task, trained)
+            findings.probes += _curves(task, trained)
         return findings
 
 
-def _scores(checkpoint: Checkpoint, task: ProbingTask, trained: Sequence["Trained"]) -> list[Score]:
-    run, step, n = checkpoint.run.name, checkpoint.step, len(task.test.labels)
+def _scores(task: ProbingTask, trained: Sequence["Trained"]) -> list[Score]:
+    n = len(task.test.labels)
     most_frequent = np.bincount(task.train.labels).argmax()
     majority = float((task.test.labels == most_frequent).mean())
-    scores = [Score(run, step, "edge_probing_majority", majority, n, task.name)]
+    scores = [Score("edge_probing_majority", majority, n, task.name)]
     for layer, probe in enumerate(trained):
         for metric, f1 in zip(("edge_probing_f1", "edge_probing_control"), probe.f1, strict=True):
-            scores.append(Score(run, step, metric, f1, n, task.name, layer))
+            scores.append(Score(metric, f1, n, task.name, layer))
     return scores
 
 
-def _curves(checkpoint: Checkpoint, task: ProbingTask, trained: Sequence["Trained"]) -> list[ProbeCurve]:
+def _curves(task: ProbingTask, trained: Sequence["Trained"]) -> list[ProbeCurve]:
     return [
-        ProbeCurve(checkpoint.run.name, checkpoint.step, task.name, layer, control, look.iteration, loss, f1)
+        ProbeCurve(task.name, layer, control, look.iteration, loss, f1)
         for layer, probe in enumerate(trained)
         for look in probe.curve
         for control, loss, f1 in zip((False, True), look.train_loss, look.dev_f1, strict=True)
@@ -117,12 +130,12 @@ def _folders(path: Path) -> dict[str, Path]:
     return {name: path / name for name in TASKS if name in found}
 
 
-def _note(data: ProbingData, sources: Sources, model: "Model") -> str:
+def _note(data: ProbingData, source: Source, limits: Limits) -> str:
     """One sentence on what was probed and what was left out."""
     tests = ", ".join(f"{task.name} {len(task.test.labels):,}" for task in data.tasks)
-    note = f"test targets: {tests}; {len(data.sentences):,} distinct sentences of {sources.probing.name}"
+    note = f"test targets: {tests}; {len(data.sentences):,} distinct sentences of {source.path.name}"
     if data.left_out["too_long"]:
-        note += f"; {data.left_out['too_long']:,} targets in sentences of over {model.max_positions} pieces left out"
+        note += f"; {data.left_out['too_long']:,} targets in sentences of over {limits.positions} pieces left out"
     if data.left_out["no_pieces"]:
         note += f"; {data.left_out['no_pieces']:,} targets without a piece left out"
     return note

@@ -28,13 +28,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embryo_core.corpora import read_treebank
-from embryo_core.errors import CorpusError
-from embryo_core.metrics import batches
-from embryo_core.types import Checkpoint, Example, Findings, Run, Score, Sources
+from embryo_core.metrics import treebank
+from embryo_core.metrics.attention_pass import AttentionMetric
+from embryo_core.types import Findings, Limits, Score, Source
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
+    from embryo_core.engine.tokenizer import Tokenizer
 
 MEANS = ("same", "previous", "next", "cls", "sep", "punctuation", "entropy", "distance")
 LINKS = ("dependent_to_head", "head_to_dependent")
@@ -55,80 +55,74 @@ class Sentence:
 class Sentences:
     """What `read` returns."""
 
-    sentences: list[Sentence]
-    facts: dict[str, Any]
+    sentences: tuple[Sentence, ...]
+    summary: dict[str, Any]
 
 
-class HeadBehaviour:
+class HeadBehaviour(AttentionMetric):
     """Eleven scores for each layer and head, from the sentences that fit the model's positions."""
 
     name = "head_behaviour"
-    family = "attention"
-    every = 1
-    source = "treebank"
 
-    def supports(self, run: Run) -> bool:
-        return run.family in ("albert", "bert")
-
-    def read(self, model: "Model", sources: Sources) -> Sentences:
-        encoded = [_encode(example, model) for example in read_treebank(sources.treebank)[: sources.limit]]
-        kept = [sentence for sentence in encoded if 2 < len(sentence.ids) <= model.max_positions]
-        if not kept:
-            raise CorpusError(
-                f"{sources.treebank} has no sentence of at most {model.max_positions} pieces; "
-                "give another treebank or a higher --limit."
-            )
-        pieces = sum(len(sentence.word) for sentence in kept)
-        asked = sum(int((sentence.head >= 0).sum()) for sentence in kept)
-        note = f"{pieces:,} pieces in {len(kept):,} sentences of {sources.treebank.name}"
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Sentences:
+        sentences = tuple(map(_parsed, treebank.encode(tokenizer, limits, source).sentences))
+        pieces = sum(len(sentence.word) for sentence in sentences)
+        asked = sum(int((sentence.head >= 0).sum()) for sentence in sentences)
+        note = f"{pieces:,} pieces in {len(sentences):,} sentences of {source.path.name}"
         syntax = f"; syntax over {asked:,} words with a head" if asked else "; it has no syntactic heads"
-        return Sentences(kept, {"sentences": len(kept), "pieces": pieces, "words": asked, "note": note + syntax})
+        summary = {"sentences": len(sentences), "pieces": pieces, "words": asked, "note": note + syntax}
+        return Sentences(sentences, summary)
 
-    def compute(self, model: "Model", checkpoint: Checkpoint, data: Sentences) -> Findings:
-        lengths = np.array([len(sentence.ids) for sentence in data.sentences])
-        found = np.zeros((len(lengths), len(SUMS), model.num_layers, model.num_heads))
+    def observe(self, model: "Model", data: Sentences) -> "Sums":
+        return Sums(model, data)
 
-        def look(batch: np.ndarray) -> None:
-            sentences = [data.sentences[i] for i in batch]
-            ids = np.stack([sentence.ids for sentence in sentences])
-            weights = model.attentions(ids, np.ones_like(ids))  # [layers, b, heads, L, L]
-            found[batch] = np.moveaxis(_sums(weights, sentences), 2, 0)
 
-        batches.compute(lengths, model.cores, look)
-        sums = dict(zip(SUMS, found.sum(axis=0), strict=True))  # each [layers, heads]
-        pieces, asked = data.facts["pieces"], data.facts["words"]
+class Sums:
+    """Sums of each quantity over every sentence, for one checkpoint."""
+
+    def __init__(self, model: "Model", data: Sentences):
+        self._data = data
+        self._found = np.zeros((len(data.sentences), len(SUMS), model.num_layers, model.num_heads))
+
+    def look(self, batch: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return np.moveaxis(_sums(weights, [self._data.sentences[i] for i in batch]), 2, 0)
+
+    def add(self, batch: np.ndarray, looked: np.ndarray) -> None:
+        self._found[batch] = looked
+
+    def findings(self) -> Findings:
+        sums = dict(zip(SUMS, self._found.sum(axis=0), strict=True))  # each [layers, heads]
+        pieces, asked = self._data.summary["pieces"], self._data.summary["words"]
         values = {name: (sums[name] / pieces, pieces) for name in MEANS}
         values["distance"] = sums["distance"] / sums["between"], pieces
         if asked:
             values |= {name: (sums[name] / asked, asked) for name in LINKS}
         scores = [
-            Score(
-                checkpoint.run.name, checkpoint.step, f"{self.name}_{name}", float(value), n, str(head + 1), layer + 1
-            )
+            Score(f"head_behaviour_{name}", float(value), n, str(head + 1), layer + 1)
             for name, (values_of_heads, n) in values.items()
             for (layer, head), value in np.ndenumerate(values_of_heads)
         ]
-        return Findings(scores=scores + (self._baseline(checkpoint, data) if asked else []))
-
-    def _baseline(self, checkpoint: Checkpoint, data: Sentences) -> list[Score]:
-        """The share of words whose head is at the offset that is the most frequent; the nearest of equal ones."""
-        offsets = np.concatenate([s.head[s.head >= 0] - np.flatnonzero(s.head >= 0) for s in data.sentences])
-        known, counts = np.unique(offsets, return_counts=True)
-        best = min(range(len(known)), key=lambda i: (-counts[i], abs(known[i]), known[i]))
-        run, step, n = checkpoint.run.name, checkpoint.step, len(offsets)
-        return [Score(run, step, f"{self.name}_fixed_offset", counts[best] / n, n, f"{known[best]:+d}")]
+        return Findings(scores=scores + (_baseline(self._data) if asked else []))
 
 
-def _encode(example: Example, model: "Model") -> Sentence:
-    encoding = model.tokenizer.encode_words(example.words)
-    words, word = np.unique(encoding.word_of_piece, return_inverse=True)  # a word may have no piece at all
+def _baseline(data: Sentences) -> list[Score]:
+    """The share of words whose head is at the offset that is the most frequent; the nearest of equal ones."""
+    offsets = np.concatenate([s.head[s.head >= 0] - np.flatnonzero(s.head >= 0) for s in data.sentences])
+    known, counts = np.unique(offsets, return_counts=True)
+    best = min(range(len(known)), key=lambda i: (-counts[i], abs(known[i]), known[i]))
+    n = len(offsets)
+    return [Score("head_behaviour_fixed_offset", counts[best] / n, n, f"{known[best]:+d}")]
+
+
+def _parsed(sentence: treebank.Sentence) -> Sentence:
+    """A treebank's sentence with what is asked about its words."""
+    words, word = np.unique(sentence.word_of_piece, return_inverse=True)  # a word may have no piece at all
     place = {int(own): i for i, own in enumerate(words)}
     head = np.full(len(word), -1)
-    for i, own in enumerate(words if example.heads else ()):
-        head[i] = place.get(example.heads[own], -1)
-    punctuation = np.array([_is_punctuation(example.words[own]) for own in words], bool)[word]
-    ids = np.concatenate([[model.tokenizer.cls_id], encoding.ids, [model.tokenizer.sep_id]])
-    return Sentence(ids, word, punctuation, head)
+    for i, own in enumerate(words if sentence.example.heads else ()):
+        head[i] = place.get(sentence.example.heads[own], -1)
+    punctuation = np.array([_is_punctuation(sentence.example.words[own]) for own in words], bool)[word]
+    return Sentence(sentence.ids, word, punctuation, head)
 
 
 def _is_punctuation(word: str) -> bool:

@@ -4,15 +4,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embryo_core.corpora import TREEBANK
 from embryo_core.metrics import batches, part_of_speech
 from embryo_core.metrics.part_of_speech import Treebank
-from embryo_core.types import Checkpoint, Findings, Run, Sources
+from embryo_core.types import Findings, Limits, Metric, Source
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
+    from embryo_core.engine.tokenizer import Tokenizer
 
 
-class MaskPrediction:
+class MaskPrediction(Metric):
     """Accuracy by part of speech: one word at a time is masked, and the best piece at each mask must be the word's.
 
     Variants of all sentences with as many pieces go through the model together, and the masked positions alone through
@@ -20,17 +22,15 @@ class MaskPrediction:
     """
 
     name = "mask_prediction"
-    family = "tokens"
-    every = 1
+    page = "tokens"
     source = "treebank"
+    form = TREEBANK
+    needs = frozenset({"masked_words"})
 
-    def supports(self, run: Run) -> bool:
-        return run.family in ("albert", "bert")
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treebank:
+        return part_of_speech.read(tokenizer, limits, source)
 
-    def read(self, model: "Model", sources: Sources) -> Treebank:
-        return part_of_speech.read(model, sources)
-
-    def compute(self, model: "Model", checkpoint: Checkpoint, data: Treebank) -> Findings:
+    def compute(self, model: "Model", data: Treebank) -> Findings:
         lengths = np.array([len(ids) for ids in data.sentences])[data.sentence]
         correct = np.zeros(len(lengths), bool)
 
@@ -45,4 +45,4 @@ class MaskPrediction:
             correct[batch] = wrong == 0
 
         batches.compute(lengths, model.cores, judge)
-        return part_of_speech.findings(self.name, checkpoint, data, correct)
+        return part_of_speech.findings(self.name, data, correct)

@@ -7,16 +7,18 @@ and counted; words without a single piece (nothing but characters that the token
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embryo_core.corpora import read_treebank
 from embryo_core.errors import CorpusError
-from embryo_core.types import Checkpoint, Example, Findings, Run, Score, Sources, WordCount
+from embryo_core.metrics.treebank import encode
+from embryo_core.types import Example, Findings, Limits, Score, Source, WordCount
 
 if TYPE_CHECKING:
-    from embryo_core.engine.model import Model, Tokenizer
+    from embryo_core.engine.tokenizer import Tokenizer
 
 GROUPS = {  # group: Penn tags
     "conjunction": ("CC",),
@@ -44,42 +46,39 @@ class Treebank:
     words: list[str]  # as written in the treebank
     tags: list[str]
     groups: dict[str, np.ndarray]  # bool [n] for each group that has words
-    facts: dict[str, Any]
+    summary: dict[str, Any]
 
 
-def read(model: "Model", sources: Sources) -> Treebank:
-    """Read and encode the treebank; the first `sources.limit` sentences if that is given. Raises CorpusError."""
-    examples = read_treebank(sources.treebank)[: sources.limit]
-    sentences, rows = [], []
-    too_long = 0
-    for example in examples:
-        encoding = model.tokenizer.encode_words(example.words)
-        if len(encoding.ids) + 2 > model.max_positions:
-            too_long += 1
-            continue
-        rows += [(len(sentences), *row) for row in _targets(example, encoding.word_of_piece)]
-        sentences.append(np.concatenate([[model.tokenizer.cls_id], encoding.ids, [model.tokenizer.sep_id]]))
+@lru_cache(maxsize=1)
+def read(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treebank:
+    """The treebank for both metrics that judge words, read once per evaluation. Raises CorpusError."""
+    encoded = encode(tokenizer, limits, source)
+    sentences = [sentence.ids for sentence in encoded.sentences]
+    rows = [
+        (number, *row)
+        for number, sentence in enumerate(encoded.sentences)
+        for row in _targets(sentence.example, sentence.word_of_piece)
+    ]
     if not rows:
         raise CorpusError(
-            f"{sources.treebank} has no tagged word in a sentence of at most {model.max_positions} pieces; "
+            f"{source.path} has no tagged word in a sentence of at most {limits.positions} pieces; "
             "give another treebank or a higher --limit."
         )
     sentence, start, end, words, tags = zip(*rows, strict=True)
-    groups = _groups(words, tags, model)
-    note = f"{len(rows):,} words in {len(sentences):,} sentences of {sources.treebank.name}"
-    left_out = f"; {too_long:,} longer than {model.max_positions} pieces were left out" if too_long else ""
-    facts = {"sentences": len(sentences), "words": len(rows), "too_long": too_long, "note": note + left_out}
+    groups = _groups(words, tags, tokenizer, limits.frequencies)
+    note = f"{len(rows):,} words in {len(sentences):,} sentences of {source.path.name}"
+    left_out = f"; {encoded.too_long:,} longer than {limits.positions} pieces were left out" if encoded.too_long else ""
+    summary = {"sentences": len(sentences), "words": len(rows), "too_long": encoded.too_long, "note": note + left_out}
     return Treebank(
-        sentences, np.array(sentence), np.array(start), np.array(end), list(words), list(tags), groups, facts
+        sentences, np.array(sentence), np.array(start), np.array(end), list(words), list(tags), groups, summary
     )
 
 
-def findings(metric: str, checkpoint: Checkpoint, treebank: Treebank, correct: np.ndarray) -> Findings:
+def findings(metric: str, treebank: Treebank, correct: np.ndarray) -> Findings:
     """Accuracy of each group and of all words, and the counts of each word with each tag; `correct` is bool [n]."""
-    run, step = checkpoint.run.name, checkpoint.step
     everything = {**treebank.groups, "all": np.ones(len(correct), bool)}
     scores = [
-        Score(run, step, metric, float(correct[members].mean()), int(members.sum()), group)
+        Score(metric, float(correct[members].mean()), int(members.sum()), group)
         for group, members in everything.items()
     ]
     counts: dict[tuple[str, str], list[int]] = {}
@@ -87,7 +86,7 @@ def findings(metric: str, checkpoint: Checkpoint, treebank: Treebank, correct: n
         count = counts.setdefault((tag, word), [0, 0])
         count[0] += 1
         count[1] += bool(hit)
-    words = [WordCount(run, step, metric, tag, word, n, hits) for (tag, word), (n, hits) in counts.items()]
+    words = [WordCount(metric, tag, word, n, hits) for (tag, word), (n, hits) in counts.items()]
     return Findings(scores=scores, words=words)
 
 
@@ -100,7 +99,9 @@ def _targets(example: Example, word_of_piece: np.ndarray) -> Iterator[tuple[int,
             yield int(start), int(end), " ".join(example.words[first:last]), target.label
 
 
-def _groups(words: tuple[str, ...], tags: tuple[str, ...], model: "Model") -> dict[str, np.ndarray]:
+def _groups(
+    words: tuple[str, ...], tags: tuple[str, ...], tokenizer: "Tokenizer", frequencies: Path | None
+) -> dict[str, np.ndarray]:
     """Members of each group and frequency band; one that has none is left out. Raises CorpusError for other tags."""
     by_tag = {group: np.isin(tags, members) for group, members in GROUPS.items()}
     if not any(members.any() for members in by_tag.values()):
@@ -108,18 +109,15 @@ def _groups(words: tuple[str, ...], tags: tuple[str, ...], model: "Model") -> di
             f"The treebank's tags are not Penn part-of-speech tags (received {', '.join(sorted(set(tags))[:5])}); "
             "give one with tags such as NN, VBD and IN."
         )
-    ranks = _ranks(model.checkpoint.run)
-    rank = np.array([ranks.get(_as_counted(word, model.tokenizer), 0) for word in words]) if ranks else np.zeros(0)
+    ranks = {} if frequencies is None else _ranks(frequencies)
+    rank = np.array([ranks.get(_as_counted(word, tokenizer), 0) for word in words]) if ranks else np.zeros(0)
     by_band = {f"rank {low}-{high}": (rank >= low) & (rank <= high) for low, high in BANDS}
     return {group: members for group, members in {**by_tag, **by_band}.items() if members.any()}
 
 
-def _ranks(run: Run) -> dict[str, int]:
-    """Rank of each word of the training corpus, 1 is the most frequent; empty where pretraining left no counts."""
-    path = run.path / "frequencies.tsv"
-    if not path.is_file():
-        return {}
-    with path.open(encoding="utf-8") as file:
+def _ranks(frequencies: Path) -> dict[str, int]:
+    """Rank of each word of the training corpus, 1 is the most frequent."""
+    with frequencies.open(encoding="utf-8") as file:
         return {line.split("\t")[0]: rank for rank, line in enumerate(file, 1)}
 
 

@@ -15,10 +15,10 @@ import numpy as np
 from embryo_core.corpora import read_probing
 from embryo_core.errors import CorpusError
 from embryo_core.metrics.control_task import control_labels
-from embryo_core.types import Target
+from embryo_core.types import Limits, Target
 
 if TYPE_CHECKING:
-    from embryo_core.engine.model import Model
+    from embryo_core.engine.tokenizer import Tokenizer
 
 SPLITS = ("train", "dev", "test")
 UNSEEN = -1  # a label of dev or test that no training target has: no probe can give it
@@ -66,9 +66,11 @@ class ProbingData:
     left_out: dict[str, int]  # targets, by why
 
 
-def read_tasks(folders: Mapping[str, Path], model: "Model", limit: int | None) -> ProbingData:
+def read_tasks(
+    folders: Mapping[str, Path], tokenizer: "Tokenizer", limits: Limits, limit: int | None
+) -> ProbingData:
     """Read and encode tasks, the first `limit` examples of each split. Raises CorpusError."""
-    encoder = _Encoder(model)
+    encoder = _Encoder(tokenizer, limits.positions)
     drafts = [(name, *_read_task(folder, encoder, limit)) for name, folder in folders.items()]
     spans = np.array(list(encoder.spans), np.int64)  # [spans, 3]
     number = np.random.default_rng(SEED).permutation(len(spans))  # the new number of each
@@ -80,11 +82,12 @@ def read_tasks(folders: Mapping[str, Path], model: "Model", limit: int | None) -
 class _Encoder:
     """Encodes each distinct sentence once, and numbers the distinct spans."""
 
-    def __init__(self, model: "Model"):
+    def __init__(self, tokenizer: "Tokenizer", positions: int):
         self.sentences: list[np.ndarray] = []
         self.spans: dict[tuple[int, int, int], int] = {}  # number by sentence, start, end
         self.left_out: Counter[str] = Counter(too_long=0, no_pieces=0)
-        self._model = model
+        self._tokenizer = tokenizer
+        self._positions = positions
         self._known: dict[tuple[str, ...], tuple[int, list[int]] | None] = {}
 
     def encode(self, words: tuple[str, ...], target: Target) -> tuple[int, ...] | None:
@@ -103,9 +106,9 @@ class _Encoder:
 
     def _encode_sentence(self, words: tuple[str, ...]) -> tuple[int, list[int]] | None:
         """The sentence's number, and the position where each word begins (and where the last one ends)."""
-        tokenizer = self._model.tokenizer
+        tokenizer = self._tokenizer
         encoding = tokenizer.encode_words(words)
-        if len(encoding.ids) + 2 > self._model.max_positions:
+        if len(encoding.ids) + 2 > self._positions:
             return None
         self.sentences.append(np.concatenate([[tokenizer.cls_id], encoding.ids, [tokenizer.sep_id]]))
         begin = np.searchsorted(encoding.word_of_piece, np.arange(len(words) + 1)) + 1

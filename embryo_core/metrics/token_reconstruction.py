@@ -4,29 +4,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embryo_core.corpora import TREEBANK
 from embryo_core.metrics import batches, part_of_speech
 from embryo_core.metrics.part_of_speech import Treebank
-from embryo_core.types import Checkpoint, Findings, Run, Sources
+from embryo_core.types import Findings, Limits, Metric, Source
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
+    from embryo_core.engine.tokenizer import Tokenizer
 
 
-class TokenReconstruction:
+class TokenReconstruction(Metric):
     """Accuracy by part of speech: a word is correct if the best piece at each of its positions is its own."""
 
     name = "token_reconstruction"
-    family = "tokens"
-    every = 1
+    page = "tokens"
     source = "treebank"
+    form = TREEBANK
+    needs = frozenset({"masked_words"})
 
-    def supports(self, run: Run) -> bool:
-        return run.family in ("albert", "bert")
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treebank:
+        return part_of_speech.read(tokenizer, limits, source)
 
-    def read(self, model: "Model", sources: Sources) -> Treebank:
-        return part_of_speech.read(model, sources)
-
-    def compute(self, model: "Model", checkpoint: Checkpoint, data: Treebank) -> Findings:
+    def compute(self, model: "Model", data: Treebank) -> Findings:
         lengths = np.array([len(ids) for ids in data.sentences])
         offsets = np.cumsum([0, *lengths])  # of each sentence in the row of all pieces
         right = np.zeros(offsets[-1], bool)
@@ -41,4 +41,4 @@ class TokenReconstruction:
         right_before = np.cumsum([0, *right])
         first = offsets[data.sentence]
         correct = right_before[first + data.end] - right_before[first + data.start] == data.end - data.start
-        return part_of_speech.findings(self.name, checkpoint, data, correct)
+        return part_of_speech.findings(self.name, data, correct)

@@ -10,10 +10,11 @@ from embryo_core.corpora import read_lama
 from embryo_core.errors import CorpusError
 from embryo_core.metrics import batches
 from embryo_core.query.question import readable
-from embryo_core.types import Checkpoint, ClozeAnswer, Fact, Findings, Run, Score, Sources
+from embryo_core.types import ClozeAnswer, Fact, Findings, Limits, Metric, Score, Source
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
+    from embryo_core.engine.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +26,10 @@ class Cloze:
     objects: np.ndarray  # [n] id of the object's one piece
     total: dict[str, int]  # facts of each relation, those that cannot be asked included
     vocabulary: list[str]  # every piece as it is read
-    facts: dict[str, Any]
+    summary: dict[str, Any]
 
 
-class WorldKnowledge:
+class WorldKnowledge(Metric):
     """Precision at 1 over the whole vocabulary, and what the model answered to every fact.
 
     A fact can be asked when its object is a single piece of the run's vocabulary, as in LAMA, and its question fits the
@@ -36,29 +37,27 @@ class WorldKnowledge:
     """
 
     name = "world_knowledge"
-    family = "knowledge"
-    every = 1
+    page = "knowledge"
     source = "lama"
+    form = "folder with relations.jsonl and TREx/"
+    needs = frozenset({"masked_words"})
 
-    def supports(self, run: Run) -> bool:
-        return run.family in ("albert", "bert")
-
-    def read(self, model: "Model", sources: Sources) -> Cloze:
-        facts = _first_of_each_relation(read_lama(sources.lama), sources.limit)
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Cloze:
+        facts = _first_of_each_relation(read_lama(source.path), source.limit)
         total: dict[str, int] = {}
         asked, questions, objects = [], [], []
         for fact in facts:
             total[fact.relation] = total.get(fact.relation, 0) + 1
-            ids = model.tokenizer.encode_text(fact.question)
-            piece = model.tokenizer.single_piece(fact.object)
-            if piece is not None and len(ids) <= model.max_positions and (ids == model.tokenizer.mask_id).sum() == 1:
+            ids = tokenizer.encode_text(fact.question)
+            piece = tokenizer.single_piece(fact.object)
+            if piece is not None and len(ids) <= limits.positions and (ids == tokenizer.mask_id).sum() == 1:
                 asked.append(fact)
                 questions.append(ids)
                 objects.append(piece)
         if not asked:
             raise CorpusError(
-                f"No object of the {len(facts)} facts in {sources.lama} is a single piece of the vocabulary of run "
-                f"'{model.checkpoint.run.name}'; its world knowledge cannot be asked."
+                f"No object of the {len(facts)} facts in {source.path} is a single piece of the run's "
+                "vocabulary; its world knowledge cannot be asked."
             )
         note = f"{len(asked):,} of {len(facts):,} facts of {len(total)} relations of LAMA's T-REx"
         described = {
@@ -67,10 +66,10 @@ class WorldKnowledge:
             "templates": {fact.relation: fact.template for fact in facts},
             "note": f"{note}, those whose object is one piece",
         }
-        vocabulary = readable(model.tokenizer, range(model.tokenizer.vocabulary_size))
+        vocabulary = readable(tokenizer, range(tokenizer.vocabulary_size))
         return Cloze(asked, questions, np.array(objects), total, vocabulary, described)
 
-    def compute(self, model: "Model", checkpoint: Checkpoint, data: Cloze) -> Findings:
+    def compute(self, model: "Model", data: Cloze) -> Findings:
         answers: dict[int, ClozeAnswer] = {}
 
         def ask(batch: np.ndarray) -> None:
@@ -78,11 +77,11 @@ class WorldKnowledge:
             rows, columns = np.nonzero(ids == model.tokenizer.mask_id)
             logits = model.mlm_logits(ids, np.ones_like(ids), rows, columns)  # [b, V]
             for i, reply in zip(batch, _replies(logits, data.objects[batch]), strict=True):
-                answers[i] = _answer(checkpoint, data.asked[i], reply, data.vocabulary)
+                answers[i] = _answer(data.asked[i], reply, data.vocabulary)
 
         batches.compute(np.array([len(ids) for ids in data.questions]), model.cores, ask)
         cloze = [answers[i] for i in range(len(answers))]
-        return Findings(scores=_scores(checkpoint, cloze, data.total), cloze=cloze)
+        return Findings(scores=_scores(cloze, data.total), cloze=cloze)
 
 
 def _first_of_each_relation(facts: list[Fact], limit: int | None) -> list[Fact]:
@@ -107,13 +106,9 @@ def _replies(logits: np.ndarray, objects: np.ndarray) -> Iterator[tuple[int, flo
     return zip(ranks.tolist(), probabilities.tolist(), best.tolist(), (1 / total).tolist(), strict=True)
 
 
-def _answer(
-    checkpoint: Checkpoint, fact: Fact, reply: tuple[int, float, int, float], vocabulary: list[str]
-) -> ClozeAnswer:
+def _answer(fact: Fact, reply: tuple[int, float, int, float], vocabulary: list[str]) -> ClozeAnswer:
     rank, probability, best, best_probability = reply
     return ClozeAnswer(
-        run=checkpoint.run.name,
-        step=checkpoint.step,
         fact=fact.id,
         relation=fact.relation,
         subject=fact.subject,
@@ -125,13 +120,12 @@ def _answer(
     )
 
 
-def _scores(checkpoint: Checkpoint, answers: list[ClozeAnswer], total: dict[str, int]) -> list[Score]:
-    run, step = checkpoint.run.name, checkpoint.step
+def _scores(answers: list[ClozeAnswer], total: dict[str, int]) -> list[Score]:
     scores = []
     for group in (*total, "all"):
         hits = [answer.rank == 1 for answer in answers if group in (answer.relation, "all")]
         n = sum(total.values()) if group == "all" else total[group]
-        scores.append(Score(run, step, "world_knowledge_coverage", len(hits) / n, n, group))
+        scores.append(Score("world_knowledge_coverage", len(hits) / n, n, group))
         if hits:
-            scores.append(Score(run, step, "world_knowledge", float(np.mean(hits)), len(hits), group))
+            scores.append(Score("world_knowledge", float(np.mean(hits)), len(hits), group))
     return scores

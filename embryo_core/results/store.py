@@ -30,7 +30,7 @@ from embryo_core.results.parts import Parts, list_parts, lock, new_part, remove_
 from embryo_core.results.tables import ATTENTION, CLOZE, PROBES, SCORES, TABLES, WORDS, Table
 from embryo_core.results.validate import check
 from embryo_core.runs import write_json
-from embryo_core.types import Findings, Run
+from embryo_core.types import Checkpoint, Findings, Run
 
 TYPES = {
     "string": pa.string(),
@@ -46,14 +46,15 @@ EVERYTHING = pc.scalar(True)
 # === Writing ===
 
 
-def write(run: Run, metric: str, step: int, findings: Findings) -> None:
-    """Write all that one metric found at one step, replacing what was there.
+def write(checkpoint: Checkpoint, metric: str, findings: Findings) -> None:
+    """Write all that one metric found at one checkpoint, replacing what was there.
 
-    Raises ResultsError, and writes nothing, for no rows at all, a number that is not finite, n below 1, a row of
-    another run or step, or two rows with the same key.
+    Raises ResultsError, and writes nothing, for no rows at all, a number that is not finite, n below 1, or two rows
+    with the same key.
     """
-    check(run, metric, step, findings)
-    tables = [(table, _rows(table, metric, getattr(findings, table.name))) for table in TABLES]
+    check(checkpoint, metric, findings)
+    run, step = checkpoint.run, checkpoint.step
+    tables = [(table, _rows(table, metric, step, getattr(findings, table.name))) for table in TABLES]
     with lock(run), new_part(run, metric, step) as folder:
         for table, rows in tables:
             if rows.num_rows:
@@ -95,8 +96,8 @@ def _schema(table: Table) -> pa.Schema:
     return pa.schema({name: TYPES[kind] for name, kind in table.all_columns.items()})
 
 
-def _rows(table: Table, metric: str, rows: list) -> pa.Table:
-    made = {"evaluation": pa.array([metric] * len(rows), pa.string())}
+def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:
+    made = {"evaluation": pa.repeat(pa.scalar(metric), len(rows)), "step": pa.repeat(pa.scalar(step), len(rows))}
     if table is ATTENTION:
         flat = [np.ravel(row.weights).astype(np.float16) for row in rows]
         ends = np.cumsum([0, *map(len, flat)], dtype=np.int32)

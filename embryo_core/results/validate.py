@@ -7,22 +7,20 @@ import numpy as np
 
 from embryo_core.errors import ResultsError
 from embryo_core.results.tables import TABLES
-from embryo_core.types import AttentionMap, ClozeAnswer, Findings, ProbeCurve, Run, Score, WordCount
+from embryo_core.types import AttentionMap, Checkpoint, ClozeAnswer, Findings, ProbeCurve, Score, WordCount
 
 
-def check(run: Run, metric: str, step: int, findings: Findings) -> None:
-    """Raise ResultsError for no rows at all, a row of another run or step, one that is no measurement, or two alike."""
-    told = f"Metric '{metric}' at step {step} of run '{run.name}'"
+def check(checkpoint: Checkpoint, metric: str, findings: Findings) -> None:
+    """Raise ResultsError for no rows at all, one that is no measurement, or two alike."""
+    told = f"Metric '{metric}' at step {checkpoint.step} of run '{checkpoint.run.name}'"
     if not any(getattr(findings, table.name) for table in TABLES):
         raise ResultsError(f"{told} found nothing, so nothing was written; check the data it was given.")
     for table in TABLES:
         seen = set()
         for row in getattr(findings, table.name):
-            if (row.run, row.step) != (run.name, step):
-                raise ResultsError(f"{told} gave a row of run '{row.run}', step {row.step}; nothing was written.")
             if not _is_measurement(row):
                 raise ResultsError(f"{told} gave {_shown(row)}, which is no measurement; nothing was written.")
-            key = tuple(getattr(row, name) for name in table.key)
+            key = tuple(getattr(row, name) for name in table.key if name != "step")
             if key in seen:
                 raise ResultsError(f"{told} gave two rows of {table.name} for {key}; nothing was written.")
             seen.add(key)
@@ -45,7 +43,7 @@ def _is_measurement(row: Score | WordCount | ClozeAnswer | AttentionMap | ProbeC
 
 
 def _shown(row: Any) -> str:
-    values = {name: value for name, value in vars(row).items() if name not in ("run", "step", "metric")}
+    values = {name: value for name, value in vars(row).items() if name != "metric"}
     if "weights" in values:
         shape = "x".join(map(str, row.weights.shape))
         values["weights"] = f"{shape} from {np.min(row.weights, initial=0):g} to {np.max(row.weights, initial=0):g}"

@@ -3,6 +3,7 @@
 from app import results
 from embryo_core import results as store
 from embryo_core.types import Findings, Run, Score
+from tests.conftest import at
 from tests.probed import write_probes
 
 
@@ -10,8 +11,8 @@ def test_a_rerun_of_evaluate_is_seen(own_run: Run) -> None:
     """Scores written, replaced or compacted after a read are those of the next read."""
 
     def write(value: float) -> None:
-        score = Score(own_run.name, 8, "mask_prediction", value, 10, "noun")
-        store.write(own_run, "mask_prediction", 8, Findings(scores=[score]))
+        score = Score("mask_prediction", value, 10, "noun")
+        store.write(at(own_run, 8), "mask_prediction", Findings(scores=[score]))
 
     assert results.scores(own_run).empty
     for value in (0.1, 0.2):

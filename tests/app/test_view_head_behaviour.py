@@ -5,7 +5,6 @@ from streamlit.testing.v1 import AppTest
 
 from embryo_core import results
 from embryo_core.evaluate import evaluate
-from embryo_core.types import Sources
 
 
 def open_section(dashboard, **query: str) -> AppTest:
@@ -66,7 +65,7 @@ def test_a_treebank_without_heads_offers_no_syntax(dashboard_without_results, ow
     rows = [line.split("\t") for line in (sample / "treebank.conllu").read_text(encoding="utf-8").splitlines()]
     lines = ["\t".join([*row[:6], "_", *row[7:]]) if len(row) == 10 else row[0] for row in rows]
     (tmp_path / "plain.conllu").write_text("\n".join(lines), encoding="utf-8")
-    evaluate(own_run, Sources(treebank=tmp_path / "plain.conllu"), ["head_behaviour"])
+    evaluate(own_run, {"treebank": tmp_path / "plain.conllu"}, ["head_behaviour"])
     test = open_section(dashboard_without_results, pattern="dependent_to_head")
     assert "Syntax: dependent → head" not in box(test, "Pattern").options
     assert "no syntactic heads" in captions(test)

@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from embryo_core import results
 from embryo_core.types import ClozeAnswer, Findings, Run, Score
+from tests.conftest import at
 
 
 @pytest.fixture
@@ -22,16 +23,16 @@ def asked_run(own_run: Run) -> Run:
     answers = {"Italy": ("Rome", "-++"), "<script>alert(1)</script>": ("Bern", "+-+"), "**Peru**": ("Lima", "---")}
     for place, step in enumerate((0, 8, 16)):
         cloze = [
-            ClozeAnswer(own_run.name, step, f"P36/{subject}", "P36", subject, object, 1 + 4 * (marks[place] == "-"), 0.2, "Rome", 0.3)
+            ClozeAnswer(f"P36/{subject}", "P36", subject, object, 1 + 4 * (marks[place] == "-"), 0.2, "Rome", 0.3)
             for subject, (object, marks) in answers.items()
         ]  # fmt: skip
         right = sum(answer.rank == 1 for answer in cloze)
         scores = [
-            Score(own_run.name, step, "world_knowledge", right / 3, 3, "P36"),
-            Score(own_run.name, step, "world_knowledge", right / 3, 3, "all"),
-            Score(own_run.name, step, "world_knowledge_coverage", 0.6, 5, "P36"),
+            Score("world_knowledge", right / 3, 3, "P36"),
+            Score("world_knowledge", right / 3, 3, "all"),
+            Score("world_knowledge_coverage", 0.6, 5, "P36"),
         ]
-        results.write(own_run, "world_knowledge", step, Findings(scores=scores, cloze=cloze))
+        results.write(at(own_run, step), "world_knowledge", Findings(scores=scores, cloze=cloze))
     return own_run
 
 
@@ -111,13 +112,13 @@ def test_a_broken_file_is_a_message(look, own_run, table):
 def test_scores_without_their_facts_do_not_break_the_page(look, own_run: Run, kept: tuple[str, ...]) -> None:
     """Where the store holds scores but no answers to facts, or to some only, the page shows what there is."""
     for step in (0, 8, 16):
-        scores = [Score(own_run.name, step, "world_knowledge", 0.5, 2, group) for group in ("P36", "P19", "all")]
+        scores = [Score("world_knowledge", 0.5, 2, group) for group in ("P36", "P19", "all")]
         cloze = [
-            ClozeAnswer(own_run.name, step, f"{relation}/Italy", relation, "Italy", "Rome", 1, 0.2, "Rome", 0.2)
+            ClozeAnswer(f"{relation}/Italy", relation, "Italy", "Rome", 1, 0.2, "Rome", 0.2)
             for relation in kept
             if step == 8
         ]
-        results.write(own_run, "world_knowledge", step, Findings(scores=scores, cloze=cloze))
+        results.write(at(own_run, step), "world_knowledge", Findings(scores=scores, cloze=cloze))
     test = look(own_run)
     assert not test.exception and not test.error
     assert bool(test.dataframe) == bool(kept)

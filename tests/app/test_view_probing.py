@@ -5,6 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 from embryo_core import results
 from embryo_core.types import Findings, Run, Score
+from tests.conftest import at
 from tests.probed import NOTE, STEPS, write_probes
 
 
@@ -170,8 +171,8 @@ def test_a_single_task_of_ones_own_is_a_page(dashboard_without_results, own_run:
 
 def test_scores_without_training_curves_and_controls_are_enough(dashboard_without_results, own_run: Run) -> None:
     """Selectivity cannot be chosen then, not even by a link."""
-    scores = [Score("tiny", 8, "edge_probing_f1", 0.5, 40, "<i>own</i>", layer) for layer in range(3)]
-    results.write(own_run, "edge_probing", 8, Findings(scores=scores))
+    scores = [Score("edge_probing_f1", 0.5, 40, "<i>own</i>", layer) for layer in range(3)]
+    results.write(at(own_run, 8), "edge_probing", Findings(scores=scores))
     page = open_page(dashboard_without_results, score="selectivity")
     assert page.query_params["score"] == "f1"
     assert "<i>own</i>" not in captions(page)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from embryo_core.corpora import RELATIONS, fingerprint, read_lama, read_probing, read_treebank
+from embryo_core.corpora import RELATIONS, open_source, read_lama, read_probing, read_treebank
 from embryo_core.errors import CorpusError
 from embryo_core.types import Example, Fact, Target
 
@@ -278,13 +278,13 @@ def test_the_real_facts_are_those_of_table_8(shared_data):
 # === Fingerprints ===
 
 
-def test_a_fingerprint_is_of_name_and_content(tmp_path):
+def test_a_source_is_known_by_its_content(tmp_path):
     """Moving data changes nothing, changing one byte of one file does."""
     one = lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}])
-    before = fingerprint(one)
-    assert before == fingerprint(one.rename(tmp_path.parent / f"{tmp_path.name}-moved").rename(one))
+    before = open_source(one)
+    assert before == open_source(one.rename(tmp_path.parent / f"{tmp_path.name}-moved").rename(one))
     with (one / "TREx" / "P19.jsonl").open("a") as file:
         file.write("\n")
-    assert fingerprint(one) != before
+    assert open_source(one).sha256 != before.sha256
     with pytest.raises(CorpusError, match="does not exist"):
-        fingerprint(tmp_path / "none")
+        open_source(tmp_path / "none")

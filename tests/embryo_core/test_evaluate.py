@@ -4,25 +4,22 @@ import multiprocessing
 import random
 import shutil
 import time
-from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
 import pytest
 
 from embryo_core import results, runs
 from embryo_core.errors import CorpusError, ResultsError, UnknownMetric, UnknownStep
-from embryo_core.evaluate import Report, evaluate
+from embryo_core.evaluate import Report
+from embryo_core.evaluate import evaluate as evaluate_all
 from embryo_core.metrics import METRICS
 from embryo_core.results.tables import TABLES
-from embryo_core.types import Run, Sources
+from embryo_core.types import Run
+from tests.conftest import SAMPLE_DATA
 
 NAMES = [metric.name for metric in METRICS]
-
-
-@pytest.fixture
-def sources(sample: Path) -> Sources:
-    """The sample's treebank, facts and probing tasks, a few of each."""
-    return Sources(sample / "treebank.conllu", sample / "lama", sample / "probing", limit=3)
+TREEBANK, PROBING = SAMPLE_DATA["treebank"], SAMPLE_DATA["probing"]
+evaluate = partial(evaluate_all, limit=3)  # a few sentences, facts and examples
 
 
 def files(run: Run) -> dict[str, bytes]:
@@ -30,9 +27,9 @@ def files(run: Run) -> dict[str, bytes]:
     return {str(p.relative_to(run.results)): p.read_bytes() for p in sorted(run.results.rglob("*")) if p.is_file()}
 
 
-def test_all_metrics_at_all_checkpoints(own_run, sources):
+def test_all_metrics_at_all_checkpoints(own_run):
     """By default everything is computed, compacted, and noted with its data."""
-    assert evaluate(own_run, sources) == Report(computed=3 * len(NAMES))
+    assert evaluate(own_run, SAMPLE_DATA) == Report(computed=3 * len(NAMES))
     assert all(results.done(own_run, name) == {0, 8, 16} for name in NAMES)
     assert set(files(own_run)) == {f"{table.name}.parquet" for table in TABLES} | {"sources.json"}
     noted = results.read_sources(own_run)["mask_prediction"]
@@ -40,136 +37,139 @@ def test_all_metrics_at_all_checkpoints(own_run, sources):
     assert "3 sentences of treebank.conllu" in noted["note"]
 
 
-def test_what_is_done_is_skipped(own_run, sources):
+def test_what_is_done_is_skipped(own_run):
     """A second evaluation computes nothing, needs no data, and leaves every byte as it was."""
-    evaluate(own_run, sources, ["attention"], steps=[8])
-    assert evaluate(own_run, sources, ["attention"]) == Report(computed=2, done_before=1)
+    evaluate(own_run, SAMPLE_DATA, ["attention"], steps=[8])
+    assert evaluate(own_run, SAMPLE_DATA, ["attention"]) == Report(computed=2, done_before=1)
     before = files(own_run)
-    assert evaluate(own_run, Sources(limit=3), ["attention"]) == Report(done_before=3)
+    assert evaluate(own_run, {}, ["attention"]) == Report(done_before=3)
     assert files(own_run) == before
 
 
-def test_order_of_evaluations_leaves_no_trace(own_run, sources, tmp_path):
+def test_order_of_evaluations_leaves_no_trace(own_run, tmp_path):
     """Metric by metric and step by step gives the files of one evaluation, byte for byte."""
-    evaluate(own_run, sources)
+    evaluate(own_run, SAMPLE_DATA)
     at_once = files(own_run)
     shutil.rmtree(own_run.results)
     for name in reversed(NAMES):
         for step in (16, 0, 8):
-            evaluate(own_run, sources, [name], steps=[step])
+            evaluate(own_run, SAMPLE_DATA, [name], steps=[step])
     assert files(own_run) == at_once
 
 
-def test_overwrite_computes_again(own_run, sources):
+def test_overwrite_computes_again(own_run):
     """To the same files."""
-    evaluate(own_run, sources, ["mask_prediction"])
+    evaluate(own_run, SAMPLE_DATA, ["mask_prediction"])
     before = files(own_run)
-    assert evaluate(own_run, sources, ["mask_prediction"], overwrite=True).computed == 3
+    assert evaluate(own_run, SAMPLE_DATA, ["mask_prediction"], overwrite=True).computed == 3
     assert files(own_run) == before
 
 
 # === Broken checkpoints, wrong requests ===
 
 
-def test_broken_checkpoints_are_reported_and_passed_over(own_run, sources):
+def test_broken_checkpoints_are_reported_and_passed_over(own_run):
     """A truncated file and an unreadable manifest cost their own step only; a rerun after mending fills the gap."""
     weights = runs.checkpoint(own_run, 8).path / "model.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[:1000])
     (runs.checkpoint(own_run, 0).path / "manifest.json").write_text("{")
-    report = evaluate(own_run, sources, ["mask_prediction"])
+    report = evaluate(own_run, SAMPLE_DATA, ["mask_prediction"])
     assert report.computed == 1
     assert len(report.failures) == 2
     assert "step0" in report.failures[0] and "not JSON" in report.failures[0]
     assert "step8" in report.failures[1] and "truncated" in report.failures[1]
     weights.write_bytes(whole)
-    assert evaluate(own_run, sources, ["mask_prediction"], steps=[8, 16]) == Report(computed=1, done_before=1)
+    assert evaluate(own_run, SAMPLE_DATA, ["mask_prediction"], steps=[8, 16]) == Report(computed=1, done_before=1)
 
 
-def test_a_metric_that_fails_is_reported_and_the_others_go_on(own_run, sources, monkeypatch):
+def test_a_metric_that_fails_is_reported_and_the_others_go_on(own_run, monkeypatch):
     """The batch boundary: an error nobody foresaw is told with metric and step."""
 
     def fail(*_):
         raise ArithmeticError("out of numbers")
 
     monkeypatch.setattr(METRICS[0], "compute", fail)
-    report = evaluate(own_run, sources, steps=[8])
+    report = evaluate(own_run, SAMPLE_DATA, steps=[8])
     assert report == Report(len(NAMES) - 1, 0, [f"Metric '{NAMES[0]}' failed at step 8: out of numbers"])
 
 
-def test_unknown_names_and_steps_are_refused_before_anything_is_written(own_run, sources):
+def test_unknown_names_and_steps_are_refused_before_anything_is_written(own_run):
     """With the nearest known name or step."""
     with pytest.raises(UnknownMetric, match="Did you mean 'attention'"):
-        evaluate(own_run, sources, ["atention"])
+        evaluate(own_run, SAMPLE_DATA, ["atention"])
     with pytest.raises(UnknownStep, match="nearest is 8"):
-        evaluate(own_run, sources, steps=[9])
+        evaluate(own_run, SAMPLE_DATA, steps=[9])
     assert not own_run.results.exists()
 
 
-def test_a_run_without_checkpoints_is_told(own_run, sources):
+def test_a_run_without_checkpoints_is_told(own_run):
     """There is nothing to evaluate yet."""
     shutil.rmtree(own_run.path / "checkpoints")
     with pytest.raises(UnknownStep, match="has no checkpoint yet"):
-        evaluate(own_run, sources)
+        evaluate(own_run, SAMPLE_DATA)
 
 
 def test_missing_data_tell_what_to_run(own_run):
     """Neither a treebank nor facts come with the repository's code."""
     with pytest.raises(CorpusError, match="--lama PATH, or run: python -m embryo_core fetch lama"):
-        evaluate(own_run, Sources(), ["world_knowledge"])
+        evaluate(own_run, {}, ["world_knowledge"])
 
 
-def test_a_run_of_another_family_has_no_metric(own_run, sources):
-    """An ELECTRA discriminator predicts no words."""
-    runs.write_run(replace(own_run, family="electra"))
-    assert evaluate(runs.read_run(own_run.path), sources) == Report()
+def test_a_run_gets_the_metrics_whose_needs_it_meets(own_run, monkeypatch):
+    """A model that predicts no words is evaluated on its attention all the same."""
+    monkeypatch.setattr("embryo_core.evaluate.gives", lambda _: frozenset({"attentions"}))
+    assert evaluate(own_run, SAMPLE_DATA, steps=[8]) == Report(computed=2)
+    assert set(results.read_sources(own_run)) == {"attention", "head_behaviour"}
 
 
 # === One set of data ===
 
 
-def test_other_data_are_never_mixed_in(own_run, sources):
+def test_other_data_are_never_mixed_in(own_run):
     """Another limit or another file needs --overwrite, which then replaces all steps, not the asked ones alone."""
-    evaluate(own_run, sources)
+    evaluate(own_run, SAMPLE_DATA)
+    results.forget(own_run, "token_reconstruction")
+    evaluate(own_run, SAMPLE_DATA, ["token_reconstruction"], steps=[8])
     before = files(own_run)
     with pytest.raises(ResultsError, match=r"limit 3\), received .*limit 2\); give the same data, or --overwrite"):
-        evaluate(own_run, replace(sources, limit=2), steps=[16])
+        evaluate(own_run, SAMPLE_DATA, steps=[16], limit=2)
     assert files(own_run) == before
-    evaluate(own_run, replace(sources, limit=2), ["mask_prediction"], steps=[16], overwrite=True)
+    evaluate(own_run, SAMPLE_DATA, ["mask_prediction"], steps=[16], overwrite=True, limit=2)
     assert results.done(own_run, "mask_prediction") == {16}
     assert results.done(own_run, "attention") == {0, 8, 16}
     assert results.read_sources(own_run)["mask_prediction"]["limit"] == 2
 
 
-def test_bad_new_data_cost_nothing(own_run, sources, tmp_path):
+def test_bad_new_data_cost_nothing(own_run, tmp_path):
     """A treebank that cannot be read is told before any result makes room for it."""
-    evaluate(own_run, sources, ["mask_prediction"])
+    evaluate(own_run, SAMPLE_DATA, ["mask_prediction"])
     before = files(own_run)
     (tmp_path / "bad.conllu").write_text("nothing\n")
     with pytest.raises(CorpusError, match=r"bad.conllu, line 1"):
-        evaluate(own_run, replace(sources, treebank=tmp_path / "bad.conllu"), ["mask_prediction"], overwrite=True)
+        evaluate(own_run, {"treebank": tmp_path / "bad.conllu"}, ["mask_prediction"], overwrite=True)
     assert files(own_run) == before
 
 
 # === Edge probing, and tasks of one's own ===
 
 
-def test_metrics_without_data_are_left_out_unless_named(own_run, sources):
+def test_metrics_without_data_are_left_out_unless_named(own_run):
     """By default what can be computed is; a metric asked for by name is told what it lacks, and so is no data at all."""
-    report = evaluate(own_run, Sources(sources.treebank, limit=3), steps=[8])
+    report = evaluate(own_run, {"treebank": TREEBANK}, steps=[8])
     assert report == Report(len(NAMES) - 2, left_out=["world_knowledge", "edge_probing"])
-    assert evaluate(own_run, Sources(), steps=[8]).left_out == ["world_knowledge", "edge_probing"]  # the others are done
+    assert evaluate(own_run, {}, steps=[8]).left_out == ["world_knowledge", "edge_probing"]  # the others are done
     with pytest.raises(CorpusError, match=r"'edge_probing' needs data .* --probing PATH\.$"):
-        evaluate(own_run, Sources(sources.treebank, limit=3), ["attention", "edge_probing"])
+        evaluate(own_run, {"treebank": TREEBANK}, ["attention", "edge_probing"])
     with pytest.raises(CorpusError, match="'token_reconstruction' needs data"):
-        evaluate(own_run, Sources(), steps=[16])
+        evaluate(own_run, {}, steps=[16])
 
 
-def test_a_task_of_ones_own_is_an_evaluation_of_its_own(own_run, sources):
+def test_a_task_of_ones_own_is_an_evaluation_of_its_own(own_run):
     """It is done, noted, and replaced by itself; its scores have its name for their group."""
-    evaluate(own_run, sources, ["edge_probing"], steps=[16])
+    evaluate(own_run, SAMPLE_DATA, ["edge_probing"], steps=[16])
     before = results.read_scores(own_run)
-    mine = Sources(probes={"mine": sources.probing / "srl"}, limit=3)
+    mine = {"probing:mine": PROBING / "srl"}
     assert evaluate(own_run, mine, [], steps=[16]) == Report(computed=1)
     assert evaluate(own_run, mine, ["edge_probing:mine"], steps=[16]) == Report(done_before=1)
     scores = results.read_scores(own_run)
@@ -177,51 +177,51 @@ def test_a_task_of_ones_own_is_an_evaluation_of_its_own(own_run, sources):
     assert set(scores.loc[scores["group"] == "mine", "metric"]) == set(before["metric"])
     assert results.read_sources(own_run)["edge_probing:mine"]["data"] == "srl"
     assert set(results.read_probes(own_run)["task"]) == set(scores["group"])
-    other = replace(mine, probes={"mine": sources.probing / "coref"})
+    other = {"probing:mine": PROBING / "coref"}
     with pytest.raises(ResultsError, match="Results of 'edge_probing:mine' .* are of srl"):
-        evaluate(own_run, other, [], steps=[16])
+        evaluate(own_run, other, [], steps=[8])
     evaluate(own_run, other, [], steps=[16], overwrite=True)
     assert results.read_sources(own_run)["edge_probing:mine"]["data"] == "coref"
     kept = results.read_scores(own_run)
     assert kept[kept["group"] != "mine"].reset_index(drop=True).equals(before)
 
 
-def test_two_protocols_never_mix(own_run, sources):
+def test_two_protocols_never_mix(own_run):
     """As two sets of data do not; other metrics know no protocol."""
-    evaluate(own_run, sources, ["edge_probing", "attention"], steps=[16])
-    paper = replace(sources, protocol="paper")
+    evaluate(own_run, SAMPLE_DATA, ["edge_probing", "attention"], steps=[16])
+    paper = {"protocol": "paper"}
     with pytest.raises(ResultsError, match=r"limit 3, fast protocol\), received .*limit 3, paper protocol"):
-        evaluate(own_run, paper, ["edge_probing"], steps=[8])
-    assert evaluate(own_run, paper, ["attention"], steps=[16]) == Report(done_before=1)
+        evaluate(own_run, SAMPLE_DATA, ["edge_probing"], steps=[8], options=paper)
+    assert evaluate(own_run, SAMPLE_DATA, ["attention"], steps=[16], options=paper) == Report(done_before=1)
 
 
 @pytest.mark.parametrize("name", ["pos", "my task", "../x", ""])
-def test_names_that_a_task_cannot_have_are_told(own_run, sources, name):
+def test_names_that_a_task_cannot_have_are_told(own_run, name):
     """Those of the four, and those that are no word."""
     with pytest.raises(CorpusError, match=f"cannot be named '{name}'"):
-        evaluate(own_run, replace(sources, probes={name: sources.probing / "pos"}))
+        evaluate(own_run, {f"probing:{name}": PROBING / "pos"})
 
 
 # === Kill -9 ===
 
 
-def test_killed_at_random_moments_and_resumed_gives_identical_files(own_run, sources):
+def test_killed_at_random_moments_and_resumed_gives_identical_files(own_run):
     """The evaluation is killed again and again, later and later, until it gets to its end; then nothing is missing."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["embryo_core.evaluate", "embryo_core.engine.model"])
     start = time.perf_counter()
-    evaluate(own_run, sources)
+    evaluate(own_run, SAMPLE_DATA)
     took = time.perf_counter() - start
     whole = files(own_run)
     shutil.rmtree(own_run.results)
     chance, kills = random.Random(5), 0
     for share in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1):
-        process = context.Process(target=evaluate, args=(own_run, sources))
+        process = context.Process(target=evaluate, args=(own_run, SAMPLE_DATA))
         process.start()
         process.join(took * share * chance.uniform(0.5, 1.5))
         kills += process.is_alive()
         process.kill()
         process.join()
     assert kills >= 3
-    evaluate(own_run, sources)
+    evaluate(own_run, SAMPLE_DATA)
     assert files(own_run) == whole

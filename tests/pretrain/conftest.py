@@ -18,9 +18,9 @@ from pretrain.train import build
 
 @pytest.fixture(scope="session")
 def config() -> Config:
-    """The tiny preset, two layers deep, with a first phase on shorter sequences and a text part held out."""
+    """The tiny preset, two layers deep, with a first phase mostly on shorter sequences and a text part held out."""
     return replace(preset("tiny"), steps=12, warmup_steps=2, save_every=6, state_every=3, log_every=2, short_steps=7,
-                   short_sequence_length=16, short_batch_size=8)  # fmt: skip
+                   short_sequence_length=16, short_batch_size=8, long_every=3, measured_sequences=16)  # fmt: skip
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from embryo_core.types import Run
 from pretrain.config import Config
 from pretrain.data import Data, prepare_data
 from pretrain.masking import MaskedBatch
+from pretrain.shards import batch_of, order
 
 
 def same(a: MaskedBatch, b: MaskedBatch) -> bool:
@@ -36,6 +37,18 @@ def passages(batches: list[MaskedBatch]) -> set[tuple[int, ...]]:
     return found
 
 
+def broken_words(data: Data, batch: MaskedBatch) -> int:
+    """How many pieces inside a word are to be predicted where the piece before them is not."""
+    ids = original(batch)
+    chosen = [set(row[used].tolist()) for row, used in zip(batch.positions, batch.weights > 0, strict=True)]
+    inside = ~data.masking.word_start & ~np.isin(np.arange(len(data.masking.word_start)), data.masking.special_ids)
+    return sum(
+        inside[ids[row, at]] and at - 1 not in chosen[row] and ids[row, at - 1] not in data.masking.special_ids
+        for row in range(len(ids))
+        for at in chosen[row]
+    )
+
+
 def test_a_batch_is_a_function_of_seed_and_step(config: Config, data: Data, texts, cache):
     """In any order, and in another process's place: the same step gives the same batch, another step another."""
     again = prepare_data(config, [str(texts[0])], [str(texts[1])], cache)
@@ -47,40 +60,93 @@ def test_a_batch_is_a_function_of_seed_and_step(config: Config, data: Data, text
 
 
 def test_phases_have_their_own_batches(config: Config, data: Data):
-    """Short sequences before short_steps, the long ones from there, the second phase beginning its data anew."""
-    assert data.training(config.short_steps - 1).ids.shape == (config.short_batch_size, config.short_sequence_length)
+    """Short sequences before short_steps but for every third batch, long ones from there."""
+    shapes = [data.training(step).ids.shape for step in range(config.short_steps + 2)]
+    short, long = (config.short_batch_size, config.short_sequence_length), (config.batch_size, config.sequence_length)
+    assert shapes == [short, short, long, short, short, long, short, long, long]
     assert data.training(config.short_steps).ids.shape == (config.batch_size, config.sequence_length)
     assert data.masking.predictions(config.sequence_length) == data.training(config.short_steps).positions.shape[1]
+
+
+def test_each_length_goes_through_its_own_examples_in_order(config: Config, data: Data):
+    """Long sequences among short ones, and those of the second phase, take up the order where the last one stopped."""
+    made = {True: 0, False: 0}
+    for step in range(config.steps):
+        short = config.is_short(step)
+        size, _ = config.batch_at(step)
+        packing = data.short if short else data.full
+        indices = order(len(packing.examples), config.seed, made[short], size)
+        expected, *_ = batch_of(packing, indices, np.random.default_rng([config.seed, step]))
+        np.testing.assert_array_equal(original(data.training(step)), expected)
+        made[short] += 1
+    assert made == {True: 5, False: 7}
+
+
+def test_masks_and_sentence_order_follow_the_step(config: Config, data: Data):
+    """Single words at first, then n-grams; the share grows to its end; the weight of sentence order sets in late."""
+    settings = {"single_word_steps": 4, "masked_share_end": 0.3, "sentence_order_from": 5, "sentence_order_weight": 0.5}
+    changed = replace(config, short_steps=0, long_every=0, **settings)
+    own = replace(data, config=changed, masking=replace(data.masking, largest_share=0.3))
+    assert changed.masking_at(0) == (0.15, 1) and changed.masking_at(4)[1] == 3
+    assert changed.masking_at(config.steps - 1)[0] == pytest.approx(0.3)
+    first, last = own.training(0), own.training(config.steps - 1)
+    assert first.positions.shape == last.positions.shape == (config.batch_size, round(0.3 * config.sequence_length))
+    assert last.weights.sum() == pytest.approx(2 * first.weights.sum(), rel=0.2)
+    assert [set(own.training(step).order_weights.tolist()) for step in (4, 5)] == [{0.0}, {0.5}]
 
 
 def test_an_epoch_shows_every_example_once(config: Config, data: Data):
     """Over one epoch's tokens no two sequences are alike, and all the text that was cut into examples is seen."""
     count = len(data.short.examples)
-    batches = [data.training(step) for step in range(min(config.short_steps, count // config.short_batch_size))]
+    alone = replace(data, config=replace(config, long_every=0))
+    batches = [alone.training(step) for step in range(min(config.short_steps, count // config.short_batch_size))]
     rows = [tuple(np.sort(row)) for batch in batches for row in original(batch).tolist()]
     assert len(set(rows)) >= 0.98 * len(rows)
 
 
 def test_heldout_batches_are_the_same_every_time(config: Config, data: Data):
-    """For every call, and for runs with another seed; each example once, as long as the first phase's sequences."""
-    first, second = data.heldout(), replace(data, config=replace(config, seed=1)).heldout()
-    assert len(first) == config.heldout_sequences // config.short_batch_size
-    assert all(map(same, first, second)) and first[0].ids.shape[1] == config.short_sequence_length
-    rows = [tuple(row) for batch in first for row in original(batch).tolist()]
-    assert len(set(rows)) == len(rows)
+    """For every call, and for runs with another seed; each example once, at both lengths, masked in three ways."""
+    first, second = (list(each.heldout()) for each in (data, replace(data, config=replace(config, seed=1))))
+    ways = ("training", "single pieces 15 %", "whole words 15 %")
+    assert [(part.length, part.masking) for part in first] == [(n, way) for n in config.lengths for way in ways]
+    for ours, theirs in zip(first, second, strict=True):
+        assert all(map(same, ours.batches, theirs.batches)) and len(ours.batches) == len(theirs.batches)
+        rows = [tuple(row) for batch in ours.batches for row in original(batch).tolist()]
+        assert {len(row) for row in rows} == {ours.length} and len(set(rows)) == len(rows)
+        assert len(rows) == 16 * config.short_sequence_length // ours.length
+
+
+def test_measures_at_15_percent_do_not_depend_on_the_recipe(config: Config, data: Data):
+    """Runs that mask 15 or 30 %, words or n-grams, with any batch size, are compared on the same masked sequences."""
+    recipe = {"batch_size": 4, "short_batch_size": 2, "masked_share": 0.3, "max_ngram": 1}
+    masking = replace(data.masking, masked_share=0.3, max_ngram=1, largest_share=0.3)
+    other = replace(data, config=replace(config, **recipe), masking=masking)
+    for ours, theirs in zip(data.heldout(), other.heldout(), strict=True):
+        equal = all(map(same, ours.batches, theirs.batches))
+        assert equal == (ours.masking != "training")
+
+
+def test_single_pieces_are_masked_at_random_and_words_whole(data: Data):
+    """At 15 % both ways mask as many tokens; single pieces break words up, whole words never do."""
+    parts = {part.masking: part.batches for part in data.heldout() if part.length == data.config.sequence_length}
+    broken = {way: sum(broken_words(data, batch) for batch in parts[way]) for way in parts}
+    assert broken["whole words 15 %"] == 0 < broken["single pieces 15 %"]
+    shares = [sum(b.weights.sum() for b in parts[way]) / sum(b.attention_mask.sum() for b in parts[way])
+              for way in ("single pieces 15 %", "whole words 15 %")]  # fmt: skip
+    assert shares == pytest.approx([0.15, 0.15], abs=0.02)
 
 
 def test_heldout_text_is_not_trained_on(config: Config, data: Data):
     """But for a stock phrase, no eight tokens in a row of the held-out batches occur in any batch of training."""
     long = replace(data, config=replace(config, short_steps=0))
     training = passages([long.training(step) for step in range(60)])
-    heldout = passages(long.heldout())
+    heldout = passages([batch for part in long.heldout() for batch in part.batches])
     assert len(heldout) > 100 and len(training & heldout) < 0.03 * len(heldout)
 
 
 def test_without_heldout_text_there_are_no_heldout_batches(config: Config, texts, cache):
     """A run without --heldout trains all the same."""
-    assert prepare_data(config, [str(texts[0])], [], cache).heldout() == []
+    assert list(prepare_data(config, [str(texts[0])], [], cache).heldout()) == []
 
 
 def test_a_run_gets_its_tokenizer_and_keeps_it(config: Config, data: Data, tmp_path):

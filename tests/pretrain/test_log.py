@@ -41,6 +41,19 @@ def test_means_are_over_all_predictions(data: Data):
     assert not means.sums and not means.counts
 
 
+def test_lengths_that_are_mixed_are_told_apart(data: Data):
+    """A row over sequences of both lengths has the means of each, and over all predictions together."""
+    means, short, long = Means(), data.training(0), data.training(2)
+    for batch, loss in ((short, 3.0), (long, 1.0)):
+        means.add(dict.fromkeys(("masked_lm_loss", "sentence_order_loss"), loss)
+                  | dict.fromkeys(("masked_lm_accuracy", "sentence_order_accuracy"), 0.0), batch)  # fmt: skip
+    found = means.take()
+    assert {n: row["masked_lm_loss"] for n, row in found["by_length"].items()} == {"16": 3.0, "32": 1.0}
+    counts = [batch.weights.sum() for batch in (short, long)]
+    assert found["masked_lm_loss"] == pytest.approx((3 * counts[0] + counts[1]) / sum(counts))
+    assert found["masked_lm_accuracy"] == 0.0
+
+
 def test_rows_after_the_step_of_a_resume_are_dropped(tmp_path: Path):
     """A run that goes on from step 4 keeps what was logged up to 4 and writes the rest again, once."""
     path = tmp_path / "log.jsonl"

@@ -83,6 +83,7 @@ def test_a_refusal_is_quick(tmp_path: Path):
         (["--steps", "0"], "steps, received 0, must be at least 1"),
         (["--set", "log_every=0"], "log_every, received 0, must be at least 1"),
         (["--set", "sequence_length=4"], "sequences of 4 tokens are shorter than 16"),
+        (["--save", "often"], "--save often: write --save N for every N updates"),
         (["--set", "batch=3"], "Unknown setting 'batch'. Did you mean 'batch_size'?"),
         (["--set", "vocab_size=50_000"], "too small for a vocabulary of 50,000 pieces"),
     ],
@@ -130,7 +131,8 @@ def test_a_run_goes_on_with_its_own_settings_only(refused: Refused, own: Path, t
     assert "started with learning_rate=0.006, received 0.5" in refused(
         *arguments, "--steps", "1", "--set", "learning_rate=0.5"
     )
-    assert "started with steps=1, received 2" in refused(*arguments, "--steps", "2")
+    said = refused(*arguments, "--steps", "2", "--set", "warmup_steps=0")
+    assert "started with warmup_steps=1, received 0" in said
 
 
 def test_a_run_goes_on_with_its_own_corpus_only(refused: Refused, own: Path, texts, tmp_path: Path):

@@ -1,6 +1,7 @@
 """n-gram whole-word masking: invariants on every batch, shares over many."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -93,6 +94,51 @@ def test_ngrams_are_drawn_with_probability_proportional_to_one_over_n():
         sizes[int(len(chosen) == 3 and chosen[2] - chosen[0] == 2)] += 1
     # 3 tokens in one piece: a triple (2/11), or a smaller span that happened to touch the next one (rare here)
     assert sizes[1] / 3000 == pytest.approx(2 / 11, abs=0.03)
+
+
+def test_a_word_with_an_unknown_piece_is_masked_whole():
+    """<unk> belongs to the word that it stands in, at its beginning, inside and at its end."""
+    unknown, special = 1, (0, 2, 3, 4)
+    starts = np.arange(VOCABULARY) % 2 == 1
+    starts[[*special, unknown]] = False
+    masking = Masking(starts, MASK, special, 0.3, 1)
+    ids = np.array([2, 7, unknown, 8, 9, unknown, 11, 13, unknown, unknown, 6, 3])
+    words = [{1, 2, 3}, {4, 5}, {6}, {7, 8, 9, 10}]
+    rng = np.random.default_rng(6)
+    seen = set()
+    for _ in range(50):
+        chosen = set(masking.choose(ids, ~np.isin(ids, special), len(ids), rng).tolist())
+        for word in words:
+            assert not word & chosen or word <= chosen
+        seen |= chosen
+    assert seen == set(range(1, 11))
+
+
+def test_the_budget_is_rounded(masking):
+    """15 % of 57 tokens are 8.55, so 9 are masked; of 3 tokens one is; pieces fill it up to the last token."""
+    assert [masking.predictions(tokens) for tokens in (57, 56, 3)] == [9, 8, 1]
+    single = replace(masking, word_start=np.ones(VOCABULARY, bool))
+    rng = np.random.default_rng(7)
+    ids = rng.integers(5, VOCABULARY, 57)
+    assert len(single.choose(ids, np.ones(57, bool), 57, rng)) == 9
+
+
+def test_a_random_piece_is_an_ordinary_one():
+    """Where a token is replaced at random, every ordinary piece comes up and a special token or <unk> never does."""
+    masking = Masking(np.ones(12, bool), MASK, (0, 2, 3, 4), 0.9, 1)
+    rng = np.random.default_rng(8)
+    ids = np.full((400, 30), 5)
+    result = masking(ids, np.zeros_like(ids), np.ones_like(ids), np.zeros(400), rng)
+    replaced = result.ids[(result.ids != 5) & (result.ids != MASK)]
+    assert set(replaced.tolist()) == {6, 7, 8, 9, 10, 11}
+
+
+def test_arrays_are_as_wide_as_the_largest_share_needs(masking):
+    """A share that changes over the run changes how many positions are used, not the shape of the batch."""
+    growing = replace(masking, masked_share=0.2, largest_share=0.4)
+    rng = np.random.default_rng(9)
+    result = growing(*batch(rng), rng)
+    assert result.positions.shape == (64, 24) and result.weights.sum(1).max() == 12
 
 
 def test_masking_is_a_function_of_the_generator_alone(masking):

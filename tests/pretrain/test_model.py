@@ -13,6 +13,7 @@ from pretrain.data import Data
 from pretrain.export import write_checkpoint
 from pretrain.masking import MaskedBatch
 from pretrain.model import Albert
+from pretrain.train import build
 
 TOLERANCE = 1e-4
 
@@ -83,6 +84,16 @@ def test_the_head_at_given_positions_is_the_head_everywhere(model: Albert, batch
     found = ops.convert_to_numpy(model(batch.inputs())["masked_lm"])
     expected = np.take_along_axis(ours.masked_lm, batch.positions[:, :, None], axis=1)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def test_each_shape_of_batch_is_traced_once(config: Config, data: Data, monkeypatch: pytest.MonkeyPatch):
+    """However often short and long sequences take turns, the model is traced once for each of the two."""
+    traced, call = [], Albert.call
+    model = build(config, data.training(0))
+    monkeypatch.setattr(Albert, "call", lambda self, x, training=False: traced.append(1) or call(self, x, training))
+    for step in range(7):
+        model.train(data.training(step))
+    assert len(traced) == 2
 
 
 def test_our_loss_is_that_of_transformers(model: Albert, config: Config, batch: MaskedBatch, ours: Computed):

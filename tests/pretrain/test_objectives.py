@@ -19,7 +19,7 @@ def test_masked_language_model_is_mean_cross_entropy_over_used_positions():
         losses.append(np.log(np.exp(scores).sum()) - scores[labels[row, column]])
         right.append(scores.argmax() == labels[row, column])
     found = masked_language_model(ops.convert_to_tensor(logits), ops.convert_to_tensor(labels), weights)
-    assert float(found.loss) == pytest.approx(np.mean(losses), rel=1e-5)
+    assert float(found.mean_loss) == pytest.approx(np.mean(losses), rel=1e-5)
     assert float(found.accuracy) == pytest.approx(np.mean(right))
     assert float(found.count) == len(losses)
 
@@ -30,5 +30,5 @@ def test_sentence_order_is_two_way_cross_entropy():
     swapped = np.array([0, 1, 0], np.int32)
     expected = np.mean([np.log(np.exp(row).sum()) - row[k] for row, k in zip(logits, swapped, strict=True)])
     found = sentence_order(ops.convert_to_tensor(logits), ops.convert_to_tensor(swapped))
-    assert float(found.loss) == pytest.approx(expected, rel=1e-5)
+    assert float(found.mean_loss) == pytest.approx(expected, rel=1e-5)
     assert float(found.accuracy) == pytest.approx(2 / 3)

@@ -1,53 +1,167 @@
-"""LAMB and its schedule against the original's formulas, written out slowly."""
+"""The optimizers and their schedule against the formulas, written out slowly."""
 
 from dataclasses import replace
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
-from pretrain.config import preset
-from pretrain.optimizer import Lamb, WarmupDecay
+from pretrain.config import Config, preset
+from pretrain.data import Data
+from pretrain.model import Albert
+from pretrain.optimizer import WarmupDecay, optimizer
+
+Arrays = dict[str, np.ndarray]
+SHAPES = {
+    "encoder/kernel": (4, 5),
+    "encoder/bias": (5,),
+    "encoder/layer_norm/gamma": (5,),
+    "encoder/embeddings/position/embeddings": (6, 4),
+}
 
 
-def slow_lamb(weights: dict[str, np.ndarray], steps: list[dict[str, np.ndarray]], rate: float) -> dict[str, np.ndarray]:
+@pytest.fixture
+def weights() -> Arrays:
+    """A kernel a hundred times larger than its updates, a bias, a layer norm's weight, and position embeddings."""
+    rng = np.random.default_rng(0)
+    return {name: 100 * rng.normal(size=shape).astype(np.float32) for name, shape in SHAPES.items()}
+
+
+@pytest.fixture
+def gradients(weights: Arrays) -> list[Arrays]:
+    """Five steps of gradients, whose norm is above 1."""
+    rng = np.random.default_rng(1)
+    return [{name: rng.normal(size=array.shape).astype(np.float32) for name, array in weights.items()} for _ in "abcde"]
+
+
+def trained(settings: dict, weights: Arrays, gradients: list[Arrays]) -> Arrays:
+    """The weights after these gradients, by the optimizer of a configuration at a constant rate."""
+    variables = {}
+    for name, array in weights.items():
+        variables[name] = keras.Variable(array, name=name.replace("/", "."))
+        variables[name]._path = name
+    plan = {"steps": 1000, "warmup_steps": 0, "constant_steps": 1000, "learning_rate": 0.02}
+    made = optimizer(replace(preset("tiny"), **plan | settings), list(variables.values()))
+    for step in gradients:
+        made.apply([ops.convert_to_tensor(step[name]) for name in variables], list(variables.values()))
+    return {name: np.array(ops.convert_to_numpy(variable)) for name, variable in variables.items()}
+
+
+def clipped(gradients: Arrays, limit: float) -> Arrays:
+    """Gradients in double precision, scaled down where their common norm is above the limit."""
+    norm = np.sqrt(sum((g.astype(np.float64) ** 2).sum() for g in gradients.values()))
+    return {name: g.astype(np.float64) * min(1.0, limit / norm) for name, g in gradients.items()}
+
+
+def decayed(name: str, decay_positions: bool) -> bool:
+    """Kernels are decayed, biases and layer norms never, position embeddings where the configuration says so."""
+    return name == "encoder/kernel" or (decay_positions and "position" in name)
+
+
+def slow_lamb(weights: Arrays, gradients: list[Arrays], decay: float, beta_2: float, positions: bool) -> Arrays:
     """The original's update, in double precision, one array at a time."""
     weights = {name: array.astype(np.float64) for name, array in weights.items()}
-    m = {name: np.zeros_like(array) for name, array in weights.items()}
-    v = {name: np.zeros_like(array) for name, array in weights.items()}
-    for gradients in steps:
-        norm = np.sqrt(sum((g.astype(np.float64) ** 2).sum() for g in gradients.values()))
-        for name, gradient in gradients.items():
-            g = gradient.astype(np.float64) / max(norm, 1.0)
+    m, v = ({name: np.zeros_like(array) for name, array in weights.items()} for _ in "mv")
+    for step in gradients:
+        for name, g in clipped(step, 1.0).items():
             m[name] = 0.9 * m[name] + 0.1 * g
-            v[name] = 0.999 * v[name] + 0.001 * g * g
+            v[name] = beta_2 * v[name] + (1 - beta_2) * g * g
             update = m[name] / (np.sqrt(v[name]) + 1e-6)
             ratio = 1.0
-            if name == "kernel":
-                update = update + 0.01 * weights[name]
+            if name not in ("encoder/bias", "encoder/layer_norm/gamma"):
+                update = update + decay * decayed(name, positions) * weights[name]
                 ratio = np.linalg.norm(weights[name]) / np.linalg.norm(update)
-            weights[name] = weights[name] - rate * ratio * update
+            weights[name] = weights[name] - 0.02 * ratio * update
     return weights
 
 
-def test_lamb_follows_the_original_over_several_steps():
-    """Kernels are decayed and adapted, biases are not, gradients are clipped by their global norm."""
-    rng = np.random.default_rng(0)
-    weights = {"kernel": rng.normal(size=(4, 5)).astype(np.float32), "bias": rng.normal(size=5).astype(np.float32)}
-    steps = [
-        {name: rng.normal(size=array.shape).astype(np.float32) for name, array in weights.items()} for _ in "abcde"
-    ]
-    variables = {name: keras.Variable(array, name=name) for name, array in weights.items()}
-    optimizer = Lamb(0.02)
-    for gradients in steps:
-        optimizer.apply(list(map(ops.convert_to_tensor, gradients.values())), list(variables.values()))
-    for name, expected in slow_lamb(weights, steps, 0.02).items():
-        np.testing.assert_allclose(ops.convert_to_numpy(variables[name]), expected, rtol=2e-5, atol=1e-6)
+def slow_adamw(weights: Arrays, gradients: list[Arrays], decay: float, positions: bool) -> Arrays:
+    """Decoupled weight decay (Loshchilov and Hutter, 2019) with Adam's faster form (Kingma and Ba, end of Section 2)."""
+    weights = {name: array.astype(np.float64) for name, array in weights.items()}
+    m, v = ({name: np.zeros_like(array) for name, array in weights.items()} for _ in "mv")
+    for t, step in enumerate(gradients, start=1):
+        for name, g in clipped(step, 1.0).items():
+            m[name] = 0.9 * m[name] + 0.1 * g
+            v[name] = 0.999 * v[name] + 0.001 * g * g
+            update = np.sqrt(1 - 0.999**t) / (1 - 0.9**t) * m[name] / (np.sqrt(v[name]) + 1e-6)
+            weights[name] = weights[name] - 0.02 * (update + decay * decayed(name, positions) * weights[name])
+    return weights
+
+
+@pytest.mark.parametrize(("decay", "beta_2", "positions"), [(0.01, 0.999, True), (0.3, 0.98, False)])
+def test_lamb_follows_the_original(weights, gradients, decay: float, beta_2: float, positions: bool):
+    """Kernels are decayed and adapted without a limit, biases and layer norms neither; the common norm is clipped."""
+    settings = {"weight_decay": decay, "beta_2": beta_2, "decay_positions": positions}
+    expected = slow_lamb(weights, gradients, decay, beta_2, positions)
+    for name, array in trained(settings, weights, gradients).items():
+        np.testing.assert_allclose(array, expected[name], rtol=2e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("positions", [True, False])
+def test_adamw_decays_all_but_biases_and_layer_norms(weights, gradients, positions: bool):
+    """The update of the paper, with the same gradient clipping, and with position embeddings decayed or not."""
+    settings = {"optimizer": "adamw", "weight_decay": 0.3, "decay_positions": positions}
+    expected = slow_adamw(weights, gradients, 0.3, positions)
+    for name, array in trained(settings, weights, gradients).items():
+        np.testing.assert_allclose(array, expected[name], rtol=2e-5, atol=1e-4)
+
+
+def test_muon_moves_matrices_along_all_directions_alike(weights, gradients):
+    """A kernel's update has singular values near each other, 0.2 x the root of its longer side; the rest is AdamW's."""
+    settings = {"optimizer": "muon", "weight_decay": 0.0}
+    found, by_adamw = (trained(settings | other, weights, gradients[:1]) for other in ({}, {"optimizer": "adamw"}))
+    change = (weights["encoder/kernel"] - found["encoder/kernel"]) / 0.02
+    sizes = np.linalg.svd(change, compute_uv=False) / (0.2 * np.sqrt(5))
+    assert ((sizes > 0.5) & (sizes < 1.5)).all()
+    for name in SHAPES:
+        if name != "encoder/kernel":
+            np.testing.assert_array_equal(found[name], by_adamw[name])
+
+
+# === Clipping ===
+
+
+def test_gradients_are_clipped_by_the_norm_of_their_sums(config: Config, data: Data, model: Albert):
+    """In TensorFlow too, where rows looked up twice would count twice: the clipped norm is exactly the limit."""
+    batch = data.training(config.short_steps)
+    with tf.GradientTape() as tape:
+        loss = model.compute_loss(y=batch.targets(), y_pred=model(batch.inputs(), training=True))
+    gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
+    assert all(isinstance(gradient, tf.Tensor) for gradient in gradients)
+    before = [np.zeros(variable.shape, np.float32) for variable in model.trainable_variables]
+    copies = [keras.Variable(array) for array in before]
+    limit = 0.5 * float(np.sqrt(sum(float(tf.reduce_sum(tf.square(gradient))) for gradient in gradients)))
+    keras.optimizers.SGD(1.0, global_clipnorm=limit).apply(gradients, copies)
+    moved = np.sqrt(sum(float(ops.sum(ops.square(variable))) for variable in copies))
+    assert moved == pytest.approx(limit, rel=1e-5)
+
+
+# === Schedule ===
+
+
+def rates(steps: tuple[int, ...], **settings) -> list[float]:
+    """The rate of these updates, with a warm-up of 10 updates to 0.5 and 100 in all."""
+    plan = {"peak": 0.5, "power": 1.0, "warmup_steps": 10, "constant_steps": 0, "steps": 100}
+    schedule = WarmupDecay(**plan | settings)
+    return [float(schedule(step)) for step in steps]
 
 
 def test_the_rate_warms_up_to_its_peak_and_decays_to_zero():
-    """Linear up over warmup_steps; then peak x (1 - step / steps)."""
-    schedule = WarmupDecay(replace(preset("tiny"), steps=100, warmup_steps=10, learning_rate=0.5))
-    found = [float(schedule(step)) for step in (0, 5, 10, 50, 100, 120)]
-    assert found == pytest.approx([0.0, 0.25, 0.45, 0.25, 0.0, 0.0], abs=1e-6)
+    """From a tenth of the peak at the first update to the whole at the tenth; then peak x (1 - step / steps)."""
+    assert rates((0, 4, 9, 10, 50, 100, 120)) == pytest.approx([0.05, 0.25, 0.5, 0.45, 0.25, 0.0, 0.0], abs=1e-6)
+
+
+def test_the_rate_may_stay_at_its_peak_before_it_decays():
+    """Until constant_steps; where that is the last step, it never decays."""
+    assert rates((9, 10, 60, 80, 100), constant_steps=60) == pytest.approx([0.5, 0.5, 0.5, 0.25, 0.0], abs=1e-6)
+    assert rates((50, 99), constant_steps=100) == pytest.approx([0.5, 0.5])
+
+
+def test_the_rate_decays_with_the_power_of_the_configuration():
+    """Squared, half-way through it is a quarter."""
+    assert rates((50,), power=2.0) == pytest.approx([0.125])
+    made = optimizer(replace(preset("tiny"), decay_power=2.0, learning_rate=0.5), [keras.Variable(np.zeros(3))])
+    made.iterations.assign(20)
+    assert float(made.learning_rate) == pytest.approx(0.125)

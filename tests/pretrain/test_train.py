@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 
 from embryo_core import runs
 from embryo_core.types import Run
+from pretrain.card import new_card, write_card
 from pretrain.config import Config
 from pretrain.data import Data
 from pretrain.train import train
@@ -26,7 +27,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 def new_run(folder: Path, config: Config, data: Data) -> Run:
     """A run of that configuration with its card and no checkpoint."""
-    grid = runs.step_grid(config.steps, config.save_every)
+    grid = config.checkpoint_steps()
     run = Run(folder.name, folder, "albert", "both", asdict(config), "", data.corpus.fingerprint, grid, "tests")
     runs.write_run(run)
     return run
@@ -84,6 +85,8 @@ def test_a_run_writes_what_was_planned(finished: Run, config: Config):
     assert [row["step"] for row in rows if row["split"] == "heldout"] == list(finished.planned_steps)
     assert [row["step"] for row in rows if row["split"] == "train"] == [1, 2, 3, 4, 6, 8, 9, 10, 12]
     assert {row["n_sequences"] for row in rows if row["split"] == "heldout"} == {config.heldout_sequences}
+    assert {len(row["measures"]) for row in rows if row["split"] == "heldout"} == {6}
+    assert [row["step"] for row in rows if "by_length" in row] == [6, 8]
     assert {path.name for path in finished.path.glob("state/*")} == {"step9.npz", "step12.npz"}
 
 
@@ -110,13 +113,26 @@ def test_a_run_stopped_in_either_phase_ends_the_same(
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs.files) and ours.files == theirs.files
 
 
+def test_an_extended_run_is_one_that_was_planned_longer(config: Config, data: Data, tmp_path: Path):
+    """Stopped at its last update and given more of them, a run ends with the weights of one started with that plan."""
+    settings = {"short_steps": 0, "long_every": 0, "measured_sequences": 0, "heldout_sequences": 1}
+    longer = replace(config, steps=9, constant_steps=6, **settings)
+    shorter = replace(longer, steps=6)
+    paths = [tmp_path / name for name in ("extended", "planned")]
+    for path, plans in zip(paths, ((shorter, longer), (longer,)), strict=True):
+        for plan in plans:
+            train(write_card(new_card(path, plan, data.corpus)), plan, replace(data, config=plan))
+    assert weights(paths[0]) == weights(paths[1]) and len(weights(paths[0])) == 6
+    assert log(paths[0]) == log(paths[1])
+
+
 # === Killed, in processes of their own ===
 
 
 @pytest.fixture(scope="module")
 def command(texts: tuple[Path, Path], cache: Path) -> list[str]:
     """python -m pretrain tiny with 600 updates, to which a run is added."""
-    settings = ["--steps", "600", "--set", "state_every=10", "save_every=150", "log_every=20", "warmup_steps=50"]
+    settings = ["--steps", "600", "--set", "state_every=10", "save_every=150", "log_every=20", "warmup_steps=50", "measured_sequences=0"]
     corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
     return [sys.executable, "-m", "pretrain", "tiny", *corpus, *settings, "--run"]
 

@@ -1,6 +1,7 @@
 """A checkpoint that has learned something, so that there are hits and misses to count, and the paper's way to count."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,24 +12,19 @@ from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, runs
 from embryo_core.engine.model import Model, load
 from embryo_core.engine.tokenizer import load_tokenizer
-from embryo_core.types import Run, Sources
-from tests.conftest import copy_run
+from embryo_core.evaluate import limits
+from embryo_core.types import Data, Metric, Run
+from tests.conftest import SAMPLE_DATA, copy_run
 
 
 @pytest.fixture(scope="session")
-def sources(sample: Path) -> Sources:
-    """The sample's treebank, facts and probing tasks."""
-    return Sources(sample / "treebank.conllu", sample / "lama", sample / "probing")
-
-
-@pytest.fixture(scope="session")
-def trained(tiny_run: Run, sources: Sources, tmp_path_factory: pytest.TempPathFactory) -> Model:
+def trained(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Model:
     """Step 16 of the tiny run, trained anew for some updates on the sample's own sentences and facts, stored in float16."""
     run = copy_run(tiny_run, tmp_path_factory.mktemp("trained"))
     counts = ["the\t90"] + [f"word{i}\t50" for i in range(60)] + ["river\t9", "town\t8"]
     (run.path / "frequencies.tsv").write_text("\n".join(counts) + "\n", encoding="utf-8")
     checkpoint = runs.checkpoint(run, 16)
-    ids, tokenizer = texts(run, sources), load_tokenizer(run)
+    ids, tokenizer = texts(run), load_tokenizer(run)
     torch.manual_seed(0)
     config = AlbertConfig.from_pretrained(checkpoint.path, initializer_range=0.1)  # wider than usual: it learns at once
     model = AlbertForPreTraining(config)
@@ -45,11 +41,11 @@ def trained(tiny_run: Run, sources: Sources, tmp_path_factory: pytest.TempPathFa
     return load(runs.checkpoint(run, 16))
 
 
-def texts(run: Run, sources: Sources) -> torch.Tensor:
-    """Ids [n, L] of the treebank's sentences and of the facts, padded."""
+def texts(run: Run) -> torch.Tensor:
+    """Ids [n, L] of the sample's sentences and facts, padded."""
     tokenizer = load_tokenizer(run)
-    sentences = [" ".join(example.words) for example in corpora.read_treebank(sources.treebank)]
-    facts = corpora.read_lama(sources.lama)
+    sentences = [" ".join(example.words) for example in corpora.read_treebank(SAMPLE_DATA["treebank"])]
+    facts = corpora.read_lama(SAMPLE_DATA["lama"])
     facts = [fact.template.replace("[X]", fact.subject).replace("[Y]", fact.object) for fact in facts]
     rows = [tokenizer.encode_text(text) for text in sentences + facts]
     ids = np.full((len(rows), max(map(len, rows))), tokenizer.pad_id)
@@ -62,3 +58,10 @@ def texts(run: Run, sources: Sources) -> torch.Tensor:
 def paper(trained: Model) -> PaperEvaluation:
     """The paper's procedure for the trained checkpoint."""
     return PaperEvaluation(trained.checkpoint.path, trained.checkpoint.run.tokenizer)
+
+
+def read(metric: Metric, model: Model, path: Path | None = None, limit: int | None = None, **options: Any) -> Data:
+    """What a metric reads of the data at a path, the sample's unless given; its own options have their defaults."""
+    defaults = {option.name: option.default for option in metric.options}
+    source = corpora.open_source(path or SAMPLE_DATA[metric.source], limit, **defaults | options)
+    return metric.read(model.tokenizer, limits(model), source)

@@ -7,26 +7,26 @@ from transformers import AlbertForPreTraining
 from embryo_core import corpora
 from embryo_core.metrics import attention
 from embryo_core.metrics.attention import Attention
-from embryo_core.types import Sources
+from tests.embryo_core.metrics.conftest import read
 
 
-def found(model, sources):
+def found(model, limit=None):
     """Maps [layers, heads, L, L], and what the metric found."""
     metric = Attention()
-    findings = metric.compute(model, model.checkpoint, metric.read(model, sources))
+    findings = metric.compute(model, read(metric, model, limit=limit))
     maps = np.stack([row.weights for row in findings.attention])
     return maps.reshape(model.num_layers, model.num_heads, *maps.shape[1:]), findings
 
 
-def test_maps_equal_the_mean_of_plain_transformers(trained, sources):
+def test_maps_equal_the_mean_of_plain_transformers(trained, sample):
     """Entry by entry, over the sentences that are long enough."""
-    maps, findings = found(trained, sources)
+    maps, findings = found(trained)
     plain = AlbertForPreTraining.from_pretrained(
         trained.checkpoint.path, dtype=torch.float32, attn_implementation="eager"
     ).eval()
     side = maps.shape[-1]
     total, n = np.zeros(maps.shape), np.zeros((side, side))
-    examples = corpora.read_treebank(sources.treebank)
+    examples = corpora.read_treebank(sample / "treebank.conllu")
     for example in examples:
         words = trained.tokenizer.encode_words(example.words).ids
         ids = torch.tensor([[trained.tokenizer.cls_id, *words, trained.tokenizer.sep_id]])
@@ -40,15 +40,15 @@ def test_maps_equal_the_mean_of_plain_transformers(trained, sources):
     assert {row.sentences for row in findings.attention} == {len(examples)}
 
 
-def test_layers_and_heads_are_numbered_from_1(trained, sources):
+def test_layers_and_heads_are_numbered_from_1(trained):
     """Layer 1 is the lowest, head 1 the first."""
-    _, findings = found(trained, sources)
+    _, findings = found(trained)
     assert [(row.layer, row.head) for row in findings.attention] == [(1, 1), (1, 2), (2, 1), (2, 2)]
 
 
 def test_few_sentences_give_maps_as_long_as_the_shortest(trained, sample):
     """With fewer than MINIMUM sentences every entry is an average over all of them."""
-    maps, findings = found(trained, Sources(treebank=sample / "treebank.conllu", limit=3))
+    maps, findings = found(trained, limit=3)
     examples = corpora.read_treebank(sample / "treebank.conllu")[:3]
     assert maps.shape[-1] == min(len(trained.tokenizer.encode_words(e.words).ids) + 2 for e in examples)
     assert findings.attention[0].sentences == 3

@@ -11,19 +11,20 @@ from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
 from embryo_core.metrics import linear_probes
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
-from embryo_core.types import Findings, Sources
+from embryo_core.types import Findings
+from tests.embryo_core.metrics.conftest import read
 
 
 @pytest.fixture(scope="module")
-def found(trained: Model, sources: Sources) -> Findings:
+def found(trained: Model) -> Findings:
     """Findings on the sample's four tasks."""
     metric = EdgeProbing()
-    return metric.compute(trained, trained.checkpoint, metric.read(trained, sources))
+    return metric.compute(trained, read(metric, trained))
 
 
-def test_every_task_has_its_scores_in_every_layer(trained, sources, found):
+def test_every_task_has_its_scores_in_every_layer(trained, found):
     """Embeddings are layer 0, the majority baseline has no layer, and n is the number of test targets."""
-    tasks = EdgeProbing().read(trained, sources).data.tasks
+    tasks = read(EdgeProbing(), trained).data.tasks
     rows = {(score.metric, score.group, score.layer): score.n for score in found.scores}
     expected = {}
     for task in tasks:
@@ -36,9 +37,9 @@ def test_every_task_has_its_scores_in_every_layer(trained, sources, found):
     assert all(0 <= score.value <= 1 for score in found.scores)
 
 
-def test_the_majority_is_that_of_the_training_set(trained, sources, found):
+def test_the_majority_is_that_of_the_training_set(trained, found):
     """Its share among the test targets."""
-    for task in EdgeProbing().read(trained, sources).data.tasks:
+    for task in read(EdgeProbing(), trained).data.tasks:
         labels = [task.labels[label] for label in task.train.labels]
         most_frequent = task.labels.index(max(sorted(set(labels)), key=labels.count))
         (score,) = [s for s in found.scores if (s.metric, s.group) == ("edge_probing_majority", task.name)]
@@ -52,39 +53,37 @@ def test_curves_come_with_the_scores(trained, found):
     assert curves == {(task, layer, control) for task in TASKS for layer in layers for control in (False, True)}
 
 
-def test_facts_say_what_was_probed(trained, sources):
+def test_facts_say_what_was_probed(trained):
     """Sizes of each task, and one sentence for captions."""
-    facts = EdgeProbing().read(trained, sources).facts
+    facts = read(EdgeProbing(), trained).summary
     assert facts["tasks"]["coref"] == {"train": 58, "dev": 15, "test": 15, "labels": 2}
     assert "coref 15" in facts["note"] and "distinct sentences of probing" in facts["note"]
     assert facts["too_long"] == facts["no_pieces"] == 0
 
 
-def test_memory_and_cores_change_no_number(trained, sources, found, monkeypatch):
+def test_memory_and_cores_change_no_number(trained, found, monkeypatch):
     """Features on disk and another number of cores give the same findings."""
-    metric, tasks = EdgeProbing(), EdgeProbing().read(trained, sources)
+    metric, tasks = EdgeProbing(), read(EdgeProbing(), trained)
     monkeypatch.setattr(trained, "cores", 3)
-    again = metric.compute(trained, trained.checkpoint, replace(tasks, memory=0))
+    again = metric.compute(trained, replace(tasks, memory=0))
     assert (again.scores, again.probes) == (found.scores, found.probes)
 
 
-def test_the_paper_protocol_runs(trained, sources, found, monkeypatch):
+def test_the_paper_protocol_runs(trained, sample, found, monkeypatch):
     """It trains otherwise, so its curves are others; here it is cut short."""
     short = replace(linear_probes.PROTOCOLS["paper"], iterations=60)
     monkeypatch.setitem(linear_probes.PROTOCOLS, "paper", short)
     metric = EdgeProbing("coref")
-    own = replace(sources, probing=sources.probing / "coref", protocol="paper")
-    paper = metric.compute(trained, trained.checkpoint, metric.read(trained, own))
+    paper = metric.compute(trained, read(metric, trained, sample / "probing" / "coref", protocol="paper"))
     assert {point.iteration for point in paper.probes} <= set(range(2, 61, 2))
     assert len(paper.scores) == 7 and all(np.isfinite(point.train_loss) for point in paper.probes)
 
 
-def test_a_task_of_ones_own_has_the_same_scores_under_its_name(trained, sources, found):
+def test_a_task_of_ones_own_has_the_same_scores_under_its_name(trained, sample, found):
     """The folder of one of the four, given as a fifth; sums in another order may turn a target or two."""
     metric = EdgeProbing("mine")
     assert metric.name == "edge_probing:mine"
-    data = metric.read(trained, replace(sources, probing=sources.probing / "srl"))
-    own = metric.compute(trained, trained.checkpoint, data)
+    own = metric.compute(trained, read(metric, trained, sample / "probing" / "srl"))
     expected = [replace(score, group="mine") for score in found.scores if score.group == "srl"]
     for score, other in zip(own.scores, expected, strict=True):
         assert replace(score, value=other.value) == other
@@ -94,34 +93,34 @@ def test_a_task_of_ones_own_has_the_same_scores_under_its_name(trained, sources,
 # === Wrong folders ===
 
 
-def test_some_of_the_four_tasks_are_enough(trained, sources, tmp_path: Path):
+def test_some_of_the_four_tasks_are_enough(trained, sample, tmp_path: Path):
     """Those that are there are probed, in the usual order; hidden folders are none."""
     for task in ("srl", "constituent"):
-        copytree(sources.probing / task, tmp_path / task)
+        copytree(sample / "probing" / task, tmp_path / task)
     (tmp_path / ".cache").mkdir()
-    tasks = EdgeProbing().read(trained, Sources(probing=tmp_path)).data.tasks
+    tasks = read(EdgeProbing(), trained, tmp_path).data.tasks
     assert [task.name for task in tasks] == ["constituent", "srl"]
 
 
-def test_an_unknown_task_is_told_how_it_is_given(trained, sources, tmp_path: Path):
+def test_an_unknown_task_is_told_how_it_is_given(trained, sample, tmp_path: Path):
     """By --probe."""
-    copytree(sources.probing, tmp_path / "probing")
+    copytree(sample / "probing", tmp_path / "probing")
     (tmp_path / "probing" / "pos").rename(tmp_path / "probing" / "tags")
     with pytest.raises(CorpusError, match=r"folder 'tags', which is none of pos, .*--probe tags=FOLDER"):
-        EdgeProbing().read(trained, Sources(probing=tmp_path / "probing"))
+        read(EdgeProbing(), trained, tmp_path / "probing")
 
 
-def test_a_folder_without_tasks_is_told(trained, sources):
+def test_a_folder_without_tasks_is_told(trained, sample):
     """As when the folder of one task is given for that of all."""
     with pytest.raises(CorpusError, match="no folder named pos, .* --probe NAME="):
-        EdgeProbing().read(trained, Sources(probing=sources.probing / "pos"))
+        read(EdgeProbing(), trained, sample / "probing" / "pos")
     with pytest.raises(CorpusError, match="is no folder"):
-        EdgeProbing().read(trained, Sources(probing=sources.treebank))
+        read(EdgeProbing(), trained, sample / "treebank.conllu")
 
 
-def test_a_missing_split_is_told(trained, sources, tmp_path: Path):
+def test_a_missing_split_is_told(trained, sample, tmp_path: Path):
     """With what there is."""
-    copytree(sources.probing / "pos", tmp_path / "pos")
+    copytree(sample / "probing" / "pos", tmp_path / "pos")
     (tmp_path / "pos" / "dev.jsonl").unlink()
     with pytest.raises(CorpusError, match=r"dev.jsonl \(or .xz\) does not exist, there is test.jsonl, train.jsonl"):
-        EdgeProbing().read(trained, Sources(probing=tmp_path))
+        read(EdgeProbing(), trained, tmp_path)

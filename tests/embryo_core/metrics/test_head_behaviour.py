@@ -13,13 +13,14 @@ from embryo_core import corpora
 from embryo_core.errors import CorpusError
 from embryo_core.metrics import head_behaviour
 from embryo_core.metrics.head_behaviour import HeadBehaviour
-from embryo_core.types import Example, Sources
+from embryo_core.types import Example
+from tests.embryo_core.metrics.conftest import read
 
 
-def found(model, sources: Sources) -> dict[tuple, tuple[float, int]]:
+def found(model, treebank: Path | None = None) -> dict[tuple, tuple[float, int]]:
     """(value, n) of each score, by (what, layer, group)."""
     metric = HeadBehaviour()
-    scores = metric.compute(model, model.checkpoint, metric.read(model, sources)).scores
+    scores = metric.compute(model, read(metric, model, treebank)).scores
     return {(row.metric.removeprefix("head_behaviour_"), row.layer, row.group): (row.value, row.n) for row in scores}
 
 
@@ -78,41 +79,41 @@ def _between_words(a, word_of, count) -> np.ndarray:
     return between
 
 
-def test_scores_equal_plain_loops_over_transformers(trained, sources):
+def test_scores_equal_plain_loops_over_transformers(trained, sample: Path):
     """Every score of every head, and the number of cases behind it."""
-    scores = found(trained, sources)
-    expected = by_hand(trained, corpora.read_treebank(sources.treebank))
+    scores = found(trained)
+    expected = by_hand(trained, corpora.read_treebank(sample / "treebank.conllu"))
     assert scores.keys() == expected.keys()
     for key, (value, n) in expected.items():
         assert scores[key][0] == pytest.approx(value, abs=1e-5), key
         assert scores[key][1] == n, key
 
 
-def test_every_head_has_every_score(trained, sources):
+def test_every_head_has_every_score(trained):
     """Layers and heads count from 1; the baseline knows neither."""
-    scores = found(trained, sources)
+    scores = found(trained)
     heads = {(layer, head) for layer in (1, 2) for head in ("1", "2")}
     for name in (*head_behaviour.MEANS, *head_behaviour.LINKS):
         assert {key[1:] for key in scores if key[0] == name} == heads
     assert [key[1] for key in scores if key[0] == "fixed_offset"] == [None]
 
 
-def test_weights_are_shares_and_entropy_has_its_bounds(trained, sources):
+def test_weights_are_shares_and_entropy_has_its_bounds(trained):
     """A weight lies in [0, 1], entropy between 0 and the logarithm of the positions."""
-    for (name, _, _), (value, _) in found(trained, sources).items():
+    for (name, _, _), (value, _) in found(trained).items():
         assert 0 <= value <= (np.log(128) if name == "entropy" else 128 if name == "distance" else 1)
 
 
-def test_a_treebank_without_heads_has_no_syntax_and_says_so(trained, sources, tmp_path: Path):
+def test_a_treebank_without_heads_has_no_syntax_and_says_so(trained, sample: Path, tmp_path: Path):
     """The other scores are the same."""
-    lines = sources.treebank.read_text(encoding="utf-8").splitlines()
+    lines = (sample / "treebank.conllu").read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     without = ["\t".join([*row[:6], "_", *row[7:]]) if len(row) == 10 else row[0] for row in rows]
     (tmp_path / "plain.conllu").write_text("\n".join(without), encoding="utf-8")
-    plain = Sources(treebank=tmp_path / "plain.conllu")
-    assert "no syntactic heads" in HeadBehaviour().read(trained, plain).facts["note"]
+    plain = tmp_path / "plain.conllu"
+    assert "no syntactic heads" in read(HeadBehaviour(), trained, plain).summary["note"]
     syntax = (*head_behaviour.LINKS, "fixed_offset")
-    assert found(trained, plain) == {key: v for key, v in found(trained, sources).items() if key[0] not in syntax}
+    assert found(trained, plain) == {key: v for key, v in found(trained).items() if key[0] not in syntax}
 
 
 def test_a_word_without_a_piece_is_neither_head_nor_dependent(trained, tmp_path: Path):
@@ -120,9 +121,8 @@ def test_a_word_without_a_piece_is_neither_head_nor_dependent(trained, tmp_path:
     words = [("She", 2), ("read", 0), ("\u200b", 2), ("the", 5), ("letter", 3)]
     lines = [f"{i}\t{word}\t_\t_\tNN\t_\t{head}\t_\t_\t_" for i, (word, head) in enumerate(words, 1)]
     (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")
-    source = Sources(treebank=tmp_path / "a.conllu")
-    assert HeadBehaviour().read(trained, source).facts["words"] == 2
-    assert found(trained, source)["fixed_offset", None, "+1"] == (1, 2)
+    assert read(HeadBehaviour(), trained, tmp_path / "a.conllu").summary["words"] == 2
+    assert found(trained, tmp_path / "a.conllu")["fixed_offset", None, "+1"] == (1, 2)
 
 
 def test_sentences_that_are_all_too_long_are_told(trained, tmp_path: Path):
@@ -130,4 +130,4 @@ def test_sentences_that_are_all_too_long_are_told(trained, tmp_path: Path):
     lines = [f"{i}\tword\t_\t_\tNN\t_\t0\t_\t_\t_" for i in range(1, 2000)]
     (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(CorpusError, match="no sentence of at most"):
-        HeadBehaviour().read(trained, Sources(treebank=tmp_path / "a.conllu"))
+        read(HeadBehaviour(), trained, tmp_path / "a.conllu")

@@ -9,6 +9,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from embryo_core.engine.model import Model
+from embryo_core.evaluate import limits
 from embryo_core.metrics.linear_probes import PROTOCOLS, Trained, train_all, train_probes
 from embryo_core.metrics.probing_data import UNSEEN, ProbingTask, Targets, read_tasks
 from embryo_core.metrics.probing_features import span_features
@@ -28,7 +29,7 @@ def probing(trained: Model, sample: Path, tmp_path_factory: pytest.TempPathFacto
     rows = [row for row in rows if row[1]]
     splits = {"train": rows[: len(rows) * 3 // 5], "dev": rows[len(rows) * 3 // 5 : len(rows) * 3 // 4]}
     folder = write_task(tmp_path_factory.mktemp("vowel") / "t", **splits, test=rows[len(rows) * 3 // 4 :])
-    data = read_tasks({"vowel": folder}, trained, None)
+    data = read_tasks({"vowel": folder}, trained.tokenizer, limits(trained), None)
     return span_features(trained, data, 2**30), data.tasks[0]
 
 

@@ -10,24 +10,26 @@ from embryo_core import metrics, results
 from embryo_core.errors import UnknownMetric
 from embryo_core.metrics import METRICS
 from embryo_core.metrics.batches import compute, of_one_length
-from tests.conftest import copy_run
+from tests.conftest import at, copy_run
+from tests.embryo_core.metrics.conftest import read
+
+PAGES = ("tokens", "attention", "probing", "knowledge")
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_a_metric_keeps_its_contract(metric, trained, sources, tmp_path):
-    """It reads its data, tells what they are, computes findings of its run and step that the store accepts, and does
-    so again to the last digit."""
-    run, checkpoint = trained.checkpoint.run, trained.checkpoint
+def test_a_metric_keeps_its_contract(metric, trained, tmp_path):
+    """It reads its data, tells what they are, computes findings that the store accepts, and does so again to the last
+    digit."""
     assert metric.every >= 1
-    assert metric.source in vars(sources)
-    assert metric.supports(run)
-    data = metric.read(trained, sources)
-    assert data.facts["note"]
-    findings = metric.compute(trained, checkpoint, data)
-    own = copy_run(run, tmp_path)
-    results.write(own, metric.name, checkpoint.step, findings)
-    assert results.done(own, metric.name) == {checkpoint.step}
-    again = metric.compute(trained, checkpoint, data)
+    assert metric.page in PAGES and metric.form
+    assert metric.needs <= {"masked_words", "states", "attentions", "trainable"}
+    data = read(metric, trained)
+    assert data.summary["note"]
+    findings = metric.compute(trained, data)
+    own = copy_run(trained.checkpoint.run, tmp_path)
+    results.write(at(own, 16), metric.name, findings)
+    assert results.done(own, metric.name) == {16}
+    again = metric.compute(trained, data)
     for rows in ("scores", "words", "cloze", "probes"):
         assert getattr(findings, rows) == getattr(again, rows)
     for one, other in zip(findings.attention, again.attention, strict=True):

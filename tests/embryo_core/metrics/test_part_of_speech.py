@@ -1,7 +1,6 @@
 """Token reconstruction and mask prediction count what the paper's procedure counts, word for word."""
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,23 +9,25 @@ from embryo_core import corpora, metrics, runs
 from embryo_core.engine.model import load
 from embryo_core.errors import CorpusError
 from embryo_core.metrics import part_of_speech
-from embryo_core.types import Sources
+from embryo_core.metrics.token_reconstruction import TokenReconstruction
+from tests.embryo_core.metrics.conftest import read
 
+RECONSTRUCTION = TokenReconstruction()
 NAMES = ("token_reconstruction", "mask_prediction")
 
 
-def found(name, model, sources):
+def found(name, model):
     """What a metric finds."""
     (metric,) = metrics.named([name])
-    return metric.compute(model, model.checkpoint, metric.read(model, sources))
+    return metric.compute(model, read(metric, model))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_counts_equal_the_papers_procedure(trained, paper, sources, name):
+def test_counts_equal_the_papers_procedure(trained, paper, sample, name):
     """For every word with every tag the number of hits and misses is that of one sentence at a time."""
-    expected = getattr(paper, name)(corpora.read_treebank(sources.treebank))
+    expected = getattr(paper, name)(corpora.read_treebank(sample / "treebank.conllu"))
     counts = Counter()
-    for row in found(name, trained, sources).words:
+    for row in found(name, trained).words:
         counts[row.tag, row.word, True] += row.correct
         counts[row.tag, row.word, False] += row.n - row.correct
     assert +counts == expected
@@ -35,46 +36,46 @@ def test_counts_equal_the_papers_procedure(trained, paper, sources, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_scores_add_up_to_the_words_behind_them(trained, sources, name):
+def test_scores_add_up_to_the_words_behind_them(trained, sample, name):
     """A group's n and accuracy are those of its tags in the words table; "all" holds every tagged word."""
-    findings = found(name, trained, sources)
+    findings = found(name, trained)
     for score in findings.scores:
         tags = part_of_speech.GROUPS.get(score.group)
         if not score.group.startswith("rank"):
             rows = [row for row in findings.words if tags is None or row.tag in tags]
             assert score.n == sum(row.n for row in rows)
             assert score.value == pytest.approx(sum(row.correct for row in rows) / score.n)
-    words = [target for example in corpora.read_treebank(sources.treebank) for target in example.targets]
+    words = [target for example in corpora.read_treebank(sample / "treebank.conllu") for target in example.targets]
     assert {score.group: score.n for score in findings.scores}["all"] == len(words)
 
 
-def test_the_papers_nine_categories_and_the_verb_forms_are_there(trained, sources):
+def test_the_papers_nine_categories_and_the_verb_forms_are_there(trained):
     """Groups of Figures 1 and 7 to 9."""
-    groups = {score.group for score in found("token_reconstruction", trained, sources).scores}
+    groups = {score.group for score in found("token_reconstruction", trained).scores}
     nine = "conjunction, determiner, preposition, adjective, adverb, verb, noun, proper noun, pronoun".split(", ")
     assert {*nine, "VBD", "VBG", "VBN", "VBP", "VBZ", "all"} <= groups
 
 
-def test_bands_follow_the_ranks_of_the_training_corpus(trained, sources):
+def test_bands_follow_the_ranks_of_the_training_corpus(trained):
     """Words counted by pretraining at ranks 50 to 99 form a band, however they are cased in the treebank."""
-    data = part_of_speech.read(trained, sources)
+    data = read(RECONSTRUCTION, trained)
     members = [word for word, is_in in zip(data.words, data.groups["rank 50-99"], strict=True) if is_in]
     assert members and {word.lower() for word in members} <= {"river", "town"}
     assert "rank 300-349" not in data.groups
 
 
-def test_without_counts_there_are_no_bands(own_run, sources):
+def test_without_counts_there_are_no_bands(own_run):
     """A run whose pretraining left no frequencies.tsv has all groups but the bands."""
     (own_run.path / "frequencies.tsv").unlink(missing_ok=True)
-    groups = part_of_speech.read(load(runs.checkpoint(own_run, 0)), sources).groups
+    groups = read(RECONSTRUCTION, load(runs.checkpoint(own_run, 0))).groups
     assert groups and not [group for group in groups if group.startswith("rank")]
 
 
-def test_a_limit_takes_the_first_sentences(trained, sources):
+def test_a_limit_takes_the_first_sentences(trained, sample):
     """And says so in the number of sentences."""
-    data = part_of_speech.read(trained, replace(sources, limit=3))
-    assert (len(data.sentences), data.facts["sentences"]) == (3, 3)
-    first = corpora.read_treebank(sources.treebank)[0]
+    data = read(RECONSTRUCTION, trained, limit=3)
+    assert (len(data.sentences), data.summary["sentences"]) == (3, 3)
+    first = corpora.read_treebank(sample / "treebank.conllu")[0]
     assert tuple(data.words[: len(first.targets)]) == first.words
 
 
@@ -82,10 +83,10 @@ def test_sentences_beyond_the_models_positions_are_left_out_and_counted(trained,
     """64 positions hold 62 pieces beside [CLS] and [SEP]; one more and the sentence is out."""
     rows = ["\n".join(f"{i + 1}\ta\t_\t_\tDT" + "\t_" * 5 for i in range(n)) for n in (62, 63)]
     (tmp_path / "long.conllu").write_text("\n\n".join(rows) + "\n\n")
-    data = part_of_speech.read(trained, Sources(treebank=tmp_path / "long.conllu"))
+    data = read(RECONSTRUCTION, trained, tmp_path / "long.conllu")
     assert [len(ids) for ids in data.sentences] == [64]
-    assert data.facts["too_long"] == 1
-    assert "1 longer than 64 pieces were left out" in data.facts["note"]
+    assert data.summary["too_long"] == 1
+    assert "1 longer than 64 pieces were left out" in data.summary["note"]
 
 
 def test_a_word_without_pieces_is_not_judged(trained, tmp_path):
@@ -93,7 +94,7 @@ def test_a_word_without_pieces_is_not_judged(trained, tmp_path):
     words = ["the", "\u200b", "river"]
     rows = [f"{i}\t{word}\t_\t_\tNN" + "\t_" * 5 for i, word in enumerate(words, 1)]
     (tmp_path / "a.conllu").write_text("\n".join(rows) + "\n\n", encoding="utf-8")
-    data = part_of_speech.read(trained, Sources(treebank=tmp_path / "a.conllu"))
+    data = read(RECONSTRUCTION, trained, tmp_path / "a.conllu")
     assert data.words == ["the", "river"]
     assert np.array_equal(data.end - data.start, [len(trained.tokenizer.encode_words([w]).ids) for w in data.words])
 
@@ -102,4 +103,4 @@ def test_tags_of_another_kind_are_refused(trained, tmp_path):
     """Universal tags, or the labels of another edge-probing task, are no Penn tags."""
     (tmp_path / "srl.jsonl").write_text('{"text": "It rained", "targets": [{"span1": [1, 2], "label": "ARG1"}]}\n')
     with pytest.raises(CorpusError, match="not Penn part-of-speech tags .*ARG1"):
-        part_of_speech.read(trained, Sources(treebank=tmp_path / "srl.jsonl"))
+        read(RECONSTRUCTION, trained, tmp_path / "srl.jsonl")

@@ -10,6 +10,7 @@ from transformers import AlbertModel
 from benchmarks.paper_probing import PaperProbing
 from embryo_core.corpora import read_probing
 from embryo_core.engine.model import Model
+from embryo_core.evaluate import limits
 from embryo_core.metrics.probing_data import ProbingData, read_tasks
 from embryo_core.metrics.probing_features import span_features
 from tests.embryo_core.metrics.test_probing_data import write_task
@@ -20,7 +21,7 @@ PLENTY = 2**30
 @pytest.fixture(scope="module")
 def data(trained: Model, sample: Path) -> ProbingData:
     """Two tasks of the sample, one with two spans."""
-    return read_tasks({task: sample / "probing" / task for task in ("constituent", "srl")}, trained, None)
+    return read_tasks({task: sample / "probing" / task for task in ("constituent", "srl")}, trained.tokenizer, limits(trained), None)
 
 
 def test_spans_by_hand(trained: Model, tmp_path: Path):
@@ -28,7 +29,7 @@ def test_spans_by_hand(trained: Model, tmp_path: Path):
     text = "Rivers run past unforgettable towns"
     spans = {"A": (0, 1), "B": (3, 4), "C": (4, 5), "D": (0, 5)}
     folder = write_task(tmp_path / "t", train=[(text, list(spans.items()))])
-    data = read_tasks({"t": folder}, trained, None)
+    data = read_tasks({"t": folder}, trained.tokenizer, limits(trained), None)
     features = span_features(trained, data, PLENTY)
     pieces = [trained.tokenizer.encode_words([word]).ids.tolist() for word in text.split()]
     ids = [trained.tokenizer.cls_id, *(i for own in pieces for i in own), trained.tokenizer.sep_id]

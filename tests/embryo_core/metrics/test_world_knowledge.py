@@ -1,25 +1,23 @@
 """World knowledge asks what the paper's procedure asks, one question at a time, and finds the same."""
 
-from dataclasses import replace
-
 import pytest
 
 from embryo_core import corpora, query
 from embryo_core.errors import CorpusError
 from embryo_core.metrics.world_knowledge import WorldKnowledge
-from embryo_core.types import Sources
+from tests.embryo_core.metrics.conftest import read
 
 
 @pytest.fixture(scope="module")
-def findings(trained, sources):
+def findings(trained):
     """What the metric finds on the sample's facts."""
     metric = WorldKnowledge()
-    return metric.compute(trained, trained.checkpoint, metric.read(trained, sources))
+    return metric.compute(trained, read(metric, trained))
 
 
-def test_answers_equal_those_of_one_question_at_a_time(trained, paper, sources, findings):
+def test_answers_equal_those_of_one_question_at_a_time(trained, paper, sample, findings):
     """The same facts are asked; rank and probability of the object and the best piece are the same."""
-    expected = paper.world_knowledge(corpora.read_lama(sources.lama))
+    expected = paper.world_knowledge(corpora.read_lama(sample / "lama"))
     assert {answer.fact for answer in findings.cloze} == expected.keys()
     names = query.readable(trained.tokenizer, range(trained.tokenizer.vocabulary_size))
     for answer in findings.cloze:
@@ -38,9 +36,9 @@ def test_precision_at_1_is_the_share_of_facts_with_rank_1(findings):
     assert scores["all"].n == len(findings.cloze)
 
 
-def test_coverage_is_the_share_of_objects_that_are_one_piece(trained, sources, findings):
+def test_coverage_is_the_share_of_objects_that_are_one_piece(trained, sample, findings):
     """n counts all facts of the relation."""
-    facts = corpora.read_lama(sources.lama)
+    facts = corpora.read_lama(sample / "lama")
     for score in findings.scores:
         if score.metric == "world_knowledge_coverage":
             own = [fact for fact in facts if score.group in (fact.relation, "all")]
@@ -48,15 +46,15 @@ def test_coverage_is_the_share_of_objects_that_are_one_piece(trained, sources, f
             assert (score.n, score.value) == (len(own), pytest.approx(len(single) / len(own)))
 
 
-def test_the_templates_are_noted(trained, sources):
+def test_the_templates_are_noted(trained, sample):
     """What is told of the data holds the template of every relation, so that a question can be shown without LAMA."""
-    noted = WorldKnowledge().read(trained, sources).facts["templates"]
-    assert noted == {fact.relation: fact.template for fact in corpora.read_lama(sources.lama)}
+    noted = read(WorldKnowledge(), trained).summary["templates"]
+    assert noted == {fact.relation: fact.template for fact in corpora.read_lama(sample / "lama")}
 
 
-def test_a_limit_takes_the_first_facts_of_each_relation(trained, sources):
+def test_a_limit_takes_the_first_facts_of_each_relation(trained):
     """So that every relation stays in."""
-    data = WorldKnowledge().read(trained, replace(sources, limit=2))
+    data = read(WorldKnowledge(), trained, limit=2)
     assert set(data.total.values()) == {2}
 
 
@@ -66,4 +64,4 @@ def test_facts_that_cannot_be_asked_at_all_are_told(trained, tmp_path):
     (tmp_path / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born in [Y] ."}\n')
     (tmp_path / "TREx" / "P19.jsonl").write_text('{"sub_label": "Ada", "obj_label": "Llanfairpwllgwyngyll"}\n')
     with pytest.raises(CorpusError, match="No object of the 1 facts"):
-        WorldKnowledge().read(trained, Sources(lama=tmp_path))
+        read(WorldKnowledge(), trained, tmp_path)

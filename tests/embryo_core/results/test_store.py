@@ -17,6 +17,7 @@ from embryo_core import results, runs
 from embryo_core.errors import ResultsError
 from embryo_core.results.tables import TABLES
 from embryo_core.types import AttentionMap, ClozeAnswer, Findings, ProbeCurve, Run, Score, WordCount
+from tests.conftest import at
 
 STEPS = (0, 1, 2, 8)
 TAGS = ("DT", "NN", "VBD")
@@ -38,26 +39,26 @@ def find(metric: str, step: int, seed: int = 0) -> Findings:
     findings = Findings()
     if metric == "attention":
         weights = rng.dirichlet(np.ones(4), size=(2, 3, 4))
-        maps = [AttentionMap("egg", step, i + 1, j + 1, weights[i, j], 7) for i in range(2) for j in range(3)]
+        maps = [AttentionMap(i + 1, j + 1, weights[i, j], 7) for i in range(2) for j in range(3)]
         findings.attention = [maps[i] for i in rng.permutation(len(maps))]
         return findings
     groups = [("all", None), ("noun", None), (None, 1), (None, 2)]
-    scores = [Score("egg", step, metric, float(rng.random()), int(rng.integers(1, 99)), *group) for group in groups]
+    scores = [Score(metric, float(rng.random()), int(rng.integers(1, 99)), *group) for group in groups]
     findings.scores = [scores[i] for i in rng.permutation(len(scores))]
     if metric == "edge_probing":
         findings.probes = [
-            ProbeCurve("egg", step, ("pos", "coref")[i % 2], i % 3, i % 4 > 1, i, float(rng.random()), 0.5)
+            ProbeCurve(("pos", "coref")[i % 2], i % 3, i % 4 > 1, i, float(rng.random()), 0.5)
             for i in rng.permutation(12)
         ]
     elif metric == "world_knowledge":
-        findings.scores.append(Score("egg", step, "world_knowledge_coverage", 0.5, 10, "P19"))
+        findings.scores.append(Score("world_knowledge_coverage", 0.5, 10, "P19"))
         findings.cloze = [
-            ClozeAnswer("egg", step, f"f{i}", f"P{i % 3}", f"s{i}", "Rome", int(rng.integers(1, 99)), 0.25, "the", 0.5)
+            ClozeAnswer(f"f{i}", f"P{i % 3}", f"s{i}", "Rome", int(rng.integers(1, 99)), 0.25, "the", 0.5)
             for i in rng.permutation(10)
         ]
     else:
         findings.words = [
-            WordCount("egg", step, metric, TAGS[i % 3], f"w{i}", 3, int(rng.integers(0, 4)))
+            WordCount(metric, TAGS[i % 3], f"w{i}", 3, int(rng.integers(0, 4)))
             for i in rng.permutation(12)
         ]
     return findings
@@ -95,7 +96,7 @@ def test_scores_words_and_facts_come_back_as_found(run, compacted):
     """Every row comes back, sorted and once, from parts as from compacted tables."""
     for step in (8, 0, 2):
         for metric in METRICS:
-            results.write(run, metric, step, find(metric, step))
+            results.write(at(run, step), metric, find(metric, step))
     if compacted:
         results.compact(run)
     given = [score for step in (0, 2, 8) for metric in METRICS for score in find(metric, step).scores]
@@ -124,7 +125,7 @@ def test_scores_words_and_facts_come_back_as_found(run, compacted):
 def test_training_curves_of_probes_come_back(run, compacted):
     """Of a task, of one of its layers, of a step, or all; the points of a curve in the order of iterations."""
     for step in (8, 0):
-        results.write(run, "edge_probing", step, find("edge_probing", step))
+        results.write(at(run, step), "edge_probing", find("edge_probing", step))
     if compacted:
         results.compact(run)
     frame = results.read_probes(run)
@@ -146,7 +147,7 @@ def test_training_curves_of_probes_come_back(run, compacted):
 def test_attention_comes_back_by_head_by_step_and_in_all(run, compacted):
     """One head's history, one step's heads, and all of them are the maps as found, to float16."""
     for step in STEPS:
-        results.write(run, "attention", step, find("attention", step))
+        results.write(at(run, step), "attention", find("attention", step))
     if compacted:
         results.compact(run)
     given = {(m.step, m.layer, m.head): m.weights for step in STEPS for m in find("attention", step).attention}
@@ -168,11 +169,11 @@ def test_attention_comes_back_by_head_by_step_and_in_all(run, compacted):
 def test_a_rerun_replaces_whether_compacted_or_not(run):
     """Writing a metric and step again replaces all of its rows, also those that the new findings no longer have."""
     for step in STEPS:
-        results.write(run, "mask_prediction", step, find("mask_prediction", step))
+        results.write(at(run, step), "mask_prediction", find("mask_prediction", step))
     results.compact(run)
-    again = Findings(scores=[Score("egg", 2, "mask_prediction", 0.125, 4, "all")])
+    again = Findings(scores=[Score("mask_prediction", 0.125, 4, "all")])
     for compacted in (False, True):
-        results.write(run, "mask_prediction", 2, again)
+        results.write(at(run, 2), "mask_prediction", again)
         if compacted:
             results.compact(run)
         scores = results.read_scores(run)
@@ -185,9 +186,9 @@ def test_a_rerun_replaces_whether_compacted_or_not(run):
 
 def test_a_table_that_lost_all_its_rows_is_removed(run):
     """When a rerun finds no words any more, compaction leaves no words behind."""
-    results.write(run, "mask_prediction", 2, find("mask_prediction", 2))
+    results.write(at(run, 2), "mask_prediction", find("mask_prediction", 2))
     results.compact(run)
-    results.write(run, "mask_prediction", 2, Findings(scores=[Score("egg", 2, "mask_prediction", 0.125, 4, "all")]))
+    results.write(at(run, 2), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.125, 4, "all")]))
     results.compact(run)
     assert sorted(tree(run.results)) == ["scores.parquet"]
 
@@ -197,11 +198,11 @@ def test_order_and_time_of_writing_leave_no_trace_in_the_files(tmp_path):
     one, other = make_run(tmp_path / "one"), make_run(tmp_path / "other")
     work = [(metric, step) for step in STEPS for metric in METRICS]
     for metric, step in work:
-        results.write(one, metric, step, find(metric, step))
+        results.write(at(one, step), metric, find(metric, step))
     results.compact(one)
     for i, (metric, step) in enumerate(random.Random(1).sample(work, len(work))):
-        results.write(other, metric, step, find(metric, step, seed=9))
-        results.write(other, metric, step, find(metric, step))
+        results.write(at(other, step), metric, find(metric, step, seed=9))
+        results.write(at(other, step), metric, find(metric, step))
         if i % 5 == 0:
             results.compact(other)
     results.compact(other)
@@ -211,7 +212,7 @@ def test_order_and_time_of_writing_leave_no_trace_in_the_files(tmp_path):
 
 def test_the_run_is_named_by_its_folder(run, tmp_path):
     """A run copied under another name (as the demo is) reads its results as its own."""
-    results.write(run, "mask_prediction", 0, find("mask_prediction", 0))
+    results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0))
     shutil.copytree(run.results, run.results.with_name("chick"))
     chick = Run("chick", tmp_path / "runs" / "chick", "albert", "mlm+sop", {}, "0" * 64, {}, STEPS, "test")
     assert set(results.read_scores(chick)["run"]) == {"chick"}
@@ -233,39 +234,37 @@ def test_sources_are_kept_per_metric(run):
 SQUARE = np.full((2, 2), 0.5)
 REFUSED = {
     "nothing at all": (Findings(), "found nothing"),
-    "NaN": (Findings(scores=[Score("egg", 8, "m", float("nan"), 3)]), "value nan"),
-    "infinity": (Findings(scores=[Score("egg", 8, "m", float("-inf"), 3)]), "value -inf"),
-    "n = 0": (Findings(scores=[Score("egg", 8, "m", 0.0, 0, "noun")]), "n 0"),
-    "negative n": (Findings(scores=[Score("egg", 8, "m", 0.0, -1)]), "n -1"),
-    "a word never met": (Findings(words=[WordCount("egg", 8, "m", "NN", "w", 0, 0)]), "n 0"),
-    "more hits than words": (Findings(words=[WordCount("egg", 8, "m", "NN", "w", 2, 3)]), "correct 3"),
-    "rank 0": (Findings(cloze=[ClozeAnswer("egg", 8, "f", "P1", "s", "o", 0, 0.1, "p", 0.1)]), "rank 0"),
+    "NaN": (Findings(scores=[Score("m", float("nan"), 3)]), "value nan"),
+    "infinity": (Findings(scores=[Score("m", float("-inf"), 3)]), "value -inf"),
+    "n = 0": (Findings(scores=[Score("m", 0.0, 0, "noun")]), "n 0"),
+    "negative n": (Findings(scores=[Score("m", 0.0, -1)]), "n -1"),
+    "a word never met": (Findings(words=[WordCount("m", "NN", "w", 0, 0)]), "n 0"),
+    "more hits than words": (Findings(words=[WordCount("m", "NN", "w", 2, 3)]), "correct 3"),
+    "rank 0": (Findings(cloze=[ClozeAnswer("f", "P1", "s", "o", 0, 0.1, "p", 0.1)]), "rank 0"),
     "NaN probability": (
-        Findings(cloze=[ClozeAnswer("egg", 8, "f", "P1", "s", "o", 1, float("nan"), "p", 0.1)]),
+        Findings(cloze=[ClozeAnswer("f", "P1", "s", "o", 1, float("nan"), "p", 0.1)]),
         "probability nan",
     ),
-    "NaN weight": (Findings(attention=[AttentionMap("egg", 8, 1, 1, SQUARE * np.nan, 3)]), "weights 2x2"),
-    "a weight beyond float16": (Findings(attention=[AttentionMap("egg", 8, 1, 1, SQUARE * 1e6, 3)]), "weights 2x2"),
-    "no square": (Findings(attention=[AttentionMap("egg", 8, 1, 1, np.ones((2, 3)), 3)]), "weights 2x3"),
-    "no sentences": (Findings(attention=[AttentionMap("egg", 8, 1, 1, SQUARE, 0)]), "sentences 0"),
+    "NaN weight": (Findings(attention=[AttentionMap(1, 1, SQUARE * np.nan, 3)]), "weights 2x2"),
+    "a weight beyond float16": (Findings(attention=[AttentionMap(1, 1, SQUARE * 1e6, 3)]), "weights 2x2"),
+    "no square": (Findings(attention=[AttentionMap(1, 1, np.ones((2, 3)), 3)]), "weights 2x3"),
+    "no sentences": (Findings(attention=[AttentionMap(1, 1, SQUARE, 0)]), "sentences 0"),
     "a loss that is NaN": (
-        Findings(probes=[ProbeCurve("egg", 8, "pos", 0, False, 1, float("nan"), 0.5)]),
+        Findings(probes=[ProbeCurve("pos", 0, False, 1, float("nan"), 0.5)]),
         "train_loss nan",
     ),
-    "F1 above 1": (Findings(probes=[ProbeCurve("egg", 8, "pos", 0, True, 1, 0.3, 1.5)]), "dev_f1 1.5"),
-    "another step": (Findings(scores=[Score("egg", 4, "m", 0.5, 3)]), "step 4"),
-    "another run": (Findings(scores=[Score("hen", 8, "m", 0.5, 3)]), "run 'hen'"),
-    "a row twice": (Findings(scores=[Score("egg", 8, "m", 0.5, 3), Score("egg", 8, "m", 0.6, 3)]), "two rows"),
+    "F1 above 1": (Findings(probes=[ProbeCurve("pos", 0, True, 1, 0.3, 1.5)]), "dev_f1 1.5"),
+    "a row twice": (Findings(scores=[Score("m", 0.5, 3), Score("m", 0.6, 3)]), "two rows"),
 }
 
 
 @pytest.mark.parametrize("findings, told", REFUSED.values(), ids=REFUSED.keys())
 def test_what_is_no_measurement_is_refused(run, findings, told):
     """One bad row among good ones refuses the whole write and leaves what was there."""
-    results.write(run, "m", 8, Findings(scores=[Score("egg", 8, "m", 0.75, 3, "all")]))
+    results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.75, 3, "all")]))
     before = tree(run.results)
     with pytest.raises(ResultsError, match=told) as error:
-        results.write(run, "m", 8, findings)
+        results.write(at(run, 8), "m", findings)
     assert "nothing was written" in str(error.value) and "'m' at step 8" in str(error.value)
     assert tree(run.results) == before
 
@@ -273,8 +272,8 @@ def test_what_is_no_measurement_is_refused(run, findings, told):
 def test_maps_of_two_lengths_are_explained(run):
     """Steps evaluated with different lengths cannot be one history; the message says what to run."""
     for step, length in ((0, 2), (8, 3)):
-        maps = [AttentionMap("egg", step, 1, 1, np.ones((length, length)), 5)]
-        results.write(run, "attention", step, Findings(attention=maps))
+        maps = [AttentionMap(1, 1, np.ones((length, length)), 5)]
+        results.write(at(run, step), "attention", Findings(attention=maps))
     assert results.read_attention_step(run, 8)[0].shape == (1, 1, 3, 3)
     with pytest.raises(ResultsError, match=r"length \(2, 3\).*evaluate egg --metrics attention --overwrite"):
         results.read_attention(run, 1, 1)
@@ -282,8 +281,8 @@ def test_maps_of_two_lengths_are_explained(run):
 
 def test_a_step_that_lacks_a_head_is_explained(run):
     """Heads missing at a step are reported, never filled in."""
-    maps = [AttentionMap("egg", 0, i, j, SQUARE, 5) for i, j in ((1, 1), (1, 2), (2, 1))]
-    results.write(run, "attention", 0, Findings(attention=maps))
+    maps = [AttentionMap(i, j, SQUARE, 5) for i, j in ((1, 1), (1, 2), (2, 1))]
+    results.write(at(run, 0), "attention", Findings(attention=maps))
     with pytest.raises(ResultsError, match="3 maps, not 2 layers of 2 heads"):
         results.read_attention_step(run, 0)
 
@@ -303,7 +302,7 @@ BREAKS = {"truncated": truncated, "empty": lambda _: b"", "foreign": lambda _: b
 def test_a_broken_file_names_itself_and_what_to_run(run, damage, compacted):
     """A file that is not what was written is reported by every read that needs it, and never overwritten."""
     for metric in METRICS:
-        results.write(run, metric, 8, find(metric, 8))
+        results.write(at(run, 8), metric, find(metric, 8))
     if compacted:
         results.compact(run)
     reads = {
@@ -326,7 +325,7 @@ def test_a_broken_file_names_itself_and_what_to_run(run, damage, compacted):
 
 def test_a_flipped_bit_is_never_a_result(run):
     """Pages carry checksums: a file with a wrong bit reads as before or is reported, never as another number."""
-    results.write(run, "mask_prediction", 8, find("mask_prediction", 8))
+    results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
     results.compact(run)
     path, scores = run.results / "scores.parquet", results.read_scores(run)
     whole, reported = path.read_bytes(), 0
@@ -342,10 +341,10 @@ def test_a_flipped_bit_is_never_a_result(run):
 @pytest.mark.parametrize("table", ["scores", "words", "cloze"])
 def test_a_broken_file_stops_compaction_before_anything_is_lost(run, table):
     """Compaction that meets a broken table leaves it and all parts; the message's advice mends it."""
-    results.write(run, "world_knowledge", 0, find("world_knowledge", 0))
-    results.write(run, "mask_prediction", 0, find("mask_prediction", 0))
+    results.write(at(run, 0), "world_knowledge", find("world_knowledge", 0))
+    results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0))
     results.compact(run)
-    results.write(run, "world_knowledge", 8, find("world_knowledge", 8))
+    results.write(at(run, 8), "world_knowledge", find("world_knowledge", 8))
     path = run.results / f"{table}.parquet"
     path.write_bytes(truncated(path.read_bytes()))
     broken = path.read_bytes()
@@ -354,7 +353,7 @@ def test_a_broken_file_stops_compaction_before_anything_is_lost(run, table):
     assert path.read_bytes() == broken and (run.results / "parts" / "world_knowledge" / "step8").is_dir()
     path.unlink()
     for metric, step in (("world_knowledge", 0), ("mask_prediction", 0), ("world_knowledge", 8)):
-        results.write(run, metric, step, find(metric, step))
+        results.write(at(run, step), metric, find(metric, step))
     results.compact(run)
     assert len(results.read_scores(run)) == 14 and len(results.read_cloze(run)) == 20
 
@@ -383,17 +382,17 @@ def begin(root: Path) -> None:
     """Results of step 0, compacted, with a newer part over them."""
     run = make_run(root)
     for metric in ("mask_prediction", "attention"):
-        results.write(run, metric, 0, find(metric, 0))
+        results.write(at(run, 0), metric, find(metric, 0))
     results.compact(run)
-    results.write(run, "mask_prediction", 0, find("mask_prediction", 0, seed=1))
+    results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0, seed=1))
 
 
 def work(root: Path) -> None:
     """What evaluation does: skip what is done, write the rest; compute one step again, and compact."""
     run = make_run(root)
     if 8 not in results.done(run, "attention"):
-        results.write(run, "attention", 8, find("attention", 8))
-    results.write(run, "mask_prediction", 0, find("mask_prediction", 0, seed=2))
+        results.write(at(run, 8), "attention", find("attention", 8))
+    results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0, seed=2))
     results.compact(run)
 
 
@@ -463,9 +462,9 @@ def assert_evaluations_are_whole(root: Path) -> None:
 
 def test_a_writer_killed_at_any_point_is_resumed_to_the_same_files(begun, whole, tmp_path, context):
     """Kill -9 at every file operation in turn: what is left is whole, and a rerun ends with the same bytes."""
-    for at in range(1, 1000):
+    for operation in range(1, 1000):
         root = Path(shutil.copytree(begun, tmp_path / "killed"))
-        process = context.Process(target=work_and_die, args=(root, at))
+        process = context.Process(target=work_and_die, args=(root, operation))
         process.start()
         process.join()
         if process.exitcode == 0:
@@ -473,9 +472,9 @@ def test_a_writer_killed_at_any_point_is_resumed_to_the_same_files(begun, whole,
         assert process.exitcode == -signal.SIGKILL
         assert_evaluations_are_whole(root)
         work(root)
-        assert tree(root) == whole, f"killed at operation {at}"
+        assert tree(root) == whole, f"killed at operation {operation}"
         shutil.rmtree(root)
-    assert at > 40 and tree(root) == whole
+    assert operation > 40 and tree(root) == whole
 
 
 def test_a_writer_killed_at_a_random_time_is_resumed_to_the_same_files(begun, whole, tmp_path, context):
@@ -499,7 +498,7 @@ def test_a_writer_killed_at_a_random_time_is_resumed_to_the_same_files(begun, wh
 def write_many(root: Path, metric: str) -> None:
     run = make_run(root)
     for step in range(12):
-        results.write(run, metric, step, find(metric, step))
+        results.write(at(run, step), metric, find(metric, step))
         if step % 3 == 2:
             results.compact(run)
 
@@ -527,6 +526,6 @@ def test_two_evaluations_and_a_reader_at_once_lose_nothing(tmp_path, context):
 
 def test_results_lie_beside_the_runs(run):
     """Results of a run go to the same root as the run."""
-    results.write(run, "m", 0, Findings(scores=[Score("egg", 0, "m", 1.0, 1)]))
+    results.write(at(run, 0), "m", Findings(scores=[Score("m", 1.0, 1)]))
     assert (run.path.parent.parent / "results" / "egg" / "parts" / "m" / "step0" / "scores.parquet").is_file()
     assert runs.list_runs() == []

@@ -1,0 +1,69 @@
+"""One pass over a treebank's attention for all metrics that need it: each batch is computed once and shown to each."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from embryo_core.corpora import TREEBANK
+from embryo_core.metrics import batches
+from embryo_core.metrics.treebank import Sentence
+from embryo_core.types import Data, Findings, Metric
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+
+
+class Sentences(Data, Protocol):
+    """What a metric of attention reads: at least the treebank's encoded sentences."""
+
+    sentences: tuple[Sentence, ...]
+
+
+class Observer(Protocol):
+    """What one metric gathers at one checkpoint."""
+
+    def look(self, batch: np.ndarray, weights: np.ndarray) -> Any:
+        """What the metric takes of the sentences numbered `batch` [b]; several threads call it at once.
+
+        `weights` [layers, b, heads, L, L], row = from, column = to, are of sentences of one length.
+        """
+
+    def add(self, batch: np.ndarray, looked: Any) -> None:
+        """Add what `look` returned; one batch after the other, always in the same order."""
+
+    def findings(self) -> Findings:
+        """What the metric found, once every batch has been added."""
+
+
+class AttentionMetric(Metric):
+    """Base of the metrics that look at attention; those on the same source go through one pass."""
+
+    page = "attention"
+    source = "treebank"
+    form = TREEBANK
+    needs = frozenset({"attentions"})
+
+    def observe(self, model: "Model", data: Any) -> Observer:
+        """A new observer of one checkpoint, for what `read` returned."""
+        raise NotImplementedError
+
+    def compute(self, model: "Model", data: Sentences) -> Findings:
+        return self.shared_pass(model, [(self, data)])[0]
+
+    @staticmethod
+    def shared_pass(model: "Model", work: Sequence[tuple["AttentionMetric", Sentences]]) -> list[Findings]:
+        """Findings of each metric; all have read the same sentences."""
+        sentences = work[0][1].sentences
+        observers = [metric.observe(model, data) for metric, data in work]
+
+        def look(batch: np.ndarray) -> list[Any]:
+            ids = np.stack([sentences[i].ids for i in batch])
+            weights = model.attentions(ids, np.ones_like(ids))
+            return [observer.look(batch, weights) for observer in observers]
+
+        lengths = np.array([len(sentence.ids) for sentence in sentences])
+        for batch, looked in batches.compute_in_order(lengths, model.cores, look):
+            for observer, own in zip(observers, looked, strict=True):
+                observer.add(batch, own)
+        return [observer.findings() for observer in observers]

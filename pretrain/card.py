@@ -1,0 +1,88 @@
+"""run.json, the card of a run: written at its start, checked at every resume, rewritten where its plan was extended."""
+
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from pathlib import Path
+
+from embryo_core import runs
+from embryo_core.errors import ConfigError
+from embryo_core.types import Run
+from pretrain.config import Config
+from pretrain.corpus import Corpus
+from pretrain.state import latest_state, step_of
+
+RATE_PLAN = ("steps", "constant_steps")  # may change as long as no update made so far depends on them
+PLAN = (*RATE_PLAN, "save_every", "save_per_doubling")
+
+
+def new_card(folder: Path, config: Config, corpus: Corpus) -> Run:
+    """The card of a run in this folder, not yet written."""
+    return Run(
+        name=folder.resolve().name,
+        path=folder.resolve(),
+        family="albert",
+        objective="masked language model + sentence order",
+        config=asdict(config),
+        tokenizer_sha256=runs.sha256(corpus.tokenizer_folder / "tokenizer.json"),
+        corpus=corpus.fingerprint,
+        planned_steps=config.checkpoint_steps(),
+        code_version=version("embryo"),
+    )
+
+
+def write_card(run: Run) -> Run:
+    """Write run.json of a new run, or check that the one on disk belongs to the same settings and corpus.
+
+    A run whose rate does not yet depend on its length may go on with other `steps`, `constant_steps` and checkpoints;
+    run.json then gets the new plan. Raises ConfigError.
+    """
+    if not (run.path / "run.json").is_file():
+        if run.path.is_file() or any(path.name != "run.json.tmp" for path in run.path.glob("*")):
+            raise ConfigError(f"{run.path} exists and is not a run (it has no run.json); give another --run.")
+        runs.write_run(run)
+        return run
+    before = runs.read_run(run.path)
+    if before.corpus != run.corpus or before.tokenizer_sha256 != run.tokenizer_sha256:
+        raise ConfigError(
+            f"Run '{run.name}' was started on another corpus or tokenizer than the one received; "
+            "resume it with the first command's --corpus, or give another --run."
+        )
+    differing = [name for name in run.config if before.config.get(name) != run.config[name]]
+    if not differing:
+        return before
+    _refuse_other_settings(before, run, differing)
+    state = latest_state(run.path)
+    step = step_of(state) if state else 0
+    if set(differing) & set(RATE_PLAN):
+        _refuse_other_past(before, run, step)
+    made = [planned for planned in before.planned_steps if planned <= step]
+    extended = replace(run, planned_steps=(*made, *(planned for planned in run.planned_steps if planned > step)))
+    runs.write_run(extended)
+    return extended
+
+
+def _refuse_other_settings(before: Run, run: Run, differing: list[str]) -> None:
+    for name in differing:
+        if name not in PLAN:
+            raise ConfigError(
+                f"Run '{run.name}' was started with {name}={before.config.get(name)}, received {run.config[name]}; "
+                f"resume it with the first command's settings, or give another --run."
+            )
+
+
+def _refuse_other_past(before: Run, run: Run, step: int) -> None:
+    """Raise ConfigError where an update that was made would be another one under the new plan."""
+    if step <= min(_last_common_step(before), _last_common_step(run)):
+        return
+    name = next(name for name in RATE_PLAN if before.config[name] != run.config[name])
+    raise ConfigError(
+        f"Run '{run.name}' was started with {name}={before.config[name]}, received {run.config[name]}; it is at step "
+        f"{step}, where its updates already depend on that, so resume it with the first command's settings."
+    )
+
+
+def _last_common_step(run: Run) -> int:
+    """The last step that does not depend on when the run ends: the rate decays from there on, or masks get fewer."""
+    if run.config["masked_share_end"] is not None:
+        return 0
+    return max(run.config["warmup_steps"], run.config["constant_steps"])

@@ -1,0 +1,43 @@
+"""Held-out measures against a slow computation from the logits, one prediction at a time."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from keras import ops
+
+from pretrain.data import Data
+from pretrain.measure import Measurement, as_in_training
+from pretrain.model import Albert
+
+
+def test_a_measure_is_what_the_logits_say(model: Albert, data: Data, monkeypatch: pytest.MonkeyPatch):
+    """Loss, accuracy and n over all masked positions and by bucket, and sentence order, of every length and masking."""
+    monkeypatch.setattr("pretrain.measure.BUCKET", 16)
+    heldout = list(data.heldout())
+    measures = Measurement(model, heldout).take()
+    assert [(row["length"], row["masking"]) for row in measures] == [(p.length, p.masking) for p in heldout]
+    for part, row in zip(heldout, measures, strict=True):
+        losses, right, orders = [], defaultdict(list), []
+        for batch in part.batches:
+            logits = {name: np.array(ops.convert_to_numpy(each)) for name, each in model(batch.inputs()).items()}
+            for at in zip(*np.nonzero(batch.weights), strict=True):
+                scores = logits["masked_lm"][at].astype(np.float64)
+                losses.append(np.log(np.exp(scores - scores.max()).sum()) + scores.max() - scores[batch.labels[at]])
+                right[batch.positions[at] // 16].append(scores.argmax() == batch.labels[at])
+            orders += (logits["sentence_order"].argmax(1) == batch.swapped).tolist()
+        everything = [each for there in right.values() for each in there]
+        assert row["loss"] == pytest.approx(np.mean(losses), rel=1e-5)
+        assert (row["accuracy"], row["n"]) == (pytest.approx(np.mean(everything)), len(everything))
+        assert (row["sentence_order_accuracy"], row["sentence_order_n"]) == (pytest.approx(np.mean(orders)), len(orders))
+        assert [(b["first"], b["last"], b["n"], b["accuracy"]) for b in row["positions"]] == [
+            (16 * b, 16 * b + 15, len(right[b]), pytest.approx(np.mean(right[b]))) for b in sorted(right)
+        ]
+
+
+def test_the_curve_of_a_run_is_its_first_measure(model: Albert, data: Data):
+    """The fields of the held-out row are those of the shortest length, masked as in training."""
+    measures = Measurement(model, list(data.heldout())[:1]).take()
+    found = as_in_training(measures)
+    assert found["masked_lm_loss"] == measures[0]["loss"] and measures[0]["masking"] == "training"
+    assert found["loss"] == pytest.approx(measures[0]["loss"] + measures[0]["sentence_order_loss"])
