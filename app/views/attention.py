@@ -8,7 +8,7 @@ from app.components import animation_downloads, head_maps
 from app.views import head_behaviour, sentence
 from app.widgets import View
 from embryo_core import results as store
-from embryo_core.results.store import AttentionHistory
+from embryo_core.results import AttentionHistory
 from embryo_core.share import animation
 from embryo_core.types import Run
 

@@ -1,10 +1,8 @@
-"""Results on disk: what metrics found, written to parquet and read back as tables."""
+"""Results on disk: what metrics found, written to parquet and read back as tables; no other room touches parquet."""
 
-from embryo_core.results.store import (
+from embryo_core.results.read import (
     AttentionHistory,
-    compact,
     done,
-    forget,
     read_attention,
     read_attention_step,
     read_attention_steps,
@@ -13,9 +11,8 @@ from embryo_core.results.store import (
     read_scores,
     read_sources,
     read_words,
-    write,
-    write_sources,
 )
+from embryo_core.results.write import compact, forget, write, write_sources
 
 __all__ = [
     "AttentionHistory",

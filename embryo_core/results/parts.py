@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from embryo_core.runs import replacing
 from embryo_core.types import Run
 
 Parts = dict[tuple[str, int], Path]
@@ -29,14 +30,9 @@ def list_parts(run: Run) -> Parts:
 @contextmanager
 def new_part(run: Run, metric: str, step: int) -> Iterator[Path]:
     """An empty folder to write to, which becomes the part of this metric and step when the block ends without error."""
-    part = run.results / "parts" / metric / f"step{step}"
-    temporary = part.with_name(part.name + ".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    yield temporary
-    if part.exists():
-        remove_part(part)
-    os.rename(temporary, part)
+    with replacing(run.results / "parts" / metric / f"step{step}") as temporary:
+        temporary.mkdir()
+        yield temporary
 
 
 def remove_part(part: Path) -> None:

@@ -2,6 +2,18 @@
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
+TYPES = {
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "float16 list": pa.list_(pa.field("item", pa.float16(), nullable=False)),  # never null: twice as fast to read
+}
+
 
 @dataclass(frozen=True)
 class Table:
@@ -20,6 +32,11 @@ class Table:
     def all_columns(self) -> dict[str, str]:
         """Types of all columns by name, in order."""
         return {"evaluation": "string", "step": "int64", **self.columns}
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns and types of the table's files."""
+        return pa.schema({name: TYPES[kind] for name, kind in self.all_columns.items()})
 
 
 SCORES = Table(

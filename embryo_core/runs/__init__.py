@@ -9,7 +9,7 @@ from embryo_core.runs.checkpoints import (
     verify,
     write_manifest,
 )
-from embryo_core.runs.files import sha256, write_json
+from embryo_core.runs.files import replacing, sha256, write_json
 from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
 from embryo_core.runs.log import damaged_lines, parse_row, read_log, read_ranks
 from embryo_core.runs.reading import digest, read_json
@@ -34,6 +34,7 @@ __all__ = [
     "read_log",
     "read_ranks",
     "read_run",
+    "replacing",
     "roots",
     "sha256",
     "step_grid",

@@ -11,6 +11,7 @@ from embryo_core.runs.schema import LIMITS, LogRow
 from embryo_core.types import Run
 
 SPLITS = ("train", "heldout")
+NO_NUMBERS = ("split", "by_length", "measures")  # fields of a row that hold text, or numbers in a form of their own
 
 
 def read_log(run: Run) -> list[dict[str, Any]]:
@@ -30,13 +31,14 @@ def damaged_lines(run: Run) -> int:
 
 
 def parse_row(line: bytes) -> dict[str, Any] | None:
-    """The row in a line of log.jsonl; None where it is no flat object with a known `split` and a `step` from 0."""
+    """The row in a line of log.jsonl; None where it is no object with a known `split`, a `step` from 0, and numbers."""
     try:
         row = msgspec.json.decode(line, type=LogRow)
     except (ValueError, RecursionError):
         return None
-    step = row.get("step")
-    return row if row.get("split") in SPLITS and type(step) is int and step >= 0 else None
+    known = row.get("split") in SPLITS and type(row.get("step")) is int and row["step"] >= 0
+    numbers = (value for name, value in row.items() if name not in NO_NUMBERS)
+    return row if known and all(value is None or isinstance(value, int | float) for value in numbers) else None
 
 
 def read_ranks(run: Run) -> dict[str, int]:

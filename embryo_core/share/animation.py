@@ -7,7 +7,7 @@ import numpy as np
 
 from embryo_core import results
 from embryo_core.errors import ResultsError
-from embryo_core.results.store import AttentionHistory
+from embryo_core.results import AttentionHistory
 from embryo_core.types import Run
 
 METRIC = "attention"

@@ -1,0 +1,118 @@
+"""What metrics find is written to parts, and parts are merged into the compacted tables.
+
+    results/<run>/<table>.parquet                            compacted: scores, words, cloze, attention, probes; sorted
+    results/<run>/parts/<metric>/step{N}/<table>.parquet     one evaluation (a metric at a step) not yet compacted
+    results/<run>/sources.json                               the data that each metric was computed on
+
+An evaluation is there as a whole or not at all (parts.py). Compaction removes a part only once every table holds it. So
+a process killed between any two writes leaves a state from which a rerun gives the same files, byte for byte: rows are
+unique and sorted, and nothing in a file depends on when or in which order it was written. Writers take turns.
+"""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from embryo_core.results.parts import list_parts, lock, new_part, remove_leftovers, remove_part
+from embryo_core.results.read import read_sources, read_table
+from embryo_core.results.tables import ATTENTION, TABLES, Table
+from embryo_core.results.validate import check
+from embryo_core.runs import replacing, write_json
+from embryo_core.types import Checkpoint, Findings, Run
+
+
+def write(checkpoint: Checkpoint, metric: str, findings: Findings) -> None:
+    """Write all that one metric found at one checkpoint, replacing what was there.
+
+    Raises ResultsError, and writes nothing, for no rows at all, a number that is not finite, n below 1, or two rows
+    with the same key.
+    """
+    check(checkpoint, metric, findings)
+    run, step = checkpoint.run, checkpoint.step
+    tables = [(table, _rows(table, metric, step, getattr(findings, table.name))) for table in TABLES]
+    with lock(run), new_part(run, metric, step) as folder:
+        for table, rows in tables:
+            if rows.num_rows:
+                _write_sorted(folder / f"{table.name}.parquet", table, rows)
+
+
+def compact(run: Run) -> None:
+    """Merge all parts into the compacted tables; what is read stays the same. Nothing to do without parts."""
+    if not (run.results / "parts").is_dir():
+        return
+    with lock(run):
+        parts = list_parts(run)
+        for table in TABLES if parts else ():
+            _replace(run, table, read_table(run, table))
+        for part in parts.values():
+            remove_part(part)
+        remove_leftovers(run)
+
+
+def forget(run: Run, metric: str) -> None:
+    """Remove all results of a metric; its data are forgotten first, so that a killed removal is not taken for done."""
+    with lock(run):
+        write_json(run.results / "sources.json", {k: v for k, v in read_sources(run).items() if k != metric})
+        for (name, _), part in list_parts(run).items():
+            if name == metric:
+                remove_part(part)
+        for table in TABLES:
+            if (run.results / f"{table.name}.parquet").is_file():
+                _replace(run, table, read_table(run, table, pc.field("evaluation") != metric))
+
+
+def write_sources(run: Run, metric: str, facts: dict[str, Any]) -> None:
+    """Note in sources.json what data the metric is computed on: data, sha256, sentences, limit, note."""
+    with lock(run):
+        write_json(run.results / "sources.json", dict(sorted({**read_sources(run), metric: facts}.items())))
+
+
+def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:
+    made = {"evaluation": pa.repeat(pa.scalar(metric), len(rows)), "step": pa.repeat(pa.scalar(step), len(rows))}
+    if table is ATTENTION:
+        flat = [np.ravel(row.weights).astype(np.float16) for row in rows]
+        ends = np.cumsum([0, *map(len, flat)], dtype=np.int32)
+        weights = pa.array(np.concatenate([np.zeros(0, np.float16), *flat]))
+        made["weights"] = pa.ListArray.from_arrays(ends, weights, type=table.schema.field("weights").type)
+        made["length"] = pa.array([row.weights.shape[0] for row in rows], pa.int32())
+    plain = {name: [getattr(row, name) for row in rows] for name in table.all_columns if name not in made}
+    return pa.table({**made, **plain}, schema=table.schema)
+
+
+def _replace(run: Run, table: Table, rows: pa.Table) -> None:
+    """Make these rows the compacted table; without rows there is no file."""
+    path = run.results / f"{table.name}.parquet"
+    if rows.num_rows:
+        with replacing(path) as temporary:
+            _write_sorted(temporary, table, rows)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _write_sorted(path: Path, table: Table, rows: pa.Table) -> None:
+    """Write rows sorted by the table's key, one row group for each value of its group columns (else a single one)."""
+    rows = rows.sort_by([(name, "ascending") for name in table.key]).combine_chunks()
+    sizes = [rows.num_rows]
+    if table.group:
+        counted = rows.group_by(list(table.group), use_threads=False).aggregate([([], "count_all")])
+        sizes = counted["count_all"].to_pylist()
+    text = [name for name, kind in table.all_columns.items() if kind == "string"]
+    schema = table.schema.with_metadata({"done": json.dumps(_evaluations(rows))})
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=text, write_page_checksum=True) as file:
+        for start, end in pairwise(np.cumsum([0, *sizes]).tolist()):
+            file.write_table(rows.slice(start, end - start), row_group_size=end - start)
+
+
+def _evaluations(rows: pa.Table) -> dict[str, list[int]]:
+    """Steps of each evaluation that has rows here; kept in the file's metadata, where `done` finds them at once."""
+    pairs = rows.group_by(["evaluation", "step"], use_threads=False).aggregate([]).to_pylist()
+    found: dict[str, list[int]] = {}
+    for metric, step in sorted((pair["evaluation"], pair["step"]) for pair in pairs):
+        found.setdefault(metric, []).append(step)
+    return found

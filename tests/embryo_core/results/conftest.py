@@ -1,0 +1,64 @@
+"""Findings to write and read: of known values, in a random order, for a run without checkpoints."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embryo_core.types import AttentionMap, ClozeAnswer, Findings, ProbeCurve, Run, Score, WordCount
+
+STEPS = (0, 1, 2, 8)
+TAGS = ("DT", "NN", "VBD")
+METRICS = ("mask_prediction", "world_knowledge", "attention", "edge_probing")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A run without checkpoints and without results."""
+    return make_run(tmp_path)
+
+
+def make_run(root: Path) -> Run:
+    """A run of this root, in memory alone."""
+    return Run("egg", root / "runs" / "egg", "albert", "mlm+sop", {}, "0" * 64, {}, STEPS, "test")
+
+
+def find(metric: str, step: int, seed: int = 0) -> Findings:
+    """Findings that depend on nothing but the arguments; rows in a random order."""
+    rng = np.random.default_rng([seed, step, *metric.encode()])
+    findings = Findings()
+    if metric == "attention":
+        weights = rng.dirichlet(np.ones(4), size=(2, 3, 4))
+        maps = [AttentionMap(i + 1, j + 1, weights[i, j], 7) for i in range(2) for j in range(3)]
+        findings.attention = [maps[i] for i in rng.permutation(len(maps))]
+        return findings
+    groups = [("all", None), ("noun", None), (None, 1), (None, 2)]
+    scores = [Score(metric, float(rng.random()), int(rng.integers(1, 99)), *group) for group in groups]
+    findings.scores = [scores[i] for i in rng.permutation(len(scores))]
+    if metric == "edge_probing":
+        findings.probes = [
+            ProbeCurve(("pos", "coref")[i % 2], i % 3, i % 4 > 1, i, float(rng.random()), 0.5)
+            for i in rng.permutation(12)
+        ]
+    elif metric == "world_knowledge":
+        findings.scores.append(Score("world_knowledge_coverage", 0.5, 10, "P19"))
+        findings.cloze = [
+            ClozeAnswer(f"f{i}", f"P{i % 3}", f"s{i}", "Rome", int(rng.integers(1, 99)), 0.25, "the", 0.5)
+            for i in rng.permutation(10)
+        ]
+    else:
+        findings.words = [
+            WordCount(metric, TAGS[i % 3], f"w{i}", 3, int(rng.integers(0, 4)))
+            for i in rng.permutation(12)
+        ]
+    return findings
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder with its content."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def truncated(content: bytes) -> bytes:
+    """The first half of a file."""
+    return content[: len(content) // 2]

@@ -1,0 +1,168 @@
+"""Writers are killed at any moment, or work side by side: every result is whole or absent, and none is lost."""
+
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embryo_core import results
+from tests.conftest import at
+from tests.embryo_core.results.conftest import find, make_run, tree
+
+# === Killed writers ===
+
+
+def begin(root: Path) -> None:
+    """Results of step 0, compacted, with a newer part over them."""
+    run = make_run(root)
+    for metric in ("mask_prediction", "attention"):
+        results.write(at(run, 0), metric, find(metric, 0))
+    results.compact(run)
+    results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0, seed=1))
+
+
+def work(root: Path) -> None:
+    """What evaluation does: skip what is done, write the rest; compute one step again, and compact."""
+    run = make_run(root)
+    if 8 not in results.done(run, "attention"):
+        results.write(at(run, 8), "attention", find("attention", 8))
+    results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0, seed=2))
+    results.compact(run)
+
+
+def work_and_die(root: Path, operation: int) -> None:
+    """Do the work, but be killed at the `operation`-th operation on a file or return from writing into one."""
+    seen = 0
+
+    def count() -> None:
+        nonlocal seen
+        seen += 1
+        if seen == operation:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def audit(event: str, arguments: tuple) -> None:
+        on_files = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.listdir", "shutil.rmtree"}
+        if event in on_files and str(root) in str(arguments[0]):
+            count()
+
+    def profile(frame, event: str, argument: object) -> None:
+        writer = frame.f_code.co_filename.endswith(os.path.join("pyarrow", "parquet", "core.py"))
+        if event == "return" and writer and frame.f_code.co_name in {"__init__", "write_table", "close"}:
+            count()
+
+    sys.addaudithook(audit)
+    sys.setprofile(profile)
+    work(root)
+
+
+@pytest.fixture(scope="module")
+def context():
+    """Processes forked from one that has imported the store and holds no thread."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["embryo_core.results", __name__])
+    return context
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Path:
+    """A root to copy for each killing."""
+    begin(tmp_path / "begun")
+    return tmp_path / "begun"
+
+
+@pytest.fixture
+def whole(begun: Path, tmp_path: Path) -> dict[str, bytes]:
+    """The files that the work leaves when nobody kills it."""
+    shutil.copytree(begun, tmp_path / "whole")
+    work(tmp_path / "whole")
+    return tree(tmp_path / "whole")
+
+
+def assert_evaluations_are_whole(root: Path) -> None:
+    """Scores and words of each evaluation that is done are those of one `find`, never a mixture; so are its maps."""
+    run = make_run(root)
+    for step in results.done(run, "mask_prediction"):
+        scores = results.read_scores(run, "mask_prediction")
+        words = results.read_words(run, "mask_prediction", step=step)
+        found = set(scores[scores["step"] == step]["value"]), dict(zip(words["word"], words["correct"]))
+        given = [find("mask_prediction", step, seed) for seed in (0, 1, 2)]
+        assert found in [({s.value for s in g.scores}, {w.word: w.correct for w in g.words}) for g in given]
+    assert 0 in results.done(run, "attention")
+    for step in results.done(run, "attention"):
+        weights, _ = results.read_attention_step(run, step)
+        for one in find("attention", step).attention:
+            np.testing.assert_array_equal(weights[one.layer - 1, one.head - 1], one.weights.astype(np.float16))
+
+
+def test_a_writer_killed_at_any_point_is_resumed_to_the_same_files(begun, whole, tmp_path, context):
+    """Kill -9 at every file operation in turn: what is left is whole, and a rerun ends with the same bytes."""
+    for operation in range(1, 1000):
+        root = Path(shutil.copytree(begun, tmp_path / "killed"))
+        process = context.Process(target=work_and_die, args=(root, operation))
+        process.start()
+        process.join()
+        if process.exitcode == 0:
+            break
+        assert process.exitcode == -signal.SIGKILL
+        assert_evaluations_are_whole(root)
+        work(root)
+        assert tree(root) == whole, f"killed at operation {operation}"
+        shutil.rmtree(root)
+    assert operation > 40 and tree(root) == whole
+
+
+def test_a_writer_killed_at_a_random_time_is_resumed_to_the_same_files(begun, whole, tmp_path, context):
+    """The same with a clock for the killer, which also meets half-written files."""
+    chance = random.Random(5)
+    for i in range(15):
+        root = Path(shutil.copytree(begun, tmp_path / f"killed{i}"))
+        process = context.Process(target=work, args=(root,))
+        process.start()
+        time.sleep(0.005 + 0.1 * chance.random())
+        process.kill()
+        process.join()
+        assert_evaluations_are_whole(root)
+        work(root)
+        assert tree(root) == whole
+
+
+
+
+# === Several processes ===
+
+
+def write_many(root: Path, metric: str) -> None:
+    """Write twelve steps of a metric, and compact now and then."""
+    run = make_run(root)
+    for step in range(12):
+        results.write(at(run, step), metric, find(metric, step))
+        if step % 3 == 2:
+            results.compact(run)
+
+
+def test_two_evaluations_and_a_reader_at_once_lose_nothing(tmp_path, context):
+    """Two processes write and compact the same run while a third reads: every row is there, no read fails."""
+    run = make_run(tmp_path)
+    metrics = ("mask_prediction", "token_reconstruction")
+    processes = [context.Process(target=write_many, args=(tmp_path, metric)) for metric in metrics]
+    for process in processes:
+        process.start()
+    seen = 0
+    while any(process.is_alive() for process in processes):
+        count = len(results.read_scores(run))
+        assert count >= seen and count % 4 == 0
+        seen = count
+    assert [process.exitcode for process in processes] == [0, 0]
+    results.compact(run)
+    alone = make_run(tmp_path / "alone")
+    for metric in metrics:
+        write_many(tmp_path / "alone", metric)
+    results.compact(alone)
+    assert tree(alone.results) == tree(run.results)

@@ -1,0 +1,198 @@
+"""What was written is read back, from parts and compacted tables alike, and a broken file is told."""
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from embryo_core import results
+from embryo_core.errors import ResultsError
+from embryo_core.types import AttentionMap, Findings, Run
+from tests.conftest import at
+from tests.embryo_core.results.conftest import METRICS, STEPS, find, truncated
+
+SQUARE = np.full((2, 2), 0.5)
+BREAKS = {"truncated": truncated, "empty": lambda _: b"", "foreign": lambda _: b"not parquet" * 99}
+
+
+def test_reads_of_an_empty_store_have_their_columns(run):
+    """A page of a run without results gets empty frames with all columns, not an error."""
+    assert list(results.read_scores(run).columns) == ["run", "metric", "step", "layer", "group", "value", "n"]
+    assert list(results.read_words(run, "mask_prediction").columns) == ["metric", "step", "tag", "word", "n", "correct"]
+    assert list(results.read_cloze(run).columns)[:4] == ["step", "fact", "relation", "subject"]
+    curve = ["step", "task", "layer", "control", "iteration", "train_loss", "dev_f1"]
+    assert list(results.read_probes(run).columns) == curve
+    history = results.read_attention(run, 1, 1)
+    assert len(history.steps) == 0 and history.weights.shape == (0, 0, 0) and history.sentences == 0
+    assert results.read_attention_step(run, 0)[0].shape == (0, 0, 0, 0)
+    assert results.read_attention_steps(run)[1].size == 0
+    assert results.read_sources(run) == {} and results.done(run, "attention") == set()
+    results.compact(run)
+    assert not run.results.exists()
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_scores_words_and_facts_come_back_as_found(run, compacted):
+    """Every row comes back, sorted and once, from parts as from compacted tables."""
+    for step in (8, 0, 2):
+        for metric in METRICS:
+            results.write(at(run, step), metric, find(metric, step))
+    if compacted:
+        results.compact(run)
+    given = [(step, score) for step in (0, 2, 8) for metric in METRICS for score in find(metric, step).scores]
+    scores = results.read_scores(run)
+    plain = scores.astype(object).where(scores.notna(), None)
+    read = {(r.run, r.step, r.metric, r.value, r.n, r.group, r.layer) for r in plain.itertuples()}
+    assert read == {("egg", step, s.metric, s.value, s.n, s.group, s.layer) for step, s in given}
+    assert len(scores) == len(given) and scores["metric"].is_monotonic_increasing
+    assert set(results.read_scores(run, "world_knowledge")["metric"]) == {"world_knowledge"}
+
+    words = results.read_words(run, "mask_prediction", tags=["DT", "NN"], step=2)
+    expected = {(w.tag, w.word, w.n, w.correct) for w in find("mask_prediction", 2).words if w.tag != "VBD"}
+    assert {(w.tag, w.word, w.n, w.correct) for w in words.itertuples()} == expected
+    assert len(words) == 8 and set(words["step"]) == {2}
+    assert len(results.read_words(run, "mask_prediction")) == 36
+
+    history = results.read_cloze(run, relation="P1", fact="f4")
+    assert list(history["step"]) == [0, 2, 8]
+    answers = [answer for step in (0, 2, 8) for answer in find("world_knowledge", step).cloze if answer.fact == "f4"]
+    assert list(history["rank"]) == [answer.rank for answer in answers]
+    assert list(results.read_cloze(run, fact="f4")["rank"]) == list(history["rank"])
+    assert len(results.read_cloze(run)) == 30
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_training_curves_of_probes_come_back(run, compacted):
+    """Of a task, of one of its layers, of a step, or all; the points of a curve in the order of iterations."""
+    for step in (8, 0):
+        results.write(at(run, step), "edge_probing", find("edge_probing", step))
+    if compacted:
+        results.compact(run)
+    frame = results.read_probes(run)
+    given = {
+        (step, *(getattr(point, name) for name in frame.columns[1:]))
+        for step in (0, 8)
+        for point in find("edge_probing", step).probes
+    }
+    assert set(frame.itertuples(index=False, name=None)) == given and len(frame) == len(given) == 24
+    assert frame["control"].dtype == bool
+    one = results.read_probes(run, task="pos", layer=2, step=8)
+    expected = {row for row in given if row[:3] == (8, "pos", 2)}
+    assert set(one.itertuples(index=False, name=None)) == expected and len(one) == len(expected) == 2
+    key = ["task", "layer", "control", "step", "iteration"]
+    assert frame.equals(frame.sort_values(key, ignore_index=True))
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_attention_comes_back_by_head_by_step_and_in_all(run, compacted):
+    """One head's history, one step's heads, and all of them are the maps as found, to float16."""
+    for step in STEPS:
+        results.write(at(run, step), "attention", find("attention", step))
+    if compacted:
+        results.compact(run)
+    given = {(step, m.layer, m.head): m.weights for step in STEPS for m in find("attention", step).attention}
+    for layer in (1, 2):
+        for head in (1, 2, 3):
+            history = results.read_attention(run, layer, head)
+            assert list(history.steps) == list(STEPS) and history.sentences == 7
+            assert history.weights.dtype == np.float32
+            for step, weights in zip(history.steps, history.weights):
+                np.testing.assert_array_equal(weights, given[step, layer, head].astype(np.float16))
+    steps, weights, sentences = results.read_attention_steps(run)
+    assert weights.shape == (4, 2, 3, 4, 4) and list(steps) == list(STEPS) and sentences == 7
+    for i, step in enumerate(STEPS):
+        one, _ = results.read_attention_step(run, step)
+        np.testing.assert_array_equal(one, weights[i])
+        np.testing.assert_array_equal(one[1, 2], given[step, 2, 3].astype(np.float16))
+
+
+def test_the_run_is_named_by_its_folder(run, tmp_path):
+    """A run copied under another name (as the demo is) reads its results as its own."""
+    results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0))
+    shutil.copytree(run.results, run.results.with_name("chick"))
+    chick = Run("chick", tmp_path / "runs" / "chick", "albert", "mlm+sop", {}, "0" * 64, {}, STEPS, "test")
+    assert set(results.read_scores(chick)["run"]) == {"chick"}
+
+
+def test_maps_of_two_lengths_are_explained(run):
+    """Steps evaluated with different lengths cannot be one history; the message says what to run."""
+    for step, length in ((0, 2), (8, 3)):
+        maps = [AttentionMap(1, 1, np.ones((length, length)), 5)]
+        results.write(at(run, step), "attention", Findings(attention=maps))
+    assert results.read_attention_step(run, 8)[0].shape == (1, 1, 3, 3)
+    with pytest.raises(ResultsError, match=r"length \(2, 3\).*evaluate egg --metrics attention --overwrite"):
+        results.read_attention(run, 1, 1)
+
+
+def test_a_step_that_lacks_a_head_is_explained(run):
+    """Heads missing at a step are reported, never filled in."""
+    maps = [AttentionMap(i, j, SQUARE, 5) for i, j in ((1, 1), (1, 2), (2, 1))]
+    results.write(at(run, 0), "attention", Findings(attention=maps))
+    with pytest.raises(ResultsError, match="3 maps, not 2 layers of 2 heads"):
+        results.read_attention_step(run, 0)
+
+
+
+
+# === Broken files ===
+
+
+@pytest.mark.parametrize("damage", BREAKS.values(), ids=BREAKS.keys())
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_broken_file_names_itself_and_what_to_run(run, damage, compacted):
+    """A file that is not what was written is reported by every read that needs it, and never overwritten."""
+    for metric in METRICS:
+        results.write(at(run, 8), metric, find(metric, 8))
+    if compacted:
+        results.compact(run)
+    reads = {
+        "scores": lambda: results.read_scores(run),
+        "words": lambda: results.read_words(run, "mask_prediction"),
+        "cloze": lambda: results.read_cloze(run, "P1"),
+        "attention": lambda: results.read_attention_steps(run),
+        "probes": lambda: results.read_probes(run, "pos"),
+    }
+    for path in sorted(run.results.rglob("*.parquet")):
+        whole = path.read_bytes()
+        path.write_bytes(damage(whole))
+        with pytest.raises(ResultsError, match="cannot be read") as error:
+            reads[path.stem]()
+        message = str(error.value)
+        assert str(path) in message and "run: python -m embryo_core evaluate egg --overwrite" in message
+        assert "\n" not in message
+        path.write_bytes(whole)
+
+
+def test_a_flipped_bit_is_never_a_result(run):
+    """Pages carry checksums: a file with a wrong bit reads as before or is reported, never as another number."""
+    results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
+    results.compact(run)
+    path, scores = run.results / "scores.parquet", results.read_scores(run)
+    whole, reported = path.read_bytes(), 0
+    for i in range(0, len(whole), 9):
+        path.write_bytes(whole[:i] + bytes([whole[i] ^ (1 << i % 8)]) + whole[i + 1 :])
+        try:
+            pd.testing.assert_frame_equal(results.read_scores(run), scores)
+        except ResultsError:
+            reported += 1
+    assert reported > 100
+
+
+def test_a_parquet_file_with_other_columns_is_refused(run):
+    """A table of another program, or of another version of ours, is not taken for results."""
+    run.results.mkdir(parents=True)
+    pd.DataFrame({"step": [1], "value": [0.5]}).to_parquet(run.results / "scores.parquet")
+    for read in (lambda: results.read_scores(run), lambda: results.done(run, "m")):
+        with pytest.raises(ResultsError, match="scores.parquet cannot be read"):
+            read()
+
+
+def test_broken_sources_are_explained(run):
+    """sources.json that is not JSON is reported with its name."""
+    run.results.mkdir(parents=True)
+    (run.results / "sources.json").write_text("{")
+    with pytest.raises(ResultsError, match="sources.json cannot be read"):
+        results.read_sources(run)
+
+

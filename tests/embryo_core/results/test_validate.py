@@ -1,0 +1,47 @@
+"""Findings that are no measurement are refused, and nothing of them is written."""
+
+import numpy as np
+import pytest
+
+from embryo_core import results
+from embryo_core.errors import ResultsError
+from embryo_core.types import AttentionMap, ClozeAnswer, Findings, ProbeCurve, Score, WordCount
+from tests.conftest import at
+from tests.embryo_core.results.conftest import tree
+
+SQUARE = np.full((2, 2), 0.5)
+REFUSED = {
+    "nothing at all": (Findings(), "found nothing"),
+    "NaN": (Findings(scores=[Score("m", float("nan"), 3)]), "value nan"),
+    "infinity": (Findings(scores=[Score("m", float("-inf"), 3)]), "value -inf"),
+    "n = 0": (Findings(scores=[Score("m", 0.0, 0, "noun")]), "n 0"),
+    "negative n": (Findings(scores=[Score("m", 0.0, -1)]), "n -1"),
+    "a word never met": (Findings(words=[WordCount("m", "NN", "w", 0, 0)]), "n 0"),
+    "more hits than words": (Findings(words=[WordCount("m", "NN", "w", 2, 3)]), "correct 3"),
+    "rank 0": (Findings(cloze=[ClozeAnswer("f", "P1", "s", "o", 0, 0.1, "p", 0.1)]), "rank 0"),
+    "NaN probability": (
+        Findings(cloze=[ClozeAnswer("f", "P1", "s", "o", 1, float("nan"), "p", 0.1)]),
+        "probability nan",
+    ),
+    "NaN weight": (Findings(attention=[AttentionMap(1, 1, SQUARE * np.nan, 3)]), "weights 2x2"),
+    "a weight beyond float16": (Findings(attention=[AttentionMap(1, 1, SQUARE * 1e6, 3)]), "weights 2x2"),
+    "no square": (Findings(attention=[AttentionMap(1, 1, np.ones((2, 3)), 3)]), "weights 2x3"),
+    "no sentences": (Findings(attention=[AttentionMap(1, 1, SQUARE, 0)]), "sentences 0"),
+    "a loss that is NaN": (
+        Findings(probes=[ProbeCurve("pos", 0, False, 1, float("nan"), 0.5)]),
+        "train_loss nan",
+    ),
+    "F1 above 1": (Findings(probes=[ProbeCurve("pos", 0, True, 1, 0.3, 1.5)]), "dev_f1 1.5"),
+    "a row twice": (Findings(scores=[Score("m", 0.5, 3), Score("m", 0.6, 3)]), "two rows"),
+}
+
+
+@pytest.mark.parametrize("findings, told", REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_no_measurement_is_refused(run, findings, told):
+    """One bad row among good ones refuses the whole write and leaves what was there."""
+    results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.75, 3, "all")]))
+    before = tree(run.results)
+    with pytest.raises(ResultsError, match=told) as error:
+        results.write(at(run, 8), "m", findings)
+    assert "nothing was written" in str(error.value) and "'m' at step 8" in str(error.value)
+    assert tree(run.results) == before

@@ -1,0 +1,95 @@
+"""A write replaces what was there, and compaction leaves no trace of how it went."""
+
+import random
+
+import pytest
+
+from embryo_core import results, runs
+from embryo_core.errors import ResultsError
+from embryo_core.results.tables import TABLES
+from embryo_core.types import Findings, Score
+from tests.conftest import at
+from tests.embryo_core.results.conftest import METRICS, STEPS, find, make_run, tree, truncated
+
+
+def test_a_rerun_replaces_whether_compacted_or_not(run):
+    """Writing a metric and step again replaces all of its rows, also those that the new findings no longer have."""
+    for step in STEPS:
+        results.write(at(run, step), "mask_prediction", find("mask_prediction", step))
+    results.compact(run)
+    again = Findings(scores=[Score("mask_prediction", 0.125, 4, "all")])
+    for compacted in (False, True):
+        results.write(at(run, 2), "mask_prediction", again)
+        if compacted:
+            results.compact(run)
+        scores = results.read_scores(run)
+        assert scores[scores["step"] == 2]["value"].to_list() == [0.125]
+        assert len(scores) == 4 * 3 + 1
+        assert results.read_words(run, "mask_prediction", step=2).empty
+        assert len(results.read_words(run, "mask_prediction")) == 36
+        assert results.done(run, "mask_prediction") == set(STEPS)
+
+
+def test_a_table_that_lost_all_its_rows_is_removed(run):
+    """When a rerun finds no words any more, compaction leaves no words behind."""
+    results.write(at(run, 2), "mask_prediction", find("mask_prediction", 2))
+    results.compact(run)
+    results.write(at(run, 2), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.125, 4, "all")]))
+    results.compact(run)
+    assert sorted(tree(run.results)) == ["scores.parquet"]
+
+
+def test_order_and_time_of_writing_leave_no_trace_in_the_files(tmp_path):
+    """Two evaluations with the same findings give the same files, byte for byte, whatever the order of work."""
+    one, other = make_run(tmp_path / "one"), make_run(tmp_path / "other")
+    work = [(metric, step) for step in STEPS for metric in METRICS]
+    for metric, step in work:
+        results.write(at(one, step), metric, find(metric, step))
+    results.compact(one)
+    for i, (metric, step) in enumerate(random.Random(1).sample(work, len(work))):
+        results.write(at(other, step), metric, find(metric, step, seed=9))
+        results.write(at(other, step), metric, find(metric, step))
+        if i % 5 == 0:
+            results.compact(other)
+    results.compact(other)
+    assert tree(one.results) == tree(other.results)
+    assert sorted(tree(one.results)) == [f"{table.name}.parquet" for table in sorted(TABLES, key=lambda table: table.name)]
+
+
+def test_sources_are_kept_per_metric(run):
+    """A metric's note of its data replaces the one before and leaves those of others."""
+    results.write_sources(run, "attention", {"data": "a.conllu", "sentences": 7})
+    results.write_sources(run, "mask_prediction", {"data": "b.conllu", "sentences": 3})
+    results.write_sources(run, "attention", {"data": "c.conllu", "sentences": 9})
+    assert results.read_sources(run) == {
+        "attention": {"data": "c.conllu", "sentences": 9},
+        "mask_prediction": {"data": "b.conllu", "sentences": 3},
+    }
+
+
+
+@pytest.mark.parametrize("table", ["scores", "words", "cloze"])
+def test_a_broken_file_stops_compaction_before_anything_is_lost(run, table):
+    """Compaction that meets a broken table leaves it and all parts; the message's advice mends it."""
+    results.write(at(run, 0), "world_knowledge", find("world_knowledge", 0))
+    results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0))
+    results.compact(run)
+    results.write(at(run, 8), "world_knowledge", find("world_knowledge", 8))
+    path = run.results / f"{table}.parquet"
+    path.write_bytes(truncated(path.read_bytes()))
+    broken = path.read_bytes()
+    with pytest.raises(ResultsError, match=f"{table}.parquet cannot be read"):
+        results.compact(run)
+    assert path.read_bytes() == broken and (run.results / "parts" / "world_knowledge" / "step8").is_dir()
+    path.unlink()
+    for metric, step in (("world_knowledge", 0), ("mask_prediction", 0), ("world_knowledge", 8)):
+        results.write(at(run, step), metric, find(metric, step))
+    results.compact(run)
+    assert len(results.read_scores(run)) == 14 and len(results.read_cloze(run)) == 20
+
+
+def test_results_lie_beside_the_runs(run):
+    """Results of a run go to the same root as the run."""
+    results.write(at(run, 0), "m", Findings(scores=[Score("m", 1.0, 1)]))
+    assert (run.path.parent.parent / "results" / "egg" / "parts" / "m" / "step0" / "scores.parquet").is_file()
+    assert runs.list_runs() == []

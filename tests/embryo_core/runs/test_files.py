@@ -1,0 +1,54 @@
+"""Files and folders take the place of others as a whole, and what a crash left behind harms nobody."""
+
+import hashlib
+import json
+import lzma
+
+import pytest
+
+from embryo_core import runs
+
+
+def test_json_is_replaced_whole(tmp_path):
+    """A write leaves no temporary file and replaces what was there."""
+    for content in ({"a": 1}, {"b": [2]}):
+        runs.write_json(tmp_path / "new" / "card.json", content)
+    assert json.loads((tmp_path / "new" / "card.json").read_text()) == {"b": [2]}
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["card.json"]
+
+
+def test_a_folder_takes_the_place_of_another(tmp_path):
+    """None of its files is that of the old one, and nothing else is left."""
+    for names in (("a", "b"), ("b", "c")):
+        with runs.replacing(tmp_path / "folder") as temporary:
+            temporary.mkdir()
+            for name in names:
+                (temporary / name).write_text(name)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["b", "c", "folder"]
+
+
+def test_what_fails_leaves_what_was_there(tmp_path):
+    """An error in the middle of writing keeps the old file and no other."""
+    (tmp_path / "a.txt").write_text("old")
+    with pytest.raises(OSError, match="full"), runs.replacing(tmp_path / "a.txt") as temporary:
+        temporary.write_text("ne")
+        raise OSError("full")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_what_a_killed_writer_left_is_removed(tmp_path):
+    """Half a file or half a folder under the temporary name is no hindrance to the next writer."""
+    (tmp_path / "a.tmp").mkdir()
+    (tmp_path / "a.tmp" / "half").write_text("x")
+    (tmp_path / "a.old.tmp").mkdir()
+    with runs.replacing(tmp_path / "a") as temporary:
+        temporary.write_text("whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_hash_is_of_a_file_or_of_what_an_open_one_holds(tmp_path):
+    """So that compressed data have the hash of their content."""
+    (tmp_path / "a.xz").write_bytes(lzma.compress(b"content"))
+    with lzma.open(tmp_path / "a.xz") as file:
+        assert runs.sha256(file) == hashlib.sha256(b"content").hexdigest()
+    assert runs.sha256(tmp_path / "a.xz") == hashlib.sha256((tmp_path / "a.xz").read_bytes()).hexdigest()
