@@ -13,12 +13,14 @@ from embryo_core.runs.files import replacing, sha256, write_json
 from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
 from embryo_core.runs.log import damaged_lines, parse_row, read_log, read_ranks
 from embryo_core.runs.reading import digest, read_json
-from embryo_core.runs.schema import Architecture
+from embryo_core.runs.schema import Architecture, Shown, Sources
 from embryo_core.runs.tokenizer import check_tokenizer
 
 __all__ = [
     "REPOSITORY",
     "Architecture",
+    "Shown",
+    "Sources",
     "broken",
     "broken_runs",
     "check_tokenizer",

@@ -11,7 +11,7 @@ from typing import Any
 from embryo_core.errors import BrokenCheckpoint, UnknownStep
 from embryo_core.runs.files import sha256, write_json
 from embryo_core.runs.reading import digest, open_inside, parse_json, read_json, refusal
-from embryo_core.runs.schema import HEADER_LIMIT, LIMITS, OTHER_LIMIT, Architecture, Header, Manifest, Tensor
+from embryo_core.runs.schema import HEADER_LIMIT, Architecture, Header, Manifest, Tensor
 from embryo_core.types import Checkpoint, Run
 
 WEIGHTS = "model.safetensors"
@@ -89,7 +89,7 @@ def _read_manifest(folder: Path, within: Path) -> tuple[Manifest, int]:
 
 @lru_cache(maxsize=MOST)
 def _parse_manifest(path: str, within: Path, *_state: int) -> Manifest:
-    return read_json(Path(path), within, LIMITS["manifest.json"], Manifest, BrokenCheckpoint)
+    return read_json(Path(path), within, Manifest, BrokenCheckpoint)
 
 
 # === Verifying ===
@@ -97,8 +97,7 @@ def _parse_manifest(path: str, within: Path, *_state: int) -> Manifest:
 
 def read_architecture(checkpoint: Checkpoint) -> Architecture:
     """The sizes in a checkpoint's config.json. Raises BrokenCheckpoint where they are absent or absurd."""
-    path = checkpoint.path / "config.json"
-    return read_json(path, checkpoint.run.path, LIMITS["config.json"], Architecture, BrokenCheckpoint)
+    return read_json(checkpoint.path / "config.json", checkpoint.run.path, Architecture, BrokenCheckpoint)
 
 
 def verify(checkpoint: Checkpoint) -> None:
@@ -114,15 +113,14 @@ def verify(checkpoint: Checkpoint) -> None:
         raise refusal(checkpoint.path / "manifest.json", f"does not name {WEIGHTS}", BrokenCheckpoint)
     for name, expected in manifest.sha256.items():
         path = checkpoint.path / name
-        limit = weights_limit if name == WEIGHTS else LIMITS.get(name, OTHER_LIMIT)
-        if digest(path, run, limit, BrokenCheckpoint) != expected:
+        if digest(path, run, BrokenCheckpoint, weights_limit if name == WEIGHTS else None) != expected:
             raise refusal(path, "is not the file in the manifest (truncated or changed)", BrokenCheckpoint)
     _check_tensors(checkpoint.path / WEIGHTS, run, weights_limit, most)
 
 
 def _check_tensors(path: Path, within: Path, limit: int, most: int) -> None:
     """Raise BrokenCheckpoint unless the header describes all of the file, and at most so many parameters."""
-    with open_inside(path, within, limit, BrokenCheckpoint) as file:
+    with open_inside(path, within, BrokenCheckpoint, limit) as file:
         length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
         if length > min(HEADER_LIMIT, total - 8):
             raise refusal(path, f"has a header of {length:,} bytes, more than is read", BrokenCheckpoint)

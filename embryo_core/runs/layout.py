@@ -13,7 +13,7 @@ from pathlib import Path
 from embryo_core.errors import BrokenRun, UnknownRun, unknown
 from embryo_core.runs.files import write_json
 from embryo_core.runs.reading import read_json, refusal
-from embryo_core.runs.schema import LIMITS, RunCard
+from embryo_core.runs.schema import RunCard
 from embryo_core.types import Run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -52,7 +52,7 @@ def read_run(path: Path) -> Run:
     path = Path(os.path.realpath(path))
     if not path.name.isprintable():
         raise refusal(path, "has a name that cannot be shown; rename it", BrokenRun)
-    card = read_json(path / "run.json", path, LIMITS["run.json"], RunCard, BrokenRun)
+    card = read_json(path / "run.json", path, RunCard, BrokenRun)
     return Run(
         path.name,
         path,

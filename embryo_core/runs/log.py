@@ -7,7 +7,7 @@ import msgspec
 
 from embryo_core.errors import BrokenRun
 from embryo_core.runs.reading import read_bytes
-from embryo_core.runs.schema import LIMITS, LogRow
+from embryo_core.runs.schema import LogRow
 from embryo_core.types import Run
 
 SPLITS = ("train", "heldout")
@@ -63,5 +63,5 @@ def _lines(run: Run, name: str) -> list[bytes]:
     path = run.path / name
     if not os.path.lexists(path):
         return []
-    content = read_bytes(path, run.path, LIMITS[name], BrokenRun)
+    content = read_bytes(path, run.path, BrokenRun)
     return content.removesuffix(b"\n").split(b"\n") if content else []

@@ -10,23 +10,28 @@ import msgspec
 
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, EmbryoError, ResultsError
 from embryo_core.runs.files import sha256
+from embryo_core.runs.schema import LIMITS, OTHER_LIMIT
 
 Content = TypeVar("Content")
 REMEDIES = {  # what to do about a file that is refused, by the error that says so
     BrokenRun: "copy the run again from where it came, or remove its folder",
     BrokenCheckpoint: "train this step again or delete its folder",
-    ResultsError: "evaluate the run again into a new folder",
+    ResultsError: "delete it and evaluate the run again with --overwrite",
 }
 
 
 # === Reading ===
 
 
-def locate(path: Path, within: Path, limit: int, error: type[EmbryoError]) -> tuple[Path, os.stat_result]:
+def locate(
+    path: Path, within: Path, error: type[EmbryoError], limit: int | None = None
+) -> tuple[Path, os.stat_result]:
     """A file's path free of links, and its state; nothing is opened, so that pipes and devices do no harm.
 
-    Raises `error` unless it is a regular file of at most `limit` bytes which lies in the folder `within`.
+    Raises `error` unless it is a regular file in the folder `within`, of at most `limit` bytes (None: those that a file
+    of this name may have).
     """
+    limit = LIMITS.get(path.name, OTHER_LIMIT) if limit is None else limit
     try:
         actual = Path(os.path.realpath(path, strict=True))
         found = os.stat(actual)
@@ -43,24 +48,24 @@ def locate(path: Path, within: Path, limit: int, error: type[EmbryoError]) -> tu
     return actual, found
 
 
-def open_inside(path: Path, within: Path, limit: int, error: type[EmbryoError]) -> BinaryIO:
+def open_inside(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> BinaryIO:
     """A file of a run, open for reading in bytes. Raises `error` as `locate` does, and where it may not be read."""
-    actual, _ = locate(path, within, limit, error)
+    actual, _ = locate(path, within, error, limit)
     try:
         return open(os.open(actual, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
     except OSError as reason:
         raise refusal(path, f"cannot be read: {reason.strerror}", error) from None
 
 
-def read_bytes(path: Path, within: Path, limit: int, error: type[EmbryoError]) -> bytes:
+def read_bytes(path: Path, within: Path, error: type[EmbryoError]) -> bytes:
     """What a file of a run holds. Raises `error` as `open_inside` does."""
-    with open_inside(path, within, limit, error) as file:
-        return file.read(limit)
+    with open_inside(path, within, error) as file:
+        return file.read(os.fstat(file.fileno()).st_size)
 
 
-def read_json(path: Path, within: Path, limit: int, kind: type[Content], error: type[EmbryoError]) -> Content:
+def read_json(path: Path, within: Path, kind: type[Content], error: type[EmbryoError]) -> Content:
     """The content of a JSON file, checked against its kind (see schema.py). Raises `error` for everything else."""
-    return parse_json(read_bytes(path, within, limit, error), path, kind, error)
+    return parse_json(read_bytes(path, within, error), path, kind, error)
 
 
 def parse_json(content: bytes, path: Path, kind: type[Content], error: type[EmbryoError]) -> Content:
@@ -71,9 +76,9 @@ def parse_json(content: bytes, path: Path, kind: type[Content], error: type[Embr
         raise refusal(path, f"is not valid: {reason}", error) from None
 
 
-def digest(path: Path, within: Path, limit: int, error: type[EmbryoError]) -> str:
+def digest(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> str:
     """SHA-256 of a file of a run; hashed again only when its inode, time or size is another. Raises `error`."""
-    actual, found = locate(path, within, limit, error)
+    actual, found = locate(path, within, error, limit)
     try:
         return _digest(actual, found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
     except OSError as reason:

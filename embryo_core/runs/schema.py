@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Raw, Struct, convert
 
 KB, MB = 2**10, 2**20
-LIMITS = {  # bytes that a file may have, by its name; another file of a checkpoint may have OTHER_LIMIT
+LIMITS = {  # bytes that a file may have, by its name; one of another name may have OTHER_LIMIT
     "run.json": 4 * MB,
     "manifest.json": 1 * MB,
     "config.json": 1 * MB,
@@ -27,9 +27,10 @@ PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Text = Annotated[str, Meta(max_length=4096)]
-Word = Annotated[str, Meta(pattern=r"^[\w.+-]{1,64}$")]
-Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}$")]  # plain: no folder, nothing hidden
+Word = Annotated[str, Meta(pattern=r"^[\w.+-]{1,64}\Z")]
+Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Label = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]{1,200}\Z")]  # no control characters
+FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}\Z")]  # plain: no folder, nothing hidden
 Scalar = Text | Whole | float | bool | None
 
 
@@ -178,4 +179,14 @@ LogRow = Annotated[dict[Word, nested(5, most=10_000)], Meta(max_length=256)]
 
 # === sources.json of the results ===
 
-Sources = dict[Word, Annotated[dict[Text, nested(4)], Meta(max_length=1000)]]
+
+class Evaluated(Struct, frozen=True):
+    """What others show of the data that a metric was computed on; a metric may note more."""
+
+    note: Text = ""
+    templates: dict[Text, Text] = {}
+    tasks: dict[Text, dict[Text, Count]] = {}
+
+
+Shown = dict[Label, Evaluated]
+Sources = Annotated[dict[Label, Annotated[dict[Text, nested(4)], Meta(max_length=1000)]], Meta(max_length=1000)]

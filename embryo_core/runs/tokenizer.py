@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 
 from embryo_core.errors import BrokenRun
 from embryo_core.runs.reading import digest, read_json
-from embryo_core.runs.schema import LIMITS, MB, Text, Whole, nested
+from embryo_core.runs.schema import MB, Text, Whole, nested
 from embryo_core.types import Run
 
 STEPS = 64  # of a normaliser, cutter or decoder
@@ -54,14 +54,14 @@ class TokenizerFile(Struct, frozen=True):
 def check_tokenizer(run: Run) -> str:
     """SHA-256 of the run's tokenizer.json, which may then be handed to the library. Raises BrokenRun."""
     path = run.tokenizer / "tokenizer.json"
-    found = digest(path, run.path, LIMITS["tokenizer.json"], BrokenRun)
+    found = digest(path, run.path, BrokenRun)
     _check(path, run.path, found)
     return found
 
 
 @lru_cache(maxsize=64)
 def _check(path: Path, within: Path, _sha256: str) -> None:
-    read_json(path, within, LIMITS["tokenizer.json"], TokenizerFile, BrokenRun)
+    read_json(path, within, TokenizerFile, BrokenRun)
 
 
 def _check_part(part: Any) -> None:
