@@ -3,13 +3,14 @@
 import os
 from typing import Any
 
-import msgspec
+from msgspec.json import Decoder
 
 from embryo_core.errors import BrokenRun
 from embryo_core.runs.reading import read_bytes
 from embryo_core.runs.schema import LogRow
 from embryo_core.types import Run
 
+ROW = Decoder(LogRow)
 SPLITS = ("train", "heldout")
 NO_NUMBERS = ("split", "by_length", "measures")  # fields of a row that hold text, or numbers in a form of their own
 
@@ -33,7 +34,7 @@ def damaged_lines(run: Run) -> int:
 def parse_row(line: bytes) -> dict[str, Any] | None:
     """The row in a line of log.jsonl; None where it is no object with a known `split`, a `step` from 0, and numbers."""
     try:
-        row = msgspec.json.decode(line, type=LogRow)
+        row = ROW.decode(line)
     except (ValueError, RecursionError):
         return None
     known = row.get("split") in SPLITS and type(row.get("step")) is int and row["step"] >= 0

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-import msgspec
+from msgspec.json import Decoder
 
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, EmbryoError, ResultsError
 from embryo_core.runs.files import sha256
@@ -71,9 +71,14 @@ def read_json(path: Path, within: Path, kind: type[Content], error: type[EmbryoE
 def parse_json(content: bytes, path: Path, kind: type[Content], error: type[EmbryoError]) -> Content:
     """JSON from the file at `path`, checked against its kind; NaN and Infinity are no JSON. Raises `error`."""
     try:
-        return msgspec.json.decode(content, type=kind)
+        return _decoder(kind).decode(content)
     except (ValueError, RecursionError) as reason:  # msgspec's own errors and those of UTF-8 are ValueErrors
         raise refusal(path, f"is not valid: {reason}", error) from None
+
+
+@lru_cache
+def _decoder(kind: type[Content]) -> Decoder[Content]:
+    return Decoder(kind)  # to make one takes longer than to use it
 
 
 def digest(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> str:

@@ -175,7 +175,7 @@ Header = Annotated[dict[Text, Raw], Meta(max_length=100_000)]  # a Tensor by nam
 
 # === log.jsonl ===
 
-LogRow = Annotated[dict[Word, nested(5, most=10_000)], Meta(max_length=256)]
+LogRow = Annotated[dict[Text, nested(5, most=10_000)], Meta(max_length=256)]
 
 # === sources.json of the results ===
 

@@ -18,17 +18,15 @@ from msgspec import Meta, Struct
 
 from embryo_core.errors import BrokenRun
 from embryo_core.runs.reading import digest, read_json
-from embryo_core.runs.schema import MB, Text, Whole, nested
+from embryo_core.runs.schema import Text
 from embryo_core.types import Run
 
 STEPS = 64  # of a normaliser, cutter or decoder
+DEPTH = 12  # of lists and objects in one of them
 PATTERN = 4096  # characters of a regular expression
 REPEATS = 1000  # what the counts of a pattern may multiply to: a{10} in (...){20} are 200
 GROWTH = 4096  # characters that one character of a text may become
 REPEAT = re.compile(r"(?<!\\[xupP])\{(\d*),?(\d*)\}")
-
-Leaf = Annotated[str, Meta(max_length=4 * MB)] | Whole | float | bool | None  # long: a table of characters in base64
-Part = nested(12, leaf=Leaf, most=10_000)
 
 
 class AddedToken(Struct, frozen=True):
@@ -40,10 +38,9 @@ class AddedToken(Struct, frozen=True):
 class TokenizerFile(Struct, frozen=True):
     """tokenizer.json but for the model, whose vocabulary is bounded by the size of the file."""
 
-    normalizer: Part = None
-    pre_tokenizer: Part = None
-    post_processor: Part = None
-    decoder: Part = None
+    normalizer: dict[str, Any] | None = None
+    pre_tokenizer: dict[str, Any] | None = None
+    decoder: dict[str, Any] | None = None
     added_tokens: Annotated[list[AddedToken], Meta(max_length=100_000)] = []
 
     def __post_init__(self) -> None:
@@ -66,12 +63,12 @@ def _check(path: Path, within: Path, _sha256: str) -> None:
 
 def _check_part(part: Any) -> None:
     """Raise ValueError for a part with too many steps, or one that may take all memory."""
-    steps = [step for step in _objects(part) if "type" in step]
+    objects = list(_objects(part))
+    steps = [found for found in objects if "type" in found]
     if len(steps) > STEPS:
         raise ValueError(f"{len(steps)} steps are more than the {STEPS} that are read")
-    for step in _objects(part):
-        if isinstance(pattern := step.get("Regex"), str):
-            _check_pattern(pattern)
+    for pattern in (found["Regex"] for found in objects if "Regex" in found):
+        _check_pattern(str(pattern))
     growth = prod(1 + len(_inserted(step)) for step in steps)
     if growth > GROWTH:
         raise ValueError(f"its replacements make up to {growth:,} characters of one, more than {GROWTH:,}")
@@ -88,9 +85,11 @@ def _inserted(step: dict[str, Any]) -> str:
     return str(step.get("content") or step.get("prepend") or "")
 
 
-def _objects(part: Any) -> Iterator[dict[str, Any]]:
-    """All objects in a part, itself included."""
+def _objects(part: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """All objects in a part, itself included. Raises ValueError where they are nested too deep."""
+    if depth > DEPTH:
+        raise ValueError(f"its parts are nested more than {DEPTH} deep")
     if isinstance(part, dict):
         yield part
     for member in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
-        yield from _objects(member)
+        yield from _objects(member, depth + 1)
