@@ -101,7 +101,7 @@ class RunCard(Struct, frozen=True):
 
     family: Word
     objective: Text
-    config: nested(2)
+    config: nested(4)
     tokenizer_sha256: Sha256
     corpus: nested(5)
     planned_steps: Annotated[list[Count], Meta(max_length=1_000_000)]

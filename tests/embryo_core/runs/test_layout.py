@@ -65,3 +65,85 @@ def test_a_broken_run_is_left_out_of_the_list(own_run: Run, monkeypatch: pytest.
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
     (own_run.path / "run.json").write_text('{"name": ')
     assert runs.list_runs() == []
+
+
+# === Folders from strangers ===
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "5",
+        "null",
+        "[[[[]]]]",
+        "{}",
+        "[" * 100_000,
+        b"\xff\xfe",
+        '{"config": {"steps": NaN}}',
+    ],
+    ids=("number", "null", "lists", "empty", "deep", "no text", "NaN"),
+)
+def test_a_run_card_that_is_none_is_told_and_other_runs_stay(own_run: Run, monkeypatch, tmp_path, content: str | bytes):
+    """Whatever run.json holds, other runs are listed, and this one with its folder and its reason."""
+    (own_run.path.with_name("other")).mkdir()
+    card = own_run.path.with_name("other") / "run.json"
+    card.write_bytes(content.encode() if isinstance(content, str) else content)
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
+    assert [run.name for run in runs.list_runs()] == ["tiny"]
+    ((path, reason),) = runs.broken_runs()
+    assert path == card.parent and str(card) in reason and "remove its folder" in reason
+    with pytest.raises(BrokenRun, match="is not valid"):
+        runs.open_run("other")
+
+
+@pytest.mark.parametrize("name", ["hidden_size", "learning_rate", "short_steps"])
+@pytest.mark.parametrize("value", ["many", [1], None, -(2**64)])
+def test_settings_that_are_computed_with_are_numbers(own_run: Run, name: str, value: object):
+    """The run's card on the dashboard formats them: text in their place makes a broken run, not a traceback."""
+    own_run.config[name] = value
+    runs.write_run(own_run)
+    with pytest.raises(BrokenRun, match=r"run\.json is not valid"):
+        runs.read_run(own_run.path)
+
+
+def test_settings_of_other_versions_are_kept(own_run: Run):
+    """What this version does not know is read as it stands."""
+    own_run.config["schedule"] = {"kind": "constant", "from": [1, 2]}
+    runs.write_run(own_run)
+    assert runs.read_run(own_run.path).config["schedule"] == {"kind": "constant", "from": [1, 2]}
+
+
+def test_a_run_card_that_is_a_pipe_is_not_opened(own_run: Run, monkeypatch, tmp_path):
+    """Opening a pipe would wait for a writer: it is refused, and nothing hangs."""
+    (own_run.path / "run.json").unlink()
+    os.mkfifo(own_run.path / "run.json")
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
+    assert runs.list_runs() == []
+    assert "run.json is not a regular file" in runs.broken_runs()[0][1]
+
+
+def test_a_link_in_a_circle_is_a_broken_run(own_run: Run, monkeypatch, tmp_path):
+    """A link to itself, as a run's folder or as its run.json, ends nothing."""
+    (own_run.path / "run.json").unlink()
+    (own_run.path / "run.json").symlink_to("run.json")
+    own_run.path.with_name("circle").symlink_to("circle")
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
+    assert runs.list_runs() == []
+    assert [path.name for path, _ in runs.broken_runs()] == ["circle", "tiny"]
+
+
+def test_the_folder_of_a_run_may_be_a_link(own_run: Run, monkeypatch, tmp_path):
+    """A run on another disk is linked into runs/; the owner of runs/ made that link, not the run's sender."""
+    (tmp_path / "data" / "runs").mkdir(parents=True)
+    (tmp_path / "data" / "runs" / "linked").symlink_to(own_run.path)
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
+    assert [run.path for run in runs.list_runs()] == [own_run.path]
+
+
+@pytest.mark.parametrize("name", ["\x1b[2Jrun", "a\nb", b"\xff".decode(errors="surrogateescape")])
+def test_a_folder_whose_name_cannot_be_shown_is_broken(own_run: Run, monkeypatch, tmp_path, name: str):
+    """A name that would steer the terminal, or that is no text, is told in escapes."""
+    own_run.path.rename(own_run.path.with_name(name))
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
+    ((_, reason),) = runs.broken_runs()
+    assert reason.isprintable() and "rename it" in reason and runs.list_runs() == []
