@@ -17,7 +17,8 @@ import torch
 
 from benchmarks.paper_probing import PaperProbe, PaperProbing
 from embryo_core import corpora, runs
-from embryo_core.engine.model import CORES, load
+from embryo_core.engine.cpu import passes_at_once
+from embryo_core.engine.model import load
 from embryo_core.evaluate import limits
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
 from embryo_core.types import Findings
@@ -31,7 +32,7 @@ def main() -> int:
     model, metric = load(checkpoint), EdgeProbing()
     tasks = [task for task in TASKS if task in options.tasks and (options.probing / task).is_dir()]
     layers = options.layers or [model.num_layers]
-    print(f"{run.name}, step {checkpoint.step}, {CORES} cores, torch {torch.__version__}")
+    print(f"{run.name}, step {checkpoint.step}, {passes_at_once()} cores, torch {torch.__version__}")
 
     start = time.perf_counter()
     defaults = {option.name: option.default for option in metric.options}
@@ -41,7 +42,7 @@ def main() -> int:
     ours = time.perf_counter() - start
     print(f"ours: {ours:.1f} s, of which reading {middle - start:.1f} s (once for all checkpoints of a run)", flush=True)
 
-    torch.set_num_threads(CORES)  # theirs shares each product among the cores, ours a probe on each
+    torch.set_num_threads(passes_at_once())  # theirs shares each product among the cores, ours a probe on each
     paper, total = PaperProbing(checkpoint.path, run.tokenizer), 0.0
     with tempfile.TemporaryDirectory() as scratch:
         for task in tasks:

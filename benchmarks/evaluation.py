@@ -21,7 +21,8 @@ import torch
 
 from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, metrics, runs
-from embryo_core.engine.model import CORES, Model, load
+from embryo_core.engine.cpu import passes_at_once
+from embryo_core.engine.model import Model, load
 from embryo_core.evaluate import limits
 from embryo_core.types import Example, Fact, Findings
 
@@ -39,7 +40,7 @@ def main() -> int:
     examples = [example for example in examples[::every] if _fits(example, model)]
     facts = _thinned(corpora.read_lama(options.lama), every)
     print(f"{run.name}, step {checkpoint.step}: {len(examples)} sentences, {len(facts)} facts, ", end="")
-    print(f"{CORES} cores, torch {torch.__version__}")
+    print(f"{passes_at_once()} cores, torch {torch.__version__}")
     data = {"token_reconstruction": examples, "mask_prediction": examples, "world_knowledge": facts}
     totals, differing = [0.0, 0.0], 0
     with tempfile.TemporaryDirectory() as folder:
@@ -48,7 +49,7 @@ def main() -> int:
             start = time.perf_counter()
             ours = _compute(part, model, paths)
             middle = time.perf_counter()
-            torch.set_num_threads(CORES)  # theirs shares each product among the cores, ours runs a batch on each
+            torch.set_num_threads(passes_at_once())  # theirs shares each product, ours runs a batch on each core
             theirs = getattr(paper, part)(data[part])
             torch.set_num_threads(1)
             seconds = middle - start, time.perf_counter() - middle

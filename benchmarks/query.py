@@ -25,7 +25,8 @@ import torch
 
 from embryo_core import query, runs
 from embryo_core.engine.cache import MODELS
-from embryo_core.engine.model import CORES, Model
+from embryo_core.engine.cpu import passes_at_once
+from embryo_core.engine.model import Model
 from embryo_core.query.beam import top_predictions
 from embryo_core.query.lens import lens
 from embryo_core.query.trace import trace
@@ -51,7 +52,7 @@ def main() -> None:
 def measure(run: Run, repeats: int) -> None:
     """First traces in fresh processes, then warm queries beside the pipeline's."""
     checkpoints = runs.checkpoints(run)
-    print(f"{len(checkpoints)} checkpoints, {CORES} cores, text of {len(TEXT.split())} words", flush=True)
+    print(f"{len(checkpoints)} checkpoints, {passes_at_once()} cores, text of {len(TEXT.split())} words", flush=True)
     command = _fresh("-m", "embryo_core", "query", str(run.path), TEXT, "--step", "all")
     print(f"first trace, a new process as a whole   {command:8.0f} ms (python -m embryo_core query ... --step all)")
     print(f"  of that, importing torch alone takes  {_fresh('-c', 'import torch'):8.0f} ms", flush=True)
@@ -69,7 +70,7 @@ def _compare(
     what: str, repeats: int, ours: Callable[[], object], sides: list[list[Callable[[str], object]]], text: str
 ) -> None:
     """One line: medians, ours and the pipelines' in turns; ours runs a thread per core, theirs torch's own threads."""
-    calls = [(1, ours), *((CORES, lambda side=side: [ask(text) for ask in side]) for side in sides)]
+    calls = [(1, ours), *((passes_at_once(), lambda side=side: [ask(text) for ask in side]) for side in sides)]
     seconds: list[list[float]] = [[] for _ in calls]
     for _ in range(repeats):
         for own, (threads, call) in zip(seconds, calls, strict=True):
@@ -130,10 +131,10 @@ def write_run(path: Path) -> Run:
     from transformers import AlbertConfig, AlbertForPreTraining
     from transformers.utils.logging import disable_progress_bar
 
-    from pretrain.config import PRESETS
+    from pretrain.families import FAMILIES, preset
     from pretrain.tokenizer import train_tokenizer
 
-    config = PRESETS["albert-small"]
+    config = preset("albert-small")
     disable_progress_bar()
     draw = random.Random(0)
     syllables = ["".join(pair) for pair in itertools.product("bdfgklmnprst", "aeiou")]
@@ -144,7 +145,7 @@ def write_run(path: Path) -> Run:
     runs.write_run(run)
     for step in STEPS:
         torch.manual_seed(step)
-        network = AlbertForPreTraining(AlbertConfig(**config.huggingface()))
+        network = AlbertForPreTraining(AlbertConfig(**FAMILIES["albert"].huggingface(config)))
         folder = path / "checkpoints" / f"step{step}"
         network.half().save_pretrained(folder)
         runs.write_manifest(folder, step, sequences=0, tokens=0)

@@ -1,5 +1,6 @@
 """A training step of albert-small: this project's Keras and XLA beside transformers and torch, on the same cores.
 
+It also says how many GFLOP/s ours reaches, and what share that is of a plain float32 matrix product in the same run.
 Both train the same ALBERT in float32 on the same masked batches, in turns within one run; the ratio is between the
 medians of their rounds. transformers computes logits for the whole sequence and is updated by torch's AdamW, as its own
 examples do. Usage: python benchmarks/training.py [ROUNDS [THREADS]]
@@ -25,14 +26,17 @@ import numpy as np
 import torch
 from transformers import AlbertConfig, AlbertForPreTraining
 
-from pretrain.config import Config, preset
+from pretrain.config import Config
+from pretrain.families import FAMILIES, preset
 from pretrain.masking import MaskedBatch, Masking
 from pretrain.tokenizer import CLS, MASK, SEP, SPECIAL_TOKENS
 from pretrain.train import build
 
 SHAPES = ((16, 64), (32, 64), (8, 128))  # sequences x tokens
 TARGET = 1.5
+SHARE = 0.7  # of what a matrix product reaches; a goal, not a condition
 SECONDS = 2.0  # of steps in one turn, about
+MATRIX = 2048  # rows and columns of the matrices that are multiplied for comparison
 
 Step = Callable[[], float]  # one update; returns its loss
 
@@ -55,11 +59,11 @@ def batches(config: Config, size: int, length: int, count: int = 8) -> list[Mask
 def keras_step(config: Config, made: list[MaskedBatch]) -> Step:
     """One update by pretrain.train's own model, LAMB and XLA."""
     model = build(config, made[0])
+    loss_weights = FAMILIES[config.family].loss_weights(config, 0)
     turn = iter(range(sys.maxsize))
 
     def step() -> float:
-        batch = made[next(turn) % len(made)]
-        return model.train_on_batch(batch.inputs(), batch.targets(), return_dict=True)["masked_lm_loss"]
+        return model.train(made[next(turn) % len(made)], loss_weights)["masked_lm_loss"]
 
     return step
 
@@ -67,7 +71,7 @@ def keras_step(config: Config, made: list[MaskedBatch]) -> Step:
 def torch_step(config: Config, made: list[MaskedBatch]) -> Step:
     """One update by transformers' AlbertForPreTraining with scaled-dot-product attention and torch's AdamW."""
     torch.manual_seed(config.seed)
-    settings = {name: value for name, value in config.huggingface().items() if name not in ("architectures", "dtype")}
+    settings = {name: value for name, value in FAMILIES[config.family].huggingface(config).items() if name not in ("architectures", "dtype")}
     model = AlbertForPreTraining(AlbertConfig(**settings, attn_implementation="sdpa")).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate / 10, weight_decay=config.weight_decay)
     turn = iter(range(sys.maxsize))
@@ -94,6 +98,24 @@ def torch_step(config: Config, made: list[MaskedBatch]) -> Step:
     return step
 
 
+def matrix_product() -> Step:
+    """One product of two square float32 matrices by TensorFlow, as plain as it gets; returns one of its numbers."""
+    import tensorflow as tf
+
+    left, right = (tf.random.normal((MATRIX, MATRIX)) for _ in "ab")
+    return lambda: float(tf.matmul(left, right)[0, 0])
+
+
+def update_flops(config: Config, made: list[MaskedBatch]) -> float:
+    """Floating-point operations of an update: twice the multiplications forward, and twice that again backward."""
+    size, length = made[0].ids.shape
+    hidden, embedding = config.hidden_size, config.embedding_size
+    layer = 4 * hidden**2 + 2 * hidden * config.intermediate_size + 2 * length * hidden  # multiplications a token
+    words = hidden * embedding + embedding * config.vocab_size  # a masked position
+    tokens = size * length * (embedding * hidden + config.num_hidden_layers * layer)
+    return 6.0 * (tokens + size * made[0].positions.shape[1] * words)
+
+
 def seconds_per_step(step: Step, steps: int) -> float:
     """Mean seconds of one update over several in a row."""
     started = perf_counter()
@@ -106,7 +128,7 @@ def compare(size: int, length: int, rounds: int) -> float:
     """Print both speeds at one shape; returns how many times as fast Keras is."""
     config = replace(preset("albert-small"), batch_size=size, sequence_length=length, short_steps=0)
     made = batches(config, size, length)
-    steps = {"keras": keras_step(config, made), "torch": torch_step(config, made)}
+    steps = {"keras": keras_step(config, made), "torch": torch_step(config, made), "product": matrix_product()}
     turns = {}
     for name, step in steps.items():
         assert np.isfinite(step()), f"{name} does not train"  # the first update compiles
@@ -114,8 +136,13 @@ def compare(size: int, length: int, rounds: int) -> float:
     timed = [{name: seconds_per_step(step, turns[name]) for name, step in steps.items()} for _ in range(rounds)]
     typical = {name: median(turn[name] for turn in timed) for name in steps}
     ratios = [turn["torch"] / turn["keras"] for turn in timed]
-    speeds = ", ".join(f"{name} {size * length / typical[name]:,.0f} tokens/s" for name in steps)
+    speeds = ", ".join(f"{name} {size * length / typical[name]:,.0f} tokens/s" for name in ("keras", "torch"))
     print(f"{size} x {length} tokens: {speeds}; ratio {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+    reached, plain = update_flops(config, made) / typical["keras"] / 1e9, 2e-9 * MATRIX**3 / typical["product"]
+    print(
+        f"    {reached:.0f} GFLOP/s of the {plain:.0f} of a plain matrix product: {reached / plain:.0%} "
+        f"(goal {SHARE:.0%})"
+    )
     return median(ratios)
 
 

@@ -7,6 +7,7 @@ EmbryoError
 ├── CheckpointError         one step of a run
 │   ├── UnknownStep         the run has no checkpoint at that step
 │   └── BrokenCheckpoint    files missing, truncated, or not the ones in the manifest
+├── MissingCapability       a model was asked for what it does not give (masked words, attentions, ...)
 ├── TokenizerMismatch       the tokenizer is not the one that the run was pretrained with
 ├── CorpusError             text, treebank, or facts that cannot be read as what they should be
 ├── UnknownMetric           no metric of that name
@@ -46,6 +47,10 @@ class UnknownStep(CheckpointError):
 
 class BrokenCheckpoint(CheckpointError):
     """Files of a checkpoint are missing, truncated, or not the ones named in its manifest."""
+
+
+class MissingCapability(EmbryoError):
+    """A model was asked for what it does not give (masked words, attentions, ...)."""
 
 
 class TokenizerMismatch(EmbryoError):

@@ -8,7 +8,8 @@ from pathlib import Path
 from embryo_core import runs
 from embryo_core.errors import EmbryoError
 from embryo_core.types import Run
-from pretrain.config import PRESETS, Config, changed, preset, save_settings, scaled
+from pretrain.config import Config, changed, save_settings, scaled
+from pretrain.families import preset, presets
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -18,9 +19,9 @@ def parser() -> argparse.ArgumentParser:
     """Arguments of the command line."""
     parse = argparse.ArgumentParser(
         prog="python -m pretrain",
-        description="Pretrain an ALBERT and keep its checkpoints. The same command again resumes where it stopped.",
+        description="Pretrain a masked language model and keep its checkpoints. The same command again resumes where it stopped.",
     )
-    parse.add_argument("preset", metavar="PRESET", help=f"one of: {', '.join(PRESETS)}")
+    parse.add_argument("preset", metavar="PRESET", help=f"one of: {', '.join(presets())}")
     parse.add_argument("--corpus", nargs="+", required=True, metavar="PATH", help="text files, folders, hf:NAME:CONFIG")
     parse.add_argument("--heldout", nargs="+", default=[], metavar="PATH", help="text only measured, never trained on")
     parse.add_argument("--run", type=Path, required=True, metavar="FOLDER", help="data/runs/NAME")
@@ -67,7 +68,7 @@ def pretrain(
     config: Config, sources: list[str], heldout: list[str], folder: Path, cache: Path, tensorboard: bool = False
 ) -> Run:
     """Prepare the corpus (cached), write or check the run's card, and train to the last step; returns the run."""
-    from pretrain.data import prepare_data  # numpy and tokenizers only
+    from pretrain.batches import prepare_data  # numpy and tokenizers only
 
     data = prepare_data(config, sources, heldout, cache)
     from pretrain.card import new_card, write_card  # these import Keras and its backend

@@ -9,6 +9,7 @@ from embryo_core.errors import ConfigError
 from embryo_core.types import Run
 from pretrain.config import Config
 from pretrain.corpus import Corpus
+from pretrain.families import FAMILIES
 from pretrain.state import latest_state, step_of
 
 RATE_PLAN = ("steps", "constant_steps")  # may change as long as no update made so far depends on them
@@ -20,8 +21,8 @@ def new_card(folder: Path, config: Config, corpus: Corpus) -> Run:
     return Run(
         name=folder.resolve().name,
         path=folder.resolve(),
-        family="albert",
-        objective="masked language model + sentence order",
+        family=config.family,
+        objective=" + ".join(FAMILIES[config.family].objectives.values()),
         config=asdict(config),
         tokenizer_sha256=runs.sha256(corpus.tokenizer_folder / "tokenizer.json"),
         corpus=corpus.fingerprint,

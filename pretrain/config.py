@@ -1,35 +1,36 @@
-"""Pretraining settings: one frozen dataclass, named presets, and the rule that ties learning rate to batch size."""
+"""Pretraining settings: one frozen dataclass for every family, changed by name, refused in a sentence."""
 
 from dataclasses import dataclass, fields, replace
-from math import log2, sqrt
+from math import log2
 from types import NoneType
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 from embryo_core import runs
-from embryo_core.errors import ConfigError, UnknownPreset, unknown
+from embryo_core.errors import ConfigError, unknown
 
 OPTIMIZERS = ("lamb", "adamw", "muon")
 
 
-def square_root_rule(batch_size: int) -> float:
-    """Learning rate for LAMB at this batch size: 0.00176 at 4,096 sequences, scaled by the square root.
-
-    >>> round(square_root_rule(512), 10)
-    0.0006222540
-    """
-    return 0.00176 * sqrt(batch_size / 4096)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Config:
-    """Every number that decides what a pretraining computes; written as it stands into run.json."""
+    """Every number that decides what a pretraining computes; written as it stands into run.json.
 
-    # === Architecture (names as in transformers' AlbertConfig) ===
+    A family adds its own settings in a subclass, whose `family` is its name.
+    """
+
+    family: ClassVar[str]
+    counts_of_updates: ClassVar[tuple[str, ...]] = (  # what --steps N scales in proportion
+        "warmup_steps",
+        "constant_steps",
+        "short_steps",
+        "single_word_steps",
+    )
+
+    # === Architecture (names as in transformers) ===
     hidden_size: int
     num_hidden_layers: int
     num_attention_heads: int
     intermediate_size: int
-    embedding_size: int = 128
     vocab_size: int = 30_000
     max_position_embeddings: int = 512
     initializer_range: float = 0.02  # standard deviation of the initial weights
@@ -44,16 +45,12 @@ class Config:
     max_ngram: int = 3  # whole words masked together: 1..max_ngram, p(n) proportional to 1/n
     single_word_steps: int = 0  # the first updates mask single words, whatever max_ngram is
 
-    # === Sentence order ===
-    sentence_order_weight: float = 1.0  # of its loss beside that of the masked tokens
-    sentence_order_from: int = 0  # earlier updates leave its loss out; their examples are the same
-
     # === Optimisation ===
     optimizer: str = "lamb"  # or adamw, or muon: matrices by Muon, the rest by AdamW
-    steps: int = 125_000  # updates
-    warmup_steps: int = 3_125  # the rate grows linearly to its peak
+    steps: int  # updates
+    warmup_steps: int  # the rate grows linearly to its peak
     constant_steps: int = 0  # the rate stays at its peak until this update, then decays to zero at `steps`
-    learning_rate: float = square_root_rule(512)  # the peak
+    learning_rate: float  # the peak
     decay_power: float = 1.0  # 1: the rate falls linearly
     weight_decay: float = 0.01  # never of biases and layer norms
     decay_positions: bool = True  # whether position embeddings are decayed
@@ -64,8 +61,8 @@ class Config:
     seed: int = 12345
 
     # === Batches: an optional first phase on short sequences, as in the original BERT recipe ===
-    batch_size: int = 512
-    sequence_length: int = 512
+    batch_size: int
+    sequence_length: int
     short_steps: int = 0  # updates of the first phase
     short_sequence_length: int = 128
     short_batch_size: int = 2048
@@ -81,51 +78,46 @@ class Config:
     checkpoint_dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for problem in self._problems():
-            raise ConfigError(f"{problem}; change it with --set NAME=VALUE.")
+        for checks in (self._counts, self.problems):  # the latter divide by some of the former
+            for problem, holds in checks().items():
+                if not holds:
+                    raise ConfigError(f"{problem}; change it with --set NAME=VALUE.")
 
-    def _problems(self) -> list[str]:
-        counts = (
+    def _counts(self) -> dict[str, bool]:
+        positive = (
             "hidden_size num_hidden_layers num_attention_heads steps batch_size short_batch_size max_ngram "
             "state_every log_every heldout_sequences"
         ).split()
-        optional = (
-            "single_word_steps sentence_order_from short_steps long_every save_every save_per_doubling "
-            "measured_sequences"
-        ).split()
-        checks = {
+        optional = ("long_every", "save_every", "save_per_doubling", "measured_sequences", *self.counts_of_updates)
+        return {
             f"{name}, received {getattr(self, name)}, must be at least {least}": getattr(self, name) >= least
-            for least, names in ((1, counts), (0, optional))
+            for least, names in ((1, positive), (0, optional))
             for name in names
         }
-        if not all(checks.values()):  # the checks below divide by some of them
-            return [problem for problem, holds in checks.items() if not holds]
-        lengths, shares = self.lengths, (self.masked_share, self.masked_share_end)
+
+    def problems(self) -> dict[str, bool]:
+        """What must hold, as a sentence that says how it does not, and whether it does; a family adds its own."""
+        shortest, longest = self.lengths[0], self.lengths[-1]
         checks = {
             f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}": (
                 self.hidden_size % self.num_attention_heads == 0
             ),
-            f"sequences of {lengths[-1]} tokens exceed max_position_embeddings {self.max_position_embeddings}": (
-                lengths[-1] <= self.max_position_embeddings
+            f"sequences of {longest} tokens exceed max_position_embeddings {self.max_position_embeddings}": (
+                longest <= self.max_position_embeddings
             ),
-            f"sequences of {lengths[0]} tokens are shorter than 16": lengths[0] >= 16,
+            f"sequences of {shortest} tokens are shorter than 16": shortest >= 16,
             f"checkpoint_dtype '{self.checkpoint_dtype}' is neither float32 nor float16": (
                 self.checkpoint_dtype in ("float32", "float16")
             ),
             f"optimizer '{self.optimizer}' is none of {', '.join(OPTIMIZERS)}": self.optimizer in OPTIMIZERS,
-            f"sentence_order_weight {self.sentence_order_weight} is below 0": self.sentence_order_weight >= 0,
         }
-        checks |= {
-            f"{name} {getattr(self, name)} must be between 0 and steps {self.steps}": (
-                0 <= getattr(self, name) <= self.steps
-            )
-            for name in ("warmup_steps", "constant_steps")
-        }
-        checks |= {
-            f"{name} {share} must be above 0 and below 1": share is None or 0 < share < 1
-            for name, share in zip(("masked_share", "masked_share_end"), shares, strict=True)
-        }
-        return [problem for problem, holds in checks.items() if not holds]
+        for name in ("warmup_steps", "constant_steps"):
+            found = getattr(self, name)
+            checks[f"{name} {found} must be between 0 and steps {self.steps}"] = found <= self.steps
+        for name in ("masked_share", "masked_share_end"):
+            share = getattr(self, name)
+            checks[f"{name} {share} must be above 0 and below 1"] = share is None or 0 < share < 1
+        return checks
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -164,19 +156,13 @@ class Config:
             grid |= {round(2 ** (i / self.save_per_doubling)) for i in range(last + 1)}
         return tuple(sorted(grid))
 
-    def huggingface(self) -> dict[str, Any]:
-        """config.json of a checkpoint, as transformers' AlbertForPreTraining reads it."""
-        architecture = (
-            "hidden_size num_hidden_layers num_attention_heads intermediate_size embedding_size vocab_size "
-            "max_position_embeddings initializer_range layer_norm_eps hidden_dropout_prob attention_probs_dropout_prob"
+    def architecture(self) -> dict[str, Any]:
+        """What config.json of every family says, by its names in transformers."""
+        names = (
+            "hidden_size num_hidden_layers num_attention_heads intermediate_size vocab_size max_position_embeddings "
+            "initializer_range layer_norm_eps hidden_dropout_prob attention_probs_dropout_prob"
         ).split()
-        return {name: getattr(self, name) for name in architecture} | {
-            "architectures": ["AlbertForPreTraining"],
-            "model_type": "albert",
-            "hidden_act": "gelu_new",
-            "classifier_dropout_prob": 0.1,
-            "num_hidden_groups": 1,
-            "inner_group_num": 1,
+        return {name: getattr(self, name) for name in names} | {
             "type_vocab_size": 2,
             "pad_token_id": 0,
             "bos_token_id": 2,
@@ -186,68 +172,9 @@ class Config:
         }
 
 
-PRESETS = {
-    # A smoke run: seconds on two cores.
-    "tiny": Config(
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        embedding_size=16,
-        vocab_size=500,
-        max_position_embeddings=64,
-        batch_size=8,
-        sequence_length=32,
-        steps=40,
-        warmup_steps=5,
-        learning_rate=6e-3,
-        save_every=10,
-        state_every=10,
-        log_every=5,
-        heldout_sequences=16,
-    ),
-    # The demo's size: 40 M tokens in little more than an hour on one core; 64 tokens for nine tenths, then 128. At 30 %
-    # masked, twice the recipe's share, a run this short has twice the targets for the tokens it reads.
-    "albert-small": Config(
-        hidden_size=192,
-        num_hidden_layers=4,
-        num_attention_heads=6,
-        intermediate_size=768,
-        embedding_size=64,
-        vocab_size=8_000,
-        max_position_embeddings=128,
-        masked_share=0.30,
-        batch_size=16,
-        sequence_length=128,
-        short_steps=18_000,
-        short_sequence_length=64,
-        short_batch_size=32,
-        steps=20_000,
-        warmup_steps=300,
-        learning_rate=6e-3,
-        save_every=1_500,
-        state_every=250,
-        log_every=50,
-        checkpoint_dtype="float16",
-    ),
-    # Table 2 of the paper.
-    "albert-base": Config(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072),
-}
-
-
-def preset(name: str) -> Config:
-    """The preset of that name. Raises UnknownPreset with the known ones."""
-    if name not in PRESETS:
-        raise UnknownPreset(unknown("preset", name, PRESETS, "Change single settings with --set NAME=VALUE."))
-    return PRESETS[name]
-
-
-SCALED = ("warmup_steps", "constant_steps", "short_steps", "single_word_steps", "sentence_order_from")
-
-
 def scaled(config: Config, steps: int, without: set[str]) -> dict[str, int]:
     """The settings that --steps changes with it: counts of updates, in proportion and at least 1, but 0 stays 0."""
-    found = {name: getattr(config, name) for name in SCALED if name not in without}
+    found = {name: getattr(config, name) for name in config.counts_of_updates if name not in without}
     in_proportion = {name: n and max(1, round(n * steps / config.steps)) for name, n in found.items()}
     return {name: n for name, n in in_proportion.items() if n != found[name]}
 
@@ -267,7 +194,7 @@ def save_settings(grids: list[str]) -> list[str]:
 
 def changed(config: Config, assignments: list[str]) -> Config:
     """The configuration with NAME=VALUE settings applied. Raises ConfigError for an unknown name or a wrong type."""
-    types = {field.name: field.type for field in fields(Config)}
+    types = {field.name: field.type for field in fields(config)}
     changes = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")

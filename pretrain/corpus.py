@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from embryo_core.errors import CorpusError
 from embryo_core.runs import sha256, write_json
 from pretrain import tokenizer as tokenizers
-from pretrain.sources import MIN_WORDS, Cleaner, Document, Source, find_sources, read_documents, split_sentences
+from pretrain.text_sources import MIN_WORDS, Cleaner, Document, Source, find_sources, read_documents, split_sentences
 
 FORMAT = 2  # counts up when the same sources would give other files
 SAMPLE_BYTES = 40_000_000  # of text, for training the tokenizer

@@ -3,49 +3,49 @@
 import json
 import os
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pretrain.masking import MaskedBatch
 from pretrain.state import Progress
 
 
 class Means:
-    """Loss and accuracy of both objectives over several batches: sums over predictions, divided when asked for."""
+    """Loss and accuracy of each objective over several batches: sums over predictions, divided when asked for."""
 
-    def __init__(self):
+    def __init__(self, objectives: Iterable[str]):
+        self.objectives = tuple(objectives)
         self.sums: dict[int, Counter[str]] = {}  # by length of the sequences
-        self.counts: dict[int, Counter[str]] = {}
 
-    def add(self, of_batch: dict[str, Any], batch: MaskedBatch) -> None:
-        """Add the means of one batch, as `Albert` gives them, with the number of its predictions."""
-        length = batch.ids.shape[1]
-        sums, counts = self.sums.setdefault(length, Counter()), self.counts.setdefault(length, Counter())
-        for objective, count in (("masked_lm", float(batch.weights.sum())), ("sentence_order", len(batch.ids))):
-            for kind in ("loss", "accuracy"):
-                name = f"{objective}_{kind}"
-                sums[name] += float(of_batch[name]) * count
-                counts[name] += count
+    def add(self, of_batch: dict[str, float], length: int) -> None:
+        """Add the means of one batch of sequences of that length, as `PretrainingModel.train` gives them."""
+        sums = self.sums.setdefault(length, Counter())
+        for name in self.objectives:
+            n = of_batch[f"{name}_n"]
+            added = {"loss": of_batch[f"{name}_loss"] * n, "accuracy": of_batch[f"{name}_accuracy"] * n, "n": n}
+            sums.update({f"{name}_{kind}": value for kind, value in added.items()})
 
     def take(self) -> dict[str, Any]:
-        """The means (with `loss`, the plain sum of both objectives' losses), starting anew afterwards.
+        """The means (with `loss`, the plain sum of the objectives' losses), starting anew afterwards.
 
         Where lengths are mixed, "by_length" has the same for each, under its length as text.
         """
-        sums, counts = Counter(), Counter()
-        for length in self.sums:
-            sums.update(self.sums[length])
-            counts.update(self.counts[length])
-        row = _divided(sums, counts)
+        together: Counter[str] = Counter()
+        for sums in self.sums.values():
+            together.update(sums)
+        row = self._divided(together)
         if len(self.sums) > 1:
-            row["by_length"] = {str(n): _divided(self.sums[n], self.counts[n]) for n in sorted(self.sums)}
-        self.__init__()
+            row["by_length"] = {str(length): self._divided(self.sums[length]) for length in sorted(self.sums)}
+        self.sums = {}
         return row
 
-
-def _divided(sums: Counter[str], counts: Counter[str]) -> dict[str, float]:
-    means = {name: sums[name] / max(counts[name], 1) for name in sums}
-    return {"loss": means["masked_lm_loss"] + means["sentence_order_loss"], **means}
+    def _divided(self, sums: Counter[str]) -> dict[str, float]:
+        means = {
+            f"{name}_{kind}": sums[f"{name}_{kind}"] / max(sums[f"{name}_n"], 1)
+            for name in self.objectives
+            for kind in ("loss", "accuracy")
+        }
+        return {"loss": sum(means[f"{name}_loss"] for name in self.objectives), **means}
 
 
 class Log:

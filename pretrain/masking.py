@@ -16,7 +16,6 @@ class MaskedBatch:
     labels: np.ndarray  # [B, P] int32, the original tokens
     weights: np.ndarray  # [B, P] float32, 1 for a masked position, 0 for an unused one
     swapped: np.ndarray  # [B] int32, 1 where the second segment came first in the text
-    order_weights: np.ndarray  # [B] float32, of the sentence-order loss beside that of the masked tokens
 
     def inputs(self) -> dict[str, np.ndarray]:
         """The arrays that the model reads."""
@@ -25,7 +24,7 @@ class MaskedBatch:
 
     def targets(self) -> dict[str, np.ndarray]:
         """The arrays that the objectives read."""
-        return {name: getattr(self, name) for name in ("labels", "weights", "swapped", "order_weights")}
+        return {name: getattr(self, name) for name in ("labels", "weights", "swapped")}
 
 
 @dataclass(frozen=True)
@@ -43,9 +42,7 @@ class Masking:
         """The most positions masked in a sequence of that many tokens: their share, rounded, and at least one."""
         return max(1, round(tokens * self.masked_share))
 
-    def __call__(
-        self, ids, token_type_ids, attention_mask, swapped, rng: np.random.Generator, order_weight: float = 1.0
-    ) -> MaskedBatch:
+    def __call__(self, ids, token_type_ids, attention_mask, swapped, rng: np.random.Generator) -> MaskedBatch:
         """Mask one batch: ids, token_type_ids, attention_mask [B, L], swapped [B]; a pure function of `rng`'s state."""
         batch, length = ids.shape
         width = max(self.predictions(length), round(length * self.largest_share))  # P
@@ -66,7 +63,6 @@ class Masking:
             labels.astype(np.int32),
             weights,
             swapped.astype(np.int32),
-            np.full(batch, order_weight, np.float32),
         )
 
     def choose(self, ids, maskable, tokens: int, rng: np.random.Generator) -> np.ndarray:

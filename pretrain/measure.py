@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from pretrain.data import HeldOut
+from pretrain.batches import HeldOut
 from pretrain.masking import MaskedBatch
-from pretrain.model import Albert, Scores
+from pretrain.model import PretrainingModel, Scores
 
 BUCKET = 64  # positions counted together
 
@@ -14,9 +14,14 @@ BUCKET = 64  # positions counted together
 class Measurement:
     """The held-out batches of a run and what scores them, compiled once for all checkpoints."""
 
-    def __init__(self, model: Albert, heldout: list[HeldOut]):
-        self.heldout = heldout
+    def __init__(self, model: PretrainingModel, heldout: list[HeldOut]):
+        self.heldout, self.objectives = heldout, tuple(model.objectives)
         self.scores = {_shape(part.batches[0]): Scores(model) for part in heldout}
+
+    @property
+    def sequences(self) -> int:
+        """How many sequences the first measure has."""
+        return sum(len(batch.ids) for batch in self.heldout[0].batches)
 
     def take(self) -> list[dict[str, Any]]:
         """A measure for each length and masking, with the weights that the model has now; see `measured`."""
@@ -26,44 +31,62 @@ class Measurement:
 
     def _measured(self, batches: list[MaskedBatch]) -> dict[str, Any]:
         scores = self.scores[_shape(batches[0])]
-        return measured(batches, [scores.of(batch) for batch in batches])
+        return measured(self.objectives, batches, [scores.of(batch) for batch in batches])
 
 
-def measured(batches: list[MaskedBatch], scored: list[dict[str, np.ndarray]]) -> dict[str, Any]:
-    """Means over all predictions of these batches, as `Scores` gives them: of masked tokens and of sentence order.
+def measured(
+    objectives: tuple[str, ...], batches: list[MaskedBatch], scored: list[dict[str, np.ndarray]]
+) -> dict[str, Any]:
+    """Means over all predictions of these batches, as `Scores` gives them, with n, the number of predictions.
 
-    `n` and `sentence_order_n` count the predictions; "positions" has accuracy and n of each 64 positions.
+    "loss", "accuracy" and "n" are the main objective's, and where it predicts masked words, "positions" has accuracy and
+    n of each 64 positions. Those of the others follow under their names, as in "sentence_order_accuracy".
     """
-    used = np.concatenate([batch.weights for batch in batches]) > 0
-    positions = np.concatenate([batch.positions for batch in batches])[used]
-    losses, right = np.concatenate([found["masked_lm"] for found in scored], axis=1)[:, used]
-    order_losses, order_right = np.concatenate([found["sentence_order"] for found in scored], axis=1)
-    buckets = [(first, positions // BUCKET * BUCKET == first) for first in range(0, batches[0].ids.shape[1], BUCKET)]
-    return {
-        "loss": _mean(losses),
-        "accuracy": _mean(right),
-        "n": len(right),
-        "positions": [
-            {"first": first, "last": first + BUCKET - 1, "accuracy": _mean(right[there]), "n": int(there.sum())}
-            for first, there in buckets
-            if there.any()
-        ],
-        "sentence_order_loss": _mean(order_losses),
-        "sentence_order_accuracy": _mean(order_right),
-        "sentence_order_n": len(order_right),
-    }
+    main, *others = objectives
+    used, losses, right = _used(scored, main)
+    found = _means(losses, right)
+    positions = np.concatenate([batch.positions for batch in batches])
+    if positions.shape == used.shape:
+        found["positions"] = _by_position(positions[used], right)
+    for name in others:
+        _, losses, right = _used(scored, name)
+        found |= {f"{name}_{kind}": value for kind, value in _means(losses, right).items()}
+    return found
 
 
-def as_in_training(measures: list[dict[str, Any]]) -> dict[str, float]:
-    """The means of a held-out row of the log: those of its first measure, the shortest length masked as in training."""
-    found = measures[0]
-    return {
-        "loss": found["loss"] + found["sentence_order_loss"],
-        "masked_lm_loss": found["loss"],
-        "masked_lm_accuracy": found["accuracy"],
-        "sentence_order_loss": found["sentence_order_loss"],
-        "sentence_order_accuracy": found["sentence_order_accuracy"],
-    }
+def _by_position(positions: np.ndarray, right: np.ndarray) -> list[dict[str, Any]]:
+    buckets = positions // BUCKET * BUCKET
+    return [
+        {
+            "first": first,
+            "last": first + BUCKET - 1,
+            "accuracy": _mean(right[buckets == first]),
+            "n": int((buckets == first).sum()),
+        }
+        for first in np.unique(buckets).tolist()
+    ]
+
+
+def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> dict[str, float]:
+    """The means of a held-out row of the log: those of the first measure, the shortest length masked as in training."""
+    first, (main, *others) = measures[0], objectives
+    losses = {main: first["loss"]} | {name: first[f"{name}_loss"] for name in others}
+    accuracies = {main: first["accuracy"]} | {name: first[f"{name}_accuracy"] for name in others}
+    row = {"loss": sum(losses.values())}
+    for name in objectives:
+        row |= {f"{name}_loss": losses[name], f"{name}_accuracy": accuracies[name]}
+    return row
+
+
+def _used(scored: list[dict[str, np.ndarray]], name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which predictions of an objective count (bool [N, ...]), and loss and correctness of each that does."""
+    losses, right, weights = np.concatenate([found[name] for found in scored], axis=1)
+    used = weights > 0
+    return used, losses[used], right[used]
+
+
+def _means(losses: np.ndarray, right: np.ndarray) -> dict[str, Any]:
+    return {"loss": _mean(losses), "accuracy": _mean(right), "n": len(right)}
 
 
 def _shape(batch: MaskedBatch) -> tuple[int, ...]:

@@ -53,7 +53,9 @@ class Lamb(keras.optimizers.Optimizer):
             weight_norm, update_norm = ops.norm(variable), ops.norm(update)
             usable = ops.logical_and(weight_norm > 0, update_norm > 0)
             ratio = ops.where(usable, weight_norm / ops.maximum(update_norm, 1e-30), 1.0)
-            update = ratio * update
+            # Without a gradient so far, as of a head whose loss sets in later, the ratio would blow the decay up to
+            # rate x w; the original leaves such a variable alone.
+            update = ops.where(ops.norm(m) > 0, ratio * update, 0.0)
         self.assign(momentum, m)
         self.assign(velocity, v)
         self.assign_sub(variable, rate * update)

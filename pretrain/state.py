@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from pretrain.masking import MaskedBatch
-from pretrain.model import Albert
+from pretrain.model import PretrainingModel
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Progress:
         return Progress(self.step + 1, self.sequences + len(batch.ids), self.tokens + tokens)
 
 
-def save_state(model: Albert, run_path: Path, progress: Progress, keep: int = 2) -> None:
+def save_state(model: PretrainingModel, run_path: Path, progress: Progress, keep: int = 2) -> None:
     """Write state/step{N}.npz under a temporary name, rename it, and delete all but the last `keep` states."""
     folder = run_path / "state"
     folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def step_of(state: Path) -> int:
     return int(state.stem.removeprefix("step"))
 
 
-def restore(model: Albert, path: Path) -> Progress:
+def restore(model: PretrainingModel, path: Path) -> Progress:
     """Set every variable of the model and its optimizer to the saved value."""
     with np.load(path) as state:
         for i, variable in enumerate(_variables(model)):
@@ -67,7 +67,7 @@ def restore(model: Albert, path: Path) -> Progress:
         return Progress(*(int(count) for count in state["progress"]))
 
 
-def _variables(model: Albert) -> list:
+def _variables(model: PretrainingModel) -> list:
     return [*model.variables, *model.optimizer.variables]
 
 

@@ -10,13 +10,15 @@ import keras
 from tqdm import tqdm
 
 from embryo_core.types import Run
+from pretrain.batches import Data
 from pretrain.config import Config
-from pretrain.data import Data
 from pretrain.export import write_checkpoint
+from pretrain.families import FAMILIES
+from pretrain.family import Family
 from pretrain.log import Log, Means
 from pretrain.masking import MaskedBatch
-from pretrain.measure import Measurement, as_in_training
-from pretrain.model import Albert
+from pretrain.measure import Measurement, heldout_row
+from pretrain.model import PretrainingModel
 from pretrain.optimizer import optimizer, schedule
 from pretrain.state import Progress, latest_state, restore, save_state
 
@@ -28,6 +30,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
     weights: a state is saved every `state_every` updates, and what was written after the last one is written again.
     """
     grid = set(run.planned_steps)
+    family = FAMILIES[config.family]
     model = build(config, data.training(0))
     measurement = Measurement(model, list(data.heldout()))
     learning_rate = schedule(config)
@@ -38,11 +41,11 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
     if progress.step == 0:
         _checkpoint(model, config, run, progress, measurement, log)
 
-    means = Means()
+    means = Means(family.objectives)
     bar = tqdm(total=config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
     started, tokens_before = perf_counter(), progress.tokens
     for batch in _prefetched(data.training, progress.step, config.steps):
-        means.add(model.train(batch), batch)
+        means.add(model.train(batch, family.loss_weights(config, progress.step)), batch.ids.shape[1])
         progress = progress.after(batch)
         step = progress.step
         save_state_now = step % config.state_every == 0 or step in grid
@@ -53,7 +56,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
             rate = float(learning_rate(step - 1))  # of the update just made
             row = means.take()
             log.add("train", progress, row, learning_rate=rate, tokens_per_second=round(speed, 1))
-            bar.set_postfix(_postfix(row, speed), refresh=False)
+            bar.set_postfix(_postfix(row, family, speed), refresh=False)
         if step in grid:
             _checkpoint(model, config, run, progress, measurement, log)
         if save_state_now:
@@ -62,11 +65,11 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
     bar.close()
 
 
-def build(config: Config, example: MaskedBatch) -> Albert:
+def build(config: Config, example: MaskedBatch) -> PretrainingModel:
     """A compiled model with its weights drawn from the configuration's seed, in bfloat16 where the device has it."""
     keras.utils.set_random_seed(config.seed)
     keras.config.set_dtype_policy("mixed_bfloat16" if on_accelerator() else "float32")
-    model = Albert(config)
+    model = FAMILIES[config.family].model(config)
     model(example.inputs())
     made = optimizer(config, model.trainable_variables)
     model.compile(optimizer=made, jit_compile=keras.backend.backend() != "torch")
@@ -89,12 +92,13 @@ def on_accelerator() -> bool:
 
 
 def _checkpoint(
-    model: Albert, config: Config, run: Run, progress: Progress, measurement: Measurement, log: Log
+    model: PretrainingModel, config: Config, run: Run, progress: Progress, measurement: Measurement, log: Log
 ) -> None:
-    write_checkpoint(model, config, run.path, progress.step, progress.sequences, progress.tokens)
+    write_checkpoint(model, config, run.path, progress)
     if measures := measurement.take():
-        counts = {"n_masked": measures[0]["n"], "n_sequences": measures[0]["sentence_order_n"]}
-        log.add("heldout", progress, as_in_training(measures), **counts, measures=measures)
+        row = heldout_row(measures, FAMILIES[config.family].objectives)
+        counts = {"n_masked": measures[0]["n"], "n_sequences": measurement.sequences}
+        log.add("heldout", progress, row, **counts, measures=measures)
 
 
 def _prefetched(batches: Callable[[int], MaskedBatch], first: int, last: int, ahead: int = 8) -> Iterator[MaskedBatch]:
@@ -108,6 +112,6 @@ def _prefetched(batches: Callable[[int], MaskedBatch], first: int, last: int, ah
             yield batch
 
 
-def _postfix(row: dict[str, float], speed: float) -> dict[str, str]:
-    loss, accuracy = row["loss"], row["masked_lm_accuracy"]
-    return {"loss": f"{loss:.3f}", "masked_acc": f"{accuracy:.3f}", "tokens/s": f"{speed:,.0f}"}
+def _postfix(row: dict[str, Any], family: Family, speed: float) -> dict[str, str]:
+    main = next(iter(family.objectives))
+    return {"loss": f"{row['loss']:.3f}", main: f"{row[f'{main}_accuracy']:.3f}", "tokens/s": f"{speed:,.0f}"}

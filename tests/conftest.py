@@ -84,10 +84,10 @@ def build_run(path: Path) -> Run:
     The weight of the bias grows with the step, so that later checkpoints predict frequent words and some scores differ
     from zero.
     """
-    from pretrain.config import PRESETS
-    from pretrain.data import prepare_data
+    from pretrain.batches import prepare_data
+    from pretrain.families import FAMILIES, preset
 
-    config = replace(PRESETS["tiny"], vocab_size=700, initializer_range=0.3, steps=STEPS[-1], save_every=STEPS[1])
+    config = replace(preset("tiny"), vocab_size=700, initializer_range=0.3, steps=STEPS[-1], save_every=STEPS[1])
     data = prepare_data(config, [str(SAMPLE / "text.txt")], [], path.parents[1] / "cache")
     run = Run(
         name=path.name,
@@ -105,7 +105,7 @@ def build_run(path: Path) -> Run:
     _write_log(run)
     frequencies = np.bincount(data.corpus.train.tokens, minlength=config.vocab_size)
     for step in STEPS:
-        _write_checkpoint(run, step, config.huggingface(), step / STEPS[-1] * np.log1p(frequencies))
+        _write_checkpoint(run, step, FAMILIES["albert"].huggingface(config), step / STEPS[-1] * np.log1p(frequencies))
     return run
 
 

@@ -1,11 +1,13 @@
 """Loaded models kept between queries within a limit in bytes, least recently used out first.
 
-Models at work are held by whoever asks them, beyond what is kept: see sweep.py. The limit is the environment variable
-EMBRYO_MODEL_MEMORY, such as "500 MB" or "4GB" (default 2 GB).
+The limit is the environment variable EMBRYO_MODEL_MEMORY, such as "500 MB" or "4GB" (default 2 GB). It is one of
+resident memory: what models that were let go leave behind is handed back to the system.
 """
 
+import ctypes
 import os
 import re
+import sys
 from collections import OrderedDict
 from collections.abc import Iterable
 from threading import Lock
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
 Key = tuple[str, int]  # folder, and when its manifest was written
+FREED = 16  # memory is handed back once models of this part of the limit, one sixteenth, were let go
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
@@ -25,10 +28,11 @@ class ModelCache:
     """Models by checkpoint; safe to share between threads. A checkpoint that was trained again is loaded again."""
 
     def __init__(self, limit: int | None = None):
-        """`limit` in bytes of weights; None reads EMBRYO_MODEL_MEMORY at every load."""
+        """`limit` in bytes of memory; None reads EMBRYO_MODEL_MEMORY at every load."""
         self._limit = limit
         self._models: OrderedDict[Key, Model] = OrderedDict()
         self._lock = Lock()
+        self._freed = 0  # bytes let go and not yet handed back
         self._loading: dict[Key, Lock] = {}  # several checkpoints load at once, each one once
 
     def get(self, checkpoint: Checkpoint) -> "Model":
@@ -67,11 +71,8 @@ class ModelCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of weights held now."""
+        """Bytes of memory held now."""
         return sum(model.nbytes for model in list(self._models.values()))  # a copy: others may be loading
-
-    def __contains__(self, checkpoint: Checkpoint) -> bool:
-        return any(path == str(checkpoint.path) for path, _ in list(self._models))
 
     def _find(self, key: Key) -> "Model | None":
         with self._lock:
@@ -89,7 +90,16 @@ class ModelCache:
                 return  # alone too large: the others may stay
             self._models[key] = model
             while self.nbytes > limit:
-                self._models.popitem(last=False)
+                self._freed += self._models.popitem(last=False)[1].nbytes
+            if self._freed > limit // FREED:
+                _hand_back_memory()
+                self._freed = 0
+
+
+def _hand_back_memory() -> None:
+    """Hand the pages of freed models back to the system; glibc keeps those that lie between others in use."""
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)
 
 
 def memory_limit() -> int:

@@ -1,32 +1,33 @@
-"""The forward pass of ALBERT and BERT in float32: from ids to states, attention weights and masked-word logits.
-
-Normalisation comes after each residual, as in both papers. The last layer and the head can be computed at asked
-positions alone. The pass to logits is compiled by TorchScript and takes several checkpoints in one call: it runs without
-Python's lock, so that threads which have a core each do not wait for one another.
+"""Fast kernels of a CPU behind plain torch: packed products, compiled passes, and how many passes run at once.
 
 A weight stored as float16 stays float16 in memory, packed for FBGEMM, which widens it in registers and multiplies and
 adds in float32: nothing is rounded that was not rounded on disk, and a sentence of a dozen pieces takes half the time
 of other float32 products, which are made for taller matrices. Other weights are oneDNN's where torch has it; torch's
-own choice for float32, MKL, takes twice as long on AMD processors.
+own choice for float32, MKL, takes twice as long on AMD processors. TorchScript compiles the pass to logits.
+
+None of these is needed. Each is tried once, and used where it gives torch's own numbers; elsewhere plain torch computes
+the same. The environment variable EMBRYO_KERNELS set to "plain" leaves them all out.
 """
 
+import os
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache
+from threading import Lock
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, gelu, layer_norm, scaled_dot_product_attention
 
-# torch marks FBGEMM's functions and TorchScript as deprecated; requirements.txt names the one version that is tested.
-warnings.filterwarnings("ignore", message="fbgemm_", category=UserWarning)
-warnings.filterwarnings("ignore", message="`torch.jit", category=DeprecationWarning)
+from embryo_core.errors import ConfigError
 
-HALF = "fbgemm" in torch.backends.quantized.supported_engines  # x86 only
+SETTINGS = ("fast", "plain")
 BLOCK = 512  # FBGEMM pads a weight's inputs to a multiple of this, which wastes memory, the more the fewer they are
-ONEDNN = torch.backends.mkldnn.is_available()
+UNAVAILABLE = (AttributeError, RuntimeError, TypeError, OSError)  # what torch raises for a kernel that it lacks
+_TRYING = Lock()  # several threads load models at once; each kernel is tried, and each pass compiled, by one
 
 
-# === Weights ===
+# === Linear maps ===
 
 
 class Linear(NamedTuple):
@@ -38,74 +39,12 @@ class Linear(NamedTuple):
     nbytes: int  # of memory
 
 
-class Norm(NamedTuple):
-    """Gain and bias [H] of a layer normalisation."""
-
-    gain: Tensor
-    bias: Tensor
-    epsilon: float
-
-
-class Layer(NamedTuple):
-    """One transformer layer."""
-
-    heads: int
-    query_key_value: Linear  # H -> 3 H
-    output: Linear
-    attention_norm: Norm
-    inner: Linear  # H -> I
-    activation: str  # gelu | gelu_tanh | relu
-    outer: Linear  # I -> H
-    norm: Norm
-
-
-class Embeddings(NamedTuple):
-    """What enters the first layer."""
-
-    words: Tensor  # [V, E] as stored
-    places: Tensor  # [P, E]: position embeddings and that of the first segment
-    norm: Norm
-    projection: Linear | None  # E -> H for ALBERT
-
-
-class Head(NamedTuple):
-    """The masked-word head."""
-
-    dense: Linear  # H -> E
-    activation: str
-    norm: Norm
-    decoder: Linear  # E -> V
-
-
-class Network(NamedTuple):
-    """All that a pass through one checkpoint needs."""
-
-    embeddings: Embeddings
-    groups: list[Layer]  # those with weights of their own, from the lowest; an ALBERT repeats each
-    depth: int  # layers
-    head: Head
-
-
 def make_linear(weight: Tensor, bias: Tensor) -> Linear:
     """The map of a stored weight [out, in] and bias [out], in the form that this machine multiplies fastest."""
-    out, into = weight.shape
-    bias, nbytes = bias.float(), 4 * (out * into + out)
-    if HALF and weight.dtype == torch.float16 and into >= BLOCK // 8:
-        packed = 2 * BLOCK * -(-into // BLOCK) * 16 * -(-out // 16)
-        return Linear(torch.fbgemm_pack_gemm_matrix_fp16(weight.float()), bias, "half", packed + 4 * out)
-    if ONEDNN:
-        return Linear(torch.ops.mkldnn._reorder_linear_weight(weight.float()), bias, "onednn", nbytes)
-    return Linear(weight.float().clone(), bias, "plain", nbytes)
-
-
-# === Operations ===
-
-
-def split(states: Tensor, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
-    """Query, key and value of each head, [B, heads, L, D] each."""
-    batch, length, _ = states.shape
-    parts = linear(states, layer.query_key_value).view(batch, length, 3, layer.heads, -1).permute(2, 0, 3, 1, 4)
-    return parts[0], parts[1], parts[2]
+    forms = kernels()
+    if "half" in forms and weight.dtype == torch.float16 and weight.shape[1] >= BLOCK // 8:
+        return _half(weight, bias)
+    return _onednn(weight, bias) if "onednn" in forms else _plain(weight, bias)
 
 
 def linear(states: Tensor, part: Linear) -> Tensor:
@@ -117,85 +56,117 @@ def linear(states: Tensor, part: Linear) -> Tensor:
     return torch.nn.functional.linear(states, part.weight, part.bias)
 
 
-def normalise(states: Tensor, norm: Norm) -> Tensor:
-    """Layer normalisation over H."""
-    return layer_norm(states, norm.gain.shape, norm.gain, norm.bias, norm.epsilon)
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """a [m, d] times the transpose of b [n, d]: [m, n], float32, by the fastest kernel that this processor has."""
+    if "onednn" in kernels():
+        return torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], "")
+    return a @ b.t()
 
 
-def activate(states: Tensor, name: str) -> Tensor:
-    """The activation of that name. GELU's tanh form is x (1 + tanh z) / 2 = x sigmoid(2 z): torch's tanh is slower."""
-    if name == "gelu":
-        return gelu(states)
-    if name == "relu":
-        return states.relu()
-    slope = 1.5957691216057308  # 2 sqrt(2 / pi)
-    inner = torch.addcmul(torch.scalar_tensor(slope), states, states, value=0.044715 * slope).mul_(states)
-    return inner.sigmoid_().mul_(states)
+def _half(weight: Tensor, bias: Tensor) -> Linear:
+    out, into = weight.shape
+    packed = 2 * BLOCK * -(-into // BLOCK) * 16 * -(-out // 16)
+    return Linear(torch.fbgemm_pack_gemm_matrix_fp16(weight.float()), own(bias), "half", packed + 4 * out)
 
 
-# === Passes ===
+def _onednn(weight: Tensor, bias: Tensor) -> Linear:
+    out, into = weight.shape
+    blocked = 4 * 64 * -(-out // 64) * into  # oneDNN lays out rows in blocks of up to 64
+    return Linear(torch.ops.mkldnn._reorder_linear_weight(weight.float()), own(bias), "onednn", blocked + 4 * out)
 
 
-def embed(ids: Tensor, part: Embeddings) -> Tensor:
-    """Embeddings [B, L, H] of ids [B, L], for ALBERT after their projection to H."""
-    words = embedding(ids, part.words).float() + part.places[: ids.shape[1]]
-    states = normalise(words, part.norm)
-    projection = part.projection
-    return states if projection is None else linear(states, projection)
+def _plain(weight: Tensor, bias: Tensor) -> Linear:
+    return Linear(own(weight), own(bias), "plain", 4 * (weight.numel() + bias.numel()))
 
 
-def apply_layer(states: Tensor, layer: Layer, mask: Tensor | None, at: tuple[Tensor, Tensor] | None) -> Tensor:
-    """New states [B, L, H] of states [B, L, H]; or [n, H] at the n positions `at` = (rows, columns) alone.
+def own(tensor: Tensor) -> Tensor:
+    """A copy in float32: a tensor as it was read would keep the whole file in memory."""
+    return tensor.to(torch.float32, copy=True)
 
-    `mask` [B, 1, 1, L] is True at tokens, or None without padding, where attention is faster for it.
+
+# === What works here ===
+
+
+def kernels() -> frozenset[str]:
+    """The forms of linear maps, beside plain, that are used: "half" (FBGEMM), "onednn". Raises ConfigError."""
+    if not _wanted():
+        return frozenset()
+    with _TRYING:
+        return _working()
+
+
+def compiled(passes: Callable[..., Any]) -> Callable[..., Any]:
+    """The function compiled by TorchScript where that works, else as it is.
+
+    Compiled it runs without Python's lock, so that threads which have a core each do not wait for one another.
     """
-    query, key, value = split(states, layer)
-    if at is not None:
-        rows, columns = at
-        states = states[rows, columns]
-        if len(key) == 1:  # all in one sequence, whose keys and values serve as they are
-            query = query.index_select(2, columns)  # [1, heads, n, D]
-        else:
-            query = query[rows, :, columns][:, :, None]  # [n, heads, 1, D]
-            key, value = key[rows], value[rows]
-            mask = None if mask is None else mask[rows]
-    mixed = scaled_dot_product_attention(query, key, value, attn_mask=mask)
-    mixed = mixed.transpose(1, 2).reshape(states.shape)
-    attended = normalise(linear(mixed, layer.output).add_(states), layer.attention_norm)
-    inner = activate(linear(attended, layer.inner), layer.activation)
-    return normalise(linear(inner, layer.outer).add_(attended), layer.norm)
+
+    @cache
+    def script() -> Callable[..., Any]:
+        try:
+            with warnings.catch_warnings(action="ignore"):  # torch marks TorchScript as deprecated
+                scripted = torch.jit.script(passes)
+            torch._C._jit_pass_inline(scripted.graph)  # a call from one compiled function to another takes a lock
+        except UNAVAILABLE:
+            return passes
+        return scripted
+
+    def run(*arguments: Any) -> Any:
+        if not _wanted():
+            return passes(*arguments)
+        with _TRYING:
+            scripted = script()
+        with torch.jit.optimized_execution(False):  # a first pass would wait for it, and later ones gain nothing
+            return scripted(*arguments)
+
+    return run
 
 
-def attend(states: Tensor, layer: Layer, mask: Tensor | None) -> Tensor:
-    """Attention weights [B, heads, L, L]."""
-    query, key, _ = split(states, layer)
-    scores = query @ key.transpose(2, 3) * query.shape[3] ** -0.5
-    return (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
+def _wanted() -> bool:
+    setting = os.environ.get("EMBRYO_KERNELS") or SETTINGS[0]
+    if setting not in SETTINGS:
+        raise ConfigError(f"EMBRYO_KERNELS is '{setting}', which is unknown; known: {', '.join(SETTINGS)}.")
+    return setting == "fast"
 
 
-def apply_head(states: Tensor, head: Head) -> Tensor:
-    """Masked-word logits [n, V] of states [n, H]."""
-    return linear(normalise(activate(linear(states, head.dense), head.activation), head.norm), head.decoder)
+@cache
+def _working() -> frozenset[str]:
+    """Each kernel is tried on a small product, which has to be torch's own."""
+    draw = torch.Generator().manual_seed(0)
+    states, weight, bias = (torch.randn(*shape, generator=draw) for shape in ((5, 80), (24, 80), (24,)))
+    weight = weight.half()
+    expected = linear(states, _plain(weight, bias))
+    rounding = 80 * torch.finfo(torch.float32).eps * (states.abs() @ weight.float().abs().t()).max()
+    makers = {}
+    if "fbgemm" in torch.backends.quantized.supported_engines:  # x86 only; where it is not, a call might end the process
+        makers["half"] = _half
+    if torch.backends.mkldnn.is_available():
+        makers["onednn"] = _onednn
+    found = set()
+    with warnings.catch_warnings(action="ignore"):  # torch marks FBGEMM's functions as deprecated, once per process
+        for form, make in makers.items():
+            try:
+                if (linear(states, make(weight, bias)) - expected).abs().max() <= rounding:
+                    found.add(form)
+            except UNAVAILABLE:
+                continue
+    return frozenset(found)
 
 
-@torch.jit.script
-def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]) -> list[Tensor]:
-    """Masked-word logits [n, V] by each of C networks, for its own part of ids [C, B, L].
+# === Threads ===
 
-    They are those of n positions `at` = (rows, columns), which all networks share as they do the mask.
+
+@cache
+def passes_at_once() -> int:
+    """How many passes run at once, each in a thread and on a core of its own: OMP_NUM_THREADS, or all cores."""
+    return torch.get_num_threads()
+
+
+def use_one_core_per_pass() -> None:
+    """From now on torch computes each pass on one core.
+
+    Passes side by side are faster than one after the other with each small product shared among the cores, and the
+    numbers do not depend on how many cores there are.
     """
-    found: list[Tensor] = []
-    for i, network in enumerate(networks):
-        groups, depth = network.groups, network.depth
-        states = embed(ids[i], network.embeddings)
-        for j in range(depth - 1):
-            states = apply_layer(states, groups[j * len(groups) // depth], mask, None)
-        if len(at[0]) <= 2 * len(states):  # for more positions the last layer is cheaper as a whole
-            states = apply_layer(states, groups[-1], mask, at)
-        else:
-            states = apply_layer(states, groups[-1], mask, None)[at[0], at[1]]
-        found.append(apply_head(states, network.head))
-    return found
-
-
-torch._C._jit_pass_inline(logits.graph)  # a call from one compiled function to another takes a lock that threads share
+    passes_at_once()  # counted before torch is told
+    torch.set_num_threads(1)

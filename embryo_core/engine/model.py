@@ -1,42 +1,70 @@
-"""The facade of the torch room: load a checkpoint, token ids in, numpy arrays out; float32 whatever was stored.
+"""The facade of the engines: load a checkpoint, token ids in, numpy arrays out; float32 whatever was stored.
 
-The room's other files: model_weights.py reads a checkpoint in Hugging Face layout, and model_forward.py is the pass
-from ids to logits. transformers is needed for neither.
-
-A pass runs on one core, and metrics and queries run as many as there are cores: on two cores that is faster than
-sharing each small matrix product, and the numbers do not depend on how many cores there are.
+Model says what its checkpoint gives, and an Engine computes it. Loading chooses the engine; nothing outside this room
+knows which it is.
 """
 
 from collections.abc import Sequence
+from typing import Protocol, Self
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine import cpu as forward
+from embryo_core.engine.capabilities import architecture, gives, read_config
+from embryo_core.engine.fast import FastEngine
 from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
-from embryo_core.engine.weights import Weights, read_weights
-from embryo_core.errors import TokenizerMismatch
+from embryo_core.errors import MissingCapability
 from embryo_core.types import Checkpoint
 
-CORES = torch.get_num_threads()  # OMP_NUM_THREADS, or all
-torch.set_num_threads(1)
+
+class Engine(Protocol):
+    """What computes one checkpoint: tensors in, tensors out. `mask` [B, 1, 1, L] is True at tokens, None without padding."""
+
+    max_positions: int
+    num_layers: int
+    num_heads: int
+    hidden_size: int
+    nbytes: int  # of memory
+
+    def head(self, states: Tensor) -> Tensor:
+        """Masked-word logits [n, V] of states [n, H]."""
+
+    def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        """States [layers + 1, B, L, H] of ids [B, L]."""
+
+    def attentions(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        """Attention weights [layers, B, heads, L, L] of ids [B, L]."""
+
+    @staticmethod
+    def logits(engines: Sequence[Self], ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]) -> list[Tensor]:
+        """Masked-word logits [n, V] of each of C engines at positions (rows, columns) of its own part of ids [C, B, L]."""
+
+    @staticmethod
+    def passes_at_once() -> int:
+        """How many passes may run at once, each in a thread of its own."""
 
 
 class Model:
-    """One loaded checkpoint. Arrays of ids are [B, L]; attention_mask is 1 at tokens and 0 at padding."""
+    """One loaded checkpoint. Arrays of ids are [B, L]; attention_mask is 1 at tokens and 0 at padding.
 
-    def __init__(self, checkpoint: Checkpoint, tokenizer: Tokenizer, weights: Weights):
+    `gives` is what it can be asked for: "masked_words", "states", "attentions", "trainable". Anything else raises
+    MissingCapability. Logits are over the V pieces of the tokenizer, whatever the size of the stored vocabulary.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, tokenizer: Tokenizer, engine: Engine):
         self.checkpoint = checkpoint
         self.tokenizer = tokenizer
-        self._weights = weights
-        self.vocabulary_size = weights.sizes.vocabulary
-        self.max_positions = weights.sizes.positions
-        self.num_layers = weights.sizes.layers
-        self.num_heads = weights.sizes.heads
-        self.hidden_size = weights.sizes.hidden
-        self.nbytes = weights.nbytes  # of memory
-        self.cores = CORES  # passes that may run at once, each in a thread of its own
+        self.gives = gives(checkpoint)
+        self.vocabulary_size = tokenizer.vocabulary_size  # V
+        self.max_positions = engine.max_positions
+        self.num_layers = engine.num_layers
+        self.num_heads = engine.num_heads
+        self.hidden_size = engine.hidden_size  # H
+        self.nbytes = engine.nbytes  # of memory
+        self.passes_at_once = engine.passes_at_once()  # each in a thread of its own
+        self._engine = engine
 
     def mlm_logits(
         self, ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
@@ -47,38 +75,44 @@ class Model:
     @torch.inference_mode()
     def mlm_head(self, states: np.ndarray) -> np.ndarray:
         """Masked-word logits [n, V] of hidden states [n, H], such as those of a lower layer."""
-        return forward.apply_head(torch.as_tensor(states), self._weights.network.head).numpy()
+        self._need("masked_words")
+        return self._engine.head(torch.as_tensor(states)).numpy()
 
     @torch.inference_mode()
     def hidden_states(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
-        """States [num_layers + 1, B, L, H]; the first are the embeddings, for ALBERT after their projection to H."""
-        states, mask = [forward.embed(torch.as_tensor(ids), self._weights.network.embeddings)], _mask(attention_mask)
-        for layer in self._weights.layers:
-            states.append(forward.apply_layer(states[-1], layer, mask, None))
-        return torch.stack(states).numpy()
+        """States [num_layers + 1, B, L, H]; the first are the embeddings, after their projection to H."""
+        self._need("states")
+        return self._engine.hidden_states(torch.as_tensor(ids), _mask(attention_mask)).numpy()
 
     @torch.inference_mode()
     def attentions(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         """Attention weights [num_layers, B, heads, L, L], row = from, column = to."""
-        states, mask = forward.embed(torch.as_tensor(ids), self._weights.network.embeddings), _mask(attention_mask)
-        weights = []
-        for layer in self._weights.layers:
-            weights.append(forward.attend(states, layer, mask))
-            states = forward.apply_layer(states, layer, mask, None)
-        return torch.stack(weights).numpy()
+        self._need("attentions")
+        return self._engine.attentions(torch.as_tensor(ids), _mask(attention_mask)).numpy()
+
+    def _need(self, capability: str) -> None:
+        """Raise MissingCapability where the model does not give this."""
+        if capability not in self.gives:
+            path = self.checkpoint.path
+            kind = architecture(read_config(self.checkpoint))
+            raise MissingCapability(
+                f"{path} ({kind}) gives no {capability.replace('_', ' ')}, only {', '.join(sorted(self.gives))}; "
+                "choose a run whose model gives them."
+            )
 
 
 @torch.inference_mode()
 def mlm_logits(
     models: Sequence[Model], ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
 ) -> list[np.ndarray]:
-    """Masked-word logits [n, V] by each of C models as by `Model.mlm_logits`, for its own part of ids [C, B, L].
+    """Masked-word logits [n, V] by each of C models of one run as by `Model.mlm_logits`, for its part of ids [C, B, L].
 
     Attention mask and positions are the same for all. Between models no time is lost to Python or to its lock.
     """
-    networks, at = [model._weights.network for model in models], (torch.as_tensor(rows), torch.as_tensor(columns))
-    with torch.jit.optimized_execution(False):  # a first pass would wait for it, and later ones gain nothing
-        found = forward.logits(networks, torch.as_tensor(ids), _mask(attention_mask), at)
+    for model in models:
+        model._need("masked_words")
+    engines, at = [model._engine for model in models], (torch.as_tensor(rows), torch.as_tensor(columns))
+    found = engines[0].logits(engines, torch.as_tensor(ids), _mask(attention_mask), at)
     return [logits.numpy() for logits in found]
 
 
@@ -86,15 +120,9 @@ def load(checkpoint: Checkpoint) -> Model:
     """Read a checkpoint. Raises BrokenCheckpoint, TokenizerMismatch, BrokenRun."""
     runs.verify(checkpoint)
     tokenizer = load_tokenizer(checkpoint.run)
-    weights = read_weights(checkpoint)
-    if weights.sizes.vocabulary < tokenizer.vocabulary_size:
-        raise TokenizerMismatch(
-            f"The tokenizer of run '{checkpoint.run.name}' has {tokenizer.vocabulary_size} pieces, "
-            f"but {checkpoint.path} has {weights.sizes.vocabulary}; put the tokenizer of its pretraining back."
-        )
-    return Model(checkpoint, tokenizer, weights)
+    return Model(checkpoint, tokenizer, FastEngine(checkpoint, tokenizer.vocabulary_size))
 
 
-def _mask(attention_mask: np.ndarray) -> torch.Tensor | None:
+def _mask(attention_mask: np.ndarray) -> Tensor | None:
     """True at tokens, [B, 1, 1, L]; None without padding."""
     return None if attention_mask.all() else torch.as_tensor(attention_mask, dtype=torch.bool)[:, None, None]

@@ -1,10 +1,10 @@
-"""A checkpoint's weights: Hugging Face layout on disk to the maps of a forward pass, every tensor accounted for.
+"""A checkpoint's weights: Hugging Face layout on disk to the parts of a network, every tensor accounted for.
 
-Weights of `AlbertForPreTraining` or `BertForPreTraining` give the masked language model; their second head (sentence
-order, next sentence) and the pooler are left unread. transformers is not needed for it.
+ALBERT and BERT are read with their masked-word head; their second head (sentence order, next sentence) and the pooler
+are left unread. Of ELECTRA, the discriminator is read without its head, the generator with its masked-word head.
+transformers is not needed for it.
 """
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,32 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from embryo_core.engine.cpu import Embeddings, Head, Layer, Linear, Network, Norm, make_linear
-from embryo_core.errors import BrokenCheckpoint
+from embryo_core.engine.capabilities import broken, gives, read_config
+from embryo_core.engine.cpu import Linear, make_linear, own
+from embryo_core.engine.network import Embeddings, Head, Layer, Network, Norm
+from embryo_core.errors import TokenizerMismatch
 from embryo_core.types import Checkpoint
 
-# What is left unread; a decoder's bias repeats the head's, and a tied decoder's weight the word embeddings.
-UNREAD = ("pooler.", "sop_classifier.", "cls.seq_relationship.", "predictions.decoder.")
+# What is left unread. A decoder's bias repeats the head's, and the weight of a tied decoder the word embeddings.
+UNREAD = (
+    "pooler.",
+    "position_ids",
+    "sop_classifier.",
+    "cls.seq_relationship.",
+    "predictions.decoder.",
+    "generator_lm_head.weight",
+    "discriminator_predictions.",
+)
+LAYER_OF_BERT = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "output": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "inner": "intermediate.dense",
+    "outer": "output.dense",
+    "norm": "output.LayerNorm",
+}
 NAMES = {  # each part of the model, by family
     "albert": {
         "embeddings": "albert.embeddings",
@@ -33,26 +53,30 @@ NAMES = {  # each part of the model, by family
         "norm": "full_layer_layer_norm",
         "dense": "predictions.dense",
         "head_norm": "predictions.LayerNorm",
-        "decoder": "predictions.decoder",
+        "decoder": "predictions.decoder.weight",
         "bias": "predictions.bias",
     },
-    "bert": {
+    "bert": LAYER_OF_BERT
+    | {
         "embeddings": "bert.embeddings",
         "layer": "bert.encoder.layer.{}",
-        "query": "attention.self.query",
-        "key": "attention.self.key",
-        "value": "attention.self.value",
-        "output": "attention.output.dense",
-        "attention_norm": "attention.output.LayerNorm",
-        "inner": "intermediate.dense",
-        "outer": "output.dense",
-        "norm": "output.LayerNorm",
         "dense": "cls.predictions.transform.dense",
         "head_norm": "cls.predictions.transform.LayerNorm",
-        "decoder": "cls.predictions.decoder",
+        "decoder": "cls.predictions.decoder.weight",
         "bias": "cls.predictions.bias",
     },
+    "electra": LAYER_OF_BERT
+    | {
+        "embeddings": "electra.embeddings",
+        "projection": "electra.embeddings_project",
+        "layer": "electra.encoder.layer.{}",
+        "dense": "generator_predictions.dense",
+        "head_norm": "generator_predictions.LayerNorm",
+        "decoder": "generator_lm_head.weight",
+        "bias": "generator_lm_head.bias",
+    },
 }
+OBJECT = 1024  # bytes that a tensor takes beside its numbers
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
 
 
@@ -64,7 +88,7 @@ class Sizes:
     vocabulary: int
     positions: int
     segments: int
-    embedding: int  # E; H for BERT
+    embedding: int  # E
     hidden: int  # H
     intermediate: int
     layers: int
@@ -75,63 +99,64 @@ class Sizes:
     tied: bool  # the head's decoder is the word embeddings
 
 
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """What a checkpoint holds."""
+def read_network(checkpoint: Checkpoint, pieces: int) -> tuple[Sizes, Network]:
+    """Read a checkpoint for a tokenizer of so many pieces.
 
-    sizes: Sizes
-    network: Network
-    nbytes: int  # of memory
-
-    @property
-    def layers(self) -> list[Layer]:
-        """The layers from the lowest."""
-        groups, depth = self.network.groups, self.network.depth
-        return [groups[i * len(groups) // depth] for i in range(depth)]
-
-
-def read_weights(checkpoint: Checkpoint) -> Weights:
-    """Read a checkpoint. Raises BrokenCheckpoint where a file or tensor is missing, foreign or misshapen."""
+    Rows of the vocabulary beyond these, with which many models are padded, are left out: they stand for no piece.
+    Raises BrokenCheckpoint where a file or tensor is missing, foreign or misshapen, and TokenizerMismatch where the
+    vocabulary is smaller than the tokenizer.
+    """
     sizes = _read_sizes(checkpoint)
+    if sizes.vocabulary < pieces:
+        raise TokenizerMismatch(
+            f"The tokenizer of run '{checkpoint.run.name}' has {pieces} pieces, "
+            f"but {checkpoint.path} has {sizes.vocabulary}; put the tokenizer of its pretraining back."
+        )
     stored = _Stored(checkpoint, sizes.epsilon)
-    embeddings = _embeddings(sizes, stored)
+    embeddings, words = _embeddings(sizes, stored, pieces)
     groups = [_layer(sizes, stored, i) for i in range(sizes.groups)]
-    head = _head(sizes, stored, embeddings.words)
+    head = _head(sizes, stored, words[:pieces]) if "masked_words" in gives(checkpoint) else None
     stored.finish()
-    return Weights(sizes, Network(embeddings, groups, sizes.layers, head), _nbytes((embeddings, *groups, head)))
+    return sizes, Network(embeddings, groups, sizes.layers, head)
 
 
-def broken(checkpoint: Checkpoint, what: str) -> BrokenCheckpoint:
-    """The error for a checkpoint with something wrong."""
-    return BrokenCheckpoint(f"{checkpoint.path}: {what}; train this step again or delete that folder.")
+def nbytes(part: Any) -> int:
+    """Bytes of memory of all maps and tensors in a part; tied embeddings are there twice, once in the decoder.
+
+    Within a tenth of what the process holds: tests/embryo_core/engine/test_cache.py measures it.
+    """
+    if isinstance(part, Linear):
+        return part.nbytes + 2 * OBJECT
+    if isinstance(part, torch.Tensor):
+        return part.nbytes + OBJECT
+    return sum(map(nbytes, part)) if isinstance(part, tuple | list) else 0
 
 
 # === config.json ===
 
 
 def _read_sizes(checkpoint: Checkpoint) -> Sizes:
+    config = read_config(checkpoint)
+    family = config.get("model_type")
+    if family not in NAMES or config.get("inner_group_num", 1) != 1:
+        raise broken(checkpoint, "config.json is not that of an ALBERT (inner_group_num 1), a BERT or an ELECTRA")
     try:
-        config: dict[str, Any] = json.loads((checkpoint.path / "config.json").read_text(encoding="utf-8"))
-        family = config["model_type"]
-        albert = family == "albert"
-        if family not in NAMES or config.get("inner_group_num", 1) != 1:
-            raise broken(checkpoint, "config.json is not that of an ALBERT (inner_group_num 1) or a BERT")
         sizes = Sizes(
             family,
             vocabulary=config["vocab_size"],
             positions=config["max_position_embeddings"],
             segments=config.get("type_vocab_size", 2),
-            embedding=config["embedding_size"] if albert else config["hidden_size"],
+            embedding=config["hidden_size"] if family == "bert" else config["embedding_size"],
             hidden=config["hidden_size"],
             intermediate=config["intermediate_size"],
             layers=config["num_hidden_layers"],
-            groups=config.get("num_hidden_groups", 1) if albert else config["num_hidden_layers"],
+            groups=config.get("num_hidden_groups", 1) if family == "albert" else config["num_hidden_layers"],
             heads=config["num_attention_heads"],
             activation=ACTIVATIONS.get(config["hidden_act"], config["hidden_act"]),
             epsilon=config.get("layer_norm_eps", 1e-12),
             tied=config.get("tie_word_embeddings", True),
         )
-    except (OSError, ValueError, KeyError, TypeError) as reason:
+    except (KeyError, TypeError) as reason:
         raise broken(checkpoint, f"config.json cannot be read ({reason!r})") from None
     if sizes.activation not in ACTIVATIONS.values():
         raise broken(checkpoint, f"config.json has hidden_act '{sizes.activation}'; known: {', '.join(ACTIVATIONS)}")
@@ -154,7 +179,7 @@ class _Stored:
             raise broken(checkpoint, f"model.safetensors cannot be read ({reason})") from None
 
     def take(self, name: str, *shape: int) -> torch.Tensor:
-        """The tensor of that name; where it is missing, zeros until `finish` tells."""
+        """The tensor of that name; where it is missing, zeros until `finish` raises."""
         tensor = self._left.pop(name, None)
         if tensor is None:
             self._missing.append(name)
@@ -172,7 +197,7 @@ class _Stored:
     def norm(self, name: str, size: int) -> Norm:
         """The layer normalisation of that name."""
         gain, bias = self.take(f"{name}.weight", size), self.take(f"{name}.bias", size)
-        return Norm(gain.float(), bias.float(), self._epsilon)
+        return Norm(own(gain), own(bias), self._epsilon)
 
     def finish(self) -> None:
         """Raise BrokenCheckpoint for what was missing, and for tensors that no part of the model is."""
@@ -181,17 +206,21 @@ class _Stored:
             raise broken(self.checkpoint, f"model.safetensors lacks {self._missing} and has {foreign} besides")
 
 
-def _embeddings(sizes: Sizes, stored: _Stored) -> Embeddings:
+def _embeddings(sizes: Sizes, stored: _Stored, pieces: int) -> tuple[Embeddings, torch.Tensor]:
+    """The embeddings, and the word embeddings [V, E] as stored, which a tied decoder shares."""
     names, size = NAMES[sizes.family], sizes.embedding
     part = names["embeddings"]
     segments = stored.take(f"{part}.token_type_embeddings.weight", sizes.segments, size)
-    places = stored.take(f"{part}.position_embeddings.weight", sizes.positions, size)
-    return Embeddings(
-        stored.take(f"{part}.word_embeddings.weight", sizes.vocabulary, size),
-        segments[0].float() + places.float(),
+    positions = stored.take(f"{part}.position_embeddings.weight", sizes.positions, size)
+    words = stored.take(f"{part}.word_embeddings.weight", sizes.vocabulary, size)
+    projected = sizes.family == "albert" or size != sizes.hidden
+    embeddings = Embeddings(
+        words[:pieces].clone(),
+        segments[0].float() + positions.float(),
         stored.norm(f"{part}.LayerNorm", size),
-        stored.linear(sizes.hidden, size, names["projection"]) if sizes.family == "albert" else None,
+        stored.linear(sizes.hidden, size, names["projection"]) if projected else None,
     )
+    return embeddings, words
 
 
 def _layer(sizes: Sizes, stored: _Stored, group: int) -> Layer:
@@ -211,18 +240,13 @@ def _layer(sizes: Sizes, stored: _Stored, group: int) -> Layer:
 
 
 def _head(sizes: Sizes, stored: _Stored, words: torch.Tensor) -> Head:
-    names, size = NAMES[sizes.family], sizes.embedding
-    own = None if sizes.tied else stored.take(f"{names['decoder']}.weight", sizes.vocabulary, size)
+    """The masked-word head over the pieces of `words` [pieces, E], which are its decoder where the two are tied."""
+    names, size, pieces = NAMES[sizes.family], sizes.embedding, len(words)
+    decoder = words if sizes.tied else stored.take(names["decoder"], sizes.vocabulary, size)[:pieces]
+    activation = "gelu" if sizes.family == "electra" else sizes.activation  # as in transformers' generator
     return Head(
         stored.linear(size, sizes.hidden, names["dense"]),
-        sizes.activation,
+        activation,
         stored.norm(names["head_norm"], size),
-        make_linear(words if own is None else own, stored.take(names["bias"], sizes.vocabulary)),
+        make_linear(decoder, stored.take(names["bias"], sizes.vocabulary)[:pieces]),
     )
-
-
-def _nbytes(part: Any) -> int:
-    """Bytes of memory of all maps and tensors in a part; tied embeddings are there twice, once in the decoder."""
-    if isinstance(part, Linear | torch.Tensor):
-        return part.nbytes
-    return sum(map(_nbytes, part)) if isinstance(part, tuple) else 0

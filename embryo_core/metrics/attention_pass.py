@@ -63,7 +63,7 @@ class AttentionMetric(Metric):
             return [observer.look(batch, weights) for observer in observers]
 
         lengths = np.array([len(sentence.ids) for sentence in sentences])
-        for batch, looked in batches.compute_in_order(lengths, model.cores, look):
+        for batch, looked in batches.compute_in_order(lengths, model.passes_at_once, look):
             for observer, own in zip(observers, looked, strict=True):
                 observer.add(batch, own)
         return [observer.findings() for observer in observers]

@@ -85,7 +85,7 @@ class EdgeProbing(Metric):
         features = span_features(model, tasks.data, tasks.memory)
         findings = Findings()
         for task, trained in zip(
-            tasks.data.tasks, train_all(features, tasks.data.tasks, tasks.protocol, model.cores), strict=True
+            tasks.data.tasks, train_all(features, tasks.data.tasks, tasks.protocol, model.passes_at_once), strict=True
         ):
             findings.scores += _scores(task, trained)
             findings.probes += _curves(task, trained)

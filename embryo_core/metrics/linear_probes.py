@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from embryo_core.engine.cpu import ONEDNN
+from embryo_core.engine.cpu import product
 from embryo_core.metrics.probing_data import ProbingTask, Targets
 
 CHUNK = 4096  # targets whose features are float32 at once, outside of training
@@ -156,9 +156,9 @@ class _LayerProbes:
         logs = self._logits(x, weights, self._values[1]).log_softmax(-1)  # [b, 2, K]
         self._losses.append(-logs.gather(2, labels).mean((0, 2)))
         errors = logs.exp_().scatter_add_(2, labels, logs.new_full(labels.shape, -1)).div_(len(x))
-        gradient = _product(errors.flatten(1).t(), x.t()).view_as(weights) + self._penalty * weights
+        gradient = product(errors.flatten(1).t(), x.t()).view_as(weights) + self._penalty * weights
         if self._whitening is not None:
-            gradient = _product(gradient.flatten(0, 1), self._whitening).view_as(weights)
+            gradient = product(gradient.flatten(0, 1), self._whitening).view_as(weights)
         self._descend((gradient, errors.sum(0)), self._rate if self._protocol.patience else self._rate * left)
 
     def _descend(self, gradients: tuple[Tensor, Tensor], rate: Tensor) -> None:
@@ -206,12 +206,12 @@ class _LayerProbes:
         values = self._values[0]
         if self._whitening is None:
             return values
-        return _product(values.flatten(0, 1), self._whitening.t()).view_as(values)
+        return product(values.flatten(0, 1), self._whitening.t()).view_as(values)
 
     @staticmethod
     def _logits(x: Tensor, weights: Tensor, bias: Tensor) -> Tensor:
         """[b, 2, K] of centred features [b, D]."""
-        return _product(x, weights.flatten(0, 1)).unflatten(1, bias.shape) + bias
+        return product(x, weights.flatten(0, 1)).unflatten(1, bias.shape) + bias
 
 
 def _features(states: Tensor, spans: np.ndarray) -> Tensor:
@@ -231,10 +231,3 @@ def _whitening(sample: Tensor, n: int) -> Tensor:
     covariance.diagonal().add_(ridge * covariance.diagonal().mean() + 1e-30)
     lower = torch.linalg.cholesky(covariance)
     return torch.linalg.solve_triangular(lower, torch.eye(len(lower), dtype=torch.double), upper=False).float()
-
-
-def _product(a: Tensor, b: Tensor) -> Tensor:
-    """a [m, d] times the transpose of b [n, d]; oneDNN takes half the time of torch's own choice."""
-    if ONEDNN:
-        return torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], "")
-    return a @ b.t()

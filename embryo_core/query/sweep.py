@@ -31,18 +31,19 @@ class Sweep(Generic[Answer]):
 def sweep(
     run: Run, ask: "Callable[[Sequence[Model]], Sequence[Answer]]", steps: Iterable[int] | None = None
 ) -> Sweep[Answer]:
-    """Call `ask` with the models of every checkpoint of a run, or of the given steps, in as many threads as cores.
+    """Call `ask` with the models of every checkpoint of a run, or of the given steps, in as many threads as passes run at once.
 
     `ask` is given several models at once, and returns an answer for each: the fewer its calls, the less the threads
-    wait for one another. At work together are as many as fill a quarter of the memory limit, or one for each core.
+    wait for one another. At work together are as many as fill a quarter of the memory limit, or one for each thread.
     Raises UnknownStep, TokenizerMismatch, what `ask` raises, and BrokenCheckpoint where no checkpoint can be read.
     """
     chosen = runs.checkpoints(run) if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
     if not chosen:
         runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
-    from embryo_core.engine.model import CORES  # torch is imported by the first query, not by the dashboard
+    from embryo_core.engine.cpu import passes_at_once  # torch is imported by the first query, not by the dashboard
 
-    room = memory_limit() // (4 * CORES)
+    threads = passes_at_once()
+    room = memory_limit() // (4 * threads)
     answered: dict[int, tuple[Tokenizer, Answer]] = {}
     broken: dict[int, str] = {}
 
@@ -58,8 +59,8 @@ def sweep(
                     answered[model.checkpoint.step] = model.tokenizer, answer
                 models = []
 
-    own, *others = [chosen[i::CORES] for i in range(min(CORES, len(chosen)))]
-    working = [_threads(CORES).submit(visit, share) for share in others]
+    own, *others = [chosen[i::threads] for i in range(min(threads, len(chosen)))]
+    working = [_pool(threads).submit(visit, share) for share in others]
     visit(own)
     for one in working:
         one.result()
@@ -72,6 +73,6 @@ def sweep(
 
 
 @cache
-def _threads(count: int) -> ThreadPoolExecutor:
-    """Threads that stay: one's first pass takes milliseconds longer than its second."""
+def _pool(count: int) -> ThreadPoolExecutor:
+    """Threads kept alive between sweeps: the first pass of a new thread is slower."""
     return ThreadPoolExecutor(count, thread_name_prefix="sweep")

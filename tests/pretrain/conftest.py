@@ -10,9 +10,10 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 import numpy as np
 import pytest
 
-from pretrain.config import Config, preset
-from pretrain.data import Data, prepare_data
-from pretrain.model import Albert
+from pretrain.batches import Data, prepare_data
+from pretrain.config import Config
+from pretrain.families import preset
+from pretrain.model import PretrainingModel
 from pretrain.train import build
 
 
@@ -47,7 +48,7 @@ def data(config: Config, texts: tuple[Path, Path], cache: Path) -> Data:
 
 
 @pytest.fixture(scope="module")
-def model(config: Config, data: Data) -> Albert:
+def model(config: Config, data: Data) -> PretrainingModel:
     """A model of that size whose every weight is random, so that none can be taken for another; not to be trained."""
     model = build(config, data.training(config.short_steps))
     rng = np.random.default_rng(0)

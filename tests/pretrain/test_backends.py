@@ -10,8 +10,9 @@ import pytest
 
 from embryo_core import runs
 from pretrain.__main__ import main
-from pretrain.config import Config, changed, preset
-from pretrain.data import prepare_data
+from pretrain.batches import prepare_data
+from pretrain.config import Config, changed
+from pretrain.families import preset
 from pretrain.state import Progress, save_state
 from pretrain.train import build
 
@@ -40,6 +41,7 @@ def by_tensorflow(arguments: list[str], tmp_path_factory: pytest.TempPathFactory
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["torch", "jax"])
 def test_another_backend_trains_as_tensorflow_does(
     backend: str, by_tensorflow: Path, arguments: list[str], config: Config, texts, cache, tmp_path: Path

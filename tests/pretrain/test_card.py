@@ -7,9 +7,9 @@ import pytest
 
 from embryo_core import runs
 from embryo_core.errors import ConfigError
+from pretrain.batches import Data
 from pretrain.card import new_card, write_card
 from pretrain.config import Config
-from pretrain.data import Data
 
 PLAN = {"steps": 100, "warmup_steps": 10, "constant_steps": 60, "save_every": 20}
 

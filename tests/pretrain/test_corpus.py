@@ -11,7 +11,7 @@ from embryo_core import runs
 from embryo_core.errors import CorpusError
 from pretrain import corpus as corpora
 from pretrain.corpus import Corpus, frequencies, open_corpus, prepare, write_frequencies
-from pretrain.sources import split_sentences
+from pretrain.text_sources import split_sentences
 from pretrain.tokenizer import WORD_START, cut, load
 
 

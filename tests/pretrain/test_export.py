@@ -12,7 +12,9 @@ from embryo_core import runs
 from embryo_core.types import Checkpoint, Run
 from pretrain.config import Config
 from pretrain.export import tensors, write_checkpoint
-from pretrain.model import Albert
+from pretrain.families import FAMILIES
+from pretrain.model import PretrainingModel
+from pretrain.state import Progress
 
 
 @pytest.fixture
@@ -30,33 +32,33 @@ def written(run: Run, step: int) -> Checkpoint:
     return checkpoint
 
 
-def test_every_weight_is_exported_once(model: Albert):
+def test_every_weight_is_exported_once(model: PretrainingModel):
     """The exported tensors hold as many numbers as the model has."""
-    assert sum(array.size for array in tensors(model).values()) == sum(
+    assert sum(array.size for array in tensors(FAMILIES["albert"], model).values()) == sum(
         int(np.prod(variable.shape)) for variable in model.trainable_variables
     )
 
 
-def test_float16_checkpoints_hold_the_rounded_weights(model: Albert, config: Config, run: Run):
+def test_float16_checkpoints_hold_the_rounded_weights(model: PretrainingModel, config: Config, run: Run):
     """Each tensor is the float32 one rounded to the nearest float16, and config.json says so."""
-    folder = write_checkpoint(model, replace(config, checkpoint_dtype="float16"), run.path, 1, 8, 100)
-    exact, stored = tensors(model), load_file(folder / "model.safetensors")
+    folder = write_checkpoint(model, replace(config, checkpoint_dtype="float16"), run.path, Progress(1, 8, 100))
+    exact, stored = tensors(FAMILIES["albert"], model), load_file(folder / "model.safetensors")
     assert exact.keys() == stored.keys() and '"float16"' in (folder / "config.json").read_text()
     for name, array in stored.items():
         assert array.dtype == np.float16
         np.testing.assert_array_equal(array, exact[name].astype(np.float16))
 
 
-def test_the_manifest_says_what_was_seen_and_what_is_there(model: Albert, config: Config, run: Run):
+def test_the_manifest_says_what_was_seen_and_what_is_there(model: PretrainingModel, config: Config, run: Run):
     """Step, sequences and tokens come back as given, and both files with their hashes."""
-    write_checkpoint(model, config, run.path, 7, sequences=56, tokens=700)
+    write_checkpoint(model, config, run.path, Progress(7, sequences=56, tokens=700))
     found = written(run, 7)
     assert (found.step, found.sequences, found.tokens) == (7, 56, 700)
     assert {path.name for path in found.path.iterdir()} == {"config.json", "model.safetensors", "manifest.json"}
 
 
 def test_a_checkpoint_appears_whole_or_not_at_all(
-    model: Albert, config: Config, run: Run, monkeypatch: pytest.MonkeyPatch
+    model: PretrainingModel, config: Config, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
     """Stopped before the folder is renamed, no step is to be seen; written again, it is whole and nothing is left."""
 
@@ -66,10 +68,10 @@ def test_a_checkpoint_appears_whole_or_not_at_all(
     with monkeypatch.context() as patch:
         patch.setattr("pretrain.export.os.replace", lambda a, b: stop() if Path(b).name == "step5" else os.rename(a, b))
         with pytest.raises(KeyboardInterrupt):
-            write_checkpoint(model, config, run.path, 5, 40, 500)
+            write_checkpoint(model, config, run.path, Progress(5, 40, 500))
     assert runs.checkpoints(run) == [] and runs.broken(run) == []
-    write_checkpoint(model, config, run.path, 5, 40, 500)
+    write_checkpoint(model, config, run.path, Progress(5, 40, 500))
     first = runs.sha256(written(run, 5).path / "model.safetensors")
-    write_checkpoint(model, config, run.path, 5, 40, 500)
+    write_checkpoint(model, config, run.path, Progress(5, 40, 500))
     assert runs.sha256(written(run, 5).path / "model.safetensors") == first
     assert [path.name for path in (run.path / "checkpoints").iterdir()] == ["step5"]

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from pretrain.data import Data
 from pretrain.log import Log, Means
 from pretrain.state import Progress
 
@@ -23,35 +22,35 @@ def add(log: Log, *steps: int) -> None:
             log.add("heldout", Progress(step, step, 10 * step), {"loss": 2 / step}, n_masked=5)
 
 
-def test_means_are_over_all_predictions(data: Data):
-    """Batches count by their masked tokens (or sequences), as if every prediction had been kept in a list."""
-    means, losses, orders = Means(), [], []
-    for step, (loss, order) in enumerate([(3.0, 0.2), (1.0, 0.8), (2.0, 0.5)]):
-        batch = data.training(step)
-        batch.weights[: 3 * step] = 0
-        of_batch = {"masked_lm_loss": loss, "masked_lm_accuracy": loss / 10}
-        means.add(of_batch | {"sentence_order_loss": order, "sentence_order_accuracy": order / 10}, batch)
-        losses += [loss] * int(batch.weights.sum())
-        orders += [order] * len(batch.ids)
-    found = means.take()
-    assert found["masked_lm_loss"] == pytest.approx(sum(losses) / len(losses))
-    assert found["masked_lm_accuracy"] == pytest.approx(sum(losses) / len(losses) / 10)
-    assert found["sentence_order_loss"] == pytest.approx(sum(orders) / len(orders))
-    assert found["loss"] == pytest.approx(found["masked_lm_loss"] + found["sentence_order_loss"])
-    assert not means.sums and not means.counts
+def test_means_are_over_all_predictions():
+    """Batches count by their predictions, as if every prediction had been kept in a list."""
+    means, losses = Means(["words", "order"]), []
+    for loss, n in ((3.0, 5), (1.0, 8), (2.0, 1)):
+        of_batch = {"words_loss": loss, "words_accuracy": loss / 10, "words_n": n}
+        means.add(of_batch | {"order_loss": loss / 2, "order_accuracy": 0.0, "order_n": 4}, length=32)
+        losses += [loss] * n
+    expected = sum(losses) / len(losses)
+    assert means.take() == {
+        "loss": pytest.approx(expected + 1.0),
+        "words_loss": pytest.approx(expected),
+        "words_accuracy": pytest.approx(expected / 10),
+        "order_loss": pytest.approx(1.0),
+        "order_accuracy": 0.0,
+    }
+    assert not means.sums
 
 
-def test_lengths_that_are_mixed_are_told_apart(data: Data):
+def test_lengths_that_are_mixed_are_told_apart():
     """A row over sequences of both lengths has the means of each, and over all predictions together."""
-    means, short, long = Means(), data.training(0), data.training(2)
-    for batch, loss in ((short, 3.0), (long, 1.0)):
-        means.add(dict.fromkeys(("masked_lm_loss", "sentence_order_loss"), loss)
-                  | dict.fromkeys(("masked_lm_accuracy", "sentence_order_accuracy"), 0.0), batch)  # fmt: skip
+    means = Means(["words"])
+    for length, loss, n in ((128, 1.0, 4), (64, 3.0, 12)):
+        means.add({"words_loss": loss, "words_accuracy": 0.5, "words_n": n}, length)
     found = means.take()
-    assert {n: row["masked_lm_loss"] for n, row in found["by_length"].items()} == {"16": 3.0, "32": 1.0}
-    counts = [batch.weights.sum() for batch in (short, long)]
-    assert found["masked_lm_loss"] == pytest.approx((3 * counts[0] + counts[1]) / sum(counts))
-    assert found["masked_lm_accuracy"] == 0.0
+    assert found["by_length"] == {
+        "64": {"loss": 3.0, "words_loss": 3.0, "words_accuracy": 0.5},
+        "128": {"loss": 1.0, "words_loss": 1.0, "words_accuracy": 0.5},
+    }
+    assert found["words_loss"] == pytest.approx(2.5)
 
 
 def test_rows_after_the_step_of_a_resume_are_dropped(tmp_path: Path):

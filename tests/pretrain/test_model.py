@@ -8,14 +8,16 @@ import torch
 from keras import ops
 from transformers import AlbertForPreTraining
 
+from pretrain.batches import Data
 from pretrain.config import Config
-from pretrain.data import Data
 from pretrain.export import write_checkpoint
 from pretrain.masking import MaskedBatch
-from pretrain.model import Albert
+from pretrain.model import PretrainingModel, targets
+from pretrain.state import Progress
 from pretrain.train import build
 
 TOLERANCE = 1e-4
+WEIGHTS = {"masked_lm": 1.0, "sentence_order": 1.0}
 
 
 class Computed(NamedTuple):
@@ -36,7 +38,7 @@ def batch(config: Config, data: Data) -> MaskedBatch:
 
 
 @pytest.fixture(scope="module")
-def ours(model: Albert, batch: MaskedBatch) -> Computed:
+def ours(model: PretrainingModel, batch: MaskedBatch) -> Computed:
     """The batch through Keras, the masked-token head at every position."""
     inputs = batch.inputs()
     states = model.encoder(inputs["ids"], inputs["token_type_ids"], inputs["attention_mask"])
@@ -48,9 +50,9 @@ def ours(model: Albert, batch: MaskedBatch) -> Computed:
 
 
 @pytest.fixture(scope="module")
-def theirs(model: Albert, config: Config, batch: MaskedBatch, tmp_path_factory: pytest.TempPathFactory) -> Computed:
+def theirs(model: PretrainingModel, config: Config, batch: MaskedBatch, tmp_path_factory: pytest.TempPathFactory) -> Computed:
     """The batch through transformers, from the checkpoint of the same weights."""
-    folder = write_checkpoint(model, config, tmp_path_factory.mktemp("run"), 3, sequences=24, tokens=300)
+    folder = write_checkpoint(model, config, tmp_path_factory.mktemp("run"), Progress(3, 24, 300))
     loaded, report = AlbertForPreTraining.from_pretrained(folder, output_loading_info=True)
     assert not any(report.values()), report
     ids, kinds, mask = (torch.tensor(a) for a in (batch.ids, batch.token_type_ids, batch.attention_mask))
@@ -79,7 +81,7 @@ def test_logits_of_both_heads_agree(ours: Computed, theirs: Computed):
     assert np.ptp(ours.masked_lm) > 1 and np.ptp(ours.sentence_order) > 0.1  # nothing agrees for being zero
 
 
-def test_the_head_at_given_positions_is_the_head_everywhere(model: Albert, batch: MaskedBatch, ours: Computed):
+def test_the_head_at_given_positions_is_the_head_everywhere(model: PretrainingModel, batch: MaskedBatch, ours: Computed):
     """Training computes logits at masked positions only; they are rows of those at every position."""
     found = ops.convert_to_numpy(model(batch.inputs())["masked_lm"])
     expected = np.take_along_axis(ours.masked_lm, batch.positions[:, :, None], axis=1)
@@ -88,19 +90,29 @@ def test_the_head_at_given_positions_is_the_head_everywhere(model: Albert, batch
 
 def test_each_shape_of_batch_is_traced_once(config: Config, data: Data, monkeypatch: pytest.MonkeyPatch):
     """However often short and long sequences take turns, the model is traced once for each of the two."""
-    traced, call = [], Albert.call
+    traced, call = [], PretrainingModel.call
     model = build(config, data.training(0))
-    monkeypatch.setattr(Albert, "call", lambda self, x, training=False: traced.append(1) or call(self, x, training))
+    monkeypatch.setattr(PretrainingModel, "call", lambda self, *given, **named: traced.append(1) or call(self, *given, **named))
     for step in range(7):
-        model.train(data.training(step))
+        model.train(data.training(step), WEIGHTS)
     assert len(traced) == 2
 
 
-def test_our_loss_is_that_of_transformers(model: Albert, config: Config, batch: MaskedBatch, ours: Computed):
+def test_losses_are_summed_with_their_weights(model: PretrainingModel, batch: MaskedBatch):
+    """The loss is linear in the weights, and an objective of weight 0 counts for nothing."""
+    logits = model(batch.inputs())
+    found = [
+        float(model.compute_loss(y=targets(batch, {"masked_lm": words, "sentence_order": order}), y_pred=logits))
+        for words, order in ((1.0, 0.0), (0.0, 1.0), (1.0, 0.25))
+    ]
+    assert found[0] + 0.25 * found[1] == pytest.approx(found[2], rel=1e-6) and min(found) > 0
+
+
+def test_our_loss_is_that_of_transformers(model: PretrainingModel, config: Config, batch: MaskedBatch, ours: Computed):
     """Labels at the masked positions, 0 for segments in order: the sum of both mean cross entropies."""
     used = batch.weights > 0
     logits = torch.tensor(np.take_along_axis(ours.masked_lm, batch.positions[:, :, None], axis=1)[used])
     expected = torch.nn.functional.cross_entropy(logits, torch.tensor(batch.labels[used]).long())
     expected += torch.nn.functional.cross_entropy(torch.tensor(ours.sentence_order), torch.tensor(batch.swapped).long())
-    found = model.compute_loss(y=batch.targets(), y_pred=model(batch.inputs()))
+    found = model.compute_loss(y=targets(batch, WEIGHTS), y_pred=model(batch.inputs()))
     assert float(found) == pytest.approx(float(expected), abs=TOLERANCE)

@@ -8,9 +8,10 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from pretrain.config import Config, preset
-from pretrain.data import Data
-from pretrain.model import Albert
+from pretrain.batches import Data
+from pretrain.config import Config
+from pretrain.families import preset
+from pretrain.model import PretrainingModel, targets
 from pretrain.optimizer import WarmupDecay, optimizer
 
 Arrays = dict[str, np.ndarray]
@@ -99,6 +100,13 @@ def test_lamb_follows_the_original(weights, gradients, decay: float, beta_2: flo
         np.testing.assert_allclose(array, expected[name], rtol=2e-5, atol=1e-4)
 
 
+def test_lamb_leaves_alone_what_has_had_no_gradient(weights, gradients):
+    """A head whose loss sets in later keeps its initial weights until then, instead of decaying to nothing."""
+    without = [{name: 0 * array for name, array in step.items()} for step in gradients]
+    for name, array in trained({}, weights, without).items():
+        np.testing.assert_array_equal(array, weights[name])
+
+
 @pytest.mark.parametrize("positions", [True, False])
 def test_adamw_decays_all_but_biases_and_layer_norms(weights, gradients, positions: bool):
     """The update of the paper, with the same gradient clipping, and with position embeddings decayed or not."""
@@ -123,11 +131,11 @@ def test_muon_moves_matrices_along_all_directions_alike(weights, gradients):
 # === Clipping ===
 
 
-def test_gradients_are_clipped_by_the_norm_of_their_sums(config: Config, data: Data, model: Albert):
+def test_gradients_are_clipped_by_the_norm_of_their_sums(config: Config, data: Data, model: PretrainingModel):
     """In TensorFlow too, where rows looked up twice would count twice: the clipped norm is exactly the limit."""
     batch = data.training(config.short_steps)
     with tf.GradientTape() as tape:
-        loss = model.compute_loss(y=batch.targets(), y_pred=model(batch.inputs(), training=True))
+        loss = model.compute_loss(y=targets(batch, {"masked_lm": 1.0, "sentence_order": 1.0}), y_pred=model(batch.inputs(), training=True))
     gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
     assert all(isinstance(gradient, tf.Tensor) for gradient in gradients)
     before = [np.zeros(variable.shape, np.float32) for variable in model.trainable_variables]

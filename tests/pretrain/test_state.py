@@ -6,27 +6,27 @@ import numpy as np
 import pytest
 from keras import ops
 
+from pretrain.batches import Data
 from pretrain.config import Config
-from pretrain.data import Data
-from pretrain.model import Albert
+from pretrain.model import PretrainingModel
 from pretrain.state import Progress, latest_state, restore, save_state
 from pretrain.train import build
 
 
-def values(model: Albert) -> list[np.ndarray]:
+def values(model: PretrainingModel) -> list[np.ndarray]:
     """Every variable of a model and its optimizer."""
     return [np.array(ops.convert_to_numpy(variable)) for variable in [*model.variables, *model.optimizer.variables]]
 
 
 @pytest.fixture
-def saved(model: Albert, tmp_path: Path) -> Path:
+def saved(model: PretrainingModel, tmp_path: Path) -> Path:
     """A run's folder after states of the steps 9, 10, 20 and 100."""
     for step in (9, 10, 20, 100):
         save_state(model, tmp_path, Progress(step, 8 * step, 200 * step))
     return tmp_path
 
 
-def test_a_state_brings_back_every_variable(model: Albert, config: Config, data: Data, saved: Path):
+def test_a_state_brings_back_every_variable(model: PretrainingModel, config: Config, data: Data, saved: Path):
     """Weights, both moments, and the count of updates, bit for bit; and how far the run had come."""
     rng = np.random.default_rng(1)
     for variable in model.optimizer.variables:

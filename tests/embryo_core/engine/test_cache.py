@@ -1,19 +1,38 @@
 """Loaded models are kept within a limit in bytes, least recently used out first."""
 
 import os
+import shutil
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import torch
+from transformers import AlbertConfig, AlbertForPreTraining
 
 from embryo_core import runs
 from embryo_core.engine import model
-from embryo_core.engine.cache import ModelCache, memory_limit
+from embryo_core.engine.cache import FREED, ModelCache, memory_limit
 from embryo_core.errors import ConfigError
-from embryo_core.types import Run
+from embryo_core.types import Checkpoint, Run
 
 
-def test_the_least_recently_used_goes_first(tiny_run: Run) -> None:
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The step of each checkpoint as it is read from disk; reading takes a moment, so that threads meet."""
+    steps, load = [], model.load
+
+    def slowly(checkpoint: Checkpoint) -> model.Model:
+        steps.append(checkpoint.step)
+        time.sleep(0.02)
+        return load(checkpoint)
+
+    monkeypatch.setattr(model, "load", slowly)
+    return steps
+
+
+def test_the_least_recently_used_goes_first(tiny_run: Run, loaded: list[int]) -> None:
     """With room for two models, the third pushes out the one that was not asked for lately."""
     first, second, third = runs.checkpoints(tiny_run)
     size = ModelCache(limit=10**9).get(first).nbytes
@@ -22,8 +41,12 @@ def test_the_least_recently_used_goes_first(tiny_run: Run) -> None:
     models.get(second)
     assert models.get(first) is kept
     models.get(third)
-    assert [checkpoint in models for checkpoint in (first, second, third)] == [True, False, True]
     assert models.nbytes == 2 * size
+    loaded.clear()
+    assert models.get(first) is kept and models.get(third)
+    assert loaded == []
+    models.get(second)
+    assert loaded == [8]
 
 
 def test_a_model_beyond_the_limit_is_not_kept(tiny_run: Run) -> None:
@@ -34,7 +57,7 @@ def test_a_model_beyond_the_limit_is_not_kept(tiny_run: Run) -> None:
     assert models.nbytes == 0
 
 
-def test_filling_stops_where_no_more_fits(own_run: Run) -> None:
+def test_filling_stops_where_no_more_fits(own_run: Run, loaded: list[int]) -> None:
     """Nothing is loaded only to be pushed out; a checkpoint that cannot be read is passed over."""
     checkpoints = runs.checkpoints(own_run)
     size = ModelCache(limit=10**9).get(checkpoints[0]).nbytes
@@ -42,7 +65,11 @@ def test_filling_stops_where_no_more_fits(own_run: Run) -> None:
     for room, held in ((0.5, []), (1.5, [8]), (2.5, [8, 16]), (9, [8, 16])):
         models = ModelCache(limit=int(room * size))
         models.fill(checkpoints)
-        assert [checkpoint.step for checkpoint in checkpoints if checkpoint in models] == held
+        assert models.nbytes == len(held) * size
+        loaded.clear()
+        for step in held:
+            models.get(runs.checkpoint(own_run, step))
+        assert loaded == []
 
 
 def test_a_checkpoint_trained_again_is_loaded_again(own_run: Run) -> None:
@@ -55,21 +82,63 @@ def test_a_checkpoint_trained_again_is_loaded_again(own_run: Run) -> None:
     assert models.nbytes == before.nbytes
 
 
-def test_threads_share_what_is_loaded(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_what_is_loaded(tiny_run: Run, loaded: list[int]) -> None:
     """A checkpoint that several threads ask for at once is loaded once."""
-    loaded, load = [], model.load
-
-    def slowly(checkpoint):
-        loaded.append(checkpoint.step)
-        time.sleep(0.02)
-        return load(checkpoint)
-
-    monkeypatch.setattr(model, "load", slowly)
     models = ModelCache(limit=10**9)
     with ThreadPoolExecutor(6) as pool:
         found = list(pool.map(models.get, runs.checkpoints(tiny_run) * 4))
     assert sorted(loaded) == [0, 8, 16]
     assert len({id(one) for one in found}) == 3
+
+
+# === Resident memory ===
+
+MEASURED = """
+import sys
+from dataclasses import replace
+from embryo_core import runs
+from embryo_core.engine.cache import ModelCache
+from embryo_core.engine.model import load
+
+def resident():
+    rows = dict(line.split(":") for line in open("/proc/self/status"))
+    return 1024 * int(rows["VmRSS"].split()[0])
+
+first = runs.checkpoint(runs.open_run(sys.argv[1]), 16)
+models, steps = ModelCache(limit=int(sys.argv[3])), range(int(sys.argv[2]))
+load(first)
+before = resident()
+for step in steps:
+    folder = first.path.with_name(f"copy{step}")
+    folder.symlink_to(first.path)
+    models.get(replace(first, path=folder, step=step))
+print(resident() - before, models.nbytes)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(("stored", "hidden", "count"), [(torch.float32, 32, 160), (torch.float16, 192, 40)])
+def test_the_bytes_counted_are_those_held(own_run: Run, kernels: str, stored, hidden: int, count: int) -> None:
+    """When half of many small models were let go, the process holds what the others say, within a tenth and FREED."""
+    store_albert(own_run, stored, hidden)
+    limit = count // 2 * model.load(runs.checkpoint(own_run, 16)).nbytes
+    command = [sys.executable, "-c", MEASURED, str(own_run.path), str(count), str(limit)]
+    held, counted = map(int, subprocess.run(command, check=True, capture_output=True).stdout.split())
+    assert 0.9 * limit < counted <= limit
+    assert 0.9 * counted < held < 1.1 * counted + limit / FREED
+
+
+def store_albert(run: Run, stored: torch.dtype, hidden: int) -> None:
+    """Put a random ALBERT of this size in the place of step 16."""
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 2 * hidden, "embedding_size": 64}
+    config = AlbertConfig(vocab_size=700, hidden_size=hidden, max_position_embeddings=64, **sizes)
+    folder = run.path / "checkpoints" / "step16"
+    shutil.rmtree(folder)
+    AlbertForPreTraining(config).to(stored).save_pretrained(folder)
+    runs.write_manifest(folder, 16, sequences=64, tokens=4096)
+
+
+# === The setting ===
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from embryo_core.engine.cache import MODELS
 from embryo_core.errors import QueryError
 from embryo_core.query.lens import lens
 from embryo_core.types import Run
+from tests.rounding import probability_rounding
 
 ONE = "The cat sat on the [MASK] ."
 TWO = "The [MASK] sat on the [MASK] ."
@@ -20,7 +21,9 @@ def test_the_last_layer_is_the_answer(tiny_run: Run) -> None:
     for step, layers in zip(found.steps, found.cells, strict=True):
         (expected,) = query.answer(tiny_run, ONE, step, k=5).masks
         assert [(p.token, p.rank) for p in layers[-1]] == [(p.token, p.rank) for p in expected]
-        np.testing.assert_allclose([p.probability for p in layers[-1]], [p.probability for p in expected], atol=1e-6)
+        model, probabilities = MODELS.get(runs.checkpoint(tiny_run, step)), [p.probability for p in expected]
+        tolerance = probability_rounding(model, model.max_positions, probabilities)
+        np.testing.assert_allclose([p.probability for p in layers[-1]], probabilities, rtol=tolerance)
 
 
 @pytest.mark.parametrize("mask", [1, 2])
@@ -40,7 +43,8 @@ def test_every_layer_equals_transformers(tiny_run: Run, mask: int) -> None:
         expected = torch.softmax(layer.double(), dim=0).numpy()
         best = np.argsort(-expected, kind="stable")
         assert own[0].token == query.readable(model.tokenizer, best[:1])[0]
-        np.testing.assert_allclose([p.probability for p in own], expected[best], atol=1e-5)
+        tolerance = probability_rounding(model, len(question.ids), expected)
+        np.testing.assert_allclose([p.probability for p in own], expected[best], rtol=tolerance)
 
 
 def test_a_mask_that_is_not_there(tiny_run: Run) -> None:

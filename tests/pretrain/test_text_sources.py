@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from embryo_core.errors import CorpusError
-from pretrain.sources import Cleaner, Source, find_sources, read_documents, split_sentences
+from pretrain.text_sources import Cleaner, Source, find_sources, read_documents, split_sentences
 
 LONG = "This paragraph has at least eight words in it."
 

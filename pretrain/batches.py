@@ -13,8 +13,8 @@ from embryo_core.types import Run
 from pretrain import corpus as corpora
 from pretrain import tokenizer as tokenizers
 from pretrain.config import Config
+from pretrain.examples import Packing, batch_of, order, pack
 from pretrain.masking import MaskedBatch, Masking
-from pretrain.shards import Packing, batch_of, order, pack
 
 HELDOUT_SEED = 0  # the held-out examples and their masks are the same for every run with the same settings
 HELDOUT_BATCH = 32  # sequences measured at once; fixed, since the masks depend on it
@@ -47,10 +47,9 @@ class Data:
         batch_size, _ = config.batch_at(step)
         share, max_ngram = config.masking_at(step)
         masking = replace(self.masking, masked_share=share, max_ngram=max_ngram)
-        weight = config.sentence_order_weight if step >= config.sentence_order_from else 0.0
         indices = order(len(packing.examples), config.seed, config.earlier_updates(step), batch_size)
         rng = np.random.default_rng([config.seed, step])
-        return masking(*batch_of(packing, indices, rng), rng, weight)
+        return masking(*batch_of(packing, indices, rng), rng)
 
     def heldout(self) -> Iterator[HeldOut]:
         """Batches of the held-out text at each length of the run, masked as in training and in two ways at 15 %.

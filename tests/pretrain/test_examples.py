@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pretrain.corpus import Text
-from pretrain.shards import MIN_TOKENS, Packing, batch_of, order, pack
+from pretrain.examples import MIN_TOKENS, Packing, batch_of, order, pack
 from pretrain.tokenizer import CLS, PAD, SEP
 
 VOCABULARY = 100

@@ -8,10 +8,10 @@ import pytest
 from embryo_core import runs
 from embryo_core.errors import CorpusError, TokenizerMismatch
 from embryo_core.types import Run
+from pretrain.batches import Data, prepare_data
 from pretrain.config import Config
-from pretrain.data import Data, prepare_data
+from pretrain.examples import batch_of, order
 from pretrain.masking import MaskedBatch
-from pretrain.shards import batch_of, order
 
 
 def same(a: MaskedBatch, b: MaskedBatch) -> bool:
@@ -82,17 +82,15 @@ def test_each_length_goes_through_its_own_examples_in_order(config: Config, data
     assert made == {True: 5, False: 7}
 
 
-def test_masks_and_sentence_order_follow_the_step(config: Config, data: Data):
-    """Single words at first, then n-grams; the share grows to its end; the weight of sentence order sets in late."""
-    settings = {"single_word_steps": 4, "masked_share_end": 0.3, "sentence_order_from": 5, "sentence_order_weight": 0.5}
-    changed = replace(config, short_steps=0, long_every=0, **settings)
+def test_masks_follow_the_step(config: Config, data: Data):
+    """Single words at first, then n-grams; the share grows to its end, the arrays keep their width."""
+    changed = replace(config, short_steps=0, long_every=0, single_word_steps=4, masked_share_end=0.3)
     own = replace(data, config=changed, masking=replace(data.masking, largest_share=0.3))
     assert changed.masking_at(0) == (0.15, 1) and changed.masking_at(4)[1] == 3
     assert changed.masking_at(config.steps - 1)[0] == pytest.approx(0.3)
     first, last = own.training(0), own.training(config.steps - 1)
     assert first.positions.shape == last.positions.shape == (config.batch_size, round(0.3 * config.sequence_length))
     assert last.weights.sum() == pytest.approx(2 * first.weights.sum(), rel=0.2)
-    assert [set(own.training(step).order_weights.tolist()) for step in (4, 5)] == [{0.0}, {0.5}]
 
 
 def test_an_epoch_shows_every_example_once(config: Config, data: Data):

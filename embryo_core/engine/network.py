@@ -1,0 +1,178 @@
+"""The network of ALBERT, BERT and ELECTRA in plain torch and float32: its parts, and the passes from ids to outputs.
+
+Normalisation comes after each residual, as in the papers. The last layer and the head can be computed at asked
+positions alone. cpu.py multiplies, and compiles the pass to logits.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding, gelu, layer_norm, scaled_dot_product_attention
+
+from embryo_core.engine.cpu import Linear, compiled, linear
+
+# === Parts ===
+
+
+class Norm(NamedTuple):
+    """Gain and bias [H] of a layer normalisation."""
+
+    gain: Tensor
+    bias: Tensor
+    epsilon: float
+
+
+class Layer(NamedTuple):
+    """One transformer layer."""
+
+    heads: int
+    query_key_value: Linear  # H -> 3 H
+    output: Linear
+    attention_norm: Norm
+    inner: Linear  # H -> I
+    activation: str  # gelu | gelu_tanh | relu
+    outer: Linear  # I -> H
+    norm: Norm
+
+
+class Embeddings(NamedTuple):
+    """What enters the first layer."""
+
+    words: Tensor  # [V, E] as stored
+    positions: Tensor  # [P, E]: position embeddings plus the embedding of the first segment
+    norm: Norm
+    projection: Linear | None  # E -> H, where these differ
+
+
+class Head(NamedTuple):
+    """The masked-word head."""
+
+    dense: Linear  # H -> E
+    activation: str
+    norm: Norm
+    decoder: Linear  # E -> V
+
+
+class Network(NamedTuple):
+    """All that a pass through one checkpoint needs."""
+
+    embeddings: Embeddings
+    groups: list[Layer]  # those with weights of their own, from the lowest; an ALBERT repeats each
+    depth: int  # layers
+    head: Head | None  # of masked words
+
+
+# === Operations ===
+
+
+def split(states: Tensor, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, key and value of each head, [B, heads, L, D] each."""
+    batch, length, _ = states.shape
+    parts = linear(states, layer.query_key_value).view(batch, length, 3, layer.heads, -1).permute(2, 0, 3, 1, 4)
+    return parts[0], parts[1], parts[2]
+
+
+def apply_norm(states: Tensor, norm: Norm) -> Tensor:
+    """Layer normalisation over H."""
+    return layer_norm(states, norm.gain.shape, norm.gain, norm.bias, norm.epsilon)
+
+
+def activate(states: Tensor, name: str) -> Tensor:
+    """The activation of that name. GELU's tanh form is x (1 + tanh z) / 2 = x sigmoid(2 z): torch's tanh is slower."""
+    if name == "gelu":
+        return gelu(states)
+    if name == "relu":
+        return states.relu()
+    slope = 1.5957691216057308  # 2 sqrt(2 / pi)
+    inner = torch.addcmul(torch.scalar_tensor(slope), states, states, value=0.044715 * slope).mul_(states)
+    return inner.sigmoid_().mul_(states)
+
+
+# === Passes ===
+
+
+def layer_at(network: Network, i: int) -> Layer:
+    """Layer i, from 0, the lowest."""
+    return network.groups[i * len(network.groups) // network.depth]
+
+
+def embed(ids: Tensor, part: Embeddings) -> Tensor:
+    """Embeddings [B, L, H] of ids [B, L], after their projection to H."""
+    words = embedding(ids, part.words).float() + part.positions[: ids.shape[1]]
+    states = apply_norm(words, part.norm)
+    projection = part.projection
+    return states if projection is None else linear(states, projection)
+
+
+def apply_layer(states: Tensor, layer: Layer, mask: Tensor | None, at: tuple[Tensor, Tensor] | None) -> Tensor:
+    """New states [B, L, H] of states [B, L, H]; or [n, H] at the n positions `at` = (rows, columns) alone.
+
+    `mask` [B, 1, 1, L] is True at tokens, or None without padding, where attention is faster for it.
+    """
+    query, key, value = split(states, layer)
+    if at is not None:
+        rows, columns = at
+        states = states[rows, columns]
+        if len(key) == 1:  # all in one sequence, whose keys and values serve as they are
+            query = query.index_select(2, columns)  # [1, heads, n, D]
+        else:
+            query = query[rows, :, columns][:, :, None]  # [n, heads, 1, D]
+            key, value = key[rows], value[rows]
+            mask = None if mask is None else mask[rows]
+    mixed = scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    mixed = mixed.transpose(1, 2).reshape(states.shape)
+    attended = apply_norm(linear(mixed, layer.output).add_(states), layer.attention_norm)
+    inner = activate(linear(attended, layer.inner), layer.activation)
+    return apply_norm(linear(inner, layer.outer).add_(attended), layer.norm)
+
+
+def attend(states: Tensor, layer: Layer, mask: Tensor | None) -> Tensor:
+    """Attention weights [B, heads, L, L]."""
+    query, key, _ = split(states, layer)
+    scores = query @ key.transpose(2, 3) * query.shape[3] ** -0.5
+    return (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
+
+
+def apply_head(states: Tensor, head: Head) -> Tensor:
+    """Masked-word logits [n, V] of states [n, H]."""
+    return linear(apply_norm(activate(linear(states, head.dense), head.activation), head.norm), head.decoder)
+
+
+def hidden_states(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
+    """States [layers + 1, B, L, H] of ids [B, L], the embeddings first."""
+    states = [embed(ids, network.embeddings)]
+    for i in range(network.depth):
+        states.append(apply_layer(states[-1], layer_at(network, i), mask, None))
+    return torch.stack(states)
+
+
+def attentions(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
+    """Attention weights [layers, B, heads, L, L] of ids [B, L]."""
+    states, weights = embed(ids, network.embeddings), []
+    for i in range(network.depth):
+        layer = layer_at(network, i)
+        weights.append(attend(states, layer, mask))
+        states = apply_layer(states, layer, mask, None)
+    return torch.stack(weights)
+
+
+@compiled
+def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]) -> list[Tensor]:
+    """Masked-word logits [n, V] by each of C networks, for its own part of ids [C, B, L].
+
+    They are those of n positions `at` = (rows, columns), which all networks share as they do the mask.
+    """
+    found: list[Tensor] = []
+    for i, network in enumerate(networks):
+        states = embed(ids[i], network.embeddings)
+        for j in range(network.depth - 1):
+            states = apply_layer(states, layer_at(network, j), mask, None)
+        last, head = layer_at(network, network.depth - 1), network.head
+        if len(at[0]) <= 2 * len(states):  # for more positions the last layer is cheaper as a whole
+            states = apply_layer(states, last, mask, at)
+        else:
+            states = apply_layer(states, last, mask, None)[at[0], at[1]]
+        assert head is not None
+        found.append(apply_head(states, head))
+    return found

@@ -1,0 +1,49 @@
+"""What a checkpoint gives is read off its config.json, without torch."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from embryo_core import runs
+from embryo_core.engine.capabilities import gives
+from embryo_core.errors import BrokenCheckpoint
+from embryo_core.types import Run
+
+ENCODER = {"states", "attentions", "trainable"}
+
+
+@pytest.mark.parametrize(
+    ("family", "architectures", "given"),
+    [
+        ("albert", ["AlbertForPreTraining"], ENCODER | {"masked_words"}),
+        ("albert", ["AlbertModel"], ENCODER),
+        ("bert", ["BertForMaskedLM"], ENCODER | {"masked_words"}),
+        ("bert", None, ENCODER | {"masked_words"}),
+        ("electra", ["ElectraForPreTraining"], ENCODER),
+        ("electra", ["ElectraForMaskedLM"], ENCODER | {"masked_words"}),
+        ("gpt2", ["GPT2LMHeadModel"], set()),
+    ],
+)
+def test_what_each_architecture_gives(own_run: Run, family: str, architectures: list[str], given: set[str]) -> None:
+    """Masked words need the head of that name; a family that no engine reads gives nothing."""
+    checkpoint = runs.checkpoint(own_run, 8)
+    config = {"model_type": family} | ({"architectures": architectures} if architectures else {})
+    (checkpoint.path / "config.json").write_text(json.dumps(config))
+    assert gives(checkpoint) == given
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]"])
+def test_a_config_that_cannot_be_read(own_run: Run, content: str | None) -> None:
+    """It is a broken checkpoint."""
+    path = runs.checkpoint(own_run, 8).path / "config.json"
+    path.write_text(content) if content else path.unlink()
+    with pytest.raises(BrokenCheckpoint, match="step8: config.json .*; train this step again"):
+        gives(runs.checkpoint(own_run, 8))
+
+
+def test_asking_imports_no_torch() -> None:
+    """An evaluation can be planned without it."""
+    code = "import sys, embryo_core.engine.capabilities; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

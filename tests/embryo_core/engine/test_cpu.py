@@ -1,0 +1,91 @@
+"""Kernels are used where they give torch's numbers; where one is missing, plain torch computes the same."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from embryo_core import runs
+from embryo_core.engine import cpu
+from embryo_core.engine.model import load
+from embryo_core.errors import ConfigError
+from embryo_core.types import Run
+from tests.rounding import rounding
+
+EPSILON = torch.finfo(torch.float32).eps
+
+
+@pytest.fixture
+def tried_again() -> None:
+    """Which kernels work is found out anew in the test, and once more after it."""
+    cpu._working.cache_clear()
+    yield
+    cpu._working.cache_clear()
+
+
+@pytest.mark.parametrize("stored", [torch.float16, torch.float32])
+@pytest.mark.parametrize(("out", "into"), [(3, 64), (50, 7), (130, 600)])
+def test_a_linear_map_is_that_of_torch(kernels, stored, out, into) -> None:
+    """However the weight is laid out, in either path, for one row and for many."""
+    torch.manual_seed(0)
+    weight, bias = torch.randn(out, into).to(stored), torch.randn(out).to(stored)
+    part = cpu.make_linear(weight, bias)
+    assert (part.form == "plain") == (kernels == "plain") or not cpu.kernels()
+    for rows in (1, 33):
+        states = torch.randn(rows, into)
+        exact = states.double() @ weight.double().t() + bias
+        most = into * EPSILON * (states.double().abs() @ weight.double().abs().t() + bias.abs())  # every sum's bound
+        assert ((cpu.linear(states, part) - exact).abs() <= most).all()
+        assert ((cpu.product(states, weight.float()) + bias.float() - exact).abs() <= most).all()
+
+
+def test_both_paths_give_the_same_logits(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same but for rounding."""
+    found = {}
+    for setting in cpu.SETTINGS:
+        monkeypatch.setenv("EMBRYO_KERNELS", setting)
+        model = load(runs.checkpoint(tiny_run, 16))
+        ids = model.tokenizer.encode_text("She was born in [MASK].")[None]
+        found[setting] = model.mlm_logits(ids, ids > 0, [0, 0], [1, 2])
+    assert abs(found["fast"] - found["plain"]).max() <= rounding(model, ids.shape[1], found["plain"])
+
+
+@pytest.mark.parametrize("problem", [RuntimeError("not on this processor"), AttributeError("not in this torch")])
+def test_a_missing_kernel_is_done_without(tiny_run, tried_again, monkeypatch, problem) -> None:
+    """FBGEMM that cannot pack, and TorchScript that cannot compile, are passed over without a word."""
+
+    def refuse(*_):
+        raise problem
+
+    monkeypatch.setattr(torch, "fbgemm_pack_gemm_matrix_fp16", refuse)
+    monkeypatch.setattr(torch.jit, "script", refuse)
+    assert "half" not in cpu.kernels()
+    double = cpu.compiled(lambda number: 2 * number)
+    assert double(21) == 42
+    load(runs.checkpoint(tiny_run, 16))
+
+
+def test_a_kernel_with_other_numbers_is_not_used(tried_again, monkeypatch) -> None:
+    """A product that is not torch's own is a kernel that does not work here."""
+    monkeypatch.setattr(cpu, "_onednn", lambda weight, bias: cpu._plain(1.001 * weight.float(), bias))
+    assert "onednn" not in cpu.kernels()
+
+
+def test_an_unknown_setting_is_refused(monkeypatch) -> None:
+    """EMBRYO_KERNELS is fast or plain."""
+    monkeypatch.setenv("EMBRYO_KERNELS", "quick")
+    with pytest.raises(ConfigError, match="EMBRYO_KERNELS is 'quick', which is unknown; known: fast, plain"):
+        cpu.kernels()
+
+
+def test_importing_leaves_torch_as_it_is() -> None:
+    """Neither the number of threads nor the warnings of others change with an import."""
+    code = (
+        "import torch, warnings; before = torch.get_num_threads(), list(warnings.filters)\n"
+        "import embryo_core.engine.model\n"
+        "assert (torch.get_num_threads(), list(warnings.filters)) == before"
+    )
+    command = [sys.executable, "-W", "default", "-c", code]
+    assert subprocess.run(command, check=False, env={**os.environ, "OMP_NUM_THREADS": "2"}).returncode == 0

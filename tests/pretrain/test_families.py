@@ -1,0 +1,140 @@
+"""Adding a family: its own class and a place in the registry, and it trains, resumes, is logged and exported."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from embryo_core import runs
+from embryo_core.errors import UnknownPreset
+from pretrain.__main__ import main
+from pretrain.config import Config
+from pretrain.families import FAMILIES, preset
+from pretrain.family import Family
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToyConfig(Config):
+    """Settings of the toy: those of every model, and one."""
+
+    family: ClassVar[str] = "toy"
+    order_weight: float = 0.5
+
+    def problems(self) -> dict[str, bool]:
+        return super().problems() | {f"order_weight {self.order_weight} is below 0": self.order_weight >= 0}
+
+
+class Toy(Family):
+    """Two layers of their own, embeddings as wide as the layers, sentence order first and masked words second."""
+
+    name = "toy"
+    objectives: ClassVar = {"order": "order of two segments", "words": "masked words"}
+    presets: ClassVar = {
+        "toy-tiny": ToyConfig(
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=16,
+            vocab_size=500,
+            max_position_embeddings=16,
+            batch_size=4,
+            sequence_length=16,
+            steps=10,
+            warmup_steps=2,
+            learning_rate=1e-3,
+            save_every=5,
+            heldout_sequences=8,
+            measured_sequences=0,
+        )
+    }
+
+    def model(self, config: ToyConfig):
+        from pretrain import layers, objectives
+        from pretrain.model import PretrainingModel
+
+        common = {"stddev": config.initializer_range, "epsilon": config.layer_norm_eps}
+        embeddings = layers.Embeddings(
+            config.vocab_size,
+            config.max_position_embeddings,
+            config.hidden_size,
+            position_stddev=0.1,
+            dropout=0.0,
+            name="embeddings",
+            **common,
+        )
+        each = [
+            layers.TransformerLayer(16, 2, 16, dropout=0.0, attention_dropout=0.0, name=f"layer{i}", **common)
+            for i in range(config.num_hidden_layers)
+        ]
+        return PretrainingModel(
+            layers.Encoder(embeddings, each, name="encoder"),
+            heads={
+                "order": layers.PairHead(config.hidden_size, stddev=config.initializer_range, name="order"),
+                "words": layers.MaskedWordHead(embeddings, name="words", **common),
+            },
+            objectives={"order": objectives.sentence_order, "words": objectives.masked_language_model},
+        )
+
+    def modules(self, model) -> dict[str, Any]:
+        return {"words": model.encoder.embeddings.word} | {
+            f"layer.{i}.query": layer.attention.query for i, layer in enumerate(model.encoder.transformer)
+        }
+
+    def huggingface(self, config: ToyConfig) -> dict[str, Any]:
+        return config.architecture() | {"model_type": "toy"}
+
+    def loss_weights(self, config: ToyConfig, step: int) -> dict[str, float]:
+        return {"order": config.order_weight, "words": 1.0}
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> Toy:
+    """The toy, registered."""
+    family = Toy()
+    monkeypatch.setitem(FAMILIES, family.name, family)
+    return family
+
+
+def test_a_new_family_trains_and_exports_by_being_registered(toy: Toy, texts, cache: Path, tmp_path: Path):
+    """Ten updates by the command line: the card, every row of the log and the checkpoints are its own."""
+    arguments = ["toy-tiny", "--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
+    settings = ["--set", "order_weight=0.25", "log_every=5", "--run", str(tmp_path / "own")]
+    assert main([*arguments, *settings]) == 0
+    run = runs.read_run(tmp_path / "own")
+    assert (run.family, run.objective) == ("toy", "order of two segments + masked words")
+    assert run.config["order_weight"] == 0.25
+    for row in runs.read_log(run):
+        assert row["loss"] == pytest.approx(row["order_loss"] + row["words_loss"])
+        assert {"order_accuracy", "words_accuracy"} <= set(row) and "masked_lm_loss" not in row
+    measure = runs.read_log(run)[0]["measures"][0]
+    assert {"loss", "accuracy", "n", "words_loss", "words_accuracy", "words_n"} <= set(measure)
+    assert measure["n"] == 8 < measure["words_n"] and "positions" not in measure
+    last = runs.checkpoint(run, 10)
+    runs.verify(last)
+    stored = load_file(last.path / "model.safetensors")
+    assert {name: array.shape for name, array in stored.items()} == {
+        "words.weight": (500, 16),
+        **{f"layer.{i}.query.{kind}": (16, 16)[: 2 - (kind == "bias")] for i in range(2) for kind in ("weight", "bias")},
+    }
+    assert not np.array_equal(stored["layer.0.query.weight"], stored["layer.1.query.weight"])
+
+
+def test_an_unknown_preset_is_named_with_the_known_ones(toy: Toy):
+    """The message says what was received and what exists, in every family."""
+    assert preset("toy-tiny").family == "toy"
+    with pytest.raises(UnknownPreset, match="Unknown preset 'toy-tin'. Did you mean 'toy-tiny'"):
+        preset("toy-tin")
+    with pytest.raises(UnknownPreset, match="Unknown preset 'albert-smal'. Did you mean 'albert-small'"):
+        preset("albert-smal")
+
+
+def test_every_preset_holds_what_its_family_promises():
+    """Each preset belongs to the family that lists it, and every update of it has a weight for every objective."""
+    for name, family in FAMILIES.items():
+        for config in family.presets.values():
+            assert config.family == family.name == name
+            assert list(family.loss_weights(config, 0)) == list(family.objectives)
+            assert replace(config) == config

@@ -1,0 +1,66 @@
+"""Layers by themselves: dropout in each of its places, sharing, and padding that nobody looks at."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from pretrain.layers import Embeddings, Encoder, TransformerLayer
+
+COMMON = {"stddev": 0.5, "epsilon": 1e-12}
+PLACES = ("embeddings", "attention weights", "attention output", "feed-forward output")
+
+
+def encoder(place: str | None = None, layers: int = 1) -> Encoder:
+    """An encoder of different layers, 8 wide, with dropout in one place or in none."""
+    rate = {name: 0.5 if name == place else 0.0 for name in PLACES}
+    embeddings = Embeddings(20, 10, 8, position_stddev=0.5, dropout=rate["embeddings"], **COMMON)
+    made = [TransformerLayer(8, 2, 16, dropout=0.5, attention_dropout=0.5, **COMMON) for _ in range(layers)]
+    for layer in made:  # made with dropout everywhere: Keras gives a Dropout of rate 0 no generator
+        layer.attention.weights_dropout.rate = rate["attention weights"]
+        layer.attention.dropout.rate = rate["attention output"]
+        layer.dropout.rate = rate["feed-forward output"]
+    return Encoder(embeddings, made)
+
+
+def states(model: Encoder, ids: np.ndarray, mask: np.ndarray | None = None, training: bool = False) -> list[np.ndarray]:
+    """Every hidden state of these ids."""
+    found = model(ids, np.zeros_like(ids), np.ones_like(ids) if mask is None else mask, training=training)
+    return [np.array(ops.convert_to_numpy(state)) for state in found]
+
+
+@pytest.fixture(scope="module")
+def ids() -> np.ndarray:
+    """Three sequences of six tokens."""
+    return np.random.default_rng(0).integers(0, 20, (3, 6)).astype(np.int32)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_dropout_acts_in_each_place_while_training(place: str, ids: np.ndarray):
+    """Where it is switched on, outputs change from one call to the next in training, and only there."""
+    model = encoder(place)
+    still = states(model, ids)
+    np.testing.assert_array_equal(still[-1], states(model, ids)[-1])
+    assert not np.array_equal(still[-1], states(model, ids, training=True)[-1])
+    assert np.array_equal(still[0], states(model, ids, training=True)[0]) == (place != "embeddings")
+
+
+def test_the_settings_of_a_layer_reach_each_dropout(ids: np.ndarray):
+    """`dropout` goes to both outputs, `attention_dropout` to the attention weights."""
+    layer = TransformerLayer(8, 2, 16, dropout=0.3, attention_dropout=0.4, **COMMON)
+    assert (layer.dropout.rate, layer.attention.dropout.rate, layer.attention.weights_dropout.rate) == (0.3, 0.3, 0.4)
+
+
+def test_a_layer_given_twice_is_shared(ids: np.ndarray):
+    """The same layer in two places has one set of weights, two layers have two."""
+    shared, apart = encoder(), encoder(layers=2)
+    shared = Encoder(shared.embeddings, shared.transformer * 2)
+    counts = [len(model.trainable_variables) for model in (shared, apart) if states(model, ids)]
+    assert counts[1] - counts[0] == len(apart.transformer[0].trainable_variables)
+
+
+def test_padding_changes_nothing_for_the_others(ids: np.ndarray):
+    """States at tokens are the same whatever stands where the mask is 0."""
+    model, mask = encoder(layers=2), np.ones_like(ids)
+    mask[:, 4:] = 0
+    other = np.where(mask == 1, ids, 7)
+    np.testing.assert_allclose(states(model, ids, mask)[-1][:, :4], states(model, other, mask)[-1][:, :4], atol=1e-6)
