@@ -4,7 +4,7 @@ from embryo_core.runs.checkpoints import (
     broken,
     checkpoint,
     checkpoints,
-    read_architecture,
+    read_config,
     step_grid,
     verify,
     write_manifest,
@@ -13,12 +13,13 @@ from embryo_core.runs.files import replacing, sha256, write_json
 from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
 from embryo_core.runs.log import damaged_lines, parse_row, read_log, read_ranks
 from embryo_core.runs.reading import digest, read_json
-from embryo_core.runs.schema import Architecture, Shown, Sources
+from embryo_core.runs.schema import Architecture, ModelClass, Shown, Sources
 from embryo_core.runs.tokenizer import check_tokenizer
 
 __all__ = [
     "REPOSITORY",
     "Architecture",
+    "ModelClass",
     "Shown",
     "Sources",
     "broken",
@@ -31,7 +32,7 @@ __all__ = [
     "list_runs",
     "open_run",
     "parse_row",
-    "read_architecture",
+    "read_config",
     "read_json",
     "read_log",
     "read_ranks",

@@ -10,7 +10,7 @@ from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint, UnknownStep
 from embryo_core.runs.files import sha256, write_json
-from embryo_core.runs.reading import digest, open_inside, parse_json, read_json, refusal
+from embryo_core.runs.reading import Content, digest, open_inside, parse_json, read_json, refusal
 from embryo_core.runs.schema import HEADER_LIMIT, Architecture, Header, Manifest, Tensor
 from embryo_core.types import Checkpoint, Run
 
@@ -95,9 +95,9 @@ def _parse_manifest(path: str, within: Path, *_state: int) -> Manifest:
 # === Verifying ===
 
 
-def read_architecture(checkpoint: Checkpoint) -> Architecture:
-    """The sizes in a checkpoint's config.json. Raises BrokenCheckpoint where they are absent or absurd."""
-    return read_json(checkpoint.path / "config.json", checkpoint.run.path, Architecture, BrokenCheckpoint)
+def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
+    """A checkpoint's config.json, of which `kind` tells what is wanted: ModelClass, Architecture. Raises BrokenCheckpoint."""
+    return read_json(checkpoint.path / "config.json", checkpoint.run.path, kind, BrokenCheckpoint)
 
 
 def verify(checkpoint: Checkpoint) -> None:
@@ -106,20 +106,20 @@ def verify(checkpoint: Checkpoint) -> None:
     Of the weights only the header is parsed: no memory is taken for tensors that config.json has no room for.
     """
     run = checkpoint.run.path
-    most = read_architecture(checkpoint).most_parameters
+    sizes = read_config(checkpoint, Architecture)
     manifest, _ = _read_manifest(checkpoint.path, run)
-    weights_limit = 8 + HEADER_LIMIT + max(BYTES.values()) * most
+    weights_limit = 8 + HEADER_LIMIT + max(BYTES.values()) * sizes.most_parameters
     if WEIGHTS not in manifest.sha256:
         raise refusal(checkpoint.path / "manifest.json", f"does not name {WEIGHTS}", BrokenCheckpoint)
     for name, expected in manifest.sha256.items():
         path = checkpoint.path / name
         if digest(path, run, BrokenCheckpoint, weights_limit if name == WEIGHTS else None) != expected:
             raise refusal(path, "is not the file in the manifest (truncated or changed)", BrokenCheckpoint)
-    _check_tensors(checkpoint.path / WEIGHTS, run, weights_limit, most)
+    _check_tensors(checkpoint.path / WEIGHTS, run, weights_limit, sizes)
 
 
-def _check_tensors(path: Path, within: Path, limit: int, most: int) -> None:
-    """Raise BrokenCheckpoint unless the header describes all of the file, and at most so many parameters."""
+def _check_tensors(path: Path, within: Path, limit: int, sizes: Architecture) -> None:
+    """Raise BrokenCheckpoint unless the header describes all of the file, and as many numbers as the sizes allow."""
     with open_inside(path, within, BrokenCheckpoint, limit) as file:
         length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
         if length > min(HEADER_LIMIT, total - 8):
@@ -127,13 +127,13 @@ def _check_tensors(path: Path, within: Path, limit: int, most: int) -> None:
         header = parse_json(file.read(length), path, Header, BrokenCheckpoint)
     header.pop("__metadata__", None)
     tensors = [parse_json(bytes(tensor), path, Tensor, BrokenCheckpoint) for tensor in header.values()]
-    sizes = [BYTES.get(tensor.dtype, 0) * prod(tensor.shape) for tensor in tensors]
-    ends = [tensor.data_offsets[1] - tensor.data_offsets[0] for tensor in tensors]
-    if sizes != ends or sum(sizes) != total - 8 - length:
+    counts = [prod(tensor.shape) for tensor in tensors]
+    described = [BYTES.get(tensor.dtype, 0) * count for tensor, count in zip(tensors, counts, strict=True)]
+    if described != [tensor.nbytes for tensor in tensors] or sum(described) != total - 8 - length:
         raise refusal(path, "has a header that does not describe its tensors", BrokenCheckpoint)
-    found = sum(prod(tensor.shape) for tensor in tensors)
-    if found > most:
-        raise refusal(path, f"has {found:,} numbers, and config.json makes it at most {most:,}", BrokenCheckpoint)
+    if not sizes.least_parameters <= sum(counts) <= sizes.most_parameters:
+        bounds = f"{sizes.least_parameters:,} to {sizes.most_parameters:,}"
+        raise refusal(path, f"has {sum(counts):,} numbers, and config.json makes it {bounds}", BrokenCheckpoint)
 
 
 # === Writing ===

@@ -124,8 +124,20 @@ class Manifest(Struct, frozen=True):
     sha256: Annotated[dict[FileName, Sha256], Meta(max_length=256)]
 
 
+class ModelClass(Struct, frozen=True):
+    """config.json of a checkpoint: which class of transformers it was saved for."""
+
+    model_type: Text = ""
+    architectures: list[Text] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the class, "" where config.json does not say."""
+        return (self.architectures or [""])[0]
+
+
 class Architecture(Struct, frozen=True):
-    """config.json of a checkpoint, with names as in transformers' configurations of ALBERT, BERT and ELECTRA."""
+    """config.json of a checkpoint: its sizes, named as in transformers' configurations of ALBERT, BERT and ELECTRA."""
 
     model_type: Word
     hidden_size: size(2**16)
@@ -151,16 +163,29 @@ class Architecture(Struct, frozen=True):
             raise ValueError(f"{self.most_parameters:,} parameters are more than the {PARAMETERS:,} that are read")
 
     @property
+    def width(self) -> int:
+        """Numbers in an embedding."""
+        return self.hidden_size if self.model_type == "bert" else self.embedding_size or self.hidden_size
+
+    @property
+    def in_layers(self) -> int:
+        """Parameters of all layers that have weights of their own."""
+        hidden, inner = self.hidden_size, self.intermediate_size
+        layer = 4 * (hidden + 1) * hidden + (hidden + 1) * inner + (inner + 1) * hidden + 4 * hidden
+        shared = self.model_type == "albert"
+        return layer * (self.num_hidden_groups * self.inner_group_num if shared else self.num_hidden_layers)
+
+    @property
+    def least_parameters(self) -> int:
+        """Parameters that no model of these sizes does without: those of words and layers."""
+        return self.vocab_size * self.width + self.in_layers
+
+    @property
     def most_parameters(self) -> int:
         """Parameters of the largest model of these sizes: untied decoder, pooler and a second head included."""
-        hidden, inner, embedding = self.hidden_size, self.intermediate_size, self.embedding_size or self.hidden_size
-        layers = self.num_hidden_layers
-        if self.model_type == "albert":
-            layers = self.num_hidden_groups * self.inner_group_num
-        layer = 4 * (hidden + 1) * hidden + (hidden + 1) * inner + (inner + 1) * hidden + 4 * hidden
-        rows = 2 * self.vocab_size + self.max_position_embeddings + self.type_vocab_size
-        heads = (embedding + 1) * hidden + (hidden + 1) * (embedding + 2 * hidden) + 4 * embedding
-        return rows * embedding + 2 * self.vocab_size + layers * layer + heads + 4 * hidden
+        hidden, rows = self.hidden_size, self.vocab_size + self.max_position_embeddings + self.type_vocab_size
+        heads = (self.width + 1) * hidden + (hidden + 1) * (self.width + 2 * hidden) + 4 * (self.width + hidden)
+        return self.least_parameters + rows * self.width + 2 * self.vocab_size + heads
 
 
 class Tensor(Struct, frozen=True):
@@ -169,6 +194,11 @@ class Tensor(Struct, frozen=True):
     dtype: Word
     shape: Annotated[list[Count], Meta(max_length=8)]
     data_offsets: tuple[Count, Count]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes between its offsets."""
+        return self.data_offsets[1] - self.data_offsets[0]
 
 
 Header = Annotated[dict[Text, Raw], Meta(max_length=100_000)]  # a Tensor by name, and "__metadata__"
