@@ -34,6 +34,9 @@ class Tokenizer:
         self.sep_id = self._special("[SEP]")
         self.pad_id = self._special("[PAD]", "<pad>")
         self.unk_id = self._special("[UNK]", "<unk>")
+        largest = max(self._tokenizer.get_vocab(with_added_tokens=True).values())
+        if largest >= self.vocabulary_size:
+            raise BrokenRun(f"{path} gives a piece the id {largest}, but has {self.vocabulary_size} pieces; repair it.")
         self._word_ids = lru_cache(maxsize=100_000)(self._ids)  # words recur
 
     @property
