@@ -1,6 +1,5 @@
 """Cached reads of runs and results; the keys hold the files' times, so that a new evaluation is seen at once."""
 
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -31,9 +30,9 @@ def scores(run: Run, metric: str | None = None) -> pd.DataFrame:
     return _scores(stamp(run), run, metric)
 
 
-def words(run: Run, metric: str, tags: tuple[str, ...] | None = None, step: int | None = None) -> pd.DataFrame:
-    """Words behind the scores of a metric: metric, step, tag, word, n, correct. Raises ResultsError."""
-    return _words(stamp(run), run, metric, tags, step)
+def words(run: Run, metric: str, group: str | None = None, step: int | None = None) -> pd.DataFrame:
+    """The words behind the scores of a metric, of one group or all (see `store.read_words`). Raises ResultsError."""
+    return _words(stamp(run), run, metric, group, step)
 
 
 def cloze(run: Run, relation: str | None = None, fact: str | None = None) -> pd.DataFrame:
@@ -78,15 +77,6 @@ def log(run: Run) -> pd.DataFrame:
     return _log((str(path), fact and fact.st_mtime_ns, fact and fact.st_size), run)
 
 
-def frequent_words(run: Run, low: int, high: int) -> set[str]:
-    """Words of these ranks by frequency in the training corpus, both included; empty where pretraining kept no counts."""
-    path = run.path / "frequencies.tsv"
-    if not path.is_file():
-        return set()
-    with path.open(encoding="utf-8") as lines:
-        return {line.split("\t")[0] for line in islice(lines, low - 1, high)}
-
-
 # The first argument is the key; Streamlit does not hash arguments whose name begins with an underscore.
 
 
@@ -96,8 +86,8 @@ def _scores(stamp: Stamp, _run: Run, metric: str | None) -> pd.DataFrame:
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def _words(stamp: Stamp, _run: Run, metric: str, tags: tuple[str, ...] | None, step: int | None) -> pd.DataFrame:
-    return store.read_words(_run, metric, tags=tags, step=step)
+def _words(stamp: Stamp, _run: Run, metric: str, group: str | None, step: int | None) -> pd.DataFrame:
+    return store.read_words(_run, metric, group, step)
 
 
 @st.cache_data(max_entries=32, show_spinner=False)

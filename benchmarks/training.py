@@ -71,7 +71,8 @@ def keras_step(config: Config, made: list[MaskedBatch]) -> Step:
 def torch_step(config: Config, made: list[MaskedBatch]) -> Step:
     """One update by transformers' AlbertForPreTraining with scaled-dot-product attention and torch's AdamW."""
     torch.manual_seed(config.seed)
-    settings = {name: value for name, value in FAMILIES[config.family].huggingface(config).items() if name not in ("architectures", "dtype")}
+    settings = FAMILIES[config.family].huggingface(config)
+    settings = {name: value for name, value in settings.items() if name not in ("architectures", "dtype")}
     model = AlbertForPreTraining(AlbertConfig(**settings, attn_implementation="sdpa")).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate / 10, weight_decay=config.weight_decay)
     turn = iter(range(sys.maxsize))

@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from embryo_core import runs
+from embryo_core.corpora import FETCHED
 from embryo_core.errors import CorpusError, EmbryoError
-from embryo_core.metrics import METRICS
-from embryo_core.types import Option, Run
+from embryo_core.types import Run
 
 CORPORA = runs.REPOSITORY / "data" / "corpora"  # where fetch puts what it downloads
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Exit status: 0 done, 1 done but for the failures told, 2 an error (one sentence on stderr)."""
-    options = _parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = _parser(with_metrics=list(arguments[:1]) == ["evaluate"]).parse_args(arguments)
     try:
         return options.command(options)
     except EmbryoError as error:
@@ -26,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(with_metrics: bool) -> argparse.ArgumentParser:
+    """All commands; what the metrics declare only where they are needed, since they import numpy."""
     parser = argparse.ArgumentParser(
         "python -m embryo_core", description="Evaluate and query the checkpoints of a run."
     )
@@ -36,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
         "evaluate", help="compute metrics at the checkpoints of a run; what is done is skipped"
     )
     command.add_argument("run", metavar="RUN", help="name of a run, or its folder")
-    command.add_argument("--metrics", nargs="+", metavar="METRIC", help="default: all that the run supports")
+    command.add_argument("--metrics", nargs="+", metavar="METRIC", help="default: all whose needs the checkpoints meet")
     command.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="default: every checkpoint")
     command.add_argument(
         "--limit",
@@ -45,7 +47,8 @@ def _parser() -> argparse.ArgumentParser:
         help="the first N sentences, facts of each relation, examples of each split",
     )
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
-    _add_data(command)
+    if with_metrics:
+        _add_data(command)
     command.set_defaults(command=_evaluate)
 
     command = commands.add_parser("runs", help="list the runs and what has been computed for them")
@@ -78,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("fetch", help="download public evaluation data into data/corpora")
     command.add_argument(
-        "what", choices=("treebank", "lama", "ontonotes"), help="OntoNotes is licensed: tells where to get it"
+        "what", choices=(*FETCHED, "ontonotes"), help="OntoNotes is licensed: tells where to get it"
     )
     command.set_defaults(command=_fetch)
     return parser
@@ -86,13 +89,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_data(command: argparse.ArgumentParser) -> None:
     """What the metrics declare: their sources, variants and options."""
+    from embryo_core import metrics
+
     group = command.add_argument_group("data and options of metrics")
     group.add_argument(
         "--data", type=_named_path, action="append", default=[], metavar="NAME=PATH", help="the data named NAME"
     )
-    for name, form in {metric.source: metric.form for metric in METRICS}.items():
+    for name, form in {metric.source: metric.form for metric in metrics.METRICS}.items():
         group.add_argument(f"--{name}", dest="data", type=_path_of(name), action="append", metavar="PATH", help=form)
-    for metric in METRICS:
+    for metric in metrics.METRICS:
         if metric.variants:
             group.add_argument(
                 f"--{metric.variants}",
@@ -116,16 +121,19 @@ def _add_data(command: argparse.ArgumentParser) -> None:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
+    from embryo_core import metrics
     from embryo_core.evaluate import evaluate  # torch takes seconds to import, and the other commands do without
 
     run = runs.open_run(options.run)
+    declared = [option for metric in metrics.METRICS for option in metric.options]
+    fetched = _fetched_data({metric.source for metric in metrics.METRICS})
     report = evaluate(
         run,
-        _fetched_data() | _by_name(options.data),
+        fetched | _by_name(options.data),
         options.metrics,
         options.steps,
         limit=options.limit,
-        options={option.name: getattr(options, option.name.replace("-", "_")) for option in _metric_options()},
+        options={option.name: getattr(options, option.name.replace("-", "_")) for option in declared},
         overwrite=options.overwrite,
         progress=True,
     )
@@ -183,12 +191,12 @@ def _query(options: argparse.Namespace) -> int:
 
 
 def _animate(options: argparse.Namespace) -> int:
-    from embryo_core.share.animation import check_suffix, read_film, write_film
+    from embryo_core.share import check_suffix, read_averaged, write_animation
 
     check_suffix(options.output)
-    film = read_film(runs.open_run(options.run), options.layer, options.head)
-    write_film(film, options.output, options.colours)
-    print(f"{options.output}: {film.title}, {len(film.steps)} steps from {film.steps[0]} to {film.steps[-1]}")
+    history = read_averaged(runs.open_run(options.run), options.layer, options.head)
+    write_animation(history, options.output, options.colours)
+    print(f"{options.output}: {history.title}, {len(history.steps)} steps from {history.steps[0]} to {history.steps[-1]}")
     return 0
 
 
@@ -240,15 +248,10 @@ def _by_name(data: list[tuple[str, Path]]) -> dict[str, Path]:
     return dict(data)
 
 
-def _fetched_data() -> dict[str, Path]:
-    """The data in data/corpora by the name of their folder; of a treebank its test split."""
-    found = {folder.name: folder for folder in CORPORA.glob("*/")}
-    known = {name: found[name] for name in {metric.source for metric in METRICS} & found.keys()}
-    return {name: next(iter(sorted(folder.glob("*-test.conllu"))), folder) for name, folder in known.items()}
-
-
-def _metric_options() -> list[Option]:
-    return [option for metric in METRICS for option in metric.options]
+def _fetched_data(sources: set[str]) -> dict[str, Path]:
+    """The folders in data/corpora that are named for a source; of a treebank its test split."""
+    folders = {folder.name: folder for folder in CORPORA.glob("*/") if folder.name in sources}
+    return {name: next(iter(sorted(folder.glob("*-test.conllu"))), folder) for name, folder in folders.items()}
 
 
 def _step(text: str) -> int | str:

@@ -1,19 +1,22 @@
 """Annotated data on disk to Examples and Facts: treebanks in three formats, edge-probing tasks, and LAMA's T-REx."""
 
 import hashlib
+import io
 import json
 import lzma
 import operator
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from embryo_core import runs
 from embryo_core.errors import CorpusError
 from embryo_core.types import Example, Fact, Source, Target, spans_of_words
 
 TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz"  # what read_treebank reads
+FETCHED = ("treebank", "lama")  # data that `python -m embryo_core fetch` brings
 Lines = list[tuple[str, str]]  # place ("ewt.conllu, line 7") and text of each line
 Row = tuple[str, str, int]  # word, tag, and the number of its syntactic head: from 1, 0 where it has none
 
@@ -64,17 +67,21 @@ def read_probing(folder: Path, split: str) -> list[Example]:
 
 
 def read_lama(path: Path) -> list[Fact]:
-    """Facts of the paper's 25 relations in a LAMA folder (relations.jsonl, TREx/P19.jsonl, ...), in Table 8's order.
+    """Facts of each relation that has a template in relations.jsonl and a file (TREx/P19.jsonl) in a LAMA folder.
 
-    A relation without a file is left out; a fact that repeats another word for word counts once. Raises CorpusError.
+    The paper's relations come first, in Table 8's order, then others in that of their templates. A fact that repeats
+    another word for word counts once. Raises CorpusError; also for a file whose relation has no template.
     """
     templates = _read_templates(path / "relations.jsonl")
+    files = {file.stem: file for file in sorted((path / "TREx").glob("*.jsonl"))}
+    for relation in files.keys() - templates.keys():
+        raise CorpusError(
+            f"{files[relation]} has no template; add a line to {path / 'relations.jsonl'}, such as: "
+            f'{{"relation": "{relation}", "template": "[X] was born in [Y] ."}}'
+        )
     facts: dict[str, Fact] = {}
-    for relation in RELATIONS:
-        file = path / "TREx" / f"{relation}.jsonl"
-        if relation not in templates or not file.is_file():
-            continue
-        for place, row in _json_lines(file):
+    for relation in sorted(files.keys(), key=_order(templates).index):
+        for place, row in _json_lines(files[relation]):
             fact = _fact(place, row, relation, templates[relation])
             if facts.setdefault(fact.id, fact) != fact:
                 raise CorpusError(
@@ -82,22 +89,19 @@ def read_lama(path: Path) -> list[Fact]:
                 )
     if not facts:
         raise CorpusError(
-            f"{path} holds no fact of the paper's 25 relations; fetch them: python -m embryo_core fetch lama"
+            f"{path} holds no fact; add TREx/RELATION.jsonl for a relation of relations.jsonl, or fetch the paper's 25: "
+            "python -m embryo_core fetch lama"
         )
     return list(facts.values())
 
 
 def open_source(path: Path, limit: int | None = None, **options: Any) -> Source:
-    """The data at a path as a metric is given them. Raises CorpusError where there are none."""
+    """The data at a path as a metric is given them. Raises CorpusError where there are none, or they cannot be read."""
     if not path.exists():
         raise CorpusError(
             f"{path} does not exist; name a file or folder that does, or fetch: python -m embryo_core fetch -h"
         )
-    if path.is_file():
-        return Source(path, runs.sha256(path), limit, options)
-    files = sorted(p for p in path.rglob("*") if p.is_file())
-    listing = "".join(f"{runs.sha256(p)}  {p.relative_to(path).as_posix()}\n" for p in files)
-    return Source(path, hashlib.sha256(listing.encode()).hexdigest(), limit, options)
+    return Source(path, _content_sha256(path), limit, options)
 
 
 # === Treebanks ===
@@ -204,7 +208,10 @@ def _span(pair: list[int]) -> tuple[int, int]:
 
 def _read_templates(path: Path) -> dict[str, str]:
     if not path.is_file():
-        raise CorpusError(f"{path} does not exist; name LAMA's folder, or run: python -m embryo_core fetch lama")
+        raise CorpusError(
+            f"{path} does not exist; add it with a line for each relation, such as "
+            '{"relation": "P19", "template": "[X] was born in [Y] ."}, or run: python -m embryo_core fetch lama'
+        )
     templates = {}
     for place, row in _json_lines(path):
         try:
@@ -215,6 +222,11 @@ def _read_templates(path: Path) -> dict[str, str]:
         if not well_formed:
             raise CorpusError(f"{place}: a template has one [X] and one [Y], received {row['template']!r}.")
     return templates
+
+
+def _order(templates: dict[str, str]) -> list[str]:
+    """Relations with templates: the paper's in Table 8's order, then the others in their own."""
+    return [*(r for r in RELATIONS if r in templates), *(r for r in templates if r not in RELATIONS)]
 
 
 def _fact(place: str, row: dict[str, Any], relation: str, template: str) -> Fact:
@@ -228,13 +240,32 @@ def _fact(place: str, row: dict[str, Any], relation: str, template: str) -> Fact
 # === Files ===
 
 
+def _content_sha256(path: Path) -> str:
+    """SHA-256 of what a file or folder holds: its own name and compression (.xz) change nothing, nor do hidden files."""
+    if path.is_file():
+        with _opened(path) as file:
+            return runs.sha256(file)
+    inside = sorted(file.relative_to(path) for file in path.rglob("*") if file.is_file())
+    names = {str(name).removesuffix(".xz"): name for name in inside if not any(p.startswith(".") for p in name.parts)}
+    listing = "".join(f"{_content_sha256(path / names[name])}  {name}\n" for name in names)
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a file, decompressed. Raises CorpusError where they cannot be read."""
+    try:
+        with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
+            yield file
+    except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as reason:
+        raise CorpusError(f"{path} cannot be read ({reason}); fetch it again, or convert it to UTF-8 text.") from None
+
+
 def _lines(path: Path) -> Lines:
     """Lines of a text file, stripped at the right, each with its place for error messages."""
-    try:
-        with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as file:
-            return [(f"{path}, line {number}", line.rstrip()) for number, line in enumerate(file, 1)]
-    except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as reason:
-        raise CorpusError(f"{path} cannot be read as UTF-8 text ({reason}); fetch it again or convert it.") from None
+    with _opened(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8")
+        return [(f"{path}, line {number}", line.rstrip()) for number, line in enumerate(text, 1)]
 
 
 def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""What is read off a curve over checkpoints: rescaled, smoothed, its interval, onset, peak, and the kind of history.
+"""What is read off stored results: curves rescaled and smoothed, intervals, onsets, peaks, histories, maps; step axes.
 
 Scores are stored raw with their n; these pure functions are applied on reading (Sections 3, 4 and 6, Figures 1 to 11).
 Values are in the order of steps. docs/metrics.md states the same rules with their reasons.
@@ -13,7 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 History = Literal["learned", "never learned", "forgotten", "oscillating"]
+Scale = Literal["linear", "log"]
 
+SCALES: tuple[Scale, ...] = ("linear", "log")
+STEP_0 = 0.5  # the value of step 0 on a log axis: one halving before step 1
 Z = 1.959963984540054  # two-sided 95 % of the normal distribution
 
 
@@ -121,6 +124,20 @@ def expected_layer(values: ArrayLike, baseline: float) -> float | None:
     return float(gains @ np.arange(len(gains)) / total) if total > 0 else None
 
 
+# === Attention maps ===
+
+
+def normalise_rows(weights: ArrayLike) -> NDArray[np.floating]:
+    """Averaged maps [..., L, L] with each row divided by its sum: a position's attention, shared among those of the map.
+
+    The rows of an averaged map do not sum to 1 (see docs/metrics.md), and so cannot be compared with each other; after
+    this they can. A row that is 0 throughout stays so.
+    """
+    weights = np.asarray(weights)
+    sums = weights.sum(axis=-1, keepdims=True)
+    return weights / np.where(sums == 0, 1, sums)
+
+
 # === Histories ===
 
 
@@ -160,3 +177,23 @@ def classify_curve(values: ArrayLike, least: float = 0.02) -> History:
         held = value >= (0.5 if held else 0.75) * curve.max()
         history.append(held)
     return classify_history(history)
+
+
+# === The axis of steps ===
+
+
+def axis_values(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Floats:
+    """The values [S] of `steps` [S] on an axis: the steps themselves, but STEP_0 for step 0 on a log axis.
+
+    The log axis itself takes the logarithm, as Plotly's does; step 0 has none.
+    """
+    values = np.asarray(steps, float)
+    return np.where(values == 0, STEP_0, values) if scale == "log" else values
+
+
+def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Floats:
+    """Where ascending `steps` [S], S > 0, lie on an axis from the first (0) to the last (1); 0 for a single step."""
+    values = axis_values(steps, scale)
+    if scale == "log":
+        values = np.log(values)
+    return (values - values[0]) / ((values[-1] - values[0]) or 1.0)

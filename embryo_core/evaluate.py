@@ -15,11 +15,10 @@ from tqdm import tqdm
 from embryo_core import corpora, metrics, results, runs
 from embryo_core.engine.capabilities import gives
 from embryo_core.engine.model import Model, load
-from embryo_core.errors import BrokenCheckpoint, CorpusError, ResultsError, unknown
+from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, ResultsError, unknown
 from embryo_core.types import Checkpoint, Data, Findings, Limits, Metric, Run, Source
 
 log = logging.getLogger(__name__)
-FETCHED = ("treebank", "lama")  # data that `python -m embryo_core fetch` brings
 
 
 @dataclass
@@ -43,26 +42,17 @@ def evaluate(
     overwrite: bool = False,
     progress: bool = False,
 ) -> Report:
-    """Compute the metrics (all whose needs a checkpoint meets) at the steps (each metric's own grid) and store them.
+    """Compute metrics at the checkpoints that give what they need, and store what they find.
 
-    `data` has the path of each metric's source: {"treebank": ...}. A variant, {"probing:mine": ...}, is computed
-    whatever the metrics. `options` are those that the metrics declare. Without `metric_names`, metrics whose data were
-    not given are left out. A checkpoint that cannot be read, or a metric that fails on one, is reported and passed
-    over. With `overwrite`, what was done is computed again. Raises EmbryoError for an unknown metric, source or step,
-    and for data that are missing, unreadable, or not those of the results at hand; nothing written before is lost by
-    that.
+    Without `metric_names` all metrics are computed, but those whose data were not given; without `steps`, on each
+    metric's own grid. `data` has a path for each source: {"treebank": ...}. A variant, such as {"probing:mine": ...},
+    is computed whatever the names. `options` are those that the metrics declare. What is done is skipped, or computed
+    again with `overwrite`. A checkpoint that cannot be read, or a metric that fails on one, is reported and passed over.
+
+    Raises EmbryoError for an unknown metric, source or step, and for data that are missing, unreadable, or not those of
+    the results at hand; nothing written before is lost by that.
     """
-    if not runs.checkpoints(run) and not runs.broken(run):
-        runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
-    checkpoints = None if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
-    tasks = [_task(run, metric, checkpoints, overwrite) for metric in _chosen(data, metric_names)]
-    without = [task.metric for task in tasks if task.pending and task.metric.source not in data]
-    if without and (metric_names is not None or len(without) == len(tasks)):
-        raise CorpusError(_ask_for_data(without[0]))
-    report = Report(done_before=sum(task.done_before for task in tasks), left_out=[metric.name for metric in without])
-    if steps is None:
-        report.failures += [reason for _, reason in runs.broken(run)]
-    tasks = [task for task in tasks if task.pending and task.metric not in without]
+    tasks, report = plan(run, data, metric_names, steps, overwrite)
     _open_sources(run, tasks, data, limit, options or {}, overwrite)
     with tqdm(
         total=sum(len(task.pending) for task in tasks), desc=run.name, unit="result", disable=not progress
@@ -88,13 +78,35 @@ class Task:
     data: Data | None = None  # what the metric read, once the first model is loaded
 
 
+def plan(
+    run: Run,
+    data: Mapping[str, Path],
+    metric_names: Sequence[str] | None,
+    steps: Iterable[int] | None,
+    overwrite: bool,
+) -> tuple[list[Task], Report]:
+    """What is to be computed, and a report of what is done, broken or left out. Arguments and errors as of `evaluate`."""
+    if not runs.checkpoints(run) and not runs.broken(run):
+        runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+    checkpoints = None if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
+    named = metric_names is not None
+    tasks = [_task(run, metric, checkpoints, named, overwrite) for metric in _chosen(data, metric_names)]
+    without = [task.metric for task in tasks if task.pending and task.metric.source not in data]
+    if without and (named or len(without) == sum(bool(task.pending or task.done_before) for task in tasks)):
+        raise CorpusError(_ask_for_data(without[0]))
+    report = Report(done_before=sum(task.done_before for task in tasks), left_out=[metric.name for metric in without])
+    if steps is None:
+        report.failures += [reason for _, reason in runs.broken(run)]
+    return [task for task in tasks if task.pending and task.metric not in without], report
+
+
 def _chosen(data: Mapping[str, Path], names: Sequence[str] | None) -> list[Metric]:
     """The metrics to compute; last the variants whose data were given. Raises UnknownMetric, CorpusError."""
-    variants = [_variant(source) for source in data if ":" in source]
-    known = {metric.source for metric in metrics.METRICS}
+    known = sorted({metric.source for metric in metrics.METRICS})
     for source in data:
         if ":" not in source and source not in known:
-            raise CorpusError(unknown("data source", source, sorted(known)))
+            raise CorpusError(unknown("data", source, known))
+    variants = [_variant(source) for source in data if ":" in source]
     own = {metric.name for metric in variants}
     listed = metrics.METRICS if names is None else metrics.named(name for name in names if name not in own)
     return [*listed, *variants]
@@ -105,16 +117,29 @@ def _variant(source: str) -> Metric:
     base, _, name = source.partition(":")
     with_variants = {metric.source: metric for metric in metrics.METRICS if metric.variants}
     if base not in with_variants:
-        raise CorpusError(unknown("data source", source, [f"{known}:NAME" for known in with_variants]))
+        raise CorpusError(unknown("data", source, [f"{known}:NAME" for known in with_variants]))
     return with_variants[base].variant(name)
 
 
-def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, overwrite: bool) -> Task:
-    candidates = _default_grid(run, metric) if checkpoints is None else checkpoints
-    candidates = [checkpoint for checkpoint in candidates if metric.needs <= gives(checkpoint)]
+def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, named: bool, overwrite: bool) -> Task:
+    grid = _default_grid(run, metric) if checkpoints is None else checkpoints
+    candidates = [checkpoint for checkpoint in grid if _meets(checkpoint, metric)]
+    if named and grid and not candidates:
+        raise MissingCapability(
+            f"Metric '{metric.name}' needs {' and '.join(sorted(metric.needs))}, which no such checkpoint of run "
+            f"'{run.name}' gives; leave it out of --metrics."
+        )
     done = results.done(run, metric.name)
     pending = [c for c in candidates if overwrite or c.step not in done]
     return Task(metric, pending, len(candidates) - len(pending))
+
+
+def _meets(checkpoint: Checkpoint, metric: Metric) -> bool:
+    """Whether the checkpoint gives what the metric needs; a broken one may, and tells what is wrong when it is loaded."""
+    try:
+        return metric.needs <= gives(checkpoint)
+    except BrokenCheckpoint:
+        return True
 
 
 def _default_grid(run: Run, metric: Metric) -> list[Checkpoint]:
@@ -124,7 +149,7 @@ def _default_grid(run: Run, metric: Metric) -> list[Checkpoint]:
 
 
 def _ask_for_data(metric: Metric) -> str:
-    fetched = f", or run: python -m embryo_core fetch {metric.source}" if metric.source in FETCHED else "."
+    fetched = f", or run: python -m embryo_core fetch {metric.source}" if metric.source in corpora.FETCHED else "."
     return f"Metric '{metric.name}' needs data and none were given; name them with --{metric.source} PATH{fetched}"
 
 
@@ -175,7 +200,7 @@ def limits(model: Model) -> Limits:
 
 
 def compute(model: Model, tasks: Sequence[Task]) -> list[Findings]:
-    """What metrics find at one loaded checkpoint; several go through their shared pass together."""
+    """What metrics find at one loaded checkpoint; several are those of one shared pass (see `_passes`)."""
     first = tasks[0].metric
     if len(tasks) == 1:
         return [first.compute(model, tasks[0].data)]
@@ -224,7 +249,7 @@ def _compute_and_write(model: Model, tasks: list[Task], report: Report) -> None:
         for task, findings in zip(tasks, found, strict=True):
             results.write(checkpoint, task.metric.name, findings)
     except Exception as reason:  # the batch boundary: one failure does not stop the others
-        if len(tasks) > 1:  # alone, each of them fails or does not
+        if len(tasks) > 1:  # one of them failed: computed alone, the others do not
             for task in tasks:
                 _compute_and_write(model, [task], report)
             return

@@ -111,6 +111,7 @@ class WordCount:
     word: str
     n: int
     correct: int
+    band: str | None = None  # of frequency ranks in the training corpus (word_groups.BANDS); None: in none
 
 
 @dataclass(frozen=True)

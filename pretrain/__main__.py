@@ -19,16 +19,16 @@ def parser() -> argparse.ArgumentParser:
     """Arguments of the command line."""
     parse = argparse.ArgumentParser(
         prog="python -m pretrain",
-        description="Pretrain a masked language model and keep its checkpoints. The same command again resumes where it stopped.",
+        description="Pretrain a masked language model and keep its checkpoints. "
+        "The same command again resumes where it stopped.",
     )
     parse.add_argument("preset", metavar="PRESET", help=f"one of: {', '.join(presets())}")
     parse.add_argument("--corpus", nargs="+", required=True, metavar="PATH", help="text files, folders, hf:NAME:CONFIG")
     parse.add_argument("--heldout", nargs="+", default=[], metavar="PATH", help="text only measured, never trained on")
     parse.add_argument("--run", type=Path, required=True, metavar="FOLDER", help="data/runs/NAME")
     parse.add_argument("--steps", type=int, help="updates in all; warm-up and phases are scaled in proportion")
-    parse.add_argument(
-        "--save", nargs="+", default=[], metavar="GRID", help="checkpoints: N (every N updates), log:K (K per doubling), or both"
-    )
+    grids = "checkpoints: N (every N updates), log:K (K per doubling), or both"
+    parse.add_argument("--save", nargs="+", default=[], metavar="GRID", help=grids)
     parse.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="change other settings of the preset")
     parse.add_argument("--cache", type=Path, default=runs.REPOSITORY / "data" / "cache", help="prepared corpora")
     parse.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to FOLDER/tensorboard")

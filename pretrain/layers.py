@@ -30,8 +30,8 @@ def gelu(x):
 class Embeddings(keras.layers.Layer):
     """Sum of word, position and segment embeddings, normalised: ids [B, L] -> [B, L, E].
 
-    No table but that of the words is looked up row by row. In TensorFlow the gradient of a lookup is a list of rows, one
-    for each time a row was used, and Keras clips by the norm of that list, which is not the norm of their sum. The
+    No table but that of the words is looked up row by row. In TensorFlow the gradient of a lookup is a list of rows,
+    one for each time a row was used, and Keras clips by the norm of that list, which is not the norm of their sum. The
     gradient of the word table is their sum, because the head of the masked words multiplies by the whole table.
     """
 
@@ -91,7 +91,8 @@ class SelfAttention(keras.layers.Layer):
     def call(self, x, bias, training=False):
         query = self._split(self.query(x) * (self.head_size**-0.5))  # (B, heads, L, head_size)
         scores = ops.matmul(query, ops.transpose(self._split(self.key(x)), (0, 1, 3, 2)))  # (B, heads, L, L)
-        weights = ops.softmax(ops.cast(scores, "float32") + bias)
+        # Keras casts what a layer is given to its compute type, so the bias comes in bfloat16 on an accelerator.
+        weights = ops.softmax(ops.cast(scores, "float32") + ops.cast(bias, "float32"))
         weights = self.weights_dropout(ops.cast(weights, self.compute_dtype), training=training)
         context = ops.transpose(ops.matmul(weights, self._split(self.value(x))), (0, 2, 1, 3))
         context = ops.reshape(context, ops.shape(x))

@@ -39,8 +39,8 @@ def measured(
 ) -> dict[str, Any]:
     """Means over all predictions of these batches, as `Scores` gives them, with n, the number of predictions.
 
-    "loss", "accuracy" and "n" are the main objective's, and where it predicts masked words, "positions" has accuracy and
-    n of each 64 positions. Those of the others follow under their names, as in "sentence_order_accuracy".
+    "loss", "accuracy" and "n" are the main objective's, and where it predicts masked words, "positions" has accuracy
+    and n of each 64 positions. Those of the others follow under their names, as in "sentence_order_accuracy".
     """
     main, *others = objectives
     used, losses, right = _used(scored, main)

@@ -70,8 +70,8 @@ def is_bias_or_norm(variable) -> bool:
 class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warm-up to the peak rate; the peak until `constant_steps`; then polynomial decay to zero at `steps`.
 
-    The first update has the rate peak / warmup_steps, so that it changes the weights. With constant_steps 0 the decay is
-    counted from the first update, as in the original: peak x (1 - step / steps) after the warm-up.
+    The first update has the rate peak / warmup_steps, so that it changes the weights. With constant_steps 0 the decay
+    is counted from the first update, as in the original: peak x (1 - step / steps) after the warm-up.
     """
 
     def __init__(self, peak: float, power: float, warmup_steps: int, constant_steps: int, steps: int):

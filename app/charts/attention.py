@@ -3,11 +3,8 @@
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly import colors
 
 from app.charts import style
-
-COLOURS = [list(colors.hex_to_rgb(stop)) for stop in colors.sequential.Viridis]  # [r, g, b], evenly spaced
 
 PLACES = {
     "same position": "A[i, i], over i ≥ 0",
@@ -50,7 +47,7 @@ def place_figure(frame: pd.DataFrame, step: int, log: bool) -> go.Figure:
 
 
 def weights_table(weights: np.ndarray, step: int) -> pd.DataFrame:
-    """All maps [layers, heads, L, L] of one step, a row per weight: step, layer, head (from 1), from, to (from 0), weight."""
+    """Maps [layers, heads, L, L] of a step, a row per weight: step, layer, head (from 1), from, to (from 0), weight."""
     layer, head, row, column = (axis.ravel() for axis in np.indices(weights.shape))
     places = {"step": step, "layer": layer + 1, "head": head + 1, "from": row, "to": column}
     return pd.DataFrame(places | {"weight": weights.ravel()})

@@ -1,4 +1,4 @@
-"""Figures of the tokens page: accuracy by category over the steps, and the order of acquisition (Figures 1, 7 to 9)."""
+"""Figures of the tokens page: accuracy by category over the steps, and the order of acquisition (Figures 1, 7 and 8)."""
 
 from collections.abc import Sequence
 

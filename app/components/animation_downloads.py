@@ -1,17 +1,18 @@
-"""Two buttons that download a head's development as an animation: a GIF, and a page that plays by itself."""
+"""Two buttons that download a head's history as an animation: a GIF, and a page that plays by itself."""
 
 import streamlit as st
 
-from embryo_core.share.animation import Film
+from embryo_core.curves import Scale
+from embryo_core.share import HeadHistory, gif_bytes, html_page
 
 
-def show(film: Film, scale: str, name: str) -> None:
+def show(history: HeadHistory, scale: Scale, name: str) -> None:
     """Draw the buttons; the files are made when they are clicked, named `name` and coloured on `scale`."""
     shared = {"icon": ":material/movie:", "on_click": "ignore"}
     with st.container(horizontal=True, gap="small"):
         st.download_button(
             "GIF",
-            lambda: _gif(film, scale),
+            lambda: gif_bytes(history, scale),
             file_name=f"{name}.gif",
             mime="image/gif",
             help="This head over all steps, as an animated picture",
@@ -20,22 +21,10 @@ def show(film: Film, scale: str, name: str) -> None:
         )
         st.download_button(
             "HTML",
-            lambda: _page(film, scale),
+            lambda: html_page(history, scale),
             file_name=f"{name}.html",
             mime="text/html",
             help="This head over all steps, as a page with a slider that needs no network",
             key=f"html_{name}",
             **shared,
         )
-
-
-def _gif(film: Film, scale: str) -> bytes:
-    from embryo_core.share.gif import gif_bytes  # Pillow, for this alone
-
-    return gif_bytes(film, scale)
-
-
-def _page(film: Film, scale: str) -> str:
-    from embryo_core.share.page import html_page
-
-    return html_page(film, scale)

@@ -21,8 +21,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
   // Code c > 0 stands for the share 10^(decades * ((c - 1) / 254 - 1)) of the head's largest weight, code 0 for less.
   const shareOf = (code) => (code === 0 ? 0 : 10 ** (decades * ((code - 1) / 254 - 1)));
+  const palette = pixelsOf(colours);
   const recolour = () => {
-    table = colourTable(colours, (t) => place(shareOf(Math.round(255 * t)), chosen.scale, decades));
+    const reach = chosen.scale === "log" ? decades : null;
+    table = palette.map((_, code) => palette[levelOf(shareOf(code), reach)]);
   };
 
   function paint() {
@@ -51,15 +53,14 @@ export default function ({ data, parentElement, setTriggerValue }) {
     cell = Math.max(18, Math.floor(Math.min((root.clientWidth - LABEL.left - GAP) / heads, tall, 120)));
     context = fit(canvas, LABEL.left + heads * cell + GAP, LABEL.top + layers * cell + GAP);
     context.imageSmoothingEnabled = cell < size;
-    context.fillStyle = themeColour(root, "--st-text-color", "#31333f");
-    context.strokeStyle = CHOSEN;
-    context.lineWidth = 2;
-    context.font = `11px ${themeColour(root, "--st-font", "sans-serif")}`;
+    const { colour, family } = theme(root);
+    Object.assign(context, { fillStyle: colour, strokeStyle: CHOSEN, lineWidth: 2, font: `11px ${family}` });
     context.textBaseline = "middle";
     context.textAlign = "center";
-    for (let head = 1; head <= heads; head++) context.fillText(head, LABEL.left + (head - 0.5) * cell, LABEL.top / 2 - 2);
+    const middle = (number) => (number - 0.5) * cell;
+    for (let head = 1; head <= heads; head++) context.fillText(head, LABEL.left + middle(head), LABEL.top / 2 - 2);
     context.textAlign = "right";
-    for (let layer = 1; layer <= layers; layer++) context.fillText(layer, LABEL.left - 8, LABEL.top + (layer - 0.5) * cell);
+    for (let layer = 1; layer <= layers; layer++) context.fillText(layer, LABEL.left - 8, LABEL.top + middle(layer));
     paint();
   }
 
@@ -79,8 +80,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
   const on = (target, event, handler) => target.addEventListener(event, handler, { signal });
   const describe = (spot = chosen) => {
-    const largest = header.largest[spot.layer - 1][spot.head - 1].toPrecision(2);
-    find(".note").textContent = `layer ${spot.layer}, head ${spot.head}: largest weight at any step ${largest}`;
+    const maximum = header.maxima[spot.layer - 1][spot.head - 1].toPrecision(2);
+    find(".note").textContent = `layer ${spot.layer}, head ${spot.head}: largest weight at any step ${maximum}`;
   };
   on(canvas, "click", (event) => { const spot = under(event); if (spot) choose(spot.layer, spot.head); });
   on(canvas, "pointermove", (event) => describe(under(event) ?? chosen));
@@ -94,7 +95,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   });
   on(find(".svg"), "click", () => {
     const step = steps[state.index];
-    save(`${header.run}-attention-step${step}.svg`, "image/svg+xml", drawing(buffer, header, chosen.scale, step));
+    save(`${header.run}-attention-step${step}.svg`, "image/svg+xml", gridDrawing(buffer, header, chosen.scale, step));
   });
   on(window, "embryo:step", ({ detail }) => { state.index = indexOfStep(steps, detail.step); repaint(); });
   const follow = (head) => {
@@ -107,7 +108,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   };
   on(window, "embryo:head", ({ detail }) => follow(detail));
 
-  canvas.setAttribute("aria-label", `Attention maps of ${layers} layers (rows) and ${heads} heads (columns); choose one`);
+  const maps = `Attention maps of ${layers} layers (rows) and ${heads} heads (columns)`;
+  canvas.setAttribute("aria-label", `${maps}; choose one`);
   const observer = new ResizeObserver(layout);
   observer.observe(root);
   signal.addEventListener("abort", () => observer.disconnect());
@@ -118,16 +120,19 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
 // === Download ===
 
-function drawing(buffer, { run, layers, heads, size }, scale, step) {
+function gridDrawing(buffer, { run, layers, heads, size }, scale, step) {
   const [cell, left, top] = [96, 40, 60];
-  const svg = page(left + heads * cell, top + layers * cell);
-  label(svg, `${run}, step ${formatStep(step)}: attention of every head`, left, 20, "start", 14);
-  label(svg, `rows are layers, columns are heads; colours ${scale}, from 0 to each head's largest weight`, left, 36, "start");
+  const svg = whitePage(left + heads * cell, top + layers * cell);
+  const title = `${run}, step ${formatStep(step)}: attention of every head`;
+  words(svg, { text: title, x: left, y: 16, align: "left", size: 14 });
+  const colours = `colours ${scale}, from 0 to each head's largest weight`;
+  words(svg, { text: `rows are layers, columns are heads; ${colours}`, x: left, y: 32, align: "left" });
   for (let layer = 0; layer < layers; layer++) {
-    label(svg, layer + 1, left - 8, top + (layer + 0.5) * cell, "end");
+    words(svg, { text: layer + 1, x: left - 8, y: top + (layer + 0.5) * cell, align: "right" });
     for (let head = 0; head < heads; head++) {
-      if (layer === 0) label(svg, head + 1, left + (head + 0.5) * cell, top - 8);
-      picture(svg, buffer, head * size, layer * size, size, left + head * cell, top + layer * cell, cell - GAP);
+      if (layer === 0) words(svg, { text: head + 1, x: left + (head + 0.5) * cell, y: top - 12 });
+      const [x, y, width] = [left + head * cell, top + layer * cell, cell - GAP];
+      picture(svg, buffer, head * size, layer * size, size, { x, y, width, height: width });
     }
   }
   return written(svg);

@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from app.charts.attention import COLOURS
+from embryo_core.curves import Scale
+from embryo_core.share import HeadHistory, map_style
+from embryo_core.share.map_style import DECADES
 
-DECADES = 3  # the logarithmic colour scale, and the bytes of the grid, reach down to 10**-DECADES of the largest weight
 GRID_SIZE = 32  # longer maps are averaged over square blocks, so that no small multiple has more positions than this
 
 FOLDER = Path(__file__).parent
 
 
 def head_history(
-    header: dict[str, Any], steps: np.ndarray, weights: np.ndarray, on_step: Callable[[], None], key: str
+    history: HeadHistory, scale: Scale, step: int, name: str, on_step: Callable[[], None], key: str
 ) -> Any:
-    """Show one head's maps, weights [S, L, L] at steps [S]; the result's `step` is the step the user settled on.
+    """Show one head's maps, at first those of `step`; the result's `step` is the one that the user settled on.
 
-    The header holds run, layer, head, sentences, the step to begin with, scale ("linear" or "log"), and for the maps of
-    one sentence its L pieces as `tokens`, which label the axes in place of positions.
+    `name` begins the names of the files that it saves.
     """
-    return _history(key=key, data=history_payload(header, steps, weights), on_step_change=on_step)
+    return _history(key=key, data=history_payload(history, scale, step, name), on_step_change=on_step)
 
 
 def head_grid(payload: bytes, on_head: Callable[[], None], key: str) -> Any:
@@ -40,10 +40,10 @@ def head_grid(payload: bytes, on_head: Callable[[], None], key: str) -> Any:
 # === What travels ===
 
 
-def history_payload(header: dict[str, Any], steps: np.ndarray, weights: np.ndarray) -> bytes:
+def history_payload(history: HeadHistory, scale: Scale, step: int, name: str) -> bytes:
     """One head's history as float32: what is stored, to the digit."""
-    facts = {"steps": steps.tolist(), "size": weights.shape[-1], "max": float(weights.max()) or 1.0}
-    return pack(header | facts | {"decades": DECADES, "colours": COLOURS}, weights.astype("<f4"))
+    shown = {"run": history.run, "layer": history.layer, "head": history.head, "step": step, "name": name}
+    return pack(map_style.drawing(history, scale) | shown, history.weights.astype("<f4"))
 
 
 def grid_payload(run: str, steps: np.ndarray, weights: np.ndarray) -> bytes:
@@ -54,12 +54,12 @@ def grid_payload(run: str, steps: np.ndarray, weights: np.ndarray) -> bytes:
     """
     small = shrink(weights, GRID_SIZE)
     count, layers, heads, size, _ = small.shape
-    largest = small.max(axis=(0, 3, 4))  # [layers, heads]: each head's colours end at its own largest weight
-    codes = quantise(small / np.maximum(largest, np.finfo(np.float32).tiny)[:, :, None, None])
+    ends = small.max(axis=(0, 3, 4))  # [layers, heads]: each head's colours end at its own largest weight
+    codes = quantise(small / np.maximum(ends, np.finfo(np.float32).tiny)[:, :, None, None])
     picture = codes.transpose(0, 1, 3, 2, 4).reshape(count, layers * size, heads * size)
     facts = {"run": run, "steps": steps.tolist(), "layers": layers, "heads": heads, "size": size}
-    exact = weights.max(axis=(0, 3, 4)).astype(float).round(6).tolist()
-    return pack(facts | {"largest": exact, "decades": DECADES, "colours": COLOURS}, picture)
+    facts["maxima"] = weights.max(axis=(0, 3, 4)).astype(float).round(6).tolist()
+    return pack(facts | {"decades": DECADES, "colours": map_style.colours().tolist()}, picture)
 
 
 def pack(header: dict[str, Any], array: np.ndarray) -> bytes:
@@ -78,7 +78,7 @@ def quantise(share: np.ndarray) -> np.ndarray:
 
 
 def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
-    """Means over square blocks of the last two axes so that they are no longer than `limit`; rests at the end dropped."""
+    """Means over square blocks of the last two axes, so that they are at most `limit` long; the rest at the end goes."""
     size = weights.shape[-1]
     block = -(-size // limit)
     if block == 1:
@@ -95,12 +95,14 @@ def _read(*names: str) -> str:
     return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in names)
 
 
+def _script(name: str) -> str:
+    """A component's script after what it calls."""
+    return map_style.SCRIPT.read_text(encoding="utf-8") + _read("map_svg.js", "maps.js", name)
+
+
 _history = st.components.v2.component(
-    "embryo.head_history",
-    html=_read("head_history.html"),
-    css=_read("maps.css"),
-    js=_read("maps.js", "head_history.js"),
+    "embryo.head_history", html=_read("head_history.html"), css=_read("maps.css"), js=_script("head_history.js")
 )
 _grid = st.components.v2.component(
-    "embryo.head_grid", html=_read("head_grid.html"), css=_read("maps.css"), js=_read("maps.js", "head_grid.js")
+    "embryo.head_grid", html=_read("head_grid.html"), css=_read("maps.css"), js=_script("head_grid.js")
 )

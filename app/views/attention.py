@@ -8,8 +8,9 @@ from app.components import animation_downloads, head_maps
 from app.views import head_behaviour, sentence
 from app.widgets import View
 from embryo_core import results as store
+from embryo_core.curves import SCALES
 from embryo_core.results import AttentionHistory
-from embryo_core.share import animation
+from embryo_core.share import averaged
 from embryo_core.types import Run
 
 METRIC = "attention"
@@ -39,7 +40,7 @@ def _show_maps(view: View) -> None:
     with columns[1]:
         head = widgets.pick_head(heads)
     with columns[2]:
-        scale = widgets.pick_one("colours", "Colours", ("linear", "log"), segmented=True)
+        scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
     history = results.attention(view.run, layer, head)
     left, right = st.columns(2, gap="large")
     with left:
@@ -51,17 +52,15 @@ def _show_maps(view: View) -> None:
 
 def _one_head(view: View, layer: int, head: int, scale: str, history: AttentionHistory) -> None:
     st.subheader(f"Layer {layer}, head {head}", anchor=False)
-    about = {"run": view.run.name, "layer": layer, "head": head, "scale": scale}
-    about |= {"step": view.step, "sentences": history.sentences}
-    head_maps.head_history(about, history.steps, history.weights, on_step=_step_chosen, key=HISTORY)
-    note = results.sources(view.run).get(METRIC, {}).get("note", f"averaged over {history.sentences:,} sentences")
+    shown = averaged(view.run.name, layer, head, history, results.sources(view.run).get(METRIC, {}))
+    name = f"{view.run.name}-attention-layer{layer}-head{head}"
+    head_maps.head_history(shown, scale, view.step, name, on_step=_step_chosen, key=HISTORY)
     st.caption(
-        f"Attention weight from each position (row) to each position (column), 0 to {history.weights.shape[-1] - 1} "
-        f"with [CLS] first, {note}. The colours run to this head's largest weight over all {len(history.steps)} steps, "
-        "so they mean the same at each of them."
+        f"{shown.note}: from each position (row) to each position (column), 0 to {shown.size - 1} with [CLS] first. "
+        f"The colours run to this head's largest weight over all {len(shown.steps)} steps, so they mean the same at "
+        "each of them."
     )
-    film = animation.head_film(view.run, layer, head, history)
-    animation_downloads.show(film, scale, f"{view.run.name}-attention-layer{layer}-head{head}")
+    animation_downloads.show(shown, scale, name)
 
 
 def _all_heads(view: View, steps: list[int], grid: bytes, length: int) -> None:

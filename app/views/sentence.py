@@ -5,11 +5,11 @@ import streamlit as st
 from app import permalink, results, widgets
 from app.components import animation_downloads, head_maps
 from app.widgets import View
+from embryo_core.curves import SCALES
 from embryo_core.errors import BrokenCheckpoint, QueryError
 from embryo_core.query import sentence
 from embryo_core.query.sentence import SentenceAttention, SentenceHistory
-from embryo_core.share import bertviz_page
-from embryo_core.share.animation import Film
+from embryo_core.share import HeadHistory, bertviz
 from embryo_core.types import Run
 
 EXAMPLE = "The cat that the dogs chased sat on the mat ."
@@ -60,9 +60,9 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
     if kind == "head":
         wanted = permalink.get("layer")
         begin = int(wanted) if wanted in map(str, chosen) else chosen[0]
-        page = bertviz_page.head_view(found.weights, found.pieces, chosen, begin, dark)
+        page = bertviz.head_view(found.weights, found.pieces, chosen, begin, dark)
     else:
-        page = bertviz_page.model_view(found.weights, found.pieces, chosen, dark)
+        page = bertviz.model_view(found.weights, found.pieces, chosen, dark)
     st.iframe(page.html, height=page.height, alt=f"bertviz, {VIEWS[kind].lower()}")
     more = f" It begins with {few} of {layers} layers; more make it slower." if few < layers else ""
     st.caption(_bertviz_caption(view, kind, size, chosen) + more)
@@ -70,15 +70,15 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
 
 def _bertviz_caption(view: View, kind: str, size: int, chosen: list[int]) -> str:
     how = {
-        "head": "A line from a piece (left) to a piece (right) is as strong as the weight. The coloured squares are the "
-        "heads from 1 on: click one to leave it out, click twice for it alone; point at a piece for its links.",
-        "model": "Rows are layers, columns are heads; a line from a piece (left) to a piece (right) is as strong as the "
-        "weight. Click a head to see it large, with its pieces.",
+        "head": "A line from a piece (left) to a piece (right) is as strong as the weight. The coloured squares are "
+        "the heads from 1 on: click one to leave it out, click twice for it alone; point at a piece for its links.",
+        "model": "Rows are layers, columns are heads; a line from a piece (left) to a piece (right) is as strong as "
+        "the weight. Click a head to see it large, with its pieces.",
     }
     layers = f"layers {', '.join(map(str, chosen))}" if len(chosen) > 1 else f"layer {chosen[0]}"
     return (
         f"Attention of this one text ({size} pieces, [CLS] and [SEP] counted; \\#\\# marks a piece inside a word), "
-        f"run '{view.run.name}', step {view.step:,}, {layers}. {how[kind]} Weights below {bertviz_page.FAINTEST} are "
+        f"run '{view.run.name}', step {view.step:,}, {layers}. {how[kind]} Weights below {bertviz.FAINTEST} are "
         "not drawn. Drawing: bertviz (Vig, 2019)."
     )
 
@@ -100,21 +100,20 @@ def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
     with columns[1]:
         head = widgets.pick_head(heads)
     with columns[2]:
-        scale = widgets.pick_one("colours", "Colours", ("linear", "log"), segmented=True)
-    history = _history(view.run, results.checkpoints_stamp(view.run), text, layer, head)
-    for problem in history.skipped:
+        scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
+    maps = _history(view.run, results.checkpoints_stamp(view.run), text, layer, head)
+    for problem in maps.skipped:
         st.warning(problem, icon=":material/warning:")
-    about = {"run": view.run.name, "layer": layer, "head": head, "scale": scale}
-    about |= {"step": view.step, "sentences": 1, "tokens": history.pieces}
-    head_maps.head_history(about, history.steps, history.weights, on_step=_step_chosen, key=HISTORY)
+    note = f"Attention weights on one sentence of {size} pieces"
+    history = HeadHistory(view.run.name, layer, head, note, maps.steps, maps.weights, maps.pieces)
+    name = f"{view.run.name}-sentence-layer{layer}-head{head}"
+    head_maps.head_history(history, scale, view.step, name, on_step=_step_chosen, key=HISTORY)
     st.caption(
         f"Attention weight of layer {layer}, head {head} from each piece (row) to each piece (column) of this one text "
         f"({size} pieces). The colours run to this head's largest weight over all {len(history.steps)} steps, so they "
         "mean the same at each of them. Play, or drag the time bar."
     )
-    note = f"Attention weights on one sentence of {size} pieces"
-    film = Film(view.run.name, layer, head, note, history.steps, history.weights, history.pieces)
-    animation_downloads.show(film, scale, f"{view.run.name}-sentence-layer{layer}-head{head}")
+    animation_downloads.show(history, scale, name)
 
 
 def _step_chosen() -> None:

@@ -1,11 +1,10 @@
-"""Tokens: when each part of speech is learned (Section 3, Figures 1 and 7 to 9)."""
+"""Tokens: when each part of speech is learned (Section 3, Figures 1, 7 and 8)."""
 
 import pandas as pd
 import streamlit as st
 
 from app import permalink, results, widgets
 from app.charts import style, tokens
-from embryo_core.metrics.part_of_speech import GROUPS
 
 METRICS = {"mask_prediction": "Mask prediction", "token_reconstruction": "Token reconstruction"}
 TASKS = {
@@ -98,7 +97,7 @@ def _words(view: widgets.View, metric: str, groups: list[str]) -> None:
     with right:
         search = widgets.pick_text("word", "Search", placeholder="part of a word")
     heading.subheader(f"Words behind “{group}” at step {view.step:,}", anchor=False)
-    words = _words_of(view, metric, group)
+    words = results.words(view.run, metric, group, view.step)
     if words.empty:
         st.info(f"There are no words of this category at step {view.step:,}.", icon=":material/info:")
         return
@@ -116,12 +115,3 @@ def _words(view: widgets.View, metric: str, groups: list[str]) -> None:
         f"{len(found):,} of {len(words):,} words of this category; "
         f"{found['correct'].sum():,} of {found['n'].sum():,} occurrences predicted correctly."
     )
-
-
-def _words_of(view: widgets.View, metric: str, group: str) -> pd.DataFrame:
-    """Words with the category's tags, or those in its band of frequency ranks."""
-    if group in GROUPS:
-        return results.words(view.run, metric, GROUPS[group], view.step)
-    low, high = map(int, group.removeprefix("rank ").split("-"))
-    words = results.words(view.run, metric, None, view.step)
-    return words[words["word"].str.lower().isin(results.frequent_words(view.run, low, high))]

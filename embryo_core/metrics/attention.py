@@ -1,9 +1,9 @@
 """Attention: the maps of every head, averaged over the sentences of a treebank (Figure 4).
 
-Entry [i, j] of a map is the mean weight from position i to position j over the sentences that have both; position 1 is
-[CLS], and [SEP] ends each sentence wherever that is. A longer sentence counts in more entries than a shorter one, none
-is padded, and a row sums to 1 only nearly, as its entries average over different sentences. The map ends where fewer
-than MINIMUM sentences reach, or at LENGTH.
+Entry [i, j] of a map is the mean weight from position i to position j over the sentences that have both. Positions count
+from 0, which is [CLS]; [SEP] ends each sentence wherever that is, and none is padded. The map ends where fewer than
+MINIMUM sentences reach, or at LENGTH. Its rows do not sum to 1: the entries of a row average over different sentences,
+those far from [CLS] over the longer ones alone (see curves.normalise_rows).
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from embryo_core.engine.tokenizer import Tokenizer
 
 LENGTH = 64
-MINIMUM = 10  # sentences behind an entry, or all of them where there are fewer
+MINIMUM = 10  # sentences behind every entry, or all of them where there are fewer
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +39,15 @@ class Attention(AttentionMetric):
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Sentences:
         sentences = encode(tokenizer, limits, source).sentences
-        longest = sorted((len(sentence.ids) for sentence in sentences), reverse=True)
-        length = min(longest[min(MINIMUM, len(longest)) - 1], LENGTH)
-        note = f"averaged over {len(sentences):,} sentences of {source.path.name}"
-        return Sentences(sentences, length, {"sentences": len(sentences), "length": length, "note": note})
+        lengths = np.array([len(sentence.ids) for sentence in sentences])
+        length = min(int(np.sort(lengths)[-min(MINIMUM, len(lengths))]), LENGTH)
+        summary = {
+            "sentences": len(sentences),
+            "length": length,
+            "sentences_per_position": [int((lengths > position).sum()) for position in range(length)],
+            "note": f"averaged over {len(sentences):,} sentences of {source.path.name}",
+        }
+        return Sentences(sentences, length, summary)
 
     def observe(self, model: "Model", data: Sentences) -> "Maps":
         return Maps(model, data)

@@ -4,7 +4,7 @@ The four tasks are parts of speech, constituents, coreference and semantic roles
 https://arxiv.org/abs/1905.06316), and any other in that form. For each task and layer, 0 being the embeddings:
 
     edge_probing_f1        micro-averaged F1 of the probe on the whole test set
-    edge_probing_control   the same of a probe trained and tested on random labels of word types (control_task.py)
+    edge_probing_control   the same of a probe trained and tested on random labels of word types (probing/control.py)
     edge_probing_majority  that of always giving the most frequent label of the training set; it has no layer
 
 Selectivity, F1 less the control task's, is taken on reading. The probes' own training curves go to probes.parquet.
@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embryo_core.errors import CorpusError
-from embryo_core.metrics.probing_data import ProbingData, ProbingTask, read_tasks
+from embryo_core.metrics.probing.data import ProbingData, ProbingTask, read_tasks
 from embryo_core.types import Findings, Limits, Metric, Option, ProbeCurve, Score, Source
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
     from embryo_core.engine.tokenizer import Tokenizer
-    from embryo_core.metrics.linear_probes import Trained
+    from embryo_core.metrics.probing.training import Trained
 
 TASKS = ("pos", "constituent", "coref", "srl")
 
@@ -79,8 +79,8 @@ class EdgeProbing(Metric):
         return Tasks(data, source.options["protocol"], source.options["probe-memory"] * 2**20, summary)
 
     def compute(self, model: "Model", tasks: Tasks) -> Findings:
-        from embryo_core.metrics.linear_probes import train_all  # torch: the list of metrics does without
-        from embryo_core.metrics.probing_features import span_features
+        from embryo_core.metrics.probing.features import span_features
+        from embryo_core.metrics.probing.training import train_all  # torch: the list of metrics does without
 
         features = span_features(model, tasks.data, tasks.memory)
         findings = Findings()
@@ -105,10 +105,10 @@ def _scores(task: ProbingTask, trained: Sequence["Trained"]) -> list[Score]:
 
 def _curves(task: ProbingTask, trained: Sequence["Trained"]) -> list[ProbeCurve]:
     return [
-        ProbeCurve(task.name, layer, control, look.iteration, loss, f1)
+        ProbeCurve(task.name, layer, control, point.iteration, loss, f1)
         for layer, probe in enumerate(trained)
-        for look in probe.curve
-        for control, loss, f1 in zip((False, True), look.train_loss, look.dev_f1, strict=True)
+        for point in probe.curve
+        for control, loss, f1 in zip((False, True), point.train_loss, point.dev_f1, strict=True)
     ]
 
 

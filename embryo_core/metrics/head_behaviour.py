@@ -117,10 +117,10 @@ def _baseline(data: Sentences) -> list[Score]:
 def _parsed(sentence: treebank.Sentence) -> Sentence:
     """A treebank's sentence with what is asked about its words."""
     words, word = np.unique(sentence.word_of_piece, return_inverse=True)  # a word may have no piece at all
-    place = {int(own): i for i, own in enumerate(words)}
+    number = {int(own): i for i, own in enumerate(words)}
     head = np.full(len(word), -1)
     for i, own in enumerate(words if sentence.example.heads else ()):
-        head[i] = place.get(sentence.example.heads[own], -1)
+        head[i] = number.get(sentence.example.heads[own], -1)
     punctuation = np.array([_is_punctuation(sentence.example.words[own]) for own in words], bool)[word]
     return Sentence(sentence.ids, word, punctuation, head)
 

@@ -1,4 +1,4 @@
-"""Mask prediction: does the model guess a word that is masked as a whole? (Section 3, Figures 1b and 7 to 9)"""
+"""Mask prediction: does the model guess a word that is masked as a whole? (Section 3, Figures 1b, 7 and 8)"""
 
 from typing import TYPE_CHECKING
 

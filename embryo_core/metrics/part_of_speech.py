@@ -13,26 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from embryo_core import runs
 from embryo_core.errors import CorpusError
 from embryo_core.metrics.treebank import encode
 from embryo_core.types import Example, Findings, Limits, Score, Source, WordCount
+from embryo_core.word_groups import ALL, BANDS, TAGS, band_of
 
 if TYPE_CHECKING:
     from embryo_core.engine.tokenizer import Tokenizer
-
-GROUPS = {  # group: Penn tags
-    "conjunction": ("CC",),
-    "determiner": ("DT", "PDT"),
-    "preposition": ("IN",),
-    "adjective": ("JJ", "JJR", "JJS"),
-    "adverb": ("RB", "RBR", "RBS"),
-    "verb": ("VB", "VBD", "VBG", "VBN", "VBP", "VBZ"),
-    "noun": ("NN", "NNS"),
-    "proper noun": ("NNP", "NNPS"),
-    "pronoun": ("PRP", "PRP$"),
-    **{form: (form,) for form in ("VB", "VBD", "VBG", "VBN", "VBP", "VBZ")},
-}
-BANDS = ((50, 99), (300, 349), (1550, 1599))  # ranks by frequency in the training corpus, both ends included
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +33,7 @@ class Treebank:
     end: np.ndarray  # [n] position after its last piece
     words: list[str]  # as written in the treebank
     tags: list[str]
+    bands: list[str | None]  # the band of frequency ranks of each word; None: in none
     groups: dict[str, np.ndarray]  # bool [n] for each group that has words
     summary: dict[str, Any]
 
@@ -65,28 +54,31 @@ def read(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treebank:
             "give another treebank or a higher --limit."
         )
     sentence, start, end, words, tags = zip(*rows, strict=True)
-    groups = _groups(words, tags, tokenizer, limits.frequencies)
+    bands = _bands(words, tokenizer, limits.frequencies)
+    groups = _groups(tags, bands)
     note = f"{len(rows):,} words in {len(sentences):,} sentences of {source.path.name}"
     left_out = f"; {encoded.too_long:,} longer than {limits.positions} pieces were left out" if encoded.too_long else ""
     summary = {"sentences": len(sentences), "words": len(rows), "too_long": encoded.too_long, "note": note + left_out}
-    return Treebank(
-        sentences, np.array(sentence), np.array(start), np.array(end), list(words), list(tags), groups, summary
-    )
+    positions = np.array(sentence), np.array(start), np.array(end)
+    return Treebank(sentences, *positions, list(words), list(tags), bands, groups, summary)
 
 
 def findings(metric: str, treebank: Treebank, correct: np.ndarray) -> Findings:
-    """Accuracy of each group and of all words, and the counts of each word with each tag; `correct` is bool [n]."""
-    everything = {**treebank.groups, "all": np.ones(len(correct), bool)}
+    """Accuracy of each group and of all words, and the counts of each word with each tag; `correct` is bool [n].
+
+    The words of a group, by their tag or band, sum to its score: a word as written has one band.
+    """
+    everything = {**treebank.groups, ALL: np.ones(len(correct), bool)}
     scores = [
         Score(metric, float(correct[members].mean()), int(members.sum()), group)
         for group, members in everything.items()
     ]
-    counts: dict[tuple[str, str], list[int]] = {}
-    for tag, word, hit in zip(treebank.tags, treebank.words, correct, strict=True):
-        count = counts.setdefault((tag, word), [0, 0])
+    counts: dict[tuple[str, str, str | None], list[int]] = {}
+    for *word, hit in zip(treebank.tags, treebank.words, treebank.bands, correct, strict=True):
+        count = counts.setdefault(tuple(word), [0, 0])
         count[0] += 1
         count[1] += bool(hit)
-    words = [WordCount(metric, tag, word, n, hits) for (tag, word), (n, hits) in counts.items()]
+    words = [WordCount(metric, tag, word, n, hits, band) for (tag, word, band), (n, hits) in counts.items()]
     return Findings(scores=scores, words=words)
 
 
@@ -99,26 +91,22 @@ def _targets(example: Example, word_of_piece: np.ndarray) -> Iterator[tuple[int,
             yield int(start), int(end), " ".join(example.words[first:last]), target.label
 
 
-def _groups(
-    words: tuple[str, ...], tags: tuple[str, ...], tokenizer: "Tokenizer", frequencies: Path | None
-) -> dict[str, np.ndarray]:
+def _groups(tags: tuple[str, ...], bands: list[str | None]) -> dict[str, np.ndarray]:
     """Members of each group and frequency band; one that has none is left out. Raises CorpusError for other tags."""
-    by_tag = {group: np.isin(tags, members) for group, members in GROUPS.items()}
+    by_tag = {group: np.isin(tags, members) for group, members in TAGS.items()}
     if not any(members.any() for members in by_tag.values()):
         raise CorpusError(
             f"The treebank's tags are not Penn part-of-speech tags (received {', '.join(sorted(set(tags))[:5])}); "
             "give one with tags such as NN, VBD and IN."
         )
-    ranks = {} if frequencies is None else _ranks(frequencies)
-    rank = np.array([ranks.get(_as_counted(word, tokenizer), 0) for word in words]) if ranks else np.zeros(0)
-    by_band = {f"rank {low}-{high}": (rank >= low) & (rank <= high) for low, high in BANDS}
+    by_band = {name: np.array([band == name for band in bands]) for name in BANDS}
     return {group: members for group, members in {**by_tag, **by_band}.items() if members.any()}
 
 
-def _ranks(frequencies: Path) -> dict[str, int]:
-    """Rank of each word of the training corpus, 1 is the most frequent."""
-    with frequencies.open(encoding="utf-8") as file:
-        return {line.split("\t")[0]: rank for rank, line in enumerate(file, 1)}
+def _bands(words: tuple[str, ...], tokenizer: "Tokenizer", frequencies: Path | None) -> list[str | None]:
+    """The band of each word; all None where pretraining did not count its words."""
+    ranks = {} if frequencies is None else runs.read_ranks(frequencies)
+    return [band_of(ranks.get(_as_counted(word, tokenizer))) if ranks else None for word in words]
 
 
 def _as_counted(word: str, tokenizer: "Tokenizer") -> str:

@@ -22,6 +22,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.results.parts import Parts, list_parts
 from embryo_core.results.tables import ATTENTION, CLOZE, PROBES, SCORES, TABLES, WORDS, Table
 from embryo_core.types import Run
+from embryo_core.word_groups import ALL, TAGS
 
 EVERYTHING = pc.scalar(True)
 
@@ -55,11 +56,18 @@ def read_scores(run: Run, metric: str | None = None) -> pd.DataFrame:
     return frame
 
 
-def read_words(run: Run, metric: str, tags: list[str] | None = None, step: int | None = None) -> pd.DataFrame:
-    """Words behind a metric, of some Penn tags or all, at one step or all: metric, step, tag, word, n, correct."""
-    of_tags = EVERYTHING if tags is None else pc.field("tag").isin(pa.array(list(tags), pa.string()))
-    rows = read_table(run, WORDS, _where("metric", metric) & of_tags, step)
-    return rows.select(["metric", "step", "tag", "word", "n", "correct"]).to_pandas()
+def read_words(run: Run, metric: str, group: str | None = None, step: int | None = None) -> pd.DataFrame:
+    """The words behind a metric's scores, of one group or all, at one step or all; their counts sum to the score's.
+
+    Columns: metric, step, tag, word, band, n, correct. `group` is that of the score (see word_groups).
+    """
+    of_group = EVERYTHING
+    if group in TAGS:
+        of_group = pc.field("tag").isin(pa.array(TAGS[group], pa.string()))
+    elif group not in (None, ALL):
+        of_group = _where("band", group)
+    rows = read_table(run, WORDS, _where("metric", metric) & of_group, step)
+    return rows.select(["metric", "step", "tag", "word", "band", "n", "correct"]).to_pandas()
 
 
 def read_cloze(run: Run, relation: str | None = None, fact: str | None = None) -> pd.DataFrame:

@@ -46,7 +46,7 @@ SCORES = Table(
 )
 WORDS = Table(
     "words",
-    {"metric": "string", "tag": "string", "word": "string", "n": "int64", "correct": "int64"},
+    {"metric": "string", "tag": "string", "word": "string", "band": "string", "n": "int64", "correct": "int64"},
     key=("metric", "tag", "word", "step"),
     group=("metric", "tag"),
 )

@@ -1,6 +1,7 @@
 """What pretraining noted down, line by line: the rows of log.jsonl, and the words of frequencies.tsv by rank."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 from msgspec.json import Decoder
@@ -21,14 +22,14 @@ def read_log(run: Run) -> list[dict[str, Any]]:
     A line that is no row is left out (see `damaged_lines`). Rows of a step that was trained again after a crash replace
     the earlier ones. Raises BrokenRun where the file as a whole cannot be read.
     """
-    rows = [row for row in map(parse_row, _lines(run, "log.jsonl")) if row is not None]
+    rows = [row for row in map(parse_row, _lines(run.path / "log.jsonl")) if row is not None]
     last = {(row["split"], row["step"]): row for row in rows}
     return sorted(last.values(), key=lambda row: (row["step"], row["split"]))
 
 
 def damaged_lines(run: Run) -> int:
     """Lines of log.jsonl that are no rows: cut short by a crash, damaged, or with a number that is not finite."""
-    return sum(parse_row(line) is None for line in _lines(run, "log.jsonl"))
+    return sum(parse_row(line) is None for line in _lines(run.path / "log.jsonl"))
 
 
 def parse_row(line: bytes) -> dict[str, Any] | None:
@@ -42,14 +43,14 @@ def parse_row(line: bytes) -> dict[str, Any] | None:
     return row if known and all(value is None or isinstance(value, int | float) for value in numbers) else None
 
 
-def read_ranks(run: Run) -> dict[str, int]:
-    """Rank of each word of the training corpus, 1 is the most frequent; empty where pretraining left no counts.
+def read_ranks(frequencies: Path) -> dict[str, int]:
+    """Rank of each word of the training corpus, 1 is the most frequent, from a run's frequencies.tsv.
 
-    A line that is no word with its count keeps its rank, so that the others keep theirs. Raises BrokenRun where
-    frequencies.tsv as a whole cannot be read.
+    Empty where pretraining left none. A line that is no word with its count keeps its rank, so that the others keep
+    theirs. Raises BrokenRun where the file as a whole cannot be read.
     """
     ranks = {}
-    for rank, line in enumerate(_lines(run, "frequencies.tsv"), 1):
+    for rank, line in enumerate(_lines(frequencies), 1):
         word, _, count = line.partition(b"\t")
         if word and count.isdigit():
             try:
@@ -59,10 +60,9 @@ def read_ranks(run: Run) -> dict[str, int]:
     return ranks
 
 
-def _lines(run: Run, name: str) -> list[bytes]:
-    """Lines of a file in the run's folder, without the empty end after the last; none where the file is absent."""
-    path = run.path / name
+def _lines(path: Path) -> list[bytes]:
+    """Lines of a file in a run's folder, without the empty end after the last; none where the file is absent."""
     if not os.path.lexists(path):
         return []
-    content = read_bytes(path, run.path, BrokenRun)
+    content = read_bytes(path, path.parent, BrokenRun)
     return content.removesuffix(b"\n").split(b"\n") if content else []

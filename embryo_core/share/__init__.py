@@ -1,1 +1,21 @@
-"""What leaves the dashboard: a head's development as GIF or page, bertviz's views as one document."""
+"""What leaves the dashboard: a head's history as GIF or page, bertviz's views as one document."""
+
+from embryo_core.share.animation import check_suffix, write_animation
+from embryo_core.share.bertviz import head_view, model_view
+from embryo_core.share.gif import gif_bytes
+from embryo_core.share.head_history import HeadHistory, averaged, read_averaged
+from embryo_core.share.html_document import document
+from embryo_core.share.page import html_page
+
+__all__ = [
+    "HeadHistory",
+    "averaged",
+    "check_suffix",
+    "document",
+    "gif_bytes",
+    "head_view",
+    "html_page",
+    "model_view",
+    "read_averaged",
+    "write_animation",
+]

@@ -1,11 +1,16 @@
-"""A film as one HTML page that plays by itself, with a slider and the weight under the pointer; it needs no network."""
+"""A head's history as one HTML page that plays by itself, with a slider and the weight under the pointer.
+
+It needs no network.
+"""
 
 import base64
 from pathlib import Path
 
 import numpy as np
 
-from embryo_core.share.animation import DECADES, VIRIDIS, Film, legend
+from embryo_core.curves import Scale
+from embryo_core.share import map_style
+from embryo_core.share.head_history import HeadHistory
 from embryo_core.share.html_document import document
 
 CODES = 65535  # a weight is stored as a share of the largest, in as many parts
@@ -15,16 +20,15 @@ STYLE = """
 body { font-family: system-ui, sans-serif; max-width: 36rem; margin: 1.5rem auto; padding: 0 1rem; }
 h1 { font-size: 1.15rem; }
 .bar { display: flex; align-items: center; gap: 0.6rem; }
-.bar input { flex: 1; }
+.bar input { flex: 1; min-width: 0; }
 #step { min-width: 6.5rem; text-align: right; font-weight: 600; font-variant-numeric: tabular-nums; }
-canvas { display: block; max-width: 100%; }
+canvas { display: block; }
 #map { margin-top: 0.5rem; }
 #hover { min-height: 1.5em; font-variant-numeric: tabular-nums; }
-#legend { width: 13rem; display: flex; flex-wrap: wrap; justify-content: space-between; font-size: 0.85rem; }
-#legend canvas { width: 100%; height: 12px; }
 #note { opacity: 0.75; font-size: 0.9rem; }
 """
 BODY = """
+<main>
 <h1 id="title"></h1>
 <div class="bar">
   <button id="play" type="button" aria-label="Play">▶</button>
@@ -33,26 +37,19 @@ BODY = """
 </div>
 <canvas id="map" role="img"></canvas>
 <div id="hover"></div>
-<div id="legend"></div>
+<canvas id="legend" role="img"></canvas>
 <p id="note"></p>
+</main>
 """
 
 
-def html_page(film: Film, scale: str = "linear") -> str:
-    """The page; `scale` of the colours is "linear" or "log". Weights are kept to 1/65535 of the largest."""
-    largest = float(film.weights.max()) or 1.0
-    codes = np.rint(film.weights / largest * CODES).astype("<u2")
-    data = {
-        "title": film.title,
-        "note": f"{film.note}. The colours ({scale}) run to this head's largest weight over all {len(codes)} steps.",
-        "steps": film.steps.tolist(),
-        "size": film.weights.shape[-1],
-        "largest": largest,
+def html_page(history: HeadHistory, scale: Scale = "linear") -> str:
+    """The page, its colours on this scale. Weights are kept to 1/65535 of the largest."""
+    codes = np.rint(history.weights / history.maximum * CODES).astype("<u2")
+    colours = f"The colours ({scale}) run to this head's largest weight over all {len(codes)} steps."
+    data = map_style.drawing(history, scale) | {
+        "note": f"{history.note}. {colours}",
         "codes": base64.b64encode(codes.tobytes()).decode(),
-        "colours": VIRIDIS.tolist(),
-        "legend": legend(film, scale),
-        "decades": DECADES if scale == "log" else None,
-        "tokens": list(film.tokens),
     }
-    script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-    return document(film.title, STYLE, BODY, data, [script])
+    scripts = [path.read_text(encoding="utf-8") for path in (map_style.SCRIPT, Path(__file__).with_suffix(".js"))]
+    return document(history.title, STYLE, BODY, data, scripts)

@@ -39,12 +39,3 @@ def test_the_log_is_read_again_when_it_grows(own_run: Run) -> None:
     with (own_run.path / "log.jsonl").open("a", encoding="utf-8") as log:
         log.write('{"split": "train", "step": 20, "loss": 5.0}\n')
     assert len(results.log(own_run)) == rows + 1
-
-
-def test_frequent_words_are_those_of_the_ranks(own_run: Run) -> None:
-    """Ranks count from 1 and both ends are included; a run without counts has none."""
-    counts = own_run.path / "frequencies.tsv"
-    counts.unlink(missing_ok=True)
-    assert results.frequent_words(own_run, 1, 2) == set()
-    counts.write_text("the\t9\nof\t8\nand\t7\n", encoding="utf-8")
-    assert results.frequent_words(own_run, 2, 3) == {"of", "and"}

@@ -44,7 +44,7 @@ def test_defaults_of_long_pickers_stay_out_of_the_url(dashboard_with_results) ->
 def test_the_words_are_those_of_the_store(dashboard_with_results, tiny_results: Run) -> None:
     """The table holds exactly the words of the category at the step."""
     page = dashboard_with_results.open("tokens", words="noun", step="16")
-    expected = results.read_words(tiny_results, "mask_prediction", tags=["NN", "NNS"], step=16)
+    expected = results.read_words(tiny_results, "mask_prediction", group="noun", step=16)
     shown = page.dataframe[0].value
     assert sorted(shown["word"]) == sorted(expected["word"])
     assert shown["n"].sum() == expected["n"].sum()

@@ -114,6 +114,33 @@ def visit(chromium: Browser) -> Iterator:
     assert not [error for visitor in visitors for error in visitor.errors]
 
 
+class Reader:
+    """Somebody who opens a saved document, with no network at all."""
+
+    def __init__(self, page: Page, folder: Path):
+        self.page = page
+        self.folder = folder
+        self.errors: list[str] = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("request", lambda request: self.errors.append(request.url) if request.url[:4] == "http" else None)
+
+    def open(self, html: str) -> None:
+        """Open a document from a file, as a download is."""
+        path = self.folder / "page.html"
+        path.write_text(html, encoding="utf-8")
+        self.page.goto(path.as_uri())
+
+
+@pytest.fixture
+def offline(chromium: Browser, tmp_path: Path) -> Iterator[Reader]:
+    """A reader without a network; fails the test where a script throws or a request is tried."""
+    context = chromium.new_context(offline=True)
+    reader = Reader(context.new_page(), tmp_path)
+    yield reader
+    context.close()
+    assert not reader.errors
+
+
 @pytest.fixture(scope="session")
 def app(tiny_results: Run) -> Iterator[str]:
     """The address of the app on a run with all its results."""

@@ -1,31 +1,14 @@
-"""Your sentence in a browser that reaches nothing but the app: bertviz draws, one head is followed, hostile text stays text."""
-
-from pathlib import Path
+"""Your sentence in a browser that reaches the app alone: bertviz draws, a head is followed, hostile text stays text."""
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, FrameLocator, Page, expect
+from playwright.sync_api import FrameLocator, expect
 
-from embryo_core.share.animation import Film
-from embryo_core.share.bertviz_page import head_view, model_view
-from embryo_core.share.page import html_page
+from embryo_core.share import HeadHistory, head_view, html_page, model_view
 
 HOSTILE = "</script><img src=x onerror=hacked=1>"
 FOREIGN = "<script>hacked=1</script><img src=x onerror=hacked=1>"
 TOKENS = ("[CLS]", HOSTILE, "${hacked=1}", "[SEP]")
-
-
-@pytest.fixture
-def offline(chromium: Browser) -> Page:
-    """A page without any network, which fails the test where a script throws or a request is tried."""
-    context = chromium.new_context(offline=True)
-    page = context.new_page()
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("request", lambda request: problems.append(request.url) if request.url[:4] == "http" else None)
-    yield page
-    context.close()
-    assert not problems
 
 
 @pytest.fixture
@@ -37,14 +20,6 @@ def weights() -> np.ndarray:
 def bertviz(visitor) -> FrameLocator:
     """What bertviz draws on the page."""
     return visitor.page.frame_locator('iframe[title^="bertviz"]')
-
-
-def opened(page: Page, folder: Path, html: str) -> Page:
-    """A document opened from a file, as a download is."""
-    path = folder / "page.html"
-    path.write_text(html, encoding="utf-8")
-    page.goto(path.as_uri())
-    return page
 
 
 # === On the Attention page ===
@@ -143,51 +118,51 @@ def test_the_animations_download(visit, app):
 # === The documents by themselves, with no network at all ===
 
 
-def test_hostile_tokens_are_drawn_as_text(offline, tmp_path, weights):
+def test_hostile_tokens_are_drawn_as_text(offline, weights):
     """Both views of bertviz show a token that closes a script, letter by letter, and run nothing of it."""
-    opened(offline, tmp_path, head_view(weights, TOKENS, [1, 2], 1).html)
-    assert tuple(offline.locator("#left text").all_text_contents()) == TOKENS
-    assert offline.locator("line").count() == 2 * 16
-    assert offline.evaluate("window.hacked") is None
+    offline.open(head_view(weights, TOKENS, [1, 2], 1).html)
+    assert tuple(offline.page.locator("#left text").all_text_contents()) == TOKENS
+    assert offline.page.locator("line").count() == 2 * 16
+    assert offline.page.evaluate("window.hacked") is None
 
-    opened(offline, tmp_path, model_view(weights, TOKENS, [1, 2]).html)
-    assert offline.locator("line").count() == 2 * 2 * 16
-    offline.locator("svg > g > rect:last-of-type").nth(0).click(force=True)
-    assert tuple(offline.locator(".token").all_text_contents()) == TOKENS * 2
-    assert offline.evaluate("window.hacked") is None
+    offline.open(model_view(weights, TOKENS, [1, 2]).html)
+    assert offline.page.locator("line").count() == 2 * 2 * 16
+    offline.page.locator("svg > g > rect:last-of-type").nth(0).click(force=True)
+    assert tuple(offline.page.locator(".token").all_text_contents()) == TOKENS * 2
+    assert offline.page.evaluate("window.hacked") is None
 
 
-def test_faint_links_are_left_out_and_the_others_stay_in_place(offline, tmp_path, weights):
+def test_faint_links_are_left_out_and_the_others_stay_in_place(offline, weights):
     """A link below 0.01 is no line; the next one still leads to its own token."""
     weights[:, :, 0] = [0.3, 0.004, 0.004, 0.692]
-    opened(offline, tmp_path, head_view(weights, TOKENS, [1, 2], 1).html)
-    first = offline.locator("#attention .headAttention").first.locator(".tokenAttention").first.locator("line")
+    offline.open(head_view(weights, TOKENS, [1, 2], 1).html)
+    first = offline.page.locator("#attention .headAttention").first.locator(".tokenAttention").first.locator("line")
     places = first.evaluate_all("lines => lines.map((line) => line.getAttribute('right-token-index'))")
     assert places == ["0", "3"]
     assert first.nth(1).get_attribute("y2") == str(30 + 3.5 * 22.5)
 
 
-def test_a_foreign_script_does_not_run(offline, tmp_path, weights):
+def test_a_foreign_script_does_not_run(offline, weights):
     """Were the escaping to fail, the document's own policy would still stop a script and a handler."""
     html = head_view(weights, TOKENS, [1, 2], 1).html
-    opened(offline, tmp_path, html.replace("</body>", FOREIGN + "</body>"))
-    expect(offline.locator("img")).to_have_count(1)
-    assert offline.locator("line").count() and offline.evaluate("window.hacked") is None
+    offline.open(html.replace("</body>", FOREIGN + "</body>"))
+    expect(offline.page.locator("img")).to_have_count(1)
+    assert offline.page.locator("line").count() and offline.page.evaluate("window.hacked") is None
 
 
 @pytest.mark.parametrize("tokens", [(), TOKENS], ids=("averaged maps", "a sentence"))
-def test_an_animation_plays_offline_to_its_end(offline, tmp_path, weights, tokens):
-    """It plays at once and stops at the last step; the slider goes back, play begins again, the pointer tells weights."""
-    film = Film("tiny", 2, 1, HOSTILE, np.array([0, 8, 16]), np.stack([weights[0, 0] / k for k in (4, 2, 1)]), tokens)
-    opened(offline, tmp_path, html_page(film))
-    expect(offline.locator("#step")).to_have_text("step 16")
-    expect(offline.get_by_role("button", name="Play")).to_be_visible()
-    last = offline.locator("#map").evaluate("canvas => canvas.toDataURL()")
-    offline.locator("#scrub").fill("0")
-    expect(offline.locator("#step")).to_have_text("step 0")
-    assert offline.locator("#map").evaluate("canvas => canvas.toDataURL()") != last
-    offline.locator("#map").hover(position={"x": 150, "y": 40})
-    expect(offline.locator("#hover")).to_contain_text("weight 0.2125")
-    offline.get_by_role("button", name="Play").click()
-    expect(offline.locator("#step")).to_have_text("step 16")
-    assert HOSTILE in offline.locator("#note").inner_text() and offline.evaluate("window.hacked") is None
+def test_an_animation_plays_offline_to_its_end(offline, weights, tokens):
+    """It plays at once, stops at the last step; the slider goes back, play starts again, the pointer shows weights."""
+    maps = np.stack([weights[0, 0] / k for k in (4, 2, 1)])
+    offline.open(html_page(HeadHistory("tiny", 2, 1, HOSTILE, np.array([0, 8, 16]), maps, tokens)))
+    expect(offline.page.locator("#step")).to_have_text("step 16")
+    expect(offline.page.get_by_role("button", name="Play")).to_be_visible()
+    last = offline.page.locator("#map").evaluate("canvas => canvas.toDataURL()")
+    offline.page.locator("#scrub").fill("0")
+    expect(offline.page.locator("#step")).to_have_text("step 0")
+    assert offline.page.locator("#map").evaluate("canvas => canvas.toDataURL()") != last
+    offline.page.locator("#map").hover(position={"x": 150, "y": 40})
+    expect(offline.page.locator("#hover")).to_contain_text("weight 0.2125")
+    offline.page.get_by_role("button", name="Play").click()
+    expect(offline.page.locator("#step")).to_have_text("step 16")
+    assert HOSTILE in offline.page.locator("#note").inner_text() and offline.page.evaluate("window.hacked") is None

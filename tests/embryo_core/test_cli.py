@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from embryo_core import results, runs
+from embryo_core import metrics, results, runs
 from embryo_core.cli import main
 from embryo_core.types import Run
+from tests.embryo_core.toy_metric import LastPiece
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -51,7 +52,7 @@ def test_evaluate_with_a_broken_checkpoint_ends_with_status_1(root, sample, caps
     assert main([*command, "--overwrite"]) == 1
     told = capsys.readouterr()
     assert "2 results computed" in told.out
-    assert "Failed: " in told.err and "model.safetensors is missing" in told.err
+    assert "Failed: " in told.err and "model.safetensors does not exist" in told.err
 
 
 def test_a_fifth_probing_task_is_a_folder(root, sample, capsys):
@@ -67,6 +68,26 @@ def test_a_fifth_probing_task_is_a_folder(root, sample, capsys):
     assert set(scores["group"]) == {"pos", "constituent", "coref", "srl", "mine"}
     assert main(["runs"]) == 0
     assert "edge_probing:mine: 1 steps" in capsys.readouterr().out
+
+
+def test_a_metric_with_data_of_its_own_is_one_file_and_one_line(root, tmp_path, monkeypatch, capsys):
+    """Once listed it has its options, is computed on its data, skipped when done, and listed with the others."""
+    monkeypatch.setattr(metrics, "METRICS", (*metrics.METRICS, LastPiece()))
+    proverbs = tmp_path / "proverbs.txt"
+    proverbs.write_text("Time flies .\nThe river runs to the sea .\nHaste makes waste .\n")
+    shutil.rmtree(root / "results")
+    command = ["evaluate", "tiny", "--metrics", "last_piece", "--limit", "2"]
+    assert main([*command, "--data", f"proverbs={proverbs}", "--steps", "8"]) == 0
+    assert "1 results computed" in capsys.readouterr().out
+    assert main([*command, "--proverbs", str(proverbs)]) == 0
+    assert "2 results computed, 1 were done before" in capsys.readouterr().out
+    scores = results.read_scores(runs.open_run("tiny"), "last_piece")
+    assert list(scores["step"]) == [0, 8, 16] and set(scores["n"]) == {2}
+    assert main(["runs"]) == 0
+    assert "last_piece: 3 steps" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["evaluate", "-h"])
+    assert "text file with a proverb a line" in capsys.readouterr().out
 
 
 def test_query_answers_at_one_step(root, capsys):
@@ -119,6 +140,8 @@ def test_query_reads_every_layer(root, capsys):
         (["evaluate", "tyni"], "Unknown run 'tyni'. Did you mean 'tiny'?"),
         (["evaluate", "tiny", "--metrics", "pos"], "Unknown metric 'pos'."),
         (["evaluate", "tiny", "--treebank", "none.conllu", "--overwrite"], "none.conllu does not exist"),
+        (["evaluate", "tiny", "--data", "tree=x"], "Unknown data 'tree'. Did you mean 'treebank'?"),
+        (["evaluate", "tiny", "--data", "lama:own=x"], "Unknown data 'lama:own'. Known: probing:NAME."),
         (["evaluate", "tiny", "--probe", "pos=x", "--overwrite"], "cannot be named 'pos'"),
         (["evaluate", "tiny", "--probe", "a=x", "--probe", "a=y"], "The data 'probing:a' are given twice"),
         (["evaluate", "tiny", "--probe", "mine=none", "--overwrite"], "none does not exist"),
@@ -147,6 +170,7 @@ def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, told):
     [
         ["evaluate", "tiny", "--limit", "0"],
         ["evaluate", "tiny", "--probe", "mine"],
+        ["evaluate", "tiny", "--data", "treebank"],
         ["evaluate", "tiny", "--protocol", "slow"],
         ["query", "tiny", "x", "--step", "no"],
         [],

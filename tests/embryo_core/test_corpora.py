@@ -117,7 +117,7 @@ FAULTS = {
     "other json": ("a.jsonl", '{"text": "It"}\n', r"line 1: expected .*targets"),
     "json list": ("a.jsonl", "[1]\n", r"line 1: expected a JSON object"),
     "span": ("a.jsonl", '{"text": "It", "targets": [{"span1": [0, 2], "label": "X"}]}', "not within .* 1 words"),
-    "encoding": ("a.conllu", "1\tÉté".encode("latin-1"), "cannot be read as UTF-8"),
+    "encoding": ("a.conllu", "1\tÉté".encode("latin-1"), "cannot be read .*UTF-8"),
     "cut xz": ("a.conllu.xz", lzma.compress(b"1\tIt" * 99)[:50], "cannot be read"),
 }
 
@@ -224,7 +224,7 @@ def test_the_real_tasks_have_their_targets(shared_data):
 
 
 def lama(folder: Path, rows: list[dict], template: str = "[X] was born in [Y] .") -> Path:
-    (folder / "TREx").mkdir(exist_ok=True)
+    (folder / "TREx").mkdir(parents=True, exist_ok=True)
     (folder / "relations.jsonl").write_text(json.dumps({"relation": "P19", "template": template, "type": "N-1"}) + "\n")
     (folder / "TREx" / "P19.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
@@ -248,7 +248,7 @@ def test_facts_have_their_relations_template_and_a_unique_id(tmp_path):
     [
         ([{"uuid": "a", "sub_label": "Ada"}], "[X] [Y]", r"P19\.jsonl, line 1: .*lacks 'obj_label'"),
         ([{"sub_label": "Ada", "obj_label": "Oslo"}], "[X] .", r"relations\.jsonl, line 1: .*one \[X\] and one \[Y\]"),
-        ([], "[X] [Y]", "no fact of the paper's 25 relations"),
+        ([], "[X] [Y]", r"holds no fact; add TREx/RELATION\.jsonl"),
         (
             [{"uuid": "a", "sub_label": s, "obj_label": "Oslo"} for s in "XY"],
             "[X] [Y]",
@@ -263,9 +263,31 @@ def test_faults_of_facts_are_told(tmp_path, rows, template, told):
 
 
 def test_a_missing_lama_tells_what_to_run(tmp_path):
-    """The folder has to hold relations.jsonl."""
+    """The folder has to hold relations.jsonl; files alone are told what it has to have."""
     with pytest.raises(CorpusError, match="python -m embryo_core fetch lama"):
         read_lama(tmp_path)
+    (lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}]) / "relations.jsonl").unlink()
+    with pytest.raises(CorpusError, match=r'add it with a line for each relation, such as {"relation": "P19", "templ'):
+        read_lama(tmp_path)
+
+
+def test_any_relation_with_a_template_is_read(tmp_path):
+    """P27, which is none of the paper's 25, alone or after one of them, whatever the order of the templates."""
+    templates = {"P27": "[X] is [Y] citizen .", "P19": "[X] was born in [Y] .", "P20": "[X] died in [Y] ."}
+    rows = [{"relation": relation, "template": template} for relation, template in templates.items()]
+    (tmp_path / "TREx").mkdir()
+    (tmp_path / "relations.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for relation, expected in (("P27", ["P27"]), ("P19", ["P19", "P27"])):
+        (tmp_path / "TREx" / f"{relation}.jsonl").write_text('{"sub_label": "Ada", "obj_label": "Oslo"}\n')
+        assert [fact.relation for fact in read_lama(tmp_path)] == expected
+
+
+def test_a_relation_without_a_template_is_told(tmp_path):
+    """It does not vanish beside others; the message has the line to add."""
+    folder = lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}])
+    (folder / "TREx" / "P27.jsonl").write_text('{"sub_label": "Ada", "obj_label": "Norway"}\n')
+    with pytest.raises(CorpusError, match=r'P27\.jsonl has no template; add a line to .*{"relation": "P27", "template"'):
+        read_lama(folder)
 
 
 def test_the_real_facts_are_those_of_table_8(shared_data):
@@ -275,16 +297,40 @@ def test_the_real_facts_are_those_of_table_8(shared_data):
     assert list(dict.fromkeys(fact.relation for fact in facts)) == list(RELATIONS)
 
 
-# === Fingerprints ===
+# === Identity ===
 
 
 def test_a_source_is_known_by_its_content(tmp_path):
-    """Moving data changes nothing, changing one byte of one file does."""
-    one = lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}])
-    before = open_source(one)
-    assert before == open_source(one.rename(tmp_path.parent / f"{tmp_path.name}-moved").rename(one))
-    with (one / "TREx" / "P19.jsonl").open("a") as file:
-        file.write("\n")
-    assert open_source(one).sha256 != before.sha256
+    """Another name or hidden files change nothing, one byte of one file or the relation that it is of does."""
+    one = lama(tmp_path / "lama", [{"sub_label": "Ada", "obj_label": "Oslo"}])
+    before = open_source(one).sha256
+    (one / ".cache").mkdir()
+    (one / ".cache" / "x").write_text("y")
+    one = one.rename(tmp_path / "own")
+    assert open_source(one).sha256 == before
+    file = (one / "TREx" / "P19.jsonl").rename(one / "TREx" / "P20.jsonl")
+    assert open_source(one).sha256 != before
+    file = file.rename(one / "TREx" / "P19.jsonl")
+    file.write_text(file.read_text() + "\n")
+    assert open_source(one).sha256 != before
+
+
+def test_compression_changes_nothing(sample, tmp_path):
+    """Neither of one file nor of files in a folder, so that data fetched are the data they were compressed from."""
+    content = (sample / "treebank.conllu").read_bytes()
+    packed = tmp_path / "a" / "packed.conllu.xz"
+    packed.parent.mkdir()
+    packed.write_bytes(lzma.compress(content))
+    assert open_source(packed).sha256 == open_source(sample / "treebank.conllu").sha256
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "packed.conllu").write_bytes(content)
+    assert open_source(packed.parent).sha256 == open_source(tmp_path / "b").sha256
+
+
+def test_data_that_cannot_be_read_are_no_source(tmp_path):
+    """Nothing there, and half a compressed file."""
+    (tmp_path / "half.conllu.xz").write_bytes(lzma.compress(b"content" * 99)[:-20])
+    with pytest.raises(CorpusError, match="half.conllu.xz cannot be read"):
+        open_source(tmp_path / "half.conllu.xz")
     with pytest.raises(CorpusError, match="does not exist"):
         open_source(tmp_path / "none")

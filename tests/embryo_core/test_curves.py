@@ -182,6 +182,24 @@ def test_without_a_gain_there_is_no_expected_layer():
     assert curves.expected_layer([0.3, 0.4], float("nan")) is None
 
 
+# === Attention maps ===
+
+
+def test_normalised_rows_sum_to_one_and_keep_their_ratios():
+    """Each row of each map by itself; float32 stays float32."""
+    maps = RNG.random((3, 2, 5, 5)).astype(np.float32)
+    normalised = curves.normalise_rows(maps)
+    assert normalised.dtype == np.float32
+    np.testing.assert_allclose(normalised.sum(-1), 1, rtol=5 * np.finfo(np.float32).eps)
+    ratios = maps / maps[..., :1]
+    np.testing.assert_allclose(normalised / normalised[..., :1], ratios, rtol=4 * np.finfo(np.float32).eps)
+
+
+def test_a_row_without_any_weight_stays_so():
+    """Nothing is divided by 0."""
+    assert curves.normalise_rows([[0.0, 0.0], [1.0, 3.0]]).tolist() == [[0, 0], [0.25, 0.75]]
+
+
 # === Histories ===
 
 
@@ -257,6 +275,33 @@ def test_a_relation_is_classified_as_if_computed_with_exact_fractions():
             crossed = [v >= top * Fraction(3, 4) for v in curve[: i + 1] if v >= top * Fraction(3, 4) or v < top / 2]
             held.append(bool(crossed and crossed[-1]))
         assert curves.classify_curve([float(v) for v in values]) == slow_history(held)
+
+
+# === The axis of steps ===
+
+
+def test_step_0_lies_one_halving_before_step_1():
+    """On a log axis 0, 1, 2, 4, ... are evenly spaced; on a linear one every step lies at its own value."""
+    steps = [0, 1, 2, 4, 8, 16]
+    np.testing.assert_allclose(curves.axis_shares(steps, "log"), np.linspace(0, 1, 6))
+    assert curves.axis_values(steps, "linear").tolist() == steps
+    np.testing.assert_array_equal(curves.axis_shares(steps, "linear"), np.divide(steps, 16))
+
+
+@pytest.mark.parametrize("scale", curves.SCALES)
+@pytest.mark.parametrize("steps", [[0, 1, 2, 1000, 20_000], [500, 1000, 1500], np.array([0, 50])])
+def test_shares_of_an_axis_are_those_of_a_plotly_axis(scale, steps):
+    """Plotly places x on a log axis by log10(x): the shares are those of the values that it is given."""
+    drawn = [math.log10(x) if scale == "log" else x for x in curves.axis_values(steps, scale)]
+    wanted = [(x - drawn[0]) / (drawn[-1] - drawn[0]) for x in drawn]
+    np.testing.assert_allclose(curves.axis_shares(steps, scale), wanted, atol=1e-15, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", curves.SCALES)
+@pytest.mark.parametrize("only", [0, 7])
+def test_a_single_step_lies_at_the_start_of_its_axis(scale, only):
+    """One checkpoint has no span to be divided by."""
+    assert curves.axis_shares([only], scale).tolist() == [0]
 
 
 def test_curves_import_nothing_heavier_than_numpy():

@@ -1,5 +1,6 @@
 """An evaluation computes what is missing, passes over what is broken, mixes no data, and survives being killed."""
 
+import lzma
 import multiprocessing
 import random
 import shutil
@@ -8,11 +9,13 @@ from functools import partial
 
 import pytest
 
-from embryo_core import results, runs
-from embryo_core.errors import CorpusError, ResultsError, UnknownMetric, UnknownStep
+from embryo_core import corpora, results, runs
+from embryo_core.engine.model import Model
+from embryo_core.errors import CorpusError, MissingCapability, ResultsError, UnknownMetric, UnknownStep
 from embryo_core.evaluate import Report
 from embryo_core.evaluate import evaluate as evaluate_all
 from embryo_core.metrics import METRICS
+from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.results.tables import TABLES
 from embryo_core.types import Run
 from tests.conftest import SAMPLE_DATA
@@ -94,6 +97,33 @@ def test_a_metric_that_fails_is_reported_and_the_others_go_on(own_run, monkeypat
     assert report == Report(len(NAMES) - 1, 0, [f"Metric '{NAMES[0]}' failed at step 8: out of numbers"])
 
 
+def test_metrics_that_share_a_pass_fail_alone(own_run, monkeypatch):
+    """Attention is computed once for both; where one of them fails, the other is computed by itself."""
+    batches = []
+    attentions = Model.attentions
+    monkeypatch.setattr(Model, "attentions", lambda *a: batches.append(1) or attentions(*a))
+    evaluate(own_run, SAMPLE_DATA, ["attention"], steps=[8])
+    once = len(batches)
+    evaluate(own_run, SAMPLE_DATA, ["attention", "head_behaviour"], steps=[16])
+    assert len(batches) == 2 * once
+
+    def fail(*_):
+        raise ArithmeticError("out of numbers")
+
+    monkeypatch.setattr(HeadBehaviour, "observe", fail)
+    report = evaluate(own_run, SAMPLE_DATA, ["attention", "head_behaviour"], steps=[0])
+    assert report == Report(1, 0, ["Metric 'head_behaviour' failed at step 0: out of numbers"])
+
+
+def test_the_treebank_is_read_once(own_run, monkeypatch):
+    """For the four metrics that read it, over all checkpoints."""
+    read = []
+    read_treebank = corpora.read_treebank
+    monkeypatch.setattr("embryo_core.metrics.treebank.read_treebank", lambda path: read.append(path) or read_treebank(path))
+    assert evaluate(own_run, {"treebank": TREEBANK}).computed == 12
+    assert read == [TREEBANK]
+
+
 def test_unknown_names_and_steps_are_refused_before_anything_is_written(own_run):
     """With the nearest known name or step."""
     with pytest.raises(UnknownMetric, match="Did you mean 'attention'"):
@@ -121,6 +151,8 @@ def test_a_run_gets_the_metrics_whose_needs_it_meets(own_run, monkeypatch):
     monkeypatch.setattr("embryo_core.evaluate.gives", lambda _: frozenset({"attentions"}))
     assert evaluate(own_run, SAMPLE_DATA, steps=[8]) == Report(computed=2)
     assert set(results.read_sources(own_run)) == {"attention", "head_behaviour"}
+    with pytest.raises(MissingCapability, match="'world_knowledge' needs masked_words, which no such checkpoint"):
+        evaluate(own_run, SAMPLE_DATA, ["attention", "world_knowledge"])
 
 
 # === One set of data ===
@@ -139,6 +171,20 @@ def test_other_data_are_never_mixed_in(own_run):
     assert results.done(own_run, "mask_prediction") == {16}
     assert results.done(own_run, "attention") == {0, 8, 16}
     assert results.read_sources(own_run)["mask_prediction"]["limit"] == 2
+
+
+def test_the_same_treebank_fetched_is_the_same_data(own_run, tmp_path):
+    """Compressed or not, under whatever name, it is what the results at hand are of."""
+    (tmp_path / "packed.conllu.xz").write_bytes(lzma.compress(TREEBANK.read_bytes()))
+    evaluate(own_run, {"treebank": tmp_path / "packed.conllu.xz"}, ["attention"], steps=[8])
+    assert evaluate(own_run, {"treebank": TREEBANK}, ["attention"]) == Report(computed=2, done_before=1)
+
+
+def test_metrics_with_nothing_pending_ask_for_nothing(own_run, tmp_path):
+    """Neither other data nor a path that does not exist matter to what is done; what is pending goes on."""
+    evaluate(own_run, {"treebank": TREEBANK}, ["attention"])
+    assert evaluate(own_run, {"treebank": tmp_path / "none"}, ["attention"]) == Report(done_before=3)
+    assert evaluate(own_run, {"lama": SAMPLE_DATA["lama"]}, ["attention", "world_knowledge"]).computed == 3
 
 
 def test_bad_new_data_cost_nothing(own_run, tmp_path):

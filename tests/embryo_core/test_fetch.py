@@ -71,11 +71,12 @@ def lama_archive(folder: str = "data/", missing: int = 0, template: str = "[X] i
     """An archive laid out as LAMA's, with made-up facts: as many per relation as are asked for, less `missing`."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        relations = [{"relation": name, "template": template} for name in fetch.LAMA_FACTS]
+        relations = [{"relation": name, "template": template} for name in (*fetch.LAMA_FACTS, "P27")]
         archive.writestr(f"{folder}relations.jsonl", "".join(json.dumps(row) + "\n" for row in relations))
         for name, count in fetch.LAMA_FACTS.items():
             facts = [{"uuid": f"{name}-{i}", "sub_label": f"s{i}", "obj_label": "o"} for i in range(count - missing)]
             archive.writestr(f"{folder}TREx/{name}.jsonl", "".join(json.dumps(row) + "\n" for row in facts))
+        archive.writestr(f"{folder}TREx/P27.jsonl", '{"sub_label": "s", "obj_label": "o"}\n')
         archive.writestr(f"{folder}Squad/test.jsonl", "{}\n")
         archive.writestr(f"__MACOSX/{folder}TREx/._P19.jsonl", b"\xff")
         archive.writestr("../../outside/TREx/P999.jsonl", "{}\n")
@@ -91,21 +92,21 @@ def names(folder: Path) -> list[str]:
 
 @pytest.mark.usefixtures("small_treebank")
 def test_the_treebank_is_fetched_once(server, tmp_path):
-    """Dev and test arrive, readable; asked for again they are kept and nothing is downloaded."""
+    """Test, dev and train arrive, readable; asked for again they are kept and nothing is downloaded."""
     paths = fetch.fetch("treebank", tmp_path)
     assert paths == [tmp_path / "treebank" / name for name in fetch.TREEBANK_FILES]
-    assert [len(corpora.read_treebank(path)) for path in paths] == [1, 2]
+    assert [len(corpora.read_treebank(path)) for path in paths] == [1, 2, 3]
     assert fetch.fetch("treebank", tmp_path) == paths
-    assert len(server.asked) == 2 and names(tmp_path / "treebank") == sorted(fetch.TREEBANK_FILES)
+    assert len(server.asked) == 3 and names(tmp_path / "treebank") == sorted(fetch.TREEBANK_FILES)
 
 
 @pytest.mark.usefixtures("small_treebank")
 def test_a_damaged_copy_is_fetched_again(server, tmp_path):
     """A file whose checksum is not the right one is replaced."""
-    first, _ = fetch.fetch("treebank", tmp_path)
+    first, *_ = fetch.fetch("treebank", tmp_path)
     first.write_text("cut short")
     fetch.fetch("treebank", tmp_path)
-    assert first.read_text() == SENTENCE and len(server.asked) == 3
+    assert first.read_text() == SENTENCE and len(server.asked) == 4
 
 
 def test_a_file_with_another_checksum_is_refused(server, tmp_path):
@@ -114,17 +115,17 @@ def test_a_file_with_another_checksum_is_refused(server, tmp_path):
         server.files[f"/ewt/{name}"] = SENTENCE.encode()
     with pytest.raises(CorpusError, match="another checksum") as error:
         fetch.fetch("treebank", tmp_path)
-    assert f"{server.address}/ewt/en_ewt-ud-dev.conllu" in str(error.value)
-    assert f"put it at {tmp_path / 'treebank' / 'en_ewt-ud-dev.conllu'}" in str(error.value)
+    assert f"{server.address}/ewt/en_ewt-ud-test.conllu" in str(error.value)
+    assert f"put it at {tmp_path / 'treebank' / 'en_ewt-ud-test.conllu'}" in str(error.value)
     assert names(tmp_path) == []
 
 
 def test_the_checksums_are_those_of_the_released_files(server, shared_data, tmp_path):
-    """The real dev and test sets pass the check, byte for byte, with the sentences that UD counts."""
+    """The real sets pass the check, byte for byte, with the sentences that UD counts."""
     for name in fetch.TREEBANK_FILES:
         server.files[f"/ewt/{name}"] = lzma.decompress((shared_data / "treebank" / f"{name}.xz").read_bytes())
-    dev, test = fetch.fetch("treebank", tmp_path)
-    assert len(corpora.read_treebank(dev)) == 2001 and len(corpora.read_treebank(test)) == 2077
+    paths = fetch.fetch("treebank", tmp_path)
+    assert [len(corpora.read_treebank(path)) for path in paths] == [2077, 2001, 12544]
 
 
 # === LAMA ===
@@ -132,14 +133,14 @@ def test_the_checksums_are_those_of_the_released_files(server, shared_data, tmp_
 
 @pytest.mark.parametrize("folder", ["data/", "", "LAMA/data/"])
 def test_lama_is_fetched_once_and_read(server, tmp_path, folder):
-    """Templates and facts are taken from the archive, whatever folder they are in, and nothing else is."""
+    """The paper's relations are taken from the archive, whatever folder they are in, and nothing else is."""
     server.files["/data.zip"] = lama_archive(folder)
     (path,) = fetch.fetch("lama", tmp_path)
     assert path == tmp_path / "lama"
     facts = corpora.read_lama(path)
     assert len(facts) == sum(fetch.LAMA_FACTS.values())
     assert names(tmp_path)[-1] == "lama/relations.jsonl" and not any("Squad" in name for name in names(tmp_path))
-    assert not (tmp_path.parent / "outside").exists() and len(names(tmp_path)) == 1 + 25 + 1
+    assert not (tmp_path.parent / "outside").exists() and len(names(tmp_path)) == 25 + 1
     assert fetch.fetch("lama", tmp_path) == [path] and len(server.asked) == 1
 
 
@@ -182,7 +183,7 @@ def test_a_folder_of_the_users_own_is_left_alone(server, tmp_path):
 # === No connection ===
 
 
-@pytest.mark.parametrize("what, path", [("treebank", "/ewt/en_ewt-ud-dev.conllu"), ("lama", "/data.zip")])
+@pytest.mark.parametrize("what, path", [("treebank", "/ewt/en_ewt-ud-test.conllu"), ("lama", "/data.zip")])
 def test_a_missing_file_names_its_address(server, tmp_path, what, path):
     """The server's answer, the address and the way by hand, in one sentence."""
     with pytest.raises(CorpusError, match="the server answered 404.*by hand") as error:
@@ -192,19 +193,19 @@ def test_a_missing_file_names_its_address(server, tmp_path, what, path):
 
 @pytest.mark.parametrize("what", ["treebank", "lama"])
 def test_without_a_connection_one_sentence_says_so(monkeypatch, tmp_path, what):
-    """Nobody listening: no traceback, no half a file."""
+    """Nobody listening: no traceback, no half a file, no empty folder."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(fetch, "TREEBANK", "http://127.0.0.1:9")
     monkeypatch.setattr(fetch, "LAMA", "http://127.0.0.1:9/data.zip")
     with pytest.raises(CorpusError, match="http://127.0.0.1:9/.*\\(ConnectionError\\).*by hand"):
-        fetch.fetch(what, tmp_path)
-    assert not (tmp_path / "lama").exists() and names(tmp_path) == []
+        fetch.fetch(what, tmp_path / "data" / "corpora")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("small_treebank")
 def test_a_connection_cut_in_the_middle_leaves_nothing(server, tmp_path):
     """Half a file is not kept under the name of the whole."""
-    server.cut.add("/ewt/en_ewt-ud-dev.conllu")
+    server.cut.add("/ewt/en_ewt-ud-test.conllu")
     with pytest.raises(CorpusError, match="could not be fetched \\((ConnectionError|ChunkedEncodingError)\\)"):
         fetch.fetch("treebank", tmp_path)
     assert names(tmp_path) == []

@@ -50,7 +50,9 @@ def ours(model: PretrainingModel, batch: MaskedBatch) -> Computed:
 
 
 @pytest.fixture(scope="module")
-def theirs(model: PretrainingModel, config: Config, batch: MaskedBatch, tmp_path_factory: pytest.TempPathFactory) -> Computed:
+def theirs(
+    model: PretrainingModel, config: Config, batch: MaskedBatch, tmp_path_factory: pytest.TempPathFactory
+) -> Computed:
     """The batch through transformers, from the checkpoint of the same weights."""
     folder = write_checkpoint(model, config, tmp_path_factory.mktemp("run"), Progress(3, 24, 300))
     loaded, report = AlbertForPreTraining.from_pretrained(folder, output_loading_info=True)
@@ -81,7 +83,9 @@ def test_logits_of_both_heads_agree(ours: Computed, theirs: Computed):
     assert np.ptp(ours.masked_lm) > 1 and np.ptp(ours.sentence_order) > 0.1  # nothing agrees for being zero
 
 
-def test_the_head_at_given_positions_is_the_head_everywhere(model: PretrainingModel, batch: MaskedBatch, ours: Computed):
+def test_the_head_at_given_positions_is_the_head_everywhere(
+    model: PretrainingModel, batch: MaskedBatch, ours: Computed
+):
     """Training computes logits at masked positions only; they are rows of those at every position."""
     found = ops.convert_to_numpy(model(batch.inputs())["masked_lm"])
     expected = np.take_along_axis(ours.masked_lm, batch.positions[:, :, None], axis=1)
@@ -92,7 +96,7 @@ def test_each_shape_of_batch_is_traced_once(config: Config, data: Data, monkeypa
     """However often short and long sequences take turns, the model is traced once for each of the two."""
     traced, call = [], PretrainingModel.call
     model = build(config, data.training(0))
-    monkeypatch.setattr(PretrainingModel, "call", lambda self, *given, **named: traced.append(1) or call(self, *given, **named))
+    monkeypatch.setattr(PretrainingModel, "call", lambda *given, **named: traced.append(1) or call(*given, **named))
     for step in range(7):
         model.train(data.training(step), WEIGHTS)
     assert len(traced) == 2

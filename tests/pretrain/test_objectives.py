@@ -18,7 +18,8 @@ def test_masked_language_model_is_mean_cross_entropy_over_used_positions():
         scores = logits[row, column].astype(np.float64)
         losses.append(np.log(np.exp(scores).sum()) - scores[labels[row, column]])
         right.append(scores.argmax() == labels[row, column])
-    found = masked_language_model(ops.convert_to_tensor(logits), {"labels": ops.convert_to_tensor(labels), "weights": weights})
+    targets = {"labels": ops.convert_to_tensor(labels), "weights": weights}
+    found = masked_language_model(ops.convert_to_tensor(logits), targets)
     assert float(found.mean_loss) == pytest.approx(np.mean(losses), rel=1e-5)
     assert float(found.accuracy) == pytest.approx(np.mean(right))
     assert float(found.count) == len(losses)

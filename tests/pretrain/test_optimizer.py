@@ -79,7 +79,7 @@ def slow_lamb(weights: Arrays, gradients: list[Arrays], decay: float, beta_2: fl
 
 
 def slow_adamw(weights: Arrays, gradients: list[Arrays], decay: float, positions: bool) -> Arrays:
-    """Decoupled weight decay (Loshchilov and Hutter, 2019) with Adam's faster form (Kingma and Ba, end of Section 2)."""
+    """Decoupled weight decay (Loshchilov and Hutter, 2019), Adam as at the end of its paper's Section 2."""
     weights = {name: array.astype(np.float64) for name, array in weights.items()}
     m, v = ({name: np.zeros_like(array) for name, array in weights.items()} for _ in "mv")
     for t, step in enumerate(gradients, start=1):
@@ -134,8 +134,9 @@ def test_muon_moves_matrices_along_all_directions_alike(weights, gradients):
 def test_gradients_are_clipped_by_the_norm_of_their_sums(config: Config, data: Data, model: PretrainingModel):
     """In TensorFlow too, where rows looked up twice would count twice: the clipped norm is exactly the limit."""
     batch = data.training(config.short_steps)
+    wanted = targets(batch, {"masked_lm": 1.0, "sentence_order": 1.0})
     with tf.GradientTape() as tape:
-        loss = model.compute_loss(y=targets(batch, {"masked_lm": 1.0, "sentence_order": 1.0}), y_pred=model(batch.inputs(), training=True))
+        loss = model.compute_loss(y=wanted, y_pred=model(batch.inputs(), training=True))
     gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
     assert all(isinstance(gradient, tf.Tensor) for gradient in gradients)
     before = [np.zeros(variable.shape, np.float32) for variable in model.trainable_variables]

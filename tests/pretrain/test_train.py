@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
@@ -74,6 +75,24 @@ def finished(config: Config, data: Data, snapshots: Path, tmp_path_factory: pyte
     run = new_run(tmp_path_factory.mktemp("runs") / "run", config, data)
     train(run, config, data, Snapshots(run.path, snapshots))
     return run
+
+
+def test_as_on_an_accelerator_it_trains_in_bfloat16(
+    finished: Run, config: Config, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The first update has the loss of float32 within bfloat16's precision, and weights are kept in float32."""
+    monkeypatch.setattr("pretrain.train.on_accelerator", lambda: True)
+    run = new_run(tmp_path / "run", replace(config, steps=2, short_steps=1), data)
+    try:
+        train(run, replace(config, steps=2, short_steps=1), data)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    (first,), (expected,) = ([row for row in log(at.path) if row["split"] == "train"][:1] for at in (run, finished))
+    precision = 2**-8  # of one rounding; a loss is a mean over many independent ones
+    assert first["masked_lm_loss"] == pytest.approx(expected["masked_lm_loss"], rel=precision)
+    states = max((run.path / "state").glob("*.npz"))
+    with np.load(states) as state:
+        assert {state[name].dtype for name in state.files if state[name].dtype.kind == "f"} == {np.dtype(np.float32)}
 
 
 def test_a_run_writes_what_was_planned(finished: Run, config: Config):

@@ -65,3 +65,13 @@ def read(metric: Metric, model: Model, path: Path | None = None, limit: int | No
     defaults = {option.name: option.default for option in metric.options}
     source = corpora.open_source(path or SAMPLE_DATA[metric.source], limit, **defaults | options)
     return metric.read(model.tokenizer, limits(model), source)
+
+
+def write_treebank(path: Path, *words: tuple[str, str] | None) -> Path:
+    """Write a CoNLL-U treebank of (word, Penn tag); None ends a sentence."""
+    rows, number = [], 0
+    for word in words:
+        number = 0 if word is None else number + 1
+        rows.append("" if word is None else f"{number}\t{word[0]}\t_\t_\t{word[1]}" + "\t_" * 5)
+    path.write_text("\n".join(rows) + "\n\n", encoding="utf-8")
+    return path

@@ -4,10 +4,11 @@ import numpy as np
 import torch
 from transformers import AlbertForPreTraining
 
-from embryo_core import corpora
+from embryo_core import corpora, curves
 from embryo_core.metrics import attention
 from embryo_core.metrics.attention import Attention
-from tests.embryo_core.metrics.conftest import read
+from tests.embryo_core.metrics.conftest import read, write_treebank
+from tests.rounding import rounding
 
 
 def found(model, limit=None):
@@ -36,7 +37,9 @@ def test_maps_equal_the_mean_of_plain_transformers(trained, sample):
         total[..., :end, :end] += own[..., :end, :end]
         n[:end, :end] += 1
     assert n.min() >= attention.MINIMUM
-    np.testing.assert_allclose(maps, total / n, atol=1e-6)
+    mean = total / n
+    scores = np.log(mean)  # an error in a score changes the weight by less
+    np.testing.assert_allclose(maps, mean, rtol=0, atol=rounding(trained, trained.max_positions, scores))
     assert {row.sentences for row in findings.attention} == {len(examples)}
 
 
@@ -46,9 +49,30 @@ def test_layers_and_heads_are_numbered_from_1(trained):
     assert [(row.layer, row.head) for row in findings.attention] == [(1, 1), (1, 2), (2, 1), (2, 2)]
 
 
+def test_a_map_ends_where_ten_sentences_reach(trained, tmp_path):
+    """Of twelve sentences of 5 to 16 pieces with [CLS] and [SEP], the tenth longest has 7, and ten have all positions."""
+    words = [word for pieces in range(5, 17) for word in (*[("the", "DT")] * (pieces - 2), None)]
+    data = read(Attention(), trained, write_treebank(tmp_path / "a.conllu", *words))
+    assert data.length == 7
+    assert data.summary["sentences_per_position"] == [12, 12, 12, 12, 12, 11, 10]
+
+
 def test_few_sentences_give_maps_as_long_as_the_shortest(trained, sample):
     """With fewer than MINIMUM sentences every entry is an average over all of them."""
     maps, findings = found(trained, limit=3)
     examples = corpora.read_treebank(sample / "treebank.conllu")[:3]
     assert maps.shape[-1] == min(len(trained.tokenizer.encode_words(e.words).ids) + 2 for e in examples)
     assert findings.attention[0].sentences == 3
+    np.testing.assert_allclose(curves.normalise_rows(maps).sum(-1), 1, rtol=maps.shape[-1] * np.finfo(np.float32).eps)
+
+
+def test_the_sentences_of_each_position_are_noted(trained, sample):
+    """As many as are long enough for it, from [CLS] on, which all have."""
+    lengths = [
+        len(trained.tokenizer.encode_words(example.words).ids) + 2
+        for example in corpora.read_treebank(sample / "treebank.conllu")
+    ]
+    data = read(Attention(), trained)
+    expected = [sum(length > position for length in lengths) for position in range(data.length)]
+    assert data.summary["sentences_per_position"] == expected
+    assert expected[0] == len(lengths) > expected[-1]

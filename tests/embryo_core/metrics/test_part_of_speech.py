@@ -5,12 +5,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from embryo_core import corpora, metrics, runs
+from embryo_core import corpora, metrics, results, runs
 from embryo_core.engine.model import load
 from embryo_core.errors import CorpusError
-from embryo_core.metrics import part_of_speech
 from embryo_core.metrics.token_reconstruction import TokenReconstruction
-from tests.embryo_core.metrics.conftest import read
+from embryo_core.types import Limits
+from tests.conftest import copy_run
+from tests.embryo_core.metrics.conftest import read, write_treebank
 
 RECONSTRUCTION = TokenReconstruction()
 NAMES = ("token_reconstruction", "mask_prediction")
@@ -36,21 +37,22 @@ def test_counts_equal_the_papers_procedure(trained, paper, sample, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_scores_add_up_to_the_words_behind_them(trained, sample, name):
-    """A group's n and accuracy are those of its tags in the words table; "all" holds every tagged word."""
+def test_the_words_of_every_group_sum_to_its_score(trained, sample, tmp_path, name):
+    """As stored and read back, for parts of speech, verb forms, bands and all; "all" holds every tagged word."""
+    run = copy_run(trained.checkpoint.run, tmp_path)
     findings = found(name, trained)
+    results.write(runs.checkpoint(run, 16), name, findings)
     for score in findings.scores:
-        tags = part_of_speech.GROUPS.get(score.group)
-        if not score.group.startswith("rank"):
-            rows = [row for row in findings.words if tags is None or row.tag in tags]
-            assert score.n == sum(row.n for row in rows)
-            assert score.value == pytest.approx(sum(row.correct for row in rows) / score.n)
-    words = [target for example in corpora.read_treebank(sample / "treebank.conllu") for target in example.targets]
-    assert {score.group: score.n for score in findings.scores}["all"] == len(words)
+        words = results.read_words(run, name, score.group, step=16)
+        assert words["n"].sum() == score.n
+        assert words["correct"].sum() / words["n"].sum() == score.value
+    n = {score.group: score.n for score in findings.scores}
+    assert n["all"] == sum(len(example.targets) for example in corpora.read_treebank(sample / "treebank.conllu"))
+    assert n["rank 50-99"] < n["all"]
 
 
 def test_the_papers_nine_categories_and_the_verb_forms_are_there(trained):
-    """Groups of Figures 1 and 7 to 9."""
+    """Groups of Figures 1, 7 and 8."""
     groups = {score.group for score in found("token_reconstruction", trained).scores}
     nine = "conjunction, determiner, preposition, adjective, adverb, verb, noun, proper noun, pronoun".split(", ")
     assert {*nine, "VBD", "VBG", "VBN", "VBP", "VBZ", "all"} <= groups
@@ -62,6 +64,23 @@ def test_bands_follow_the_ranks_of_the_training_corpus(trained):
     members = [word for word, is_in in zip(data.words, data.groups["rank 50-99"], strict=True) if is_in]
     assert members and {word.lower() for word in members} <= {"river", "town"}
     assert "rank 300-349" not in data.groups
+
+
+def test_ranks_count_from_1_and_bands_hold_both_ends(trained, tmp_path):
+    """The word in line 50 of frequencies.tsv is the first of its band, that in line 99 the last."""
+    words = {49: "the", 50: "river", 99: "town", 100: "dog"}
+    (tmp_path / "frequencies.tsv").write_text("".join(f"{words.get(rank, f'w{rank}')}\t9\n" for rank in range(1, 101)))
+    path = write_treebank(tmp_path / "a.conllu", *((word, "NN") for word in words.values()))
+    limits = Limits(trained.max_positions, tmp_path / "frequencies.tsv")
+    data = RECONSTRUCTION.read(trained.tokenizer, limits, corpora.open_source(path))
+    assert data.bands == [None, "rank 50-99", "rank 50-99", None]
+    assert data.groups["rank 50-99"].tolist() == [False, True, True, False]
+
+
+def test_possessive_pronouns_are_pronouns(trained, tmp_path):
+    """Penn's PRP$ as well as PRP; possessive endings are not."""
+    path = write_treebank(tmp_path / "a.conllu", ("she", "PRP"), ("her", "PRP$"), ("'s", "POS"))
+    assert read(RECONSTRUCTION, trained, path).groups["pronoun"].tolist() == [True, True, False]
 
 
 def test_without_counts_there_are_no_bands(own_run):
@@ -81,9 +100,8 @@ def test_a_limit_takes_the_first_sentences(trained, sample):
 
 def test_sentences_beyond_the_models_positions_are_left_out_and_counted(trained, tmp_path):
     """64 positions hold 62 pieces beside [CLS] and [SEP]; one more and the sentence is out."""
-    rows = ["\n".join(f"{i + 1}\ta\t_\t_\tDT" + "\t_" * 5 for i in range(n)) for n in (62, 63)]
-    (tmp_path / "long.conllu").write_text("\n\n".join(rows) + "\n\n")
-    data = read(RECONSTRUCTION, trained, tmp_path / "long.conllu")
+    path = write_treebank(tmp_path / "long.conllu", *[("a", "DT")] * 62, None, *[("a", "DT")] * 63)
+    data = read(RECONSTRUCTION, trained, path)
     assert [len(ids) for ids in data.sentences] == [64]
     assert data.summary["too_long"] == 1
     assert "1 longer than 64 pieces were left out" in data.summary["note"]
@@ -91,10 +109,8 @@ def test_sentences_beyond_the_models_positions_are_left_out_and_counted(trained,
 
 def test_a_word_without_pieces_is_not_judged(trained, tmp_path):
     """A zero-width space is a token of some treebanks, and nothing to the tokenizer."""
-    words = ["the", "\u200b", "river"]
-    rows = [f"{i}\t{word}\t_\t_\tNN" + "\t_" * 5 for i, word in enumerate(words, 1)]
-    (tmp_path / "a.conllu").write_text("\n".join(rows) + "\n\n", encoding="utf-8")
-    data = read(RECONSTRUCTION, trained, tmp_path / "a.conllu")
+    path = write_treebank(tmp_path / "a.conllu", ("the", "DT"), ("\u200b", "NN"), ("river", "NN"))
+    data = read(RECONSTRUCTION, trained, path)
     assert data.words == ["the", "river"]
     assert np.array_equal(data.end - data.start, [len(trained.tokenizer.encode_words([w]).ids) for w in data.words])
 

@@ -1,5 +1,9 @@
 """World knowledge asks what the paper's procedure asks, one question at a time, and finds the same."""
 
+import json
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from embryo_core import corpora, query
@@ -13,6 +17,15 @@ def findings(trained):
     """What the metric finds on the sample's facts."""
     metric = WorldKnowledge()
     return metric.compute(trained, read(metric, trained))
+
+
+def write_lama(folder: Path, *objects: str) -> Path:
+    """Write a LAMA folder with a fact for each object, of one relation."""
+    (folder / "TREx").mkdir()
+    (folder / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born in [Y] ."}\n')
+    facts = [json.dumps({"sub_label": f"Ada {i}", "obj_label": name}) + "\n" for i, name in enumerate(objects)]
+    (folder / "TREx" / "P19.jsonl").write_text("".join(facts))
+    return folder
 
 
 def test_answers_equal_those_of_one_question_at_a_time(trained, paper, sample, findings):
@@ -58,10 +71,25 @@ def test_a_limit_takes_the_first_facts_of_each_relation(trained):
     assert set(data.total.values()) == {2}
 
 
+def test_equal_logits_rank_in_the_order_of_the_vocabulary(trained, monkeypatch):
+    """Where no piece is better than another, an object's rank is its place in the vocabulary, and the first is best."""
+    data = read(WorldKnowledge(), trained)
+    vocabulary = len(data.vocabulary)
+    monkeypatch.setattr(trained, "mlm_logits", lambda ids, mask, rows, columns: np.zeros((len(rows), vocabulary)))
+    answers = WorldKnowledge().compute(trained, data).cloze
+    assert [answer.rank for answer in answers] == [piece + 1 for piece in data.objects]
+    assert {answer.prediction for answer in answers} == {data.vocabulary[0]}
+    assert {answer.probability for answer in answers} == {1 / vocabulary}
+
+
+def test_an_unknown_object_is_not_asked(trained, tmp_path):
+    """The piece for what the vocabulary lacks is no answer, although it is a single piece."""
+    objects = ("<unk>", "the")
+    assert all(len(trained.tokenizer.encode_words([word]).ids) == 1 for word in objects)
+    assert [fact.object for fact in read(WorldKnowledge(), trained, write_lama(tmp_path, *objects)).asked] == ["the"]
+
+
 def test_facts_that_cannot_be_asked_at_all_are_told(trained, tmp_path):
     """A vocabulary without any of the objects gives one sentence, not an empty result."""
-    (tmp_path / "TREx").mkdir()
-    (tmp_path / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born in [Y] ."}\n')
-    (tmp_path / "TREx" / "P19.jsonl").write_text('{"sub_label": "Ada", "obj_label": "Llanfairpwllgwyngyll"}\n')
     with pytest.raises(CorpusError, match="No object of the 1 facts"):
-        read(WorldKnowledge(), trained, tmp_path)
+        read(WorldKnowledge(), trained, write_lama(tmp_path, "Llanfairpwllgwyngyll"))

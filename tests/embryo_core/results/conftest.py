@@ -9,6 +9,7 @@ from embryo_core.types import AttentionMap, ClozeAnswer, Findings, ProbeCurve, R
 
 STEPS = (0, 1, 2, 8)
 TAGS = ("DT", "NN", "VBD")
+BANDS = ("rank 50-99", None, "rank 300-349", None)
 METRICS = ("mask_prediction", "world_knowledge", "attention", "edge_probing")
 
 
@@ -48,7 +49,7 @@ def find(metric: str, step: int, seed: int = 0) -> Findings:
         ]
     else:
         findings.words = [
-            WordCount(metric, TAGS[i % 3], f"w{i}", 3, int(rng.integers(0, 4)))
+            WordCount(metric, TAGS[i % 3], f"w{i}", 3, int(rng.integers(0, 4)), BANDS[i % 4])
             for i in rng.permutation(12)
         ]
     return findings

@@ -19,7 +19,8 @@ BREAKS = {"truncated": truncated, "empty": lambda _: b"", "foreign": lambda _: b
 def test_reads_of_an_empty_store_have_their_columns(run):
     """A page of a run without results gets empty frames with all columns, not an error."""
     assert list(results.read_scores(run).columns) == ["run", "metric", "step", "layer", "group", "value", "n"]
-    assert list(results.read_words(run, "mask_prediction").columns) == ["metric", "step", "tag", "word", "n", "correct"]
+    words = ["metric", "step", "tag", "word", "band", "n", "correct"]
+    assert list(results.read_words(run, "mask_prediction").columns) == words
     assert list(results.read_cloze(run).columns)[:4] == ["step", "fact", "relation", "subject"]
     curve = ["step", "task", "layer", "control", "iteration", "train_loss", "dev_f1"]
     assert list(results.read_probes(run).columns) == curve
@@ -48,10 +49,6 @@ def test_scores_words_and_facts_come_back_as_found(run, compacted):
     assert len(scores) == len(given) and scores["metric"].is_monotonic_increasing
     assert set(results.read_scores(run, "world_knowledge")["metric"]) == {"world_knowledge"}
 
-    words = results.read_words(run, "mask_prediction", tags=["DT", "NN"], step=2)
-    expected = {(w.tag, w.word, w.n, w.correct) for w in find("mask_prediction", 2).words if w.tag != "VBD"}
-    assert {(w.tag, w.word, w.n, w.correct) for w in words.itertuples()} == expected
-    assert len(words) == 8 and set(words["step"]) == {2}
     assert len(results.read_words(run, "mask_prediction")) == 36
 
     history = results.read_cloze(run, relation="P1", fact="f4")
@@ -60,6 +57,31 @@ def test_scores_words_and_facts_come_back_as_found(run, compacted):
     assert list(history["rank"]) == [answer.rank for answer in answers]
     assert list(results.read_cloze(run, fact="f4")["rank"]) == list(history["rank"])
     assert len(results.read_cloze(run)) == 30
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize(
+    ("group", "belongs"),
+    [
+        ("noun", lambda word: word.tag == "NN"),
+        ("verb", lambda word: word.tag == "VBD"),
+        ("rank 50-99", lambda word: word.band == "rank 50-99"),
+        ("rank 1550-1599", lambda word: False),
+        ("all", lambda word: True),
+    ],
+)
+def test_the_words_of_a_group_come_back(run, group, belongs, compacted):
+    """By their tags or by their band, at one step; a group without words has none."""
+    for step in (8, 0, 2):
+        results.write(at(run, step), "mask_prediction", find("mask_prediction", step))
+    if compacted:
+        results.compact(run)
+    words = results.read_words(run, "mask_prediction", group, step=2)
+    plain = words.astype(object).where(words.notna(), None)
+    read = {(w.step, w.tag, w.word, w.n, w.correct, w.band) for w in plain.itertuples()}
+    found = [word for word in find("mask_prediction", 2).words if belongs(word)]
+    assert read == {(2, w.tag, w.word, w.n, w.correct, w.band) for w in found}
+    assert len(words) == len(found)
 
 
 @pytest.mark.parametrize("compacted", [False, True])

@@ -12,6 +12,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from embryo_core import runs
+from embryo_core.errors import BrokenCheckpoint
 from embryo_core.types import Run
 
 VALUES = (None, True, -1, 5, 2**31, 2**63, 2**64, 10**400, 1e308, "", "\x1b[2J", "x" * 10_000, "../..", "/etc/hostname")
@@ -52,8 +53,8 @@ def _write_checkpoint(folder: Path, step: int, sizes: dict[str, int]) -> None:
     folder.mkdir(parents=True)
     more = {"model_type": "bert", "intermediate_size": 32, "max_position_embeddings": 16, "hidden_act": "gelu"}
     runs.write_json(folder / "config.json", {**sizes, **more})
-    words = np.zeros((sizes["vocab_size"], sizes["hidden_size"]), np.float32)
-    save_file({"bert.embeddings.word_embeddings.weight": words}, folder / "model.safetensors")
+    least = runs.read_json(folder / "config.json", folder, runs.Architecture, BrokenCheckpoint).least_parameters
+    save_file({"weights": np.zeros(least, np.float16)}, folder / "model.safetensors")
     runs.write_manifest(folder, step, sequences=step, tokens=step)
 
 

@@ -67,7 +67,7 @@ def read_all(folder: Path) -> None:
     for run in runs.list_runs():
         attempt(runs.read_log, run)
         attempt(runs.damaged_lines, run)
-        attempt(runs.read_ranks, run)
+        attempt(runs.read_ranks, run.path / "frequencies.tsv")
         attempt(runs.check_tokenizer, run)
         for checkpoint in runs.checkpoints(run):
             attempt(runs.verify, checkpoint)
@@ -98,7 +98,7 @@ def test_a_sound_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
     assert runs.list_runs() == [run] and not runs.broken_runs() and not runs.broken(run)
     assert len(runs.read_log(run)) == 8 and not runs.damaged_lines(run)
-    assert runs.read_ranks(run) == {"the": 1, ",": 2, "of": 3}
+    assert runs.read_ranks(run.path / "frequencies.tsv") == {"the": 1, ",": 2, "of": 3}
     assert runs.check_tokenizer(run) == run.tokenizer_sha256
     for checkpoint in runs.checkpoints(run):
         runs.verify(checkpoint)

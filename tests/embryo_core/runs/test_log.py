@@ -83,13 +83,13 @@ def test_a_log_that_is_no_file_is_a_broken_run(own_run: Run):
 def test_words_keep_their_ranks_beside_damaged_lines(own_run: Run):
     """A line that is no UTF-8, or no word with its count, gives no word and moves no other."""
     (own_run.path / "frequencies.tsv").write_bytes(b"the\t9\n\xff\t8\nof\t7\n\t6\nand\nto\tfive\n,\t1\n")
-    assert runs.read_ranks(own_run) == {"the": 1, "of": 3, ",": 7}
+    assert runs.read_ranks(own_run.path / "frequencies.tsv") == {"the": 1, "of": 3, ",": 7}
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\x00" * 100])
 def test_frequencies_without_a_word_are_empty(own_run: Run, content: bytes):
     """As is a file that is not there."""
     (own_run.path / "frequencies.tsv").write_bytes(content)
-    assert runs.read_ranks(own_run) == {}
+    assert runs.read_ranks(own_run.path / "frequencies.tsv") == {}
     (own_run.path / "frequencies.tsv").unlink()
-    assert runs.read_ranks(own_run) == {}
+    assert runs.read_ranks(own_run.path / "frequencies.tsv") == {}

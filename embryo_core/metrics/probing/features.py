@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from embryo_core.metrics import batches
-from embryo_core.metrics.probing_data import ProbingData
+from embryo_core.metrics.probing.data import ProbingData
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model

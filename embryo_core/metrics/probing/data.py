@@ -14,7 +14,7 @@ import numpy as np
 
 from embryo_core.corpora import read_probing
 from embryo_core.errors import CorpusError
-from embryo_core.metrics.control_task import control_labels
+from embryo_core.metrics.probing.control import control_labels
 from embryo_core.types import Limits, Target
 
 if TYPE_CHECKING:
@@ -98,11 +98,11 @@ class _Encoder:
             self.left_out["too_long"] += 1
             return None
         sentence, begin = self._known[words]
-        places = [(sentence, begin[first], begin[last]) for first, last in _spans(target)]
-        if any(start == end for _, start, end in places):
+        spans = [(sentence, begin[first], begin[last]) for first, last in _spans(target)]
+        if any(start == end for _, start, end in spans):
             self.left_out["no_pieces"] += 1
             return None
-        return tuple(self.spans.setdefault(place, len(self.spans)) for place in places)
+        return tuple(self.spans.setdefault(span, len(self.spans)) for span in spans)
 
     def _encode_sentence(self, words: tuple[str, ...]) -> tuple[int, list[int]] | None:
         """The sentence's number, and the position where each word begins (and where the last one ends)."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from embryo_core.metrics.control_task import control_labels
+from embryo_core.metrics.probing.control import control_labels
 
 
 def test_a_type_has_one_label_in_every_split():

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from embryo_core.share.bertviz_page import head_view, model_view
+from embryo_core.share.bertviz import head_view, model_view
 
 TOKENS = ["[CLS]", "a", "</script><img src=x onerror=alert(1)>", "[SEP]"]
 
@@ -70,7 +70,7 @@ def test_tokens_must_fit_the_weights(weights):
 def test_neither_bertviz_nor_torch_is_imported():
     """The files of bertviz are read; its Python, which imports torch, is not run."""
     code = (
-        "import sys, numpy; from embryo_core.share.bertviz_page import head_view;"
+        "import sys, numpy; from embryo_core.share.bertviz import head_view;"
         "head_view(numpy.ones((1, 1, 1, 1)), ['a'], [1], 1);"
         "print(*({'torch', 'transformers', 'bertviz', 'mpld3', 'IPython'} & set(sys.modules)))"
     )

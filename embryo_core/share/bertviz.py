@@ -3,7 +3,7 @@
 bertviz draws in a notebook: its JavaScript asks a CDN for require.js, jQuery and d3, and its Python writes token text
 into a script as it stands, twice. Here its JavaScript is taken from the installed package, unchanged, and finds in the
 document what it asks for: jQuery and d3 out of packages that ship them, require.js as a few lines of our own
-(bertviz_page.js), and the data, once. The packages are found by their metadata and never imported: bertviz would import
+(bertviz.js), and the data, once. The packages are found by their metadata and never imported: bertviz would import
 torch.
 """
 
@@ -45,8 +45,8 @@ def head_view(
 ) -> Page:
     """All heads of one layer at a time as links between the tokens; it begins with `layer`, one of `layers`.
 
-    `weights` [layers, heads, L, L] in [0, 1] are those of all layers of the model, row = from, column = to; of `layers`,
-    counted from 1, they are embedded, rounded to thousandths. Raises ValueError where the tokens are not L.
+    `weights` [layers, heads, L, L] in [0, 1] are those of all layers of the model, row = from, column = to. Those of
+    `layers`, counted from 1, are embedded, rounded to thousandths. Raises ValueError where the tokens are not L.
     """
     data = _data(weights, tokens, layers) | {"layer": layer, "heads": None}
     scripts = [*_host(), _script(distribution("bertviz"), "bertviz/head_view.js")]

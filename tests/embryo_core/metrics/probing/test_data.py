@@ -10,7 +10,7 @@ from embryo_core.corpora import read_probing
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
 from embryo_core.evaluate import limits
-from embryo_core.metrics.probing_data import SPLITS, UNSEEN, ProbingData, read_tasks
+from embryo_core.metrics.probing.data import SPLITS, UNSEEN, ProbingData, read_tasks
 
 Row = tuple[str, list[tuple]]  # text, and (label, span1) or (label, span1, span2) of each target
 
@@ -33,8 +33,8 @@ def targets(data: ProbingData, task: int = 0, split: str = "train") -> list[tupl
     names = (*data.tasks[task].labels, None)
     rows = []
     for spans, label in zip(own.spans, own.labels, strict=True):
-        places = [(int(data.sentence[s]), int(data.start[s]), int(data.end[s])) for s in spans]
-        rows.append((*places, names[label]))
+        positions = [(int(data.sentence[s]), int(data.start[s]), int(data.end[s])) for s in spans]
+        rows.append((*positions, names[label]))
     return sorted(rows)
 
 
@@ -82,6 +82,15 @@ def test_what_does_not_fit_is_left_out_and_counted(trained: Model, tmp_path: Pat
     data = read_tasks({"t": folder}, trained.tokenizer, limits(trained), None)
     assert data.left_out == {"too_long": 2, "no_pieces": 3}
     assert [len(getattr(data.tasks[0], split).labels) for split in SPLITS] == [2, 2, 2]
+
+
+def test_a_sentence_that_just_fits_is_kept(trained: Model, tmp_path: Path):
+    """64 positions hold 62 pieces beside [CLS] and [SEP]; one more and its targets are left out."""
+    assert (trained.max_positions, len(trained.tokenizer.encode_words(["the"]).ids)) == (64, 1)
+    rows = [(" ".join(["the"] * words), [("A", (0, 1))]) for words in (62, 63)]
+    data = read_tasks({"t": write_task(tmp_path / "t", train=rows)}, trained.tokenizer, limits(trained), None)
+    assert [len(ids) for ids in data.sentences] == [64]
+    assert data.left_out == {"too_long": len(SPLITS), "no_pieces": 0}
 
 
 def test_the_control_task_is_of_the_words_of_the_spans(trained: Model, tmp_path: Path):

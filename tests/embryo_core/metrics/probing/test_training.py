@@ -10,10 +10,11 @@ from sklearn.linear_model import LogisticRegression
 
 from embryo_core.engine.model import Model
 from embryo_core.evaluate import limits
-from embryo_core.metrics.linear_probes import PROTOCOLS, Trained, train_all, train_probes
-from embryo_core.metrics.probing_data import UNSEEN, ProbingTask, Targets, read_tasks
-from embryo_core.metrics.probing_features import span_features
-from tests.embryo_core.metrics.test_probing_data import write_task
+from embryo_core.metrics.probing.data import UNSEEN, ProbingTask, Targets, read_tasks
+from embryo_core.metrics.probing.features import span_features
+from embryo_core.metrics.probing.regimen import PROTOCOLS
+from embryo_core.metrics.probing.training import train_all, train_probes
+from tests.embryo_core.metrics.probing.test_data import write_task
 
 FAST, PAPER = PROTOCOLS["fast"], PROTOCOLS["paper"]
 
@@ -31,11 +32,6 @@ def probing(trained: Model, sample: Path, tmp_path_factory: pytest.TempPathFacto
     folder = write_task(tmp_path_factory.mktemp("vowel") / "t", **splits, test=rows[len(rows) * 3 // 4 :])
     data = read_tasks({"vowel": folder}, trained.tokenizer, limits(trained), None)
     return span_features(trained, data, 2**30), data.tasks[0]
-
-
-def train(features: torch.Tensor, task: ProbingTask, protocol=FAST) -> list[Trained]:
-    with torch.inference_mode():
-        return train_probes(features, task, protocol)
 
 
 def plain(features: torch.Tensor, targets: Targets) -> np.ndarray:
@@ -70,7 +66,7 @@ def test_f1_is_that_of_scikit_learn_on_the_same_features(probing, layer):
     reference = LogisticRegression(max_iter=2000).fit((train_x - mean) / deviation, task.train.labels)
     expected = reference.score((test_x - mean) / deviation, task.test.labels)
     assert len(task.train.labels) > 1000
-    (probe,) = train(features[layer : layer + 1], task)
+    (probe,) = train_probes(features[layer : layer + 1], task, FAST)
     assert probe.f1[0] == pytest.approx(expected, abs=0.01)
 
 
@@ -82,40 +78,32 @@ def test_pairs_and_few_targets_come_to_the_optimum_too(n, labels):
     mean, deviation = train_x.mean(0), train_x.std(0)
     reference = LogisticRegression(max_iter=5000).fit((train_x - mean) / deviation, task.train.labels)
     expected = reference.score((test_x - mean) / deviation, task.test.labels)
-    (probe,) = train(features, task)
+    (probe,) = train_probes(features, task, FAST)
     assert probe.f1[0] == pytest.approx(expected, abs=0.015)
     assert probe.f1[1] == pytest.approx(1 / labels, abs=0.06)  # random labels of random pairs: nothing to learn
 
 
-def test_the_paper_protocol_is_plain_adam(probing):
-    """Loss after loss, that of torch's own optimizer on the plain features; batches are as large as the training set."""
-    features, task = probing
-    protocol = replace(PAPER, batch=10**6, iterations=30, looks=30, rate=1e-3, patience=100)
-    (ours,) = train(features[1:2], task, protocol)
-    x, y = torch.from_numpy(plain(features[1], task.train)), torch.from_numpy(task.train.labels)
-    probe = torch.nn.Linear(x.shape[1], len(task.labels))
-    torch.nn.init.zeros_(probe.weight), torch.nn.init.zeros_(probe.bias)
-    optimizer = torch.optim.Adam(probe.parameters(), lr=1e-3)
-    rate, best = 1e-3, -1.0
-    for look in ours.curve:
-        optimizer.param_groups[0]["lr"] = rate
-        loss = torch.nn.functional.cross_entropy(probe(x), y)
-        assert look.train_loss[0] == pytest.approx(loss.item(), abs=1e-4)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        rate = rate if look.dev_f1[0] > best else rate / 2
-        best = max(best, look.dev_f1[0])
+# === Evaluations in development ===
+
+
+@pytest.mark.parametrize("protocol", [replace(FAST, iterations=200, epochs=1), replace(PAPER, iterations=60, batch=100)])
+def test_the_weights_that_were_best_in_development_are_tested(protocol):
+    """Where the test set is the development set, F1 in the test is the highest of the curve, whichever came last."""
+    features, task = random_task(400, 5, 24)
+    task = replace(task, test=task.dev)
+    (probe,) = train_probes(features, task, protocol)
+    curves = list(zip(*(point.dev_f1 for point in probe.curve), strict=True))
+    assert probe.f1 == tuple(map(max, curves))
+    assert any(curve[-1] < max(curve) for curve in curves)
 
 
 def test_the_paper_protocol_stops_when_development_stands_still(probing):
-    """Nothing in development can be right here: no look is better than the first."""
+    """Nothing in development can be right here: no evaluation is better than the first, and twenty more are made."""
     features, task = probing
     dev = replace(task.dev, labels=np.full_like(task.dev.labels, UNSEEN), control=np.full_like(task.dev.control, UNSEEN))
-    task = ProbingTask(task.name, task.labels, task.train, dev, task.test)
-    (probe,) = train(features[:1], task, replace(PAPER, iterations=300, looks=30))
-    assert len(probe.curve) == 1 + PAPER.patience
-    assert {look.dev_f1 for look in probe.curve} == {(0.0, 0.0)}
+    (probe,) = train_probes(features[:1], replace(task, dev=dev), replace(PAPER, iterations=300))
+    assert [point.iteration for point in probe.curve] == [10 * i for i in range(1, 22)]
+    assert {point.dev_f1 for point in probe.curve} == {(0.0, 0.0)}
 
 
 # === Apart and together ===
@@ -125,8 +113,8 @@ def test_layers_trained_together_are_those_trained_alone(probing):
     """To the last bit, in F1 and in every point of the curve; and so whatever the number of cores."""
     features, task = probing
     short = replace(FAST, iterations=100, epochs=1)
-    together = train(features, task, short)
-    assert together == [train(features[layer : layer + 1], task, short)[0] for layer in range(3)]
+    together = train_probes(features, task, short)
+    assert together == [train_probes(features[layer : layer + 1], task, short)[0] for layer in range(3)]
 
 
 def test_tasks_share_the_cores_and_no_numbers(probing, monkeypatch: pytest.MonkeyPatch):
@@ -146,13 +134,13 @@ def test_tasks_share_the_cores_and_no_numbers(probing, monkeypatch: pytest.Monke
 def test_one_label_is_always_right():
     """A training set of one label gives a probe that knows no other."""
     features, task = random_task(200, 1, 8)
-    assert train(features, task, replace(FAST, iterations=20))[0].f1[0] == 1
+    assert train_probes(features, task, replace(FAST, iterations=20))[0].f1[0] == 1
 
 
 def test_features_that_never_vary_do_no_harm():
     """A layer whose states are all the same gives the most frequent label."""
     features, task = random_task(400, 3, 8)
-    (probe,) = train(torch.ones_like(features), task, replace(FAST, iterations=100))
+    (probe,) = train_probes(torch.ones_like(features), task, replace(FAST, iterations=100))
     most_frequent = np.bincount(task.train.labels).argmax()
     assert probe.f1[0] == pytest.approx((task.test.labels == most_frequent).mean())
 
@@ -163,13 +151,13 @@ def test_unseen_labels_count_as_wrong():
     half = task.test.labels.copy()
     half[: len(half) // 2] = UNSEEN
     unseen = ProbingTask("t", task.labels, task.train, task.dev, replace(task.test, labels=half))
-    assert train(features, unseen, replace(FAST, iterations=100))[0].f1[0] <= 0.5
+    assert train_probes(features, unseen, replace(FAST, iterations=100))[0].f1[0] <= 0.5
 
 
-def test_a_curve_has_a_point_at_every_look(probing):
-    """Ten of them, evenly spaced, to the last iteration; the loss of the probe falls, that of random labels stays."""
+def test_a_curve_has_a_point_at_every_evaluation(probing):
+    """Ten of them, evenly spaced, to the last iteration; the loss of the probe falls."""
     features, task = probing
-    curve = train(features[2:], task)[0].curve
+    curve = train_probes(features[2:], task, FAST)[0].curve
     length = FAST.length(len(task.train.labels))
-    assert [look.iteration for look in curve] == [length * i // 10 for i in range(1, 11)]
+    assert [point.iteration for point in curve] == [length * i // 10 for i in range(1, 11)]
     assert curve[-1].train_loss[0] < curve[0].train_loss[0]

@@ -14,8 +14,8 @@ const requirejs = (names, run) => run(...names.map((name) => ({ jquery: window.j
 const require = requirejs;
 require.config = () => {};
 
-// bertviz draws a line for every weight, as opaque as the weight is large; those too faint to be seen are not made. Only
-// lines have numbers as data. The place of a line that is left out stays empty, so that the others keep their index.
+// bertviz draws a line for every weight, as opaque as the weight is large; those too faint to be seen are not made.
+// Only lines have numbers as data. An entry that is left out stays empty, so that the others keep their index.
 const enter = d3.selection.prototype.enter;
 d3.selection.prototype.enter = function () {
   const entering = enter.call(this);
@@ -36,7 +36,8 @@ if ("layer" in settings) {
   }
   const keep = () => {
     const groups = [...document.querySelectorAll("#attention .headAttention")];
-    const shown = (group) => [...group.querySelectorAll("line")].some((line) => line.getAttribute("stroke-opacity") > 0);
+    const opaque = (line) => line.getAttribute("stroke-opacity") > 0;
+    const shown = (group) => [...group.querySelectorAll("line")].some(opaque);
     const heads = groups.flatMap((group, i) => (shown(group) ? [i] : []));
     const layer = Number(document.getElementById("layer").value);
     window.sessionStorage?.setItem("embryo:head-view", JSON.stringify({ asked, of: shape[1], layer, heads }));

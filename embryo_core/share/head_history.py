@@ -1,0 +1,64 @@
+"""One head's attention maps over the steps, with the words that name them: what the map, the GIF and the page draw."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from embryo_core import results
+from embryo_core.errors import ResultsError
+from embryo_core.results import AttentionHistory
+from embryo_core.types import Run
+
+METRIC = "attention"
+
+
+@dataclass(frozen=True, eq=False)
+class HeadHistory:
+    """One head's maps, weights [S, L, L] at steps [S], row = from, column = to; layer and head count from 1."""
+
+    run: str
+    layer: int
+    head: int
+    note: str  # a sentence without its full stop: whose weights, on what data, with what n
+    steps: np.ndarray
+    weights: np.ndarray
+    tokens: tuple[str, ...] = ()  # the L pieces of one sentence; none for averaged maps
+
+    @property
+    def title(self) -> str:
+        """Whose maps these are."""
+        return f"{self.run}, layer {self.layer}, head {self.head}"
+
+    @property
+    def size(self) -> int:
+        """Positions L of a map."""
+        return self.weights.shape[-1]
+
+    @property
+    def maximum(self) -> float:
+        """The largest weight of all steps, where the colours end; 1 where all weights are 0."""
+        return float(self.weights.max()) or 1.0
+
+
+def averaged(run: str, layer: int, head: int, maps: AttentionHistory, source: dict[str, Any]) -> HeadHistory:
+    """The history of a head's averaged maps; `source` is what the metric noted of its data."""
+    data = source.get("note", f"averaged over {maps.sentences:,} sentences")
+    return HeadHistory(run, layer, head, f"Attention weights, {data}", maps.steps, maps.weights)
+
+
+def read_averaged(run: Run, layer: int, head: int) -> HeadHistory:
+    """The history of a head's averaged maps out of a run's results. Raises ResultsError where there are none."""
+    steps = results.done(run, METRIC)
+    if not steps:
+        raise ResultsError(
+            f"Run '{run.name}' has no attention maps yet; make them with: "
+            f"python -m embryo_core evaluate {run.name} --metrics {METRIC}"
+        )
+    layers, heads = results.read_attention_step(run, min(steps))[0].shape[:2]
+    if not (1 <= layer <= layers and 1 <= head <= heads):
+        raise ResultsError(
+            f"Run '{run.name}' has no layer {layer}, head {head}: its layers are 1 to {layers}, its heads 1 to {heads}."
+        )
+    maps = results.read_attention(run, layer, head)
+    return averaged(run.name, layer, head, maps, results.read_sources(run).get(METRIC, {}))

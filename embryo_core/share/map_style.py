@@ -1,0 +1,169 @@
+"""How a head's map looks in every renderer: its colours, the scale of weights, and where labels and legend stand.
+
+The canvas of the dashboard and of the page (head_map.js), the SVG and the GIF only draw what is described here.
+"""
+
+import textwrap
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from embryo_core.curves import Scale
+from embryo_core.share.head_history import HeadHistory
+
+DECADES = 3  # the logarithmic scale of colours reaches down to 10**-DECADES of the largest weight
+COLOURS = 256
+VIRIDIS = np.array(  # evenly spaced red, green, blue [10, 3], those of Plotly's scale
+    [[68, 1, 84], [72, 40, 120], [62, 73, 137], [49, 104, 142], [38, 130, 142]]
+    + [[31, 158, 137], [53, 183, 121], [110, 206, 88], [181, 222, 43], [253, 231, 37]]
+)
+NARROWEST, WIDEST = 160, 440  # pixels of a map's side, as far as there is room
+EDGE = 12  # pixels between a picture's edge and what stands in it
+FONT = 12  # pixels
+LABEL_ROOM = 11  # pixels: labels of an axis stand at least so far apart
+LONGEST_LABEL = 12  # characters, with the ellipsis that stands for the rest
+SCRIPT = Path(__file__).with_name("head_map.js")  # draws a map on a canvas
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Pixels around a map, for its labels."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+POSITIONS = Margins(left=50, top=8, right=8, bottom=40)
+TOKENS = Margins(left=110, top=8, right=8, bottom=104)
+
+
+@dataclass(frozen=True)
+class Label:
+    """Words beside a box (a map or a colour bar): at a share of its width and height, and offset pixels from there.
+
+    The words' middle line runs through that point. Words that are `turned` read upwards; with "right" they end there.
+    """
+
+    text: str
+    share: tuple[float, float]
+    offset: tuple[float, float]
+    align: Literal["left", "center", "right"] = "center"
+    turned: bool = False
+    least: float = 0  # pixels: a narrower box has no room for it
+
+
+@dataclass(frozen=True)
+class Legend:
+    """A bar of all colours, the labels beside it, and the room that both take; sizes in pixels."""
+
+    labels: tuple[Label, ...]
+    width: int = 208
+    height: int = 12
+    room: tuple[int, int] = (344, 32)
+
+
+# === Colours ===
+
+
+def colours(count: int = COLOURS) -> np.ndarray:
+    """The colours [count, 3] from the smallest weight to the largest, as bytes of red, green and blue."""
+    stops = np.linspace(0, 1, len(VIRIDIS))
+    wanted = np.linspace(0, 1, count)
+    return np.stack([np.interp(wanted, stops, channel) for channel in VIRIDIS.T], axis=1).round().astype(np.uint8)
+
+
+def colour_positions(weights: np.ndarray, maximum: float, scale: Scale) -> np.ndarray:
+    """Where weights up to `maximum` lie on the colours, from 0 to 1: their share of it, or the logarithm of that."""
+    shares = weights / maximum
+    if scale == "linear":
+        return shares
+    return 1 + np.log10(np.maximum(shares, 10.0**-DECADES)) / DECADES
+
+
+def legend(maximum: float, scale: Scale) -> Legend:
+    """The colour bar with the weights at its left end, its middle and its right end."""
+    if scale == "linear":
+        ends = "0", f"{maximum / 2:.2g}", f"{maximum:.2g}"
+    else:
+        ends = f"≤ {maximum / 10**DECADES:.2g}", f"{maximum / 10 ** (DECADES / 2):.2g}", f"{maximum:.2g}"
+    below = [
+        Label(text, (share, 1), (0, 10), align)
+        for text, share, align in zip(ends, (0, 0.5, 1), ("left", "center", "right"), strict=True)
+    ]
+    return Legend((*below, Label(f"weight, {scale} scale", (1, 0.5), (12, 0), "left")))
+
+
+# === Layout ===
+
+
+def margins(history: HeadHistory) -> Margins:
+    """Room for the pieces of a sentence, or for the numbers of positions."""
+    return TOKENS if history.tokens else POSITIONS
+
+
+def axis_labels(history: HeadHistory) -> list[Label]:
+    """The labels of a map's rows and columns, and the names of its axes."""
+    named, around = bool(history.tokens), margins(history)
+    start, end = ("from", "to") if named else ("from position", "to position (0 is [CLS])")
+    labels = [
+        Label(end, (0.5, 1), (0, around.bottom - 8)),
+        Label(start, (0, 0.5), (8 - around.left, 0), turned=True),
+    ]
+    for position in range(0, history.size, 1 if named else _every(history.size)):
+        text = _shortened(history.tokens[position]) if named else str(position)
+        middle = (position + 0.5) / history.size
+        least = _least_side(position, history.size)
+        labels.append(Label(text, (0, middle), (-6, 0), "right", least=least))
+        below = {"offset": (0, 6), "align": "right", "turned": True} if named else {"offset": (0, 12)}
+        labels.append(Label(text, (middle, 1), least=least, **below))
+    return labels
+
+
+def note_lines(history: HeadHistory) -> list[str]:
+    """The note in lines as long as a picture of the map is wide."""
+    letters = (margins(history).left + WIDEST) // 7  # pixels of a letter
+    return textwrap.wrap(history.note, letters, break_on_hyphens=False)
+
+
+def _every(size: int) -> int:
+    """How many positions of a long axis go from one number to the next."""
+    return 1 if size <= 12 else 4 if size <= 32 else 8
+
+
+def _least_side(position: int, size: int) -> float:
+    """The narrowest map on which a position has its label; where not all have room, one in 2, 4, 8, ... has it."""
+    spacing = position & -position  # the largest power of two that divides it; 0 for position 0, which is always there
+    return LABEL_ROOM * size / spacing if spacing else 0
+
+
+def _shortened(token: str) -> str:
+    return token if len(token) <= LONGEST_LABEL else f"{token[: LONGEST_LABEL - 1]}…"
+
+
+# === What the browser is given ===
+
+
+def drawing(history: HeadHistory, scale: Scale) -> dict[str, Any]:
+    """All that head_map.js draws a history from, but for its weights; numbers, texts and lists of them."""
+    return {
+        "title": history.title,
+        "note": history.note,
+        "steps": history.steps.tolist(),
+        "size": history.size,
+        "tokens": list(history.tokens),
+        "maximum": history.maximum,
+        "scale": scale,
+        "decades": DECADES if scale == "log" else None,
+        "colours": colours().tolist(),
+        "lines": note_lines(history),
+        "edge": EDGE,
+        "sides": [NARROWEST, WIDEST],
+        "font": FONT,
+        "margins": asdict(margins(history)),
+        "labels": [asdict(label) for label in axis_labels(history)],
+        "legend": asdict(legend(history.maximum, scale)),
+    }

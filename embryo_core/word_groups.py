@@ -1,0 +1,25 @@
+"""Groups of words that share a score: parts of speech, verb forms and bands of word frequency (Section 3, Figure 1)."""
+
+TAGS = {  # part of speech or verb form: its Penn tags
+    "conjunction": ("CC",),
+    "determiner": ("DT", "PDT"),
+    "preposition": ("IN",),
+    "adjective": ("JJ", "JJR", "JJS"),
+    "adverb": ("RB", "RBR", "RBS"),
+    "verb": ("VB", "VBD", "VBG", "VBN", "VBP", "VBZ"),
+    "noun": ("NN", "NNS"),
+    "proper noun": ("NNP", "NNPS"),
+    "pronoun": ("PRP", "PRP$"),
+    **{form: (form,) for form in ("VB", "VBD", "VBG", "VBN", "VBP", "VBZ")},
+}
+BANDS = {  # ranks by frequency in the training corpus, both ends included; 1 is the most frequent word
+    "rank 50-99": (50, 99),
+    "rank 300-349": (300, 349),
+    "rank 1550-1599": (1550, 1599),
+}
+ALL = "all"  # every tagged word
+
+
+def band_of(rank: int | None) -> str | None:
+    """The band of a word of this rank; None for a rank in no band, and for a word that the corpus does not have."""
+    return next((band for band, (low, high) in BANDS.items() if rank is not None and low <= rank <= high), None)

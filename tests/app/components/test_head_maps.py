@@ -1,0 +1,84 @@
+"""What travels to the attention maps of the browser can be read back, and is what every other renderer draws."""
+
+import json
+
+import numpy as np
+import pytest
+from plotly import colors
+
+from app.components import head_maps
+from embryo_core import curves
+from embryo_core.share import HeadHistory, map_style
+
+STEPS = np.array([0, 8, 16])
+
+
+@pytest.fixture
+def maps() -> np.ndarray:
+    """Weights [S, layers, heads, L, L] whose rows sum to one."""
+    weights = np.random.default_rng(0).random((3, 2, 4, 6, 6)).astype(np.float32) ** 4
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def read(payload: bytes) -> tuple[dict, bytes]:
+    """Header and body of a payload, as the browser reads them."""
+    length = int.from_bytes(payload[:4], "little")
+    return json.loads(payload[4 : 4 + length]), payload[4 + length :]
+
+
+def test_a_history_travels_to_the_digit(maps):
+    """The large map's weights arrive as stored, with the facts that the drawing needs."""
+    history = HeadHistory("tiny", 2, 4, "Attention weights", STEPS, maps[:, 1, 3])
+    header, body = read(head_maps.history_payload(history, "log", 8, "file"))
+    assert header["steps"] == [0, 8, 16] and header["step"] == 8 and header["name"] == "file"
+    assert (header["run"], header["layer"], header["head"]) == ("tiny", 2, 4)
+    assert header["maximum"] == history.weights.max()
+    assert np.array_equal(np.frombuffer(body, "<f4").reshape(3, 6, 6), history.weights)
+
+
+@pytest.mark.parametrize("scale", curves.SCALES)
+def test_the_browser_gets_the_style_of_all_renderers(maps, scale):
+    """Colours, decades, margins, labels and legend arrive as Python has them, in the large map and in the grid."""
+    history = HeadHistory("tiny", 2, 4, "Attention weights", STEPS, maps[:, 1, 3])
+    header, _ = read(head_maps.history_payload(history, scale, 8, "file"))
+    style = json.loads(json.dumps(map_style.drawing(history, scale)))
+    assert {name: header[name] for name in style} == style
+    grid, _ = read(head_maps.grid_payload("tiny", STEPS, maps))
+    assert grid["colours"] == style["colours"] == map_style.colours().tolist()
+    assert grid["decades"] == map_style.DECADES
+
+
+def test_the_colours_are_those_of_plotly():
+    """The figures of the page use Plotly's scale of the same name."""
+    stops = [colors.hex_to_rgb(stop) for stop in colors.sequential.Viridis]
+    assert np.array_equal(map_style.VIRIDIS, stops)
+
+
+def test_the_grid_keeps_each_weight_within_its_stated_error(maps):
+    """A code of the grid stands for the weight of its step, head and positions to 1.4 %, or for less than 0.1 %."""
+    header, body = read(head_maps.grid_payload("tiny", STEPS, maps))
+    picture = np.frombuffer(body, np.uint8).reshape(3, 2 * 6, 4 * 6).astype(float)
+    share = np.where(picture == 0, 0, 10 ** (header["decades"] * ((picture - 1) / 254 - 1)))
+    for layer in range(2):
+        for head in range(4):
+            exact = maps[:, layer, head] / maps[:, layer, head].max()
+            got = share[:, layer * 6 : layer * 6 + 6, head * 6 : head * 6 + 6]
+            large = exact >= 0.001
+            assert np.abs(got / np.where(large, exact, 1) - 1)[large].max() < 0.014
+            assert got[~large].max(initial=0) <= 0.00101
+            assert header["maxima"][layer][head] == pytest.approx(maps[:, layer, head].max(), abs=1e-6)
+
+
+def test_a_head_without_any_weight_is_drawn_dark():
+    """Maps of zeros give codes of zero, not a division by zero."""
+    _, body = read(head_maps.grid_payload("tiny", STEPS, np.zeros((3, 1, 1, 4, 4), np.float32)))
+    assert set(body) == {0}
+
+
+def test_long_maps_are_averaged_over_blocks():
+    """A map of 70 positions becomes one of 23, each the mean of 3 x 3 weights; the last position is left out."""
+    weights = np.random.default_rng(1).random((70, 70)).astype(np.float32)
+    small = head_maps.shrink(weights, 32)
+    assert small.shape == (23, 23)
+    assert small[1, 2] == pytest.approx(weights[3:6, 6:9].mean())
+    assert np.array_equal(head_maps.shrink(weights[:32, :32], 32), weights[:32, :32])

@@ -1,0 +1,96 @@
+"""One map in every renderer of the browser: canvas, SVG and the self-contained page show the same colours."""
+
+import base64
+import io
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import Locator, expect
+
+from embryo_core import curves
+from embryo_core.share import html_page, map_style, read_averaged
+
+STEPS = (0, 8, 16)
+LEFT, TOP, SIDE = map_style.POSITIONS.left, map_style.POSITIONS.top, map_style.WIDEST
+CODE = 0.5 / 65535  # the page keeps a share of the largest weight to so much
+BYTE = 10 ** (map_style.DECADES / 254 / 2)  # the small multiples keep it to this factor
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def decoded(url: str) -> np.ndarray:
+    """The pixels [height, width, 3] of a picture inside a data URL."""
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert("RGB"))
+
+
+def drawn(canvas: Locator, size: int) -> np.ndarray:
+    """Colours [size, size, 3] of the squares of the map on a canvas, each read in its middle."""
+    middles = ((np.arange(size) + 0.5) * SIDE / size).astype(int)
+    return decoded(canvas.evaluate("canvas => canvas.toDataURL()"))[np.ix_(TOP + middles, LEFT + middles)]
+
+
+def expect_colours(found: np.ndarray, low: np.ndarray, high: np.ndarray, scale: str) -> None:
+    """Each colour [L, L, 3] is nearest to a share of the largest weight between `low` and `high` [L, L]."""
+    positions = [map_style.colour_positions(np.clip(shares, 0, 1), 1.0, scale) for shares in (low, high)]
+    half = 0.5 + 1e-4  # of a level; in float32, halves may be rounded either way
+    first = np.maximum(np.ceil(255 * positions[0] - half), 0).astype(int)
+    last = np.floor(255 * positions[1] + half).astype(int)
+    colours = map_style.colours().tolist()
+    for spot in np.ndindex(first.shape):
+        assert found[spot].tolist() in colours[first[spot] : last[spot] + 1], spot
+
+
+def pictures(svg: ElementTree.Element) -> list[np.ndarray]:
+    """The maps of a drawing, a pixel for each weight."""
+    return [decoded(image.get("href")) for image in svg.iter(f"{SVG}image")]
+
+
+def saved(visitor, button: str) -> tuple[str, ElementTree.Element]:
+    """The name and the root of the SVG file that a button saves."""
+    with visitor.page.expect_download() as download:
+        visitor.page.locator(button).click()
+    return download.value.suggested_filename, ElementTree.parse(download.value.path()).getroot()
+
+
+@pytest.mark.parametrize("scale", curves.SCALES)
+def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results, scale):
+    """At each step every square has the colour of its weight, at the same point of the canvas; the page has 16 bits."""
+    history = read_averaged(tiny_results, 2, 1)
+    shares = history.weights.astype(float) / history.maximum
+    visitor = visit(app)
+    visitor.open("attention", layer="2", head="1", colours=scale)
+    offline.open(html_page(history, scale))
+    expect(offline.page.locator("#step")).to_have_text("step 16")
+    for share, index, step in zip(shares, range(3), STEPS):
+        visitor.page.evaluate(
+            "step => window.dispatchEvent(new CustomEvent('embryo:step', { detail: { step } }))", step
+        )
+        expect(visitor.page.locator(".history")).to_have_attribute("data-step", str(step))
+        expect_colours(drawn(visitor.page.locator("canvas.map"), history.size), share, share, scale)
+        offline.page.locator("#scrub").fill(str(index))
+        expect_colours(drawn(offline.page.locator("#map"), history.size), share - CODE, share + CODE, scale)
+
+    name, svg = saved(visitor, ".history .svg")
+    assert name == "tiny-attention-layer2-head1-step16.svg"
+    (picture,) = pictures(svg)
+    expect_colours(picture, shares[-1], shares[-1], scale)
+    texts = [text.text for text in svg.iter(f"{SVG}text")]
+    labels = [*map_style.axis_labels(history), *map_style.legend(history.maximum, scale).labels]
+    wanted = [label.text for label in labels if SIDE >= label.least]
+    assert texts == ["tiny, layer 2, head 1, step 16", *wanted, *map_style.note_lines(history)]
+
+
+@pytest.mark.parametrize("scale", curves.SCALES)
+def test_the_small_multiples_have_the_colours_of_the_large_map(visit, app, tiny_results, scale):
+    """Each head by itself: its colours end at its own largest weight; a byte keeps a share to 1.4 %."""
+    visitor = visit(app)
+    visitor.open("attention", colours=scale)
+    expect(visitor.page.locator(".grid")).to_have_attribute("data-step", "16")
+    name, svg = saved(visitor, ".grid .svg")
+    assert name == "tiny-attention-step16.svg"
+    heads = [read_averaged(tiny_results, layer, head) for layer in (1, 2) for head in (1, 2)]
+    for picture, history in zip(pictures(svg), heads, strict=True):
+        share = history.weights[-1].astype(float) / history.maximum
+        low = np.where(share < 0.0011, 0, share / BYTE)
+        expect_colours(picture, low, share * BYTE, scale)

@@ -1,0 +1,22 @@
+"""Histories of one head: averaged maps, and one sentence with hostile pieces."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from embryo_core.share import HeadHistory
+
+
+@pytest.fixture
+def history() -> HeadHistory:
+    """A head that turns from uniform to its own diagonal in three steps."""
+    weights = np.stack([np.full((4, 4), 0.25), 0.125 + 0.5 * np.eye(4), np.eye(4)]).astype(np.float32)
+    note = "Attention weights, averaged over 1,000 sentences"
+    return HeadHistory("tiny", 2, 1, note, np.array([0, 8, 16]), weights)
+
+
+@pytest.fixture
+def sentence(history: HeadHistory) -> HeadHistory:
+    """The same of a sentence with hostile, long and foreign pieces."""
+    return replace(history, tokens=("[CLS]", "</script><img src=x onerror=alert(1)>", "Þαж▁", "[SEP]"))

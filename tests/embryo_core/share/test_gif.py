@@ -1,0 +1,70 @@
+"""The GIF of a head: a frame for each step, its map in the colours of all other renderers."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from embryo_core.share import HeadHistory, gif_bytes, map_style
+from embryo_core.share.gif import COLOURS, HEAD
+
+
+def opened(history: HeadHistory, scale: str = "linear") -> Image.Image:
+    """The history's GIF."""
+    return Image.open(io.BytesIO(gif_bytes(history, scale)))
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_a_gif_has_a_frame_for_each_step_and_repeats(history, scale):
+    """The last frame stays longest."""
+    image = opened(history, scale)
+    assert (image.format, image.n_frames, image.info["loop"]) == ("GIF", 3, 0)
+    times = []
+    for i in range(3):
+        image.seek(i)
+        times.append(image.info["duration"])
+    assert times[0] == times[1] < times[2]
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_each_weight_has_the_colour_of_the_scale(history, scale):
+    """In every frame the middle of each square is the colour nearest to the weight's position."""
+    rows = np.random.default_rng(0).dirichlet(np.ones(5), size=(3, 5)).astype(np.float32)
+    history = replace(history, weights=rows)
+    image = opened(history, scale)
+    positions = map_style.colour_positions(rows, history.maximum, scale)
+    left, cell = map_style.EDGE + map_style.POSITIONS.left, 440 // 5
+    middles = np.arange(5) * cell + cell // 2
+    for i in range(3):
+        image.seek(i)
+        pixels = np.asarray(image.convert("RGB"))[np.ix_(HEAD + middles, left + middles)]
+        np.testing.assert_array_equal(
+            pixels, map_style.colours(COLOURS)[np.rint(positions[i] * (COLOURS - 1)).astype(int)]
+        )
+
+
+def test_titles_and_labels_stand_around_the_map(history):
+    """Something dark is above the map, at its left and below it."""
+    dark = np.asarray(opened(history).convert("L")) < 100
+    left, side = map_style.EDGE + map_style.POSITIONS.left, 440
+    assert dark[:HEAD].any() and dark[HEAD : HEAD + side, :left].any() and dark[HEAD + side :].any()
+
+
+def test_the_colour_bar_holds_the_whole_scale(history):
+    """Below the map, from the first colour to the last, evenly."""
+    pixels = np.asarray(opened(history).convert("RGB"))
+    left = map_style.EDGE + map_style.POSITIONS.left
+    levels = np.rint(np.linspace(0, COLOURS - 1, 208)).astype(int)
+    for y in (6, 17):
+        row = pixels[HEAD + 440 + map_style.POSITIONS.bottom + y, left : left + 208]
+        np.testing.assert_array_equal(row, map_style.colours(COLOURS)[levels])
+
+
+def test_long_sentences_and_foreign_pieces_are_drawn(sentence):
+    """Pieces label the axes; with 230 of them, each a pixel or two, the legend still has its room."""
+    assert opened(sentence).n_frames == 3
+    weights = np.random.default_rng(0).dirichlet(np.ones(300), size=(1, 300)).astype(np.float32)
+    long = HeadHistory("tiny", 1, 1, "One sentence", np.array([0]), weights, ("piece",) * 300)
+    assert opened(long, "log").width >= map_style.TOKENS.left + map_style.legend(1.0, "log").room[0]

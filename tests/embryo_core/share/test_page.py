@@ -1,0 +1,33 @@
+"""The page of a head: every weight is in it, and no piece becomes markup."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+
+from embryo_core.share import html_page, map_style
+
+
+def embedded(page: str) -> dict:
+    """The data of a page."""
+    return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_a_page_holds_every_weight_and_the_style(history, scale):
+    """Weights are shares of the largest in 16 bits; all else is what every renderer draws from."""
+    data = embedded(html_page(history, scale))
+    codes = np.frombuffer(base64.b64decode(data["codes"]), "<u2").reshape(history.weights.shape)
+    np.testing.assert_allclose(codes / 65535 * data["maximum"], history.weights, atol=0.5 / 65535)
+    style = json.loads(json.dumps(map_style.drawing(history, scale)))
+    assert {name: data[name] for name in style if name != "note"} == {k: v for k, v in style.items() if k != "note"}
+    assert history.note in data["note"] and f"({scale})" in data["note"] and "all 3 steps" in data["note"]
+
+
+def test_pieces_never_become_markup(sentence):
+    """A piece that closes a script stays text."""
+    page = html_page(sentence)
+    assert embedded(page)["tokens"] == list(sentence.tokens)
+    assert page.count("<script") == page.count("</script>") == 3 and "<img" not in page

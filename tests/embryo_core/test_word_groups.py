@@ -1,0 +1,38 @@
+"""Groups of words are those that docs/metrics.md states: parts of speech by tag, bands by rank."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from embryo_core.word_groups import BANDS, TAGS, band_of
+
+DOCS = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+
+
+def test_parts_of_speech_are_those_of_the_docs():
+    """Group by group with all their tags; the verb forms stand in one cell there."""
+    table = re.search(r"\| group \| tags \|.*?\n\n", DOCS, re.DOTALL)[0]
+    cells = [cell.strip() for line in table.splitlines()[2:] for cell in line.strip("| ").split("|") if cell.strip()]
+    stated = {group: tuple(tags.split(", ")) for group, tags in zip(cells[::2], cells[1::2], strict=True)}
+    forms = next(group for group in stated if group.startswith("VB"))
+    del stated[forms]
+    assert stated | {form: (form,) for form in forms.split(", ")} == TAGS
+
+
+def test_bands_are_those_of_the_docs():
+    """Their names give their ranks."""
+    assert [name for name in BANDS if f"`{name}`" in DOCS] == list(BANDS)
+    assert all(name == f"rank {low}-{high}" for name, (low, high) in BANDS.items())
+
+
+@pytest.mark.parametrize(("band", "ends"), BANDS.items())
+def test_both_ends_of_a_band_are_in_it(band, ends):
+    """The ranks before and after are not."""
+    low, high = ends
+    assert [band_of(rank) for rank in (low - 1, low, high, high + 1)] == [None, band, band, None]
+
+
+def test_a_word_that_the_corpus_does_not_have_is_in_no_band():
+    """It has no rank."""
+    assert band_of(None) is None

@@ -1,0 +1,40 @@
+"""A metric with data of its own, in one file: does the model guess the last piece of a proverb?"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from embryo_core.types import Findings, Metric, Score
+
+
+@dataclass(frozen=True)
+class Proverbs:
+    """What `read` returns."""
+
+    ids: list[np.ndarray]  # with [CLS] and [SEP]
+    summary: dict[str, Any]
+
+
+class LastPiece(Metric):
+    """Share of proverbs whose last piece is the best guess where it is masked."""
+
+    name = "last_piece"
+    page = "knowledge"
+    source = "proverbs"
+    form = "text file with a proverb a line"
+    needs = frozenset({"masked_words"})
+
+    def read(self, tokenizer, limits, source) -> Proverbs:
+        lines = source.path.read_text(encoding="utf-8").splitlines()[: source.limit]
+        ids = [tokenizer.encode_text(line) for line in lines]
+        return Proverbs(ids, {"sentences": len(ids), "note": f"{len(ids)} proverbs of {source.path.name}"})
+
+    def compute(self, model, data: Proverbs) -> Findings:
+        hits = []
+        for ids in data.ids:
+            seen = ids.copy()
+            seen[-2] = model.tokenizer.mask_id
+            logits = model.mlm_logits(seen[None], np.ones_like(ids)[None], np.array([0]), np.array([len(ids) - 2]))
+            hits.append(logits[0].argmax() == ids[-2])
+        return Findings(scores=[Score(self.name, float(np.mean(hits)), len(hits), "all")])
