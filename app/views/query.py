@@ -191,7 +191,8 @@ def _show_probability(answers: Answers, axes: charts.Axes, place: int) -> None:
 
 def _show_rank(answers: Answers, axes: charts.Axes, place: int) -> None:
     figure = charts.rank(answers.table(), answers.history.first_led, answers.history.leads_from, axes)
-    among = f"all joint answers (hollow points, {AT_LEAST})" if answers.mask == TOGETHER else "all pieces of the vocabulary"
+    joint = f"all joint answers (hollow points, {AT_LEAST})"
+    among = joint if answers.mask == TOGETHER else "all pieces of the vocabulary"
     caption = f"Rank among {among} at the same {len(answers.trace.steps)} checkpoints; 1 leads."
     widgets.show_figure(figure, answers.table(), _file_name(answers, "rank", place), caption)
 

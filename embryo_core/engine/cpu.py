@@ -138,7 +138,7 @@ def _working() -> frozenset[str]:
     expected = linear(states, _plain(weight, bias))
     rounding = 80 * torch.finfo(torch.float32).eps * (states.abs() @ weight.float().abs().t()).max()
     makers = {}
-    if "fbgemm" in torch.backends.quantized.supported_engines:  # x86 only; where it is not, a call might end the process
+    if "fbgemm" in torch.backends.quantized.supported_engines:  # x86 only; elsewhere a call may end the process
         makers["half"] = _half
     if torch.backends.mkldnn.is_available():
         makers["onednn"] = _onednn

@@ -20,7 +20,7 @@ from embryo_core.types import Checkpoint
 
 
 class Engine(Protocol):
-    """What computes one checkpoint: tensors in, tensors out. `mask` [B, 1, 1, L] is True at tokens, None without padding."""
+    """What computes one checkpoint: tensors in, tensors out. `mask` [B, 1, 1, L] is True at tokens; None: no padding."""
 
     max_positions: int
     num_layers: int
@@ -39,7 +39,7 @@ class Engine(Protocol):
 
     @staticmethod
     def logits(engines: Sequence[Self], ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]) -> list[Tensor]:
-        """Masked-word logits [n, V] of each of C engines at positions (rows, columns) of its own part of ids [C, B, L]."""
+        """Masked-word logits [n, V] of each of C engines at positions (rows, columns) of its part of ids [C, B, L]."""
 
     @staticmethod
     def passes_at_once() -> int:

@@ -61,13 +61,13 @@ class Maps:
         self._total = np.zeros((model.num_layers, model.num_heads, data.length, data.length))
         self._reached = np.zeros((data.length, data.length), np.int64)  # sentences that have both positions
 
-    def look(self, batch: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def sum_batch(self, batch: np.ndarray, weights: np.ndarray) -> np.ndarray:
         side = len(self._reached)
         return weights[..., :side, :side].sum(axis=1, dtype=np.float64)  # [layers, heads, end, end]
 
-    def add(self, batch: np.ndarray, looked: np.ndarray) -> None:
-        end = looked.shape[-1]
-        self._total[:, :, :end, :end] += looked
+    def add(self, batch: np.ndarray, sums: np.ndarray) -> None:
+        end = sums.shape[-1]
+        self._total[:, :, :end, :end] += sums
         self._reached[:end, :end] += len(batch)
 
     def findings(self) -> Findings:

@@ -23,21 +23,21 @@ class Sentences(Data, Protocol):
 class Observer(Protocol):
     """What one metric gathers at one checkpoint."""
 
-    def look(self, batch: np.ndarray, weights: np.ndarray) -> Any:
-        """What the metric takes of the sentences numbered `batch` [b]; several threads call it at once.
+    def sum_batch(self, batch: np.ndarray, weights: np.ndarray) -> Any:
+        """What the metric sums over the sentences numbered `batch` [b]; several threads call it at once.
 
         `weights` [layers, b, heads, L, L], row = from, column = to, are of sentences of one length.
         """
 
-    def add(self, batch: np.ndarray, looked: Any) -> None:
-        """Add what `look` returned; one batch after the other, always in the same order."""
+    def add(self, batch: np.ndarray, sums: Any) -> None:
+        """Add what `sum_batch` returned; one batch after the other, always in the same order."""
 
     def findings(self) -> Findings:
         """What the metric found, once every batch has been added."""
 
 
 class AttentionMetric(Metric):
-    """Base of the metrics that look at attention; those on the same source go through one pass."""
+    """Base of the metrics of attention; those on the same source go through one pass."""
 
     page = "attention"
     source = "treebank"
@@ -57,13 +57,13 @@ class AttentionMetric(Metric):
         sentences = work[0][1].sentences
         observers = [metric.observe(model, data) for metric, data in work]
 
-        def look(batch: np.ndarray) -> list[Any]:
+        def attend(batch: np.ndarray) -> list[Any]:
             ids = np.stack([sentences[i].ids for i in batch])
             weights = model.attentions(ids, np.ones_like(ids))
-            return [observer.look(batch, weights) for observer in observers]
+            return [observer.sum_batch(batch, weights) for observer in observers]
 
         lengths = np.array([len(sentence.ids) for sentence in sentences])
-        for batch, looked in batches.compute_in_order(lengths, model.passes_at_once, look):
-            for observer, own in zip(observers, looked, strict=True):
+        for batch, sums in batches.compute_in_order(lengths, model.passes_at_once, attend):
+            for observer, own in zip(observers, sums, strict=True):
                 observer.add(batch, own)
         return [observer.findings() for observer in observers]

@@ -1,4 +1,4 @@
-"""What a head does: where it looks from each piece, how sharply, and whether it finds syntactic heads (Section 4).
+"""What a head does: where it attends from each piece, how sharply, and whether it finds syntactic heads (Section 4).
 
 Weights, entropy and distance are means over all pieces of all sentences, [CLS] and [SEP] excluded as origins:
 
@@ -84,11 +84,11 @@ class Sums:
         self._data = data
         self._found = np.zeros((len(data.sentences), len(SUMS), model.num_layers, model.num_heads))
 
-    def look(self, batch: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def sum_batch(self, batch: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return np.moveaxis(_sums(weights, [self._data.sentences[i] for i in batch]), 2, 0)
 
-    def add(self, batch: np.ndarray, looked: np.ndarray) -> None:
-        self._found[batch] = looked
+    def add(self, batch: np.ndarray, sums: np.ndarray) -> None:
+        self._found[batch] = sums
 
     def findings(self) -> Findings:
         sums = dict(zip(SUMS, self._found.sum(axis=0), strict=True))  # each [layers, heads]

@@ -60,14 +60,14 @@ class WorldKnowledge(Metric):
                 "vocabulary; its world knowledge cannot be asked."
             )
         note = f"{len(asked):,} of {len(facts):,} facts of {len(total)} relations of LAMA's T-REx"
-        described = {
+        summary = {
             "facts": len(asked),
             "facts_in_all": len(facts),
             "templates": {fact.relation: fact.template for fact in facts},
             "note": f"{note}, those whose object is one piece",
         }
         vocabulary = readable(tokenizer, range(tokenizer.vocabulary_size))
-        return Cloze(asked, questions, np.array(objects), total, vocabulary, described)
+        return Cloze(asked, questions, np.array(objects), total, vocabulary, summary)
 
     def compute(self, model: "Model", data: Cloze) -> Findings:
         answers: dict[int, ClozeAnswer] = {}

@@ -87,7 +87,7 @@ class Reply:
         return ranks.tolist()
 
     def joint_rank(self, log_probability: float) -> tuple[int, bool]:
-        """Rank of a joint answer of this log probability, and whether it is exact; if not, the true rank is at least it."""
+        """Rank of a joint answer of this log probability, and whether it is exact: else it is at least that."""
         return 1 + int((self.log_probabilities > log_probability).sum()), bool(log_probability >= self.bound)
 
 

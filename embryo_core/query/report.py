@@ -93,5 +93,6 @@ def _history(steps: tuple[int, ...], history: AnswerHistory) -> str:
         rank = query.spell_rank(final.ranks[i], final.exact[i])
         probability = by_token[leader].probabilities[i]
         lines.append(f"{step:>9,}  {leader:<{width}}  {probability:>11.4%}  {final.probabilities[i]:>14.4%}  {rank:>6}")
-    lines.append(f"{final.token!r} first leads at step {history.first_led:,}, for good from step {history.leads_from:,}.")
+    first, good = f"{history.first_led:,}", f"{history.leads_from:,}"
+    lines.append(f"{final.token!r} first leads at step {first}, for good from step {good}.")
     return "\n".join(lines)

@@ -35,7 +35,7 @@ class SentenceHistory:
 
 
 def attend(run: Run, text: str, step: int) -> SentenceAttention:
-    """Attention of a text at one step. Raises QueryError for a text that cannot be read, UnknownStep, BrokenCheckpoint."""
+    """Attention of a text at one step. Raises QueryError for an unreadable text, UnknownStep, BrokenCheckpoint."""
     model = MODELS.get(runs.checkpoint(run, step))
     ids = read_sentence(text, model)
     return SentenceAttention(tuple(readable(model.tokenizer, ids)), _weights(model, ids))

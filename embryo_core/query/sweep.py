@@ -31,7 +31,7 @@ class Sweep(Generic[Answer]):
 def sweep(
     run: Run, ask: "Callable[[Sequence[Model]], Sequence[Answer]]", steps: Iterable[int] | None = None
 ) -> Sweep[Answer]:
-    """Call `ask` with the models of every checkpoint of a run, or of the given steps, in as many threads as passes run at once.
+    """Call `ask` with the models of every checkpoint of a run, or of the given steps, a thread for each pass at once.
 
     `ask` is given several models at once, and returns an answer for each: the fewer its calls, the less the threads
     wait for one another. At work together are as many as fill a quarter of the memory limit, or one for each thread.

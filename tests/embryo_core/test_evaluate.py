@@ -155,6 +155,13 @@ def test_a_run_gets_the_metrics_whose_needs_it_meets(own_run, monkeypatch):
         evaluate(own_run, SAMPLE_DATA, ["attention", "world_knowledge"])
 
 
+def test_a_config_that_cannot_be_read_stops_no_other_checkpoint(own_run):
+    """It is a failure of its checkpoint alone, as weights that cannot be read are."""
+    (own_run.path / "checkpoints" / "step8" / "config.json").write_text("{")
+    found = evaluate(own_run, SAMPLE_DATA, ["token_reconstruction"], steps=[0, 8])
+    assert found.computed == 1 and "config.json" in found.failures[0]
+
+
 # === One set of data ===
 
 

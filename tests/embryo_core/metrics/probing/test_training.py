@@ -39,10 +39,10 @@ def plain(features: torch.Tensor, targets: Targets) -> np.ndarray:
     return features[torch.from_numpy(targets.spans)].flatten(1).float().numpy()
 
 
-def random_task(n: int, labels: int, features: int, seed: int = 0) -> tuple[torch.Tensor, ProbingTask]:
-    """Pairs of spans with noisy linear labels; features of very different variance, and correlated."""
-    random = np.random.default_rng(seed)
-    mixing = random.normal(size=(features, features)) * np.geomspace(1, 1e-2, features)
+def random_task(n: int, labels: int, features: int, least: float = 1e-2) -> tuple[torch.Tensor, ProbingTask]:
+    """Pairs of spans with noisy linear labels; features correlated, with deviations from 1 down to about `least`."""
+    random = np.random.default_rng(0)
+    mixing = random.normal(size=(features, features)) * np.geomspace(1, least, features)
     states = (random.normal(size=(6000, features)) @ mixing + 0.3).astype(np.float16)
     weights = random.normal(size=(2 * features, labels)) / np.tile(states.astype(float).std(0), 2)[:, None]
     splits = []
