@@ -7,11 +7,13 @@ from typing import Any
 from msgspec.json import Decoder
 
 from embryo_core.errors import BrokenRun
-from embryo_core.runs.reading import read_bytes
-from embryo_core.runs.schema import LogRow
+from embryo_core.runs.reading import read_bytes, refusal
+from embryo_core.runs.schema import MB, LogRow
 from embryo_core.types import Run
 
 ROW = Decoder(LogRow)
+ROW_LIMIT = MB  # bytes of a row
+MOST_LINES = 500_000  # of a file that is read line by line
 SPLITS = ("train", "heldout")
 NO_NUMBERS = ("split", "by_length", "measures")  # fields of a row that hold text, or numbers in a form of their own
 
@@ -34,6 +36,8 @@ def damaged_lines(run: Run) -> int:
 
 def parse_row(line: bytes) -> dict[str, Any] | None:
     """The row in a line of log.jsonl; None where it is no object with a known `split`, a `step` from 0, and numbers."""
+    if len(line) > ROW_LIMIT:
+        return None
     try:
         row = ROW.decode(line)
     except (ValueError, RecursionError):
@@ -65,4 +69,6 @@ def _lines(path: Path) -> list[bytes]:
     if not os.path.lexists(path):
         return []
     content = read_bytes(path, path.parent, BrokenRun)
+    if (lines := content.count(b"\n")) > MOST_LINES:
+        raise refusal(path, f"has {lines:,} lines, and at most {MOST_LINES:,} are read", BrokenRun)
     return content.removesuffix(b"\n").split(b"\n") if content else []

@@ -8,18 +8,18 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Raw, Struct, convert
 
-KB, MB = 2**10, 2**20
+MB = 2**20
 LIMITS = {  # bytes that a file may have, by its name; one of another name may have OTHER_LIMIT
     "run.json": 4 * MB,
     "manifest.json": 1 * MB,
     "config.json": 1 * MB,
-    "sources.json": 16 * MB,
-    "log.jsonl": 256 * MB,
+    "sources.json": 4 * MB,
+    "log.jsonl": 64 * MB,
     "frequencies.tsv": 64 * MB,
     "tokenizer.json": 64 * MB,
 }
 OTHER_LIMIT = 64 * MB
-HEADER_LIMIT = 16 * MB  # of model.safetensors: what describes its tensors
+HEADER_LIMIT = 4 * MB  # of model.safetensors: what describes its tensors
 PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
 
 # === Building blocks ===

@@ -14,15 +14,16 @@ from math import prod
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct, json
 
 from embryo_core.errors import BrokenRun
 from embryo_core.runs.reading import digest, read_json
-from embryo_core.runs.schema import Text
+from embryo_core.runs.schema import MB, Text
 from embryo_core.types import Run
 
-STEPS = 64  # of a normaliser, cutter or decoder
-DEPTH = 12  # of lists and objects in one of them
+PART = 4 * MB  # of a normaliser, cutter or decoder; a table of characters has half of one
+STEPS = 64  # in one of them
+DEPTH = 12  # of their lists and objects
 PATTERN = 4096  # characters of a regular expression
 REPEATS = 1000  # what the counts of a pattern may multiply to: a{10} in (...){20} are 200
 GROWTH = 4096  # characters that one character of a text may become
@@ -38,9 +39,9 @@ class AddedToken(Struct, frozen=True):
 class TokenizerFile(Struct, frozen=True):
     """tokenizer.json but for the model, whose vocabulary is bounded by the size of the file."""
 
-    normalizer: dict[str, Any] | None = None
-    pre_tokenizer: dict[str, Any] | None = None
-    decoder: dict[str, Any] | None = None
+    normalizer: Raw = Raw(b"null")
+    pre_tokenizer: Raw = Raw(b"null")
+    decoder: Raw = Raw(b"null")
     added_tokens: Annotated[list[AddedToken], Meta(max_length=100_000)] = []
 
     def __post_init__(self) -> None:
@@ -61,9 +62,11 @@ def _check(path: Path, within: Path, _sha256: str) -> None:
     read_json(path, within, TokenizerFile, BrokenRun)
 
 
-def _check_part(part: Any) -> None:
+def _check_part(part: Raw) -> None:
     """Raise ValueError for a part with too many steps, or one that may take all memory."""
-    objects = list(_objects(part))
+    if len(bytes(part)) > PART:
+        raise ValueError(f"a normaliser, cutter or decoder of {len(bytes(part)):,} bytes is more than {PART:,}")
+    objects = list(_objects(json.decode(part, type=dict[str, Any] | None)))
     steps = [found for found in objects if "type" in found]
     if len(steps) > STEPS:
         raise ValueError(f"{len(steps)} steps are more than the {STEPS} that are read")

@@ -5,6 +5,7 @@ EMBRYO_FUZZ is the number of folders, each damaged four times (default 12; `make
 
 import os
 import random
+import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +21,8 @@ from tests.embryo_core.runs.damage import damage, make_run
 
 FOLDERS = int(os.environ.get("EMBRYO_FUZZ", "12"))
 DAMAGES = 4  # of each folder
-SECONDS = 5  # that reading one folder may take; it takes a hundredth of one
+SECONDS = 5  # that reading one folder may take; it takes a tenth of one
+GIGABYTE = 2**30 if sys.platform == "darwin" else 2**20  # in the unit of ru_maxrss
 opened: list[str] = []  # files that Python opened since `watched` began
 watching: list[bool] = []
 
@@ -35,12 +37,12 @@ sys.addaudithook(_note_opened)
 
 @contextmanager
 def watched(outside: Path) -> Iterator[None]:
-    """Fail where the block takes too long or opens a file in the folder `outside`."""
+    """Fail where the block takes too long, takes a gigabyte, or opens a file in the folder `outside`."""
 
     def give_up(*_: object) -> None:
         raise TimeoutError(f"reading the folder took more than {SECONDS} s")
 
-    before = signal.signal(signal.SIGALRM, give_up)
+    before, memory = signal.signal(signal.SIGALRM, give_up), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     signal.alarm(SECONDS)
     opened.clear()
     watching.append(True)
@@ -50,6 +52,7 @@ def watched(outside: Path) -> Iterator[None]:
         watching.clear()
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < GIGABYTE
     assert not [path for path in opened if Path(path).is_relative_to(outside)]
 
 

@@ -93,3 +93,13 @@ def test_frequencies_without_a_word_are_empty(own_run: Run, content: bytes):
     assert runs.read_ranks(own_run.path / "frequencies.tsv") == {}
     (own_run.path / "frequencies.tsv").unlink()
     assert runs.read_ranks(own_run.path / "frequencies.tsv") == {}
+
+
+def test_what_would_take_all_memory_is_not_parsed(own_run: Run):
+    """A row of 64 MB, or a line break for every byte, is a gigabyte of objects."""
+    log = own_run.path / "log.jsonl"
+    row = b'{"split": "train", "step": 3, "measures": [' + b"{}," * 400_000 + b"{}]}"
+    assert runs.parse_row(row) is None
+    log.write_bytes(b"\n" * 500_001)
+    with pytest.raises(BrokenRun, match="has 500,001 lines"):
+        runs.read_log(own_run)

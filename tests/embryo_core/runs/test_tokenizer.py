@@ -53,9 +53,10 @@ def test_nested_replacements_are_refused(own_run: Run):
         (replace("((a{100}){100}){100}", ""), "repeats more than 1,000 times"),
         (replace("a{1,100000}", ""), "repeats more than 1,000 times"),
         ({"type": "Prepend", "prepend": "▁" * 5000}, "characters of one"),
+        (sequence(*[{}] * 2**21), "bytes is more than"),
         ("Lowercase", "is not valid"),
     ],
-    ids=("steps", "long pattern", "nested repeats", "long repeat", "prefix", "text"),
+    ids=("steps", "long pattern", "nested repeats", "long repeat", "prefix", "large", "text"),
 )
 def test_what_could_take_all_memory_is_refused(own_run: Run, part: Any, told: str):
     """Steps, patterns, their repeats and what they insert are bounded."""
