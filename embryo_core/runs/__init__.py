@@ -12,7 +12,7 @@ from embryo_core.runs.checkpoints import (
 from embryo_core.runs.files import replacing, sha256, write_json
 from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
 from embryo_core.runs.log import damaged_lines, parse_row, read_log, read_ranks
-from embryo_core.runs.reading import digest, read_json
+from embryo_core.runs.reading import digest, read_json, shown
 from embryo_core.runs.schema import Architecture, ModelClass, Shown, Sources
 from embryo_core.runs.tokenizer import check_tokenizer
 
@@ -40,6 +40,7 @@ __all__ = [
     "replacing",
     "roots",
     "sha256",
+    "shown",
     "step_grid",
     "verify",
     "write_json",

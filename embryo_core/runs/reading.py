@@ -103,7 +103,7 @@ def refusal(path: Path, what: str, error: type[EmbryoError]) -> EmbryoError:
     return error(f"{shown(path)} {what}; {REMEDIES[error]}.")
 
 
-def shown(path: Path) -> str:
-    """A path as a message may show it: control characters and bytes that are no text are escaped."""
+def shown(path: Path | str) -> str:
+    """A path or name as a message may show it: control characters and bytes that are no text are escaped."""
     text = str(path)
     return text if text.isprintable() else ascii(text)
