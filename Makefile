@@ -1,17 +1,19 @@
 # make app    install once and open the dashboard          make test   install everything once, lint, and run all tests
-# make bench  run the benchmarks                           make help   this list
+# make bench  run the benchmarks                           make fuzz   read 500 damaged run folders
+# make help   this list
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help app test lint browser bench
+.PHONY: help app test fuzz lint browser bench
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make app      install what the dashboard needs (once) and open it on http://localhost:8501"
 	@echo "make test     install everything (once), the browser too, then lint and run all tests"
+	@echo "make fuzz     read 500 run folders with 2,000 random damages; make test reads a few"
 	@echo "make lint     ruff on every file"
 	@echo "make browser  find or install the Chromium that the browser tests open"
 	@echo "make bench    run the benchmarks, one file per number that we claim"
@@ -21,6 +23,9 @@ app: $(VENV)/app.installed
 
 test: lint browser
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+fuzz: $(VENV)/dev.installed
+	EMBRYO_FUZZ=500 $(BIN)/python -m pytest -q -n 2 tests/embryo_core/runs/test_fuzz.py
 
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .

@@ -57,15 +57,23 @@ def open_page(title: str) -> View:
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
     known = {run.name: run for run in runs.list_runs()}
-    if not known:
+    broken = {runs.shown(path.name): reason for path, reason in runs.broken_runs() if path.name not in known}
+    if not known and not broken:
         st.title(title, anchor=False)
         stop("There is no run to look at yet.", "python -m pretrain tiny --corpus PATH --run data/runs/NAME")
+
+    def named(name: str) -> str:
+        return f"{name} (broken)" if name in broken else name
+
     left, right = st.columns([5, 3], vertical_alignment="bottom")
     left.title(title, anchor=False)
     with right, st.container(horizontal=True, vertical_alignment="bottom", key="head"):
         permalink.one_entry_per_page()
         copy_button("Copy link", key="copy_link")
-        run = known[pick_one("run", "Run", list(known), label_visibility="collapsed")]
+        name = pick_one("run", "Run", [*known, *broken], format_func=named, label_visibility="collapsed")
+    if name in broken:
+        stop(literal(broken[name]), "python -m embryo_core runs")
+    run = known[name]
     tokens = {checkpoint.step: checkpoint.tokens for checkpoint in runs.checkpoints(run)}
     if not tokens:
         stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")

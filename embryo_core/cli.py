@@ -8,6 +8,7 @@ from pathlib import Path
 from embryo_core import runs
 from embryo_core.corpora import FETCHED
 from embryo_core.errors import CorpusError, EmbryoError
+from embryo_core.types import Run
 
 CORPORA = runs.REPOSITORY / "data" / "corpora"  # where fetch puts what it downloads
 
@@ -145,9 +146,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _runs(options: argparse.Namespace) -> int:
-    from embryo_core import results
-
-    found = runs.list_runs()
+    found, troubles = runs.list_runs(), [reason for _, reason in runs.broken_runs()]
     if not found:
         folders = " or ".join(str(root / "runs") for root in runs.roots())
         print(f"No run in {folders}; start one with: python -m pretrain tiny --corpus PATH --run data/runs/NAME")
@@ -155,9 +154,24 @@ def _runs(options: argparse.Namespace) -> int:
         steps = [checkpoint.step for checkpoint in runs.checkpoints(run)]
         span = f"{len(steps)} checkpoints, steps {steps[0]} to {steps[-1]}" if steps else "no checkpoint"
         print(f"{run.name}  {run.family}, {span}  ({run.path})")
+        troubles += [reason for _, reason in runs.broken(run)] + _tell_contents(run)
+    for trouble in troubles:
+        print(f"Broken: {trouble}", file=sys.stderr)
+    return 1 if troubles else 0
+
+
+def _tell_contents(run: Run) -> list[str]:
+    """Print what has been computed for a run and what is missing from its log; returns what cannot be read."""
+    from embryo_core import results
+
+    try:
         for metric in results.read_sources(run):
             print(f"    {metric}: {len(results.done(run, metric))} steps")
-    return 0
+        if damaged := runs.damaged_lines(run):
+            print(f"    log.jsonl: {damaged} damaged lines are left out")
+    except EmbryoError as error:
+        return [str(error)]
+    return []
 
 
 def _query(options: argparse.Namespace) -> int:

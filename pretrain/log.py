@@ -1,12 +1,12 @@
 """log.jsonl and TensorBoard: means since the last row, weighted by what each batch counted, one JSON object a line."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from embryo_core import runs
 from pretrain.state import Progress
 
 
@@ -49,14 +49,14 @@ class Means:
 
 
 class Log:
-    """log.jsonl of a run; rows after the step from which it resumes are dropped first."""
+    """log.jsonl of a run; lines that are no rows, and rows after the step of the resume, are dropped first."""
 
     def __init__(self, path: Path, after: int, writer: Any = None):
         self.path, self.writer = path, writer
-        kept = [line for line in self._whole_lines() if 0 < after >= json.loads(line)["step"]]
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
-        os.replace(temporary, path)
+        lines = path.read_bytes().splitlines() if path.is_file() else []
+        kept = [line for line in lines if (row := runs.parse_row(line)) and 0 < after >= row["step"]]
+        with runs.replacing(path) as temporary:
+            temporary.write_bytes(b"".join(line + b"\n" for line in kept))
 
     def add(self, split: str, progress: Progress, means: dict[str, Any], **more: Any) -> None:
         """Append one row, and send the numbers among its means to TensorBoard where that is wanted."""
@@ -68,8 +68,3 @@ class Log:
                 if isinstance(value, float):
                     self.writer.add_scalar(f"{split}/{name}", value, progress.step)
             self.writer.flush()
-
-    def _whole_lines(self) -> list[str]:
-        """Lines written before, without one that a crash cut short."""
-        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []
-        return [line for line in lines if line.endswith("}")]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import architecture, gives, read_config
+from embryo_core.engine.capabilities import gives
 from embryo_core.engine.fast import FastEngine
 from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.errors import MissingCapability
@@ -94,7 +94,7 @@ class Model:
         """Raise MissingCapability where the model does not give this."""
         if capability not in self.gives:
             path = self.checkpoint.path
-            kind = architecture(read_config(self.checkpoint))
+            kind = runs.read_config(self.checkpoint, runs.ModelClass).name
             raise MissingCapability(
                 f"{path} ({kind}) gives no {capability.replace('_', ' ')}, only {', '.join(sorted(self.gives))}; "
                 "choose a run whose model gives them."

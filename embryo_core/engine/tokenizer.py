@@ -34,6 +34,9 @@ class Tokenizer:
         self.sep_id = self._special("[SEP]")
         self.pad_id = self._special("[PAD]", "<pad>")
         self.unk_id = self._special("[UNK]", "<unk>")
+        largest = max(self._tokenizer.get_vocab(with_added_tokens=True).values())
+        if largest >= self.vocabulary_size:
+            raise BrokenRun(f"{path} gives a piece the id {largest}, but has {self.vocabulary_size} pieces; repair it.")
         self._word_ids = lru_cache(maxsize=100_000)(self._ids)  # words recur
 
     @property
@@ -58,8 +61,10 @@ class Tokenizer:
 
     def cut(self, text: str) -> list[str]:
         """The normalised words into which the tokenizer cuts a text before it looks for pieces."""
-        normalised = self._tokenizer.normalizer.normalize_str(text)
-        return [word.removeprefix("▁") for word, _ in self._tokenizer.pre_tokenizer.pre_tokenize_str(normalised)]
+        normaliser, cutter = self._tokenizer.normalizer, self._tokenizer.pre_tokenizer
+        normalised = normaliser.normalize_str(text) if normaliser else text
+        words = cutter.pre_tokenize_str(normalised) if cutter else [(normalised, None)]
+        return [word.removeprefix("▁") for word, _ in words]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The piece of each id, as it stands in the vocabulary (with its word-boundary mark)."""
@@ -76,11 +81,8 @@ class Tokenizer:
 
 
 def load_tokenizer(run: Run) -> Tokenizer:
-    """The run's tokenizer. Raises BrokenRun where it is missing, TokenizerMismatch where it is not the run's own."""
-    path = run.tokenizer / "tokenizer.json"
-    if not path.is_file():
-        raise BrokenRun(f"{path} does not exist; copy the tokenizer that run '{run.name}' was pretrained with there.")
-    found = runs.sha256(path)
+    """The run's tokenizer. Raises BrokenRun where it cannot be used, TokenizerMismatch where it is not the run's own."""
+    path, found = run.tokenizer / "tokenizer.json", runs.check_tokenizer(run)
     if found != run.tokenizer_sha256:
         raise TokenizerMismatch(
             f"{path} (sha256 {found[:12]}...) is not the tokenizer that run '{run.name}' was pretrained with "
@@ -92,8 +94,11 @@ def load_tokenizer(run: Run) -> Tokenizer:
 @lru_cache(maxsize=8)
 def _read_tokenizer(path: Path, sha256: str) -> Tokenizer:
     try:
-        return Tokenizer(path)
-    except BrokenRun:
+        tokenizer = Tokenizer(path)
+        tokenizer.encode_words(tokenizer.cut("Tried once, so that what fails fails here."))
+        return tokenizer
+    except (BrokenRun, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as reason:  # noqa: BLE001, the class that the tokenizers library raises for a file it cannot parse
-        raise BrokenRun(f"{path} cannot be read as a tokenizer: {reason}.") from None
+    except BaseException as reason:  # noqa: BLE001, a panic of the library's Rust code is no Exception
+        why = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+        raise BrokenRun(f"{path} cannot be read as a tokenizer: {why}.") from None

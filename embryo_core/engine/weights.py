@@ -12,10 +12,11 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from embryo_core.engine.capabilities import broken, gives, read_config
+from embryo_core import runs
+from embryo_core.engine.capabilities import gives
 from embryo_core.engine.cpu import Linear, make_linear, own
 from embryo_core.engine.network import Embeddings, Head, Layer, Network, Norm
-from embryo_core.errors import TokenizerMismatch
+from embryo_core.errors import BrokenCheckpoint, TokenizerMismatch
 from embryo_core.types import Checkpoint
 
 # What is left unread. A decoder's bias repeats the head's, and the weight of a tied decoder the word embeddings.
@@ -132,35 +133,36 @@ def nbytes(part: Any) -> int:
     return sum(map(nbytes, part)) if isinstance(part, tuple | list) else 0
 
 
+def broken(checkpoint: Checkpoint, what: str) -> BrokenCheckpoint:
+    """The error for a checkpoint with something wrong."""
+    return BrokenCheckpoint(f"{checkpoint.path}: {what}; train this step again or delete that folder.")
+
+
 # === config.json ===
 
 
 def _read_sizes(checkpoint: Checkpoint) -> Sizes:
-    config = read_config(checkpoint)
-    family = config.get("model_type")
-    if family not in NAMES or config.get("inner_group_num", 1) != 1:
+    config = runs.read_config(checkpoint, runs.Architecture)
+    family = config.model_type
+    if family not in NAMES or config.inner_group_num != 1:
         raise broken(checkpoint, "config.json is not that of an ALBERT (inner_group_num 1), a BERT or an ELECTRA")
-    try:
-        sizes = Sizes(
-            family,
-            vocabulary=config["vocab_size"],
-            positions=config["max_position_embeddings"],
-            segments=config.get("type_vocab_size", 2),
-            embedding=config["hidden_size"] if family == "bert" else config["embedding_size"],
-            hidden=config["hidden_size"],
-            intermediate=config["intermediate_size"],
-            layers=config["num_hidden_layers"],
-            groups=config.get("num_hidden_groups", 1) if family == "albert" else config["num_hidden_layers"],
-            heads=config["num_attention_heads"],
-            activation=ACTIVATIONS.get(config["hidden_act"], config["hidden_act"]),
-            epsilon=config.get("layer_norm_eps", 1e-12),
-            tied=config.get("tie_word_embeddings", True),
-        )
-    except (KeyError, TypeError) as reason:
-        raise broken(checkpoint, f"config.json cannot be read ({reason!r})") from None
-    if sizes.activation not in ACTIVATIONS.values():
-        raise broken(checkpoint, f"config.json has hidden_act '{sizes.activation}'; known: {', '.join(ACTIVATIONS)}")
-    return sizes
+    if config.hidden_act not in ACTIVATIONS:
+        raise broken(checkpoint, f"config.json has hidden_act '{config.hidden_act}'; known: {', '.join(ACTIVATIONS)}")
+    return Sizes(
+        family,
+        vocabulary=config.vocab_size,
+        positions=config.max_position_embeddings,
+        segments=config.type_vocab_size,
+        embedding=config.width,
+        hidden=config.hidden_size,
+        intermediate=config.intermediate_size,
+        layers=config.num_hidden_layers,
+        groups=config.num_hidden_groups if family == "albert" else config.num_hidden_layers,
+        heads=config.num_attention_heads,
+        activation=ACTIVATIONS[config.hidden_act],
+        epsilon=config.layer_norm_eps,
+        tied=config.tie_word_embeddings,
+    )
 
 
 # === model.safetensors ===
@@ -187,6 +189,8 @@ class _Stored:
         if tensor.shape != shape:
             found = f"{name} is {list(tensor.shape)}, config.json makes it {list(shape)}"
             raise broken(self.checkpoint, f"model.safetensors cannot be read with its config.json ({found})")
+        if not all(bound.isfinite() for bound in tensor.aminmax()):  # NaN is both bounds; faster than isfinite of all
+            raise broken(self.checkpoint, f"model.safetensors has a number in {name} that is not finite")
         return tensor
 
     def linear(self, out: int, into: int, *names: str) -> Linear:

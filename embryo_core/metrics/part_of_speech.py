@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from embryo_core import runs
 from embryo_core.errors import CorpusError
 from embryo_core.metrics.treebank import encode
 from embryo_core.types import Example, Findings, Limits, Score, Source, WordCount
@@ -104,14 +105,8 @@ def _groups(tags: tuple[str, ...], bands: list[str | None]) -> dict[str, np.ndar
 
 def _bands(words: tuple[str, ...], tokenizer: "Tokenizer", frequencies: Path | None) -> list[str | None]:
     """The band of each word; all None where pretraining did not count its words."""
-    ranks = {} if frequencies is None else _ranks(frequencies)
+    ranks = {} if frequencies is None else runs.read_ranks(frequencies)
     return [band_of(ranks.get(_as_counted(word, tokenizer))) if ranks else None for word in words]
-
-
-def _ranks(frequencies: Path) -> dict[str, int]:
-    """Rank of each word of the training corpus, 1 is the most frequent."""
-    with frequencies.open(encoding="utf-8") as file:
-        return {line.split("\t")[0]: rank for rank, line in enumerate(file, 1)}
 
 
 def _as_counted(word: str, tokenizer: "Tokenizer") -> str:

@@ -4,6 +4,7 @@ Readers never wait for a writer: what is renamed or compacted while they read, t
 """
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from embryo_core import runs
 from embryo_core.errors import ResultsError
 from embryo_core.results.parts import Parts, list_parts
 from embryo_core.results.tables import ATTENTION, CLOZE, PROBES, SCORES, TABLES, WORDS, Table
@@ -106,12 +108,12 @@ def read_attention_steps(run: Run) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def read_sources(run: Run) -> dict[str, dict[str, Any]]:
-    """What data each metric was computed on, as noted by write_sources; empty where nothing was."""
+    """What data each metric was computed on, as noted by write_sources; empty where nothing was. Raises ResultsError."""
     path = run.results / "sources.json"
-    try:
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except ValueError as reason:
-        raise _unreadable(run, path, reason) from None
+    if not os.path.lexists(path):
+        return {}
+    runs.read_json(path, run.results, runs.Shown, ResultsError)
+    return runs.read_json(path, run.results, runs.Sources, ResultsError)
 
 
 def _all_heads(run: Run, step: int | None) -> tuple[np.ndarray, np.ndarray, int]:

@@ -1,35 +1,46 @@
-"""Runs on disk: where they are, what they hold, and the manifests of their checkpoints."""
+"""Runs on disk: where they are, what they hold, and how files from strangers are read."""
 
-from embryo_core.runs.files import read_json_lines, replacing, sha256, write_json
-from embryo_core.runs.layout import (
-    REPOSITORY,
+from embryo_core.runs.checkpoints import (
     broken,
     checkpoint,
     checkpoints,
-    list_runs,
-    open_run,
-    read_log,
-    read_run,
-    roots,
+    read_config,
     step_grid,
     verify,
     write_manifest,
-    write_run,
 )
+from embryo_core.runs.files import replacing, sha256, write_json
+from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
+from embryo_core.runs.log import damaged_lines, parse_row, read_log, read_ranks
+from embryo_core.runs.reading import digest, read_json, shown
+from embryo_core.runs.schema import Architecture, ModelClass, Shown, Sources
+from embryo_core.runs.tokenizer import check_tokenizer
 
 __all__ = [
     "REPOSITORY",
+    "Architecture",
+    "ModelClass",
+    "Shown",
+    "Sources",
     "broken",
+    "broken_runs",
+    "check_tokenizer",
     "checkpoint",
     "checkpoints",
+    "damaged_lines",
+    "digest",
     "list_runs",
     "open_run",
-    "read_json_lines",
+    "parse_row",
+    "read_config",
+    "read_json",
     "read_log",
+    "read_ranks",
     "read_run",
     "replacing",
     "roots",
     "sha256",
+    "shown",
     "step_grid",
     "verify",
     "write_json",

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written under another name and renamed, told apart by hash, read up to a cut line."""
+"""Files that are whole or absent: written under another name and renamed, and told apart by their hash."""
 
 import hashlib
 import json
@@ -36,17 +36,6 @@ def write_json(path: Path, content: Any) -> None:
     """Write JSON so that a reader never sees half a file."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-
-def read_json_lines(path: Path) -> list[dict[str, Any]]:
-    """Objects of a file to which lines are appended, without one that a crash cut short; none where there is no file."""
-    rows = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
-    return rows
 
 
 def sha256(file: Path | IO[bytes]) -> str:

@@ -35,6 +35,20 @@ def test_without_a_run_a_page_says_how_to_make_one(page: str, dashboard) -> None
     assert "python -m pretrain" in app.code[0].value
 
 
+@pytest.mark.parametrize("card", ["5", "null", '{"name": "![x](https://example.org/x)"}'])
+def test_a_link_to_a_broken_run_says_what_is_wrong(card: str, dashboard_without_results, own_run: Run) -> None:
+    """The run is in the picker, marked; a link to it gives its reason, and the other runs are looked at as ever."""
+    broken = own_run.path.with_name("![a](b)")
+    broken.mkdir()
+    (broken / "run.json").write_text(card)
+    app = dashboard_without_results.open("overview")
+    assert not app.exception and app.query_params["run"] == "tiny"
+    app = dashboard_without_results.open("overview", run=broken.name)
+    assert not app.exception
+    assert "is not valid" in app.info[0].value.replace("\\", "") and "![a]" not in app.info[0].value
+    assert f"{broken.name} (broken)" in app.selectbox[0].options
+
+
 @pytest.mark.parametrize("page", ["tokens", "attention", "probing", "knowledge"])
 def test_without_results_a_page_says_how_to_evaluate(page: str, dashboard_without_results) -> None:
     """A run without results gives the command that computes them."""

@@ -31,6 +31,31 @@ def test_runs_lists_checkpoints_and_results(root, capsys):
     assert "mask_prediction: 3 steps" in told
 
 
+def test_runs_tells_what_is_broken_and_lists_the_rest(root, capsys):
+    """A broken run, checkpoint, log or result costs one sentence each, and status 1."""
+    runs_folder = root / "runs"
+    for name in ("alone", "cyclic"):
+        (runs_folder / name).mkdir()
+    (runs_folder / "alone" / "run.json").write_text("5")
+    (runs_folder / "cyclic" / "run.json").symlink_to("run.json")
+    (runs_folder / "tiny" / "checkpoints" / "step8" / "manifest.json").write_text("{}")
+    (root / "results" / "tiny" / "sources.json").write_text('{"attention": {"note": 5}}')
+    assert main(["runs"]) == 1
+    told = capsys.readouterr()
+    assert "tiny  albert, 2 checkpoints, steps 0 to 16" in told.out
+    for name in ("alone/run.json", "cyclic/run.json", "step8/manifest.json", "sources.json"):
+        assert f"{name} " in told.err
+    assert told.err.count("Broken: ") == 4
+
+
+def test_runs_counts_damaged_lines_of_a_log(root, capsys):
+    """They are left out of every page, and told here."""
+    with (root / "runs" / "tiny" / "log.jsonl").open("ab") as file:
+        file.write(b'\xff\n{"split": "tr')
+    assert main(["runs"]) == 0
+    assert "log.jsonl: 2 damaged lines are left out" in capsys.readouterr().out
+
+
 def test_runs_without_any_tells_how_to_start_one(capsys):
     """An empty root is no error."""
     assert main(["runs"]) == 0
@@ -54,7 +79,7 @@ def test_evaluate_with_a_broken_checkpoint_ends_with_status_1(root, sample, caps
     assert main([*command, "--overwrite"]) == 1
     told = capsys.readouterr()
     assert "2 results computed" in told.out
-    assert "Failed: " in told.err and "model.safetensors is missing" in told.err
+    assert "Failed: " in told.err and "model.safetensors does not exist" in told.err
 
 
 def test_a_fifth_probing_task_is_a_folder(root, sample, capsys):

@@ -86,3 +86,14 @@ def test_tensorboard_gets_every_mean(tmp_path: Path):
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert [(event.step, event.value) for event in events.Scalars("train/loss")] == [(1, 1.0), (2, 0.5)]
     assert [(event.step, event.value) for event in events.Scalars("heldout/loss")] == [(2, 1.0)]
+
+
+def test_damaged_lines_do_not_stop_a_resume(tmp_path: Path):
+    """Lines that are no UTF-8, no object, or have no step are left behind; the rows around them stay as they are."""
+    path = tmp_path / "log.jsonl"
+    add(Log(path, after=0), 1, 2)
+    first, *others = path.read_bytes().splitlines(keepends=True)
+    damaged = b'\xff\n5\n{"loss": 1}\n{"step": Infinity}\n'
+    path.write_bytes(first + damaged + b"".join(others) + b'{"split": "tr')
+    Log(path, after=2)
+    assert path.read_bytes() == first + b"".join(others)

@@ -39,7 +39,7 @@ def test_a_config_that_cannot_be_read(own_run: Run, content: str | None) -> None
     """It is a broken checkpoint."""
     path = runs.checkpoint(own_run, 8).path / "config.json"
     path.write_text(content) if content else path.unlink()
-    with pytest.raises(BrokenCheckpoint, match="step8: config.json .*; train this step again"):
+    with pytest.raises(BrokenCheckpoint, match="config.json .*; train this step again"):
         gives(runs.checkpoint(own_run, 8))
 
 

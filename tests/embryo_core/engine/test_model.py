@@ -239,6 +239,22 @@ def test_a_checkpoint_that_lacks_a_weight_is_broken(own_run):
         load(checkpoint)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_weights_that_are_not_finite_are_refused(own_run, value, dtype):
+    """One NaN makes every answer NaN: it is found where the checkpoint is loaded, with the tensor's name."""
+    from safetensors.torch import load_file, save_file
+
+    checkpoint = runs.checkpoint(own_run, 8)
+    path = checkpoint.path / "model.safetensors"
+    weights = {name: tensor.to(dtype) for name, tensor in load_file(path).items()}
+    weights["albert.embeddings.word_embeddings.weight"][5, 3] = value
+    save_file(weights, path)
+    runs.write_manifest(checkpoint.path, 8, sequences=32, tokens=2048)
+    with pytest.raises(BrokenCheckpoint, match=r"word_embeddings\.weight that is not finite"):
+        load(checkpoint)
+
+
 def test_a_checkpoint_of_other_sizes_than_its_config_is_broken(own_run):
     """The shapes of the stored weights have to be those of config.json."""
     checkpoint = runs.checkpoint(own_run, 8)

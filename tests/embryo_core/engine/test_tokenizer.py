@@ -1,5 +1,10 @@
 """A run's tokenizer gives the ids that pretraining and transformers give, and another one is refused."""
 
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from transformers import AutoTokenizer
 
@@ -7,9 +12,9 @@ from embryo_core import runs
 from embryo_core.engine.model import load
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import BrokenRun, TokenizerMismatch
+from embryo_core.types import Run
 
 TEXTS = ["The river runs through the old town.", "She was born in [MASK]."]
-
 
 
 def test_another_tokenizer_is_refused(own_run):
@@ -52,3 +57,55 @@ def test_a_single_piece_is_a_known_word(tiny_run):
     assert tokenizer.pieces([tokenizer.single_piece("the")]) == ["▁the"]
     assert tokenizer.single_piece("unforgettable") is None
     assert tokenizer.single_piece("☃") is None
+
+
+# === Tokenizers from strangers ===
+
+
+def with_tokenizer(run: Run, change: Callable[[dict[str, Any]], object]) -> Run:
+    """The run with its tokenizer.json changed, as if it had been pretrained with that."""
+    path = run.tokenizer / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    runs.write_json(path, content)
+    return replace(run, tokenizer_sha256=runs.sha256(path))
+
+
+def rename(old: str, new: str) -> Callable[[dict[str, Any]], object]:
+    """A change of one special token's name."""
+
+    def change(content: dict[str, Any]) -> None:
+        text = json.dumps(content)
+        content |= json.loads(text.replace(json.dumps(old), json.dumps(new)))
+
+    return change
+
+
+def spread_ids(content: dict[str, Any]) -> None:
+    """A change to five pieces whose ids leave gaps."""
+    pieces = {token["content"]: 1000 * token["id"] for token in content["added_tokens"]}
+    content["model"] = {"type": "WordLevel", "unk_token": "<unk>", "vocab": pieces}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (rename("[MASK]", "[mask]"), r"no token \[MASK\]"),
+        (spread_ids, "the id 4000, but has 5 pieces"),
+        (lambda content: content["normalizer"]["normalizers"][0]["pattern"].update(Regex="(("), "cannot be read as"),
+        (lambda content: content.update(pre_tokenizer={"type": "FixedLength", "length": 0}), "cannot be read as"),
+        (lambda content: content.update(model={"type": "Unigram", "unk_id": 9, "vocab": []}), "cannot be read as"),
+    ],
+    ids=("no mask", "id beyond the pieces", "bad pattern", "panic", "no pieces"),
+)
+def test_a_tokenizer_that_cannot_be_used_is_a_broken_run(own_run: Run, change: Callable, told: str):
+    """One sentence names the file, even where the library's Rust code panics, which is no Exception."""
+    with pytest.raises(BrokenRun, match=rf"tokenizer\.json .*{told}"):
+        load_tokenizer(with_tokenizer(own_run, change))
+
+
+@pytest.mark.parametrize(("part", "words"), [("normalizer", ["The", "end"]), ("pre_tokenizer", ["the end"])])
+def test_parts_may_be_absent(own_run: Run, part: str, words: list[str]):
+    """A tokenizer without normaliser keeps capitals, and one without cutter keeps the text whole."""
+    tokenizer = load_tokenizer(with_tokenizer(own_run, lambda content: content.update({part: None})))
+    assert tokenizer.cut("The end") == words

@@ -39,8 +39,8 @@ def test_a_broken_checkpoint_is_left_out_and_named(own_run):
     """The others are read; where none is left, that is an error."""
     (own_run.path / "checkpoints" / "step8" / "model.safetensors").unlink()
     history = attend_over_steps(own_run, TEXT, 1, 1)
-    assert history.steps.tolist() == [0, 16] and "model.safetensors is missing" in history.skipped[0]
-    with pytest.raises(BrokenCheckpoint, match="model.safetensors is missing"):
+    assert history.steps.tolist() == [0, 16] and "model.safetensors does not exist" in history.skipped[0]
+    with pytest.raises(BrokenCheckpoint, match="model.safetensors does not exist"):
         attend(own_run, TEXT, 8)
 
 

@@ -46,15 +46,6 @@ def test_what_a_killed_writer_left_is_removed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_line_cut_short_is_no_row(tmp_path):
-    """Wherever the crash came; a file that is not there has no rows."""
-    whole = json.dumps({"step": 1, "loss": 0.5})
-    for end in range(1, len(whole)):
-        (tmp_path / "log.jsonl").write_text(f"{whole}\n{whole[:end]}")
-        assert runs.read_json_lines(tmp_path / "log.jsonl") == [{"step": 1, "loss": 0.5}]
-    assert runs.read_json_lines(tmp_path / "none.jsonl") == []
-
-
 def test_a_hash_is_of_a_file_or_of_what_an_open_one_holds(tmp_path):
     """So that compressed data have the hash of their content."""
     (tmp_path / "a.xz").write_bytes(lzma.compress(b"content"))

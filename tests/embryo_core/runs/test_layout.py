@@ -1,4 +1,4 @@
-"""The layout of runs: found by name or path, read from what is on disk, and broken parts told apart."""
+"""Runs are found by name or path; those that cannot be read are told apart and take no other down."""
 
 import json
 import os
@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 
 from embryo_core import runs
-from embryo_core.errors import BrokenCheckpoint, BrokenRun, UnknownRun, UnknownStep
+from embryo_core.errors import BrokenRun, UnknownRun
 from embryo_core.types import Run
-
-# === Runs ===
 
 
 def test_roots_are_those_in_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path):
@@ -58,7 +56,7 @@ def test_a_run_card_without_a_field_names_the_field(own_run: Run):
     card = json.loads((own_run.path / "run.json").read_text())
     del card["family"]
     runs.write_json(own_run.path / "run.json", card)
-    with pytest.raises(BrokenRun, match="lacks family"):
+    with pytest.raises(BrokenRun, match="missing required field `family`"):
         runs.read_run(own_run.path)
 
 
@@ -69,105 +67,83 @@ def test_a_broken_run_is_left_out_of_the_list(own_run: Run, monkeypatch: pytest.
     assert runs.list_runs() == []
 
 
-# === The log ===
+# === Folders from strangers ===
 
 
-def test_a_line_cut_short_is_dropped_from_the_log(own_run: Run):
-    """A crash while writing loses one row, not the log."""
-    rows = runs.read_log(own_run)
-    with (own_run.path / "log.jsonl").open("a") as file:
-        file.write('{"split": "train", "step": 20, "lo')
-    assert runs.read_log(own_run) == rows
+@pytest.mark.parametrize(
+    "content",
+    [
+        "5",
+        "null",
+        "[[[[]]]]",
+        "{}",
+        "[" * 100_000,
+        b"\xff\xfe",
+        '{"config": {"steps": NaN}}',
+    ],
+    ids=("number", "null", "lists", "empty", "deep", "no text", "NaN"),
+)
+def test_a_run_card_that_is_none_is_told_and_other_runs_stay(own_run: Run, monkeypatch, tmp_path, content: str | bytes):
+    """Whatever run.json holds, other runs are listed, and this one with its folder and its reason."""
+    (own_run.path.with_name("other")).mkdir()
+    card = own_run.path.with_name("other") / "run.json"
+    card.write_bytes(content.encode() if isinstance(content, str) else content)
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
+    assert [run.name for run in runs.list_runs()] == ["tiny"]
+    ((path, reason),) = runs.broken_runs()
+    assert path == card.parent and str(card) in reason and "remove its folder" in reason
+    with pytest.raises(BrokenRun, match="is not valid"):
+        runs.open_run("other")
 
 
-def test_a_step_trained_again_replaces_its_row(own_run: Run):
-    """After a resume the later row of a step and split counts."""
-    with (own_run.path / "log.jsonl").open("a") as file:
-        file.write(json.dumps({"split": "train", "step": 4, "loss": 1.5}) + "\n")
-    rows = [row for row in runs.read_log(own_run) if (row["split"], row["step"]) == ("train", 4)]
-    assert rows == [{"split": "train", "step": 4, "loss": 1.5}]
+@pytest.mark.parametrize("name", ["hidden_size", "learning_rate", "short_steps"])
+@pytest.mark.parametrize("value", ["many", [1], None, -(2**64)])
+def test_settings_that_are_computed_with_are_numbers(own_run: Run, name: str, value: object):
+    """The run's card on the dashboard formats them: text in their place makes a broken run, not a traceback."""
+    own_run.config[name] = value
+    runs.write_run(own_run)
+    with pytest.raises(BrokenRun, match=r"run\.json is not valid"):
+        runs.read_run(own_run.path)
 
 
-def test_a_run_without_a_log_has_no_rows(own_run: Run):
-    """A missing log is an empty one."""
-    (own_run.path / "log.jsonl").unlink()
-    assert runs.read_log(own_run) == []
+def test_settings_of_other_versions_are_kept(own_run: Run):
+    """What this version does not know is read as it stands."""
+    own_run.config["schedule"] = {"kind": "constant", "from": [1, 2]}
+    runs.write_run(own_run)
+    assert runs.read_run(own_run.path).config["schedule"] == {"kind": "constant", "from": [1, 2]}
 
 
-# === Steps and checkpoints ===
+def test_a_run_card_that_is_a_pipe_is_not_opened(own_run: Run, monkeypatch, tmp_path):
+    """Opening a pipe would wait for a writer: it is refused, and nothing hangs."""
+    (own_run.path / "run.json").unlink()
+    os.mkfifo(own_run.path / "run.json")
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
+    assert runs.list_runs() == []
+    assert "run.json is not a regular file" in runs.broken_runs()[0][1]
 
 
-def test_the_step_grid_is_dense_where_function_words_are_learned():
-    """Zero, powers of two below the spacing, then the regular grid and the last step."""
-    assert runs.step_grid(100, 25) == (0, 1, 2, 4, 8, 16, 25, 50, 75, 100)
-    assert runs.step_grid(10, 1000) == (0, 1, 2, 4, 8, 10)
+def test_a_link_in_a_circle_is_a_broken_run(own_run: Run, monkeypatch, tmp_path):
+    """A link to itself, as a run's folder or as its run.json, ends nothing."""
+    (own_run.path / "run.json").unlink()
+    (own_run.path / "run.json").symlink_to("run.json")
+    own_run.path.with_name("circle").symlink_to("circle")
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
+    assert runs.list_runs() == []
+    assert [path.name for path, _ in runs.broken_runs()] == ["circle", "tiny"]
 
 
-def test_checkpoints_come_in_the_order_of_steps(tiny_run: Run):
-    """Step 8 comes before step 16, whatever the names sort like."""
-    assert [c.step for c in runs.checkpoints(tiny_run)] == [0, 8, 16]
+def test_the_folder_of_a_run_may_be_a_link(own_run: Run, monkeypatch, tmp_path):
+    """A run on another disk is linked into runs/; the owner of runs/ made that link, not the run's sender."""
+    (tmp_path / "data" / "runs").mkdir(parents=True)
+    (tmp_path / "data" / "runs" / "linked").symlink_to(own_run.path)
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
+    assert [run.path for run in runs.list_runs()] == [own_run.path]
 
 
-def test_the_manifest_tells_the_step_and_not_the_folder(own_run: Run):
-    """A renamed folder keeps its step."""
-    folder = own_run.path / "checkpoints" / "step8"
-    folder.rename(folder.with_name("step9"))
-    assert runs.checkpoint(own_run, 8).path.name == "step9"
-
-
-def test_an_unknown_step_is_answered_with_the_nearest(tiny_run: Run):
-    """The message names the nearest step and all there are."""
-    with pytest.raises(UnknownStep, match="no checkpoint at step 9; the nearest is 8. Known: 0, 8, 16."):
-        runs.checkpoint(tiny_run, 9)
-
-
-def test_a_folder_still_being_written_is_no_checkpoint(own_run: Run):
-    """Folders are written under a temporary name; one that a crash left behind is passed over."""
-    (own_run.path / "checkpoints" / "step32.tmp").mkdir()
-    assert [c.step for c in runs.checkpoints(own_run)] == [0, 8, 16]
-    assert runs.broken(own_run) == []
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"step": 8}', '{"step": "eight", "sequences": 0, "tokens": 0}'])
-def test_a_broken_manifest_is_reported_and_the_others_stay(own_run: Run, content: str):
-    """Whatever stands in manifest.json, the other checkpoints are listed and this one has a reason."""
-    manifest = own_run.path / "checkpoints" / "step8" / "manifest.json"
-    manifest.write_text(content)
-    assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
-    ((path, reason),) = runs.broken(own_run)
-    assert path == manifest.parent and "manifest.json" in reason
-
-
-def test_a_stray_file_is_no_checkpoint(own_run: Run):
-    """A file with the name of a step is reported, and the checkpoints are listed."""
-    (own_run.path / "checkpoints" / "step4").write_text("a note")
-    assert [c.step for c in runs.checkpoints(own_run)] == [0, 8, 16]
-    ((path, reason),) = runs.broken(own_run)
-    assert path.name == "step4" and "does not exist" in reason
-
-
-def test_a_manifest_written_again_is_read_again(own_run: Run):
-    """What was listed before does not hide what is there now; a step trained again is another checkpoint."""
-    before = runs.checkpoint(own_run, 8)
-    runs.write_manifest(before.path, 8, sequences=before.sequences + 1, tokens=before.tokens)
-    after = runs.checkpoint(own_run, 8)
-    assert after.sequences == before.sequences + 1 and after.written > before.written
-    assert runs.checkpoint(own_run, 8) == after != before
-
-
-def test_a_truncated_tensor_file_is_found(own_run: Run):
-    """verify compares every file with the manifest's sha256."""
-    checkpoint = runs.checkpoint(own_run, 8)
-    runs.verify(checkpoint)
-    weights = checkpoint.path / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:1000])
-    with pytest.raises(BrokenCheckpoint, match="truncated or changed"):
-        runs.verify(checkpoint)
-
-
-def test_a_missing_tensor_file_is_found(own_run: Run):
-    """A file in the manifest that is not there makes the checkpoint broken."""
-    checkpoint = runs.checkpoint(own_run, 8)
-    (checkpoint.path / "model.safetensors").unlink()
-    with pytest.raises(BrokenCheckpoint, match="is missing; train this step again"):
-        runs.verify(checkpoint)
+@pytest.mark.parametrize("name", ["\x1b[2Jrun", "a\nb", b"\xff".decode(errors="surrogateescape")])
+def test_a_folder_whose_name_cannot_be_shown_is_broken(own_run: Run, monkeypatch, tmp_path, name: str):
+    """A name that would steer the terminal, or that is no text, is told in escapes."""
+    own_run.path.rename(own_run.path.with_name(name))
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
+    ((_, reason),) = runs.broken_runs()
+    assert reason.isprintable() and "rename it" in reason and runs.list_runs() == []

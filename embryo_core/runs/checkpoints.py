@@ -1,0 +1,148 @@
+"""Checkpoints of a run: which there are, whether their files are those of the manifest, and how they are written."""
+
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from embryo_core.errors import BrokenCheckpoint, UnknownStep
+from embryo_core.runs.files import sha256, write_json
+from embryo_core.runs.reading import Content, digest, open_inside, parse_json, read_json, refusal
+from embryo_core.runs.schema import HEADER_LIMIT, Architecture, Header, Manifest, Tensor
+from embryo_core.types import Checkpoint, Run
+
+WEIGHTS = "model.safetensors"
+MOST = 16_384  # folders of checkpoints that are read; the rest are reported as one
+BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4}  # of an element, by its type in safetensors
+
+
+def step_grid(total: int, every: int) -> tuple[int, ...]:
+    """Steps at which to save: 0, powers of two, then every `every` updates, and the last one."""
+    powers = {2**k for k in range(total.bit_length()) if 2**k < min(every, total)}
+    return tuple(sorted({0, total} | powers | set(range(every, total, every))))
+
+
+# === Finding ===
+
+
+def checkpoints(run: Run) -> list[Checkpoint]:
+    """Checkpoints of a run in the order of steps; those without a readable manifest are left out (see `broken`)."""
+    return sorted((c for _, c in _scan(run) if isinstance(c, Checkpoint)), key=lambda c: c.step)
+
+
+def broken(run: Run) -> list[tuple[Path, str]]:
+    """Checkpoint folders whose manifest cannot be read, each with the reason."""
+    return [(path, str(c)) for path, c in _scan(run) if isinstance(c, BrokenCheckpoint)]
+
+
+def checkpoint(run: Run, step: int) -> Checkpoint:
+    """The run's checkpoint at exactly this step. Raises UnknownStep, naming the nearest."""
+    found = checkpoints(run)
+    for candidate in found:
+        if candidate.step == step:
+            return candidate
+    if not found:
+        raise UnknownStep(f"Run '{run.name}' has no checkpoint yet; continue it with python -m pretrain.")
+    nearest = min(found, key=lambda c: abs(c.step - step)).step
+    known = ", ".join(str(c.step) for c in found)
+    raise UnknownStep(f"Run '{run.name}' has no checkpoint at step {step}; the nearest is {nearest}. Known: {known}.")
+
+
+def _scan(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
+    """Each folder of a checkpoint, by name, with what is in it or why that cannot be read."""
+    folder, seen = run.path / "checkpoints", {}
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.startswith("step") and not name.endswith(".tmp"))
+    except FileNotFoundError:
+        return
+    except OSError as reason:
+        yield folder, refusal(folder, f"cannot be read: {reason.strerror}", BrokenCheckpoint)
+        return
+    for path in (folder / name for name in islice(names, MOST)):
+        try:
+            manifest, written = _read_manifest(path, run.path)
+        except BrokenCheckpoint as error:
+            yield path, error
+            continue
+        if (first := seen.setdefault(manifest.step, path)) == path:
+            yield path, Checkpoint(run, manifest.step, path, manifest.sequences, manifest.tokens, written)
+        else:
+            yield path, refusal(path, f"has step {manifest.step}, which {first.name} has too", BrokenCheckpoint)
+    if len(names) > MOST:
+        yield folder, refusal(folder, f"has {len(names):,} folders, and {MOST:,} are read", BrokenCheckpoint)
+
+
+def _read_manifest(folder: Path, within: Path) -> tuple[Manifest, int]:
+    """A checkpoint's manifest and its time; it is read again only when its file is another: every query lists all."""
+    path = f"{folder}/manifest.json"
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise refusal(Path(path), "does not exist", BrokenCheckpoint) from None
+    except OSError as reason:
+        raise refusal(Path(path), f"cannot be read: {reason.strerror}", BrokenCheckpoint) from None
+    return _parse_manifest(path, within, found.st_ino, found.st_mtime_ns, found.st_size), found.st_mtime_ns
+
+
+@lru_cache(maxsize=MOST)
+def _parse_manifest(path: str, within: Path, *_state: int) -> Manifest:
+    return read_json(Path(path), within, Manifest, BrokenCheckpoint)
+
+
+# === Verifying ===
+
+
+def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
+    """A checkpoint's config.json, of which `kind` tells what is wanted: ModelClass, Architecture. Raises BrokenCheckpoint."""
+    return read_json(checkpoint.path / "config.json", checkpoint.run.path, kind, BrokenCheckpoint)
+
+
+def verify(checkpoint: Checkpoint) -> None:
+    """Raise BrokenCheckpoint unless every file of the manifest is there with its sha256, and the tensors fit config.json.
+
+    Of the weights only the header is parsed: no memory is taken for tensors that config.json has no room for.
+    """
+    run = checkpoint.run.path
+    sizes = read_config(checkpoint, Architecture)
+    manifest, _ = _read_manifest(checkpoint.path, run)
+    weights_limit = 8 + HEADER_LIMIT + max(BYTES.values()) * sizes.most_parameters
+    if WEIGHTS not in manifest.sha256:
+        raise refusal(checkpoint.path / "manifest.json", f"does not name {WEIGHTS}", BrokenCheckpoint)
+    for name, expected in manifest.sha256.items():
+        path = checkpoint.path / name
+        if digest(path, run, BrokenCheckpoint, weights_limit if name == WEIGHTS else None) != expected:
+            raise refusal(path, "is not the file in the manifest (truncated or changed)", BrokenCheckpoint)
+    _check_tensors(checkpoint.path / WEIGHTS, run, weights_limit, sizes)
+
+
+def _check_tensors(path: Path, within: Path, limit: int, sizes: Architecture) -> None:
+    """Raise BrokenCheckpoint unless the header describes all of the file, and as many numbers as the sizes allow."""
+    with open_inside(path, within, BrokenCheckpoint, limit) as file:
+        length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
+        if length > min(HEADER_LIMIT, total - 8):
+            raise refusal(path, f"has a header of {length:,} bytes, more than is read", BrokenCheckpoint)
+        header = parse_json(file.read(length), path, Header, BrokenCheckpoint)
+    header.pop("__metadata__", None)
+    tensors = [parse_json(bytes(tensor), path, Tensor, BrokenCheckpoint) for tensor in header.values()]
+    counts = [prod(tensor.shape) for tensor in tensors]
+    described = [BYTES.get(tensor.dtype, 0) * count for tensor, count in zip(tensors, counts, strict=True)]
+    if described != [tensor.nbytes for tensor in tensors] or sum(described) != total - 8 - length:
+        raise refusal(path, "has a header that does not describe its tensors", BrokenCheckpoint)
+    if not sizes.least_parameters <= sum(counts) <= sizes.most_parameters:
+        bounds = f"{sizes.least_parameters:,} to {sizes.most_parameters:,}"
+        raise refusal(path, f"has {sum(counts):,} numbers, and config.json makes it {bounds}", BrokenCheckpoint)
+
+
+# === Writing ===
+
+
+def write_manifest(path: Path, step: int, sequences: int, tokens: int, **more: Any) -> None:
+    """Write manifest.json beside the files of a checkpoint folder, with the sha256 of each."""
+    files = sorted(p for p in path.iterdir() if p.is_file() and p.name != "manifest.json")
+    hashes = {p.name: sha256(p) for p in files}
+    write_json(
+        path / "manifest.json", {"step": step, "sequences": sequences, "tokens": tokens, "sha256": hashes, **more}
+    )

@@ -1,0 +1,222 @@
+"""What each file of a run may hold: names, types, ranges and depths, which msgspec checks while it parses.
+
+A name that is not listed here is read over: files of later versions, and of transformers, hold more.
+"""
+
+from functools import reduce
+from typing import Annotated, Any
+
+from msgspec import Meta, Raw, Struct, convert
+
+MB = 2**20
+LIMITS = {  # bytes that a file may have, by its name; one of another name may have OTHER_LIMIT
+    "run.json": 4 * MB,
+    "manifest.json": 1 * MB,
+    "config.json": 1 * MB,
+    "sources.json": 4 * MB,
+    "log.jsonl": 64 * MB,
+    "frequencies.tsv": 64 * MB,
+    "tokenizer.json": 64 * MB,
+}
+OTHER_LIMIT = 64 * MB
+HEADER_LIMIT = 4 * MB  # of model.safetensors: what describes its tensors
+PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
+
+# === Building blocks ===
+
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Text = Annotated[str, Meta(max_length=4096)]
+Word = Annotated[str, Meta(pattern=r"^[\w.+-]{1,64}\Z")]
+Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Label = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]{1,200}\Z")]  # no control characters
+FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}\Z")]  # plain: no folder, nothing hidden
+Scalar = Text | Whole | float | bool | None
+
+
+def nested(depth: int, leaf: Any = Scalar, most: int = 100_000) -> Any:
+    """The type of values of any form with at most `depth` levels of lists and objects, of at most `most` members."""
+
+    def wrap(inner: Any, _: int) -> Any:
+        return leaf | Annotated[list[inner], Meta(max_length=most)] | Annotated[dict[Text, inner], Meta(max_length=most)]
+
+    return reduce(wrap, range(depth), leaf)
+
+
+def size(most: int) -> Any:
+    """The type of a size: at least 1, at most `most`."""
+    return Annotated[int, Meta(ge=1, le=most)]
+
+
+# === run.json ===
+
+
+class Settings(Struct, frozen=True):
+    """Settings of a pretraining that others compute with; a run may have more, or lack some."""
+
+    hidden_size: Count = 0
+    num_hidden_layers: Count = 0
+    num_attention_heads: Count = 0
+    intermediate_size: Count = 0
+    embedding_size: Count = 0
+    max_position_embeddings: Count = 0
+    vocab_size: Count = 0
+    masked_share: float = 0.0
+    max_ngram: Count = 0
+    steps: Count = 0
+    warmup_steps: Count = 0
+    learning_rate: float = 0.0
+    weight_decay: float = 0.0
+    batch_size: Count = 0
+    sequence_length: Count = 0
+    short_steps: Count = 0
+    short_batch_size: Count = 0
+    short_sequence_length: Count = 0
+
+
+class CorpusPart(Struct, frozen=True):
+    """Size of the training or the held-out text."""
+
+    documents: Count = 0
+    tokens: Count = 0
+
+
+class Source(Struct, frozen=True):
+    """A file or data set that text was read from."""
+
+    name: Text
+
+
+class Corpus(CorpusPart, frozen=True):
+    """What text a run was pretrained on."""
+
+    train: CorpusPart | None = None
+    heldout: CorpusPart = CorpusPart()
+    sources: list[Source | Text] = []
+    heldout_sources: list[Source | Text] = []
+
+
+class RunCard(Struct, frozen=True):
+    """run.json; `name` is there for readers of the file: the folder names the run."""
+
+    family: Word
+    objective: Text
+    config: nested(4)
+    tokenizer_sha256: Sha256
+    corpus: nested(5)
+    planned_steps: Annotated[list[Count], Meta(max_length=1_000_000)]
+    code_version: Text
+
+    def __post_init__(self) -> None:
+        convert(self.config, Settings)
+        convert(self.corpus, Corpus)
+
+
+# === Checkpoints ===
+
+
+class Manifest(Struct, frozen=True):
+    """manifest.json of a checkpoint: how far training had come, and the SHA-256 of each file."""
+
+    step: Count
+    sequences: Count
+    tokens: Count
+    sha256: Annotated[dict[FileName, Sha256], Meta(max_length=256)]
+
+
+class ModelClass(Struct, frozen=True):
+    """config.json of a checkpoint: which class of transformers it was saved for."""
+
+    model_type: Text = ""
+    architectures: list[Text] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the class, "" where config.json does not say."""
+        return (self.architectures or [""])[0]
+
+
+class Architecture(Struct, frozen=True):
+    """config.json of a checkpoint: its sizes, named as in transformers' configurations of ALBERT, BERT and ELECTRA."""
+
+    model_type: Word
+    hidden_size: size(2**16)
+    num_hidden_layers: size(1024)
+    num_attention_heads: size(1024)
+    intermediate_size: size(2**18)
+    vocab_size: size(2**22)
+    max_position_embeddings: size(2**20)
+    hidden_act: Word
+    embedding_size: size(2**16) | None = None  # None: hidden_size
+    type_vocab_size: size(2**10) = 2
+    num_hidden_groups: size(1024) = 1  # of ALBERT: layers with weights of their own
+    inner_group_num: size(1024) = 1
+    layer_norm_eps: Annotated[float, Meta(gt=0, lt=1)] = 1e-12
+    tie_word_embeddings: bool = True
+
+    def __post_init__(self) -> None:
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(f"hidden_size {self.hidden_size} is not divisible by {self.num_attention_heads} heads")
+        if self.num_hidden_groups > self.num_hidden_layers:
+            raise ValueError(f"{self.num_hidden_groups} groups are more than {self.num_hidden_layers} layers")
+        if self.most_parameters > PARAMETERS:
+            raise ValueError(f"{self.most_parameters:,} parameters are more than the {PARAMETERS:,} that are read")
+
+    @property
+    def width(self) -> int:
+        """Numbers in an embedding."""
+        return self.hidden_size if self.model_type == "bert" else self.embedding_size or self.hidden_size
+
+    @property
+    def in_layers(self) -> int:
+        """Parameters of all layers that have weights of their own."""
+        hidden, inner = self.hidden_size, self.intermediate_size
+        layer = 4 * (hidden + 1) * hidden + (hidden + 1) * inner + (inner + 1) * hidden + 4 * hidden
+        shared = self.model_type == "albert"
+        return layer * (self.num_hidden_groups * self.inner_group_num if shared else self.num_hidden_layers)
+
+    @property
+    def least_parameters(self) -> int:
+        """Parameters that no model of these sizes does without: those of words and layers."""
+        return self.vocab_size * self.width + self.in_layers
+
+    @property
+    def most_parameters(self) -> int:
+        """Parameters of the largest model of these sizes: untied decoder, pooler and a second head included."""
+        hidden, rows = self.hidden_size, self.vocab_size + self.max_position_embeddings + self.type_vocab_size
+        heads = (self.width + 1) * hidden + (hidden + 1) * (self.width + 2 * hidden) + 4 * (self.width + hidden)
+        return self.least_parameters + rows * self.width + 2 * self.vocab_size + heads
+
+
+class Tensor(Struct, frozen=True):
+    """A tensor in the header of model.safetensors; offsets count bytes after the header."""
+
+    dtype: Word
+    shape: Annotated[list[Count], Meta(max_length=8)]
+    data_offsets: tuple[Count, Count]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes between its offsets."""
+        return self.data_offsets[1] - self.data_offsets[0]
+
+
+Header = Annotated[dict[Text, Raw], Meta(max_length=100_000)]  # a Tensor by name, and "__metadata__"
+
+# === log.jsonl ===
+
+LogRow = Annotated[dict[Text, nested(5, most=10_000)], Meta(max_length=256)]
+
+# === sources.json of the results ===
+
+
+class Evaluated(Struct, frozen=True):
+    """What others show of the data that a metric was computed on; a metric may note more."""
+
+    note: Text = ""
+    templates: dict[Text, Text] = {}
+    tasks: dict[Text, dict[Text, Count]] = {}
+
+
+Shown = dict[Label, Evaluated]
+Sources = Annotated[dict[Label, Annotated[dict[Text, nested(4)], Meta(max_length=1000)]], Meta(max_length=1000)]

@@ -1,0 +1,105 @@
+"""The log and the word ranks are read line by line; a line that is none costs itself and nothing else."""
+
+import json
+import os
+
+import pytest
+
+from embryo_core import runs
+from embryo_core.errors import BrokenRun
+from embryo_core.types import Run
+
+
+def test_a_line_cut_short_is_dropped_from_the_log(own_run: Run):
+    """A crash while writing loses one row, not the log."""
+    rows = runs.read_log(own_run)
+    with (own_run.path / "log.jsonl").open("a") as file:
+        file.write('{"split": "train", "step": 20, "lo')
+    assert runs.read_log(own_run) == rows and runs.damaged_lines(own_run) == 1
+
+
+def test_a_step_trained_again_replaces_its_row(own_run: Run):
+    """After a resume the later row of a step and split counts."""
+    with (own_run.path / "log.jsonl").open("a") as file:
+        file.write(json.dumps({"split": "train", "step": 4, "loss": 1.5}) + "\n")
+    rows = [row for row in runs.read_log(own_run) if (row["split"], row["step"]) == ("train", 4)]
+    assert rows == [{"split": "train", "step": 4, "loss": 1.5}]
+
+
+def test_a_run_without_a_log_has_no_rows(own_run: Run):
+    """A missing log is an empty one."""
+    (own_run.path / "log.jsonl").unlink()
+    assert runs.read_log(own_run) == []
+
+
+# === Damaged lines ===
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"5",
+        b"null",
+        b"[1]",
+        b'{"step": 3}',
+        b'{"split": "train"}',
+        b'{"split": "train", "step": "3"}',
+        b'{"split": "train", "step": true}',
+        b'{"split": "train", "step": -1}',
+        b'{"split": "train", "step": 18446744073709551616}',
+        b'{"split": ["train"], "step": 3}',
+        b'{"split": "train", "step": 3, "loss": NaN}',
+        b'{"split": "train", "step": 3, "loss": "low"}',
+        b'{"split": "train", "step": 3, "loss": [1]}',
+        b'\xff{"split": "train", "step": 3}',
+        b'{"split": "tr\xffin", "step": 3}',
+        b"[" * 100_000,
+    ],
+    ids=lambda line: ascii(line)[2:40],
+)
+def test_a_line_that_is_no_row_costs_itself_alone(own_run: Run, line: bytes):
+    """Wherever it stands, all rows before and after it are read, and it is counted."""
+    rows = runs.read_log(own_run)
+    log = own_run.path / "log.jsonl"
+    first, *others = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(first + line + b"\n" + b"".join(others))
+    assert runs.read_log(own_run) == rows and runs.damaged_lines(own_run) == 1
+
+
+def test_a_row_may_hold_measures_by_length(own_run: Run):
+    """What is measured by length, masking and position is kept as it was written."""
+    row = {"split": "heldout", "step": 4, "by_length": {"64": {"loss": 1.5}}, "measures": [{"positions": [{"n": 1}]}]}
+    assert runs.parse_row(json.dumps(row).encode()) == row
+
+
+def test_a_log_that_is_no_file_is_a_broken_run(own_run: Run):
+    """A pipe in place of the log is not opened."""
+    (own_run.path / "log.jsonl").unlink()
+    os.mkfifo(own_run.path / "log.jsonl")
+    with pytest.raises(BrokenRun, match=r"log\.jsonl is not a regular file"):
+        runs.read_log(own_run)
+
+
+def test_words_keep_their_ranks_beside_damaged_lines(own_run: Run):
+    """A line that is no UTF-8, or no word with its count, gives no word and moves no other."""
+    (own_run.path / "frequencies.tsv").write_bytes(b"the\t9\n\xff\t8\nof\t7\n\t6\nand\nto\tfive\n,\t1\n")
+    assert runs.read_ranks(own_run.path / "frequencies.tsv") == {"the": 1, "of": 3, ",": 7}
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"\x00" * 100])
+def test_frequencies_without_a_word_are_empty(own_run: Run, content: bytes):
+    """As is a file that is not there."""
+    (own_run.path / "frequencies.tsv").write_bytes(content)
+    assert runs.read_ranks(own_run.path / "frequencies.tsv") == {}
+    (own_run.path / "frequencies.tsv").unlink()
+    assert runs.read_ranks(own_run.path / "frequencies.tsv") == {}
+
+
+def test_what_would_take_all_memory_is_not_parsed(own_run: Run):
+    """A row of 64 MB, or a line break for every byte, is a gigabyte of objects."""
+    log = own_run.path / "log.jsonl"
+    row = b'{"split": "train", "step": 3, "measures": [' + b"{}," * 400_000 + b"{}]}"
+    assert runs.parse_row(row) is None
+    log.write_bytes(b"\n" * 500_001)
+    with pytest.raises(BrokenRun, match="has 500,001 lines"):
+        runs.read_log(own_run)
