@@ -76,6 +76,8 @@ def open_page(title: str) -> View:
     run = known[name]
     tokens = {checkpoint.step: checkpoint.tokens for checkpoint in runs.checkpoints(run)}
     if not tokens:
+        for _, reason in runs.broken(run):
+            stop(literal(reason), "python -m embryo_core runs")
         stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")
     wanted = permalink.get("scale")
     view = View(run, tuple(tokens), _wanted_step(list(tokens)), wanted if wanted in SCALES else "log")

@@ -81,7 +81,7 @@ class Tokenizer:
 
 
 def load_tokenizer(run: Run) -> Tokenizer:
-    """The run's tokenizer. Raises BrokenRun where it cannot be used, TokenizerMismatch where it is not the run's own."""
+    """The run's tokenizer. Raises BrokenRun where it cannot be used, TokenizerMismatch where it is another."""
     path, found = run.tokenizer / "tokenizer.json", runs.check_tokenizer(run)
     if found != run.tokenizer_sha256:
         raise TokenizerMismatch(

@@ -1,6 +1,9 @@
 """Runs on disk: where they are, what they hold, and how files from strangers are read."""
 
-from embryo_core.runs.checkpoints import (
+from embryo_core.runs.files import replacing, sha256, write_json
+from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
+from embryo_core.runs.log import damaged_lines, parse_row, read_log, read_ranks
+from embryo_core.runs.manifests import (
     broken,
     checkpoint,
     checkpoints,
@@ -9,10 +12,7 @@ from embryo_core.runs.checkpoints import (
     verify,
     write_manifest,
 )
-from embryo_core.runs.files import replacing, sha256, write_json
-from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
-from embryo_core.runs.log import damaged_lines, parse_row, read_log, read_ranks
-from embryo_core.runs.reading import digest, read_json, shown
+from embryo_core.runs.reading import read_json, shown
 from embryo_core.runs.schema import Architecture, ModelClass, Shown, Sources
 from embryo_core.runs.tokenizer import check_tokenizer
 
@@ -28,7 +28,6 @@ __all__ = [
     "checkpoint",
     "checkpoints",
     "damaged_lines",
-    "digest",
     "list_runs",
     "open_run",
     "parse_row",

@@ -37,8 +37,10 @@ Scalar = Text | Whole | float | bool | None
 def nested(depth: int, leaf: Any = Scalar, most: int = 100_000) -> Any:
     """The type of values of any form with at most `depth` levels of lists and objects, of at most `most` members."""
 
+    few = Meta(max_length=most)
+
     def wrap(inner: Any, _: int) -> Any:
-        return leaf | Annotated[list[inner], Meta(max_length=most)] | Annotated[dict[Text, inner], Meta(max_length=most)]
+        return leaf | Annotated[list[inner], few] | Annotated[dict[Text, inner], few]
 
     return reduce(wrap, range(depth), leaf)
 
@@ -73,6 +75,10 @@ class Settings(Struct, frozen=True):
     short_batch_size: Count = 0
     short_sequence_length: Count = 0
 
+    def __post_init__(self) -> None:
+        if self.short_steps and not (self.short_batch_size and self.short_sequence_length):
+            raise ValueError("short_steps without short_batch_size and short_sequence_length")
+
 
 class CorpusPart(Struct, frozen=True):
     """Size of the training or the held-out text."""
@@ -90,7 +96,7 @@ class Source(Struct, frozen=True):
 class Corpus(CorpusPart, frozen=True):
     """What text a run was pretrained on."""
 
-    train: CorpusPart | None = None
+    train: CorpusPart = CorpusPart()
     heldout: CorpusPart = CorpusPart()
     sources: list[Source | Text] = []
     heldout_sources: list[Source | Text] = []

@@ -74,6 +74,15 @@ def test_a_broken_results_file_is_a_message(
     assert f"{table}.parquet" in app.error[0].value
 
 
+def test_a_run_whose_checkpoints_are_all_broken_says_why(dashboard_without_results, own_run: Run) -> None:
+    """The reason of the first is shown in place of a page that has no step."""
+    for manifest in own_run.path.glob("checkpoints/*/manifest.json"):
+        manifest.write_text("{}")
+    app = dashboard_without_results.open("overview")
+    assert not app.exception
+    assert "is not valid" in app.info[0].value and "missing required field" in app.info[0].value
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_a_run_without_checkpoints_is_a_message(page: str, dashboard_without_results, own_run: Run) -> None:
     """A run whose pretraining has not written a checkpoint yet says so."""

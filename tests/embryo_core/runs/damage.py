@@ -17,7 +17,7 @@ from embryo_core.errors import BrokenCheckpoint
 from embryo_core.types import Run
 
 VALUES = (None, True, -1, 5, 2**31, 2**63, 2**64, 10**400, 1e308, "", "\x1b[2J", "x" * 10_000, "../..", "/etc/hostname")
-TEXTS = (b"", b"5", b"null", b"[]", b"{}", b"NaN", b'{"step": Infinity}', b"[" * 100_000, b"\xff\xfe\x00", b'{"step": 8')
+TEXTS = (b"", b"5", b"null", b"[]", b"{}", b"NaN", b'{"step": Infinity}', b"[" * 100_000, b"\xff\xfe\x00", b'{"a')
 
 
 def make_run(root: Path, seed: int) -> Run:
@@ -63,7 +63,7 @@ def _write_checkpoint(folder: Path, step: int, sizes: dict[str, int]) -> None:
 
 
 def damage(run: Run, same: Run, rng: random.Random) -> str:
-    """Damage one file or folder of a run in one way of many, which it tells; a link leads to the `same` run elsewhere."""
+    """Damage one file or folder of a run in one way of many, and say which; links lead to the `same` run elsewhere."""
     path = rng.choice(sorted([*run.path.rglob("*"), *run.results.rglob("*")]))
     state = path.lstat()
     small = stat.S_ISREG(state.st_mode) and state.st_size <= 2**20  # one made sparse before is not read here

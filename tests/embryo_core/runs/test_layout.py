@@ -106,6 +106,27 @@ def test_settings_that_are_computed_with_are_numbers(own_run: Run, name: str, va
         runs.read_run(own_run.path)
 
 
+@pytest.mark.parametrize(
+    "corpus",
+    [5, {"train": None}, {"train": {"tokens": "many"}}, {"heldout": []}, {"sources": [{}]}, {"sources": {"name": "a"}}],
+    ids=ascii,
+)
+def test_what_is_shown_of_the_corpus_has_its_types(own_run: Run, corpus: object):
+    """Sizes are numbers, and sources have names."""
+    runs.write_run(replace(own_run, corpus=corpus))
+    with pytest.raises(BrokenRun, match=r"run\.json is not valid"):
+        runs.read_run(own_run.path)
+
+
+def test_a_first_phase_has_its_batches(own_run: Run):
+    """Updates on short sequences go with their length and number."""
+    own_run.config.update(short_steps=4)
+    del own_run.config["short_batch_size"]
+    runs.write_run(own_run)
+    with pytest.raises(BrokenRun, match="short_steps without short_batch_size"):
+        runs.read_run(own_run.path)
+
+
 def test_settings_of_other_versions_are_kept(own_run: Run):
     """What this version does not know is read as it stands."""
     own_run.config["schedule"] = {"kind": "constant", "from": [1, 2]}

@@ -7,7 +7,7 @@ import pytest
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, UnknownStep
-from embryo_core.runs import reading
+from embryo_core.runs import manifests, reading
 from embryo_core.types import Run
 
 
@@ -226,3 +226,10 @@ def test_weights_that_the_manifest_does_not_name_are_refused(own_run: Run):
     runs.write_json(checkpoint.path / "manifest.json", manifest)
     with pytest.raises(BrokenCheckpoint, match=r"does not name model\.safetensors"):
         runs.verify(checkpoint)
+
+
+def test_a_flood_of_folders_is_told(own_run: Run, monkeypatch):
+    """Only so many folders are read, and the rest are reported as one."""
+    monkeypatch.setattr(manifests, "MOST", 2)
+    assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
+    assert "has 3 folders, and 2 are read" in runs.broken(own_run)[0][1]

@@ -10,7 +10,7 @@ from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint, UnknownStep
 from embryo_core.runs.files import sha256, write_json
-from embryo_core.runs.reading import Content, digest, open_inside, parse_json, read_json, refusal
+from embryo_core.runs.reading import Content, digest, open_inside, parse_json, read_json, refusal, shown
 from embryo_core.runs.schema import HEADER_LIMIT, Architecture, Header, Manifest, Tensor
 from embryo_core.types import Checkpoint, Run
 
@@ -70,7 +70,7 @@ def _scan(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
         if (first := seen.setdefault(manifest.step, path)) == path:
             yield path, Checkpoint(run, manifest.step, path, manifest.sequences, manifest.tokens, written)
         else:
-            yield path, refusal(path, f"has step {manifest.step}, which {first.name} has too", BrokenCheckpoint)
+            yield path, refusal(path, f"has step {manifest.step}, which {shown(first.name)} has too", BrokenCheckpoint)
     if len(names) > MOST:
         yield folder, refusal(folder, f"has {len(names):,} folders, and {MOST:,} are read", BrokenCheckpoint)
 
@@ -96,12 +96,12 @@ def _parse_manifest(path: str, within: Path, *_state: int) -> Manifest:
 
 
 def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
-    """A checkpoint's config.json, of which `kind` tells what is wanted: ModelClass, Architecture. Raises BrokenCheckpoint."""
+    """What of a checkpoint's config.json the `kind` names (ModelClass, Architecture). Raises BrokenCheckpoint."""
     return read_json(checkpoint.path / "config.json", checkpoint.run.path, kind, BrokenCheckpoint)
 
 
 def verify(checkpoint: Checkpoint) -> None:
-    """Raise BrokenCheckpoint unless every file of the manifest is there with its sha256, and the tensors fit config.json.
+    """Raise BrokenCheckpoint unless every file of the manifest is there with its sha256, and tensors fit config.json.
 
     Of the weights only the header is parsed: no memory is taken for tensors that config.json has no room for.
     """
