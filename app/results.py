@@ -1,8 +1,10 @@
 """Cached reads of runs and results, the only way to them; what is kept goes when the files of its run change."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -10,6 +12,7 @@ from app.charts import head_behaviour, knowledge, probing
 from app.components.head_maps import grid_payload
 from embryo_core import results as store
 from embryo_core import runs
+from embryo_core.curves import normalise_rows
 from embryo_core.share import HeadHistory, averaged
 from embryo_core.types import Run
 
@@ -48,7 +51,6 @@ scores = cached(results_state, 64)(store.read_scores)
 words = cached(results_state, 32)(store.read_words)
 cloze = cached(results_state, 32)(store.read_cloze)
 probes = cached(results_state, 64)(store.read_probes)
-attention_step = cached(results_state, 16)(store.read_attention_step)
 sources = cached(results_state, 16)(store.read_sources)
 done = cached(results_state, 64)(store.done)
 
@@ -86,14 +88,26 @@ def probe_scores(run: Run) -> pd.DataFrame:
 
 
 @cached(results_state, 64)
-def head_history(run: Run, layer: int, head: int) -> HeadHistory:
-    """The averaged maps of a head over the steps. Raises ResultsError."""
-    return averaged(run.name, layer, head, store.read_attention(run, layer, head), sources(run).get("attention", {}))
+def head_history(run: Run, layer: int, head: int, normalised: bool = False) -> HeadHistory:
+    """The averaged maps of a head over the steps, or these with `normalised` rows. Raises ResultsError."""
+    maps = store.read_attention(run, layer, head)
+    history = averaged(run.name, layer, head, maps, sources(run).get("attention", {}))
+    if not normalised:
+        return history
+    return replace(history, note=f"{history.note}, each row divided by its sum", weights=normalise_rows(history.weights))
+
+
+@cached(results_state, 16)
+def attention_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
+    """The averaged maps of all heads at one step, [layers, heads, L, L]. Raises ResultsError."""
+    weights, _ = store.read_attention_step(run, step)
+    return normalise_rows(weights) if normalised else weights
 
 
 @cached(results_state, 4, "Reading the attention maps")
-def attention_grid(run: Run) -> tuple[list[int], int, int, bytes]:
+def attention_grid(run: Run, normalised: bool = False) -> tuple[list[int], int, int, bytes]:
     """Steps, layers and heads that have maps, and the maps of them all as the browser takes them."""
     steps, weights, _ = store.read_attention_steps(run)
-    payload = grid_payload(run.name, steps, weights) if len(steps) else b""
+    shown = normalise_rows(weights) if normalised else weights
+    payload = grid_payload(run.name, steps, shown) if len(steps) else b""
     return steps.tolist(), weights.shape[1], weights.shape[2], payload

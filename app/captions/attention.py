@@ -1,5 +1,7 @@
 """What the captions of the Attention page say: of averaged maps, of all heads, of one sentence."""
 
+from collections.abc import Sequence
+
 from app.charts.attention import POSITIONS
 from embryo_core.share import HeadHistory, bertviz
 
@@ -12,12 +14,19 @@ HOW = {
 }
 
 
-def averaged(history: HeadHistory) -> str:
-    """The caption of one head's averaged maps."""
+def averaged(history: HeadHistory, sentences: Sequence[int], normalised: bool) -> str:
+    """The caption of one head's averaged maps; `sentences` [L] are those that reach each position, where known."""
     return (
         f"{history.note}: from each position (row) to each position (column), 0 to {history.size - 1} with [CLS] "
-        f"first. The colours run to this head's largest weight over all {len(history.steps)} steps, {SAME_COLOURS}"
+        f"first. {_entries(sentences)}{'' if normalised else 'So rows do not sum to 1; the switch above divides them. '}"
+        f"The colours run to this head's largest weight over all {len(history.steps)} steps, {SAME_COLOURS}"
     )
+
+
+def _entries(sentences: Sequence[int]) -> str:
+    """Over how many sentences an entry is averaged."""
+    counts = f": {sentences[0]:,} reach position 0, {sentences[-1]:,} the last" if sentences else ""
+    return f"Each entry is averaged over the sentences that have both positions{counts}. "
 
 
 def all_heads(steps: int, block: int) -> str:

@@ -12,41 +12,46 @@ from embryo_core.share import HeadHistory
 
 METRIC = "attention"
 HISTORY, GRID = "head_history", "head_grid"
+ROWS = "rows"  # in the URL: whether rows are shown normalised
 
 
 def show(view: View) -> None:
     """Draw the section."""
-    steps, layers, heads, grid = results.attention_grid(view.run)
+    normalised = permalink.get(ROWS) == "on"
+    steps, layers, heads, grid = results.attention_grid(view.run, normalised)
     if not steps:
         widgets.stop(
             f"Run '{view.run.name}' has no attention maps yet.",
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --treebank PATH",
         )
-    columns = st.columns([1, 1, 1, 3], vertical_alignment="bottom")
+    columns = st.columns([1, 1, 1, 1, 2], vertical_alignment="bottom")
     with columns[0]:
         layer = widgets.pick_layer(layers)
     with columns[1]:
         head = widgets.pick_head(heads)
     with columns[2]:
         scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
-    history = results.head_history(view.run, layer, head)
+    with columns[3]:
+        widgets.pick_switch(ROWS, "Rows sum to 1")
+    history = results.head_history(view.run, layer, head, normalised)
     left, right = st.columns(2, gap="large")
     with left:
-        _one_head(view, layer, head, scale, history)
+        _one_head(view, layer, head, scale, history, normalised)
     with right:
-        _all_heads(view, steps, grid, length=history.size)
+        _all_heads(view, steps, grid, history.size, normalised)
     _positions(view, layer, head, history)
 
 
-def _one_head(view: View, layer: int, head: int, scale: Scale, history: HeadHistory) -> None:
+def _one_head(view: View, layer: int, head: int, scale: Scale, history: HeadHistory, normalised: bool) -> None:
     st.subheader(f"Layer {layer}, head {head}", anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
     head_maps.head_history(history, scale, view.step, name, on_step=_step_chosen, key=HISTORY)
-    st.caption(captions.averaged(history))
+    sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
+    st.caption(captions.averaged(history, sentences, normalised))
     animation_downloads.show(history, scale, name)
 
 
-def _all_heads(view: View, steps: list[int], grid: bytes, length: int) -> None:
+def _all_heads(view: View, steps: list[int], grid: bytes, length: int, normalised: bool) -> None:
     st.subheader("All heads", anchor=False)
     head_maps.head_grid(grid, on_head=_head_chosen, key=GRID)
     block = -(-length // head_maps.GRID_SIZE)
@@ -55,7 +60,7 @@ def _all_heads(view: View, steps: list[int], grid: bytes, length: int) -> None:
         st.caption(captions.all_heads(len(steps), block), width="stretch")
         st.download_button(
             "CSV",
-            lambda: charts.weights_table(results.attention_step(view.run, step)[0], step).to_csv(index=False),
+            lambda: charts.weights_table(results.attention_step(view.run, step, normalised), step).to_csv(index=False),
             file_name=f"{view.run.name}-attention-step{step}.csv",
             mime="text/csv",
             icon=":material/download:",

@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from embryo_core.types import Run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PATIENCE = 30_000  # milliseconds; the machine may be busy with something else
+PATIENCE = 90_000  # milliseconds; the machine may be busy with something else
 FLAGS = (
     "--no-sandbox",  # Chromium as root, as in continuous integration, has none; it opens our own pages only
     "--disable-gpu",

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import results as app_results
 from embryo_core import results
 
 
@@ -23,6 +25,19 @@ def test_the_page_shows_a_head_and_all_heads(look, tiny_results):
     sentences = results.read_attention(tiny_results, 1, 1).sentences
     assert any(f"{sentences:,} sentences" in caption.value for caption in test.caption)
     assert any("largest weight over all 3 steps" in caption.value for caption in test.caption)
+
+
+def test_rows_can_be_shown_with_a_sum_of_one(look, tiny_results):
+    """Averaged rows do not sum to 1, the caption says why; switched on, every row that is not 0 does, and the URL says so."""
+    test = look(tiny_results)
+    assert any("So rows do not sum to 1" in caption.value for caption in test.caption)
+    next(switch for switch in test.toggle if switch.label == "Rows sum to 1").set_value(True).run()
+    assert not test.exception and test.query_params["rows"] in ("on", ["on"])
+    assert any("each row divided by its sum" in caption.value for caption in test.caption)
+    shown = [app_results.head_history(tiny_results, 1, 1, on).weights.sum(axis=-1) for on in (False, True)]
+    assert not np.allclose(shown[0], 1, atol=1e-3) and np.allclose(shown[1], 1, atol=1e-3)
+    everything = app_results.attention_step(tiny_results, 16, normalised=True)
+    assert np.allclose(everything[0, 0].sum(axis=-1), 1, atol=1e-3)
 
 
 def test_layer_and_head_come_from_the_url_and_go_back_to_it(look, tiny_results):
