@@ -116,7 +116,7 @@ def test_a_folder_that_is_no_run_is_left_alone(refused: Refused, texts, tmp_path
     (tmp_path / "broken" / "run.json").write_text('{"name": "br')
     for name in ("thesis", "thesis/chapter1.txt"):
         assert "exists and is not a run (it has no run.json)" in refused("--corpus", texts[0], "--run", tmp_path / name)
-    assert "is not JSON" in refused("--corpus", texts[0], "--run", tmp_path / "broken")
+    assert "is not valid" in refused("--corpus", texts[0], "--run", tmp_path / "broken")
 
 
 def test_a_folder_that_cannot_be_made_is_told(refused: Refused, texts, tmp_path: Path):
