@@ -80,10 +80,8 @@ class Data:
         Raises TokenizerMismatch where the folder holds another tokenizer than the one in run.json.
         """
         if not run.tokenizer.is_dir():
-            temporary = run.tokenizer.with_name("tokenizer.tmp")
-            shutil.rmtree(temporary, ignore_errors=True)
-            shutil.copytree(self.corpus.tokenizer_folder, temporary)
-            temporary.rename(run.tokenizer)
+            with runs.replacing(run.tokenizer) as temporary:
+                shutil.copytree(self.corpus.tokenizer_folder, temporary)
         path = run.tokenizer / "tokenizer.json"
         if not path.is_file() or runs.sha256(path) != run.tokenizer_sha256:
             raise TokenizerMismatch(

@@ -17,7 +17,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from embryo_core.errors import CorpusError
-from embryo_core.runs import sha256, write_json
+from embryo_core.runs import replacing, sha256, write_json
 from pretrain import tokenizer as tokenizers
 from pretrain.text_sources import MIN_WORDS, Cleaner, Document, Source, find_sources, read_documents, split_sentences
 
@@ -118,9 +118,8 @@ def frequencies(corpus: Corpus) -> Counter[str]:
 def write_frequencies(corpus: Corpus, path: Path) -> None:
     """Write "word<tab>count" lines by descending count, then word, for the 50,000 most frequent words."""
     ranked = sorted(frequencies(corpus).items(), key=lambda row: (-row[1], row[0]))[:TOP_WORDS]
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text("".join(f"{word}\t{n}\n" for word, n in ranked), encoding="utf-8")
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        temporary.write_text("".join(f"{word}\t{n}\n" for word, n in ranked), encoding="utf-8")
 
 
 # === Building ===
@@ -176,22 +175,20 @@ def _sample(sources: list[Source]) -> Iterator[str]:
 
 
 def _encode(documents: Iterable[Document], tokenizer: Tokenizer, folder: Path) -> None:
-    """Write tokens, sentences and documents of these texts to a folder, renamed into place when it is whole."""
-    temporary = folder.with_name(folder.name + ".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
+    """Write tokens, sentences and documents of these texts to a folder, whole or not at all."""
     lengths: list[np.ndarray] = []  # tokens of each sentence
     sizes: list[np.ndarray] = []  # sentences of each document
-    with (temporary / "tokens.bin").open("wb") as file:
-        for batch in _batches(documents):
-            flat = [sentence for document in batch for sentence in document]
-            ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(flat, add_special_tokens=False)]
-            np.fromiter(chain.from_iterable(ids), np.uint16).tofile(file)
-            lengths.append(np.array([len(sentence) for sentence in ids], np.int64))
-            sizes.append(np.array([len(document) for document in batch], np.int64))
-    np.save(temporary / "sentences.npy", _offsets(lengths))
-    np.save(temporary / "documents.npy", _offsets(sizes))
-    temporary.rename(folder)
+    with replacing(folder) as temporary:
+        temporary.mkdir()
+        with (temporary / "tokens.bin").open("wb") as file:
+            for batch in _batches(documents):
+                flat = [sentence for document in batch for sentence in document]
+                ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(flat, add_special_tokens=False)]
+                np.fromiter(chain.from_iterable(ids), np.uint16).tofile(file)
+                lengths.append(np.array([len(sentence) for sentence in ids], np.int64))
+                sizes.append(np.array([len(document) for document in batch], np.int64))
+        np.save(temporary / "sentences.npy", _offsets(lengths))
+        np.save(temporary / "documents.npy", _offsets(sizes))
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:

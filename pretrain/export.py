@@ -1,7 +1,5 @@
 """Keras weights to the Hugging Face layout: a checkpoint folder that the family's from_pretrained loads."""
 
-import os
-import shutil
 from pathlib import Path
 
 import keras
@@ -32,21 +30,18 @@ def tensors(family: Family, model: PretrainingModel) -> dict[str, np.ndarray]:
 
 
 def write_checkpoint(model: PretrainingModel, config: Config, run_path: Path, progress: Progress) -> Path:
-    """Write checkpoints/step{N}/ under a temporary name and rename it; an older folder of that step is replaced."""
+    """Write checkpoints/step{N}/, whole or not at all; an older folder of that step is replaced."""
     family = FAMILIES[config.family]
-    final = run_path / "checkpoints" / f"step{progress.step}"
-    folder = final.with_name(final.name + ".tmp")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    path = run_path / "checkpoints" / f"step{progress.step}"
     arrays = tensors(family, model)
     stored = {name: np.ascontiguousarray(array.astype(config.checkpoint_dtype)) for name, array in arrays.items()}
-    save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
-    runs.write_json(folder / "config.json", family.huggingface(config))
     parameters = sum(array.size for array in arrays.values())
-    runs.write_manifest(folder, progress.step, progress.sequences, progress.tokens, parameters=parameters)
-    shutil.rmtree(final, ignore_errors=True)
-    os.replace(folder, final)
-    return final
+    with runs.replacing(path) as folder:
+        folder.mkdir()
+        save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
+        runs.write_json(folder / "config.json", family.huggingface(config))
+        runs.write_manifest(folder, progress.step, progress.sequences, progress.tokens, parameters=parameters)
+    return path
 
 
 def _array(variable) -> np.ndarray:

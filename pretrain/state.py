@@ -8,6 +8,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from embryo_core import runs
 from pretrain.masking import MaskedBatch
 from pretrain.model import PretrainingModel
 
@@ -27,17 +28,14 @@ class Progress:
 
 
 def save_state(model: PretrainingModel, run_path: Path, progress: Progress, keep: int = 2) -> None:
-    """Write state/step{N}.npz under a temporary name, rename it, and delete all but the last `keep` states."""
-    folder = run_path / "state"
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write state/step{N}.npz, whole or not at all, and delete all but the last `keep` states."""
     arrays = {f"variable{i}": keras.ops.convert_to_numpy(variable) for i, variable in enumerate(_variables(model))}
     counts = np.array([progress.step, progress.sequences, progress.tokens], np.int64)
-    temporary = folder / "state.tmp"
-    with temporary.open("wb") as file:
+    path = run_path / "state" / f"step{progress.step}.npz"
+    with runs.replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, progress=counts, **arrays)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(temporary, folder / f"step{progress.step}.npz")
     for _, old in _states(run_path)[:-keep]:
         old.unlink()
 

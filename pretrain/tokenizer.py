@@ -6,9 +6,6 @@ whole-word masking finds the words.
 """
 
 import io
-import json
-import os
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
@@ -17,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
+from embryo_core import runs
 from embryo_core.errors import CorpusError
 
 SPECIAL_TOKENS = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")  # ids 0 to 4, the order of ALBERT's own vocabulary
@@ -170,11 +168,7 @@ def _seed_pieces(counts: Counter[str]) -> list[tuple[str, int]]:
 
 
 def _save(tokenizer: Tokenizer, folder: Path) -> None:
-    """Write the folder under a temporary name and rename it."""
-    temporary = Path(f"{folder}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    tokenizer.save(str(temporary / "tokenizer.json"))
+    """Write the folder, whole or not at all."""
     names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIAL_TOKENS, strict=True))
     configuration = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -183,7 +177,8 @@ def _save(tokenizer: Tokenizer, folder: Path) -> None:
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
         **names,
     }
-    for name, content in (("tokenizer_config.json", configuration), ("special_tokens_map.json", names)):
-        (temporary / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(temporary, folder)
+    with runs.replacing(folder) as temporary:
+        temporary.mkdir()
+        tokenizer.save(str(temporary / "tokenizer.json"))
+        runs.write_json(temporary / "tokenizer_config.json", configuration)
+        runs.write_json(temporary / "special_tokens_map.json", names)
