@@ -152,7 +152,7 @@ class Architecture(Struct, frozen=True):
     intermediate_size: size(2**18)
     vocab_size: size(2**22)
     max_position_embeddings: size(2**20)
-    hidden_act: Word
+    hidden_act: Word | None = None  # the engine asks for it
     embedding_size: size(2**16) | None = None  # None: hidden_size
     type_vocab_size: size(2**10) = 2
     num_hidden_groups: size(1024) = 1  # of ALBERT: layers with weights of their own

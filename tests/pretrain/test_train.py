@@ -29,7 +29,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 def new_run(folder: Path, config: Config, data: Data) -> Run:
     """A run of that configuration with its card and no checkpoint."""
     grid = config.checkpoint_steps()
-    run = Run(folder.name, folder, "albert", "both", asdict(config), "", data.corpus.fingerprint, grid, "tests")
+    run = Run(folder.name, folder, "albert", "both", asdict(config), "0" * 64, data.corpus.fingerprint, grid, "tests")
     runs.write_run(run)
     return run
 
