@@ -182,16 +182,11 @@ class Architecture(Struct, frozen=True):
         return layer * (self.num_hidden_groups * self.inner_group_num if shared else self.num_hidden_layers)
 
     @property
-    def least_parameters(self) -> int:
-        """Parameters that no model of these sizes does without: those of words and layers."""
-        return self.vocab_size * self.width + self.in_layers
-
-    @property
     def most_parameters(self) -> int:
         """Parameters of the largest model of these sizes: untied decoder, pooler and a second head included."""
         hidden, rows = self.hidden_size, self.vocab_size + self.max_position_embeddings + self.type_vocab_size
         heads = (self.width + 1) * hidden + (hidden + 1) * (self.width + 2 * hidden) + 4 * (self.width + hidden)
-        return self.least_parameters + rows * self.width + 2 * self.vocab_size + heads
+        return self.in_layers + self.vocab_size * self.width + rows * self.width + 2 * self.vocab_size + heads
 
 
 class Tensor(Struct, frozen=True):

@@ -54,8 +54,8 @@ def _write_checkpoint(folder: Path, step: int, sizes: dict[str, int]) -> None:
     folder.mkdir(parents=True)
     more = {"model_type": "bert", "intermediate_size": 32, "max_position_embeddings": 16, "hidden_act": "gelu"}
     runs.write_json(folder / "config.json", {**sizes, **more})
-    least = runs.read_json(folder / "config.json", folder, runs.Architecture, BrokenCheckpoint).least_parameters
-    save_file({"weights": np.zeros(least, np.float16)}, folder / "model.safetensors")
+    most = runs.read_json(folder / "config.json", folder, runs.Architecture, BrokenCheckpoint).most_parameters
+    save_file({"weights": np.zeros(most, np.float16)}, folder / "model.safetensors")
     runs.write_manifest(folder, step, sequences=step, tokens=step)
 
 

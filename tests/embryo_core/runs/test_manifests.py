@@ -160,7 +160,7 @@ def test_a_step_is_that_of_one_folder(own_run: Run):
         {"vocab_size": "700"},
         {"vocab_size": 2**22, "embedding_size": 2**10},
         {"layer_norm_eps": 0},
-        {"hidden_act": None},
+        {"model_type": None},
     ],
     ids=lambda sizes: ascii(sizes)[:40],
 )
