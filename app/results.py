@@ -23,7 +23,7 @@ State = tuple[Any, ...]
 
 def results_state(run: Run) -> State:
     """Path, time and size of every file of results and folder of parts."""
-    return _facts(run, *sorted([*run.results.glob("*"), *run.results.glob("parts/*/*")]))
+    return _files(run, *sorted([*run.results.glob("*"), *run.results.glob("parts/*/*")]))
 
 
 def checkpoints_state(run: Run) -> State:
@@ -32,12 +32,12 @@ def checkpoints_state(run: Run) -> State:
 
 
 def _log_state(run: Run) -> State:
-    return _facts(run, run.path / "log.jsonl")
+    return _files(run, run.path / "log.jsonl")
 
 
-def _facts(run: Run, *paths: Any) -> State:
-    facts = [(str(path), path.stat()) for path in paths if path.exists()]
-    return str(run.path), *((path, fact.st_mtime_ns, fact.st_size) for path, fact in facts)
+def _files(run: Run, *paths: Any) -> State:
+    found = [(str(path), path.stat()) for path in paths if path.exists()]
+    return str(run.path), *((path, file.st_mtime_ns, file.st_size) for path, file in found)
 
 
 def cached(state: Callable[[Run], State], entries: int, spinner: bool | str = False) -> Callable:

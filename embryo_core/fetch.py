@@ -90,8 +90,8 @@ def _fetch_lama(folder: Path) -> Path:
         try:
             _unpack_lama(archive, unpacked)
         except (zipfile.BadZipFile, EOFError, OSError) as reason:
-            told = f"What {LAMA} sent cannot be unpacked ({reason}); fetch it again, or {by_hand}."
-            raise CorpusError(told) from None
+            message = f"What {LAMA} sent cannot be unpacked ({reason}); fetch it again, or {by_hand}."
+            raise CorpusError(message) from None
         _check_lama(unpacked, f"What {LAMA} sent", f"get LAMA elsewhere and {by_hand}")
         unpacked.rename(folder)
     return folder
@@ -131,9 +131,9 @@ def _download(url: str, path: Path, checksum: str | None, by_hand: str) -> Path:
         pooch.retrieve(url, checksum, path.name, path.parent, downloader=loader)
     except OSError as reason:  # what the connection, the server or the disk refuses
         response = getattr(reason, "response", None)
-        told = type(reason).__name__ if response is None else f"the server answered {response.status_code}"
+        message = type(reason).__name__ if response is None else f"the server answered {response.status_code}"
     except ValueError:
-        told = "what came has another checksum"
+        message = "what came has another checksum"
     else:
         return path
-    raise CorpusError(f"{url} could not be fetched ({told}); try again, or download it by hand and {by_hand}.")
+    raise CorpusError(f"{url} could not be fetched ({message}); try again, or download it by hand and {by_hand}.")

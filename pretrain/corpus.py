@@ -73,8 +73,8 @@ def prepare(
     settings = {
         "format": FORMAT,
         "vocabulary_size": vocabulary_size,
-        "sources": [source.facts() for source in train_sources],
-        "heldout_sources": [source.facts() for source in heldout_sources],
+        "sources": [source.identity() for source in train_sources],
+        "heldout_sources": [source.identity() for source in heldout_sources],
     }
     folder = Path(cache) / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
     if not (folder / "corpus.json").is_file():
@@ -151,7 +151,7 @@ def _build(
     if len(_open(folder / "train").tokens) == 0:
         shutil.rmtree(folder)
         raise empty
-    parts = {name: _facts(folder / name) | {"cleaning": reports[name]} for name in reports}
+    parts = {name: _counts(folder / name) | {"cleaning": reports[name]} for name in reports}
     tokenizer_sha256 = sha256(folder / "tokenizer" / "tokenizer.json")
     write_json(folder / "corpus.json", settings | {"tokenizer_sha256": tokenizer_sha256} | parts)
 
@@ -218,7 +218,7 @@ def _open(folder: Path) -> Text:
     return text
 
 
-def _facts(folder: Path) -> dict[str, Any]:
+def _counts(folder: Path) -> dict[str, Any]:
     text = _open(folder)
     return {
         "documents": len(text.documents) - 1,

@@ -26,7 +26,7 @@ class Source:
     name: str
     path: Path | None
 
-    def facts(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """What identifies the text, with no path in it: file name, bytes and sha256, or the data set's name."""
         if self.path is None:
             return {"name": self.name}

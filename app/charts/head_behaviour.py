@@ -166,13 +166,13 @@ def appearance_figure(since: pd.DataFrame, steps: list[int], chosen: tuple[int, 
 
     Colours run over the evaluated `steps`, one by one, from the earliest appearance to the last step.
     """
-    places = {step: place for place, step in enumerate(steps)}
+    order = {step: number for number, step in enumerate(steps)}
     here = since.assign(
-        colour=[np.nan if pd.isna(step) else -places[step] for step in since["step"]],
+        colour=[np.nan if pd.isna(step) else -order[step] for step in since["step"]],
         text=[NEVER if pd.isna(step) else style.short(step) for step in since["step"]],
     )
     last = len(steps) - 1
-    first = places.get(since["step"].min(), 0)
+    first = order.get(since["step"].min(), 0)
     shown = sorted({first + (last - first) * quarter // 4 for quarter in range(5)})
     ticks = {"tickvals": [-place for place in shown], "ticktext": [style.short(steps[place]) for place in shown]}
     return _grid(here, chosen, (-last, -first), {"title": {"text": "since step", "side": "right"}, **ticks})
@@ -238,7 +238,7 @@ def curves_figure(
     return style.finish(figure, PATTERNS[what].axis, height=420)
 
 
-def _line(figure: go.Figure, rows: pd.DataFrame, what: str, axis: StepAxis, name: str, **looks) -> None:
+def _line(figure: go.Figure, rows: pd.DataFrame, what: str, axis: StepAxis, name: str, **appearance) -> None:
     """One trace for several heads, with a gap between one and the next."""
     x, y, about = [], [], []
     for (layer, head), curve in rows.groupby(["layer", "head"]):
@@ -252,7 +252,7 @@ def _line(figure: go.Figure, rows: pd.DataFrame, what: str, axis: StepAxis, name
         name=name,
         hovertemplate="layer %{customdata[0]}, head %{customdata[1]}, step %{customdata[2]:,}: %{customdata[3]}"
         "<extra></extra>",
-        **{"mode": "lines", **looks},
+        **{"mode": "lines", **appearance},
     )
 
 

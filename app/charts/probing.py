@@ -111,7 +111,7 @@ def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:
     return table.assign(x=curves.smooth(table["f1_x"]), y=curves.smooth(table["f1_y"]))
 
 
-# === How tasks look ===
+# === Colours and symbols of tasks ===
 
 
 def label(task: str) -> str:
@@ -124,7 +124,7 @@ def plain(task: str) -> str:
     return escape(label(task), quote=False)
 
 
-def looks(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
+def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Colour and marker of each task: fixed for the paper's four and masked accuracy, in turn for the user's own."""
     tasks = list(dict.fromkeys(tasks))
     own = [task for task in tasks if task not in LOOKS]
@@ -146,7 +146,7 @@ def tasks_figure(data: pd.DataFrame, axis: StepAxis, rescaled: bool, bands: bool
     Every point of a task carries the task and its step as customdata.
     """
     figure = go.Figure()
-    drawn = [(data[data["task"] == task], *look) for task, look in looks(data["task"]).items()]
+    drawn = [(data[data["task"] == task], *look) for task, look in task_styles(data["task"]).items()]
     for rows, colour, _ in drawn:
         scale = rows["value"].iloc[-1] if rescaled else 1
         if bands:
@@ -203,7 +203,7 @@ def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, a
 def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, axis: StepAxis) -> go.Figure:
     """`expected_layers` over the `steps`, a line per task, of a model of `layers` layers; dashed: all layers alike."""
     figure = go.Figure()
-    for task, (colour, symbol) in looks(table["task"]).items():
+    for task, (colour, symbol) in task_styles(table["task"]).items():
         rows = table[table["task"] == task]
         x = axis.values(rows["step"])
         style.add_measured(figure, x, rows["expected"], colour, plain(task))
@@ -233,13 +233,13 @@ def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, axis
 def path_figure(table: pd.DataFrame, x_task: str, y_task: str, chosen: int) -> go.Figure:
     """`path` of two tasks through the steps, the later the brighter; the `chosen` step has a ring and its number."""
     figure = go.Figure()
-    places = np.arange(len(table))
+    order = np.arange(len(table))
     figure.add_scatter(
         x=table["x"],
         y=table["y"],
         mode="lines+markers",
         line={"color": style.faint(style.GREY, 0.6), "width": 1.5},
-        marker={"size": 10, "color": places, "colorscale": "Viridis", "colorbar": _step_bar(list(table["step"]))},
+        marker={"size": 10, "color": order, "colorscale": "Viridis", "colorbar": _step_bar(list(table["step"]))},
         unselected_marker_opacity=1,
         customdata=table[["step", "f1_x", "f1_y", "n_x", "n_y"]].values.tolist(),
         hovertemplate="<b>step %{customdata[0]:,}</b><br>"

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.charts import cells, style
-from app.charts.probing import layer_name, looks, plain
+from app.charts.probing import layer_name, plain, task_styles
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
 
@@ -76,8 +76,8 @@ def peaks(frame: pd.DataFrame) -> pd.DataFrame:
 
 def layer_colours(layers: Sequence[int]) -> dict[int, str]:
     """A sequential scale from the lowest layer to the highest, each colour readable on a light and on a dark page."""
-    places = np.linspace(0, 1, max(len(layers), 2))
-    channels = [np.interp(places, (0, 0.5, 1), values) for values in zip(LOW, MIDDLE, HIGH)]
+    fractions = np.linspace(0, 1, max(len(layers), 2))
+    channels = [np.interp(fractions, (0, 0.5, 1), values) for values in zip(LOW, MIDDLE, HIGH)]
     return {
         layer: "#" + "".join(f"{round(channel[place]):02x}" for channel in channels)
         for place, layer in enumerate(layers)
@@ -174,7 +174,7 @@ def peaks_figure(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> g
     A mark is hollow where the decay is within its 95 % interval of nothing. Tasks lie side by side within a row.
     """
     figure = make_subplots(1, 2, shared_yaxes=True, column_widths=[0.58, 0.42], horizontal_spacing=0.05)
-    known = looks(table["task"])
+    known = task_styles(table["task"])
     for place, (task, (colour, symbol)) in enumerate(known.items()):
         rows = table[table["task"] == task]
         y = rows["layer"] - 0.75 * ((place + 0.5) / len(known) - 0.5)  # the first task on top

@@ -72,23 +72,23 @@ def _tokenizer(run: Run) -> str:
 
 def _text(part: dict[str, Any], sources: list[Any]) -> str:
     """A part of the corpus: its size, and what it was read from."""
-    facts = [f"{short(part[name])} {name}" for name in ("documents", "tokens") if name in part]
+    words = [f"{short(part[name])} {name}" for name in ("documents", "tokens") if name in part]
     names = [source["name"] if isinstance(source, dict) else str(source) for source in sources]
     if names:
-        facts.append(names[0] if len(names) == 1 else f"{len(names)} files ({names[0]}, …)")
+        words.append(names[0] if len(names) == 1 else f"{len(names)} files ({names[0]}, …)")
     if "sha256" in part:
-        facts.append(f"sha256 {str(part['sha256'])[:12]}")
-    return ", ".join(facts)
+        words.append(f"sha256 {str(part['sha256'])[:12]}")
+    return ", ".join(words)
 
 
 def _recipe(config: dict[str, Any]) -> str:
-    facts = [
+    parts = [
         f"{config['steps']:,} updates" if "steps" in config else "",
         f"warm-up {config['warmup_steps']:,}" if "warmup_steps" in config else "",
         f"peak learning rate {config['learning_rate']:.3g}" if "learning_rate" in config else "",
         f"weight decay {config['weight_decay']:g}" if "weight_decay" in config else "",
     ]
-    return ", ".join(fact for fact in facts if fact)
+    return ", ".join(part for part in parts if part)
 
 
 def _batches(config: dict[str, Any]) -> str:

@@ -12,17 +12,17 @@ from embryo_core.types import AttentionMap, Checkpoint, ClozeAnswer, Findings, P
 
 def check(checkpoint: Checkpoint, metric: str, findings: Findings) -> None:
     """Raise ResultsError for no rows at all, one that is no measurement, or two alike."""
-    told = f"Metric '{metric}' at step {checkpoint.step} of run '{checkpoint.run.name}'"
+    evaluated = f"Metric '{metric}' at step {checkpoint.step} of run '{checkpoint.run.name}'"
     if not any(getattr(findings, table.name) for table in TABLES):
-        raise ResultsError(f"{told} found nothing, so nothing was written; check the data it was given.")
+        raise ResultsError(f"{evaluated} found nothing, so nothing was written; check the data it was given.")
     for table in TABLES:
         seen = set()
         for row in getattr(findings, table.name):
             if not _is_measurement(row):
-                raise ResultsError(f"{told} gave {_shown(row)}, which is no measurement; nothing was written.")
+                raise ResultsError(f"{evaluated} gave {_shown(row)}, which is no measurement; nothing was written.")
             key = tuple(getattr(row, name) for name in table.key if name != "step")
             if key in seen:
-                raise ResultsError(f"{told} gave two rows of {table.name} for {key}; nothing was written.")
+                raise ResultsError(f"{evaluated} gave two rows of {table.name} for {key}; nothing was written.")
             seen.add(key)
 
 

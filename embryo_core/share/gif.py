@@ -37,7 +37,7 @@ def gif_bytes(history: HeadHistory, scale: Scale = "linear") -> bytes:
 
 
 class _Canvas:
-    """What is the same in all frames, drawn once, and the places of what is not."""
+    """What is the same in all frames, drawn once, and where the rest stands."""
 
     def __init__(self, history: HeadHistory, scale: Scale):
         self.history = history

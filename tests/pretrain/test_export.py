@@ -66,7 +66,7 @@ def test_a_checkpoint_appears_whole_or_not_at_all(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("pretrain.export.os.replace", lambda a, b: stop() if Path(b).name == "step5" else os.rename(a, b))
+        patch.setattr("os.replace", lambda a, b: stop() if Path(b).name == "step5" else os.rename(a, b))
         with pytest.raises(KeyboardInterrupt):
             write_checkpoint(model, config, run.path, Progress(5, 40, 500))
     assert runs.checkpoints(run) == [] and runs.broken(run) == []

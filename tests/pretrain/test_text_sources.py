@@ -36,15 +36,15 @@ def test_a_folder_stands_for_its_text_files_without_those_held_out(tmp_path: Pat
     assert [s.name for s in find_sources([str(tmp_path)], without=heldout)] == ["two.txt", "one.txt.xz"]
 
 
-def test_facts_hold_the_name_and_no_path(tmp_path: Path) -> None:
-    """The same text elsewhere has the same facts; other text of the same name has not."""
-    facts = []
+def test_the_identity_holds_the_name_and_no_path(tmp_path: Path) -> None:
+    """The same text elsewhere has the same identity; other text of the same name has not."""
+    identities = []
     for folder, content in (("x", "one"), ("y", "one"), ("z", "two")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.txt").write_text(content)
-        facts.append(find_sources([str(tmp_path / folder)])[0].facts())
-    assert facts[0] == facts[1] != facts[2]
-    assert facts[0]["name"] == "a.txt" and facts[0]["bytes"] == 3 and str(tmp_path) not in str(facts)
+        identities.append(find_sources([str(tmp_path / folder)])[0].identity())
+    assert identities[0] == identities[1] != identities[2]
+    assert identities[0]["name"] == "a.txt" and identities[0]["bytes"] == 3 and str(tmp_path) not in str(identities)
 
 
 def test_bad_sources_are_said(tmp_path: Path) -> None:

@@ -168,8 +168,8 @@ def test_bands_and_baselines_are_rescaled_with_the_curve(frame) -> None:
 
 def test_a_task_looks_the_same_wherever_it_is_drawn() -> None:
     """The paper's four have fixed colours and markers; those of one's own get others."""
-    known = charts.looks(["mine", "srl", "pos", "more"])
-    assert known["pos"] == (style.BLUE, "circle") == charts.looks(["pos"])["pos"]
+    known = charts.task_styles(["mine", "srl", "pos", "more"])
+    assert known["pos"] == (style.BLUE, "circle") == charts.task_styles(["pos"])["pos"]
     assert len(set(known.values())) == 4
 
 
