@@ -7,6 +7,11 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 MIDDLES = "all => [...all].map(one => one.getBoundingClientRect()).map(({ left, right }) => (left + right) / 2)"
+POINTS_AND_LINE = f"""figure => {{
+    const middles = {MIDDLES};
+    const curves = [...figure.querySelectorAll(".scatterlayer .trace")].map(one => one.querySelectorAll(".points path"));
+    return [middles(curves.find(points => points.length) ?? []), middles(figure.querySelectorAll(".shapelayer path"))];
+}}"""
 PAGES = ("Overview", "Tokens", "Attention", "Probing", "Knowledge", "Query")
 
 
@@ -45,12 +50,19 @@ def downloaded(visitor, button: Locator) -> tuple[str, str]:
 
 
 def points_and_line(visitor) -> tuple[list[float], float]:
-    """Where the points of the first figure's first curve stand, and its line at the chosen step: pixels of the page."""
+    """Where the points of the first figure's first curve stand, and its line at the chosen step: pixels of the page.
+
+    Both are read at one moment, once the figure has stopped changing: its first layout has no room for the legend yet.
+    """
     figure = visitor.page.locator(".js-plotly-plot").first
     expect(figure.locator(".shapelayer path")).to_be_attached()
-    curve = figure.locator(".scatterlayer .trace").filter(has=visitor.page.locator(".points path")).first
-    (line,) = figure.locator(".shapelayer path").evaluate_all(MIDDLES)
-    return curve.locator(".points path").evaluate_all(MIDDLES), line
+    expect(figure.locator(".scatterlayer .trace .points path").first).to_be_attached()
+    before, now = None, figure.evaluate(POINTS_AND_LINE)
+    while now != before:
+        visitor.page.wait_for_timeout(200)
+        before, now = now, figure.evaluate(POINTS_AND_LINE)
+    points, (line,) = now
+    return points, line
 
 
 def shares(places: list[float]) -> list[float]:
