@@ -27,6 +27,7 @@ class Run:
     corpus: dict[str, Any] = field(hash=False)  # fingerprint: sources, documents, tokens, sha256, held-out part
     planned_steps: tuple[int, ...]
     code_version: str
+    note: str = ""  # what else a reader of the checkpoints has to know
 
     @property
     def results(self) -> Path:

@@ -10,6 +10,7 @@ from embryo_core.errors import EmbryoError
 from embryo_core.types import Run
 from pretrain.config import Config, changed, save_settings, scaled
 from pretrain.families import preset, presets
+from pretrain.flags import add_flags, flag_settings
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -30,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     grids = "checkpoints: N (every N updates), log:K (K per doubling), or both"
     parse.add_argument("--save", nargs="+", default=[], metavar="GRID", help=grids)
     parse.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="change other settings of the preset")
+    add_flags(parse)
     parse.add_argument("--cache", type=Path, default=runs.REPOSITORY / "data" / "cache", help="prepared corpora")
     parse.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to FOLDER/tensorboard")
     return parse
@@ -39,7 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; 0 when the last step is reached, 2 with one sentence on stderr when something is wrong."""
     options = parser().parse_args(arguments)
     try:
-        config = configured(preset(options.preset), options.steps, options.save, options.set)
+        config = preset(options.preset)
+        settings = [*save_settings(options.save), *flag_settings(config, vars(options)), *options.set]
+        config = configured(config, options.steps, settings)
         pretrain(config, options.corpus, options.heldout, options.run, options.cache, options.tensorboard)
     except EmbryoError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -53,15 +57,15 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def configured(config: Config, steps: int | None, save: list[str], settings: list[str]) -> Config:
-    """The preset with what the command line changes; --set comes last. Raises ConfigError."""
+def configured(config: Config, steps: int | None, settings: list[str]) -> Config:
+    """The preset with these settings, the last of one name counting, and so many updates. Raises ConfigError."""
     if steps is not None:
         set_by_name = {assignment.partition("=")[0] for assignment in settings}
         in_proportion = scaled(config, steps, without=set_by_name)
         for name, value in in_proportion.items():
             print(f"--steps {steps}: {name} is {value} in proportion; --set {name}=N sets it.")
         settings = [f"steps={steps}", *(f"{name}={value}" for name, value in in_proportion.items()), *settings]
-    return changed(config, [*save_settings(save), *settings])
+    return changed(config, settings)
 
 
 def pretrain(

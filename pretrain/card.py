@@ -1,8 +1,9 @@
 """run.json, the card of a run: written at its start, checked at every resume, rewritten where its plan was extended."""
 
-from dataclasses import asdict, replace
+from dataclasses import MISSING, asdict, fields, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from embryo_core import runs
 from embryo_core.errors import ConfigError
@@ -18,16 +19,18 @@ PLAN = (*RATE_PLAN, "save_every", "save_per_doubling")
 
 def new_card(folder: Path, config: Config, corpus: Corpus) -> Run:
     """The card of a run in this folder, not yet written."""
+    family = FAMILIES[config.family]
     return Run(
         name=folder.resolve().name,
         path=folder.resolve(),
         family=config.family,
-        objective=" + ".join(FAMILIES[config.family].objectives.values()),
+        objective=" + ".join(family.objectives(config).values()),
         config=asdict(config),
         tokenizer_sha256=runs.sha256(corpus.tokenizer_folder / "tokenizer.json"),
         corpus=corpus.fingerprint,
         planned_steps=config.checkpoint_steps(),
         code_version=version("embryo"),
+        note=family.note(config),
     )
 
 
@@ -43,11 +46,17 @@ def write_card(run: Run) -> Run:
         runs.write_run(run)
         return run
     before = runs.read_run(run.path)
+    if before.family != run.family:
+        raise ConfigError(
+            f"Run '{run.name}' is of the family {before.family}, received {run.family}; "
+            "resume it with the first command's preset, or give another --run."
+        )
     if before.corpus != run.corpus or before.tokenizer_sha256 != run.tokenizer_sha256:
         raise ConfigError(
             f"Run '{run.name}' was started on another corpus or tokenizer than the one received; "
             "resume it with the first command's --corpus, or give another --run."
         )
+    before = replace(before, config=_defaults(run.family) | before.config)
     differing = [name for name in run.config if before.config.get(name) != run.config[name]]
     if not differing:
         return before
@@ -60,6 +69,12 @@ def write_card(run: Run) -> Run:
     extended = replace(run, planned_steps=(*made, *(planned for planned in run.planned_steps if planned > step)))
     runs.write_run(extended)
     return extended
+
+
+def _defaults(family: str) -> dict[str, Any]:
+    """The settings that have a default: a run that was started by an earlier version, without one of them, has it."""
+    kind = type(next(iter(FAMILIES[family].presets.values())))
+    return {field.name: field.default for field in fields(kind) if field.default is not MISSING}
 
 
 def _refuse_other_settings(before: Run, run: Run, differing: list[str]) -> None:

@@ -17,9 +17,18 @@ MASKED_WORD_HEADS = {
 def gives(checkpoint: Checkpoint) -> frozenset[str]:
     """Of "masked_words", "states", "attentions" and "trainable", those that the checkpoint's model gives.
 
-    A family that no engine reads gives none of them. Raises BrokenCheckpoint where config.json cannot be read.
+    ELECTRA's discriminator gives masked words by the generator inside its folder, where there is one. A family that no
+    engine reads gives nothing. Raises BrokenCheckpoint where config.json cannot be read.
     """
-    saved = runs.read_config(checkpoint, runs.ModelClass)
-    if saved.model_type not in MASKED_WORD_HEADS:
+    if has_masked_word_head(checkpoint):
+        return MASKED_LANGUAGE_MODEL
+    if runs.read_config(checkpoint, runs.ModelClass).model_type not in MASKED_WORD_HEADS:
         return frozenset()
-    return MASKED_LANGUAGE_MODEL if saved.name in MASKED_WORD_HEADS[saved.model_type] else ENCODER
+    inner = runs.generator(checkpoint)
+    return MASKED_LANGUAGE_MODEL if inner and has_masked_word_head(inner) else ENCODER
+
+
+def has_masked_word_head(checkpoint: Checkpoint) -> bool:
+    """Whether the model in this very folder predicts masked words. Raises BrokenCheckpoint as `gives` does."""
+    saved = runs.read_config(checkpoint, runs.ModelClass)
+    return saved.name in MASKED_WORD_HEADS.get(saved.model_type, ())

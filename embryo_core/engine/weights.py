@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import gives
+from embryo_core.engine.capabilities import has_masked_word_head
 from embryo_core.engine.cpu import Linear, make_linear, own
 from embryo_core.engine.network import Embeddings, Head, Layer, Network, Norm
 from embryo_core.errors import BrokenCheckpoint, TokenizerMismatch
@@ -116,7 +116,7 @@ def read_network(checkpoint: Checkpoint, pieces: int) -> tuple[Sizes, Network]:
     stored = _Stored(checkpoint, sizes.epsilon)
     embeddings, words = _embeddings(sizes, stored, pieces)
     groups = [_layer(sizes, stored, i) for i in range(sizes.groups)]
-    head = _head(sizes, stored, words[:pieces]) if "masked_words" in gives(checkpoint) else None
+    head = _head(sizes, stored, words[:pieces]) if has_masked_word_head(checkpoint) else None
     stored.finish()
     return sizes, Network(embeddings, groups, sizes.layers, head)
 

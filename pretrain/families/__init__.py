@@ -3,11 +3,13 @@
 from embryo_core.errors import UnknownPreset, unknown
 from pretrain.config import Config
 from pretrain.families.albert import Albert
+from pretrain.families.bert import Bert
+from pretrain.families.electra import Electra
 from pretrain.family import Family
 
 __all__ = ["FAMILIES", "preset", "presets"]
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (Albert(),)}
+FAMILIES: dict[str, Family] = {family.name: family for family in (Albert(), Bert(), Electra())}
 
 
 def presets() -> dict[str, Config]:
