@@ -253,3 +253,6 @@ def _layer(name: str, layer) -> dict[str, Any]:
         f"{name}.ffn_output": layer.output_dense,
         f"{name}.full_layer_layer_norm": layer.norm,
     }
+
+
+FAMILY = Albert()

@@ -186,3 +186,6 @@ def encoder_modules(prefix: str, encoder) -> dict[str, Any]:
             f"{name}.output.LayerNorm": layer.norm,
         }
     return found
+
+
+FAMILY = Bert()

@@ -214,3 +214,6 @@ def _encoder(
 def _encoder_modules(encoder) -> dict[str, Any]:
     projection = {"electra.embeddings_project": encoder.projection} if encoder.projection else {}
     return encoder_modules("electra", encoder) | projection
+
+
+FAMILY = Electra()
