@@ -4,7 +4,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from embryo_core import runs
 from pretrain.config import Config
@@ -38,7 +38,8 @@ def write_checkpoint(model: PretrainingModel, config: Config, run_path: Path, pr
     parameters = sum(array.size for array in arrays.values())
     with runs.replacing(path) as folder:
         folder.mkdir()
-        save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
+        content = save(stored, metadata={"format": "pt"})
+        (folder / "model.safetensors").write_bytes(content)  # a full disk is an OSError here, and none in safetensors
         runs.write_json(folder / "config.json", family.huggingface(config))
         runs.write_manifest(folder, progress.step, progress.sequences, progress.tokens, parameters=parameters)
     return path

@@ -1,7 +1,9 @@
 """Runs on disk: where they are, what they hold, and how files from strangers are read."""
 
+from embryo_core.runs.checksums import read_checksums, write_checksums
 from embryo_core.runs.files import replacing, sha256, write_json
 from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
+from embryo_core.runs.locks import locked
 from embryo_core.runs.log import damaged_lines, parse_row, read_log, read_ranks
 from embryo_core.runs.manifests import (
     broken,
@@ -29,8 +31,10 @@ __all__ = [
     "checkpoints",
     "damaged_lines",
     "list_runs",
+    "locked",
     "open_run",
     "parse_row",
+    "read_checksums",
     "read_config",
     "read_json",
     "read_log",
@@ -42,6 +46,7 @@ __all__ = [
     "shown",
     "step_grid",
     "verify",
+    "write_checksums",
     "write_json",
     "write_manifest",
     "write_run",
