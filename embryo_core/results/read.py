@@ -171,14 +171,16 @@ def _settled(run: Run, read: Callable[[], Found]) -> Found:
 def _read_once(run: Run, table: Table, where: pc.Expression, step: int | None) -> pa.Table:
     # Parts are listed before the compacted table is opened: one that goes in between is in that table.
     parts = {key: folder for key, folder in list_parts(run).items() if step in (None, key[1])}
-    sources = [_load(run, run.results / f"{table.name}.parquet", table, where & _outside(parts))]
+    compacted = _load(run, run.results / f"{table.name}.parquet", table, where & _outside(parts))
+    sources = [table.schema.empty_table() if compacted is None else compacted]
     for folder in parts.values():
         path = folder / f"{table.name}.parquet"
-        if is_stored(path):
-            sources.append(_load(run, path, table, where))
-        elif not folder.is_dir():
+        found = _load(run, path, table, where) if is_stored(path) else None
+        if found is not None:
+            sources.append(found)
+        elif is_stored(path) or not folder.is_dir():
             raise FileNotFoundError(folder)
-    rows = pa.concat_tables([table.schema.empty_table(), *sources])
+    rows = pa.concat_tables(sources)
     return rows.sort_by([(name, "ascending") for name in table.key]) if len(parts) else rows
 
 
@@ -191,11 +193,14 @@ def _outside(parts: Parts) -> pc.Expression:
     return where
 
 
-def _load(run: Run, path: Path, table: Table, where: pc.Expression) -> pa.Table:
-    """Rows of one file; only row groups that may hold some are read. Raises FileNotFoundError, ResultsError."""
+def _load(run: Run, path: Path, table: Table, where: pc.Expression) -> pa.Table | None:
+    """Rows of one file, None where there is none; only row groups that may hold some are read. Raises ResultsError.
+
+    Raises FileNotFoundError where a writer replaced the file meanwhile.
+    """
     with _explaining(run, path), verified(run, path) as file:
         if file is None:
-            return table.schema.empty_table()
+            return None
         check_size(file)
         rows = pq.read_table(file, filters=where, page_checksum_verification=True)
         check_rows(table, rows)

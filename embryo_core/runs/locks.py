@@ -16,11 +16,10 @@ def locked(folder: Path, busy: EmbryoError | None = None) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
     opened = os.open(folder, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+        except BlockingIOError:
+            raise busy from None
         yield
-    except BlockingIOError:
-        if busy is None:
-            raise
-        raise busy from None
     finally:
         os.close(opened)

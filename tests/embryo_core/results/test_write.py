@@ -36,7 +36,7 @@ def test_a_table_that_lost_all_its_rows_is_removed(run):
     results.compact(run)
     results.write(at(run, 2), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.125, 4, "all")]))
     results.compact(run)
-    assert sorted(tree(run.results)) == ["scores.parquet"]
+    assert sorted(tree(run.results)) == ["scores.parquet", "scores.parquet.sha256"]
 
 
 def test_order_and_time_of_writing_leave_no_trace_in_the_files(tmp_path):
@@ -53,7 +53,8 @@ def test_order_and_time_of_writing_leave_no_trace_in_the_files(tmp_path):
             results.compact(other)
     results.compact(other)
     assert tree(one.results) == tree(other.results)
-    assert sorted(tree(one.results)) == [f"{table.name}.parquet" for table in sorted(TABLES, key=lambda table: table.name)]
+    expected = {f"{table.name}.parquet{end}" for table in TABLES for end in ("", ".sha256")}
+    assert set(tree(one.results)) == expected
 
 
 def test_sources_are_kept_per_metric(run):
@@ -82,6 +83,7 @@ def test_a_broken_file_stops_compaction_before_anything_is_lost(run, table):
         results.compact(run)
     assert path.read_bytes() == broken and (run.results / "parts" / "world_knowledge" / "step8").is_dir()
     path.unlink()
+    path.with_name(path.name + ".sha256").unlink()
     for metric, step in (("world_knowledge", 0), ("mask_prediction", 0), ("world_knowledge", 8)):
         results.write(at(run, step), metric, find(metric, step))
     results.compact(run)
