@@ -53,13 +53,12 @@ bench-%: $(VENV)/dev.installed
 
 # === Set-up, once; again when a lock file changes ===
 
-# Every package has a version and hashes in the lock, and comes as a wheel: nothing of others runs while it is installed.
-# torch needs the libraries of the GPU lock, unless it is the build without GPU ("+cpu" in its version).
+# Every package has a version and hashes in a lock, and comes as a wheel: nothing of others runs while it is installed.
+# torch comes without its gigabytes for GPUs where pip is set up to find that build.
 locked := $(BIN)/python -m pip install --quiet --require-hashes --no-deps --only-binary :all: -r
-has_gpu_build := $(BIN)/python -c 'import sys, importlib.metadata as m; sys.exit("+cpu" in m.version("torch"))'
 define install
 	$(locked) $(1)
-	if $(has_gpu_build); then $(locked) requirements-gpu.lock; fi
+	$(locked) requirements-torch-cpu.lock 2>/dev/null || $(locked) requirements-torch.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 endef
 
@@ -68,11 +67,11 @@ $(VENV)/bin/python:
 		{ echo "Embryo needs Python 3.11 or newer; name one with: make PYTHON=python3.11 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/app.installed: requirements.lock requirements-gpu.lock pyproject.toml | $(VENV)/bin/python
+$(VENV)/app.installed: requirements.lock requirements-torch.lock requirements-torch-cpu.lock pyproject.toml | $(VENV)/bin/python
 	$(call install,requirements.lock)
 	@touch $@
 
-$(VENV)/dev.installed: requirements-dev.lock requirements-gpu.lock pyproject.toml | $(VENV)/bin/python
+$(VENV)/dev.installed: requirements-dev.lock requirements-torch.lock requirements-torch-cpu.lock pyproject.toml | $(VENV)/bin/python
 	$(call install,requirements-dev.lock)
 	@touch $(VENV)/app.installed $@
 
