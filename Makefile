@@ -1,6 +1,6 @@
 # make app    install once and open the dashboard          make test   install everything once, lint, and run all tests
 # make bench  run the benchmarks                           make fuzz   read 500 damaged run folders
-# make lock   write the lock files              make help   this list
+# make lock   write the lock files                         make help   this list
 
 PYTHON ?= python3
 VENV := .venv
@@ -26,7 +26,7 @@ test: lint browser
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 fuzz: $(VENV)/dev.installed
-	EMBRYO_FUZZ=500 $(BIN)/python -m pytest -q -n 2 tests/embryo_core/runs/test_fuzz.py
+	EMBRYO_FUZZ=500 $(BIN)/python -m pytest -q -n 2 tests/fuzz tests/pretrain/test_fuzz.py
 
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .
