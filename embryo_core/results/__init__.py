@@ -12,7 +12,7 @@ from embryo_core.results.read import (
     read_words,
 )
 from embryo_core.results.sources import Identity, check_identity, read_sources
-from embryo_core.results.write import begin, compact, forget, write, write_sources
+from embryo_core.results.write import begin, compact, forget, write
 
 __all__ = [
     "AttentionHistory",
@@ -31,5 +31,4 @@ __all__ = [
     "read_sources",
     "read_words",
     "write",
-    "write_sources",
 ]

@@ -12,7 +12,7 @@ Identity = Mapping[str, Any]  # data (a name), sha256 of their content, limit, a
 
 
 def read_sources(run: Run) -> dict[str, dict[str, Any]]:
-    """What data each metric was computed on, as noted by write_sources; empty where nothing was. Raises ResultsError."""
+    """What data each metric was computed on, as noted by `begin`; empty where nothing was. Raises ResultsError."""
     path = run.results / "sources.json"
     if not os.path.lexists(path):
         return {}
@@ -39,4 +39,4 @@ def _shown(noted: Mapping[str, Any], identity: Identity) -> str:
         return "unknown data"
     limit = "no limit" if noted.get("limit") is None else f"limit {noted['limit']}"
     own = [f"{noted[key]} {key}" for key in identity if key not in ("data", "sha256", "limit") and key in noted]
-    return f"{noted.get('data')} (sha256 {str(noted.get('sha256'))[:12]}..., {', '.join([limit, *own])})"
+    return f"{noted.get('data', 'data')} (sha256 {str(noted.get('sha256'))[:12]}..., {', '.join([limit, *own])})"

@@ -75,19 +75,14 @@ def begin(run: Run, metric: str, identity: Identity, summary: dict[str, Any], ov
                 if not overwrite:
                     raise
                 _forget(run, metric)
-        _note_sources(run, {metric: {**identity, **summary}})
+        noted = {**read_sources(run), metric: {**identity, **summary}}
+        write_json(run.results / "sources.json", dict(sorted(noted.items())))
 
 
 def forget(run: Run, metric: str) -> None:
     """Remove all results of a metric."""
     with lock(run):
         _forget(run, metric)
-
-
-def write_sources(run: Run, metric: str, facts: dict[str, Any]) -> None:
-    """Note in sources.json what data the metric is computed on: data, sha256, sentences, limit, note."""
-    with lock(run):
-        _note_sources(run, {metric: facts})
 
 
 def _forget(run: Run, metric: str) -> None:
@@ -99,10 +94,6 @@ def _forget(run: Run, metric: str) -> None:
     for table in TABLES:
         if is_stored(run.results / f"{table.name}.parquet"):
             _replace(run, table, read_table(run, table, pc.field("evaluation") != metric))
-
-
-def _note_sources(run: Run, facts: dict[str, dict[str, Any]]) -> None:
-    write_json(run.results / "sources.json", dict(sorted({**read_sources(run), **facts}.items())))
 
 
 def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:

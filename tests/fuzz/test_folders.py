@@ -10,21 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from embryo_core import runs
+from embryo_core import results, runs
 from embryo_core.cli import main
+from embryo_core.evaluate import evaluate
 from embryo_core.types import Run
 from tests.app.conftest import Dashboard
+from tests.conftest import SAMPLE_DATA
 from tests.fuzz.conftest import DAMAGES, FOLDERS, attempt, watched
 from tests.fuzz.damage import damage, sign
 
-SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
-TREEBANK = ["--treebank", str(SAMPLE / "treebank.conllu"), "--limit", "2"]
+TREEBANK = ["--treebank", str(SAMPLE_DATA["treebank"]), "--overwrite"]
 COMMANDS = (
     ["query", "bad", "The [MASK] runs ."],
-    ["evaluate", "bad", "--metrics", "token_reconstruction", *TREEBANK],
+    ["evaluate", "bad", "--metrics", "token_reconstruction", "--steps", "8", *TREEBANK],
     ["animate", "bad", "--layer", "1", "--head", "2", "-o", "head.gif"],
     ["query", "bad", "The [MASK] runs .", "--step", "8", "--track", "river"],
-    ["evaluate", "bad", "--metrics", "attention", "--overwrite", *TREEBANK],
+    ["evaluate", "bad", "--metrics", "attention", "head_behaviour", *TREEBANK],
     ["query", "bad", "The [MASK] runs .", "--lens"],
     ["animate", "bad", "--layer", "2", "--head", "1", "-o", "head.html"],
 )
@@ -32,12 +33,16 @@ PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "query")
 
 
 @pytest.fixture(scope="module")
-def warm(tiny_results: Run) -> Run:
-    """The sound run, after all that takes seconds once: imports, the first page, the first query."""
-    for command in COMMANDS[:2]:
-        main([command[0], str(tiny_results.path), *command[2:]])
+def sound(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run with results in tables and in parts; what takes seconds once, imports and the first page, is done."""
+    root = shutil.copytree(tiny_results.path.parents[1], tmp_path_factory.mktemp("sound") / "data")
+    run = runs.read_run(root / "runs" / tiny_results.name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(results, "compact", lambda _: None)
+        evaluate(run, SAMPLE_DATA, ["mask_prediction", "world_knowledge"], steps=[16], overwrite=True)
+    main(["query", str(run.path), *COMMANDS[0][2:]])
     Dashboard().open("overview")
-    return tiny_results
+    return run
 
 
 def copy(run: Run, root: Path) -> tuple[Path, Path]:
@@ -61,15 +66,15 @@ def read_all(folder: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(FOLDERS))
 def test_damaged_folders_harm_nobody(
-    seed: int, warm: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    seed: int, sound: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """Whatever is wrong with one run, it is told in sentences, and the sound run beside it is listed."""
     rng = random.Random(seed)
-    monkeypatch.setenv("EMBRYO_DATA", os.pathsep.join([str(warm.path.parents[1]), str(tmp_path / "data")]))
+    monkeypatch.setenv("EMBRYO_DATA", os.pathsep.join([str(sound.path.parents[1]), str(tmp_path / "data")]))
     monkeypatch.setenv("EMBRYO_MODEL_MEMORY", "50 MB")
     monkeypatch.chdir(tmp_path)
-    bad, outside = copy(warm, tmp_path / "data"), tmp_path / "outside"
-    copy(warm, outside)
+    bad, outside = copy(sound, tmp_path / "data"), tmp_path / "outside"
+    copy(sound, outside)
     done = [damage([path for path in bad if path.is_dir()], outside, rng) for _ in range(DAMAGES)]
     if rng.random() < 0.5:
         sign(Run("bad", bad[0], "", "", {}, "", {}, (), ""))
@@ -87,9 +92,9 @@ def test_damaged_folders_harm_nobody(
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_sound_folder_is_read(page: str, warm: Run, monkeypatch: pytest.MonkeyPatch):
+def test_a_sound_folder_is_read(page: str, sound: Run, monkeypatch: pytest.MonkeyPatch):
     """What the seeds damage is sound before."""
-    monkeypatch.setenv("EMBRYO_DATA", str(warm.path.parents[1]))
-    assert runs.list_runs() == [warm] and not runs.broken_runs() and not runs.broken(warm)
+    monkeypatch.setenv("EMBRYO_DATA", str(sound.path.parents[1]))
+    assert runs.list_runs() == [sound] and not runs.broken_runs() and not runs.broken(sound)
     app = Dashboard().open(page, run="tiny")
     assert not app.exception and not app.error

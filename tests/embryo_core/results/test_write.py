@@ -5,7 +5,7 @@ import random
 import pytest
 
 from embryo_core import results, runs
-from embryo_core.errors import ResultsError
+from embryo_core.errors import OtherData, ResultsError
 from embryo_core.results.tables import TABLES
 from embryo_core.types import Findings, Score
 from tests.conftest import at
@@ -59,14 +59,28 @@ def test_order_and_time_of_writing_leave_no_trace_in_the_files(tmp_path):
 
 def test_sources_are_kept_per_metric(run):
     """A metric's note of its data replaces the one before and leaves those of others."""
-    results.write_sources(run, "attention", {"data": "a.conllu", "sentences": 7})
-    results.write_sources(run, "mask_prediction", {"data": "b.conllu", "sentences": 3})
-    results.write_sources(run, "attention", {"data": "c.conllu", "sentences": 9})
+    for metric, name, sentences in (("attention", "a", 7), ("mask_prediction", "b", 3), ("attention", "c", 9)):
+        results.begin(run, metric, {"data": f"{name}.conllu"}, {"sentences": sentences}, overwrite=False)
     assert results.read_sources(run) == {
         "attention": {"data": "c.conllu", "sentences": 9},
         "mask_prediction": {"data": "b.conllu", "sentences": 3},
     }
 
+
+def test_results_of_other_data_go_only_where_they_may(run):
+    """Until then the note of their data stays, and so do they; those of other metrics stay in any case."""
+    for metric in ("attention", "mask_prediction"):
+        results.begin(run, metric, {"sha256": "a" * 64}, {}, overwrite=False)
+        results.write(at(run, 8), metric, find(metric, 8), {"sha256": "a" * 64})
+    other = {"data": "b.conllu", "sha256": "b" * 64}
+    with pytest.raises(OtherData, match=r"are of data \(sha256 aaaaaaaaaaaa.*received b.conllu"):
+        results.begin(run, "attention", other, {}, overwrite=False)
+    with pytest.raises(OtherData):
+        results.write(at(run, 16), "attention", find("attention", 16), other)
+    assert results.done(run, "attention") == {8} and results.read_sources(run)["attention"] == {"sha256": "a" * 64}
+    results.begin(run, "attention", other, {}, overwrite=True)
+    assert results.done(run, "attention") == set() and results.done(run, "mask_prediction") == {8}
+    results.write(at(run, 16), "attention", find("attention", 16), other)
 
 
 @pytest.mark.parametrize("table", ["scores", "words", "cloze"])
