@@ -6,6 +6,7 @@ A state is an archive with a checksum (CRC-32) for each variable, all verified b
 import logging
 import os
 import re
+import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -21,8 +22,9 @@ from pretrain.model import PretrainingModel
 
 log = logging.getLogger(__name__)
 NAME = re.compile(r"step([0-9]{1,18})\.npz")
+END = struct.Struct("<4s6xH8sH")  # of an archive: its mark, the number of members, sizes, length of a comment
 # What zipfile raises for an archive that is not as it was written, whatever byte of it is another.
-DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError)
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError, struct.error)
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,12 @@ def latest_state(run_path: Path) -> Path | None:
 
 
 def _is_whole(path: Path) -> bool:
+    """Whether every member of the archive has its checksum, and each is in its directory, which has none."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            return "progress.npy" in archive.namelist() and archive.testzip() is None
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            file.seek(-END.size, os.SEEK_END)
+            _, members, _, _ = END.unpack(file.read())
+            return members == len(set(archive.namelist())) and archive.testzip() is None
     except DAMAGE:
         return False
 
