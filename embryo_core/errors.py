@@ -3,7 +3,8 @@
 EmbryoError
 ├── RunError                a run folder
 │   ├── UnknownRun          no run of that name
-│   └── BrokenRun           run.json, log or tokenizer missing or unreadable
+│   ├── BrokenRun           run.json, log, state or tokenizer missing or unreadable
+│   └── BusyRun             another process is pretraining it
 ├── CheckpointError         one step of a run
 │   ├── UnknownStep         the run has no checkpoint at that step
 │   └── BrokenCheckpoint    files missing, truncated, or not the ones in the manifest
@@ -15,6 +16,7 @@ EmbryoError
 ├── ConfigError             pretraining settings that contradict each other or the run on disk
 ├── QueryError              a text that cannot be queried (no [MASK], too long, ...)
 └── ResultsError            a result that may not be written, or that cannot be read
+    └── OtherData           results at hand are of other data than those received
 """
 
 from collections.abc import Iterable
@@ -34,7 +36,11 @@ class UnknownRun(RunError):
 
 
 class BrokenRun(RunError):
-    """A run whose run.json, log or tokenizer is missing or unreadable."""
+    """A run whose run.json, log, state or tokenizer is missing or unreadable."""
+
+
+class BusyRun(RunError):
+    """Another process is pretraining the run."""
 
 
 class CheckpointError(EmbryoError):
@@ -79,6 +85,10 @@ class QueryError(EmbryoError):
 
 class ResultsError(EmbryoError):
     """A result that may not be written, or that cannot be read."""
+
+
+class OtherData(ResultsError):
+    """Results at hand are of other data than those received; the two never mix."""
 
 
 def unknown(what: str, received: str, known: Iterable[str], then: str = "") -> str:
