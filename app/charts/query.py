@@ -65,8 +65,8 @@ def rank(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> g
     figure = _curves(curves, "rank", first_led, leads_from, axes)
     powers = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= axes.lowest]
     ticks = powers if axes.lowest > 20 else list(range(1, axes.lowest + 1))
-    figure.update_yaxes(type="log", range=[log10(axes.lowest * 1.3), log10(0.8)])
-    return figure.update_yaxes(tickvals=ticks, ticktext=[f"{tick:,}" for tick in ticks])
+    reach = [log10(axes.lowest * 1.3), log10(0.8)]
+    return figure.update_yaxes(type="log", range=reach, tickvals=ticks, ticktext=[f"{tick:,}" for tick in ticks])
 
 
 def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
