@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from embryo_core import runs
-from embryo_core.errors import EmbryoError
+from embryo_core.errors import BusyRun, EmbryoError
 from embryo_core.types import Run
 from pretrain.config import Config, changed, save_settings, scaled
 from pretrain.families import preset, presets
@@ -78,14 +78,15 @@ def pretrain(
     from pretrain.card import new_card, write_card  # these import Keras and its backend
     from pretrain.train import train
 
-    run = write_card(new_card(folder, config, data.corpus))
-    data.copy_to(run)
-    writer = None
-    if tensorboard:
-        from torch.utils.tensorboard import SummaryWriter
+    with runs.locked(folder, BusyRun(f"{folder} is being pretrained by another process; wait for its end or stop it.")):
+        run = write_card(new_card(folder, config, data.corpus))
+        data.copy_to(run)
+        writer = None
+        if tensorboard:
+            from torch.utils.tensorboard import SummaryWriter
 
-        writer = SummaryWriter(folder / "tensorboard")
-    train(run, config, data, writer)
+            writer = SummaryWriter(folder / "tensorboard")
+        train(run, config, data, writer)
     return run
 
 

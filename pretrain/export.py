@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from embryo_core import runs
 from pretrain.config import Config
@@ -47,7 +47,8 @@ def _write(folder: Path, modules: dict[str, Any], architecture: dict[str, Any], 
     arrays = tensors(modules)
     stored = {name: np.ascontiguousarray(array.astype(dtype)) for name, array in arrays.items()}
     parameters = sum(array.size for array in tensors({id(module): module for module in modules.values()}).values())
-    save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
+    content = save(stored, metadata={"format": "pt"})
+    (folder / "model.safetensors").write_bytes(content)  # a full disk is an OSError here, and none in safetensors
     runs.write_json(folder / "config.json", architecture)
     runs.write_manifest(folder, progress.step, progress.sequences, progress.tokens, parameters=parameters)
 

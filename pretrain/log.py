@@ -53,7 +53,7 @@ class Log:
 
     def __init__(self, path: Path, after: int, writer: Any = None):
         self.path, self.writer = path, writer
-        lines = path.read_bytes().splitlines() if path.is_file() else []
+        lines = runs.read_lines(path)
         kept = [line for line in lines if (row := runs.parse_row(line)) and 0 < after >= row["step"]]
         with runs.replacing(path) as temporary:
             temporary.write_bytes(b"".join(line + b"\n" for line in kept))

@@ -1,8 +1,10 @@
 """Runs on disk: where they are, what they hold, and how files from strangers are read."""
 
+from embryo_core.runs.checksums import read_checksums, write_checksums
 from embryo_core.runs.files import replacing, sha256, write_json
 from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
-from embryo_core.runs.log import damaged_lines, parse_row, read_log, read_ranks
+from embryo_core.runs.locks import locked
+from embryo_core.runs.log import damaged_lines, parse_row, read_lines, read_log, read_ranks
 from embryo_core.runs.manifests import (
     broken,
     checkpoint,
@@ -31,10 +33,13 @@ __all__ = [
     "damaged_lines",
     "generator",
     "list_runs",
+    "locked",
     "open_run",
     "parse_row",
+    "read_checksums",
     "read_config",
     "read_json",
+    "read_lines",
     "read_log",
     "read_ranks",
     "read_run",
@@ -44,6 +49,7 @@ __all__ = [
     "shown",
     "step_grid",
     "verify",
+    "write_checksums",
     "write_json",
     "write_manifest",
     "write_run",
