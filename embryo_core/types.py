@@ -41,7 +41,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One step of a run. `step` counts optimizer updates and comes from the manifest, never from a file's position."""
+    """One step of a run. `step` counts optimizer updates and comes from the manifest, never from a file's position.
+
+    A checkpoint may have lost its weights (`runs --thin`); its results stay.
+    """
 
     run: Run
     step: int
@@ -49,6 +52,7 @@ class Checkpoint:
     sequences: int  # training sequences seen so far
     tokens: int  # training tokens seen so far, padding excluded
     written: int  # when its manifest was, in nanoseconds: a step that was trained again is another checkpoint
+    has_weights: bool = True
 
 
 # === What annotated corpora hold ===

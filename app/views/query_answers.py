@@ -125,7 +125,7 @@ def load_ahead(run: Run) -> Thread:
 
 def _load(run: Run) -> None:
     try:
-        MODELS.fill(runs.checkpoints(run))
+        MODELS.fill(runs.loadable(run))
     except EmbryoError:
         pass  # the first question meets it too, and tells of it
 

@@ -22,6 +22,7 @@ HISTORY = "sentence_history"
 
 def show(view: View) -> None:
     """Draw the section."""
+    view = widgets.at_weights(view)
     text = widgets.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
     kind = widgets.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.get, segmented=True)
     try:

@@ -7,6 +7,9 @@ from embryo_core.runs.manifests import (
     broken,
     checkpoint,
     checkpoints,
+    left_out,
+    loadable,
+    log_grid,
     read_config,
     step_grid,
     verify,
@@ -14,6 +17,7 @@ from embryo_core.runs.manifests import (
 )
 from embryo_core.runs.reading import read_json, shown
 from embryo_core.runs.schema import Architecture, ModelClass, Shown, Sources
+from embryo_core.runs.thin import remove_weights, to_remove
 from embryo_core.runs.tokenizer import check_tokenizer
 
 __all__ = [
@@ -28,7 +32,10 @@ __all__ = [
     "checkpoint",
     "checkpoints",
     "damaged_lines",
+    "left_out",
     "list_runs",
+    "loadable",
+    "log_grid",
     "open_run",
     "parse_row",
     "read_config",
@@ -36,11 +43,13 @@ __all__ = [
     "read_log",
     "read_ranks",
     "read_run",
+    "remove_weights",
     "replacing",
     "roots",
     "sha256",
     "shown",
     "step_grid",
+    "to_remove",
     "verify",
     "write_json",
     "write_manifest",

@@ -122,12 +122,16 @@ class RunCard(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """manifest.json of a checkpoint: how far training had come, and the SHA-256 of each file."""
+    """manifest.json of a checkpoint: how far training had come, and the SHA-256 of each file.
+
+    `removed` has those of files that were taken away to save space, so that a copy of them can be recognised.
+    """
 
     step: Count
     sequences: Count
     tokens: Count
     sha256: Annotated[dict[FileName, Sha256], Meta(max_length=256)]
+    removed: Annotated[dict[FileName, Sha256], Meta(max_length=256)] = {}
 
 
 class ModelClass(Struct, frozen=True):
