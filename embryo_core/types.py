@@ -15,6 +15,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Change:
+    """From `step` on a run was trained otherwise: on other text, on longer sequences, at a falling rate."""
+
+    step: int
+    what: str  # a few words, such as "sequences of 128 tokens"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a continued run began: at a checkpoint of another run, after so many sequences and tokens."""
+
+    run: str
+    step: int
+    sequences: int
+    tokens: int
+    weights_sha256: str
+    changes: tuple[Change, ...] = ()  # of that run, up to the step
+
+
+@dataclass(frozen=True)
 class Run:
     """One pretraining: `<root>/runs/<name>/`, described by its run.json (a Run is read by `runs.open_run`)."""
 
@@ -27,6 +47,7 @@ class Run:
     corpus: dict[str, Any] = field(hash=False)  # fingerprint: sources, documents, tokens, sha256, held-out part
     planned_steps: tuple[int, ...]
     code_version: str
+    origin: Origin | None = None  # of a continued run, whose steps up to there are the first run's
 
     @property
     def results(self) -> Path:

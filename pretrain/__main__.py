@@ -7,9 +7,10 @@ from pathlib import Path
 
 from embryo_core import runs
 from embryo_core.errors import EmbryoError
-from embryo_core.types import Run
+from embryo_core.types import Checkpoint, Run
+from pretrain import continued
 from pretrain.config import Config, changed, save_settings, scaled
-from pretrain.families import preset, presets
+from pretrain.families import FAMILIES, preset, presets
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -30,6 +31,11 @@ def parser() -> argparse.ArgumentParser:
     grids = "checkpoints: N (every N updates), log:K (K per doubling), or both"
     parse.add_argument("--save", nargs="+", default=[], metavar="GRID", help=grids)
     parse.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="change other settings of the preset")
+    parse.add_argument(
+        "--init-from",
+        metavar="CHECKPOINT",
+        help="go on from RUN, RUN@STEP or the folder of a checkpoint, as a run of its own: --steps counts from there",
+    )
     parse.add_argument("--cache", type=Path, default=runs.REPOSITORY / "data" / "cache", help="prepared corpora")
     parse.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to FOLDER/tensorboard")
     return parse
@@ -40,7 +46,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         config = configured(preset(options.preset), options.steps, options.save, options.set)
-        pretrain(config, options.corpus, options.heldout, options.run, options.cache, options.tensorboard)
+        start = continued.find(options.init_from, options.run) if options.init_from else None
+        pretrain(config, options.corpus, options.heldout, options.run, options.cache, options.tensorboard, start)
     except EmbryoError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -65,16 +72,29 @@ def configured(config: Config, steps: int | None, save: list[str], settings: lis
 
 
 def pretrain(
-    config: Config, sources: list[str], heldout: list[str], folder: Path, cache: Path, tensorboard: bool = False
+    config: Config,
+    sources: list[str],
+    heldout: list[str],
+    folder: Path,
+    cache: Path,
+    tensorboard: bool = False,
+    start: Checkpoint | None = None,
 ) -> Run:
-    """Prepare the corpus (cached), write or check the run's card, and train to the last step; returns the run."""
+    """Prepare the corpus (cached), write or check the run's card, and train to the last step; returns the run.
+
+    With `start` the run goes on from that checkpoint, with its vocabulary.
+    """
     from pretrain.batches import prepare_data  # numpy and tokenizers only
 
-    data = prepare_data(config, sources, heldout, cache)
+    if start:
+        continued.check_model(FAMILIES[config.family].huggingface(config), start)
+    data = prepare_data(config, sources, heldout, cache, start.run.tokenizer if start else None)
     from pretrain.card import new_card, write_card  # these import Keras and its backend
     from pretrain.train import train
 
-    run = write_card(new_card(folder, config, data.corpus))
+    run = write_card(new_card(folder, config, data.corpus, start))
+    if start:
+        continued.inherit(run, start)
     data.copy_to(run)
     writer = None
     if tensorboard:

@@ -100,16 +100,21 @@ def _masked_once(packing: Packing, masking: Masking, sequences: int, rng: np.ran
     return [masking(*batch_of(packing, indices, rng), rng) for indices in chosen]
 
 
-def prepare_data(config: Config, sources: list[str], heldout: list[str], cache: Path) -> Data:
-    """Prepare the corpus (or open it in the cache) and cut it into examples. Raises CorpusError, ConfigError."""
-    corpus = corpora.prepare(sources, heldout, config.vocab_size, cache, progress=print)
-    tokenizer = tokenizers.load(corpus.tokenizer_folder)
-    if tokenizer.get_vocab_size() != config.vocab_size:
+def prepare_data(
+    config: Config, sources: list[str], heldout: list[str], cache: Path, tokenizer: Path | None = None
+) -> Data:
+    """Prepare the corpus (or open it in the cache) and cut it into examples; see `corpus.prepare` for `tokenizer`.
+
+    Raises CorpusError, ConfigError.
+    """
+    corpus = corpora.prepare(sources, heldout, config.vocab_size, cache, progress=print, tokenizer=tokenizer)
+    vocabulary = tokenizers.load(corpus.tokenizer_folder)
+    if vocabulary.get_vocab_size() != config.vocab_size:
         raise ConfigError(
-            f"The corpus gives {tokenizer.get_vocab_size()} pieces, the configuration asks for {config.vocab_size}; "
-            f"use --set vocab_size={tokenizer.get_vocab_size()}, or give more text."
+            f"The corpus gives {vocabulary.get_vocab_size()} pieces, the configuration asks for {config.vocab_size}; "
+            f"use --set vocab_size={vocabulary.get_vocab_size()}, or give more text."
         )
-    word_start = tokenizers.is_word_start(tokenizer)
+    word_start = tokenizers.is_word_start(vocabulary)
     # As in the original, <unk> is masked with the word that it is part of.
     special = (tokenizers.PAD, tokenizers.CLS, tokenizers.SEP, tokenizers.MASK)
     largest = max(config.masked_share, config.masked_share_end or 0.0)

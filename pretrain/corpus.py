@@ -57,10 +57,11 @@ def prepare(
     vocabulary_size: int,
     cache: Path,
     progress: Callable[[str], None] = lambda message: None,
+    tokenizer: Path | None = None,
 ) -> Corpus:
     """Clean, tokenize and store the text of `sources`, with a tokenizer trained on it; or open what was stored before.
 
-    A file or data set that `heldout` also names is never trained on, nor is a paragraph that occurs there. `progress`
+    With `tokenizer`, the folder of one, that one is used. A file or data set that `heldout` also names is never trained on, nor is a paragraph that occurs there. `progress`
     is told what is being done. A preparation that was interrupted goes on with its next part: tokenizer, held-out text,
     training text. Raises CorpusError.
     """
@@ -76,8 +77,13 @@ def prepare(
         "sources": [source.identity() for source in train_sources],
         "heldout_sources": [source.identity() for source in heldout_sources],
     }
+    if tokenizer:
+        settings["tokenizer_sha256"] = sha256(tokenizer / "tokenizer.json")
     folder = Path(cache) / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
     if not (folder / "corpus.json").is_file():
+        if tokenizer:
+            with replacing(folder / "tokenizer") as temporary:
+                shutil.copytree(tokenizer, temporary)
         _build(folder, train_sources, heldout_sources, settings, progress)
     return open_corpus(folder)
 

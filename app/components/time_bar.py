@@ -13,7 +13,7 @@ import streamlit as st
 
 from app.charts.step_axis import STEP_LINE, StepAxis
 from embryo_core.curves import SCALES, Scale, axis_shares, axis_values
-from embryo_core.types import Checkpoint
+from embryo_core.types import Change, Checkpoint
 
 HERE = Path(__file__).parent
 KEY = "time_bar"
@@ -58,7 +58,7 @@ def time_bar(
 def bar_data(checkpoints: Sequence[Checkpoint], axis: StepAxis) -> dict[str, Any]:
     """What the browser is given: for both scales where each step lies on the bar (0 to 1) and on a figure's axis.
 
-    A step is hollow where the checkpoint has lost its weights.
+    A step is hollow where the checkpoint has lost its weights. `changes` are marked between the steps.
     """
     steps = [checkpoint.step for checkpoint in checkpoints]
     return {
@@ -67,7 +67,14 @@ def bar_data(checkpoints: Sequence[Checkpoint], axis: StepAxis) -> dict[str, Any
         "hollow": [checkpoint.step for checkpoint in checkpoints if not checkpoint.has_weights],
         "step": axis.chosen,
         "scale": axis.scale,
+        "changes": [_place(change, steps) for change in axis.changes if steps[0] <= change.step <= steps[-1]],
         "shares": {scale: axis_shares(steps, scale).tolist() for scale in SCALES},
         "values": {scale: axis_values(steps, scale).tolist() for scale in SCALES},
         "line": STEP_LINE,
     }
+
+
+def _place(change: Change, steps: Sequence[int]) -> dict[str, Any]:
+    """A change as the bar marks it: its words, and its place on the bar by scale."""
+    places = {scale: axis_shares([steps[0], change.step, steps[-1]], scale).tolist()[1] for scale in SCALES}
+    return {"what": f"step {change.step:,}: {change.what}", "shares": places}

@@ -51,6 +51,7 @@ def describe(run: Run) -> list[tuple[str, str]]:
         "Model": f"{run.family.upper()}, {run.objective}",
         "Size": _sizes(run.config),
         "Tokenizer": _tokenizer(run),
+        "Goes on from": _origin(run),
         "Corpus": _text(run.corpus.get("train", run.corpus), run.corpus.get("sources", [])),
         "Held out": _text(run.corpus.get("heldout", {}), run.corpus.get("heldout_sources", [])),
         "Recipe": _recipe(run.config),
@@ -59,6 +60,11 @@ def describe(run: Run) -> list[tuple[str, str]]:
         "Code": f"version {run.code_version}" + (f", seed {run.config['seed']}" if "seed" in run.config else ""),
     }
     return [(what, value) for what, value in rows.items() if value]
+
+
+def _origin(run: Run) -> str:
+    origin = run.origin
+    return f"run {origin.run}, step {origin.step:,}, after {short(origin.tokens)} tokens" if origin else ""
 
 
 def _sizes(config: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Runs on disk: where they are, what they hold, and how files from strangers are read."""
 
+from embryo_core.runs.changes import changes
 from embryo_core.runs.files import replacing, sha256, write_json
 from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
 from embryo_core.runs.log import damaged_lines, parse_row, read_log, read_ranks
@@ -28,6 +29,7 @@ __all__ = [
     "Sources",
     "broken",
     "broken_runs",
+    "changes",
     "check_tokenizer",
     "checkpoint",
     "checkpoints",

@@ -8,6 +8,7 @@ from embryo_core import query, results, runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, ResultsError, UnknownStep
 from embryo_core.evaluate import Report, evaluate
+from embryo_core.runs.thin import kept_steps
 from embryo_core.types import Run
 from tests.conftest import SAMPLE_DATA
 
@@ -37,12 +38,20 @@ def test_what_goes_is_listed_before_it_goes(own_run: Run):
 
 @pytest.mark.parametrize(
     ("keep", "going"),
-    [(["8"], [0]), (["every:16"], [8]), (["every:8"], []), (["log:1"], [0]), (["every:100"], [8]), (["0", "8"], [])],
+    [(["8"], [0]), (["every:16"], [8]), (["every:8"], []), (["log:1"], []), (["every:100"], [8]), (["0", "8"], [])],
     ids=str,
 )
 def test_steps_stay_by_name_by_distance_and_by_doubling(own_run: Run, keep: list[str], going: list[int]):
     """A grid keeps the checkpoints nearest to it, so that it need not be the one that was saved on."""
     assert [checkpoint.step for checkpoint, _ in runs.to_remove(own_run, keep)] == going
+
+
+def test_a_grid_keeps_what_is_nearest_to_it(own_run: Run):
+    """By the difference for every:N, by the ratio for log:K; step 0 lies one halving before step 1."""
+    assert kept_steps(own_run, ["every:5"], range(17)) == {0, 5, 10, 15}
+    assert kept_steps(own_run, ["log:1"], range(17)) == {1, 2, 4, 8, 16}
+    assert kept_steps(own_run, ["log:1"], [0, 3, 5, 12, 16]) == {0, 3, 5, 12, 16}
+    assert kept_steps(own_run, ["log:1", "every:9"], [0, 5, 7, 16]) == {0, 5, 7, 16}
 
 
 def test_only_weights_go_and_the_manifest_says_so(thinned: Run):
@@ -112,9 +121,8 @@ def test_results_of_a_thinned_step_are_never_lost(own_run: Run):
     thin(own_run, "0", "16")
     assert evaluate(own_run, SAMPLE_DATA, METRIC, limit=1) == Report(done_before=3)
     assert evaluate(own_run, SAMPLE_DATA, METRIC, limit=1, overwrite=True) == Report(computed=2, done_before=1)
-    for overwrite in (False, True):
-        with pytest.raises(ResultsError, match="those of 1 steps without weights cannot be computed again"):
-            evaluate(own_run, SAMPLE_DATA, METRIC, limit=2, overwrite=overwrite)
+    with pytest.raises(ResultsError, match="those of 1 steps without weights cannot be computed again"):
+        evaluate(own_run, SAMPLE_DATA, METRIC, limit=2, overwrite=True)
     assert results.read_scores(own_run).equals(before)
 
 
