@@ -4,13 +4,17 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from embryo_core import runs
 from embryo_core.errors import EmbryoError
-from embryo_core.types import Checkpoint, Run
+from embryo_core.types import Run
 from pretrain import continued
 from pretrain.config import Config, changed, save_settings, scaled
 from pretrain.families import FAMILIES, preset, presets
+
+if TYPE_CHECKING:
+    from pretrain.batches import Data
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -36,6 +40,9 @@ def parser() -> argparse.ArgumentParser:
         metavar="CHECKPOINT",
         help="go on from RUN, RUN@STEP or the folder of a checkpoint, as a run of its own: --steps counts from there",
     )
+    parse.add_argument(
+        "--several-hosts", action="store_true", help="JAX: this is one of several processes of a job (docs/clusters.md)"
+    )
     parse.add_argument("--cache", type=Path, default=runs.REPOSITORY / "data" / "cache", help="prepared corpora")
     parse.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to FOLDER/tensorboard")
     return parse
@@ -46,8 +53,16 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         config = configured(preset(options.preset), options.steps, options.save, options.set)
-        start = continued.find(options.init_from, options.run) if options.init_from else None
-        pretrain(config, options.corpus, options.heldout, options.run, options.cache, options.tensorboard, start)
+        pretrain(
+            config,
+            options.corpus,
+            options.heldout,
+            options.run,
+            options.cache,
+            tensorboard=options.tensorboard,
+            init_from=options.init_from,
+            several_hosts=options.several_hosts,
+        )
     except EmbryoError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -77,32 +92,48 @@ def pretrain(
     heldout: list[str],
     folder: Path,
     cache: Path,
+    *,
     tensorboard: bool = False,
-    start: Checkpoint | None = None,
+    init_from: str | None = None,
+    several_hosts: bool = False,
 ) -> Run:
     """Prepare the corpus (cached), write or check the run's card, and train to the last step; returns the run.
 
-    With `start` the run goes on from that checkpoint, with its vocabulary.
+    With `init_from` the run goes on from that checkpoint (see continued.py), with its vocabulary.
     """
-    from pretrain.batches import prepare_data  # numpy and tokenizers only
+    from pretrain.devices import find_devices  # Keras and its backend: several hosts meet before anything else
+    from pretrain.train import train
 
+    devices = find_devices(several_hosts)
+    devices.check(config)
+    with devices.first_alone():
+        run, data = _prepare(config, sources, heldout, folder, cache, init_from)
+    with devices.own_copy(run) as own:
+        writer = None
+        if tensorboard:
+            from torch.utils.tensorboard import SummaryWriter
+
+            writer = SummaryWriter(own.path / "tensorboard")
+        train(own, config, data, writer, devices)
+    return run
+
+
+def _prepare(
+    config: Config, sources: list[str], heldout: list[str], folder: Path, cache: Path, init_from: str | None
+) -> "tuple[Run, Data]":
+    """The run's folder with all that training finds there, and its data."""
+    from pretrain.batches import prepare_data
+    from pretrain.card import new_card, write_card
+
+    start = continued.find(init_from, folder) if init_from else None
     if start:
         continued.check_model(FAMILIES[config.family].huggingface(config), start)
     data = prepare_data(config, sources, heldout, cache, start.run.tokenizer if start else None)
-    from pretrain.card import new_card, write_card  # these import Keras and its backend
-    from pretrain.train import train
-
     run = write_card(new_card(folder, config, data.corpus, start))
     if start:
         continued.inherit(run, start)
     data.copy_to(run)
-    writer = None
-    if tensorboard:
-        from torch.utils.tensorboard import SummaryWriter
-
-        writer = SummaryWriter(folder / "tensorboard")
-    train(run, config, data, writer)
-    return run
+    return run, data
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from embryo_core import runs
 from embryo_core.types import Run
 from pretrain.batches import Data
 from pretrain.config import Config
+from pretrain.devices import ONE_DEVICE, Devices
 from pretrain.export import read_checkpoint, write_checkpoint
 from pretrain.families import FAMILIES
 from pretrain.family import Family
@@ -24,7 +25,7 @@ from pretrain.optimizer import optimizer, schedule
 from pretrain.state import Progress, latest_state, restore, save_state
 
 
-def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
+def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Devices = ONE_DEVICE) -> None:
     """Pretrain (or go on with) a run up to `config.steps`, writing log.jsonl, checkpoints and states as it goes.
 
     `writer` is a TensorBoard SummaryWriter or None. Killed at any moment and called again, it ends with the same
@@ -32,7 +33,8 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
     """
     grid = set(run.planned_steps)
     family = FAMILIES[config.family]
-    model = build(config, data.training(0))
+    with devices.scope():
+        model = build(config, data.training(0))
     measurement = Measurement(model, list(data.heldout()))
     learning_rate = schedule(config)
     start = Progress(run.origin.step, run.origin.sequences, run.origin.tokens) if run.origin else Progress(0, 0, 0)
@@ -45,13 +47,14 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
     if progress == start:
         if not run.origin:
             write_checkpoint(model, config, run.path, progress)
-        _measure(config, progress, measurement, log)
+        _measure(config, progress, measurement, log, devices)
 
     means = Means(family.objectives)
     bar = tqdm(total=first + config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
     started, tokens_before = perf_counter(), progress.tokens
     for batch in _prefetched(data.training, progress.step - first, config.steps):
-        means.add(model.train(batch, family.loss_weights(config, progress.step - first)), batch.ids.shape[1])
+        weights = family.loss_weights(config, progress.step - first)
+        means.add(devices.update(model, batch, weights), batch.ids.shape[1])
         progress = progress.after(batch)
         step = progress.step
         save_state_now = step % config.state_every == 0 or step in grid
@@ -65,7 +68,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
             bar.set_postfix(_postfix(row, family, speed), refresh=False)
         if step in grid:
             write_checkpoint(model, config, run.path, progress)
-            _measure(config, progress, measurement, log)
+            _measure(config, progress, measurement, log, devices)
         if save_state_now:
             save_state(model, run.path, progress)
         bar.update()
@@ -98,8 +101,10 @@ def on_accelerator() -> bool:
     return bool(tf.config.list_physical_devices("GPU") or tf.config.list_physical_devices("TPU"))
 
 
-def _measure(config: Config, progress: Progress, measurement: Measurement, log: Log) -> None:
-    if measures := measurement.take():
+def _measure(config: Config, progress: Progress, measurement: Measurement, log: Log, devices: Devices) -> None:
+    with devices.measuring():
+        measures = measurement.take()
+    if measures:
         row = heldout_row(measures, FAMILIES[config.family].objectives)
         counts = {"n_masked": measures[0]["n"], "n_sequences": measurement.sequences}
         log.add("heldout", progress, row, **counts, measures=measures)
