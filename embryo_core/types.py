@@ -24,7 +24,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a continued run began: at a checkpoint of another run, after so many sequences and tokens."""
+    """Where a continued run began: at a checkpoint of another run, after so many sequences and tokens (0: unknown)."""
 
     run: str
     step: int
@@ -70,8 +70,8 @@ class Checkpoint:
     run: Run
     step: int
     path: Path
-    sequences: int  # training sequences seen so far
-    tokens: int  # training tokens seen so far, padding excluded
+    sequences: int | None  # training sequences seen so far; None where nobody counted
+    tokens: int | None  # training tokens seen so far, padding excluded
     written: int  # when its manifest was, in nanoseconds: a step that was trained again is another checkpoint
     has_weights: bool = True
 

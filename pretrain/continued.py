@@ -51,7 +51,7 @@ def origin(start: Checkpoint) -> Origin:
         return start.run.origin  # its own copy
     changes = tuple(change for change in runs.changes(start.run) if change.step < start.step)
     weights = runs.sha256(start.path / "model.safetensors")
-    return Origin(start.run.name, start.step, start.sequences, start.tokens, weights, changes)
+    return Origin(start.run.name, start.step, start.sequences or 0, start.tokens or 0, weights, changes)
 
 
 def check_model(architecture: dict[str, object], start: Checkpoint) -> None:

@@ -15,11 +15,11 @@ from pretrain.model import PretrainingModel
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come: updates made, sequences and tokens (padding excluded) seen."""
+    """How far a run has come: updates made, sequences and tokens (padding excluded) seen; None is unknown."""
 
     step: int
-    sequences: int
-    tokens: int
+    sequences: int | None
+    tokens: int | None
 
     def after(self, batch: MaskedBatch) -> "Progress":
         """Progress after one update on this batch."""

@@ -39,8 +39,8 @@ def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
     return {
         "Checkpoints": f"{len(view.steps)} of {len(view.run.planned_steps)} planned",
         "Last step": f"{last.step:,}",
-        "Tokens seen": short(last.tokens),
-        "Sequences seen": short(last.sequences),
+        "Tokens seen": "–" if last.tokens is None else short(last.tokens),
+        "Sequences seen": "–" if last.sequences is None else short(last.sequences),
         f"Held-out accuracy, step {view.step:,}": f"{heldout.iloc[-1]:.1%}" if len(heldout) else "–",
     }
 

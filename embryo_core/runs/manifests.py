@@ -182,8 +182,8 @@ def _check_tensors(path: Path, within: Path, limit: int, sizes: Architecture) ->
 # === Writing ===
 
 
-def write_manifest(path: Path, step: int, sequences: int, tokens: int, **more: Any) -> None:
-    """Write manifest.json beside the files of a checkpoint folder, with the sha256 of each."""
+def write_manifest(path: Path, step: int, sequences: int | None, tokens: int | None, **more: Any) -> None:
+    """Write manifest.json beside the files of a checkpoint folder, with the sha256 of each; None is unknown."""
     files = sorted(p for p in path.iterdir() if p.is_file() and p.name != "manifest.json")
     hashes = {p.name: sha256(p) for p in files}
     write_json(

@@ -148,8 +148,8 @@ class Manifest(Struct, frozen=True):
     """
 
     step: Count
-    sequences: Count
-    tokens: Count
+    sequences: Count | None
+    tokens: Count | None
     sha256: Annotated[dict[FileName, Sha256], Meta(max_length=256)]
     removed: Annotated[dict[FileName, Sha256], Meta(max_length=256)] = {}
 
