@@ -1,4 +1,4 @@
-"""Command line of pretraining: python -m pretrain PRESET --corpus PATH... --run data/runs/NAME."""
+"""Command line of pretraining: python -m pretrain PRESET --corpus PATH... --run NAME, or import PATH --run NAME."""
 
 import argparse
 import os
@@ -26,11 +26,12 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m pretrain",
         description="Pretrain a masked language model and keep its checkpoints. "
         "The same command again resumes where it stopped.",
+        epilog="python -m pretrain import -h: checkpoints of the original albert, bert and electra as a run.",
     )
     parse.add_argument("preset", metavar="PRESET", help=f"one of: {', '.join(presets())}")
     parse.add_argument("--corpus", nargs="+", required=True, metavar="PATH", help="text files, folders, hf:NAME:CONFIG")
     parse.add_argument("--heldout", nargs="+", default=[], metavar="PATH", help="text only measured, never trained on")
-    parse.add_argument("--run", type=Path, required=True, metavar="FOLDER", help="data/runs/NAME")
+    _add_run(parse)
     parse.add_argument("--steps", type=int, help="updates in all; warm-up and phases are scaled in proportion")
     grids = "checkpoints: N (every N updates), log:K (K per doubling), or both"
     parse.add_argument("--save", nargs="+", default=[], metavar="GRID", help=grids)
@@ -48,21 +49,35 @@ def parser() -> argparse.ArgumentParser:
     return parse
 
 
+def import_parser() -> argparse.ArgumentParser:
+    """Arguments of `import`."""
+    parse = argparse.ArgumentParser(
+        prog="python -m pretrain import",
+        description="Checkpoints of TensorFlow 1, written by google-research's albert, bert or electra, as a run.",
+    )
+    parse.add_argument("path", type=Path, metavar="PATH", help="model.ckpt-N, or a folder for all in it")
+    _add_run(parse)
+    parse.add_argument(
+        "--vocabulary", type=Path, metavar="FILE", help="spiece.model or vocab.txt; default: that beside the checkpoint"
+    )
+    parse.add_argument("--cased", action="store_true", help="the vocabulary tells capitals from small letters")
+    return parse
+
+
+def _add_run(parse: argparse.ArgumentParser) -> None:
+    parse.add_argument("--run", type=_run_folder, required=True, metavar="NAME", help="NAME for data/runs/NAME, or a folder")
+
+
+def _run_folder(text: str) -> Path:
+    """A folder, or that of a run which is named without one."""
+    return runs.roots()[0] / "runs" / text if os.path.basename(text) == text and text.strip(".") else Path(text)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 0 when the last step is reached, 2 with one sentence on stderr when something is wrong."""
-    options = parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        config = configured(preset(options.preset), options.steps, options.save, options.set)
-        pretrain(
-            config,
-            options.corpus,
-            options.heldout,
-            options.run,
-            options.cache,
-            tensorboard=options.tensorboard,
-            init_from=options.init_from,
-            several_hosts=options.several_hosts,
-        )
+        return _import(arguments[1:]) if arguments[:1] == ["import"] else _pretrain(arguments)
     except EmbryoError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -72,6 +87,30 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("Stopped; the same command resumes from the last state.", file=sys.stderr)
         return 130
+
+
+def _import(arguments: list[str]) -> int:
+    options = import_parser().parse_args(arguments)
+    from pretrain.tf1 import import_series
+
+    run = import_series(options.path, options.run, vocabulary=options.vocabulary, cased=options.cased)
+    print(f"{run.path}: {len(runs.checkpoints(run))} checkpoints; evaluate them with python -m embryo_core evaluate")
+    return 0
+
+
+def _pretrain(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+    config = configured(preset(options.preset), options.steps, options.save, options.set)
+    pretrain(
+        config,
+        options.corpus,
+        options.heldout,
+        options.run,
+        options.cache,
+        tensorboard=options.tensorboard,
+        init_from=options.init_from,
+        several_hosts=options.several_hosts,
+    )
     return 0
 
 

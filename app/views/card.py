@@ -64,7 +64,10 @@ def describe(run: Run) -> list[tuple[str, str]]:
 
 def _origin(run: Run) -> str:
     origin = run.origin
-    return f"run {origin.run}, step {origin.step:,}, after {short(origin.tokens)} tokens" if origin else ""
+    if not origin:
+        return ""
+    seen = f", after {short(origin.tokens)} tokens" if origin.tokens else ""
+    return f"run {origin.run}, step {origin.step:,}{seen}"
 
 
 def _sizes(config: dict[str, Any]) -> str:
