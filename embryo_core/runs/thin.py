@@ -41,13 +41,14 @@ def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int
 
 
 def remove_weights(found: Checkpoint) -> None:
-    """Remove a checkpoint's weights. Killed between the two writes and called again, it ends the same."""
-    path = found.path / "manifest.json"
-    manifest = read_json(path, found.run.path, dict[str, Any], BrokenCheckpoint)
-    weights = {name: digest for name, digest in manifest["sha256"].items() if name.endswith(WEIGHTS)}
-    if weights:
-        manifest["sha256"] = {name: digest for name, digest in manifest["sha256"].items() if name not in weights}
-        write_json(path, manifest | {"removed": manifest.get("removed", {}) | weights})
+    """Remove a checkpoint's weights, those of a generator inside too.
+
+    Manifests are written first: killed in between and called again, it ends the same.
+    """
+    for path in (found.path / "manifest.json", *found.path.glob("*/manifest.json")):
+        manifest = read_json(path, found.run.path, dict[str, Any], BrokenCheckpoint)
+        if digest := manifest["sha256"].pop(WEIGHTS, None):
+            write_json(path, manifest | {"removed": {WEIGHTS: digest}})
     for file in _weights(found):
         file.unlink()
 
