@@ -47,6 +47,7 @@ class Run:
     corpus: dict[str, Any] = field(hash=False)  # fingerprint: sources, documents, tokens, sha256, held-out part
     planned_steps: tuple[int, ...]
     code_version: str
+    note: str = ""  # what else a reader of the checkpoints has to know
     origin: Origin | None = None  # of a continued run, whose steps up to there are the first run's
 
     @property

@@ -12,6 +12,7 @@ from embryo_core.types import Run
 from pretrain import continued
 from pretrain.config import Config, changed, save_settings, scaled
 from pretrain.families import FAMILIES, preset, presets
+from pretrain.flags import add_flags, flag_settings
 
 if TYPE_CHECKING:
     from pretrain.batches import Data
@@ -44,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument(
         "--several-hosts", action="store_true", help="JAX: this is one of several processes of a job (docs/clusters.md)"
     )
+    add_flags(parse)
     parse.add_argument("--cache", type=Path, default=runs.REPOSITORY / "data" / "cache", help="prepared corpora")
     parse.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to FOLDER/tensorboard")
     return parse
@@ -100,7 +102,9 @@ def _import(arguments: list[str]) -> int:
 
 def _pretrain(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
-    config = configured(preset(options.preset), options.steps, options.save, options.set)
+    config = preset(options.preset)
+    settings = [*save_settings(options.save), *flag_settings(config, vars(options)), *options.set]
+    config = configured(config, options.steps, settings)
     pretrain(
         config,
         options.corpus,
@@ -114,15 +118,15 @@ def _pretrain(arguments: list[str]) -> int:
     return 0
 
 
-def configured(config: Config, steps: int | None, save: list[str], settings: list[str]) -> Config:
-    """The preset with what the command line changes; --set comes last. Raises ConfigError."""
+def configured(config: Config, steps: int | None, settings: list[str]) -> Config:
+    """The preset with these settings, the last of one name counting, and so many updates. Raises ConfigError."""
     if steps is not None:
         set_by_name = {assignment.partition("=")[0] for assignment in settings}
         in_proportion = scaled(config, steps, without=set_by_name)
         for name, value in in_proportion.items():
             print(f"--steps {steps}: {name} is {value} in proportion; --set {name}=N sets it.")
         settings = [f"steps={steps}", *(f"{name}={value}" for name, value in in_proportion.items()), *settings]
-    return changed(config, [*save_settings(save), *settings])
+    return changed(config, settings)
 
 
 def pretrain(

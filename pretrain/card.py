@@ -1,8 +1,9 @@
 """run.json, the card of a run: written at its start, checked at every resume, rewritten where its plan was extended."""
 
-from dataclasses import asdict, replace
+from dataclasses import MISSING, asdict, fields, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from embryo_core import runs
 from embryo_core.errors import ConfigError
@@ -19,18 +20,20 @@ PLAN = (*RATE_PLAN, "save_every", "save_per_doubling")
 
 def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | None = None) -> Run:
     """The card of a run in this folder, not yet written; with `start` it goes on from that checkpoint."""
+    family = FAMILIES[config.family]
     first = start.step if start else 0
     own = tuple(first + step for step in config.checkpoint_steps())
     return Run(
         name=folder.resolve().name,
         path=folder.resolve(),
         family=config.family,
-        objective=" + ".join(FAMILIES[config.family].objectives.values()),
+        objective=" + ".join(family.objectives(config).values()),
         config=asdict(config),
         tokenizer_sha256=runs.sha256(corpus.tokenizer_folder / "tokenizer.json"),
         corpus=corpus.fingerprint,
         planned_steps=(*continued.history(start)[:-1], *own) if start else own,
         code_version=version("embryo"),
+        note=family.note(config),
         origin=continued.origin(start) if start else None,
     )
 
@@ -47,6 +50,11 @@ def write_card(run: Run) -> Run:
         runs.write_run(run)
         return run
     before = runs.read_run(run.path)
+    if before.family != run.family:
+        raise ConfigError(
+            f"Run '{run.name}' is of the family {before.family}, received {run.family}; "
+            "resume it with the first command's preset, or give another --run."
+        )
     if before.corpus != run.corpus or before.tokenizer_sha256 != run.tokenizer_sha256:
         raise ConfigError(
             f"Run '{run.name}' was started on another corpus or tokenizer than the one received; "
@@ -55,6 +63,7 @@ def write_card(run: Run) -> Run:
     if before.origin != run.origin:
         began = f"--init-from {before.origin.run}@{before.origin.step}" if before.origin else "no --init-from"
         raise ConfigError(f"Run '{run.name}' was started with {began}; resume it with the same, or give another --run.")
+    before = replace(before, config=_defaults(run.family) | before.config)
     differing = [name for name in run.config if before.config.get(name) != run.config[name]]
     if not differing:
         return before
@@ -67,6 +76,12 @@ def write_card(run: Run) -> Run:
     extended = replace(run, planned_steps=(*made, *(planned for planned in run.planned_steps if planned > step)))
     runs.write_run(extended)
     return extended
+
+
+def _defaults(family: str) -> dict[str, Any]:
+    """The settings that have a default: a run that was started by an earlier version, without one of them, has it."""
+    kind = type(next(iter(FAMILIES[family].presets.values())))
+    return {field.name: field.default for field in fields(kind) if field.default is not MISSING}
 
 
 def _refuse_other_settings(before: Run, run: Run, differing: list[str]) -> None:

@@ -1,11 +1,14 @@
-"""What a model family brings to pretraining: its presets, objectives, model, and names in transformers."""
+"""What a model family brings to pretraining: presets, objectives, data of the sentence loss, model, names on disk."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pretrain.config import Config
+from pretrain.examples import Pairing
+from pretrain.pairs import in_order
 
 if TYPE_CHECKING:
+    from pretrain.layers import Embeddings
     from pretrain.model import PretrainingModel
 
 
@@ -13,8 +16,11 @@ class Family(ABC):
     """One model family. `model` imports Keras when it is called: presets are read without waiting for it."""
 
     name: ClassVar[str]  # `family` of its configurations and of run.json
-    objectives: ClassVar[dict[str, str]]  # what run.json calls each, by its name in log and model; the main one first
     presets: ClassVar[dict[str, Config]]
+
+    @abstractmethod
+    def objectives(self, config: Config) -> dict[str, str]:
+        """What run.json calls each objective, by its name in log and model; the main one comes first."""
 
     @abstractmethod
     def model(self, config: Config) -> "PretrainingModel":
@@ -28,6 +34,33 @@ class Family(ABC):
     def huggingface(self, config: Config) -> dict[str, Any]:
         """config.json of a checkpoint, as transformers reads it."""
 
+    def inner_checkpoints(self, config: Config, model: "PretrainingModel") -> dict[str, tuple[dict, dict]]:
+        """Further models of a checkpoint: `modules` and config.json by the name of the folder inside its own."""
+        return {}
+
+    def pairing(self, config: Config) -> Pairing:
+        """How the two segments of an example are paired."""
+        return in_order
+
     def loss_weights(self, config: Config, step: int) -> dict[str, float]:
         """The weight of each objective's loss in the update that leads from `step` to `step + 1`."""
-        return dict.fromkeys(self.objectives, 1.0)
+        return dict.fromkeys(self.objectives(config), 1.0)
+
+    def note(self, config: Config) -> str:
+        """What run.json has to say of the checkpoints, in one sentence; "" where there is nothing."""
+        return ""
+
+    def embeddings(self, config: Config, size: int) -> "Embeddings":
+        """Embeddings of words, positions and segments, `size` wide."""
+        from pretrain import layers
+
+        return layers.Embeddings(
+            config.vocab_size,
+            config.max_position_embeddings,
+            size,
+            position_stddev=config.position_initializer_range or config.initializer_range,
+            dropout=config.hidden_dropout_prob,
+            stddev=config.initializer_range,
+            epsilon=config.layer_norm_eps,
+            name="embeddings",
+        )

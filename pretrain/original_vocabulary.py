@@ -7,6 +7,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from embryo_core.errors import ConfigError
 from pretrain import tokenizer as tokenizers
 from pretrain import unigram, wordpiece
+from pretrain.pieces import UNK
 
 NAMES = ("spiece.model", "30k-clean.model", "vocab.txt")
 LONGEST_WORD = 200  # characters, of the original WordPiece (tokenization.py, max_input_chars_per_word)
@@ -36,7 +37,7 @@ def _wordpiece(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...
     """vocab.txt, a piece a line (tokenization.py of bert)."""
     lines = vocabulary.read_text(encoding="utf-8").splitlines()
     pieces = {line.strip(): i for i, line in enumerate(lines)}
-    unknown = wordpiece.SPECIAL_TOKENS[tokenizers.UNK]
+    unknown = wordpiece.SPECIAL_TOKENS[UNK]
     tokenizer = wordpiece.blank()
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=not cased)
     tokenizer.model = models.WordPiece(pieces, unk_token=unknown, max_input_chars_per_word=LONGEST_WORD)

@@ -16,7 +16,6 @@ from pretrain.config import Config
 from pretrain.devices import ONE_DEVICE, Devices
 from pretrain.export import read_checkpoint, write_checkpoint
 from pretrain.families import FAMILIES
-from pretrain.family import Family
 from pretrain.log import Log, Means
 from pretrain.masking import MaskedBatch
 from pretrain.measure import Measurement, heldout_row
@@ -49,7 +48,8 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             write_checkpoint(model, config, run.path, progress)
         _measure(config, progress, measurement, log, devices)
 
-    means = Means(family.objectives)
+    objectives = family.objectives(config)
+    means = Means(objectives)
     bar = tqdm(total=first + config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
     started, tokens_before = perf_counter(), progress.tokens
     for batch in _prefetched(data.training, progress.step - first, config.steps):
@@ -65,7 +65,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             rate = float(learning_rate(step - first - 1))  # of the update just made
             row = means.take()
             log.add("train", progress, row, learning_rate=rate, tokens_per_second=round(speed, 1))
-            bar.set_postfix(_postfix(row, family, speed), refresh=False)
+            bar.set_postfix(_postfix(row, next(iter(objectives)), speed), refresh=False)
         if step in grid:
             write_checkpoint(model, config, run.path, progress)
             _measure(config, progress, measurement, log, devices)
@@ -105,7 +105,7 @@ def _measure(config: Config, progress: Progress, measurement: Measurement, log: 
     with devices.measuring():
         measures = measurement.take()
     if measures:
-        row = heldout_row(measures, FAMILIES[config.family].objectives)
+        row = heldout_row(measures, FAMILIES[config.family].objectives(config))
         counts = {"n_masked": measures[0]["n"], "n_sequences": measurement.sequences}
         log.add("heldout", progress, row, **counts, measures=measures)
 
@@ -121,6 +121,5 @@ def _prefetched(batches: Callable[[int], MaskedBatch], first: int, last: int, ah
             yield batch
 
 
-def _postfix(row: dict[str, Any], family: Family, speed: float) -> dict[str, str]:
-    main = next(iter(family.objectives))
+def _postfix(row: dict[str, Any], main: str, speed: float) -> dict[str, str]:
     return {"loss": f"{row['loss']:.3f}", main: f"{row[f'{main}_accuracy']:.3f}", "tokens/s": f"{speed:,.0f}"}

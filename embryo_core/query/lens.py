@@ -50,6 +50,6 @@ def lens(run: Run, text: str, mask: int = 1, k: int = 10, steps: Iterable[int] |
 def _by_layer(model: "Model", text: str, mask: int, k: int) -> Layers:
     question = read_question(text, model.tokenizer, model.max_positions)
     ids = question.ids[None]
-    states = model.hidden_states(ids, np.ones_like(ids))[:, 0, question.masks[mask - 1]]  # [layers, H]
+    states = model.words.hidden_states(ids, np.ones_like(ids))[:, 0, question.masks[mask - 1]]  # [layers, H]
     answers = log_softmax(model.mlm_head(states))
     return tuple(tuple(top_predictions(answer, model.tokenizer, k)) for answer in answers)

@@ -18,7 +18,7 @@ from embryo_core.runs.schema import OriginCard, RunCard
 from embryo_core.types import Change, Origin, Run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-RUN_FIELDS = ("name", "family", "objective", "config", "tokenizer_sha256", "corpus", "planned_steps", "code_version")
+RUN_FIELDS = "name family objective config tokenizer_sha256 corpus planned_steps code_version note".split()
 
 
 def roots() -> list[Path]:
@@ -64,6 +64,7 @@ def read_run(path: Path) -> Run:
         card.corpus,
         tuple(card.planned_steps),
         card.code_version,
+        card.note,
         _origin(card.origin),
     )
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from math import log2, prod
@@ -15,6 +16,7 @@ from embryo_core.runs.schema import HEADER_LIMIT, Architecture, Header, Manifest
 from embryo_core.types import Checkpoint, Run
 
 WEIGHTS = "model.safetensors"
+GENERATOR = "generator"
 MOST = 16_384  # folders of checkpoints that are read; the rest are reported as one
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4}  # of an element, by its type in safetensors
 
@@ -89,6 +91,13 @@ def without_weights(checkpoint: Checkpoint) -> MissingWeights:
         f"Step {checkpoint.step} of run '{checkpoint.run.name}' has results and no weights any more; "
         f"{nearest if known else 'no other step has weights'}."
     )
+
+
+def generator(checkpoint: Checkpoint) -> Checkpoint | None:
+    """The model that predicts masked words inside an ELECTRA's checkpoint, in generator/; None where there is none."""
+    path = checkpoint.path / GENERATOR
+    inside = checkpoint.path.name == GENERATOR  # of which there is one level
+    return replace(checkpoint, path=path) if not inside and (path / "config.json").is_file() else None
 
 
 def _scan(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:

@@ -131,6 +131,7 @@ class RunCard(Struct, frozen=True):
     corpus: nested(5)
     planned_steps: Annotated[list[Count], Meta(max_length=1_000_000)]
     code_version: Text
+    note: Text = ""
     origin: OriginCard | None = None
 
     def __post_init__(self) -> None:

@@ -1,13 +1,16 @@
-"""The model families that can be pretrained; a new one is a file here and a line in FAMILIES."""
+"""The model families that can be pretrained: every file here brings one, and none is named elsewhere."""
+
+from importlib import import_module
+from pkgutil import iter_modules
 
 from embryo_core.errors import UnknownPreset, unknown
 from pretrain.config import Config
-from pretrain.families.albert import Albert
 from pretrain.family import Family
 
 __all__ = ["FAMILIES", "preset", "presets"]
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (Albert(),)}
+_FOUND: list[Family] = [import_module(f"{__name__}.{module.name}").FAMILY for module in iter_modules(__path__)]
+FAMILIES = {family.name: family for family in _FOUND}
 
 
 def presets() -> dict[str, Config]:

@@ -17,6 +17,7 @@ from pretrain.config import Config
 from pretrain.families import FAMILIES, preset
 from pretrain.family import Family
 from pretrain.model import targets
+from pretrain.pairs import swapped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,6 @@ class Toy(Family):
     """Two layers of their own, embeddings as wide as the layers, sentence order first and masked words second."""
 
     name = "toy"
-    objectives: ClassVar = {"order": "order of two segments", "words": "masked words"}
     presets: ClassVar = {
         "toy-tiny": ToyConfig(
             hidden_size=16,
@@ -54,31 +54,27 @@ class Toy(Family):
         )
     }
 
+    def objectives(self, config: ToyConfig) -> dict[str, str]:
+        return {"order": "order of two segments", "words": "masked words"}
+
+    def pairing(self, config: ToyConfig):
+        return swapped
+
     def model(self, config: ToyConfig):
-        from pretrain import layers, objectives
+        from pretrain import heads, layers, objectives
         from pretrain.model import PretrainingModel
 
         common = {"stddev": config.initializer_range, "epsilon": config.layer_norm_eps}
-        embeddings = layers.Embeddings(
-            config.vocab_size,
-            config.max_position_embeddings,
-            config.hidden_size,
-            position_stddev=0.1,
-            dropout=0.0,
-            name="embeddings",
-            **common,
-        )
-        each = [
-            layers.TransformerLayer(16, 2, 16, dropout=0.0, attention_dropout=0.0, name=f"layer{i}", **common)
-            for i in range(config.num_hidden_layers)
-        ]
+        embeddings = self.embeddings(config, config.hidden_size)
+        sizes = {"hidden_size": 16, "heads": 2, "intermediate_size": 16, "dropout": 0.0, "attention_dropout": 0.0}
+        each = layers.stack([0, 1], [0, 1], activation=layers.gelu, **sizes, **common)
         return PretrainingModel(
             layers.Encoder(embeddings, each, name="encoder"),
             heads={
-                "order": layers.PairHead(config.hidden_size, stddev=config.initializer_range, name="order"),
-                "words": layers.MaskedWordHead(embeddings, name="words", **common),
+                "order": heads.PairHead(config.hidden_size, stddev=config.initializer_range, name="order"),
+                "words": heads.MaskedWordHead(embeddings, activation=layers.gelu, name="words", **common),
             },
-            objectives={"order": objectives.sentence_order, "words": objectives.masked_language_model},
+            objectives={"order": objectives.sentence_pair, "words": objectives.masked_language_model},
         )
 
     def modules(self, model) -> dict[str, Any]:
@@ -151,5 +147,5 @@ def test_every_preset_holds_what_its_family_promises():
     for name, family in FAMILIES.items():
         for config in family.presets.values():
             assert config.family == family.name == name
-            assert list(family.loss_weights(config, 0)) == list(family.objectives)
+            assert list(family.loss_weights(config, 0)) == list(family.objectives(config))
             assert replace(config) == config
