@@ -55,20 +55,18 @@ def start(program: list[str], arguments: list[str], run: Path, backend: str) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
-def test_two_devices_have_the_curve_of_one(backend: str, arguments: list[str], tmp_path: Path):
+@pytest.mark.parametrize(("backend", "stopped"), [("tensorflow", "two"), ("jax", "one")])
+def test_two_devices_have_the_curve_of_one(backend: str, stopped: str, arguments: list[str], tmp_path: Path):
     """Over twenty updates to 1e-5; a run stopped half-way goes on with it on another number of devices."""
     pytest.importorskip(backend)
     one, two, moved = (tmp_path / name for name in ("one", "two", "moved"))
     start(["-m", "pretrain"], arguments, one, backend)
     start(["-c", VIRTUAL], arguments, two, backend)
     assert np.abs(losses(two) - losses(one)).max() < 1e-5
-    for source, program in ((one, ["-c", VIRTUAL]), (two, ["-m", "pretrain"])):
-        shutil.rmtree(moved, ignore_errors=True)
-        shutil.copytree(source, moved)
-        (moved / "state" / f"step{STEPS}.npz").unlink()
-        start(program, arguments, moved, backend)
-        assert np.abs(losses(moved) - losses(one)).max() < 1e-5
+    shutil.copytree(tmp_path / stopped, moved)
+    (moved / "state" / f"step{STEPS}.npz").unlink()
+    start(["-c", VIRTUAL] if stopped == "one" else ["-m", "pretrain"], arguments, moved, backend)
+    assert np.abs(losses(moved) - losses(one)).max() < 1e-5
 
 
 def test_one_device_needs_no_distribution():
