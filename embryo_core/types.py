@@ -1,5 +1,6 @@
 """The vocabulary of the project: what a run, a checkpoint, an example, a metric and its findings are."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -238,7 +239,7 @@ class Data(Protocol):
 SharedPass = Callable[["Model", "Sequence[tuple[Metric, Any]]"], list[Findings]]
 
 
-class Metric:
+class Metric(ABC):
     """Base of all metrics. Adding one: its own file in metrics/ and one entry in METRICS."""
 
     name: str
@@ -251,17 +252,17 @@ class Metric:
     variants: str | None = None  # --VARIANTS NAME=PATH computes a variant on data of the user's own
     shared_pass: ClassVar[SharedPass | None] = None  # computes all metrics that have it, on one source, in one pass
 
+    @abstractmethod
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Data:
         """Read and encode the data, once per evaluation. Raises CorpusError with what is at fault."""
-        raise NotImplementedError
 
+    @abstractmethod
     def compute(self, model: "Model", data: Any) -> Findings:
         """Evaluate one loaded checkpoint on what `read` returned."""
-        raise NotImplementedError
 
     def variant(self, name: str) -> "Metric":
         """The metric of this name on data of the user's own, for metrics with `variants`. Raises CorpusError."""
-        raise NotImplementedError
+        raise TypeError(f"{self.name} has no variants")
 
 
 def spans_of_words(words: Sequence[str], labels: Sequence[str]) -> Example:

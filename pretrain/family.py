@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pretrain.config import Config
 from pretrain.examples import Pairing
-from pretrain.pairs import in_order
+from pretrain.pairs import SENTENCE_LOSSES, in_order
 
 if TYPE_CHECKING:
-    from pretrain.layers import Embeddings
+    from pretrain.layers import Embeddings, Encoder
     from pretrain.model import PretrainingModel
 
 
@@ -64,3 +64,35 @@ class Family(ABC):
             epsilon=config.layer_norm_eps,
             name="embeddings",
         )
+
+
+class PairFamily(Family):
+    """A family whose encoder learns masked words and, by the setting `sentence_loss`, what two segments are.
+
+    `heads` of its models are that of the masked words and, where there is a sentence loss, that of the pairs.
+    """
+
+    def objectives(self, config: Config) -> dict[str, str]:
+        """Masked words, and the sentence loss where there is one."""
+        sentence = SENTENCE_LOSSES[config.sentence_loss]
+        return {"masked_lm": "masked language model"} | ({sentence.objective: sentence.title} if sentence else {})
+
+    def pairing(self, config: Config) -> Pairing:
+        """That of the sentence loss."""
+        sentence = SENTENCE_LOSSES[config.sentence_loss]
+        return sentence.pairing if sentence else in_order
+
+    def with_heads(self, config: Config, encoder: "Encoder") -> "PretrainingModel":
+        """The model of this encoder, with the heads and objectives of the configuration; GELU is in its tanh form."""
+        from pretrain import heads, layers, objectives
+        from pretrain.model import PretrainingModel
+
+        initial = {"stddev": config.initializer_range}
+        words = heads.MaskedWordHead(
+            encoder.embeddings, activation=layers.gelu_tanh, epsilon=config.layer_norm_eps, name="predictions", **initial
+        )
+        made, learned = {"masked_lm": words}, {"masked_lm": objectives.masked_language_model}
+        if sentence := SENTENCE_LOSSES[config.sentence_loss]:
+            made[sentence.objective] = heads.PairHead(config.hidden_size, name=sentence.objective, **initial)
+            learned[sentence.objective] = objectives.sentence_pair
+        return PretrainingModel(encoder, made, learned)

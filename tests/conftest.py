@@ -64,8 +64,24 @@ def tiny_results(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run
     from embryo_core.evaluate import evaluate
 
     run = copy_run(tiny_run, tmp_path_factory.mktemp("results"))
-    evaluate(run, SAMPLE_DATA)
+    with pytest.MonkeyPatch.context() as patch:
+        shorten_probing(patch)
+        evaluate(run, SAMPLE_DATA)
     return run
+
+
+@pytest.fixture
+def short_probing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probes are trained for a moment only, where a test asks what becomes of their scores and not how good they are."""
+    shorten_probing(monkeypatch)
+
+
+def shorten_probing(patch: pytest.MonkeyPatch) -> None:
+    """Twenty batches a probe in place of a thousand."""
+    from embryo_core.metrics.probing import regimen
+
+    for name, protocol in regimen.PROTOCOLS.items():
+        patch.setitem(regimen.PROTOCOLS, name, replace(protocol, iterations=20, epochs=1))
 
 
 def at(run: Run, step: int) -> Checkpoint:

@@ -72,8 +72,8 @@ def show_two(view: View, frame: pd.DataFrame, layer: str | int) -> None:
 def _pick_two(tasks: list[str]) -> tuple[str, str]:
     left, right = st.columns(2)
     with left:
-        x = widgets.pick_one("across", "Horizontal axis", tasks, format_func=charts.label)
+        x = widgets.pick_one("x_task", "Horizontal axis", tasks, format_func=charts.label)
     with right:
         others = [task for task in tasks if task != x]
         usual = next((task for task in ("srl", "coref") if task in others), others[0])
-        return x, widgets.pick_one("up", "Vertical axis", others, usual, charts.label)
+        return x, widgets.pick_one("y_task", "Vertical axis", others, usual, charts.label)

@@ -11,6 +11,8 @@ from embryo_core.metrics.token_reconstruction import TokenReconstruction
 from embryo_core.metrics.world_knowledge import WorldKnowledge
 from embryo_core.types import Metric
 
+__all__ = ["METRICS", "named"]
+
 METRICS: tuple[Metric, ...] = (
     TokenReconstruction(),
     MaskPrediction(),

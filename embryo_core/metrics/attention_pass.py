@@ -1,5 +1,6 @@
 """One pass over a treebank's attention for all metrics that need it: each batch is computed once and shown to each."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -44,9 +45,9 @@ class AttentionMetric(Metric):
     form = TREEBANK
     needs = frozenset({"attentions"})
 
+    @abstractmethod
     def observe(self, model: "Model", data: Any) -> Observer:
         """A new observer of one checkpoint, for what `read` returned."""
-        raise NotImplementedError
 
     def compute(self, model: "Model", data: Sentences) -> Findings:
         return self.shared_pass(model, [(self, data)])[0]

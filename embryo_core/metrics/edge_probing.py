@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embryo_core.errors import CorpusError
-from embryo_core.metrics.probing.data import ProbingData, ProbingTask, read_tasks
+from embryo_core.metrics.probing import ProbingData, ProbingTask, read_tasks
 from embryo_core.types import Findings, Limits, Metric, Option, ProbeCurve, Score, Source
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from math import sqrt
 from typing import Any, ClassVar
 
 from pretrain.config import Config
-from pretrain.examples import Pairing
-from pretrain.family import Family
-from pretrain.pairs import SENTENCE_LOSSES, in_order
+from pretrain.family import PairFamily
+from pretrain.pairs import SENTENCE_LOSSES
 
 SHARED = ("all", "attention", "ffn", "none")
 
@@ -146,21 +145,11 @@ PRESETS = {
 }
 
 
-class Albert(Family):
+class Albert(PairFamily):
     """ALBERT as in google-research/albert; checkpoints load as AlbertForPreTraining, or AlbertForMaskedLM."""
 
     name = "albert"
     presets: ClassVar = PRESETS
-
-    def objectives(self, config: AlbertConfig) -> dict[str, str]:
-        """Masked words, and the sentence loss where there is one."""
-        sentence = SENTENCE_LOSSES[config.sentence_loss]
-        return {"masked_lm": "masked language model"} | ({sentence.objective: sentence.title} if sentence else {})
-
-    def pairing(self, config: AlbertConfig) -> Pairing:
-        """That of the sentence loss."""
-        sentence = SENTENCE_LOSSES[config.sentence_loss]
-        return sentence.pairing if sentence else in_order
 
     def loss_weights(self, config: AlbertConfig, step: int) -> dict[str, float]:
         """Masked words count fully; sentence pairs from their first update on, with their weight."""
@@ -169,11 +158,8 @@ class Albert(Family):
 
     def model(self, config: AlbertConfig):
         """Embeddings of their own size, projected; layers that share what the configuration says; both heads."""
-        from pretrain import heads, layers, objectives
-        from pretrain.model import PretrainingModel
+        from pretrain import layers
 
-        initial = {"stddev": config.initializer_range}
-        common = initial | {"epsilon": config.layer_norm_eps}
         embeddings = self.embeddings(config, config.embedding_size)
         transformer = layers.stack(
             config.weights_of("attention"),
@@ -184,17 +170,11 @@ class Albert(Family):
             activation=layers.gelu_tanh,
             dropout=config.hidden_dropout_prob,
             attention_dropout=config.attention_probs_dropout_prob,
-            **common,
+            stddev=config.initializer_range,
+            epsilon=config.layer_norm_eps,
         )
-        projection = layers.dense(config.hidden_size, name="projection", **initial)
-        made = {
-            "masked_lm": heads.MaskedWordHead(embeddings, activation=layers.gelu_tanh, name="predictions", **common)
-        }
-        learned = {"masked_lm": objectives.masked_language_model}
-        if sentence := SENTENCE_LOSSES[config.sentence_loss]:
-            made[sentence.objective] = heads.PairHead(config.hidden_size, name=sentence.objective, **initial)
-            learned[sentence.objective] = objectives.sentence_pair
-        return PretrainingModel(layers.Encoder(embeddings, transformer, projection, name="encoder"), made, learned)
+        projection = layers.dense(config.hidden_size, config.initializer_range, name="projection")
+        return self.with_heads(config, layers.Encoder(embeddings, transformer, projection, name="encoder"))
 
     def modules(self, model) -> dict[str, Any]:
         """Names as in transformers' AlbertForPreTraining; layers that share a part repeat it where they are apart."""

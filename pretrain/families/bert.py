@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pretrain.config import Config
-from pretrain.examples import Pairing
-from pretrain.family import Family
-from pretrain.pairs import SENTENCE_LOSSES, in_order
+from pretrain.family import PairFamily
+from pretrain.pairs import SENTENCE_LOSSES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,29 +98,16 @@ PRESETS = {
 }
 
 
-class Bert(Family):
+class Bert(PairFamily):
     """BERT as in google-research/bert; checkpoints load as BertForPreTraining, or BertForMaskedLM."""
 
     name = "bert"
     presets: ClassVar = PRESETS
 
-    def objectives(self, config: BertConfig) -> dict[str, str]:
-        """Masked words, and the sentence loss where there is one."""
-        sentence = SENTENCE_LOSSES[config.sentence_loss]
-        return {"masked_lm": "masked language model"} | ({sentence.objective: sentence.title} if sentence else {})
-
-    def pairing(self, config: BertConfig) -> Pairing:
-        """That of the sentence loss."""
-        sentence = SENTENCE_LOSSES[config.sentence_loss]
-        return sentence.pairing if sentence else in_order
-
     def model(self, config: BertConfig):
         """Embeddings as wide as the layers, layers of their own, both heads."""
-        from pretrain import heads, layers, objectives
-        from pretrain.model import PretrainingModel
+        from pretrain import layers
 
-        initial = {"stddev": config.initializer_range}
-        common = initial | {"epsilon": config.layer_norm_eps}
         embeddings = self.embeddings(config, config.hidden_size)
         transformer = layers.stack(
             range(config.num_hidden_layers),
@@ -132,16 +118,10 @@ class Bert(Family):
             activation=layers.gelu_tanh,
             dropout=config.hidden_dropout_prob,
             attention_dropout=config.attention_probs_dropout_prob,
-            **common,
+            stddev=config.initializer_range,
+            epsilon=config.layer_norm_eps,
         )
-        made = {
-            "masked_lm": heads.MaskedWordHead(embeddings, activation=layers.gelu_tanh, name="predictions", **common)
-        }
-        learned = {"masked_lm": objectives.masked_language_model}
-        if sentence := SENTENCE_LOSSES[config.sentence_loss]:
-            made[sentence.objective] = heads.PairHead(config.hidden_size, name=sentence.objective, **initial)
-            learned[sentence.objective] = objectives.sentence_pair
-        return PretrainingModel(layers.Encoder(embeddings, transformer, name="encoder"), made, learned)
+        return self.with_heads(config, layers.Encoder(embeddings, transformer, name="encoder"))
 
     def modules(self, model) -> dict[str, Any]:
         """Names as in transformers' BertForPreTraining."""

@@ -60,6 +60,7 @@ def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results
     shares = history.weights.astype(float) / history.maximum
     visitor = visit(app)
     visitor.open("attention", layer="2", head="1", colours=scale)
+    expect(visitor.page.locator(".history")).to_have_attribute("data-step", "16")  # drawn, and so listening
     offline.open(html_page(history, scale))
     expect(offline.page.locator("#step")).to_have_text("step 16")
     for share, index, step in zip(shares, range(3), STEPS):

@@ -99,7 +99,7 @@ def test_evaluate_with_a_broken_checkpoint_ends_with_status_1(root, sample, caps
     assert "Failed: " in told.err and "model.safetensors does not exist" in told.err
 
 
-def test_a_fifth_probing_task_is_a_folder(root, sample, capsys):
+def test_a_fifth_probing_task_is_a_folder(root, sample, capsys, short_probing):
     """Its scores come beside those of the four; what has no data is left out, in one line."""
     shutil.rmtree(root / "results")
     mine = sample / "probing" / "coref"

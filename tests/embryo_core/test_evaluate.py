@@ -8,6 +8,8 @@ import signal
 from functools import partial
 
 import pytest
+import torch
+from transformers import ElectraConfig, ElectraForPreTraining
 
 from embryo_core import corpora, results, runs
 from embryo_core.engine.model import Model
@@ -18,11 +20,13 @@ from embryo_core.metrics import METRICS
 from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.results.tables import TABLES
 from embryo_core.types import Run
-from tests.conftest import SAMPLE_DATA
+from tests.conftest import SAMPLE_DATA, shorten_probing
 
 NAMES = [metric.name for metric in METRICS]
 TREEBANK, PROBING = SAMPLE_DATA["treebank"], SAMPLE_DATA["probing"]
 evaluate = partial(evaluate_all, limit=3)  # a few sentences, facts and examples
+
+pytestmark = pytest.mark.usefixtures("short_probing")
 
 
 def files(run: Run) -> dict[str, bytes]:
@@ -155,6 +159,22 @@ def test_a_run_gets_the_metrics_whose_needs_it_meets(own_run, monkeypatch):
         evaluate(own_run, SAMPLE_DATA, ["attention", "world_knowledge"])
 
 
+def test_a_discriminator_is_probed_and_its_attention_shown(own_run):
+    """ELECTRA's discriminator has no masked words: attention, head behaviour and edge probing are computed, to the end."""
+    torch.manual_seed(1)
+    sizes = {"vocab_size": 700, "hidden_size": 24, "embedding_size": 16, "intermediate_size": 48}
+    model = ElectraForPreTraining(ElectraConfig(**sizes, num_hidden_layers=2, num_attention_heads=3))
+    for checkpoint in runs.checkpoints(own_run):
+        model.save_pretrained(checkpoint.path)
+        runs.write_manifest(checkpoint.path, checkpoint.step, checkpoint.sequences, checkpoint.tokens)
+    computed = {"attention", "head_behaviour", "edge_probing"}
+    assert evaluate(own_run, SAMPLE_DATA) == Report(computed=3 * len(computed))
+    assert {name for name in NAMES if results.done(own_run, name)} == computed
+    assert list(results.read_attention(own_run, layer=2, head=3).steps) == [0, 8, 16]
+    scores = results.read_scores(own_run, "edge_probing_f1")
+    assert set(scores["layer"]) == {0, 1, 2} and scores["value"].between(0, 1).all()
+
+
 def test_a_config_that_cannot_be_read_stops_no_other_checkpoint(own_run):
     """It is a failure of its checkpoint alone, as weights that cannot be read are."""
     (own_run.path / "checkpoints" / "step8" / "config.json").write_text("{")
@@ -270,6 +290,7 @@ def evaluate_and_die(run: Run, written: int) -> None:
         write(*arguments)
 
     results.write = write_or_die
+    shorten_probing(pytest.MonkeyPatch())
     evaluate(run, SAMPLE_DATA)
 
 

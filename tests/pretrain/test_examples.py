@@ -133,7 +133,7 @@ def test_segments_meet_at_any_sentence_end(packing: Packing) -> None:
     uncut = np.flatnonzero(end - begin <= packing.space)
     met: dict[int, set[int]] = {row: set() for row in uncut.tolist()}
     for seed in range(60):
-        ids, _, _, swapped = batch_of(packing, uncut, np.random.default_rng(seed))
+        ids, _, _, swapped = batch_of(packing, uncut, np.random.default_rng(seed), swap)
         for row, content, order_of_row in zip(uncut.tolist(), ids, swapped, strict=True):
             a, b = segments(content)[:: -1 if order_of_row else 1]
             np.testing.assert_array_equal(np.concatenate([a, b]), packing.text.tokens[begin[row] : end[row]])

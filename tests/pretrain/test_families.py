@@ -121,6 +121,25 @@ def test_a_new_family_trains_and_exports_by_being_registered(toy: Toy, texts, ca
     assert not np.array_equal(stored["layer.0.query.weight"], stored["layer.1.query.weight"])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "second"), [("bert-tiny", "next_sentence"), ("electra-tiny", "replaced_token")])
+def test_lengths_are_mixed_and_told_apart(name: str, second: str, texts, cache: Path, tmp_path: Path):
+    """In every family: the log has each objective's loss by length, the held-out measures are of each length."""
+    lengths = "short_steps=6 short_sequence_length=16 short_batch_size=8 long_every=2"
+    settings = f"{lengths} warmup_steps=1 log_every=4 save_every=0 measured_sequences=8 heldout_sequences=8".split()
+    corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
+    assert main([name, *corpus, "--run", str(tmp_path / "own"), "--set", "steps=8", *settings]) == 0
+    rows = runs.read_log(runs.read_run(tmp_path / "own"))
+    (mixed,) = [row for row in rows if row["step"] == 4 and row["split"] == "train"]
+    for losses in mixed["by_length"].values():
+        assert losses["loss"] == pytest.approx(losses["masked_lm_loss"] + losses[f"{second}_loss"])
+    assert set(mixed["by_length"]) == {"16", "32"}
+    for row in rows:
+        measures = row.get("measures", [])
+        assert row["split"] == "train" or [measure["length"] for measure in measures] == [16, 16, 16, 32, 32, 32]
+        assert all(measure["n"] > 0 and measure[f"{second}_n"] > 0 for measure in measures)
+
+
 def test_an_unknown_preset_is_named_with_the_known_ones(toy: Toy):
     """The message says what was received and what exists, in every family."""
     assert preset("toy-tiny").family == "toy"

@@ -90,8 +90,8 @@ def test_a_link_restores_the_view(probed) -> None:
         "bands": "off",
         "probe_task": "mine",
         "score": "selectivity",
-        "across": "srl",
-        "up": "mine",
+        "x_task": "srl",
+        "y_task": "mine",
     }
     page = open_page(probed, **wanted)
     assert {name: page.query_params[name] for name in wanted} == wanted
@@ -103,7 +103,7 @@ def test_a_link_restores_the_view(probed) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", [{"probe_layer": "77"}, {"probe_task": "<b>"}, {"score": "9"}, {"across": "", "up": "?"}, {"unit": "-"}]
+    "query", [{"probe_layer": "77"}, {"probe_task": "<b>"}, {"score": "9"}, {"x_task": "", "y_task": "?"}, {"unit": "-"}]
 )
 def test_nonsense_in_a_link_shows_the_default(probed, query: dict[str, str]) -> None:
     """The page opens as without it."""
@@ -114,7 +114,7 @@ def test_nonsense_in_a_link_shows_the_default(probed, query: dict[str, str]) -> 
 
 def test_no_task_is_set_against_itself(probed) -> None:
     """Choosing for the one side what the other shows gives the other another."""
-    page = open_page(probed, across="srl", up="pos")
+    page = open_page(probed, x_task="srl", y_task="pos")
     box(page, "Horizontal axis").select("pos").run()
     assert not page.exception
     assert "pos" not in box(page, "Vertical axis").options and box(page, "Vertical axis").value == "srl"

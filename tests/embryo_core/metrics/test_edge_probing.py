@@ -12,15 +12,20 @@ from embryo_core.errors import CorpusError
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
 from embryo_core.metrics.probing import regimen
 from embryo_core.types import Findings
+from tests.conftest import shorten_probing
 from tests.embryo_core.metrics.conftest import read
 from tests.embryo_core.metrics.probing.test_data import write_task
+
+pytestmark = pytest.mark.usefixtures("short_probing")
 
 
 @pytest.fixture(scope="module")
 def found(trained: Model) -> Findings:
     """Findings on the sample's four tasks."""
     metric = EdgeProbing()
-    return metric.compute(trained, read(metric, trained))
+    with pytest.MonkeyPatch.context() as patch:
+        shorten_probing(patch)
+        return metric.compute(trained, read(metric, trained))
 
 
 def test_every_task_has_its_scores_in_every_layer(trained, found):

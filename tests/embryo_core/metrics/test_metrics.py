@@ -17,7 +17,7 @@ PAGES = ("tokens", "attention", "probing", "knowledge")
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_a_metric_keeps_its_contract(metric, trained, tmp_path):
+def test_a_metric_keeps_its_contract(metric, trained, tmp_path, short_probing):
     """It reads its data, tells what they are, computes findings that the store accepts, and does so again to the last
     digit."""
     assert metric.every >= 1

@@ -90,8 +90,7 @@ def test_albert_base_has_12_million_parameters():
 
 
 @pytest.mark.parametrize(
-    ("share", "groups", "millions"),
-    [("all", 1, 12), ("attention", 1, 64), ("ffn", 1, 38), ("none", 1, 90), ("all", 2, 19), ("attention", 3, 69)],
+    ("share", "groups", "millions"), [("attention", 1, 64), ("ffn", 1, 38), ("none", 1, 90), ("all", 2, 19)]
 )
 def test_layers_share_what_the_setting_says(share: str, groups: int, millions: int):
     """Parameters of the base size as in Table 4 of Lan et al. (embeddings of 128), which cuts the last, 89.8, to 89."""
