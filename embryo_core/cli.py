@@ -11,11 +11,15 @@ from embryo_core.corpora import FETCHED
 from embryo_core.errors import CorpusError, EmbryoError, RunError
 from embryo_core.types import Run
 
+INTERRUPTED = 128 + 2  # what a shell gives for a command that SIGINT ended
 CORPORA = runs.REPOSITORY / "data" / "corpora"  # where fetch puts what it downloads
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Exit status: 0 done, 1 done but for the failures told, 2 an error (one sentence on stderr)."""
+    """Run one command. Exit status: 0 done, 1 done but for the failures told, 2 an error, 130 stopped with Ctrl-C.
+
+    What ended a command is one sentence on stderr.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser(with_metrics=list(arguments[:1]) == ["evaluate"]).parse_args(arguments)
     try:
@@ -26,6 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # a full disk, a folder that may not be written
         print(f"Error: {error}; what was written stays, and the same command goes on from there.", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("Stopped; what was written stays.", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _parser(with_metrics: bool) -> argparse.ArgumentParser:
@@ -197,14 +204,21 @@ def _tell_contents(run: Run) -> list[str]:
     """Print what has been computed for a run and what is missing from its log; returns what cannot be read."""
     from embryo_core import results
 
-    try:
+    def tell_results() -> None:
         for metric in results.read_sources(run):
             print(f"    {metric}: {len(results.done(run, metric))} steps")
+
+    def tell_log() -> None:
         if damaged := runs.damaged_lines(run):
             print(f"    log.jsonl: {damaged} damaged lines are left out")
-    except EmbryoError as error:
-        return [str(error)]
-    return []
+
+    troubles = []
+    for tell in (tell_results, tell_log):
+        try:
+            tell()
+        except EmbryoError as error:
+            troubles.append(str(error))
+    return troubles
 
 
 def _query(options: argparse.Namespace) -> int:

@@ -3,7 +3,8 @@
 EmbryoError
 ├── RunError                a run folder
 │   ├── UnknownRun          no run of that name
-│   └── BrokenRun           run.json, log or tokenizer missing or unreadable
+│   ├── BrokenRun           run.json, log, state or tokenizer missing or unreadable
+│   └── BusyRun             another process is pretraining it
 ├── CheckpointError         one step of a run
 │   ├── UnknownStep         the run has no checkpoint at that step
 │   ├── MissingWeights      the checkpoint has lost its weights, and kept its results
@@ -15,7 +16,9 @@ EmbryoError
 ├── UnknownPreset           no pretraining preset of that name
 ├── ConfigError             pretraining settings that contradict each other or the run on disk
 ├── QueryError              a text that cannot be queried (no [MASK], too long, ...)
+│   └── TooCostly           a question above the budget of a hosted demo
 └── ResultsError            a result that may not be written, or that cannot be read
+    └── OtherData           results at hand are of other data than those received
 """
 
 from collections.abc import Iterable
@@ -35,7 +38,11 @@ class UnknownRun(RunError):
 
 
 class BrokenRun(RunError):
-    """A run whose run.json, log or tokenizer is missing or unreadable."""
+    """A run whose run.json, log, state or tokenizer is missing or unreadable."""
+
+
+class BusyRun(RunError):
+    """Another process is pretraining the run."""
 
 
 class CheckpointError(EmbryoError):
@@ -82,8 +89,20 @@ class QueryError(EmbryoError):
     """A text that cannot be queried."""
 
 
+class TooCostly(QueryError):
+    """A question that costs more than this server spends on one; `command` answers it elsewhere."""
+
+    def __init__(self, message: str, command: str):
+        super().__init__(message)
+        self.command = command
+
+
 class ResultsError(EmbryoError):
     """A result that may not be written, or that cannot be read."""
+
+
+class OtherData(ResultsError):
+    """Results at hand are of other data than those received; the two never mix."""
 
 
 def unknown(what: str, received: str, known: Iterable[str], then: str = "") -> str:

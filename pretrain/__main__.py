@@ -3,12 +3,13 @@
 import argparse
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embryo_core import runs
-from embryo_core.errors import EmbryoError
-from embryo_core.types import Run
+from embryo_core.errors import BusyRun, EmbryoError
+from embryo_core.types import Checkpoint, Run
 from pretrain import continued
 from pretrain.config import Config, changed, save_settings, scaled
 from pretrain.families import FAMILIES, preset, presets
@@ -149,9 +150,15 @@ def pretrain(
 
     devices = find_devices(several_hosts)
     devices.check(config)
-    with devices.first_alone():
-        run, data = _prepare(config, sources, heldout, folder, cache, init_from)
-    with devices.own_copy(run) as own:
+    with ExitStack() as held:
+        with devices.first_alone():
+            start = continued.find(init_from, folder) if init_from else None
+            data = _prepare_data(config, sources, heldout, cache, start)
+            if devices.is_first_host:
+                busy = BusyRun(f"{folder} is being pretrained by another process; wait for its end or stop it.")
+                held.enter_context(runs.locked(folder, busy))
+            run = _open_run(config, folder, data, start)
+        own = held.enter_context(devices.own_copy(run))
         writer = None
         if tensorboard:
             from torch.utils.tensorboard import SummaryWriter
@@ -161,22 +168,27 @@ def pretrain(
     return run
 
 
-def _prepare(
-    config: Config, sources: list[str], heldout: list[str], folder: Path, cache: Path, init_from: str | None
-) -> "tuple[Run, Data]":
-    """The run's folder with all that training finds there, and its data."""
+def _prepare_data(
+    config: Config, sources: list[str], heldout: list[str], cache: Path, start: Checkpoint | None
+) -> "Data":
+    """The corpus as batches; where a run goes on from another's checkpoint, for its model and vocabulary."""
     from pretrain.batches import prepare_data
+
+    if start is None:
+        return prepare_data(config, sources, heldout, cache)
+    continued.check_model(FAMILIES[config.family].huggingface(config), start)
+    return prepare_data(config, sources, heldout, cache, start.run.tokenizer)
+
+
+def _open_run(config: Config, folder: Path, data: "Data", start: Checkpoint | None) -> Run:
+    """The run's folder with all that training finds there."""
     from pretrain.card import new_card, write_card
 
-    start = continued.find(init_from, folder) if init_from else None
-    if start:
-        continued.check_model(FAMILIES[config.family].huggingface(config), start)
-    data = prepare_data(config, sources, heldout, cache, start.run.tokenizer if start else None)
     run = write_card(new_card(folder, config, data.corpus, start))
     if start:
         continued.inherit(run, start)
     data.copy_to(run)
-    return run, data
+    return run
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from embryo_core.errors import CorpusError
-from embryo_core.runs import replacing, sha256, write_json
+from embryo_core.runs import read_checksums, replacing, sha256, write_checksums, write_json
 from pretrain import tokenizer as tokenizers
 from pretrain.text_sources import MIN_WORDS, Cleaner, Document, Source, find_sources, read_documents, split_sentences
 
@@ -25,6 +25,7 @@ FORMAT = 2  # counts up when the same sources would give other files
 SAMPLE_BYTES = 40_000_000  # of text, for training the tokenizer
 BATCH = 20_000  # sentences encoded at once
 TOP_WORDS = 50_000
+CHECKSUMS = "checksums.sha256"  # of every file of a prepared corpus
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +96,16 @@ def prepare(
 
 
 def open_corpus(folder: Path) -> Corpus:
-    """The corpus prepared in this folder. Raises CorpusError where the preparation was not finished."""
-    card = Path(folder) / "corpus.json"
-    if not card.is_file():
+    """The corpus prepared in this folder, every file as it was written.
+
+    Raises CorpusError where the preparation was not finished, or a file was damaged since.
+    """
+    folder = Path(folder)
+    if not (folder / "corpus.json").is_file():
         raise CorpusError(f"{folder} holds no prepared corpus; python -m pretrain PRESET --corpus PATH prepares one.")
-    fingerprint = json.loads(card.read_text(encoding="utf-8"))
-    return Corpus(Path(folder), _open(folder / "train"), _open(folder / "heldout"), fingerprint)
+    _verify(folder)
+    fingerprint = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+    return Corpus(folder, _open(folder / "train"), _open(folder / "heldout"), fingerprint)
 
 
 def frequencies(corpus: Corpus) -> Counter[str]:
@@ -133,6 +138,23 @@ def write_frequencies(corpus: Corpus, path: Path) -> None:
     ranked = sorted(frequencies(corpus).items(), key=lambda row: (-row[1], row[0]))[:TOP_WORDS]
     with replacing(path) as temporary:
         temporary.write_text("".join(f"{word}\t{n}\n" for word, n in ranked), encoding="utf-8")
+
+
+# === Verifying ===
+
+
+def _verify(folder: Path) -> None:
+    """Raise CorpusError unless every file has its checksum; takes about a second for 100 million tokens."""
+    listed = read_checksums(folder / CHECKSUMS, folder, CorpusError)
+    if listed is None:  # just prepared, or by an earlier version
+        write_checksums(folder / CHECKSUMS, _checksums(folder))
+    elif changed := sorted(name for _, name in listed ^ _checksums(folder)):
+        raise CorpusError(f"{folder / changed[0]} is not the file that was prepared; delete {folder} and start again.")
+
+
+def _checksums(folder: Path) -> frozenset[tuple[str, str]]:
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink() and path.name != CHECKSUMS)
+    return frozenset((sha256(path), str(path.relative_to(folder))) for path in files)
 
 
 # === Building ===
@@ -225,11 +247,11 @@ def _offsets(counts: list[np.ndarray]) -> np.ndarray:
 
 def _open(folder: Path) -> Text:
     path = folder / "tokens.bin"
-    tokens = np.memmap(path, np.uint16, mode="r") if path.stat().st_size else np.empty(0, np.uint16)
-    text = Text(tokens, np.load(folder / "sentences.npy"), np.load(folder / "documents.npy"))
-    if text.sentences[-1] != len(tokens):
-        raise CorpusError(f"{path} holds {len(tokens):,} tokens, not {text.sentences[-1]:,}; delete {folder.parent}.")
-    return text
+    try:
+        tokens = np.memmap(path, np.uint16, mode="r") if path.stat().st_size else np.empty(0, np.uint16)
+        return Text(tokens, np.load(folder / "sentences.npy"), np.load(folder / "documents.npy"))
+    except (OSError, EOFError, ValueError) as reason:
+        raise CorpusError(f"{folder} cannot be read ({reason}); delete {folder.parent} and start again.") from None
 
 
 def _counts(folder: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from embryo_core import runs
 from embryo_core.types import Checkpoint
@@ -48,6 +48,7 @@ def _write(folder: Path, modules: dict[str, Any], architecture: dict[str, Any], 
     """Write weights, config.json and manifest.json, which counts weights that layers share once."""
     arrays = {name: np.ascontiguousarray(array.astype(dtype)) for name, array in tensors(modules).items()}
     parameters = sum(array.size for array in tensors({id(module): module for module in modules.values()}).values())
-    save_file(arrays, folder / "model.safetensors", metadata={"format": "pt"})
+    content = save(arrays, metadata={"format": "pt"})
+    (folder / "model.safetensors").write_bytes(content)  # a full disk is an OSError here, and none in safetensors
     runs.write_json(folder / "config.json", architecture)
     runs.write_manifest(folder, progress.step, progress.sequences, progress.tokens, parameters=parameters)

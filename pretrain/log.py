@@ -57,7 +57,7 @@ class Log:
     def __init__(self, path: Path, after: int, writer: Any = None, first: int = 0):
         self.path, self.writer = path, writer
         last = {"train": after, "heldout": after if after > first else first - 1}
-        lines = path.read_bytes().splitlines() if path.is_file() else []
+        lines = runs.read_lines(path)
         kept = [line for line in lines if (row := runs.parse_row(line)) and row["step"] <= last[row["split"]]]
         with runs.replacing(path) as temporary:
             temporary.write_bytes(b"".join(line + b"\n" for line in kept))

@@ -56,9 +56,11 @@ class StepAxis:
     def set_range(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
         """Give a figure of these `steps` the axis alone."""
         low, high = min(steps), max(steps) or 1
-        figure.update_xaxes(title_text=self.title, type=self.scale)
+        named = {"title": {"text": self.title}, "type": self.scale}
         if self.scale == "log":
             ticks = ([0] if low == 0 else []) + [10**power for power in range(10) if low <= 10**power <= high]
-            return figure.update_xaxes(tickvals=self.values(ticks), ticktext=[style.short(tick) for tick in ticks])
+            return figure.update_xaxes(
+                **named, tickvals=self.values(ticks), ticktext=[style.short(tick) for tick in ticks]
+            )
         margin = (high - low) * 0.02
-        return figure.update_xaxes(range=[low - margin, high + margin], tickformat="~s")
+        return figure.update_xaxes(**named, range=[low - margin, high + margin], tickformat="~s")

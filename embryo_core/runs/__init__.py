@@ -1,9 +1,11 @@
 """Runs on disk: where they are, what they hold, and how files from strangers are read."""
 
 from embryo_core.runs.changes import changes
+from embryo_core.runs.checksums import read_checksums, write_checksums
 from embryo_core.runs.files import replacing, sha256, write_json
 from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
-from embryo_core.runs.log import damaged_lines, parse_row, read_log, read_ranks
+from embryo_core.runs.locks import locked
+from embryo_core.runs.log import damaged_lines, parse_row, read_lines, read_log, read_ranks
 from embryo_core.runs.manifests import (
     broken,
     checkpoint,
@@ -39,11 +41,14 @@ __all__ = [
     "left_out",
     "list_runs",
     "loadable",
+    "locked",
     "log_grid",
     "open_run",
     "parse_row",
+    "read_checksums",
     "read_config",
     "read_json",
+    "read_lines",
     "read_log",
     "read_ranks",
     "read_run",
@@ -55,6 +60,7 @@ __all__ = [
     "step_grid",
     "to_remove",
     "verify",
+    "write_checksums",
     "write_json",
     "write_manifest",
     "write_run",

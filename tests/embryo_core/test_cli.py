@@ -73,6 +73,18 @@ def test_thin_lists_and_removes_only_when_told(root, capsys):
     assert "3 checkpoints, steps 0 to 16, 1 without weights" in capsys.readouterr().out
 
 
+def test_runs_goes_on_after_a_damaged_result(root, tiny_run, capsys):
+    """A run whose results cannot be read is told; its log, and the runs after it, are listed as ever."""
+    shutil.copytree(tiny_run.path, root / "runs" / "ugly")
+    (root / "results" / "tiny" / "scores.parquet").write_bytes(b"x")
+    with (root / "runs" / "tiny" / "log.jsonl").open("ab") as file:
+        file.write(b"\xff\n")
+    assert main(["runs"]) == 1
+    told = capsys.readouterr()
+    assert "log.jsonl: 1 damaged lines" in told.out and "ugly  albert, 3 checkpoints" in told.out
+    assert told.err.count("\n") == 1 and "scores.parquet cannot be read" in told.err
+
+
 def test_runs_without_any_tells_how_to_start_one(capsys):
     """An empty root is no error."""
     assert main(["runs"]) == 0
@@ -230,6 +242,33 @@ def test_arguments_that_make_no_sense_are_told(arguments, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert "usage: python -m embryo_core" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "stopped_in"),
+    [
+        (["evaluate", "tiny", "--overwrite"], "embryo_core.results.write"),
+        (["query", "tiny", "The [MASK] runs ."], "embryo_core.query.report.report_trace"),
+    ],
+    ids=("evaluate", "query"),
+)
+def test_ctrl_c_is_one_line_and_status_130(root, sample, command, stopped_in):
+    """In the middle of the work, other threads still computing: the process ends at once."""
+    data = ["--treebank", str(sample / "treebank.conllu")] if command[0] == "evaluate" else []
+    module, _, function = stopped_in.rpartition(".")
+    code = (
+        "import os, runpy, signal, threading, time, importlib\n"
+        "def stop(*_):\n"
+        "    threading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(600)\n"
+        f"setattr(importlib.import_module({module!r}), {function!r}, stop)\n"
+        "runpy.run_module('embryo_core', run_name='__main__', alter_sys=True)\n"
+    )
+    start = [sys.executable, "-c", code, *command, *data]
+    done = subprocess.run(start, cwd=REPOSITORY, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1] == "Stopped; what was written stays." and "Traceback" not in done.stderr
 
 
 def test_a_command_without_metrics_imports_none():

@@ -1,5 +1,6 @@
 """Checkpoints on disk: whole folders in Hugging Face layout, in the precision that was asked for."""
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -75,3 +76,15 @@ def test_a_checkpoint_appears_whole_or_not_at_all(
     write_checkpoint(model, config, run.path, Progress(5, 40, 500))
     assert runs.sha256(written(run, 5).path / "model.safetensors") == first
     assert [path.name for path in (run.path / "checkpoints").iterdir()] == ["step5"]
+
+
+def test_a_full_disk_is_an_error_of_the_system(model: PretrainingModel, config: Config, run: Run, monkeypatch):
+    """The command line tells it in one sentence; no half of a checkpoint is left."""
+
+    def write(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", write)
+    with pytest.raises(OSError, match="No space left on device"):
+        write_checkpoint(model, config, run.path, Progress(1, 8, 200))
+    assert not list((run.path / "checkpoints").iterdir())
