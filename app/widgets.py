@@ -100,7 +100,7 @@ def open_page(title: str) -> View:
 def at_weights(view: View) -> View:
     """The view at a step that can be asked, which the page tells where it is not the chosen one; else stop there."""
     if not view.loadable:
-        stop(f"Run '{literal(view.run.name)}' has results and no weights any more; only its results can be shown.")
+        stop(f"Run '{view.run.name}' has results and no weights any more; only its results can be shown.")
     found = replace(view, step=view.evaluated(view.loadable))
     if found.step != view.step:
         st.info(

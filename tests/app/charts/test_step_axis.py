@@ -30,6 +30,8 @@ def test_a_change_of_training_is_marked_with_its_words(scale) -> None:
     mark, chosen = axis.draw(go.Figure(), [0, 8, 16]).layout.shapes
     assert mark.name != STEP_LINE == chosen.name and mark.x0 == mark.x1 == axis.values([12])[0]
     assert mark.label.text == "sequences of 128 tokens"
+    named = StepAxis(8, scale, (Change(12, "corpus: <a href='x'>y</a>"),)).draw(go.Figure(), [0, 8, 16])
+    assert "<" not in named.layout.shapes[0].label.text
 
 
 @pytest.mark.parametrize("scale", SCALES)
