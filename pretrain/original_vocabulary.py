@@ -23,14 +23,20 @@ def find_vocabulary(folder: Path, given: Path | None) -> Path:
     raise ConfigError(f"{where} does not exist; name the vocabulary with --vocabulary FILE.")
 
 
-def write_tokenizer(vocabulary: Path, folder: Path, cased: bool = False) -> None:
-    """Write the tokenizer of this vocabulary to a folder; the same file gives the same bytes. Raises ConfigError."""
+def write_tokenizer(vocabulary: Path, folder: Path, cased: bool = False) -> int:
+    """Write the tokenizer of this vocabulary to a folder; the same file gives the same bytes. Returns its size.
+
+    Raises ConfigError where the file is no such vocabulary.
+    """
     kind = _unigram if vocabulary.suffix == ".model" else _wordpiece
     try:
         made, special = kind(vocabulary, cased)
-        tokenizers.write(made, special, folder)
-    except (OSError, RuntimeError, ValueError, TypeError, KeyError) as reason:
+    except (RuntimeError, ValueError) as reason:
         raise ConfigError(f"{vocabulary} is not a vocabulary of the original code ({reason}).") from None
+    if missing := [token for token in special if made.token_to_id(token) is None]:
+        raise ConfigError(f"{vocabulary} is not a vocabulary of the original code: it has no {' and no '.join(missing)}.")
+    tokenizers.write(made, special, folder)
+    return made.get_vocab_size()
 
 
 def _wordpiece(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]:
@@ -49,8 +55,9 @@ def _unigram(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]
     import sentencepiece
     from sentencepiece import sentencepiece_model_pb2
 
-    stored = sentencepiece_model_pb2.ModelProto.FromString(vocabulary.read_bytes())
-    sentencepiece.SentencePieceProcessor(model_proto=stored.SerializeToString())  # raises for what is no such model
+    content = vocabulary.read_bytes()
+    sentencepiece.SentencePieceProcessor(model_proto=content)  # raises for what is no such model
+    stored = sentencepiece_model_pb2.ModelProto.FromString(content)
     tokenizer = Tokenizer(models.Unigram(_scored(stored.pieces), unk_id=stored.trainer_spec.unk_id))
     charsmap = stored.normalizer_spec.precompiled_charsmap
     tokenizer.normalizer = normalizers.Sequence(

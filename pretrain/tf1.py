@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import keras
@@ -43,9 +44,10 @@ def import_series(path: Path, folder: Path, *, vocabulary: Path | None = None, c
             continue
         family, tensors = read_tensors(prefix)
         config = configuration(family, tensors, prefix)
+        model = model_of(config, tensors, prefix)
         if run is None:
             run = _start_run(folder, config, tuple(series), find_vocabulary(prefix.parent, vocabulary), cased)
-        write_checkpoint(model_of(config, tensors, prefix), config, run.path, Progress(step, None, None))
+        write_checkpoint(model, config, run.path, Progress(step, None, None))
         print(f"step {step}: {prefix}")
     return run
 
@@ -91,7 +93,7 @@ def read_tensors(prefix: Path) -> tuple[str, Tensors]:
     import tensorflow as tf
 
     reader = open_checkpoint(prefix)
-    variables = reader.get_variable_to_shape_map()
+    variables = reader.get_variable_to_shape_map()  # read when it was opened
     family = family_of(variables, prefix)
     known = {name: tensor for name in sorted(variables) if (tensor := tensor_of(name, family, prefix))}
     tensors: Tensors = {}
@@ -137,7 +139,7 @@ def configuration(family: str, tensors: Tensors, prefix: Path) -> Config:
         "num_hidden_groups": count(r"albert_layer_groups\.(\d+)\."),
         "embedding_size": size("word_embeddings.weight", 1),
     } | _told(family, prefix)
-    sizes.setdefault("num_attention_heads", sizes["hidden_size"] // 64)  # as in every model of electra
+    sizes.setdefault("num_attention_heads", max(1, sizes["hidden_size"] // 64))  # as in every model of electra
     if "generator" in tensors:
         hidden = next(a.shape[0] for name, a in tensors["generator"].items() if name.endswith("query.weight"))
         sizes["generator_size"] = hidden / sizes["hidden_size"]
@@ -149,12 +151,13 @@ def configuration(family: str, tensors: Tensors, prefix: Path) -> Config:
 
 def _told(family: str, prefix: Path) -> dict[str, Any]:
     """What the configuration beside a checkpoint, or in the folder above, says that its variables do not."""
-    names = ["num_attention_heads", "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"]
-    names += ["num_hidden_layers"] if family == "albert" else []
+    counts = ["num_attention_heads"] + (["num_hidden_layers"] if family == "albert" else [])
+    shares = ["hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"]
     for path in _beside(prefix.parent, f"{family}_config.json"):
         try:
             told = json.loads(path.read_text(encoding="utf-8"))
-            return {name: told[name] for name in names if name in told} | {name: int(told[name]) for name in names[4:]}
+            found = {name: int(told[name]) for name in counts}
+            return found | {name: float(told[name]) for name in shares if name in told}
         except (ValueError, KeyError, TypeError) as reason:
             raise ConfigError(f"{path} is not the configuration of an original {family} ({reason!r}).") from None
     if family == "electra":
@@ -187,7 +190,7 @@ def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary:
     before = runs.read_run(folder) if (folder / "run.json").is_file() else None
     if not before and folder.exists() and any(path.name != "tokenizer" for path in folder.iterdir()):
         raise ConfigError(f"{folder} exists and is not a run (it has no run.json); give another --run.")
-    write_tokenizer(vocabulary, folder / "tokenizer", cased)
+    tokenizer_sha256 = _write_vocabulary(vocabulary, folder, config, cased, before)
     family = FAMILIES[config.family]
     names = {field.name for field in fields(config)} & family.huggingface(config).keys()
     run = Run(
@@ -196,7 +199,7 @@ def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary:
         family=config.family,
         objective=" + ".join(family.objectives(config).values()),
         config={name: getattr(config, name) for name in sorted(names)},
-        tokenizer_sha256=runs.sha256(folder / "tokenizer" / "tokenizer.json"),
+        tokenizer_sha256=tokenizer_sha256,
         corpus={},
         planned_steps=tuple(sorted({*steps, *(before.planned_steps if before else ())})),
         code_version=version("embryo"),
@@ -205,3 +208,13 @@ def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary:
         raise ConfigError(f"Run '{run.name}' has another model or vocabulary than {vocabulary.parent}; give another --run.")
     runs.write_run(run)
     return run
+
+
+def _write_vocabulary(vocabulary: Path, folder: Path, config: Config, cased: bool, before: Run | None) -> str:
+    """Write the tokenizer of a new run, and for one that is there only to compare; returns its SHA-256."""
+    with TemporaryDirectory() as elsewhere:
+        place = Path(elsewhere) / "tokenizer" if before else folder / "tokenizer"
+        pieces = write_tokenizer(vocabulary, place, cased)
+        if pieces > config.vocab_size:
+            raise ConfigError(f"{vocabulary} has {pieces:,} pieces, and the model {config.vocab_size:,}; name its own.")
+        return runs.sha256(place / "tokenizer.json")

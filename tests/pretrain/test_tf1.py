@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
     """An empty folder for checkpoints, with a vocabulary and the configurations of the originals."""
     words = [f"w{i}" for i in range(originals.V - 5)]
     (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n")
-    for name in ("albert", "bert"):
+    for name in FAMILIES:
         (tmp_path / f"{name}_config.json").write_text(json.dumps(originals.CONFIG))
     return tmp_path
 
@@ -100,6 +100,28 @@ def test_a_configuration_above_its_checkpoints_counts(folder: Path):
     originals.save(folder / "steps" / "model.ckpt-7", originals.variables("albert"))
     run = imported(folder, "steps")
     assert (run.family, run.config["num_attention_heads"]) == ("albert", originals.HEADS)
+
+
+def test_an_electra_needs_no_configuration(folder: Path):
+    """Its code wrote none; its heads are 64 wide, in the smallest model there is one."""
+    (folder / "electra_config.json").unlink()
+    originals.save(folder / "model.ckpt-7", originals.variables("electra"))
+    assert imported(folder).config["num_attention_heads"] == 1
+
+
+def test_another_vocabulary_changes_no_run(folder: Path, capsys):
+    """It is refused, and the run's own stays."""
+    originals.save(folder / "model.ckpt-7", originals.variables("bert"))
+    run = imported(folder)
+    before = (run.tokenizer / "tokenizer.json").read_bytes()
+    lines = (folder / "vocab.txt").read_text().splitlines()
+    for pieces, told in ((lines[::-1], "another model or vocabulary"), ([*lines, "more"], "has 41 pieces")):
+        (folder / "other.txt").write_text("\n".join(pieces))
+        command = ["import", str(folder), "--run", str(run.path), "--vocabulary", str(folder / "other.txt")]
+        originals.save(folder / "model.ckpt-9", originals.variables("bert"))
+        assert main(command) == 2
+        assert told in capsys.readouterr().err
+        assert (run.tokenizer / "tokenizer.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(
