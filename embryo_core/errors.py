@@ -7,6 +7,7 @@ EmbryoError
 │   └── BusyRun             another process is pretraining it
 ├── CheckpointError         one step of a run
 │   ├── UnknownStep         the run has no checkpoint at that step
+│   ├── MissingWeights      the checkpoint has lost its weights, and kept its results
 │   └── BrokenCheckpoint    files missing, truncated, or not the ones in the manifest
 ├── MissingCapability       a model was asked for what it does not give (masked words, attentions, ...)
 ├── TokenizerMismatch       the tokenizer is not the one that the run was pretrained with
@@ -50,6 +51,10 @@ class CheckpointError(EmbryoError):
 
 class UnknownStep(CheckpointError):
     """The run has no checkpoint at that step."""
+
+
+class MissingWeights(CheckpointError):
+    """The weights of a checkpoint were removed to save space; its results are still there."""
 
 
 class BrokenCheckpoint(CheckpointError):

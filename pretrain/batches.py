@@ -107,14 +107,32 @@ class Data:
             corpora.write_frequencies(self.corpus, run.path / "frequencies.tsv")
 
 
-def prepare_data(config: Config, sources: list[str], heldout: list[str], cache: Path) -> Data:
-    """Prepare the corpus (or open it in the cache) and cut it into examples. Raises CorpusError, ConfigError."""
-    corpus = corpora.prepare(sources, heldout, config.vocab_size, cache, progress=print, tokenizer=config.tokenizer)
+def prepare_data(
+    config: Config, sources: list[str], heldout: list[str], cache: Path, vocabulary: Path | None = None
+) -> Data:
+    """Prepare the corpus (or open it in the cache) and cut it into examples; see `corpus.prepare` for `vocabulary`.
+
+    Raises CorpusError, ConfigError.
+    """
+    corpus = corpora.prepare(
+        sources,
+        heldout,
+        config.vocab_size,
+        cache,
+        progress=print,
+        tokenizer=config.tokenizer,
+        vocabulary=vocabulary,
+    )
     tokenizer = tokenizers.load(corpus.tokenizer_folder)
     if tokenizer.get_vocab_size() != config.vocab_size:
         raise ConfigError(
             f"The corpus gives {tokenizer.get_vocab_size()} pieces, the configuration asks for {config.vocab_size}; "
             f"use --set vocab_size={tokenizer.get_vocab_size()}, or give more text."
+        )
+    if [tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]", "[MASK]")] != [CLS, SEP, MASK]:
+        raise ConfigError(
+            f"{corpus.tokenizer_folder} has [CLS], [SEP] and [MASK] at other places than {CLS}, {SEP} and {MASK}; "
+            "text can be prepared with vocabularies of ours, and of ALBERT."
         )
     pairing = FAMILIES[config.family].pairing(config)
     _check_documents(corpus, pairing)

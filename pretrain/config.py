@@ -1,7 +1,6 @@
 """Pretraining settings: one frozen dataclass for every family, changed by name, refused in a sentence."""
 
 from dataclasses import dataclass, fields, replace
-from math import log2
 from types import NoneType
 from typing import Any, ClassVar, get_args
 
@@ -165,8 +164,7 @@ class Config:
         """Steps at which a checkpoint is saved: the first, the last, powers of two, and what both settings ask for."""
         grid = set(runs.step_grid(self.steps, self.save_every or self.steps))
         if self.save_per_doubling:
-            last = int(log2(self.steps) * self.save_per_doubling)
-            grid |= {round(2 ** (i / self.save_per_doubling)) for i in range(last + 1)}
+            grid.update(runs.log_grid(self.steps, self.save_per_doubling))
         return tuple(sorted(grid))
 
     def architecture(self) -> dict[str, Any]:

@@ -59,10 +59,12 @@ def prepare(
     cache: Path,
     progress: Callable[[str], None] = lambda message: None,
     tokenizer: str = "unigram",
+    vocabulary: Path | None = None,
 ) -> Corpus:
     """Clean, tokenize and store the text of `sources`, with a tokenizer trained on it; or open what was stored before.
 
-    `tokenizer` is the kind of its vocabulary, "unigram" or "wordpiece".
+    `tokenizer` is the kind of its vocabulary, "unigram" or "wordpiece". `vocabulary` is the folder of a tokenizer that is
+    used in place of a new one.
 
     A file or data set that `heldout` also names is never trained on, nor is a paragraph that occurs there. `progress`
     is told what is being done. A preparation that was interrupted goes on with its next part: tokenizer, held-out text,
@@ -82,8 +84,13 @@ def prepare(
     }
     if tokenizer != "unigram":  # which earlier versions did not write
         settings["tokenizer"] = tokenizer
+    if vocabulary:
+        settings["tokenizer_sha256"] = sha256(vocabulary / "tokenizer.json")
     folder = Path(cache) / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
     if not (folder / "corpus.json").is_file():
+        if vocabulary:
+            with replacing(folder / "tokenizer") as temporary:
+                shutil.copytree(vocabulary, temporary)
         _build(folder, train_sources, heldout_sources, settings, progress)
     return open_corpus(folder)
 

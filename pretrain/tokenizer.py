@@ -15,7 +15,7 @@ from tokenizers import AddedToken, Tokenizer, models, processors
 from embryo_core import runs
 from embryo_core.errors import CorpusError
 from pretrain import unigram, wordpiece
-from pretrain.pieces import CLS, SEP, UNK
+from pretrain.pieces import UNK
 
 KINDS = {"unigram": unigram, "wordpiece": wordpiece}
 
@@ -30,12 +30,16 @@ def train_tokenizer(texts: Iterable[str], vocabulary_size: int, folder: Path, ki
     tokenizer = vocabulary.blank()
     counts = Counter(word for text in texts for word in cut(tokenizer, text))
     tokenizer.model = vocabulary.train(counts, vocabulary_size)
-    special = vocabulary.SPECIAL_TOKENS
+    write(tokenizer, vocabulary.SPECIAL_TOKENS, folder)
+
+
+def write(tokenizer: Tokenizer, special: tuple[str, ...], folder: Path) -> None:
+    """Write a tokenizer whose pieces hold these special tokens, as the folder that is read by `load` and others."""
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS]:0 $A:0 [SEP]:0",
         pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", CLS), ("[SEP]", SEP)],
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")],
     )
     _save(tokenizer, special, folder)
 

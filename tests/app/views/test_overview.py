@@ -2,6 +2,7 @@
 
 import pytest
 
+from embryo_core import runs
 from embryo_core.types import Run
 
 
@@ -28,6 +29,16 @@ def test_what_is_missing_comes_with_its_command(dashboard_without_results) -> No
     assert not page.exception
     assert page.code[0].value.startswith("python -m embryo_core evaluate tiny --metrics ")
     assert "--treebank PATH --lama PATH" in page.code[0].value
+
+
+def test_what_can_no_longer_be_computed_is_not_missing(dashboard_with_results, own_run: Run, monkeypatch) -> None:
+    """The caption tells of checkpoints that have lost their weights; no command could compute what they lack."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
+    for checkpoint in runs.checkpoints(own_run):
+        runs.remove_weights(checkpoint)
+    page = dashboard_with_results.open("overview")
+    assert not page.exception and not page.code
+    assert any("3 have lost their weights" in caption.value for caption in page.caption)
 
 
 def test_a_run_without_a_log_says_so(dashboard_without_results, own_run: Run) -> None:
