@@ -7,6 +7,7 @@ EmbryoError
 │   └── BusyRun             another process is pretraining it
 ├── CheckpointError         one step of a run
 │   ├── UnknownStep         the run has no checkpoint at that step
+│   ├── MissingWeights      the checkpoint has lost its weights, and kept its results
 │   └── BrokenCheckpoint    files missing, truncated, or not the ones in the manifest
 ├── MissingCapability       a model was asked for what it does not give (masked words, attentions, ...)
 ├── TokenizerMismatch       the tokenizer is not the one that the run was pretrained with
@@ -15,6 +16,7 @@ EmbryoError
 ├── UnknownPreset           no pretraining preset of that name
 ├── ConfigError             pretraining settings that contradict each other or the run on disk
 ├── QueryError              a text that cannot be queried (no [MASK], too long, ...)
+│   └── TooCostly           a question above the budget of a hosted demo
 └── ResultsError            a result that may not be written, or that cannot be read
     └── OtherData           results at hand are of other data than those received
 """
@@ -51,6 +53,10 @@ class UnknownStep(CheckpointError):
     """The run has no checkpoint at that step."""
 
 
+class MissingWeights(CheckpointError):
+    """The weights of a checkpoint were removed to save space; its results are still there."""
+
+
 class BrokenCheckpoint(CheckpointError):
     """Files of a checkpoint are missing, truncated, or not the ones named in its manifest."""
 
@@ -81,6 +87,14 @@ class ConfigError(EmbryoError):
 
 class QueryError(EmbryoError):
     """A text that cannot be queried."""
+
+
+class TooCostly(QueryError):
+    """A question that costs more than this server spends on one; `command` answers it elsewhere."""
+
+    def __init__(self, message: str, command: str):
+        super().__init__(message)
+        self.command = command
 
 
 class ResultsError(EmbryoError):

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from embryo_core import corpora, metrics, results, runs
 from embryo_core.engine.capabilities import gives
 from embryo_core.engine.model import Model, load
-from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, OtherData, unknown
+from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, MissingWeights, OtherData, unknown
 from embryo_core.types import Checkpoint, Data, Findings, Limits, Metric, Run, Source
 
 log = logging.getLogger(__name__)
@@ -29,6 +29,7 @@ class Report:
     done_before: int = 0
     failures: list[str] = field(default_factory=list)  # one sentence for each broken checkpoint or failed metric
     left_out: list[str] = field(default_factory=list)  # metrics nobody asked for by name, and without data
+    thinned: list[str] = field(default_factory=list)  # a sentence on checkpoints that lack results, and weights too
 
 
 def evaluate(
@@ -73,6 +74,7 @@ class Task:
     metric: Metric
     pending: list[Checkpoint]
     done_before: int
+    impossible: list[Checkpoint] = field(default_factory=list)  # not done, and without weights
     source: Source | None = None  # none where nothing is pending
     overwrite: bool = False  # results of other data may go, before the first new one comes
     data: Data | None = None  # what the metric read, once the first model is loaded
@@ -88,7 +90,7 @@ def plan(
     """What is to be computed, and a report of what is done, broken or left out. Arguments and errors as of `evaluate`."""
     if not runs.checkpoints(run) and not runs.broken(run):
         runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
-    checkpoints = None if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
+    checkpoints = None if steps is None else runs.loadable(run, steps)
     named = metric_names is not None
     tasks = [_task(run, metric, checkpoints, named, overwrite) for metric in _chosen(data, metric_names)]
     without = [task.metric for task in tasks if task.pending and task.metric.source not in data]
@@ -97,6 +99,7 @@ def plan(
     report = Report(done_before=sum(task.done_before for task in tasks), left_out=[metric.name for metric in without])
     if steps is None:
         report.failures += [reason for _, reason in runs.broken(run)]
+        report.thinned += runs.left_out({checkpoint for task in tasks for checkpoint in task.impossible})
     return [task for task in tasks if task.pending and task.metric not in without], report
 
 
@@ -130,8 +133,9 @@ def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, named:
             f"'{run.name}' gives; leave it out of --metrics."
         )
     done = results.done(run, metric.name)
-    pending = [c for c in candidates if overwrite or c.step not in done]
-    return Task(metric, pending, len(candidates) - len(pending))
+    pending = [c for c in candidates if c.has_weights and (overwrite or c.step not in done)]
+    impossible = [c for c in candidates if not c.has_weights and c.step not in done]
+    return Task(metric, pending, len(candidates) - len(pending) - len(impossible), impossible)
 
 
 def _meets(checkpoint: Checkpoint, metric: Metric) -> bool:
@@ -163,9 +167,20 @@ def _open_sources(
     opened = {name: corpora.open_source(data[name], limit) for name in {task.metric.source for task in tasks}}
     for task in tasks:
         own = {option.name: options.get(option.name, option.default) for option in task.metric.options}
-        task.source, task.overwrite = replace(opened[task.metric.source], options=own), overwrite
-        if not overwrite and results.done(run, task.metric.name):  # known before the data are read, which takes time
-            results.check_identity(run, task.metric.name, _identity(task))
+        task.source = replace(opened[task.metric.source], options=own)
+        done = results.done(run, task.metric.name)
+        kept = done & {c.step for c in runs.checkpoints(run) if not c.has_weights}
+        task.overwrite = overwrite and not kept  # what cannot be computed again never goes
+        try:
+            if done and not task.overwrite:  # known before the data are read, which takes time
+                results.check_identity(run, task.metric.name, _identity(task))
+        except OtherData:
+            if not kept:
+                raise
+            raise OtherData(
+                f"Results of '{task.metric.name}' for run '{run.name}' are of other data than those received, and those "
+                f"of {len(kept)} steps without weights cannot be computed again; give the same data."
+            ) from None
 
 
 def _identity(task: Task) -> results.Identity:
@@ -206,7 +221,7 @@ def _evaluate_checkpoint(checkpoint: Checkpoint, tasks: list[Task], report: Repo
     bar.set_postfix_str(f"step {checkpoint.step}")
     try:
         model = load(checkpoint)
-    except BrokenCheckpoint as reason:
+    except (BrokenCheckpoint, MissingWeights) as reason:  # the latter: removed since the plan was made
         report.failures.append(str(reason))
         bar.update(len(todo))
         return

@@ -58,14 +58,19 @@ def prepare(
     vocabulary_size: int,
     cache: Path,
     progress: Callable[[str], None] = lambda message: None,
+    tokenizer: str = "unigram",
+    vocabulary: Path | None = None,
 ) -> Corpus:
     """Clean, tokenize and store the text of `sources`, with a tokenizer trained on it; or open what was stored before.
+
+    `tokenizer` is the kind of its vocabulary, "unigram" or "wordpiece". `vocabulary` is the folder of a tokenizer that is
+    used in place of a new one.
 
     A file or data set that `heldout` also names is never trained on, nor is a paragraph that occurs there. `progress`
     is told what is being done. A preparation that was interrupted goes on with its next part: tokenizer, held-out text,
     training text. Raises CorpusError.
     """
-    if not len(tokenizers.SPECIAL_TOKENS) < vocabulary_size <= 1 << 16:
+    if not len(tokenizers.KINDS[tokenizer].SPECIAL_TOKENS) < vocabulary_size <= 1 << 16:
         raise CorpusError(f"A vocabulary of {vocabulary_size:,} pieces cannot be made; ask for one of 100 to 65,536.")
     heldout_sources = find_sources(heldout)
     train_sources = find_sources(sources, without=heldout_sources)
@@ -77,8 +82,15 @@ def prepare(
         "sources": [source.identity() for source in train_sources],
         "heldout_sources": [source.identity() for source in heldout_sources],
     }
+    if tokenizer != "unigram":  # which earlier versions did not write
+        settings["tokenizer"] = tokenizer
+    if vocabulary:
+        settings["tokenizer_sha256"] = sha256(vocabulary / "tokenizer.json")
     folder = Path(cache) / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
     if not (folder / "corpus.json").is_file():
+        if vocabulary:
+            with replacing(folder / "tokenizer") as temporary:
+                shutil.copytree(vocabulary, temporary)
         _build(folder, train_sources, heldout_sources, settings, progress)
     return open_corpus(folder)
 
@@ -97,7 +109,7 @@ def open_corpus(folder: Path) -> Corpus:
 
 
 def frequencies(corpus: Corpus) -> Counter[str]:
-    """How often each word, normalised as by the tokenizer, occurs in the training text; not those with <unk>."""
+    """How often each word, normalised as by the tokenizer, occurs in the training text; not unknown ones."""
     tokenizer = tokenizers.load(corpus.tokenizer_folder)
     starts = tokenizers.is_word_start(tokenizer)
     single = np.zeros(len(starts), np.int64)  # words of one piece, by id
@@ -112,11 +124,12 @@ def frequencies(corpus: Corpus) -> Counter[str]:
         content, size = part.tobytes(), part.itemsize
         places = zip((begin[~alone] * size).tolist(), (end[~alone] * size).tolist(), strict=True)
         longer.update(content[a:b] for a, b in places)
-    words = Counter({tokenizer.id_to_token(i)[1:]: int(single[i]) for i in np.flatnonzero(single).tolist()})
-    for ids, n in longer.items():
-        pieces = np.frombuffer(ids, np.uint16).tolist()
-        if tokenizers.UNK not in pieces:
-            words["".join(map(tokenizer.id_to_token, pieces))[1:]] += n
+    words: Counter[str] = Counter()
+    counted = [([i], int(single[i])) for i in np.flatnonzero(single).tolist()]
+    counted += [(np.frombuffer(ids, np.uint16).tolist(), n) for ids, n in longer.items()]
+    for ids, n in counted:
+        if (word := tokenizers.word_of(tokenizer, ids)) is not None:
+            words[word] += n
     return words
 
 
@@ -158,7 +171,8 @@ def _build(
         sample = list(_sample(train))
         if not sample:
             raise empty
-        tokenizers.train_tokenizer(sample, settings["vocabulary_size"], folder / "tokenizer")
+        kind = settings.get("tokenizer", "unigram")
+        tokenizers.train_tokenizer(sample, settings["vocabulary_size"], folder / "tokenizer", kind)
     tokenizer = tokenizers.load(folder / "tokenizer")
     cleaner = Cleaner()
     reports = {}

@@ -29,11 +29,11 @@ DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImpl
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come: updates made, sequences and tokens (padding excluded) seen."""
+    """How far a run has come: updates made, sequences and tokens (padding excluded) seen; None is unknown."""
 
     step: int
-    sequences: int
-    tokens: int
+    sequences: int | None
+    tokens: int | None
 
     def after(self, batch: MaskedBatch) -> "Progress":
         """Progress after one update on this batch."""

@@ -1,7 +1,5 @@
 """Figures and tables of factual knowledge over pretraining: LAMA T-REx precision at 1 (Section 6, Figures 6 and 14)."""
 
-from html import escape
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -83,7 +81,7 @@ def relation_figure(frame: pd.DataFrame, relations: list[str], axis: StepAxis, s
     figure = go.Figure()
     for place, relation in enumerate(relations):
         rows = frame[frame["relation"] == relation]
-        x, of = axis.values(rows["step"]), _plain(label(relation))
+        x, of = axis.values(rows["step"]), style.plain(label(relation))
         style.add_band(figure, x, rows["low"], rows["high"], _colour(relation, place), of)
     for place, relation in enumerate(relations):
         rows = frame[frame["relation"] == relation]
@@ -97,15 +95,10 @@ def _colour(relation: str, place: int) -> str:
     return style.GREY if relation == ALL else style.PALETTE[:-1][place % (len(style.PALETTE) - 1)]
 
 
-def _plain(text: str) -> str:
-    """Text that Plotly shows as it is, whatever it holds."""
-    return escape(text, quote=False)
-
-
 def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, place: int, axis: StepAxis, smooth: bool) -> None:
     x, colour = axis.values(rows["step"]), _colour(relation, place)
     dash = "solid" if place < len(style.PALETTE) - 1 else "dash"
-    name = _plain(label(relation))
+    name = style.plain(label(relation))
     if smooth:
         style.add_measured(figure, x, rows["value"], colour, name)
     figure.add_scatter(
@@ -209,7 +202,7 @@ def fact_figure(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
         figure.add_scatter(
             x=axis.values(history["step"]),
             y=history[column],
-            customdata=[[s, _plain(word), rank] for s, word, rank in history[["step", "prediction", "rank"]].values],
+            customdata=[[s, style.plain(word), rank] for s, word, rank in history[["step", "prediction", "rank"]].values],
             name=name,
             mode="lines+markers",
             line={"color": colour, "width": 2 if column == "probability" else 1},

@@ -55,7 +55,7 @@ def accuracy_figure(
     for group, rows in drawn if bands else ():
         scale = rows["accuracy"].iloc[-1] if rescaled else 1
         x = axis.values(rows["step"])
-        style.add_band(figure, x, rows["low"] / scale, rows["high"] / scale, style.colour(group), group)
+        style.add_band(figure, x, rows["low"] / scale, rows["high"] / scale, style.colour(group), style.plain(group))
     for group, rows in drawn:
         _add_lines(figure, group, rows, axis)
     axis.draw(figure, list(data["step"]) or [0])
@@ -64,14 +64,14 @@ def accuracy_figure(
 
 
 def _add_lines(figure: go.Figure, group: str, rows: pd.DataFrame, axis: StepAxis) -> None:
-    colour = style.colour(group)
+    colour, name = style.colour(group), style.plain(group)
     x = axis.values(rows["step"])
-    style.add_measured(figure, x, rows["shown"], colour, group)
+    style.add_measured(figure, x, rows["shown"], colour, name)
     figure.add_scatter(
         x=x,
-        legendgroup=group,
+        legendgroup=name,
         y=rows["smooth"],
-        name=group,
+        name=name,
         mode="lines+markers",
         line={"color": colour, "width": 2.2},
         marker={"symbol": style.SYMBOL_OF.get(group, "circle"), "size": 8},
@@ -79,7 +79,7 @@ def _add_lines(figure: go.Figure, group: str, rows: pd.DataFrame, axis: StepAxis
         unselected={"marker": {"opacity": 1}},
         customdata=rows[["group", "step", "accuracy", "low", "high", "n"]].to_numpy(object),
         hovertemplate=(
-            "<b>%{customdata[0]}</b>, step %{customdata[1]:,}<br>"
+            f"<b>{name}</b>, step %{{customdata[1]:,}}<br>"
             "accuracy %{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
             "n = %{customdata[5]:,} words; click to see them<extra></extra>"
         ),
@@ -111,7 +111,7 @@ def acquisition_figure(order: pd.DataFrame, steps: Sequence[int], axis: StepAxis
     for row in there.itertuples():
         figure.add_scatter(
             x=axis.values([min(steps), row.onset]),
-            y=[row.group] * 2,
+            y=[style.plain(row.group)] * 2,
             mode="lines+markers",
             line={"color": style.faint(style.colour(row.group), 0.45), "width": 2},
             marker={
@@ -128,4 +128,4 @@ def acquisition_figure(order: pd.DataFrame, steps: Sequence[int], axis: StepAxis
         )
     axis.draw(figure, steps)
     style.finish(figure, "", height=90 + 30 * len(there), legend="none")
-    return figure.update_yaxes(categoryorder="array", categoryarray=list(there["group"])[::-1], showgrid=False)
+    return figure.update_yaxes(categoryorder="array", categoryarray=list(there["group"].map(style.plain))[::-1], showgrid=False)

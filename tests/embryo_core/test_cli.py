@@ -56,6 +56,23 @@ def test_runs_counts_damaged_lines_of_a_log(root, capsys):
     assert "log.jsonl: 2 damaged lines are left out" in capsys.readouterr().out
 
 
+def test_thin_lists_and_removes_only_when_told(root, capsys):
+    """Without --yes the listing alone; with it weights go, results stay, and `runs` counts what is left."""
+    weights = root / "runs" / "tiny" / "checkpoints" / "step8" / "model.safetensors"
+    size = f"{weights.stat().st_size / 1e6:.1f} MB"
+    command = ["runs", "--thin", "tiny", "--keep", "0", "every:16"]
+    assert main(command) == 0
+    told = capsys.readouterr().out
+    assert f"step 8: weights, {size}" in told and f"with --yes frees {size} in 1 of 3 checkpoints" in told
+    assert weights.is_file()
+    before = results.read_scores(runs.open_run("tiny"))
+    assert main([*command, "--yes"]) == 0
+    assert f"Removed: {size} in 1 of 3" in capsys.readouterr().out
+    assert not weights.exists() and results.read_scores(runs.open_run("tiny")).equals(before)
+    assert main(["runs"]) == 0
+    assert "3 checkpoints, steps 0 to 16, 1 without weights" in capsys.readouterr().out
+
+
 def test_runs_goes_on_after_a_damaged_result(root, tiny_run, capsys):
     """A run whose results cannot be read is told; its log, and the runs after it, are listed as ever."""
     shutil.copytree(tiny_run.path, root / "runs" / "ugly")
@@ -190,6 +207,10 @@ def test_query_reads_every_layer(root, capsys):
         (["animate", "tiny", "--layer", "1", "--head", "9", "-o", "a.gif"], "its heads 1 to 2"),
         (["animate", "tiny", "--layer", "1", "--head", "1", "-o", "a.mp4"], "ends in none of .gif, .html"),
         (["animate", "tiny", "--layer", "1", "--head", "1", "-o", "none/a.gif"], "none/a.gif"),
+        (["runs", "--thin", "tyni", "--keep", "0"], "Did you mean 'tiny'?"),
+        (["runs", "--thin", "tiny", "--keep", "7"], "no checkpoint at step 7; the nearest is 8"),
+        (["runs", "--thin", "tiny"], "runs --thin RUN --keep every:1000"),
+        (["runs", "--keep", "0"], "runs --thin RUN --keep every:1000"),
         (["query", "tiny", "No gap here."], "has no [MASK]"),
         (["query", "tiny", "The [MASK] .", "--step", "7"], "no checkpoint at step 7; the nearest is 8"),
         (["query", "tiny", "[MASK] " + "word " * 2000, "--step", "8"], "Shorten it"),
@@ -208,6 +229,7 @@ def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, told):
     "arguments",
     [
         ["evaluate", "tiny", "--limit", "0"],
+        ["runs", "--thin", "tiny", "--keep", "every:0"],
         ["evaluate", "tiny", "--probe", "mine"],
         ["evaluate", "tiny", "--data", "treebank"],
         ["evaluate", "tiny", "--protocol", "slow"],

@@ -15,7 +15,8 @@ from embryo_core.errors import CorpusError
 from pretrain import corpus as corpora
 from pretrain.corpus import CHECKSUMS, Corpus, frequencies, open_corpus, prepare, write_frequencies
 from pretrain.text_sources import split_sentences
-from pretrain.tokenizer import WORD_START, cut, load
+from pretrain.tokenizer import cut, load
+from pretrain.unigram import WORD_START
 
 
 @pytest.fixture(scope="module")
