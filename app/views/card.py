@@ -57,6 +57,7 @@ def describe(run: Run) -> list[tuple[str, str]]:
         "Recipe": _recipe(run.config),
         "Batches": _batches(run.config),
         "Masking": _masking(run.config),
+        "Note": run.note,
         "Code": f"version {run.code_version}" + (f", seed {run.config['seed']}" if "seed" in run.config else ""),
     }
     return [(what, value) for what, value in rows.items() if value]
@@ -113,4 +114,6 @@ def _batches(config: dict[str, Any]) -> str:
 def _masking(config: dict[str, Any]) -> str:
     if "masked_share" not in config:
         return ""
-    return f"{config['masked_share']:.0%} of the tokens, whole words, n-grams up to {config.get('max_ngram', 1)}"
+    units = "whole words" if config.get("whole_words", True) else "single pieces"
+    together = f", n-grams up to {config['max_ngram']}" if config.get("max_ngram", 1) > 1 else ""
+    return f"{config['masked_share']:.0%} of the tokens, {units}{together}"

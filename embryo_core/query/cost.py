@@ -16,11 +16,11 @@ from embryo_core.query.track import read_word
 from embryo_core.runs import Architecture
 from embryo_core.types import Run
 
-RATE = 6e10  # floating-point operations in a second
-LOGIT = 3e-8  # seconds for a logit: exponentials in float64, top_k
+RATE = 7e10  # floating-point operations in a second
+LOGIT = 1e-8  # seconds for a logit: exponentials in float64, top_k, sorting
 PASS = 2e-4  # seconds for a pass
 CHECKPOINT = 3e-4  # seconds for a checkpoint
-RIVALS = 0.5  # joint answers that led at some step and are outside the beam at another, for each checkpoint
+RIVALS = 0.4  # joint answers that led at some step and are outside the beam at another, for each checkpoint
 
 
 def answer(run: Run, text: str) -> float:

@@ -22,24 +22,31 @@ LAST_STEP = 2**63 - 1
 
 
 def list_parts(run: Run) -> Parts:
-    """Folders of the complete parts by (metric, step), sorted. Raises ResultsError where they cannot be listed."""
-    folder = run.results / "parts"
+    """Folders of the complete parts by (metric, step), sorted. Raises ResultsError where they cannot be listed.
+
+    A link is refused: compaction removes the parts that it has merged, and another's folders are none of them.
+    """
     found = {}
-    for metric in _names(folder):
-        for name in _names(folder / metric):
-            match = STEP.fullmatch(name)
-            if match and int(match[1]) <= LAST_STEP and (folder / metric / name).is_dir():
-                found[metric, int(match[1])] = folder / metric / name
+    for metric in _folders(run.results / "parts"):
+        for path in _folders(metric):
+            match = STEP.fullmatch(path.name)
+            if match and int(match[1]) <= LAST_STEP:
+                found[metric.name, int(match[1])] = path
     return dict(sorted(found.items()))
 
 
-def _names(folder: Path) -> list[str]:
+def _folders(path: Path) -> list[Path]:
+    """The folders in a folder, none where it is absent. Raises ResultsError where it or one of them is a link."""
     try:
-        return os.listdir(folder)
+        inside = [path / name for name in os.listdir(path)]
     except (FileNotFoundError, NotADirectoryError):
-        return []
+        inside = []
     except OSError as reason:
-        raise refusal(folder, f"cannot be read: {reason.strerror}", ResultsError) from None
+        raise refusal(path, f"cannot be read: {reason.strerror}", ResultsError) from None
+    for one in (path, *inside):
+        if one.is_symlink():
+            raise refusal(one, "is a link", ResultsError)
+    return [one for one in inside if one.is_dir()]
 
 
 @contextmanager

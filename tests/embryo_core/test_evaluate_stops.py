@@ -23,7 +23,7 @@ def test_a_full_disk_stops_it_with_one_sentence(own_run: Run, monkeypatch, capsy
     evaluate(own_run, TREEBANK, [NAME], steps=[0], limit=3)
     tried = []
 
-    def write(*_) -> None:
+    def write(*_, **__) -> None:
         tried.append(1)
         raise OSError(errno.ENOSPC, "No space left on device")
 

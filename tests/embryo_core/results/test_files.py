@@ -18,7 +18,7 @@ from embryo_core.results.tables import ATTENTION, SCORES, Table
 from embryo_core.runs import reading
 from embryo_core.types import Findings, Run, Score
 from tests.conftest import at
-from tests.embryo_core.results.conftest import find
+from tests.embryo_core.results.conftest import find, tree
 
 SCORE = {"evaluation": "m", "step": 8, "metric": "m", "layer": None, "group": None, "value": 0.5, "n": 3}
 MAP = {"evaluation": "attention", "step": 8, "layer": 1, "head": 1, "sentences": 7, "length": 2, "weights": [0.5] * 4}
@@ -138,13 +138,18 @@ def test_what_is_no_file_of_the_run_is_refused(run: Run, path: Path, name: str, 
     assert f"{path.with_name(name)} " in refused(run)
 
 
-def test_a_part_that_is_a_link_out_of_the_run_is_refused(run: Run, tmp_path: Path):
-    """A folder of a part leads to no file elsewhere either."""
+@pytest.mark.parametrize("linked", ["parts", "parts/mask_prediction", "parts/mask_prediction/step8"])
+def test_a_part_that_is_a_link_is_refused_and_never_removed(run: Run, tmp_path: Path, linked: str):
+    """Compaction removes what it has merged: by a link that would be folders of somebody else."""
     results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
-    part = next(run.results.glob("parts/*/step8"))
-    part.rename(tmp_path / "elsewhere")
-    part.symlink_to(tmp_path / "elsewhere")
-    assert "leads out of" in refused(run)
+    (run.results / linked).rename(tmp_path / "elsewhere")
+    (run.results / linked).symlink_to(tmp_path / "elsewhere")
+    before = tree(tmp_path / "elsewhere")
+    assert f"{run.results / linked} is a link" in refused(run)
+    for change in (lambda: results.compact(run), lambda: results.forget(run, "mask_prediction")):
+        with pytest.raises(ResultsError, match="is a link"):
+            change()
+    assert tree(tmp_path / "elsewhere") == before != {}
 
 
 @pytest.mark.parametrize("name", ["step08", "step9223372036854775808", "step-1", "step" + "9" * 200, "step٣"])
