@@ -49,7 +49,13 @@ class StepAxis:
         figure.add_shape(
             {"type": "line", "name": CHANGE_LINE, "xref": "x", "yref": "y domain", "x0": x, "x1": x, "y0": 0, "y1": 1},
             line={"color": style.GREY, "width": 1},
-            label={"text": style.plain(change.what), "textposition": "end", "font": {"size": 10, "color": style.GREY}},
+            label={
+                "text": style.plain(change.what),
+                "textposition": "end",
+                "textangle": -90,
+                "xanchor": "right",  # of the turned text: it ends where the line ends
+                "font": {"size": 10, "color": style.GREY},
+            },
             layer="below",
         )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from embryo_core import runs
-from pretrain.__main__ import main
+from pretrain.__main__ import import_parser, main, parser
 from pretrain.batches import prepare_data
 from pretrain.families import preset
 
@@ -191,3 +191,11 @@ def test_a_run_goes_on_with_its_own_tokenizer_only(refused: Refused, own: Path, 
     assert "is not the tokenizer that run 'own' was started with" in refused(
         "--corpus", texts[0], "--run", own, "--steps", "1"
     )
+
+
+def test_a_name_alone_is_a_folder_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """--run NAME is where the dashboard looks for it; a path is taken as it is."""
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
+    for given, folder in (("first", tmp_path / "runs" / "first"), ("./first", Path("first")), ("a/b", Path("a/b"))):
+        assert parser().parse_args(["tiny", "--corpus", "text.txt", "--run", given]).run == folder
+        assert import_parser().parse_args(["model.ckpt-1", "--run", given]).run == folder
