@@ -120,8 +120,8 @@ def _read(run: Run, text: str, sizes: Architecture) -> Question:
 
 
 def _sizes(run: Run) -> tuple[Architecture, int]:
-    """The sizes of a run's models, and how many checkpoints it has. Raises UnknownStep, BrokenCheckpoint for none."""
-    found = runs.checkpoints(run) or [runs.checkpoint(run, 0)]  # raises, telling how a run gets its checkpoints
+    """The sizes of a run's models, and how many checkpoints can be asked. Raises CheckpointError for none."""
+    found = runs.loadable(run) or [runs.checkpoint(run, 0)]  # raises, telling how a run gets its checkpoints
     for checkpoint in reversed(found):
         try:
             return runs.read_config(checkpoint, Architecture), len(found)

@@ -52,7 +52,7 @@ def _by_layer(model: "Model", text: str, mask: int, k: int) -> Layers:
     between_pieces()
     question = read_question(text, model.tokenizer, model.max_positions)
     ids = question.ids[None]
-    states = model.hidden_states(ids, np.ones_like(ids))[:, 0, question.masks[mask - 1]]  # [layers, H]
+    states = model.words.hidden_states(ids, np.ones_like(ids))[:, 0, question.masks[mask - 1]]  # [layers, H]
     logits = model.mlm_head(states)  # [layers, V]
     best = top_k(logits, k)
     probabilities = np.exp(np.take_along_axis(logits, best, axis=1) - logsumexp(logits)).tolist()
