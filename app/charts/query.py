@@ -72,16 +72,14 @@ def rank(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> g
 
 def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
     traces = []
-    by_answer = curves.groupby(["token", "role"])
+    by_answer = curves.groupby(["token", "role"]).indices
     x, y, exact = np.array(axes.time.values(curves["step"])), curves[column].to_numpy(), curves["exact"].to_numpy()
     hover = _hover(curves)
-    answers = by_answer.agg(final=("final", "max"), peak=("probability", "max")).reset_index()
-    answers["plain"] = answers["role"] == ""
-    order = answers.sort_values(["final", "plain", "peak"], ascending=[False, True, False], kind="stable")
     colours = iter(COLOURS)
-    for place, (token, role, final) in enumerate(order[["token", "role", "final"]].itertuples(index=False)):
+    for place, (token, role) in enumerate(_in_order(curves, by_answer)):
         colour, dash = MARKED[role] if role else (next(colours, style.GREY), "solid")
-        rows = by_answer.indices[token, role]
+        rows = by_answer[token, role]
+        final = curves["final"].iat[rows[0]]
         trace = {
             "x": x[rows],
             "y": y[rows],
@@ -103,6 +101,17 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
     # columns of a fixed share: a saved file may lack the page's font, and wider letters still have room
     figure.layout.legend.update(itemsizing="constant", entrywidthmode="fraction", entrywidth=0.32)
     return figure
+
+
+def _in_order(curves: pd.DataFrame, by_answer: dict[tuple[str, str], np.ndarray]) -> list[tuple[str, str]]:
+    """Token and role of each answer: the final one, the marked words, then the others, the most probable first."""
+    final, probabilities = curves["final"].to_numpy(), curves["probability"].to_numpy()
+
+    def place(answer: tuple[str, str]) -> tuple[bool, bool, float]:
+        rows = by_answer[answer]
+        return not final[rows[0]], answer[1] == "", -probabilities[rows].max()
+
+    return sorted(sorted(by_answer), key=place)
 
 
 def _stars(
