@@ -8,7 +8,7 @@ from math import log10
 import pandas as pd
 import plotly.graph_objects as go
 
-from app.charts import style
+from app.charts import smoothing, style
 from app.charts.step_axis import StepAxis
 from embryo_core.query import spell_rank
 
@@ -83,13 +83,15 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
     for place, (token, role, final) in enumerate(order[["token", "role", "final"]].itertuples(index=False)):
         colour, dash = MARKED[role] if role else (next(colours, style.GREY), "solid")
         rows = curves[(curves["token"] == token) & (curves["role"] == role)]
-        figure.add_scatter(
-            x=axes.time.values(rows["step"]),
-            y=rows[column],
-            name=plain(f"{token} ({role})" if role else token),
-            mode="lines+markers",
+        smoothing.add_curve(
+            figure,
+            axes.time.values(rows["step"]),
+            rows,
+            column,
+            plain(f"{token} ({role})" if role else token),
+            colour,
             showlegend=colour != style.GREY,
-            line={"color": colour, "dash": dash, "width": 3 if final or role else 1.6 if colour != style.GREY else 1},
+            line={"dash": dash, "width": 3 if final or role else 1.6 if colour != style.GREY else 1},
             marker={"size": 5, "symbol": _symbols(rows["exact"], style.SYMBOLS[place % len(style.SYMBOLS)])},
             customdata=_hover(rows),
             hovertemplate="%{customdata[0]}, step %{customdata[1]}<br>probability %{customdata[2]}<br>"
