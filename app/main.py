@@ -6,6 +6,7 @@ from pathlib import Path
 import streamlit as st
 
 from app import permalink
+from app.captions.markdown import literal
 from embryo_core.errors import EmbryoError
 
 
@@ -31,5 +32,5 @@ chosen = st.navigation(PAGES, position="top")
 try:
     chosen.run()
 except EmbryoError as error:
-    st.error(str(error), icon=":material/error:")
+    st.error(literal(str(error)), icon=":material/error:")
 permalink.publish()

@@ -13,12 +13,13 @@ import streamlit as st
 from app import permalink
 from app.captions.markdown import literal
 from app.charts.step_axis import StepAxis
+from app.components import messages
 from app.components.copy_button import copy_button
 from app.components.figure_files import figure_files
 from app.components.time_bar import time_bar
 from embryo_core import runs
 from embryo_core.curves import SCALES, Scale
-from embryo_core.errors import EmbryoError, QueryError
+from embryo_core.errors import EmbryoError, QueryError, TooCostly
 from embryo_core.types import Run
 
 PASSING = "step_passing"  # session: the chosen step is one that play passes through, and stays out of the URL
@@ -72,12 +73,12 @@ def open_page(title: str) -> View:
         copy_button("Copy link", key="copy_link")
         name = pick_one("run", "Run", [*known, *broken], format_func=named, label_visibility="collapsed")
     if name in broken:
-        stop(literal(broken[name]), "python -m embryo_core runs")
+        stop(broken[name], "python -m embryo_core runs")
     run = known[name]
     tokens = {checkpoint.step: checkpoint.tokens for checkpoint in runs.checkpoints(run)}
     if not tokens:
         for _, reason in runs.broken(run):
-            stop(literal(reason), "python -m embryo_core runs")
+            stop(reason, "python -m embryo_core runs")
         stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")
     wanted = permalink.get("scale")
     view = View(run, tuple(tokens), _wanted_step(list(tokens)), wanted if wanted in SCALES else "log")
@@ -114,7 +115,7 @@ def _wanted_step(steps: Sequence[int]) -> int:
 
 def stop(message: str, command: str = "") -> None:
     """End the page calmly with one sentence and, where there is one, the command that mends it."""
-    st.info(message, icon=":material/info:")
+    st.info(literal(message), icon=":material/info:")
     if command:
         st.code(command, language="bash", wrap_lines=True)
     permalink.publish()
@@ -128,6 +129,8 @@ def explaining() -> Iterator[None]:
         yield
     except QueryError as error:
         st.warning(literal(str(error)), icon=":material/warning:")
+        if isinstance(error, TooCostly):
+            st.code(error.command, language="bash", wrap_lines=True)
     except EmbryoError as error:
         st.error(literal(str(error)), icon=":material/error:")
 
@@ -153,8 +156,8 @@ def pick_one(
     key = f"pick_{name}"
     st.session_state[key] = texts.get(permalink.get(name) or "", default if default in options else options[0])
     draw = st.segmented_control if segmented else st.selectbox
-    more = appearance | ({"required": True} if segmented else {})
-    chosen = draw(label, options, key=key, format_func=format_func, on_change=_keep, args=(name,), **more)
+    own = {"required": True, "format_func": _marked(format_func)} if segmented else {"format_func": format_func}
+    chosen = draw(label, options, key=key, on_change=_keep, args=(name,), **appearance, **own)
     permalink.show(name, None if optional and chosen == options[0] else chosen)
     return chosen
 
@@ -173,11 +176,11 @@ def pick_many(
     """
     wanted = permalink.get(name)
     key = f"pick_{name}"
-    kept = default if wanted is None else wanted.split(",")
+    kept = set(default if wanted is None else wanted.split(","))
     st.session_state[key] = [option for option in options if option in kept]
     shared = {"key": key, "format_func": format_func, "on_change": _keep, "args": (name,)}
     chosen = (
-        st.pills(label, options, selection_mode="multi", **shared)
+        st.pills(label, options, selection_mode="multi", **shared | {"format_func": _marked(format_func)})
         if pills
         else st.multiselect(label, options, **shared)
     )
@@ -194,16 +197,6 @@ def pick_switch(name: str, label: str, default: bool = False) -> bool:
     return chosen
 
 
-def pick_text(name: str, label: str, default: str = "", **appearance: Any) -> str:
-    """A line of text."""
-    key = f"pick_{name}"
-    wanted = permalink.get(name)
-    st.session_state[key] = default if wanted is None else wanted
-    chosen = st.text_input(label, key=key, on_change=_keep, args=(name,), **appearance)
-    permalink.show(name, chosen if chosen != default else None)
-    return chosen
-
-
 def pick_layer(layers: int) -> int:
     """A layer, counted from 1, the lowest."""
     return pick_one("layer", "Layer", range(1, layers + 1))
@@ -212,6 +205,11 @@ def pick_layer(layers: int) -> int:
 def pick_head(heads: int) -> int:
     """An attention head, counted from 1."""
     return pick_one("head", "Head", range(1, heads + 1))
+
+
+def _marked(format_func: Callable[[Any], str]) -> Callable[[Any], str]:
+    """The same texts for a widget that reads Markdown in its options, as segments and pills do."""
+    return lambda option: literal(format_func(option))
 
 
 def _keep(name: str) -> None:
@@ -229,18 +227,18 @@ def show_figure(
     data: pd.DataFrame,
     name: str,
     caption: str,
-    on_point: Callable[[dict[str, Any]], None] | None = None,
+    on_point: Callable[..., None] | None = None,
 ) -> None:
     """A figure, its caption (what it shows, on what data, with what n), and its downloads as SVG, PNG and CSV.
 
     `name` names the downloaded files and is unique on the page. `on_point` hears of a click on a point, before the page
-    is drawn again, and gets the point as Plotly describes it, with its `customdata`.
+    is drawn again: its annotated parameters get the first of the point's customdata.
     """
     key = f"figure_{name}"
 
     def clicked() -> None:
-        for point in st.session_state[key].selection.points[:1]:
-            on_point(point)
+        if values := messages.clicked_values(st.session_state[key], on_point):
+            on_point(*values)
 
     select = {"on_select": clicked, "selection_mode": "points"} if on_point else {}
     config = PLOTLY | {"toImageButtonOptions": {"format": "svg", "filename": name}}
@@ -269,7 +267,7 @@ def show_rows(
     """A table whose rows can be clicked: `on_row` gets the row's place, from 0, before the page is drawn again."""
 
     def clicked() -> None:
-        for row in st.session_state[key].selection.rows[:1]:
+        if (row := messages.clicked_row(st.session_state[key], len(table))) is not None:
             on_row(row)
 
     st.dataframe(
@@ -282,7 +280,6 @@ def show_rows(
         column_config=columns,
         height=height,
     )
-
 
 
 def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) -> None:

@@ -14,6 +14,7 @@ EmbryoError
 ├── UnknownPreset           no pretraining preset of that name
 ├── ConfigError             pretraining settings that contradict each other or the run on disk
 ├── QueryError              a text that cannot be queried (no [MASK], too long, ...)
+│   └── TooCostly           a question above the budget of a hosted demo
 └── ResultsError            a result that may not be written, or that cannot be read
 """
 
@@ -75,6 +76,14 @@ class ConfigError(EmbryoError):
 
 class QueryError(EmbryoError):
     """A text that cannot be queried."""
+
+
+class TooCostly(QueryError):
+    """A question that costs more than this server spends on one; `command` answers it elsewhere."""
+
+    def __init__(self, message: str, command: str):
+        super().__init__(message)
+        self.command = command
 
 
 class ResultsError(EmbryoError):

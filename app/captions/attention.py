@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from app.captions.markdown import literal
 from app.charts.attention import POSITIONS
 from embryo_core.share import HeadHistory, bertviz
 
@@ -17,7 +18,7 @@ HOW = {
 def averaged(history: HeadHistory, sentences: Sequence[int], normalised: bool) -> str:
     """The caption of one head's averaged maps; `sentences` [L] are those that reach each position, where known."""
     return (
-        f"{history.note}: from each position (row) to each position (column), 0 to {history.size - 1} with [CLS] "
+        f"{literal(history.note)}: from each position (row) to each position (column), 0 to {history.size - 1} with [CLS] "
         f"first. {_entries(sentences)}{'' if normalised else 'So rows do not sum to 1; the switch above divides them. '}"
         f"The colours run to this head's largest weight over all {len(history.steps)} steps, {SAME_COLOURS}"
     )
@@ -49,7 +50,7 @@ def sentence_at_step(kind: str, run: str, step: int, size: int, chosen: list[int
     which = f"layers {', '.join(map(str, chosen))}" if len(chosen) > 1 else f"layer {chosen[0]}"
     return (
         f"Attention of this one text ({size} pieces, [CLS] and [SEP] counted; \\#\\# marks a piece inside a word), "
-        f"run '{run}', step {step:,}, {which}. {HOW[kind]} Weights below {bertviz.FAINTEST} are not drawn. "
+        f"run '{literal(run)}', step {step:,}, {which}. {HOW[kind]} Weights below {bertviz.FAINTEST} are not drawn. "
         "Drawing: bertviz (Vig, 2019)."
     )
 

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from app.captions.markdown import literal
 from app.charts.knowledge import HISTORIES
 
 RULES = (
@@ -19,7 +20,7 @@ def precision(note: str, smoothed: bool) -> str:
     behind = "; the line is the mean of 3 neighbouring steps, the raw one is faint behind it" if smoothed else ""
     return (
         "Precision at 1: the share of facts whose object is the model's first answer at the masked place, among all "
-        f"pieces of its vocabulary ({note}). Bands are 95 % Wilson intervals from the number of facts{behind}. Click a "
+        f"pieces of its vocabulary ({literal(note)}). Bands are 95 % Wilson intervals from the number of facts{behind}. Click a "
         "point for its facts."
     )
 

@@ -75,10 +75,14 @@ def lens(run: str, steps: int, roles: list[str], first: bool) -> str:
 
 def commands(run: str, step: int, text: str, word: str, mask: int | None) -> list[str]:
     """One question at a terminal: at the step, at all, the tracked word, the lens; mask None is all masks together."""
-    asked = ["--", text.strip()]
     which = ["--mask", str(mask)] if mask not in (1, None) else []
     found = [["--step", str(step)], ["--step", "all"]]
     if mask is not None:
         found += [["--step", "all", f"--track={word}", *which]] if word else []
         found += [["--step", "all", "--lens", *which]]
-    return [shlex.join(["python", "-m", "embryo_core", "query", run, *options, *asked]) for options in found]
+    return [command(run, text, *options) for options in found]
+
+
+def command(run: str, text: str, *options: str) -> str:
+    """The command that asks a run this text."""
+    return shlex.join(["python", "-m", "embryo_core", "query", run, *options, "--", text.strip()])

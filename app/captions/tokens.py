@@ -2,6 +2,8 @@
 
 import pandas as pd
 
+from app.captions.markdown import literal
+
 TASKS = {
     "mask_prediction": "every word is masked as a whole and predicted from its sentence; all its pieces must match",
     "token_reconstruction": "every word is left in its sentence and predicted from its own states; all its pieces must "
@@ -12,10 +14,11 @@ TASKS = {
 def accuracy(metric: str, title: str, note: str, data: pd.DataFrame, rescaled: bool, bands: bool) -> str:
     """The caption of the curves `data` of a metric, computed on what the `note` says."""
     counts = data.groupby("group")["n"].last().sort_values()
+    fewest, most = (f"{counts.iloc[i]:,} ({literal(counts.index[i])})" for i in (0, -1))
     task = f"{title}: {TASKS[metric]}" if metric in TASKS else title
     return (
-        f"{task}. Data: {note}; n = {counts.iloc[0]:,} ({counts.index[0]}) to {counts.iloc[-1]:,} ({counts.index[-1]}) "
-        "words per category. Line: mean of three neighbouring checkpoints; faint line: as measured"
+        f"{task}. Data: {literal(note)}; n = {fewest} to {most} words per category. "
+        "Line: mean of three neighbouring checkpoints; faint line: as measured"
         + ("; band: 95 % interval (Wilson) of the measured accuracy" if bands else "")
         + (", both divided by the accuracy at the last step, as in the paper" if rescaled else "")
         + ". Click a point to see the words behind it below."
@@ -24,7 +27,7 @@ def accuracy(metric: str, title: str, note: str, data: pd.DataFrame, rescaled: b
 
 def acquisition(order: pd.DataFrame) -> str:
     """The rule of the onset, and the categories that have none."""
-    never = ", ".join(order.loc[order["onset"].isna(), "group"])
+    never = ", ".join(map(literal, order.loc[order["onset"].isna(), "group"]))
     rule = "First step from which the smoothed accuracy stays at or above half of its last value."
     return f"{rule} Without an onset: {never}." if never else rule
 

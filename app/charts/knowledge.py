@@ -1,7 +1,5 @@
 """Figures and tables of factual knowledge over pretraining: LAMA T-REx precision at 1 (Section 6, Figures 6 and 14)."""
 
-from html import escape
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -82,7 +80,7 @@ def relation_figure(frame: pd.DataFrame, relations: list[str], axis: StepAxis) -
     figure = go.Figure()
     for place, relation in enumerate(relations):
         rows = frame[frame["relation"] == relation]
-        x, of = axis.values(rows["step"]), _plain(label(relation))
+        x, of = axis.values(rows["step"]), style.plain(label(relation))
         style.add_band(figure, x, rows["low"], rows["high"], _colour(relation, place), of)
     for place, relation in enumerate(relations):
         rows = frame[frame["relation"] == relation]
@@ -96,11 +94,6 @@ def _colour(relation: str, place: int) -> str:
     return style.GREY if relation == ALL else style.PALETTE[:-1][place % (len(style.PALETTE) - 1)]
 
 
-def _plain(text: str) -> str:
-    """Text that Plotly shows as it is, whatever it holds."""
-    return escape(text, quote=False)
-
-
 def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, place: int, axis: StepAxis) -> None:
     dash = "solid" if place < len(style.PALETTE) - 1 else "dash"
     smoothing.add_curve(
@@ -108,7 +101,7 @@ def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, place: int, axis
         axis.values(rows["step"]),
         rows,
         "value",
-        _plain(label(relation)),
+        style.plain(label(relation)),
         _colour(relation, place),
         customdata=rows[["relation", "step", "value", "low", "high", "n"]].to_numpy(object),
         line={"dash": dash},
@@ -203,7 +196,7 @@ def fact_figure(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
     figure = go.Figure()
     x = axis.values(history["step"])
     shared = {
-        "customdata": [[s, _plain(word), rank] for s, word, rank in history[["step", "prediction", "rank"]].values],
+        "customdata": [[s, style.plain(word), rank] for s, word, rank in history[["step", "prediction", "rank"]].values],
         "hovertemplate": "step %{customdata[0]:,}: %{y:.2%}<br>top answer: %{customdata[1]}<br>"
         "rank of the true object: %{customdata[2]:,}",
     }

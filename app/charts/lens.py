@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import cells, style
-from app.charts.query import MARKED, plain
+from app.charts.query import MARKED
 from app.charts.step_axis import StepAxis
 
 LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
@@ -30,7 +30,7 @@ def grid(table: pd.DataFrame, axis: StepAxis, pin: tuple[int, int], marked: Mapp
     figure = go.Figure()
     figure.add_heatmap(
         z=np.sqrt(values.to_numpy()),
-        text=[[plain(_cut(word, letters)) for word in row] for row in words.to_numpy()],
+        text=[[style.plain(_cut(word, letters)) for word in row] for row in words.to_numpy()],
         texttemplate="%{text}",
         textfont_size=style.FONT - 3,
         zmin=0,
@@ -76,7 +76,7 @@ def _mix(t: float) -> str:
 
 def _add_points(figure: go.Figure, top: pd.DataFrame, steps: list[int], layers: list[int]) -> None:
     described = [
-        [layer, step, plain(word), f"{step:,}", f"{probability:.3g}"]
+        [layer, step, style.plain(word), f"{step:,}", f"{probability:.3g}"]
         for layer, step, word, probability in top[["layer", "step", "token", "probability"]].itertuples(index=False)
     ]
     hover = "%{customdata[2]}, probability %{customdata[4]}<br>layer %{customdata[0]}, step %{customdata[3]}"

@@ -1,7 +1,6 @@
 """What linear probes find in the layers: the tasks over the steps, expected layer, two tasks (Section 4, Figure 2b)."""
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 import numpy as np
 import pandas as pd
@@ -116,7 +115,7 @@ def label(task: str) -> str:
 
 def plain(task: str) -> str:
     """The label as Plotly shows it letter by letter, whatever it holds."""
-    return escape(label(task), quote=False)
+    return style.plain(label(task))
 
 
 def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:

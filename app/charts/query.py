@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from math import log10
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -69,26 +69,21 @@ def rank(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> g
     return figure.update_yaxes(tickvals=ticks, ticktext=[f"{tick:,}" for tick in ticks])
 
 
-def plain(text: str) -> str:
-    """Text that Plotly, which reads a few HTML tags in names and labels, shows as it is."""
-    return escape(text, quote=False)
-
-
 def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
-    figure = go.Figure()
-    answers = curves.groupby(["token", "role"]).agg(final=("final", "max"), peak=("probability", "max")).reset_index()
+    traces = []
+    by_answer = curves.groupby(["token", "role"])
+    answers = by_answer.agg(final=("final", "max"), peak=("probability", "max")).reset_index()
     answers["plain"] = answers["role"] == ""
     order = answers.sort_values(["final", "plain", "peak"], ascending=[False, True, False], kind="stable")
     colours = iter(COLOURS)
     for place, (token, role, final) in enumerate(order[["token", "role", "final"]].itertuples(index=False)):
         colour, dash = MARKED[role] if role else (next(colours, style.GREY), "solid")
-        rows = curves[(curves["token"] == token) & (curves["role"] == role)]
-        smoothing.add_curve(
-            figure,
+        rows = by_answer.get_group((token, role))
+        traces += smoothing.curve(
             axes.time.values(rows["step"]),
             rows,
             column,
-            plain(f"{token} ({role})" if role else token),
+            style.plain(f"{token} ({role})" if role else token),
             colour,
             showlegend=colour != style.GREY,
             line={"dash": dash, "width": 3 if final or role else 1.6 if colour != style.GREY else 1},
@@ -97,8 +92,8 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
             hovertemplate="%{customdata[0]}, step %{customdata[1]}<br>probability %{customdata[2]}<br>"
             "rank %{customdata[3]}<extra></extra>",
         )
-        if final:
-            _stars(figure, rows, column, first_led, leads_from, axes.time, colour)
+        traces += _stars(rows, column, first_led, leads_from, axes.time, colour) if final else []
+    figure = go.Figure(traces)  # all at once: to add them one by one takes three times as long
     axes.time.draw(figure, axes.steps)
     figure.update_xaxes(range=axes.step_range)
     style.finish(figure, column, height=400, legend="top")
@@ -107,34 +102,37 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
 
 
 def _stars(
-    figure: go.Figure, final: pd.DataFrame, column: str, first_led: int, leads_from: int, axis: StepAxis, colour: str
-) -> None:
-    """Mark on the final answer's curve where it first led, and where it began to lead for good."""
+    final: pd.DataFrame, column: str, first_led: int, leads_from: int, axis: StepAxis, colour: str
+) -> list[dict[str, Any]]:
+    """Marks on the final answer's curve where it first led, and where it began to lead for good."""
     labels = {first_led: ("star-open", "first leads"), leads_from: ("star", "leads for good")}
     if first_led == leads_from:
         labels = {leads_from: ("star", "leads for good, at once")}
+    marks = []
     for step, (symbol, label) in labels.items():
         rows = final[final["step"] == step]
         when = "at" if symbol == "star-open" else "from"
-        figure.add_scatter(
-            x=axis.values(rows["step"]),
-            y=rows[column],
-            name=f"{label}: {step:,}",
-            mode="markers",
-            marker={"symbol": symbol, "size": 15, "color": colour, "line": {"width": 1.5}},
-            hovertemplate=f"{label} {when} step {step:,}<extra></extra>",
-        )
+        mark = {
+            "x": axis.values(rows["step"]),
+            "y": rows[column],
+            "name": f"{label}: {step:,}",
+            "mode": "markers",
+            "marker": {"symbol": symbol, "size": 15, "color": colour, "line": {"width": 1.5}},
+            "hovertemplate": f"{label} {when} step {step:,}<extra></extra>",
+        }
+        marks.append(mark)
+    return marks
 
 
 def _hover(rows: pd.DataFrame) -> list[list[str]]:
     """Token, step, probability and rank of each point as text."""
     points = rows[["token", "step", "probability", "rank", "exact"]].itertuples(index=False)
     return [
-        [plain(token), f"{step:,}", f"{probability:.3g}", spell_rank(*rank)]
+        [style.plain(token), f"{step:,}", f"{probability:.3g}", spell_rank(*rank)]
         for token, step, probability, *rank in points
     ]
 
 
-def _symbols(exact: pd.Series, symbol: str) -> list[str]:
-    """The symbol of each point, hollow where its rank is not exact."""
-    return [symbol if known else f"{symbol}-open" for known in exact]
+def _symbols(exact: pd.Series, symbol: str) -> str | list[str]:
+    """The symbol of all points, or that of each, hollow where its rank is not exact."""
+    return symbol if exact.all() else [symbol if known else f"{symbol}-open" for known in exact]

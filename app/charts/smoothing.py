@@ -22,41 +22,26 @@ def with_smoothed(table: pd.DataFrame, value: str, window: int, by: Iterable[str
     return table.assign(**{SMOOTHED: means.astype(float), WINDOW: window})
 
 
-def add_curve(
-    figure: go.Figure, x: list[float], rows: pd.DataFrame, value: str, name: str, colour: str, **measured: Any
-) -> None:
-    """The column `value` of `rows` as measured, bold with markers, with which its smoothed line comes and goes.
+def curve(
+    x: list[float], rows: pd.DataFrame, value: str, name: str, colour: str, **measured: Any
+) -> list[dict[str, Any]]:
+    """Traces of the column `value` of `rows`: as measured, bold with markers, and the smoothed line where there is one.
 
-    Where `rows` are smoothed, the line is the smoothed one's, and the measured points are joined by a faint one.
-    `measured` are further settings of the measured trace; its line may have a width and a dash.
+    Beside a smoothed line the measured points are joined by a faint one. `measured` are further settings of the measured
+    trace; its line may have a width and a dash.
     """
-    smoothed = SMOOTHED in rows
     line = {"color": colour, "width": 2.2} | measured.pop("line", {})
+    marker = {"color": colour} | measured.pop("marker", {})
+    shared = {"type": "scatter", "x": x, "legendgroup": name}
+    trace = {"y": rows[value], "name": name, "mode": "lines+markers", "line": line, "marker": marker}
+    drawn = shared | trace | {"unselected": {"marker": {"opacity": 1}}} | measured
+    if SMOOTHED not in rows:
+        return [drawn]
+    unmarked = {"name": f"{name}, smoothed", "mode": "lines", "showlegend": False, "hoverinfo": "skip"}
     behind = line | {"color": style.faint(colour, 0.35), "width": 1}
-    figure.add_scatter(
-        x=x,
-        y=rows[value],
-        name=name,
-        legendgroup=name,
-        mode="lines+markers",
-        line=behind if smoothed else line,
-        marker={"color": colour} | measured.pop("marker", {}),
-        unselected_marker_opacity=1,
-        **measured,
-    )
-    if smoothed:
-        add_smoothed(figure, x, rows, name, line)
+    return [drawn | {"line": behind}, shared | unmarked | {"y": rows[SMOOTHED], "line": line}]
 
 
-def add_smoothed(figure: go.Figure, x: list[float], rows: pd.DataFrame, name: str, line: dict[str, Any]) -> None:
-    """The smoothed line alone of the curve of this name."""
-    figure.add_scatter(
-        x=x,
-        y=rows[SMOOTHED],
-        name=f"{name}, smoothed",
-        legendgroup=name,
-        showlegend=False,
-        mode="lines",
-        line=line,
-        hoverinfo="skip",
-    )
+def add_curve(figure: go.Figure, *what: Any, **measured: Any) -> None:
+    """Add the traces of `curve` to a figure."""
+    figure.add_traces(curve(*what, **measured))

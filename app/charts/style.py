@@ -1,6 +1,7 @@
 """One visual language for every chart: colours that survive colour blindness and a dark page, bands, fonts, margins."""
 
 from collections.abc import Iterable
+from html import escape
 
 import plotly.graph_objects as go
 
@@ -29,6 +30,11 @@ SYMBOL_OF = {
 }
 
 FONT = 14  # pixels
+
+
+def plain(text: str) -> str:
+    """Text that Plotly, which reads a few HTML tags and %{variables} in names and labels, shows as it is."""
+    return escape(text, quote=False).replace("%{", "&#37;{")
 
 
 def colour(group: str) -> str:
@@ -66,19 +72,18 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: str = "ri
     right = {"x": 1.01, "y": 1, "xanchor": "left", "yanchor": "top"}
     figure.update_layout(
         height=height,
-        font_size=FONT,
+        font={"size": FONT},  # nested: Plotly takes twice as long over font_size
         margin={"l": 8, "r": 8, "t": 36 if legend == "top" else 12, "b": 8},
         hovermode="closest",
-        hoverlabel={"font_size": FONT, "align": "left"},
+        hoverlabel={"font": {"size": FONT}, "align": "left"},
         showlegend=legend != "none",
-        legend={**(top if legend == "top" else right), "font_size": FONT, "title_text": "", "tracegroupgap": 0},
+        legend={**(top if legend == "top" else right), "font": {"size": FONT}, "title": {"text": ""}, "tracegroupgap": 0},
     )
     axis = {
-        "title_font_size": FONT,
-        "tickfont_size": FONT - 1,
+        "title": {"font": {"size": FONT}, "standoff": 10},
+        "tickfont": {"size": FONT - 1},
         "zeroline": False,
         "automargin": True,
-        "title_standoff": 10,
     }
     figure.update_xaxes(**axis, showgrid=False)
     figure.update_yaxes(**axis, title_text=y_title)

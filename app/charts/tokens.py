@@ -56,7 +56,7 @@ def accuracy_figure(
     for group, rows in drawn if bands else ():
         scale = rows["accuracy"].iloc[-1] if rescaled else 1
         x = axis.values(rows["step"])
-        style.add_band(figure, x, rows["low"] / scale, rows["high"] / scale, style.colour(group), group)
+        style.add_band(figure, x, rows["low"] / scale, rows["high"] / scale, style.colour(group), style.plain(group))
     for group, rows in drawn:
         _add_curve(figure, group, rows, axis)
     axis.draw(figure, list(data["step"]) or [0])
@@ -70,12 +70,12 @@ def _add_curve(figure: go.Figure, group: str, rows: pd.DataFrame, axis: StepAxis
         axis.values(rows["step"]),
         rows,
         "shown",
-        group,
+        style.plain(group),
         style.colour(group),
         marker={"symbol": style.SYMBOL_OF.get(group, "circle"), "size": 8},
         customdata=rows[["group", "step", "accuracy", "low", "high", "n"]].to_numpy(object),
         hovertemplate=(
-            "<b>%{customdata[0]}</b>, step %{customdata[1]:,}<br>"
+            f"<b>{style.plain(group)}</b>, step %{{customdata[1]:,}}<br>"
             "accuracy %{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
             "n = %{customdata[5]:,} words; click to see them<extra></extra>"
         ),
@@ -118,7 +118,8 @@ def acquisition_figure(order: pd.DataFrame, steps: Sequence[int], axis: StepAxis
 def _place_labels(there: pd.DataFrame) -> list[str]:
     """Each category with its place, "2= noun" where it shares it."""
     tied = there["place"].duplicated(keep=False)
-    return [f"{place}{'=' if tie else '.'} {group}" for place, tie, group in zip(there["place"], tied, there["group"])]
+    rows = zip(there["place"], tied, there["group"].map(style.plain))
+    return [f"{place}{'=' if tie else '.'} {group}" for place, tie, group in rows]
 
 
 def _add_onset(figure: go.Figure, row: tuple, label: str, last: int, axis: StepAxis) -> None:
@@ -128,11 +129,11 @@ def _add_onset(figure: go.Figure, row: tuple, label: str, last: int, axis: StepA
     figure.add_scatter(
         x=axis.values([row.earliest, row.onset, latest]),
         y=[label] * 3,
-        name=row.group,
+        name=style.plain(row.group),
         mode="lines+markers",
         line={"color": style.faint(colour, 0.45), "width": 3},
         marker=marker,
-        customdata=[[row.group, row.onset, row.earliest, latest, row.last, row.n]] * 3,
+        customdata=[[style.plain(row.group), row.onset, row.earliest, latest, row.last, row.n]] * 3,
         hovertemplate=(
             "<b>%{customdata[0]}</b>: step %{customdata[1]:,} (%{customdata[2]:,} to %{customdata[3]:,})<br>"
             "last accuracy %{customdata[4]:.1%}, n = %{customdata[5]:,} words<extra></extra>"

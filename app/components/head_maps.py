@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from app.components.messages import field, member
 from embryo_core.curves import Scale
 from embryo_core.share import HeadHistory, map_style
 from embryo_core.share.map_style import DECADES
@@ -23,18 +24,33 @@ FOLDER = Path(__file__).parent
 
 
 def head_history(
-    history: HeadHistory, scale: Scale, step: int, name: str, on_step: Callable[[], None], key: str
-) -> Any:
-    """Show one head's maps, at first those of `step`; the result's `step` is the one that the user settled on.
+    history: HeadHistory, scale: Scale, step: int, name: str, on_step: Callable[[int], None], key: str
+) -> None:
+    """Show one head's maps, at first those of `step`; `on_step` gets the step that the user settled on.
 
     `name` begins the names of the files that it saves.
     """
-    return _history(key=key, data=history_payload(history, scale, step, name), on_step_change=on_step)
+
+    def settled() -> None:
+        if (chosen := member(st.session_state[key].step, history.steps.tolist())) is not None:
+            on_step(chosen)
+
+    _history(key=key, data=history_payload(history, scale, step, name), on_step_change=settled)
 
 
-def head_grid(payload: bytes, on_head: Callable[[], None], key: str) -> Any:
-    """Show the small multiples made by `grid_payload`; the result's `head` is the {layer, head} that was clicked."""
-    return _grid(key=key, data=payload, on_head_change=on_head)
+def head_grid(
+    payload: bytes, layers: int, heads: int, on_head: Callable[[int, int], None], key: str
+) -> None:
+    """Show the small multiples made by `grid_payload`; `on_head` gets layer and head, from 1, that were clicked."""
+
+    def clicked() -> None:
+        message = st.session_state[key].head
+        layer = member(field(message, "layer"), range(1, layers + 1))
+        head = member(field(message, "head"), range(1, heads + 1))
+        if layer and head:
+            on_head(layer, head)
+
+    _grid(key=key, data=payload, on_head_change=clicked)
 
 
 # === What travels ===

@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 
 from app.charts.step_axis import STEP_LINE, StepAxis
+from app.components.messages import field, member
 from embryo_core.curves import SCALES, Scale, axis_shares, axis_values
 
 HERE = Path(__file__).parent
@@ -38,12 +39,13 @@ def time_bar(
     """
 
     def moved() -> None:
-        if (chosen := st.session_state[KEY].step)["step"] in steps:
-            on_step(chosen["step"], chosen["passing"])
+        message = st.session_state[KEY].step
+        if (step := member(field(message, "step"), steps)) is not None:
+            on_step(step, field(message, "passing") is True)
 
     def scaled() -> None:
-        if (chosen := st.session_state[KEY].scale) in SCALES:
-            on_scale(chosen)
+        if scale := member(st.session_state[KEY].scale, SCALES, str):
+            on_scale(scale)
 
     _component(
         key=KEY,

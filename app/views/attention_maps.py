@@ -38,7 +38,7 @@ def show(view: View) -> None:
     with left:
         _one_head(view, layer, head, scale, history, normalised)
     with right:
-        _all_heads(view, steps, grid, history.size, normalised)
+        _all_heads(view, steps, (layers, heads), grid, history.size, normalised)
     _positions(view, layer, head, history)
 
 
@@ -51,9 +51,12 @@ def _one_head(view: View, layer: int, head: int, scale: Scale, history: HeadHist
     animation_downloads.show(history, scale, name)
 
 
-def _all_heads(view: View, steps: list[int], grid: bytes, length: int, normalised: bool) -> None:
+def _all_heads(
+    view: View, steps: list[int], counts: tuple[int, int], grid: bytes, length: int, normalised: bool
+) -> None:
+    """The small multiples; `counts` are those of layers and heads, maps have this length."""
     st.subheader("All heads", anchor=False)
-    head_maps.head_grid(grid, on_head=_head_chosen, key=GRID)
+    head_maps.head_grid(grid, *counts, on_head=_head_chosen, key=GRID)
     block = -(-length // head_maps.GRID_SIZE)
     step = view.evaluated(steps)
     with st.container(horizontal=True, gap="medium", key="below_all_heads"):
@@ -69,17 +72,13 @@ def _all_heads(view: View, steps: list[int], grid: bytes, length: int, normalise
         )
 
 
-def _step_chosen() -> None:
-    step = st.session_state[HISTORY].get("step")
-    if isinstance(step, int):
-        permalink.choose("step", step)
+def _step_chosen(step: int) -> None:
+    permalink.choose("step", step)
 
 
-def _head_chosen() -> None:
-    chosen = st.session_state[GRID].get("head") or {}
-    for name in ("layer", "head"):
-        if isinstance(chosen.get(name), int):
-            permalink.choose(name, chosen[name])
+def _head_chosen(layer: int, head: int) -> None:
+    permalink.choose("layer", layer)
+    permalink.choose("head", head)
 
 
 def _positions(view: View, layer: int, head: int, history: HeadHistory) -> None:

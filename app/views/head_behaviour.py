@@ -1,7 +1,5 @@
 """What a head does: any score of every head at one step and over all, and since when each pattern is present."""
 
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 
@@ -115,12 +113,11 @@ def _one_head(frame: pd.DataFrame, chosen: Head, step: int) -> None:
 # === What a click chooses ===
 
 
-def _head_chosen(point: dict[str, Any]) -> None:
-    for name, value in zip(("layer", "head"), point["customdata"]):
-        permalink.choose(name, value)
+def _head_chosen(layer: int, head: int) -> None:
+    permalink.choose("layer", layer)
+    permalink.choose("head", head)
 
 
-def _point_chosen(point: dict[str, Any]) -> None:
-    if point.get("customdata"):
-        _head_chosen(point)
-        permalink.choose("step", point["customdata"][2])
+def _point_chosen(layer: int, head: int, step: int) -> None:
+    _head_chosen(layer, head)
+    permalink.choose("step", step)

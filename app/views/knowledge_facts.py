@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from app import permalink, results, widgets
+from app import permalink, results, texts, widgets
 from app.captions import knowledge as captions
 from app.charts import knowledge as charts
 from app.widgets import PERCENT, View
@@ -33,7 +33,7 @@ def _pick(frame: pd.DataFrame, asked: set[str]) -> tuple[str, str, str]:
         relation = widgets.pick_one("relation", "Relation", relations, format_func=charts.label)
     with two:
         history = widgets.pick_one("history", "History", (ANY, *charts.HISTORIES))
-    return relation, history, widgets.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
+    return relation, history, texts.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
 
 
 def _table(table: pd.DataFrame, history: str, words: str, relation: str, step: int) -> None:

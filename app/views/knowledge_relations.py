@@ -1,7 +1,5 @@
 """The Knowledge page, relations: precision at 1 over the steps, and a table of every relation."""
 
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 
@@ -36,8 +34,7 @@ def show(view: View, frame: pd.DataFrame, note: str) -> None:
     )
 
 
-def _point_chosen(point: dict[str, Any]) -> None:
-    relation, step = point["customdata"][:2]
+def _point_chosen(relation: str, step: int) -> None:
     permalink.choose("step", step)
     if relation != charts.ALL:
         permalink.choose("relation", relation)

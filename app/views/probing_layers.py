@@ -1,7 +1,5 @@
 """The Probing page, one task layer by layer: a curve for each layer, and the same as a heat map."""
 
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 
@@ -55,7 +53,6 @@ def _pick(frame: pd.DataFrame) -> tuple[str, str]:
         )
 
 
-def _cell_chosen(point: dict[str, Any]) -> None:
-    layer, step = point["customdata"][:2]
+def _cell_chosen(layer: int, step: int) -> None:
     permalink.choose("probe_layer", layer)
     permalink.choose("step", step)

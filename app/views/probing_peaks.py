@@ -1,7 +1,5 @@
 """The Probing page, peak and decay: where each layer peaks on each task, and how far it has come down since."""
 
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 
@@ -21,13 +19,9 @@ def show(view: View, frame: pd.DataFrame) -> None:
         table,
         f"{view.run.name}-probing-peaks",
         captions.peaks(table),
-        on_point=_peak_chosen,
+        on_point=_choose,
     )
     _table(table)
-
-
-def _peak_chosen(point: dict[str, Any]) -> None:
-    _choose(*point["customdata"][:3])
 
 
 def _choose(task: str, layer: int, step: int) -> None:

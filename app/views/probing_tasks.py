@@ -1,7 +1,5 @@
 """The Probing page, all tasks: their scores over the steps, their expected layers, and two against each other."""
 
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 
@@ -24,8 +22,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, band
     )
 
 
-def _task_chosen(point: dict[str, Any]) -> None:
-    task, step = point["customdata"][:2]
+def _task_chosen(task: str, step: int) -> None:
     permalink.choose("step", step)
     if task != charts.MASKED:
         permalink.choose("probe_task", task)
@@ -65,8 +62,12 @@ def show_two(view: View, frame: pd.DataFrame, layer: str | int) -> None:
         table,
         f"{view.run.name}-{x}-{y}",
         captions.two_tasks(table, frame, layer, step),
-        on_point=lambda point: permalink.choose("step", point["customdata"][0]),
+        on_point=_step_chosen,
     )
+
+
+def _step_chosen(step: int) -> None:
+    permalink.choose("step", step)
 
 
 def _pick_two(tasks: list[str]) -> tuple[str, str]:

@@ -1,25 +1,29 @@
 """Live answers to what is asked on the Query page, cached, and as the tables that are drawn and downloaded."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Thread
 
 import pandas as pd
 import streamlit as st
 
+from app.captions.query import command
 from app.results import cached, checkpoints_state
+from app.turns import TURNS, in_turn
 from app.views.query_ask import Asked
 from embryo_core import query, runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import EmbryoError, QueryError
+from embryo_core.query import cost
 from embryo_core.query.beam import Answer
 from embryo_core.query.lens import Lens
 from embryo_core.query.trace import AnswerHistory, Trace
 from embryo_core.query.track import Track
-from embryo_core.types import Prediction, Run
+from embryo_core.types import Checkpoint, Prediction, Run
 
 TOGETHER = "all together"  # the answer to all masks at once, in place of the number of one
 TRACKED, TRUE_OBJECT = "tracked", "true object"  # roles of a marked word
+LOADING = 0.1  # seconds that a checkpoint counts as in the queue while it is loaded ahead
 
 
 @dataclass(frozen=True)
@@ -124,27 +128,39 @@ def load_ahead(run: Run) -> Thread:
 
 
 def _load(run: Run) -> None:
+    checkpoints = runs.checkpoints(run)
     try:
-        MODELS.fill(runs.checkpoints(run))
+        with TURNS.turn(LOADING * len(checkpoints)) as pause:
+            MODELS.fill(_pausing(checkpoints, pause))
     except EmbryoError:
         pass  # the first question meets it too, and tells of it
 
 
+def _pausing(checkpoints: Sequence[Checkpoint], pause: Callable[[], None]) -> Iterator[Checkpoint]:
+    for checkpoint in checkpoints:
+        pause()
+        yield checkpoint
+
+
 @cached(checkpoints_state, 256, "Asking the model; the first query also starts torch …")
 def _at_step(run: Run, step: int, text: str) -> Answer:
-    return query.answer(run, text, step)
+    at_home = command(run.name, text, "--step", str(step))
+    return in_turn(cost.answer(run, text), at_home, lambda: query.answer(run, text, step))
 
 
 @cached(checkpoints_state, 64, "Asking every checkpoint …")
 def _trace(run: Run, text: str) -> Trace:
-    return query.trace(run, text)
+    at_home = command(run.name, text, "--step", "all")
+    return in_turn(cost.trace(run, text), at_home, lambda: query.trace(run, text))
 
 
 @cached(checkpoints_state, 64, "Following the word …")
 def _track(run: Run, text: str, word: str, mask: int) -> Track:
-    return query.track(run, text, word, mask)
+    at_home = command(run.name, text, "--step", "all", f"--track={word}", "--mask", str(mask))
+    return in_turn(cost.track(run, text, word, mask), at_home, lambda: query.track(run, text, word, mask))
 
 
 @cached(checkpoints_state, 32, "Reading every layer …")
 def _lens(run: Run, text: str, mask: int) -> Lens:
-    return query.lens(run, text, mask)
+    at_home = command(run.name, text, "--step", "all", "--lens", "--mask", str(mask))
+    return in_turn(cost.lens(run, text), at_home, lambda: query.lens(run, text, mask))

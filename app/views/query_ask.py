@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from app import permalink, widgets
+from app import permalink, texts, widgets
 from app.views.query_fact import choose_text, pick_fact
 from app.widgets import View
 from embryo_core import query, runs
@@ -17,7 +17,6 @@ EXAMPLES = (
     "They [MASK] going home .",
     "He was born in [MASK] , in the [MASK] of England .",
 )
-LONGEST_LINK = 2_000  # characters of text that are put into the URL
 COMPARISONS = {"none": "Nothing", "run": "Another run", "text": "Another sentence"}
 
 
@@ -47,10 +46,9 @@ def ask(view: View) -> list[Asked]:
         _show_examples()
         left, right = st.columns([3, 2], gap="large", vertical_alignment="bottom")
         with right:
-            word = widgets.pick_text(
+            word = texts.pick_text(
                 "word",
                 "Track a word",
-                max_chars=100,
                 placeholder="Paris",
                 help="Any word: one that the vocabulary has only in pieces widens its [MASK] to as many.",
             )
@@ -65,18 +63,20 @@ def ask(view: View) -> list[Asked]:
 
 def _pick_text() -> str:
     """The text, kept in the URL, with examples to click; it is shown as it was typed and never read as markup."""
-    st.session_state["query_text"] = permalink.get("text") or ""
+    label = "Text with [MASK]"
+    st.session_state["query_text"] = texts.bounded("text", label)
     text = st.text_area(
-        "Text with [MASK]",
+        label,
         key="query_text",
         height=124,
+        max_chars=texts.LIMITS["text"],
         placeholder=EXAMPLES[0],
         help="[mask] in any case is read as [MASK]. Ctrl+Enter asks.",
         on_change=lambda: choose_text(st.session_state["query_text"]),
     )
-    permalink.show("text", text if 0 < len(text) <= LONGEST_LINK else None)
-    if len(text) > LONGEST_LINK:
-        st.caption(f"A text of more than {LONGEST_LINK:,} characters is left out of the page's address.")
+    permalink.show("text", text if 0 < len(text) <= texts.LINK else None)
+    if len(text) > texts.LINK:
+        st.caption(f"A text of more than {texts.LINK:,} characters is left out of the page's address.")
     return text
 
 
@@ -110,9 +110,7 @@ def _pick_comparison(first: Asked) -> Asked | None:
             other = others[widgets.pick_one("other", "The other run", list(others))]
             return replace(first, view=_same_step(first.view, other))
         if wanted == "text":
-            text = widgets.pick_text(
-                "text2", "The other sentence, with [MASK]", max_chars=LONGEST_LINK, placeholder=EXAMPLES[0]
-            )
+            text = texts.pick_text("text2", "The other sentence, with [MASK]", placeholder=EXAMPLES[0])
             return replace(first, text=text, fact=None)
     return None
 

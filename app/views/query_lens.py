@@ -43,8 +43,7 @@ def _show_one(answers: Answers, place: int) -> None:
         _show_pinned(found, pin, name)
 
 
-def _pin(point: dict) -> None:
-    layer, step = point["customdata"][:2]
+def _pin(layer: int, step: int) -> None:
     permalink.choose("pin", f"{layer}-{step}")
 
 

@@ -2,13 +2,14 @@
 
 import streamlit as st
 
-from app import permalink, results, widgets
+from app import permalink, results, texts, widgets
 from app.captions import attention as captions
+from app.captions.markdown import literal
 from app.components import animation_downloads, head_maps
+from app.turns import in_turn
 from app.widgets import View
 from embryo_core.curves import SCALES
-from embryo_core.errors import BrokenCheckpoint, QueryError
-from embryo_core.query import sentence
+from embryo_core.query import cost, sentence
 from embryo_core.query.sentence import SentenceAttention, SentenceHistory
 from embryo_core.share import HeadHistory, bertviz
 from embryo_core.types import Run
@@ -18,24 +19,25 @@ VIEWS = {"head": "Head view", "model": "Model view"}
 LONGEST = 128  # pieces that bertviz is asked to draw: it draws a line for each pair of them and each head
 LINES = 100_000  # that the model view draws at first, before the reader asks for more layers
 HISTORY = "sentence_history"
+AT_HOME = "make app"  # what answers at home a question that is too dear for a hosted demo
 
 
 def show(view: View) -> None:
     """Draw the section."""
-    text = widgets.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
+    text = texts.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
     kind = widgets.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.get, segmented=True)
-    try:
-        found = _attention(view.run, view.step, text)
-    except (QueryError, BrokenCheckpoint) as error:
-        st.warning(str(error), icon=":material/warning:")
-        return
+    with widgets.explaining():
+        _show_both(view, kind, text, _attention(view.run, view.step, text))
+
+
+def _show_both(view: View, kind: str, text: str, found: SentenceAttention) -> None:
     if kind == "head":
         left, right = st.columns([2, 3], gap="large")
     else:
         left, right = st.container(), st.container()
     with left:
         _show_bertviz(view, kind, found)
-    with right:
+    with right, widgets.explaining():
         _show_over_steps(view, text, found)
 
 
@@ -71,7 +73,7 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
 
 @results.cached(results.checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
 def _attention(run: Run, step: int, text: str) -> SentenceAttention:
-    return sentence.attend(run, text, step)
+    return in_turn(cost.attend(run, text), AT_HOME, lambda: sentence.attend(run, text, step))
 
 
 # === Over the steps ===
@@ -89,7 +91,7 @@ def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
         scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
     maps = _history(view.run, text, layer, head)
     for problem in maps.skipped:
-        st.warning(problem, icon=":material/warning:")
+        st.warning(literal(problem), icon=":material/warning:")
     note = f"Attention weights on one sentence of {size} pieces"
     history = HeadHistory(view.run.name, layer, head, note, maps.steps, maps.weights, maps.pieces)
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"
@@ -98,12 +100,11 @@ def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
     animation_downloads.show(history, scale, name)
 
 
-def _step_chosen() -> None:
-    step = st.session_state[HISTORY].get("step")
-    if isinstance(step, int):
-        permalink.choose("step", step)
+def _step_chosen(step: int) -> None:
+    permalink.choose("step", step)
 
 
 @results.cached(results.checkpoints_state, 16, "Reading your sentence at every checkpoint …")
 def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
-    return sentence.attend_over_steps(run, text, layer, head)
+    seconds = cost.attend_over_steps(run, text)
+    return in_turn(seconds, AT_HOME, lambda: sentence.attend_over_steps(run, text, layer, head))

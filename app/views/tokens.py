@@ -55,8 +55,7 @@ def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled:
     )
 
 
-def _open_point(point: dict) -> None:
-    group, step = point["customdata"][:2]
+def _open_point(group: str, step: int) -> None:
     permalink.choose("words", group)
     permalink.choose("step", step)
 

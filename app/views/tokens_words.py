@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from app import results, widgets
+from app import results, texts, widgets
 from app.captions import tokens as captions
+from app.captions.markdown import literal
 from app.widgets import View
 
 
@@ -14,8 +15,8 @@ def show(view: View, metric: str, groups: list[str], step: int) -> None:
     with left:
         group = widgets.pick_one("words", "Category", groups)
     with right:
-        search = widgets.pick_text("word", "Search", placeholder="part of a word")
-    heading.subheader(f"Words behind “{group}” at step {step:,}", anchor=False)
+        search = texts.pick_text("word", "Search", placeholder="part of a word")
+    heading.subheader(f"Words behind “{literal(group)}” at step {step:,}", anchor=False)
     words = results.words(view.run, metric, group, step)
     if words.empty:
         st.info(f"There are no words of this category at step {step:,}.", icon=":material/info:")

@@ -14,6 +14,7 @@ from embryo_core.query.beam import (
     top_k,
 )
 from embryo_core.query.lens import Lens, lens
+from embryo_core.query.pieces import pausing
 from embryo_core.query.question import (
     EXAMPLE,
     MAX_CHARACTERS,
@@ -59,6 +60,7 @@ __all__ = [
     "log_softmax",
     "logsumexp",
     "normalise_masks",
+    "pausing",
     "read_question",
     "read_sentence",
     "read_word",

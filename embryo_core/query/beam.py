@@ -24,6 +24,7 @@ import numpy as np
 
 from embryo_core import runs
 from embryo_core.engine.cache import MODELS
+from embryo_core.query import pieces
 from embryo_core.query.question import Question, read_question, readable
 from embryo_core.types import Prediction, Run
 
@@ -154,11 +155,25 @@ def spell_rank(rank: int, exact: bool) -> str:
 
 
 def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> np.ndarray:
-    """Logits [C, B, V] by each of C models of every piece at one position of each row of its own ids [C, B, L]."""
+    """Logits [C, B, V] by each of C models of every piece at one position of each row of its own ids [C, B, L].
+
+    As many models or rows are passed at once as make a piece (see pieces.py).
+    """
     from embryo_core.engine.model import mlm_logits  # torch is imported by the first query, not by the dashboard
 
-    rows = np.arange(ids.shape[1])
-    return np.stack(mlm_logits(models, ids, np.ones_like(ids[0]), rows, np.full_like(rows, position)))
+    count, rows, length = ids.shape
+    most = max(1, int(pieces.OPERATIONS / (24 * models[0].num_layers * models[0].hidden_size**2 * length)))  # rows
+    together = max(1, most // rows)  # models
+    logits = np.empty((count, rows, models[0].vocabulary_size), np.float32)
+    for i in range(0, count, together):
+        for j in range(0, rows, most):
+            pieces.between_pieces()
+            part = ids[i : i + together, j : j + most]
+            at = np.arange(part.shape[1])
+            found = mlm_logits(models[i : i + together], part, np.ones_like(part[0]), at, np.full_like(at, position))
+            for k, of_model in enumerate(found, i):
+                logits[k, j : j + most] = of_model
+    return logits
 
 
 def logsumexp(logits: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embryo_core.query.beam import log_softmax, top_predictions
+from embryo_core.query.pieces import between_pieces
 from embryo_core.query.question import check_text, find_mask, read_question
 from embryo_core.query.sweep import sweep
 from embryo_core.types import Prediction, Run
@@ -48,6 +49,7 @@ def lens(run: Run, text: str, mask: int = 1, k: int = 10, steps: Iterable[int] |
 
 
 def _by_layer(model: "Model", text: str, mask: int, k: int) -> Layers:
+    between_pieces()
     question = read_question(text, model.tokenizer, model.max_positions)
     ids = question.ids[None]
     states = model.hidden_states(ids, np.ones_like(ids))[:, 0, question.masks[mask - 1]]  # [layers, H]

@@ -8,12 +8,14 @@ import numpy as np
 from embryo_core import runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import QueryError
+from embryo_core.query.pieces import between_pieces
 from embryo_core.query.question import MAX_CHARACTERS, normalise_masks, readable
 from embryo_core.query.sweep import sweep
 from embryo_core.types import Run
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
+    from embryo_core.engine.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class SentenceHistory:
 def attend(run: Run, text: str, step: int) -> SentenceAttention:
     """Attention of a text at one step. Raises QueryError for an unreadable text, UnknownStep, BrokenCheckpoint."""
     model = MODELS.get(runs.checkpoint(run, step))
-    ids = read_sentence(text, model)
+    ids = read_sentence(text, model.tokenizer, model.max_positions)
     return SentenceAttention(tuple(readable(model.tokenizer, ids)), _weights(model, ids))
 
 
@@ -48,14 +50,15 @@ def attend_over_steps(run: Run, text: str, layer: int, head: int) -> SentenceHis
     """
 
     def one_head(model: "Model") -> np.ndarray:
-        return _weights(model, read_sentence(text, model))[layer - 1, head - 1].copy()  # a view would keep all heads
+        ids = read_sentence(text, model.tokenizer, model.max_positions)
+        return _weights(model, ids)[layer - 1, head - 1].copy()  # a view would keep all heads
 
     found = sweep(run, lambda models: [one_head(model) for model in models])
     pieces = readable(found.tokenizer, found.tokenizer.encode_text(normalise_masks(text)))
     return SentenceHistory(tuple(pieces), np.array(found.steps), np.stack(found.answers), found.skipped)
 
 
-def read_sentence(text: str, model: "Model") -> np.ndarray:
+def read_sentence(text: str, tokenizer: "Tokenizer", max_positions: int) -> np.ndarray:
     """Ids [L] of a text between [CLS] and [SEP]; it may hold [MASK] or not.
 
     Raises QueryError where it is empty or longer than the model's positions.
@@ -65,15 +68,16 @@ def read_sentence(text: str, model: "Model") -> np.ndarray:
         raise QueryError("The text is empty; write a sentence to see how the heads read it.")
     if len(text) > MAX_CHARACTERS:
         raise QueryError(f"The text has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be read. Shorten it.")
-    ids = model.tokenizer.encode_text(text)
-    if len(ids) > model.max_positions:
+    ids = tokenizer.encode_text(text)
+    if len(ids) > max_positions:
         raise QueryError(
             f"The text is {len(ids):,} pieces long ([CLS] and [SEP] counted), "
-            f"but this model reads at most {model.max_positions:,}. Shorten it."
+            f"but this model reads at most {max_positions:,}. Shorten it."
         )
     return ids
 
 
 def _weights(model: "Model", ids: np.ndarray) -> np.ndarray:
     """Attention [layers, heads, L, L] of one sequence of ids [L]."""
+    between_pieces()
     return model.attentions(ids[None], np.ones_like(ids)[None])[:, 0]

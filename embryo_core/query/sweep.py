@@ -1,14 +1,17 @@
 """One question put to every checkpoint of a run, on all cores; one that cannot be read is left out and named."""
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache
+from threading import Event
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from embryo_core import runs
 from embryo_core.engine.cache import MODELS, memory_limit
 from embryo_core.errors import BrokenCheckpoint
+from embryo_core.query.pieces import between_pieces
 from embryo_core.types import Checkpoint, Run
 
 if TYPE_CHECKING:
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from embryo_core.engine.tokenizer import Tokenizer
 
 Answer = TypeVar("Answer")
+ASIDE = 8  # questions whose threads may wait between two pieces while those of another work
+LOOK = 0.1  # seconds after which the caller's thread looks again whether the question still has its turn
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,8 @@ def sweep(
 
     `ask` is given several models at once, and returns an answer for each: the fewer its calls, the less the threads
     wait for one another. At work together are as many as fill a quarter of the memory limit, or one for each thread.
-    Raises UnknownStep, TokenizerMismatch, what `ask` raises, and BrokenCheckpoint where no checkpoint can be read.
+    It pauses between checkpoints (see pieces.py). Raises UnknownStep, TokenizerMismatch, what `ask` raises, and
+    BrokenCheckpoint where no checkpoint can be read.
     """
     chosen = runs.checkpoints(run) if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
     if not chosen:
@@ -46,10 +52,14 @@ def sweep(
     room = memory_limit() // (4 * threads)
     answered: dict[int, tuple[Tokenizer, Answer]] = {}
     broken: dict[int, str] = {}
+    ended = Event()  # by one of the threads; the others begin nothing more
 
     def visit(share: Sequence[Checkpoint]) -> None:
         models: list[Model] = []
         for checkpoint in share:
+            if ended.is_set():
+                return
+            between_pieces()
             try:
                 models.append(MODELS.get(checkpoint))
             except BrokenCheckpoint as error:
@@ -60,10 +70,13 @@ def sweep(
                 models = []
 
     own, *others = [chosen[i::threads] for i in range(min(threads, len(chosen)))]
-    working = [_pool(threads).submit(visit, share) for share in others]
-    visit(own)
-    for one in working:
-        one.result()
+    working = [_pool(threads).submit(copy_context().run, visit, share) for share in others]
+    try:
+        visit(own)
+        _join(working)
+    finally:
+        ended.set()
+        wait(working)
     skipped = tuple(broken[step] for step in sorted(broken))
     if not answered:
         raise BrokenCheckpoint(f"No checkpoint of run '{run.name}' can be read: {skipped[-1]}")
@@ -72,7 +85,15 @@ def sweep(
     return Sweep(tokenizers[0], numbers, answers, skipped)
 
 
+def _join(working: Sequence[Future]) -> None:
+    """Wait for the other threads, and raise what they raised; the caller's may be told meanwhile to end."""
+    while wait(working, LOOK).not_done:
+        between_pieces()
+    for one in working:
+        one.result()
+
+
 @cache
-def _pool(count: int) -> ThreadPoolExecutor:
+def _pool(threads: int) -> ThreadPoolExecutor:
     """Threads kept alive between sweeps: the first pass of a new thread is slower."""
-    return ThreadPoolExecutor(count, thread_name_prefix="sweep")
+    return ThreadPoolExecutor(ASIDE * threads, thread_name_prefix="sweep")

@@ -72,7 +72,7 @@ def test_a_broken_results_file_is_a_message(
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
     app = dashboard_with_results.open(page)
     assert not app.exception
-    assert f"{table}.parquet" in app.error[0].value
+    assert rf"{table}\.parquet" in app.error[0].value
 
 
 def test_a_run_whose_checkpoints_are_all_broken_says_why(dashboard_without_results, own_run: Run) -> None:

@@ -64,4 +64,4 @@ def test_a_broken_file_is_a_message(look, own_run):
     test = look(own_run)
     assert not test.exception
     assert "cannot be read" in test.error[0].value
-    assert "python -m embryo_core evaluate" in test.error[0].value
+    assert "python -m embryo_core evaluate" in test.error[0].value.replace("\\", "")

@@ -3,6 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.captions.markdown import literal
 from embryo_core import results
 from embryo_core.evaluate import evaluate
 
@@ -29,7 +30,7 @@ def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tin
     test = open_section(dashboard_with_results)
     note = results.read_sources(tiny_results)["head_behaviour"]["note"]
     n = results.read_scores(tiny_results, "head_behaviour_previous")["n"].max()
-    assert note in captions(test) and f"n = {n:,}" in captions(test)
+    assert literal(note) in captions(test) and f"n = {n:,}" in captions(test)
     assert [heading.value for heading in test.subheader][:2] == ["Previous token, step 16", "Present since step"]
 
 

@@ -128,7 +128,7 @@ def test_ask_takes_the_text_that_was_just_typed(app: AppTest) -> None:
     [
         ("no mask <script>alert(1)</script>", "The text has no"),
         ("[MASK]" + " ." * 5_000, "The text is 5,00"),
-        ("[MASK]" + " a" * 50_000, "The text has 100,006 characters"),
+        ("[MASK]" + " a" * 50_000, "“Text with [MASK]” has 100,006 characters"),
         ("[MASK] " * 20, "The text has 20"),
     ],
 )

@@ -93,9 +93,10 @@ def test_hostile_text_stays_text(look, tiny_run):
 def test_a_broken_checkpoint_is_named(look, own_run):
     """At its own step there is nothing to draw; at others the head over the steps leaves it out."""
     (own_run.path / "checkpoints" / "step8" / "model.safetensors").unlink()
-    assert "model.safetensors does not exist" in look(own_run, step="8").warning[0].value
+    broken = r"model\.safetensors does not exist"
+    assert broken in look(own_run, step="8").error[0].value
     test = look(own_run, step="16")
-    assert "model.safetensors does not exist" in test.warning[0].value and len(test.get("iframe")) == 1
+    assert broken in test.warning[0].value and len(test.get("iframe")) == 1
 
 
 def test_the_development_downloads_as_gif_and_as_page(look, tiny_run):

@@ -66,7 +66,7 @@ def test_search_narrows_the_words(dashboard_with_results) -> None:
 def test_the_caption_names_the_data_and_n(dashboard_with_results) -> None:
     """The caption of the curves says what they were computed on."""
     captions = [caption.value for caption in dashboard_with_results.open("tokens").caption]
-    assert any("treebank.conllu" in caption and "n = " in caption for caption in captions)
+    assert any(r"treebank\.conllu" in caption and "n = " in caption for caption in captions)
 
 
 class VowelPrediction(Metric):

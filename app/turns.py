@@ -1,0 +1,126 @@
+"""Whose question is computed: one at a time on all cores, cheap ones first, and none that nobody waits for any more.
+
+A question's place is the time of its arrival and PATIENCE seconds more for each second that it costs, so that cheap ones
+go first and dear ones are not put off for ever. A heavy question pauses between two of its pieces (embryo_core/query/
+pieces.py) while another has a place before it. A session has one question at a time: Streamlit runs its pages in one
+thread, and what the visitor does next ends what is running, as does leaving. Costs are estimated by
+embryo_core/query/cost.py; the environment variable EMBRYO_QUESTION_BUDGET bounds them.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Condition
+from time import monotonic
+from typing import TypeVar
+
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from embryo_core.errors import ConfigError, TooCostly
+from embryo_core.query import pausing
+
+BUDGET = "EMBRYO_QUESTION_BUDGET"  # seconds of one core; without it a question may cost anything
+PATIENCE = 10  # seconds of waiting for each second of cost
+LIGHT = 0.5  # a question of this cost at most, in seconds, goes on to its end once it has begun
+HEAVY = 4  # so many questions above LIGHT hold memory at a time: they have begun, and pause or compute
+LOOK = 0.1  # seconds after which one who waits looks whether its visitor still does
+
+Result = TypeVar("Result")
+
+
+class Dropped(Exception):
+    """Ends the other threads of a question that nobody waits for; its own thread has ended with Streamlit's reason."""
+
+
+@dataclass(eq=False)
+class _Asked:
+    """One question in the queue."""
+
+    cost: float  # seconds of one core
+    place: float
+    wanted: Callable[[], None]  # raises once nobody waits for the answer
+    begun: bool = False
+    dropped: bool = False
+
+
+class Turns:
+    """The queue of all questions of this process."""
+
+    def __init__(self) -> None:
+        self._asked: list[_Asked] = []
+        self._changed = Condition()
+
+    @contextmanager
+    def turn(self, cost: float, wanted: Callable[[], None] = lambda: None) -> Iterator[Callable[[], None]]:
+        """Wait for a question's turn; what is yielded is to be called between its pieces, in any of its threads.
+
+        `wanted` is called while the question waits and between its pieces, and ends it by raising.
+        """
+        asked = _Asked(cost, monotonic() + PATIENCE * cost, wanted)
+        with self._changed:
+            self._asked.append(asked)
+        try:
+            self._wait(asked)
+            yield lambda: self._wait(asked)
+        finally:
+            with self._changed:
+                self._asked.remove(asked)
+                self._changed.notify_all()
+
+    def _wait(self, asked: _Asked) -> None:
+        """Return once the question has its turn. Raises what `wanted` does, or Dropped in the question's other threads."""
+        while True:
+            if asked.dropped:
+                raise Dropped
+            try:
+                asked.wanted()
+            except BaseException:
+                asked.dropped = True
+                raise
+            with self._changed:
+                if (asked.begun and asked.cost <= LIGHT) or self._first() is asked:
+                    asked.begun = True
+                    return
+                self._changed.wait(LOOK)
+
+    def _first(self) -> _Asked:
+        """The question whose turn it is; a heavy one may begin only while fewer than HEAVY others have."""
+        heavy = [asked for asked in self._asked if asked.begun and asked.cost > LIGHT]
+        full = len(heavy) >= HEAVY
+        may_compute = [asked for asked in self._asked if asked.begun or asked.cost <= LIGHT or not full]
+        return min(may_compute, key=lambda asked: asked.place)
+
+
+TURNS = Turns()
+
+
+def in_turn(cost: float, command: str, compute: Callable[[], Result]) -> Result:
+    """Compute a question of this cost, in seconds of one core, when its turn comes.
+
+    Raises TooCostly where the cost is above the budget, naming the `command` that answers it elsewhere, and what
+    `compute` raises. It ends with Streamlit's own exception once the visitor has left or does something else.
+    """
+    if cost > (limit := budget()):
+        raise TooCostly(
+            f"This question would take about {cost:,.3g} seconds of one core, and this server spends at most "
+            f"{limit:,.3g} on one; ask it on your own computer with this command.",
+            command,
+        )
+    context = get_script_run_ctx(suppress_warning=True)
+    with TURNS.turn(cost, context.yield_check if context else lambda: None) as pause, pausing(pause):
+        return compute()
+
+
+def budget() -> float:
+    """Seconds of one core that a question may cost. Raises ConfigError where EMBRYO_QUESTION_BUDGET is no such number."""
+    received = os.environ.get(BUDGET)
+    if not received:
+        return float("inf")
+    try:
+        seconds = float(received)
+    except ValueError:
+        seconds = 0
+    if not seconds > 0:
+        raise ConfigError(f"{BUDGET} is '{received}', which is not a number of seconds above 0; write for example 20.")
+    return seconds

@@ -1,0 +1,216 @@
+"""Fifty visitors of a hosted demo, each with a question of their own every twenty seconds, beside a heavy one.
+
+    python -m benchmarks.visitors [--sessions N] [--every SECONDS] [--minutes M] [--memory SIZE]
+
+A real server is started on the demo, and visitors talk to it as browsers do, over Streamlit's WebSocket; they don't
+draw. A question is a text that nobody has asked yet, typed on the Query page: its answers at the step and at all, and
+the lens. It is answered when the page is drawn to its end. Lost is one that has no answer within a minute, or an error.
+One more visitor asks heavy questions, one after the other, all the time. The visitors take time of the same cores, as
+do the pages that the server draws for them.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Self
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.asyncio.client import connect
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+HEAVY_MASKS, HEAVY_WORDS = 8, 105
+LOST = 60  # seconds
+WORDS = (
+    "king queen city river house ship church school army garden village bridge market castle forest island letter "
+    "doctor writer painter soldier farmer teacher player father mother brother sister son daughter old young new small "
+    "great first last white black red"
+).split()
+
+
+class Visitor:
+    """One session on the Query page."""
+
+    def __init__(self, port: int):
+        self.address = f"ws://127.0.0.1:{port}/_stcore/stream"
+        self.box = ""  # id of the text area
+        self.page = ""  # hash of the page
+        self.answers = 0  # of the last run of the page
+        self.troubles: list[str] = []
+
+    async def __aenter__(self) -> Self:
+        self.socket = await connect(self.address, subprotocols=["streamlit"], max_size=2**26)
+        await self._send(None)
+        await self._drawn()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.socket.close()
+
+    async def ask(self, text: str, patience: float = LOST) -> float:
+        """Seconds from sending a text to the end of its page. Raises TimeoutError, and RuntimeError for no answer."""
+        start = time.perf_counter()
+        await self._send(text)
+        async with asyncio.timeout(patience):
+            await self._drawn()
+        if self.troubles or not self.answers:
+            raise RuntimeError("; ".join(self.troubles) or "no answer")
+        return time.perf_counter() - start
+
+    async def _send(self, text: str | None) -> None:
+        message = BackMsg()
+        state = message.rerun_script
+        state.page_script_hash, state.page_name = self.page, "" if self.page else "query"
+        if text is not None:
+            state.widget_states.widgets.add(id=self.box, string_value=text)
+        await self.socket.send(message.SerializeToString())
+
+    async def _drawn(self) -> None:
+        """Read what the server sends until the page is drawn to its end."""
+        self.answers, self.troubles = 0, []
+        while True:
+            message = ForwardMsg.FromString(await self.socket.recv())
+            kind = message.WhichOneof("type")
+            if kind == "new_session":
+                self.page = message.new_session.page_script_hash
+            elif kind == "delta":
+                self._notice(message.delta.new_element)
+            elif kind == "script_finished" and message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:
+                return
+
+    def _notice(self, element) -> None:
+        kind = element.WhichOneof("type")
+        if kind == "text_area":
+            self.box = element.text_area.id
+        elif kind == "metric":
+            self.answers += 1
+        elif kind in ("exception", "alert"):
+            part = getattr(element, kind)
+            self.troubles.append(part.message if kind == "exception" else part.body)
+
+
+def light(draw: random.Random) -> str:
+    """A short text with one mask that hardly anybody has asked before."""
+    one, two, three = draw.sample(WORDS, 3)
+    return f"the {one} and the {two} of the {three} were born in [MASK] ."
+
+
+def heavy(draw: random.Random) -> str:
+    """A text of eight masks in 105 words."""
+    words = draw.choices(WORDS, k=HEAVY_WORDS)
+    for i in range(HEAVY_MASKS):
+        words[int((i + 0.5) * HEAVY_WORDS / HEAVY_MASKS)] = "[MASK]"
+    return " ".join(words)
+
+
+# === What is measured ===
+
+
+async def crowd(port: int, sessions: int, every: float, seconds: float) -> tuple[list[float], list[str]]:
+    """Seconds of every answer, and what became of lost questions, of so many sessions over so many seconds."""
+    taken: list[float] = []
+    lost: list[str] = []
+    end = time.perf_counter() + seconds
+
+    async def visit(number: int) -> None:
+        draw = random.Random(number)
+        await asyncio.sleep(every * number / sessions)
+        async with Visitor(port) as visitor:
+            while (begin := time.perf_counter()) < end:
+                try:
+                    taken.append(await visitor.ask(light(draw)))
+                except (TimeoutError, RuntimeError) as reason:
+                    lost.append(repr(reason))
+                await asyncio.sleep(max(0.0, begin + every - time.perf_counter()))
+
+    async with asking_heavy_questions(port):
+        await asyncio.gather(*map(visit, range(sessions)))
+    return taken, lost
+
+
+async def beside_heavy(port: int, questions: int) -> tuple[list[float], list[float]]:
+    """Seconds of light questions alone, and of as many while heavy ones are being answered."""
+    draw = random.Random(-1)
+    async with Visitor(port) as visitor:
+        await visitor.ask(light(draw))
+        alone = [await visitor.ask(light(draw)) for _ in range(questions)]
+        async with asking_heavy_questions(port):
+            return alone, [await visitor.ask(light(draw)) for _ in range(questions)]
+
+
+@asynccontextmanager
+async def asking_heavy_questions(port: int) -> AsyncIterator[None]:
+    """Within it a visitor asks heavy questions, one after the other; the last is left without an answer."""
+
+    async def ask() -> None:
+        draw = random.Random(-2)
+        async with Visitor(port) as visitor:
+            while True:
+                await visitor.ask(heavy(draw), patience=600)
+
+    asking = asyncio.create_task(ask())
+    await asyncio.sleep(1)
+    yield
+    assert not asking.done(), asking.exception()
+    asking.cancel()
+    await asyncio.wait([asking])
+
+
+def memory(process: int) -> float:
+    """The most memory that a process has held, in MB."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    return int(re.search(r"VmHWM:\s*(\d+)", status)[1]) / 1e3
+
+
+@contextmanager
+def serve(limit: str) -> Iterator[tuple[int, int]]:
+    """Start a server on the demo, as a hosted one but without a budget; yields its port and process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = os.environ | {"EMBRYO_DATA": str(REPOSITORY / "data" / "demo"), "EMBRYO_MODEL_MEMORY": limit}
+    command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.port", str(port)]
+    server = subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL)
+    try:
+        while server.poll() is None:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
+            time.sleep(0.1)
+        yield port, server.pid
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def main() -> None:
+    """Print one line per figure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sessions", type=int, default=50)
+    parser.add_argument("--every", type=float, default=20, help="seconds between two questions of a session")
+    parser.add_argument("--minutes", type=float, default=2)
+    parser.add_argument("--memory", default="300 MB", help="EMBRYO_MODEL_MEMORY of the server")
+    options = parser.parse_args()
+    with serve(options.memory) as (port, process):
+        alone, beside = asyncio.run(beside_heavy(port, 20))
+        delay = max(beside) - statistics.median(alone)
+        print(f"a light question alone {statistics.median(alone):.2f} s, beside a heavy one at most {max(beside):.2f} s")
+        print(f"delayed by at most {delay:.2f} s", flush=True)
+        taken, lost = asyncio.run(crowd(port, options.sessions, options.every, 60 * options.minutes))
+        p50, p95 = statistics.quantiles(taken, n=20)[9::9]
+        print(f"{options.sessions} sessions, a question each every {options.every:g} s: {len(taken)} answered")
+        print(f"p50 {p50:.2f} s, p95 {p95:.2f} s, at most {max(taken):.2f} s; {len(lost)} lost {set(lost) or ''}")
+        print(f"the server held at most {memory(process):,.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

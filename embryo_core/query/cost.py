@@ -1,0 +1,130 @@
+"""The cost of a question, estimated before it is asked: the seconds that it takes on one core.
+
+Counted are the matrix products of all its passes, exactly, and three things that take as long where a text is short: the
+work on the logits of each row (sorting them, summing their exponentials), each pass, and each checkpoint. Each function
+is named for the question that it estimates. Seconds are those of the machine in docs/benchmarks.md with its models in
+memory; another machine, or a question of several threads, differs by a factor that is the same for all questions.
+"""
+
+from embryo_core import runs
+from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.errors import BrokenCheckpoint
+from embryo_core.query.beam import BEAM_WIDTH
+from embryo_core.query.question import Question, check_text, find_mask, read_question
+from embryo_core.query.sentence import read_sentence
+from embryo_core.query.track import read_word
+from embryo_core.runs import Architecture
+from embryo_core.types import Run
+
+RATE = 6e10  # floating-point operations in a second
+LOGIT = 3e-8  # seconds for a logit: exponentials in float64, top_k
+PASS = 2e-4  # seconds for a pass
+CHECKPOINT = 3e-4  # seconds for a checkpoint
+RIVALS = 0.5  # joint answers that led at some step and are outside the beam at another, for each checkpoint
+
+
+def answer(run: Run, text: str) -> float:
+    """Seconds of `query.answer`. Raises QueryError, TokenizerMismatch and BrokenRun as it does."""
+    sizes, _ = _sizes(run)
+    return CHECKPOINT + _filled(sizes, _read(run, text, sizes), BEAM_WIDTH)
+
+
+def trace(run: Run, text: str) -> float:
+    """Seconds of `query.trace`. Raises QueryError, TokenizerMismatch and BrokenRun as it does."""
+    sizes, checkpoints = _sizes(run)
+    question = _read(run, text, sizes)
+    if len(question.masks) == 1:
+        return checkpoints * (CHECKPOINT + _pass(sizes, 1, len(question.ids)))
+    rivals = _filled(sizes, question, max(1, int(RIVALS * checkpoints)))
+    return checkpoints * (2 * CHECKPOINT + _filled(sizes, question, BEAM_WIDTH) + rivals)
+
+
+def track(run: Run, text: str, word: str, mask: int = 1) -> float:
+    """Seconds of `query.track`. Raises QueryError, TokenizerMismatch and BrokenRun as it does."""
+    sizes, checkpoints = _sizes(run)
+    find_mask(check_text(text), mask)
+    pieces = len(read_word(word, load_tokenizer(run)))
+    length = len(_read(run, text, sizes).ids) + pieces - 1
+    if pieces == 1:
+        return checkpoints * (CHECKPOINT + _pass(sizes, 1, length))
+    passes = _pass(sizes, 1, length) + (pieces - 1) * _pass(sizes, BEAM_WIDTH, length)
+    return checkpoints * (CHECKPOINT + passes + pieces * _pass(sizes, 1, length))
+
+
+def lens(run: Run, text: str) -> float:
+    """Seconds of `query.lens`. Raises QueryError, TokenizerMismatch and BrokenRun as it does."""
+    sizes, checkpoints = _sizes(run)
+    length = len(_read(run, text, sizes).ids)
+    states = sizes.num_hidden_layers + 1
+    passed = _projection(sizes, 1, length) + sizes.num_hidden_layers * _layer(sizes, 1, length)
+    return checkpoints * (CHECKPOINT + 2 * PASS + passed / RATE + _head(sizes, states))
+
+
+def attend(run: Run, text: str) -> float:
+    """Seconds of `query.attend`. Raises QueryError, TokenizerMismatch and BrokenRun as it does."""
+    sizes, _ = _sizes(run)
+    length = len(read_sentence(text, load_tokenizer(run), sizes.max_position_embeddings))
+    weights = 6 * length * sizes.hidden_size**2 + 2 * length**2 * sizes.hidden_size
+    layers = sizes.num_hidden_layers * (_layer(sizes, 1, length) + weights)
+    return CHECKPOINT + PASS + (_projection(sizes, 1, length) + layers) / RATE
+
+
+def attend_over_steps(run: Run, text: str) -> float:
+    """Seconds of `query.attend_over_steps`. Raises QueryError, TokenizerMismatch and BrokenRun as it does."""
+    return _sizes(run)[1] * attend(run, text)
+
+
+# === Parts ===
+
+
+def products(sizes: Architecture, rows: int, length: int) -> int:
+    """Floating-point operations of the matrix products of a pass to the logits of one position in each of some rows.
+
+    As in engine/network.py: the last layer is computed at that position alone, from the keys and values of all.
+    """
+    hidden, inner, width = sizes.hidden_size, sizes.intermediate_size, sizes.width
+    last = 6 * rows * length * hidden**2 + rows * (4 * length * hidden + 2 * hidden**2 + 4 * hidden * inner)
+    head = 2 * rows * width * (hidden + sizes.vocab_size)
+    return _projection(sizes, rows, length) + (sizes.num_hidden_layers - 1) * _layer(sizes, rows, length) + last + head
+
+
+def _projection(sizes: Architecture, rows: int, length: int) -> int:
+    """Floating-point operations between embeddings and hidden states, where these differ in size."""
+    width, hidden = sizes.width, sizes.hidden_size
+    return 2 * rows * length * width * hidden if width != hidden else 0
+
+
+def _layer(sizes: Architecture, rows: int, length: int) -> int:
+    """Floating-point operations of one layer at all positions."""
+    hidden = sizes.hidden_size
+    return rows * length * (8 * hidden**2 + 4 * hidden * sizes.intermediate_size + 4 * length * hidden)
+
+
+def _pass(sizes: Architecture, rows: int, length: int) -> float:
+    return PASS + products(sizes, rows, length) / RATE + rows * sizes.vocab_size * LOGIT
+
+
+def _head(sizes: Architecture, states: int) -> float:
+    products = 2 * states * sizes.width * (sizes.hidden_size + sizes.vocab_size)
+    return products / RATE + states * sizes.vocab_size * LOGIT
+
+
+def _filled(sizes: Architecture, question: Question, rows: int) -> float:
+    """A pass for each mask: of one row at the first, where nothing is filled in yet, then of some rows."""
+    length = len(question.ids)
+    return _pass(sizes, 1, length) + (len(question.masks) - 1) * _pass(sizes, rows, length)
+
+
+def _read(run: Run, text: str, sizes: Architecture) -> Question:
+    return read_question(text, load_tokenizer(run), sizes.max_position_embeddings)
+
+
+def _sizes(run: Run) -> tuple[Architecture, int]:
+    """The sizes of a run's models, and how many checkpoints it has. Raises UnknownStep, BrokenCheckpoint for none."""
+    found = runs.checkpoints(run) or [runs.checkpoint(run, 0)]  # raises, telling how a run gets its checkpoints
+    for checkpoint in reversed(found):
+        try:
+            return runs.read_config(checkpoint, Architecture), len(found)
+        except BrokenCheckpoint as error:
+            reason = error
+    raise reason

@@ -1,0 +1,123 @@
+"""Whatever a browser sends, a page is drawn as before: malformed messages of any type are ignored."""
+
+import json
+import math
+
+import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetStates
+from streamlit.testing.v1 import AppTest
+
+from app.components.messages import clicked_row, clicked_values, field, member
+
+MALFORMED = (
+    None,
+    True,
+    3,
+    8.0,
+    math.nan,
+    -math.inf,
+    10**400,
+    "",
+    "8",
+    "linear ",
+    [],
+    [[[[]]]],
+    [[8], [16]],
+    {},
+    {"step": None},
+    {"step": "8"},
+    {"step": [8]},
+    {"step": True, "passing": 0},
+    {"step": 7, "passing": True},
+    {"step": 10**400, "passing": None},
+    {"step": math.nan, "passing": []},
+    {"passing": False},
+    {"layer": 1},
+    {"layer": [1], "head": {"head": 1}},
+    {"layer": "1", "head": "1"},
+    {"layer": 0, "head": 10**400},
+    {"layer": math.nan, "head": None},
+)
+EVENTS = ("step", "scale", "head")
+EVERYTHING = set(EVENTS) | {"layer"}  # parameters of the URL that a message could change
+
+
+def drawn(app: AppTest, kind: str) -> list[str]:
+    """The ids of all elements of this kind on the page."""
+    return [element.proto.id for element in app.get(kind) if element.proto.id]
+
+
+def send(app: AppTest, **values: object) -> AppTest:
+    """Run the page again with these values of its elements, by their ids with the field of the value."""
+    states = WidgetStates()
+    for name, value in values.items():
+        element, kind = name.rsplit("=", 1)
+        states.widgets.add(id=element, **{kind: value})
+    return app._run(states)
+
+
+def to_components(app: AppTest, message: object) -> AppTest:
+    """Every component of the page sends this message: as each of the events, as a value, and as all that it sends."""
+    values = {}
+    for component in drawn(app, "bidi_component"):
+        events = [{"event": event, "value": message} for event in EVENTS]
+        values[f"$$STREAMLIT_INTERNAL_KEY_{component}__events=json_trigger_value"] = json.dumps([*events, message])
+        values[f"{component}=json_value"] = json.dumps(dict.fromkeys(EVENTS, message))
+    return send(app, **values)
+
+
+@pytest.mark.parametrize("section", ("maps", "sentence"))
+def test_components_ignore_malformed_messages(section: str, dashboard_with_results) -> None:
+    """Time bar, maps, history, copy button and figure files: whatever they send, nothing is chosen and nothing fails."""
+    app = dashboard_with_results.open("attention", section=section, step="16")
+    before = {name: app.query_params.get(name) for name in EVERYTHING}
+    assert len(drawn(app, "bidi_component")) >= 4
+    for message in MALFORMED:
+        to_components(app, message)
+        assert not app.exception and not app.error, message
+        assert {name: app.query_params.get(name) for name in EVERYTHING} == before, message
+
+
+def test_components_take_what_they_send(dashboard_with_results) -> None:
+    """The same way, a step that the run has and a layer and head that the maps have are chosen."""
+    app = dashboard_with_results.open("attention", step="16")
+    to_components(app, {"step": 8, "passing": False, "layer": 2, "head": 1})
+    assert app.query_params["step"] == "8" and app.query_params["layer"] == "2"
+
+
+@pytest.mark.parametrize("page", ("knowledge", "tokens", "probing"))
+def test_figures_and_tables_ignore_malformed_clicks(page: str, dashboard_with_results) -> None:
+    """Whatever comes as the customdata of a point, or as the number of a row, nothing is chosen and nothing fails."""
+    app = dashboard_with_results.open(page, step="16")
+    before = dict(app.query_params)
+    for message in MALFORMED:
+        row = None if message == 3 else message  # a table may have a row 3
+        text = json.dumps({"selection": {"points": [{"customdata": message}], "rows": [row]}})
+        elements = drawn(app, "plotly_chart") + drawn(app, "arrow_data_frame")
+        send(app, **{f"{element}=string_value": text for element in elements})
+        assert not app.exception and not app.error, message
+        assert dict(app.query_params) == before, message
+
+
+def test_a_message_counts_by_its_own_type() -> None:
+    """True and 1.0 are no layer 1; an object's field is read of an object alone."""
+    assert member(1, (1, 2)) == 1
+    assert [member(message, (1, 2)) for message in (True, 1.0, "1", [1], 3, None)] == [None] * 6
+    assert member("log", ("linear", "log"), str) == "log"
+    assert field({"step": 8}, "step") == 8
+    assert [field(message, "step") for message in (None, [], "step", 8, {})] == [None] * 5
+
+
+def test_a_click_brings_what_the_handler_is_annotated_with() -> None:
+    """The first of the point's customdata, of those types; a row in the table."""
+
+    def handler(name: str, step: int) -> None: ...
+
+    def state(customdata: object) -> dict:
+        return {"selection": {"points": [{"customdata": customdata}]}}
+
+    assert clicked_values(state(["noun", 8, 0.5]), handler) == ["noun", 8]
+    for customdata in (["noun"], [8, "noun"], ["noun", True], ["noun", 8.0], "noun", None, {"0": "noun", "1": 8}):
+        assert clicked_values(state(customdata), handler) == []
+    assert clicked_row({"selection": {"rows": [1]}}, 2) == 1
+    assert [clicked_row({"selection": {"rows": rows}}, 2) for rows in ([], [2], [-1], ["1"], [None], 1)] == [None] * 6

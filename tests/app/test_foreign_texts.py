@@ -1,0 +1,64 @@
+"""Text that comes from a run is shown as it is on every page: no image, link, icon, formula or tag is made of it."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.captions.markdown import JOINER
+from embryo_core.types import Run
+from tests.hostile import make_hostile
+
+PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "query")
+READ_AS_MARKDOWN = "title header subheader caption markdown info warning error success".split()
+
+
+@pytest.fixture
+def hostile(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The tiny run with its results under a hostile name; notes of its data and a category are hostile as well."""
+    return make_hostile(tiny_results, tmp_path, monkeypatch)
+
+
+def as_markdown(app: AppTest) -> Iterator[str]:
+    """All texts of a page that the browser reads as Markdown."""
+    for kind in READ_AS_MARKDOWN:
+        yield from (element.value for element in app.get(kind))
+    for metric in app.metric:
+        yield from (metric.label, metric.value)
+    for group in app.get("button_group"):
+        yield from group.options
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_foreign_texts_are_escaped_wherever_they_are_shown(page: str, hostile: Run, dashboard) -> None:
+    """With results, every mark of them is escaped, and what Streamlit makes of addresses and icons is broken up."""
+    app = dashboard.open(page, text="the [MASK] cat .", compare="none")
+    assert not app.exception and not app.error
+    check(app)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_foreign_texts_are_escaped_in_messages(page: str, hostile: Run, dashboard) -> None:
+    """Without results, with broken ones and with broken checkpoints, the sentences that name files are escaped."""
+    (hostile.path / "checkpoints" / "step8" / "model.safetensors").write_bytes(b"")
+    check(dashboard.open(page, text="the [MASK] cat .", step="8", section="sentence"))
+    for path in hostile.results.glob("*.parquet"):
+        path.write_bytes(b"none")
+    check(dashboard.open(page, text="the [MASK] cat ."))
+    shutil.rmtree(hostile.results)
+    check(dashboard.open(page))
+    (hostile.path / "run.json").write_text("5")
+    check(dashboard.open(page))
+
+
+def check(app: AppTest) -> None:
+    """No text of the page has a mark of the hostile ones unescaped, or an address or icon in one piece."""
+    assert not app.exception
+    for text in as_markdown(app):
+        assert not re.search(r"!\[|\]\(|<img|\$|\*a\*", re.sub(r"\\.", "", text)), text
+        shown = text.replace("\\", "")
+        assert not re.search(r"https?://|www\.|a@evil|:material.home:", shown), text
+        assert not re.search(r"127|evil", shown) or JOINER in shown, text

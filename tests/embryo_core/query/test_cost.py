@@ -1,0 +1,94 @@
+"""A question's estimated cost is the work that it makes: the same matrix products, and more for more of anything."""
+
+import sys
+from collections.abc import Callable
+
+import pytest
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from embryo_core import query
+from embryo_core.engine.cache import ModelCache
+from embryo_core.errors import BrokenCheckpoint, QueryError
+from embryo_core.query import beam, cost, sentence
+from embryo_core.query import lens as ask_lens
+from embryo_core.query import trace as ask_trace
+from embryo_core.query import track as ask_track
+from embryo_core.types import Run
+
+TEXT = "the cat sat on the [MASK] ."
+TWO = "the [MASK] sat on the [MASK] ."
+ASKED = {
+    "answer": (lambda run: cost.answer(run, TWO), lambda run: query.answer(run, TWO, 8)),
+    "trace": (lambda run: cost.trace(run, TEXT), lambda run: ask_trace(run, TEXT)),
+    "a word of one piece": (lambda run: cost.track(run, TEXT, "the"), lambda run: ask_track(run, TEXT, "the")),
+    "a word of several": (lambda run: cost.track(run, TEXT, "catsat"), lambda run: ask_track(run, TEXT, "catsat")),
+    "lens": (lambda run: cost.lens(run, TEXT), lambda run: ask_lens(run, TEXT)),
+    "a sentence": (lambda run: cost.attend(run, TEXT), lambda run: sentence.attend(run, TEXT, 8)),
+    "its steps": (
+        lambda run: cost.attend_over_steps(run, TEXT),
+        lambda run: sentence.attend_over_steps(run, TEXT, 1, 1),
+    ),
+}
+
+
+@pytest.fixture
+def products_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Costs count the operations of matrix products and nothing else; models compute on the path that torch counts."""
+    monkeypatch.setenv("EMBRYO_KERNELS", "plain")
+    for name, value in {"RATE": 1, "LOGIT": 0, "PASS": 0, "CHECKPOINT": 0}.items():
+        monkeypatch.setattr(cost, name, value)
+    models = ModelCache()
+    for module in (beam, sentence, sys.modules[query.sweep.__module__]):
+        monkeypatch.setattr(module, "MODELS", models)
+
+
+def counted(ask: Callable[[Run], object], run: Run) -> int:
+    """Floating-point operations of the matrix products of a question, as torch counts them."""
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        ask(run)
+    return counter.get_total_flops()
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_products_are_those_that_torch_counts(what: str, tiny_run: Run, products_alone: None) -> None:
+    """Every operation of a matrix product is in the estimate, and no other."""
+    estimated, ask = ASKED[what]
+    assert estimated(tiny_run) == counted(ask, tiny_run)
+
+
+def test_several_masks_cost_the_scoring_of_answers_too(tiny_run: Run, products_alone: None) -> None:
+    """Answers that lead at one step are scored at all others: how many there are is guessed, within a factor of two."""
+    assert 0.5 <= cost.trace(tiny_run, TWO) / counted(lambda run: ask_trace(run, TWO), tiny_run) <= 2
+
+
+def test_more_of_anything_costs_more(tiny_run: Run, own_run: Run) -> None:
+    """Checkpoints, masks, words and pieces of a tracked word each raise the cost."""
+    (own_run.path / "checkpoints" / "step8" / "manifest.json").unlink()
+    assert cost.trace(own_run, TEXT) < cost.trace(tiny_run, TEXT) < cost.trace(tiny_run, TWO)
+    assert cost.trace(tiny_run, TEXT) < cost.trace(tiny_run, f"{TEXT} and the dog") < cost.lens(tiny_run, TEXT) * 100
+    assert cost.track(tiny_run, TEXT, "the") < cost.track(tiny_run, TEXT, "catsat")
+    assert cost.attend(tiny_run, TEXT) < cost.attend_over_steps(tiny_run, TEXT)
+
+
+def test_what_cannot_be_asked_is_said_as_by_the_question(tiny_run: Run) -> None:
+    """A text without a mask, one too long, a word that cannot be written: the sentence is the question's own."""
+    for estimate, ask in (
+        (lambda: cost.trace(tiny_run, "no mask"), lambda: ask_trace(tiny_run, "no mask")),
+        (lambda: cost.lens(tiny_run, "[MASK]" + " a" * 5_000), lambda: ask_lens(tiny_run, "[MASK]" + " a" * 5_000)),
+        (lambda: cost.track(tiny_run, TEXT, ""), lambda: ask_track(tiny_run, TEXT, "")),
+        (lambda: cost.attend(tiny_run, " "), lambda: sentence.attend(tiny_run, " ", 8)),
+    ):
+        with pytest.raises(QueryError) as estimated:
+            estimate()
+        with pytest.raises(QueryError) as asked:
+            ask()
+        assert str(estimated.value) == str(asked.value)
+
+
+def test_without_a_readable_checkpoint_there_is_no_cost(own_run: Run) -> None:
+    """The error is that of the checkpoint; where there is none, it says how a run gets its checkpoints."""
+    for config in own_run.path.glob("checkpoints/*/config.json"):
+        config.write_text("{}")
+    with pytest.raises(BrokenCheckpoint, match="config.json"):
+        cost.trace(own_run, TEXT)

@@ -1,0 +1,28 @@
+"""A run from a stranger whose texts would be images, links, icons, formulas and tags if anything read them as markup."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from embryo_core import results, runs
+from embryo_core.types import Findings, Run, Score
+from tests.conftest import STEPS, at
+
+NAME = r"![x](\\127.0.0.1:9\x.png) <img src=a> $x$ :material_home: www.evil.example a@evil.example"
+NOTE = "![x](http://127.0.0.1:9/x.png) <img src=a> $x$ :material/home: https://evil.example *a* [b](//evil.example)"
+
+
+def make_hostile(run: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Copy a run with its results to a data root of its own, the one that EMBRYO_DATA names, with hostile texts."""
+    monkeypatch.setenv("EMBRYO_DATA", str(root))
+    copy = runs.read_run(Path(shutil.copytree(run.path, root / "runs" / NAME)))
+    shutil.copytree(run.results, copy.results)
+    for step in STEPS:
+        scores = [Score("mask_prediction", step / 100, 10, group) for group in (NOTE, "noun", "verb")]
+        results.write(at(copy, step), "mask_prediction", Findings(scores=scores))
+    sources = copy.results / "sources.json"
+    text = sources.read_text(encoding="utf-8")
+    sources.write_text(re.sub(r'("note": ")[^"]*"', lambda match: f'{match[1]}{NOTE}"', text), encoding="utf-8")
+    return copy
