@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app.charts import head_behaviour, knowledge, probing
+from app.charts import head_behaviour, knowledge, probing, tokens
 from app.components.head_maps import grid_payload
 from embryo_core import results as store
 from embryo_core import runs
 from embryo_core.curves import normalise_rows
+from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.errors import EmbryoError
 from embryo_core.share import HeadHistory, averaged
 from embryo_core.types import Run
 
@@ -48,7 +50,6 @@ def cached(state: Callable[[Run], State], entries: int, spinner: bool | str = Fa
 # === As stored ===
 
 scores = cached(results_state, 64)(store.read_scores)
-words = cached(results_state, 32)(store.read_words)
 cloze = cached(results_state, 32)(store.read_cloze)
 probes = cached(results_state, 64)(store.read_probes)
 sources = cached(results_state, 16)(store.read_sources)
@@ -67,6 +68,30 @@ def log(run: Run) -> pd.DataFrame:
 
 
 # === As the figures take them ===
+
+
+@cached(results_state, 32)
+def words(run: Run, metric: str, group: str, step: int | None = None) -> pd.DataFrame:
+    """The words behind a category at a step or at all (see `results.read_words`), counted as the model reads them.
+
+    For an uncased model words that differ in case alone are one. Raises ResultsError.
+    """
+    return tokens.merged_by_case(store.read_words(run, metric, group, step), _cased(run))
+
+
+def _cased(run: Run) -> bool:
+    """Whether the model tells capital letters from small ones; yes where its tokenizer cannot be read any more."""
+    try:
+        return load_tokenizer(run).cased
+    except EmbryoError:
+        return True
+
+
+@cached(results_state, 16, "Reading the words")
+def commonest_answers(run: Run, metric: str, groups: tuple[str, ...]) -> pd.DataFrame:
+    """What `charts.tokens.commonest_answers` finds in each of these categories, with the column group."""
+    found = [tokens.commonest_answers(words(run, metric, group)).assign(group=group) for group in groups]
+    return pd.concat(found, ignore_index=True)
 
 
 @cached(results_state, 4, "Reading the facts")

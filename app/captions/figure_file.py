@@ -20,6 +20,11 @@ def plain(caption: str) -> str:
     return CLICKS.sub("", unmarked).strip()
 
 
+def small_print(run: str, note: str) -> str:
+    """What stands below a figure of a run in its file: the run, and what was `note`d of the data, where it was."""
+    return f"Run {run}{f'; {note}' if note else ''}. Embryo, after Chiang, Huang and Lee (2020)."
+
+
 def copied(title: str, run: str, caption: str) -> str:
     """What the clipboard gets with a figure of a run."""
     return f"{title}. Run {run}. {plain(caption)}\n\n{BIBTEX}\n"

@@ -6,6 +6,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from app.charts import style
 from app.charts.step_axis import STEP_LINE
 
 # Arial's widths, which each system has under one of these names: text takes as much room in a file as it was given.
@@ -15,6 +16,9 @@ LETTER = 8.4  # pixels: the widest mean letter of a generic font of 14 pixels
 KEY = 46  # pixels of a legend's line and marker, and the gap to the next entry
 SMALL = 10.5  # pixels of the small print
 LINE = 14  # pixels from one of its lines to the next
+BESIDE = 120  # pixels that the numbers or names of the vertical axis may take
+TITLE = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "top", "pad": {"l": 12, "t": 10}}
+PRINT = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 0, "yanchor": "top", "yshift": -52}
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
     """The layout of a figure's file, as Plotly takes it; `columns` is a name of SIZES."""
     width = SIZES[columns].pixels
     heading = textwrap.wrap(title, int(width / LETTER), break_on_hyphens=False)
-    lines = textwrap.wrap(small_print, int(width / (LETTER * SMALL / 14)), break_on_hyphens=False)
+    lines = textwrap.wrap(small_print, int((width - BESIDE) / (LETTER * SMALL / 14)), break_on_hyphens=False)
     file = go.Figure(layout=figure.layout)
     file.update_layout(
         template=go.layout.Template(),
@@ -40,11 +44,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         paper_bgcolor="white",
         plot_bgcolor="white",
         font={"family": FAMILY, "color": INK},
-        title={"text": "<br>".join(heading), "x": 0, "xref": "container", "xanchor": "left", "pad_l": 8},
-        title_y=1,
-        title_yanchor="top",
-        title_pad_t=10,
-        title_font_size=15,
+        title={"text": "<br>".join(map(style.plain, heading)), "font": {"size": 15}, **TITLE},
         shapes=[shape for shape in figure.layout.shapes if shape.name != STEP_LINE],
     )
     axis = {"showline": True, "linecolor": INK, "ticks": "outside", "tickcolor": INK, "gridcolor": GRID}
@@ -59,10 +59,8 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         margin={"l": 12, "r": 16, "t": top + room, "b": below},
         legend=legend | {"yref": "container", "y": 1 - top / (top + room + plot + below)},
     )
-    file.add_annotation(
-        text="<br>".join(lines), font_size=SMALL, showarrow=False, align="left",
-        xref="paper", x=0, xanchor="left", yref="paper", y=0, yanchor="top", yshift=-52,
-    )
+    text = "<br>".join(map(style.plain, lines))
+    file.add_annotation(text=text, font_size=SMALL, showarrow=False, align="left", **PRINT)
     return file.to_plotly_json()["layout"]
 
 

@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from app import permalink, results, widgets
+from app import figures, permalink, results, widgets
 from app.captions import attention as captions
 from app.charts import attention as charts
+from app.charts.smoothing import with_smoothed
 from app.components import animation_downloads, head_maps
 from app.widgets import View
 from embryo_core.curves import SCALES, Scale
@@ -83,10 +84,15 @@ def _head_chosen(layer: int, head: int) -> None:
 
 def _positions(view: View, layer: int, head: int, history: HeadHistory) -> None:
     st.subheader("Where this head attends", anchor=False)
-    frame = charts.position_weights(history.steps, history.weights)
-    widgets.show_figure(
+    measured = charts.position_weights(history.steps, history.weights)
+    frame = with_smoothed(measured, "weight", view.smoothing, ["position"])
+    widgets.pick_smoothing()
+    figures.show(
         charts.position_figure(frame, view.axis),
         frame.assign(layer=layer, head=head),
         f"{view.run.name}-attention-positions-layer{layer}-head{head}",
         captions.positions(history.size),
+        f"Layer {layer}, head {head}: weight on fixed positions",
+        view,
+        METRIC,
     )
