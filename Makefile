@@ -1,13 +1,13 @@
 # make app    install once and open the dashboard          make test   install everything once, lint, and run all tests
 # make bench  run the benchmarks                           make fuzz   read 500 damaged run folders
-# make help   this list
+# make lock   write the lock files                         make help   this list
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help app test fuzz lint browser bench
+.PHONY: help app test fuzz lint lock browser bench
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make test     install everything (once), the browser too, then lint and run all tests"
 	@echo "make fuzz     read 500 run folders with 2,000 random damages; make test reads a few"
 	@echo "make lint     ruff on every file"
+	@echo "make lock     write requirements*.lock anew, after a change of requirements*.txt"
 	@echo "make browser  find or install the Chromium that the browser tests open"
 	@echo "make bench    run the benchmarks, one file per number that we claim"
 
@@ -25,10 +26,13 @@ test: lint browser
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 fuzz: $(VENV)/dev.installed
-	EMBRYO_FUZZ=500 $(BIN)/python -m pytest -q -n 2 tests/embryo_core/runs/test_fuzz.py
+	EMBRYO_FUZZ=500 $(BIN)/python -m pytest -q -n 2 tests/fuzz tests/pretrain/test_fuzz.py
 
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .
+
+lock: $(VENV)/dev.installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/lock.py
 
 # `make bench-query` runs one of them. Evaluation is measured on RUN with TREEBANK and LAMA, edge probing with PROBING, by
 # default the demo and the sample; with real data: make bench-evaluation TREEBANK=... LAMA=...
@@ -47,19 +51,28 @@ bench: $(BENCHMARKS:%=bench-%)
 bench-%: $(VENV)/dev.installed
 	$(BIN)/python -m benchmarks.$* $(arguments_$*)
 
-# === Set-up, once; again when a requirements file changes ===
+# === Set-up, once; again when a lock file changes ===
+
+# Every package has a version and hashes in a lock, and comes as a wheel: nothing of others runs while it is installed.
+# torch comes without its gigabytes for GPUs where pip is set up to find that build.
+locked := $(BIN)/python -m pip install --quiet --require-hashes --no-deps --only-binary :all: -r
+define install
+	$(locked) $(1)
+	$(locked) requirements-torch-cpu.lock 2>/dev/null || $(locked) requirements-torch.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+endef
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Embryo needs Python 3.11 or newer; name one with: make PYTHON=python3.11 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/app.installed: requirements.txt pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -r requirements.txt
+$(VENV)/app.installed: requirements.lock requirements-torch.lock requirements-torch-cpu.lock pyproject.toml | $(VENV)/bin/python
+	$(call install,requirements.lock)
 	@touch $@
 
-$(VENV)/dev.installed: requirements.txt requirements-pretrain.txt requirements-dev.txt pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+$(VENV)/dev.installed: requirements-dev.lock requirements-torch.lock requirements-torch-cpu.lock pyproject.toml | $(VENV)/bin/python
+	$(call install,requirements-dev.lock)
 	@touch $(VENV)/app.installed $@
 
 # Debian's own chromium where apt may install it, playwright's elsewhere; the tests look for them in the same order.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,17 @@ def _log_state(run: Run) -> State:
     return _files(run, run.path / "log.jsonl")
 
 
-def _files(run: Run, *paths: Any) -> State:
-    found = [(str(path), path.stat()) for path in paths if path.exists()]
-    return str(run.path), *((path, file.st_mtime_ns, file.st_size) for path, file in found)
+def _files(run: Run, *paths: Path) -> State:
+    return str(run.path), *map(_state, paths)
+
+
+def _state(path: Path) -> State:
+    """Path, time and size; a file that is gone by now, or a link in a circle, has no more than its path."""
+    try:
+        found = path.stat()
+    except OSError:
+        return (str(path),)
+    return str(path), found.st_mtime_ns, found.st_size
 
 
 def cached(state: Callable[[Run], State], entries: int, spinner: bool | str = False) -> Callable:

@@ -19,7 +19,7 @@ from app.components.time_bar import time_bar
 from embryo_core import runs
 from embryo_core.curves import SCALES, Scale
 from embryo_core.errors import EmbryoError, QueryError, TooCostly
-from embryo_core.types import Run
+from embryo_core.types import Checkpoint, Run
 
 SMOOTHING = "smooth"  # its name in the URL
 PASSING = "step_passing"  # session: the chosen step is one that play passes through, and stays out of the URL
@@ -31,15 +31,25 @@ class View:
     """What a page looks at: one run, its steps, the one chosen on the time bar, and how curves over steps are drawn."""
 
     run: Run
-    steps: tuple[int, ...]
+    checkpoints: tuple[Checkpoint, ...]
     step: int
     scale: Scale
     smoothing: int = 1  # points, of which the mean is drawn beside the measured curves; 1: none
 
     @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps of the run's checkpoints."""
+        return tuple(checkpoint.step for checkpoint in self.checkpoints)
+
+    @property
+    def loadable(self) -> tuple[int, ...]:
+        """The steps whose checkpoints have their weights."""
+        return tuple(checkpoint.step for checkpoint in self.checkpoints if checkpoint.has_weights)
+
+    @property
     def axis(self) -> StepAxis:
         """The axis of steps of every figure on the page."""
-        return StepAxis(self.step, self.scale)
+        return StepAxis(self.step, self.scale, runs.changes(self.run))
 
     def evaluated(self, steps: Iterable[int]) -> int:
         """Which of the evaluated `steps`, at least one, to show: the last up to the chosen step, else the first."""
@@ -72,24 +82,36 @@ def open_page(title: str) -> View:
     if name in broken:
         stop(broken[name], "python -m embryo_core runs")
     run = known[name]
-    tokens = {checkpoint.step: checkpoint.tokens for checkpoint in runs.checkpoints(run)}
-    if not tokens:
+    checkpoints = tuple(runs.checkpoints(run))
+    if not checkpoints:
         for _, reason in runs.broken(run):
             stop(reason, "python -m embryo_core runs")
         stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")
     wanted = permalink.get("scale")
-    view = View(run, tuple(tokens), _wanted_step(list(tokens)), wanted if wanted in SCALES else "log", _smoothing())
+    scale = wanted if wanted in SCALES else "log"
+    view = View(run, checkpoints, _wanted_step(checkpoints[-1].step), scale, _smoothing())
     view = replace(view, step=view.evaluated(view.steps))
-    _show_time(view, list(tokens.values()))
+    _show_time(view)
     return view
 
 
-def _show_time(view: View, tokens: list[int]) -> None:
-    """The time bar; `tokens` were seen at the view's steps."""
+def at_weights(view: View) -> View:
+    """The view at a step that can be asked, which the page tells where it is not the chosen one; else stop there."""
+    if not view.loadable:
+        stop(f"Run '{view.run.name}' has results and no weights any more; only its results can be shown.")
+    found = replace(view, step=view.evaluated(view.loadable))
+    if found.step != view.step:
+        st.info(
+            f"The weights of step {view.step:,} were removed; step {found.step:,} is asked in its place.",
+            icon=":material/info:",
+        )
+    return found
+
+
+def _show_time(view: View) -> None:
     with st.container(key="time"):
         time_bar(
-            view.steps,
-            tokens,
+            view.checkpoints,
             view.axis,
             on_step=_choose_step,
             on_scale=lambda chosen: permalink.choose("scale", chosen),
@@ -104,10 +126,10 @@ def _choose_step(step: int, passing: bool) -> None:
     st.session_state[PASSING] = passing
 
 
-def _wanted_step(steps: Sequence[int]) -> int:
-    """The step of the URL, which this run may lack; the last of its steps where none was chosen."""
+def _wanted_step(last: int) -> int:
+    """The step of the URL, which this run may lack; the `last` of its steps where none was chosen."""
     wanted = permalink.get("step") or ""
-    return int(wanted) if wanted.isdecimal() and len(wanted) <= 18 else steps[-1]
+    return int(wanted) if wanted.isdecimal() and len(wanted) <= 18 else last
 
 
 def stop(message: str, command: str = "") -> None:

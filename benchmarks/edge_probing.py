@@ -28,7 +28,7 @@ def main() -> int:
     """Print a line per task and layer, and the sums."""
     options = _options()
     run = runs.open_run(options.run)
-    checkpoint = runs.checkpoints(run)[-1] if options.step is None else runs.checkpoint(run, options.step)
+    checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
     model, metric = load(checkpoint), EdgeProbing()
     tasks = [task for task in TASKS if task in options.tasks and (options.probing / task).is_dir()]
     layers = options.layers or [model.num_layers]

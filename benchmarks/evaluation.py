@@ -33,7 +33,7 @@ def main() -> int:
     """Print a table of the three parts and their sum; exit 1 if a count differs."""
     options = _options()
     run = runs.open_run(options.run)
-    checkpoint = runs.checkpoints(run)[-1] if options.step is None else runs.checkpoint(run, options.step)
+    checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
     paper, model = PaperEvaluation(checkpoint.path, run.tokenizer), load(checkpoint)
     examples = corpora.read_treebank(options.treebank)
     every = options.every or max(1, len(examples) // 300)

@@ -51,7 +51,7 @@ def main() -> None:
 
 def measure(run: Run, repeats: int) -> None:
     """First traces in fresh processes, then warm queries beside the pipeline's."""
-    checkpoints = runs.checkpoints(run)
+    checkpoints = runs.loadable(run)
     print(f"{len(checkpoints)} checkpoints, {passes_at_once()} cores, text of {len(TEXT.split())} words", flush=True)
     command = _fresh("-m", "embryo_core", "query", str(run.path), TEXT, "--step", "all")
     print(f"first trace, a new process as a whole   {command:8.0f} ms (python -m embryo_core query ... --step all)")
@@ -122,7 +122,7 @@ def _pipelines(run: Run, dtype: str) -> list[Callable[[str], object]]:
             model=transformers.AutoModelForMaskedLM.from_pretrained(c.path, dtype=dtype),
             tokenizer=tokenizer,
         )
-        for c in runs.checkpoints(run)
+        for c in runs.loadable(run)
     ]
 
 

@@ -1,9 +1,10 @@
-"""A training step of albert-small: this project's Keras and XLA beside transformers and torch, on the same cores.
+"""A training step of each family: this project's Keras and XLA beside transformers and torch, on the same cores.
 
 It also says how many GFLOP/s ours reaches, and what share that is of a plain float32 matrix product in the same run.
-Both train the same ALBERT in float32 on the same masked batches, in turns within one run; the ratio is between the
+Both train the same model in float32 on the same masked batches, in turns within one run; the ratio is between the
 medians of their rounds. transformers computes logits for the whole sequence and is updated by torch's AdamW, as its own
-examples do. Usage: python benchmarks/training.py [ROUNDS [THREADS]]
+examples do; it has no ELECTRA that trains both networks, so torch samples between the two, whose embeddings are one.
+Usage: python benchmarks/training.py [ROUNDS [THREADS]]
 
 On cores that other programs use as well, torch's threads wait for each other and fall far behind; one thread each is
 then the fairer comparison.
@@ -24,32 +25,39 @@ for _name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS"):
 
 import numpy as np
 import torch
-from transformers import AlbertConfig, AlbertForPreTraining
+from transformers import AlbertForPreTraining, BertForPreTraining, ElectraForMaskedLM, ElectraForPreTraining
 
 from pretrain.config import Config
 from pretrain.families import FAMILIES, preset
 from pretrain.masking import MaskedBatch, Masking
-from pretrain.tokenizer import CLS, MASK, SEP, SPECIAL_TOKENS
+from pretrain.pieces import CLS, MASK, SEP
 from pretrain.train import build
 
-SHAPES = ((16, 64), (32, 64), (8, 128))  # sequences x tokens
+COMPARED = (  # preset, sequences, tokens of each
+    ("albert-small", 16, 64),
+    ("albert-small", 32, 64),
+    ("albert-small", 8, 128),
+    ("bert-small", 8, 128),
+    ("electra-small", 8, 128),
+)
 TARGET = 1.5
 SHARE = 0.7  # of what a matrix product reaches; a goal, not a condition
 SECONDS = 2.0  # of steps in one turn, about
 MATRIX = 2048  # rows and columns of the matrices that are multiplied for comparison
 
 Step = Callable[[], float]  # one update; returns its loss
+Loss = Callable[[dict[str, torch.Tensor]], torch.Tensor]  # of one batch
 
 
 def batches(config: Config, size: int, length: int, count: int = 8) -> list[MaskedBatch]:
     """Random pieces, half of which begin a word, masked as in training: [CLS] A [SEP] B [SEP]."""
     rng = np.random.default_rng(0)
-    special = tuple(range(len(SPECIAL_TOKENS)))
+    special = tuple(range(MASK + 1))
     word_start = (np.arange(config.vocab_size) % 2 == 1) & ~np.isin(np.arange(config.vocab_size), special)
     masking = Masking(word_start, MASK, special, config.masked_share, config.max_ngram)
     made = []
     for _ in range(count):
-        ids = rng.integers(len(SPECIAL_TOKENS), config.vocab_size, (size, length))
+        ids = rng.integers(MASK + 1, config.vocab_size, (size, length))
         ids[:, 0], ids[:, length // 2], ids[:, -1] = CLS, SEP, SEP
         segments = np.broadcast_to(np.arange(length) > length // 2, ids.shape)
         made.append(masking(ids, segments, np.ones_like(ids), rng.integers(0, 2, size), rng))
@@ -69,34 +77,72 @@ def keras_step(config: Config, made: list[MaskedBatch]) -> Step:
 
 
 def torch_step(config: Config, made: list[MaskedBatch]) -> Step:
-    """One update by transformers' AlbertForPreTraining with scaled-dot-product attention and torch's AdamW."""
+    """One update by transformers' classes with scaled-dot-product attention and torch's AdamW."""
     torch.manual_seed(config.seed)
-    settings = FAMILIES[config.family].huggingface(config)
-    settings = {name: value for name, value in settings.items() if name not in ("architectures", "dtype")}
-    model = AlbertForPreTraining(AlbertConfig(**settings, attn_implementation="sdpa")).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate / 10, weight_decay=config.weight_decay)
+    parameters, loss_of = {"electra": electra, "albert": with_pairs, "bert": with_pairs}[config.family](config)
+    optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate / 10, weight_decay=config.weight_decay)
     turn = iter(range(sys.maxsize))
 
     def step() -> float:
-        batch = made[next(turn) % len(made)]
-        labels = np.full(batch.ids.shape, -100)
-        rows = np.broadcast_to(np.arange(len(batch.ids))[:, None], batch.positions.shape)
-        used = batch.weights > 0
-        labels[rows[used], batch.positions[used]] = batch.labels[used]
-        output = model(
-            input_ids=torch.from_numpy(batch.ids).long(),
-            attention_mask=torch.from_numpy(batch.attention_mask),
-            token_type_ids=torch.from_numpy(batch.token_type_ids).long(),
-            labels=torch.from_numpy(labels),
-            sentence_order_label=torch.from_numpy(batch.swapped).long(),
-        )
-        output.loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
+        loss = loss_of(as_torch(made[next(turn) % len(made)]))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, config.clip_norm)
         optimizer.step()
         optimizer.zero_grad()
-        return output.loss.item()
+        return loss.item()
 
     return step
+
+
+def as_torch(batch: MaskedBatch) -> dict[str, torch.Tensor]:
+    """The batch in transformers' form: labels of all tokens, -100 where there is nothing to predict."""
+    labels = np.full(batch.ids.shape, -100)
+    rows = np.broadcast_to(np.arange(len(batch.ids))[:, None], batch.positions.shape)
+    used = batch.weights > 0
+    labels[rows[used], batch.positions[used]] = batch.labels[used]
+    arrays = {"input_ids": batch.ids, "attention_mask": batch.attention_mask, "token_type_ids": batch.token_type_ids}
+    return {name: torch.from_numpy(a).long() for name, a in (arrays | {"labels": labels, "pair": batch.pair}).items()}
+
+
+def transformers_model(kind: type, settings: dict) -> torch.nn.Module:
+    """A model of transformers with random weights, in training."""
+    settings = {name: value for name, value in settings.items() if name not in ("architectures", "dtype")}
+    return kind(kind.config_class(**settings, attn_implementation="sdpa")).train()
+
+
+def with_pairs(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
+    """An ALBERT or a BERT: parameters, and the sum of its two losses."""
+    kind, label = {
+        "albert": (AlbertForPreTraining, "sentence_order_label"),
+        "bert": (BertForPreTraining, "next_sentence_label"),
+    }[config.family]
+    model = transformers_model(kind, FAMILIES[config.family].huggingface(config))
+
+    def loss(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        inputs = {name: tensor for name, tensor in batch.items() if name != "pair"}
+        return model(**inputs, **{label: batch["pair"]}).loss
+
+    return list(model.parameters()), loss
+
+
+def electra(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
+    """Generator and discriminator on the same embeddings: parameters, and the weighted sum of their losses."""
+    settings = FAMILIES["electra"].huggingface(config)
+    generator = transformers_model(ElectraForMaskedLM, settings | config.generator)
+    discriminator = transformers_model(ElectraForPreTraining, settings)
+    discriminator.electra.embeddings = generator.electra.embeddings
+
+    def loss(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        inputs = {name: tensor for name, tensor in batch.items() if name not in ("pair", "labels", "input_ids")}
+        words = generator(input_ids=batch["input_ids"], labels=batch["labels"], **inputs)
+        masked = batch["labels"] >= 0
+        original = torch.where(masked, batch["labels"], batch["input_ids"])
+        filled = original.clone()
+        filled[masked] = torch.multinomial(words.logits[masked].detach().softmax(-1), 1)[:, 0]
+        found = discriminator(input_ids=filled, labels=(filled != original).long(), **inputs)
+        return config.generator_weight * words.loss + config.discriminator_weight * found.loss
+
+    return list({id(p): p for part in (generator, discriminator) for p in part.parameters()}.values()), loss
 
 
 def matrix_product() -> Step:
@@ -110,11 +156,19 @@ def matrix_product() -> Step:
 def update_flops(config: Config, made: list[MaskedBatch]) -> float:
     """Floating-point operations of an update: twice the multiplications forward, and twice that again backward."""
     size, length = made[0].ids.shape
-    hidden, embedding = config.hidden_size, config.embedding_size
-    layer = 4 * hidden**2 + 2 * hidden * config.intermediate_size + 2 * length * hidden  # multiplications a token
-    words = hidden * embedding + embedding * config.vocab_size  # a masked position
-    tokens = size * length * (embedding * hidden + config.num_hidden_layers * layer)
-    return 6.0 * (tokens + size * made[0].positions.shape[1] * words)
+    sizes = {"hidden_size": config.hidden_size, "intermediate_size": config.intermediate_size}
+    encoders = [sizes, config.generator] if config.family == "electra" else [sizes]
+    total = 0
+    for encoder in encoders:
+        hidden, inner = encoder["hidden_size"], encoder["intermediate_size"]
+        embedding = getattr(config, "embedding_size", hidden)
+        layer = 4 * hidden**2 + 2 * hidden * inner + 2 * length * hidden  # multiplications a token
+        projection = embedding * hidden if embedding != hidden else 0
+        total += size * length * (projection + config.num_hidden_layers * layer)
+    total += size * made[0].positions.shape[1] * embedding * (hidden + config.vocab_size)  # the masked words
+    if config.family == "electra":
+        total += size * length * config.hidden_size**2  # the discriminator's head
+    return 6.0 * total
 
 
 def seconds_per_step(step: Step, steps: int) -> float:
@@ -125,20 +179,20 @@ def seconds_per_step(step: Step, steps: int) -> float:
     return (perf_counter() - started) / steps
 
 
-def compare(size: int, length: int, rounds: int) -> float:
-    """Print both speeds at one shape; returns how many times as fast Keras is."""
-    config = replace(preset("albert-small"), batch_size=size, sequence_length=length, short_steps=0)
+def compare(name: str, size: int, length: int, rounds: int) -> float:
+    """Print both speeds of one preset at one shape; returns how many times as fast Keras is."""
+    config = replace(preset(name), batch_size=size, sequence_length=length, short_steps=0)
     made = batches(config, size, length)
     steps = {"keras": keras_step(config, made), "torch": torch_step(config, made), "product": matrix_product()}
     turns = {}
-    for name, step in steps.items():
-        assert np.isfinite(step()), f"{name} does not train"  # the first update compiles
-        turns[name] = max(2, round(SECONDS / seconds_per_step(step, 2)))
-    timed = [{name: seconds_per_step(step, turns[name]) for name, step in steps.items()} for _ in range(rounds)]
-    typical = {name: median(turn[name] for turn in timed) for name in steps}
+    for way, step in steps.items():
+        assert np.isfinite(step()), f"{way} does not train"  # the first update compiles
+        turns[way] = max(2, round(SECONDS / seconds_per_step(step, 2)))
+    timed = [{way: seconds_per_step(step, turns[way]) for way, step in steps.items()} for _ in range(rounds)]
+    typical = {way: median(turn[way] for turn in timed) for way in steps}
     ratios = [turn["torch"] / turn["keras"] for turn in timed]
-    speeds = ", ".join(f"{name} {size * length / typical[name]:,.0f} tokens/s" for name in ("keras", "torch"))
-    print(f"{size} x {length} tokens: {speeds}; ratio {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+    speeds = ", ".join(f"{way} {size * length / typical[way]:,.0f} tokens/s" for way in ("keras", "torch"))
+    print(f"{name}, {size} x {length} tokens: {speeds}; ratio {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
     reached, plain = update_flops(config, made) / typical["keras"] / 1e9, 2e-9 * MATRIX**3 / typical["product"]
     print(
         f"    {reached:.0f} GFLOP/s of the {plain:.0f} of a plain matrix product: {reached / plain:.0%} "
@@ -148,10 +202,10 @@ def compare(size: int, length: int, rounds: int) -> float:
 
 
 def main() -> int:
-    """Compare at every shape; 1 where the claim does not hold."""
+    """Compare every family; 1 where the claim does not hold."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     print(f"{os.cpu_count()} cores, {torch.get_num_threads()} threads each, {rounds} rounds in turns")
-    return int(min([compare(size, length, rounds) for size, length in SHAPES]) < TARGET)
+    return int(min([compare(*each, rounds) for each in COMPARED]) < TARGET)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Fifty visitors of a hosted demo, each with a question of their own every twenty seconds, beside a heavy one.
+"""Fifty visitors of a hosted demo, each with a question of their own every twenty seconds; one beside a heavy one.
 
     python -m benchmarks.visitors [--sessions N] [--every SECONDS] [--minutes M] [--memory SIZE]
 
 A real server is started on the demo, and visitors talk to it as browsers do, over Streamlit's WebSocket; they don't
 draw. A question is a text that nobody has asked yet, typed on the Query page: its answers at the step and at all, and
 the lens. It is answered when the page is drawn to its end. Lost is one that has no answer within a minute, or an error.
-One more visitor asks heavy questions, one after the other, all the time. The visitors take time of the same cores, as
-do the pages that the server draws for them.
+Before, one visitor's questions are timed alone, and beside another visitor's heavy ones. The visitors take time of the
+same cores, as do the pages that the server draws for them.
 """
 
 import argparse
@@ -133,8 +133,7 @@ async def crowd(port: int, sessions: int, every: float, seconds: float) -> tuple
                     lost.append(repr(reason))
                 await asyncio.sleep(max(0.0, begin + every - time.perf_counter()))
 
-    async with asking_heavy_questions(port):
-        await asyncio.gather(*map(visit, range(sessions)))
+    await asyncio.gather(*map(visit, range(sessions)))
     return taken, lost
 
 

@@ -1,7 +1,12 @@
 """Entry point of python -m embryo_core."""
 
+import os
 import sys
 
-from embryo_core.cli import main
+from embryo_core.cli import INTERRUPTED, main
 
-sys.exit(main())
+status = main()
+if status == INTERRUPTED:  # a plain exit would wait for threads that are still computing
+    sys.stderr.flush()
+    os._exit(status)
+sys.exit(status)

@@ -1,20 +1,25 @@
 """The command line: python -m embryo_core evaluate | runs | query | animate | fetch; each parses, calls, prints."""
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from embryo_core import runs
 from embryo_core.corpora import FETCHED
-from embryo_core.errors import CorpusError, EmbryoError
+from embryo_core.errors import CorpusError, EmbryoError, RunError
 from embryo_core.types import Run
 
+INTERRUPTED = 128 + 2  # what a shell gives for a command that SIGINT ended
 CORPORA = runs.REPOSITORY / "data" / "corpora"  # where fetch puts what it downloads
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Exit status: 0 done, 1 done but for the failures told, 2 an error (one sentence on stderr)."""
+    """Run one command. Exit status: 0 done, 1 done but for the failures told, 2 an error, 130 stopped with Ctrl-C.
+
+    What ended a command is one sentence on stderr.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser(with_metrics=list(arguments[:1]) == ["evaluate"]).parse_args(arguments)
     try:
@@ -25,6 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # a full disk, a folder that may not be written
         print(f"Error: {error}; what was written stays, and the same command goes on from there.", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("Stopped; what was written stays.", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _parser(with_metrics: bool) -> argparse.ArgumentParser:
@@ -51,7 +59,16 @@ def _parser(with_metrics: bool) -> argparse.ArgumentParser:
         _add_data(command)
     command.set_defaults(command=_evaluate)
 
-    command = commands.add_parser("runs", help="list the runs and what has been computed for them")
+    command = commands.add_parser("runs", help="list the runs and what has been computed for them, or thin one")
+    command.add_argument("--thin", metavar="RUN", help="list the weights that would go, checkpoint by checkpoint")
+    command.add_argument(
+        "--keep",
+        nargs="+",
+        type=_kept,
+        metavar="WHAT",
+        help="with --thin: the checkpoints that keep their weights: steps, every:N, log:K (nearest to K per doubling)",
+    )
+    command.add_argument("--yes", action="store_true", help="with --thin: remove these weights; results always stay")
     command.set_defaults(command=_runs)
 
     command = commands.add_parser(
@@ -139,6 +156,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     )
     if report.left_out:
         print(f"Left out, as no data were given for them: {', '.join(report.left_out)}.")
+    for sentence in report.thinned:
+        print(sentence)
     print(f"{report.computed} results computed, {report.done_before} were done before; results are in {run.results}.")
     for failure in report.failures:
         print(f"Failed: {failure}", file=sys.stderr)
@@ -146,13 +165,19 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _runs(options: argparse.Namespace) -> int:
+    if options.thin or options.keep or options.yes:
+        return _thin(options)
     found, troubles = runs.list_runs(), [reason for _, reason in runs.broken_runs()]
     if not found:
         folders = " or ".join(str(root / "runs") for root in runs.roots())
         print(f"No run in {folders}; start one with: python -m pretrain tiny --corpus PATH --run data/runs/NAME")
     for run in found:
-        steps = [checkpoint.step for checkpoint in runs.checkpoints(run)]
-        span = f"{len(steps)} checkpoints, steps {steps[0]} to {steps[-1]}" if steps else "no checkpoint"
+        checkpoints = runs.checkpoints(run)
+        span = "no checkpoint"
+        if checkpoints:
+            span = f"{len(checkpoints)} checkpoints, steps {checkpoints[0].step} to {checkpoints[-1].step}"
+        if thinned := sum(not checkpoint.has_weights for checkpoint in checkpoints):
+            span += f", {thinned} without weights"
         print(f"{run.name}  {run.family}, {span}  ({run.path})")
         troubles += [reason for _, reason in runs.broken(run)] + _tell_contents(run)
     for trouble in troubles:
@@ -160,18 +185,40 @@ def _runs(options: argparse.Namespace) -> int:
     return 1 if troubles else 0
 
 
+def _thin(options: argparse.Namespace) -> int:
+    """List what goes, with its size; remove it only when told to."""
+    if not (options.thin and options.keep):
+        raise RunError("Thinning needs a run and what stays: python -m embryo_core runs --thin RUN --keep every:1000")
+    run = runs.open_run(options.thin)
+    going = runs.to_remove(run, options.keep)
+    for checkpoint, size in going:
+        print(f"step {checkpoint.step}: weights, {size / 1e6:,.1f} MB")
+        if options.yes:
+            runs.remove_weights(checkpoint)
+    total = f"{sum(size for _, size in going) / 1e6:,.1f} MB in {len(going)} of {len(runs.checkpoints(run))} checkpoints"
+    print(f"Removed: {total}." if options.yes else f"Nothing was removed yet; the same command with --yes frees {total}.")
+    return 0
+
+
 def _tell_contents(run: Run) -> list[str]:
     """Print what has been computed for a run and what is missing from its log; returns what cannot be read."""
     from embryo_core import results
 
-    try:
+    def tell_results() -> None:
         for metric in results.read_sources(run):
             print(f"    {metric}: {len(results.done(run, metric))} steps")
+
+    def tell_log() -> None:
         if damaged := runs.damaged_lines(run):
             print(f"    log.jsonl: {damaged} damaged lines are left out")
-    except EmbryoError as error:
-        return [str(error)]
-    return []
+
+    troubles = []
+    for tell in (tell_results, tell_log):
+        try:
+            tell()
+        except EmbryoError as error:
+            troubles.append(str(error))
+    return troubles
 
 
 def _query(options: argparse.Namespace) -> int:
@@ -216,6 +263,12 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"received {text}; give a number of at least 1")
     return number
+
+
+def _kept(text: str) -> str:
+    if not re.fullmatch(r"\d{1,18}|(every|log):[1-9]\d{0,17}", text):
+        raise argparse.ArgumentTypeError(f"received {text!r}; give a step, every:N or log:K")
+    return text
 
 
 def _named_path(text: str) -> tuple[str, Path]:

@@ -32,8 +32,9 @@ UNESCAPED = BRACKETS | {"/" + mark: mark for mark in ".?!,-"}
 def read_treebank(path: Path) -> list[Example]:
     """Sentences with one target per tagged word, label = Penn tag; a file, or a folder whose files are read in order.
 
-    Formats: CoNLL-U (syntactic words, tag in column 5, syntactic head in column 7), CoNLL-2012 (OntoNotes: word in column 4, tag in column 5) and
-    the JSON lines of edge probing; each also compressed (.xz). The extension tells the format, else the first line.
+    Formats: CoNLL-U (syntactic words, tag in column 5, syntactic head in column 7), CoNLL-2012 (OntoNotes: word in
+    column 4, tag in column 5) and the JSON lines of edge probing; each also compressed (.xz). The extension tells the
+    format, else the first line.
     Raises CorpusError, with file and line where one is at fault.
     """
     examples = [example for file in _treebank_files(path) for example in _read_file(file)]
@@ -159,7 +160,7 @@ def _conllu_word(place: str, line: str) -> Row | None:
             f"{place}: CoNLL-U has 10 columns divided by tabs, this line has {len(columns)}: {line[:60]!r}."
         )
     if columns[0].isdecimal():
-        if not (columns[6].isdecimal() or columns[6] == "_"):
+        if not (columns[6].isdecimal() and len(columns[6]) < 10 or columns[6] == "_"):
             raise CorpusError(f"{place}: column 7 of CoNLL-U is the number of a head or '_', received {columns[6]!r}.")
         return columns[1], columns[4], int(columns[6].replace("_", "0"))
     if re.fullmatch(r"\d+[-.]\d+", columns[0]):
@@ -217,7 +218,7 @@ def _read_templates(path: Path) -> dict[str, str]:
         try:
             templates[row["relation"]] = row["template"]
             well_formed = row["template"].count("[X]") == row["template"].count("[Y]") == 1
-        except (KeyError, AttributeError) as reason:
+        except (KeyError, TypeError, AttributeError) as reason:
             raise CorpusError(f'{place}: expected {{"relation": ..., "template": ...}} ({reason!r}).') from None
         if not well_formed:
             raise CorpusError(f"{place}: a template has one [X] and one [Y], received {row['template']!r}.")
@@ -234,7 +235,10 @@ def _fact(place: str, row: dict[str, Any], relation: str, template: str) -> Fact
         subject, object = row["sub_label"], row["obj_label"]
     except KeyError as missing:
         raise CorpusError(f"{place}: a fact has sub_label and obj_label, this one lacks {missing}.") from None
-    return Fact(row.get("uuid") or f"{relation}/{subject}/{object}", relation, template, subject, object)
+    fact_id = row.get("uuid") or f"{relation}/{subject}/{object}"
+    if not all(isinstance(text, str) for text in (fact_id, subject, object)):
+        raise CorpusError(f"{place}: sub_label, obj_label and uuid of a fact are texts, received {str(row)[:60]}.")
+    return Fact(fact_id, relation, template, subject, object)
 
 
 # === Files ===
@@ -254,6 +258,8 @@ def _content_sha256(path: Path) -> str:
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, decompressed. Raises CorpusError where they cannot be read."""
+    if not path.is_file():  # a pipe would wait for ever
+        raise CorpusError(f"{path} is not a regular file; name one that is.")
     try:
         with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
             yield file
@@ -274,7 +280,9 @@ def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as reason:
+            if "\\u" in line:
+                json.dumps(row, ensure_ascii=False).encode()  # half a character is no text
+        except (ValueError, RecursionError) as reason:
             raise CorpusError(f"{place} is not JSON ({reason}); one object a line is expected.") from None
         if not isinstance(row, dict):
             raise CorpusError(f"{place}: expected a JSON object, received {line[:60]!r}.")

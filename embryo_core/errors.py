@@ -3,9 +3,11 @@
 EmbryoError
 ├── RunError                a run folder
 │   ├── UnknownRun          no run of that name
-│   └── BrokenRun           run.json, log or tokenizer missing or unreadable
+│   ├── BrokenRun           run.json, log, state or tokenizer missing or unreadable
+│   └── BusyRun             another process is pretraining it
 ├── CheckpointError         one step of a run
 │   ├── UnknownStep         the run has no checkpoint at that step
+│   ├── MissingWeights      the checkpoint has lost its weights, and kept its results
 │   └── BrokenCheckpoint    files missing, truncated, or not the ones in the manifest
 ├── MissingCapability       a model was asked for what it does not give (masked words, attentions, ...)
 ├── TokenizerMismatch       the tokenizer is not the one that the run was pretrained with
@@ -16,6 +18,7 @@ EmbryoError
 ├── QueryError              a text that cannot be queried (no [MASK], too long, ...)
 │   └── TooCostly           a question above the budget of a hosted demo
 └── ResultsError            a result that may not be written, or that cannot be read
+    └── OtherData           results at hand are of other data than those received
 """
 
 from collections.abc import Iterable
@@ -35,7 +38,11 @@ class UnknownRun(RunError):
 
 
 class BrokenRun(RunError):
-    """A run whose run.json, log or tokenizer is missing or unreadable."""
+    """A run whose run.json, log, state or tokenizer is missing or unreadable."""
+
+
+class BusyRun(RunError):
+    """Another process is pretraining the run."""
 
 
 class CheckpointError(EmbryoError):
@@ -44,6 +51,10 @@ class CheckpointError(EmbryoError):
 
 class UnknownStep(CheckpointError):
     """The run has no checkpoint at that step."""
+
+
+class MissingWeights(CheckpointError):
+    """The weights of a checkpoint were removed to save space; its results are still there."""
 
 
 class BrokenCheckpoint(CheckpointError):
@@ -88,6 +99,10 @@ class TooCostly(QueryError):
 
 class ResultsError(EmbryoError):
     """A result that may not be written, or that cannot be read."""
+
+
+class OtherData(ResultsError):
+    """Results at hand are of other data than those received; the two never mix."""
 
 
 def unknown(what: str, received: str, known: Iterable[str], then: str = "") -> str:

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from embryo_core import corpora, metrics, results, runs
 from embryo_core.engine.capabilities import gives
 from embryo_core.engine.model import Model, load
-from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, ResultsError, unknown
+from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, MissingWeights, OtherData, unknown
 from embryo_core.types import Checkpoint, Data, Findings, Limits, Metric, Run, Source
 
 log = logging.getLogger(__name__)
@@ -29,6 +29,7 @@ class Report:
     done_before: int = 0
     failures: list[str] = field(default_factory=list)  # one sentence for each broken checkpoint or failed metric
     left_out: list[str] = field(default_factory=list)  # metrics nobody asked for by name, and without data
+    thinned: list[str] = field(default_factory=list)  # a sentence on checkpoints that lack results, and weights too
 
 
 def evaluate(
@@ -73,8 +74,9 @@ class Task:
     metric: Metric
     pending: list[Checkpoint]
     done_before: int
+    impossible: list[Checkpoint] = field(default_factory=list)  # not done, and without weights
     source: Source | None = None  # none where nothing is pending
-    replaces: bool = False  # its results at hand are of other data and go before the first new one comes
+    overwrite: bool = False  # results of other data may go, before the first new one comes
     data: Data | None = None  # what the metric read, once the first model is loaded
 
 
@@ -88,7 +90,7 @@ def plan(
     """What is to be computed, and a report of what is done, broken or left out. Arguments and errors as of `evaluate`."""
     if not runs.checkpoints(run) and not runs.broken(run):
         runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
-    checkpoints = None if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
+    checkpoints = None if steps is None else runs.loadable(run, steps)
     named = metric_names is not None
     tasks = [_task(run, metric, checkpoints, named, overwrite) for metric in _chosen(data, metric_names)]
     without = [task.metric for task in tasks if task.pending and task.metric.source not in data]
@@ -97,6 +99,7 @@ def plan(
     report = Report(done_before=sum(task.done_before for task in tasks), left_out=[metric.name for metric in without])
     if steps is None:
         report.failures += [reason for _, reason in runs.broken(run)]
+        report.thinned += runs.left_out({checkpoint for task in tasks for checkpoint in task.impossible})
     return [task for task in tasks if task.pending and task.metric not in without], report
 
 
@@ -130,8 +133,9 @@ def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, named:
             f"'{run.name}' gives; leave it out of --metrics."
         )
     done = results.done(run, metric.name)
-    pending = [c for c in candidates if overwrite or c.step not in done]
-    return Task(metric, pending, len(candidates) - len(pending))
+    pending = [c for c in candidates if c.has_weights and (overwrite or c.step not in done)]
+    impossible = [c for c in candidates if not c.has_weights and c.step not in done]
+    return Task(metric, pending, len(candidates) - len(pending) - len(impossible), impossible)
 
 
 def _meets(checkpoint: Checkpoint, metric: Metric) -> bool:
@@ -159,35 +163,31 @@ def _ask_for_data(metric: Metric) -> str:
 def _open_sources(
     run: Run, tasks: list[Task], data: Mapping[str, Path], limit: int | None, options: Mapping[str, Any], overwrite: bool
 ) -> None:
-    """Give each task its source. Raises ResultsError where the results at hand are of other data."""
+    """Give each task its source. Raises OtherData where the results at hand are of other data, without `overwrite`."""
     opened = {name: corpora.open_source(data[name], limit) for name in {task.metric.source for task in tasks}}
     for task in tasks:
         own = {option.name: options.get(option.name, option.default) for option in task.metric.options}
         task.source = replace(opened[task.metric.source], options=own)
-        identity = _identity(task)
-        recorded = results.read_sources(run).get(task.metric.name, {})
         done = results.done(run, task.metric.name)
-        task.replaces = bool(done) and any(recorded.get(key) != identity[key] for key in identity if key != "data")
-        if task.replaces and not overwrite:
-            raise ResultsError(
-                f"Results of '{task.metric.name}' for run '{run.name}' are of {_shown(recorded, task.metric)}, received "
-                f"{_shown(identity, task.metric)}; give the same data, or --overwrite to replace them."
-            )
+        kept = done & {c.step for c in runs.checkpoints(run) if not c.has_weights}
+        task.overwrite = overwrite and not kept  # what cannot be computed again never goes
+        try:
+            if done and not task.overwrite:  # known before the data are read, which takes time
+                results.check_identity(run, task.metric.name, _identity(task))
+        except OtherData:
+            if not kept:
+                raise
+            raise OtherData(
+                f"Results of '{task.metric.name}' for run '{run.name}' are of other data than those received, and those "
+                f"of {len(kept)} steps without weights cannot be computed again; give the same data."
+            ) from None
 
 
-def _identity(task: Task) -> dict[str, Any]:
+def _identity(task: Task) -> results.Identity:
     """What tells these results from those of other data, and the name of the data for messages."""
     source, options = task.source, task.metric.options
     own = {option.name: source.options[option.name] for option in options if option.identifies}
     return {"data": source.path.name, "sha256": source.sha256, "limit": source.limit, **own}
-
-
-def _shown(identity: dict[str, Any], metric: Metric) -> str:
-    if not identity:
-        return "unknown data"
-    limit = "no limit" if identity["limit"] is None else f"limit {identity['limit']}"
-    own = [f"{identity[option.name]} {option.name}" for option in metric.options if option.name in identity]
-    return f"{identity['data']} (sha256 {identity['sha256'][:12]}..., {', '.join([limit, *own])})"
 
 
 # === Compute and write ===
@@ -221,7 +221,7 @@ def _evaluate_checkpoint(checkpoint: Checkpoint, tasks: list[Task], report: Repo
     bar.set_postfix_str(f"step {checkpoint.step}")
     try:
         model = load(checkpoint)
-    except BrokenCheckpoint as reason:
+    except (BrokenCheckpoint, MissingWeights) as reason:  # the latter: removed since the plan was made
         report.failures.append(str(reason))
         bar.update(len(todo))
         return
@@ -235,11 +235,8 @@ def _evaluate_checkpoint(checkpoint: Checkpoint, tasks: list[Task], report: Repo
 
 def _read(task: Task, model: Model) -> None:
     """Read a metric's data; only when that went well do results of other data make room."""
-    run, name = model.checkpoint.run, task.metric.name
     task.data = task.metric.read(model.tokenizer, limits(model), task.source)
-    if task.replaces:
-        results.forget(run, name)
-    results.write_sources(run, name, {**_identity(task), **task.data.summary})
+    results.begin(model.checkpoint.run, task.metric.name, _identity(task), task.data.summary, task.overwrite)
 
 
 def _compute_and_write(model: Model, tasks: list[Task], report: Report) -> None:
@@ -247,7 +244,9 @@ def _compute_and_write(model: Model, tasks: list[Task], report: Report) -> None:
     try:
         found = compute(model, tasks)
         for task, findings in zip(tasks, found, strict=True):
-            results.write(checkpoint, task.metric.name, findings)
+            results.write(checkpoint, task.metric.name, findings, _identity(task))
+    except (OSError, OtherData):  # a full disk, or another evaluation: nothing more can be written
+        raise
     except Exception as reason:  # the batch boundary: one failure does not stop the others
         if len(tasks) > 1:  # one of them failed: computed alone, the others do not
             for task in tasks:

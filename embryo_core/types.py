@@ -16,6 +16,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Change:
+    """From `step` on a run was trained otherwise: on other text, on longer sequences, at a falling rate."""
+
+    step: int
+    what: str  # a few words, such as "sequences of 128 tokens"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a continued run began: at a checkpoint of another run, after so many sequences and tokens (0: unknown)."""
+
+    run: str
+    step: int
+    sequences: int
+    tokens: int
+    weights_sha256: str
+    changes: tuple[Change, ...] = ()  # of that run, up to the step
+
+
+@dataclass(frozen=True)
 class Run:
     """One pretraining: `<root>/runs/<name>/`, described by its run.json (a Run is read by `runs.open_run`)."""
 
@@ -28,6 +48,8 @@ class Run:
     corpus: dict[str, Any] = field(hash=False)  # fingerprint: sources, documents, tokens, sha256, held-out part
     planned_steps: tuple[int, ...]
     code_version: str
+    note: str = ""  # what else a reader of the checkpoints has to know
+    origin: Origin | None = None  # of a continued run, whose steps up to there are the first run's
 
     @property
     def results(self) -> Path:
@@ -42,14 +64,18 @@ class Run:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One step of a run. `step` counts optimizer updates and comes from the manifest, never from a file's position."""
+    """One step of a run. `step` counts optimizer updates and comes from the manifest, never from a file's position.
+
+    A checkpoint may have lost its weights (`runs --thin`); its results stay.
+    """
 
     run: Run
     step: int
     path: Path
-    sequences: int  # training sequences seen so far
-    tokens: int  # training tokens seen so far, padding excluded
+    sequences: int | None  # training sequences seen so far; None where nobody counted
+    tokens: int | None  # training tokens seen so far, padding excluded
     written: int  # when its manifest was, in nanoseconds: a step that was trained again is another checkpoint
+    has_weights: bool = True
 
 
 # === What annotated corpora hold ===

@@ -1,15 +1,22 @@
-"""Command line of pretraining: python -m pretrain PRESET --corpus PATH... --run data/runs/NAME."""
+"""Command line of pretraining: python -m pretrain PRESET --corpus PATH... --run NAME, or import PATH --run NAME."""
 
 import argparse
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from embryo_core import runs
-from embryo_core.errors import EmbryoError
-from embryo_core.types import Run
+from embryo_core.errors import BusyRun, EmbryoError
+from embryo_core.types import Checkpoint, Run
+from pretrain import continued
 from pretrain.config import Config, changed, save_settings, scaled
-from pretrain.families import preset, presets
+from pretrain.families import FAMILIES, preset, presets
+from pretrain.flags import add_flags, flag_settings
+
+if TYPE_CHECKING:
+    from pretrain.batches import Data
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -21,26 +28,59 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m pretrain",
         description="Pretrain a masked language model and keep its checkpoints. "
         "The same command again resumes where it stopped.",
+        epilog="python -m pretrain import -h: checkpoints of the original albert, bert and electra as a run.",
     )
     parse.add_argument("preset", metavar="PRESET", help=f"one of: {', '.join(presets())}")
     parse.add_argument("--corpus", nargs="+", required=True, metavar="PATH", help="text files, folders, hf:NAME:CONFIG")
     parse.add_argument("--heldout", nargs="+", default=[], metavar="PATH", help="text only measured, never trained on")
-    parse.add_argument("--run", type=Path, required=True, metavar="FOLDER", help="data/runs/NAME")
+    _add_run(parse)
     parse.add_argument("--steps", type=int, help="updates in all; warm-up and phases are scaled in proportion")
     grids = "checkpoints: N (every N updates), log:K (K per doubling), or both"
     parse.add_argument("--save", nargs="+", default=[], metavar="GRID", help=grids)
     parse.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="change other settings of the preset")
+    parse.add_argument(
+        "--init-from",
+        metavar="CHECKPOINT",
+        help="go on from RUN, RUN@STEP or the folder of a checkpoint, as a run of its own: --steps counts from there",
+    )
+    parse.add_argument(
+        "--several-hosts", action="store_true", help="JAX: this is one of several processes of a job (docs/clusters.md)"
+    )
+    add_flags(parse)
     parse.add_argument("--cache", type=Path, default=runs.REPOSITORY / "data" / "cache", help="prepared corpora")
     parse.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to FOLDER/tensorboard")
     return parse
 
 
+def import_parser() -> argparse.ArgumentParser:
+    """Arguments of `import`."""
+    parse = argparse.ArgumentParser(
+        prog="python -m pretrain import",
+        description="Checkpoints of TensorFlow 1, written by google-research's albert, bert or electra, as a run.",
+    )
+    parse.add_argument("path", type=Path, metavar="PATH", help="model.ckpt-N, or a folder for all in it")
+    _add_run(parse)
+    parse.add_argument(
+        "--vocabulary", type=Path, metavar="FILE", help="spiece.model or vocab.txt; default: that beside the checkpoint"
+    )
+    parse.add_argument("--cased", action="store_true", help="the vocabulary tells capitals from small letters")
+    return parse
+
+
+def _add_run(parse: argparse.ArgumentParser) -> None:
+    parse.add_argument("--run", type=_run_folder, required=True, metavar="NAME", help="NAME for data/runs/NAME, or a folder")
+
+
+def _run_folder(text: str) -> Path:
+    """A folder, or that of a run which is named without one."""
+    return runs.roots()[0] / "runs" / text if os.path.basename(text) == text and text.strip(".") else Path(text)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 0 when the last step is reached, 2 with one sentence on stderr when something is wrong."""
-    options = parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        config = configured(preset(options.preset), options.steps, options.save, options.set)
-        pretrain(config, options.corpus, options.heldout, options.run, options.cache, options.tensorboard)
+        return _import(arguments[1:]) if arguments[:1] == ["import"] else _pretrain(arguments)
     except EmbryoError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -50,38 +90,104 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("Stopped; the same command resumes from the last state.", file=sys.stderr)
         return 130
+
+
+def _import(arguments: list[str]) -> int:
+    options = import_parser().parse_args(arguments)
+    from pretrain.tf1 import import_series
+
+    run = import_series(options.path, options.run, vocabulary=options.vocabulary, cased=options.cased)
+    print(f"{run.path}: {len(runs.checkpoints(run))} checkpoints; evaluate them with python -m embryo_core evaluate")
     return 0
 
 
-def configured(config: Config, steps: int | None, save: list[str], settings: list[str]) -> Config:
-    """The preset with what the command line changes; --set comes last. Raises ConfigError."""
+def _pretrain(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+    config = preset(options.preset)
+    settings = [*save_settings(options.save), *flag_settings(config, vars(options)), *options.set]
+    config = configured(config, options.steps, settings)
+    pretrain(
+        config,
+        options.corpus,
+        options.heldout,
+        options.run,
+        options.cache,
+        tensorboard=options.tensorboard,
+        init_from=options.init_from,
+        several_hosts=options.several_hosts,
+    )
+    return 0
+
+
+def configured(config: Config, steps: int | None, settings: list[str]) -> Config:
+    """The preset with these settings, the last of one name counting, and so many updates. Raises ConfigError."""
     if steps is not None:
         set_by_name = {assignment.partition("=")[0] for assignment in settings}
         in_proportion = scaled(config, steps, without=set_by_name)
         for name, value in in_proportion.items():
             print(f"--steps {steps}: {name} is {value} in proportion; --set {name}=N sets it.")
         settings = [f"steps={steps}", *(f"{name}={value}" for name, value in in_proportion.items()), *settings]
-    return changed(config, [*save_settings(save), *settings])
+    return changed(config, settings)
 
 
 def pretrain(
-    config: Config, sources: list[str], heldout: list[str], folder: Path, cache: Path, tensorboard: bool = False
+    config: Config,
+    sources: list[str],
+    heldout: list[str],
+    folder: Path,
+    cache: Path,
+    *,
+    tensorboard: bool = False,
+    init_from: str | None = None,
+    several_hosts: bool = False,
 ) -> Run:
-    """Prepare the corpus (cached), write or check the run's card, and train to the last step; returns the run."""
-    from pretrain.batches import prepare_data  # numpy and tokenizers only
+    """Prepare the corpus (cached), write or check the run's card, and train to the last step; returns the run.
 
-    data = prepare_data(config, sources, heldout, cache)
-    from pretrain.card import new_card, write_card  # these import Keras and its backend
+    With `init_from` the run goes on from that checkpoint (see continued.py), with its vocabulary.
+    """
+    from pretrain.devices import find_devices  # Keras and its backend: several hosts meet before anything else
     from pretrain.train import train
 
-    run = write_card(new_card(folder, config, data.corpus))
-    data.copy_to(run)
-    writer = None
-    if tensorboard:
-        from torch.utils.tensorboard import SummaryWriter
+    devices = find_devices(several_hosts)
+    devices.check(config)
+    with ExitStack() as held:
+        with devices.first_alone():
+            start = continued.find(init_from, folder) if init_from else None
+            data = _prepare_data(config, sources, heldout, cache, start)
+            if devices.is_first_host:
+                busy = BusyRun(f"{folder} is being pretrained by another process; wait for its end or stop it.")
+                held.enter_context(runs.locked(folder, busy))
+            run = _open_run(config, folder, data, start)
+        own = held.enter_context(devices.own_copy(run))
+        writer = None
+        if tensorboard:
+            from torch.utils.tensorboard import SummaryWriter
 
-        writer = SummaryWriter(folder / "tensorboard")
-    train(run, config, data, writer)
+            writer = SummaryWriter(own.path / "tensorboard")
+        train(own, config, data, writer, devices)
+    return run
+
+
+def _prepare_data(
+    config: Config, sources: list[str], heldout: list[str], cache: Path, start: Checkpoint | None
+) -> "Data":
+    """The corpus as batches; where a run goes on from another's checkpoint, for its model and vocabulary."""
+    from pretrain.batches import prepare_data
+
+    if start is None:
+        return prepare_data(config, sources, heldout, cache)
+    continued.check_model(FAMILIES[config.family].huggingface(config), start)
+    return prepare_data(config, sources, heldout, cache, start.run.tokenizer)
+
+
+def _open_run(config: Config, folder: Path, data: "Data", start: Checkpoint | None) -> Run:
+    """The run's folder with all that training finds there."""
+    from pretrain.card import new_card, write_card
+
+    run = write_card(new_card(folder, config, data.corpus, start))
+    if start:
+        continued.inherit(run, start)
+    data.copy_to(run)
     return run
 
 

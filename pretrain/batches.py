@@ -13,8 +13,11 @@ from embryo_core.types import Run
 from pretrain import corpus as corpora
 from pretrain import tokenizer as tokenizers
 from pretrain.config import Config
-from pretrain.examples import Packing, batch_of, order, pack
+from pretrain.examples import Packing, Pairing, batch_of, order, pack
+from pretrain.families import FAMILIES
 from pretrain.masking import MaskedBatch, Masking
+from pretrain.pairs import from_another_document
+from pretrain.pieces import CLS, MASK, PAD, SEP
 
 HELDOUT_SEED = 0  # the held-out examples and their masks are the same for every run with the same settings
 HELDOUT_BATCH = 32  # sequences measured at once; fixed, since the masks depend on it
@@ -37,6 +40,8 @@ class Data:
     corpus: corpora.Corpus
     config: Config
     masking: Masking
+    pairing: Pairing
+    word_start: np.ndarray  # bool [V]: pieces that begin a word; `masking` may take every piece for a word
     short: Packing | None  # examples of the first phase, where there is one
     full: Packing
 
@@ -49,7 +54,7 @@ class Data:
         masking = replace(self.masking, masked_share=share, max_ngram=max_ngram)
         indices = order(len(packing.examples), config.seed, config.earlier_updates(step), batch_size)
         rng = np.random.default_rng([config.seed, step])
-        return masking(*batch_of(packing, indices, rng), rng)
+        return masking(*batch_of(packing, indices, rng, self.pairing), rng)
 
     def heldout(self) -> Iterator[HeldOut]:
         """Batches of the held-out text at each length of the run, masked as in training and in two ways at 15 %.
@@ -57,22 +62,32 @@ class Data:
         Every sequence is there once and has the same masks every time; those at 15 % are the same for every run on this
         corpus. Longer sequences are fewer, so that each length has as many tokens. A way without a batch is left out.
         """
-        pieces = replace(self.masking, masked_share=EVALUATION_SHARE, max_ngram=1, largest_share=0.0)
-        single = replace(pieces, word_start=np.ones_like(self.masking.word_start))
+        words = Masking(
+            self.word_start, self.masking.mask_id, self.masking.special_ids, EVALUATION_SHARE, max_ngram=1
+        )
+        single = replace(words, word_start=np.ones_like(self.word_start))
         at_15 = self.config.measured_sequences
         ways = (
             ("training", self.masking, self.config.heldout_sequences),
             ("single pieces 15 %", single, at_15),
-            ("whole words 15 %", pieces, at_15),
+            ("whole words 15 %", words, at_15),
         )
         shortest = self.config.lengths[0]
         for length in self.config.lengths:
-            packing = pack(self.corpus.heldout, length, self.masking.word_start)
+            packing = pack(self.corpus.heldout, length, self.word_start)
             for way, (name, masking, sequences) in enumerate(ways):
                 rng = np.random.default_rng([HELDOUT_SEED, length, way])
-                batches = _masked_once(packing, masking, sequences * shortest // length, rng)
-                if batches:
+                if batches := self._masked_once(packing, masking, sequences * shortest // length, rng):
                     yield HeldOut(length, name, batches)
+
+    def _masked_once(
+        self, packing: Packing, masking: Masking, sequences: int, rng: np.random.Generator
+    ) -> list[MaskedBatch]:
+        """Up to that many examples, each once, drawn and masked by `rng`, in batches of HELDOUT_BATCH or all in one."""
+        count = min(sequences, len(packing.examples))
+        size = max(1, min(HELDOUT_BATCH, count))
+        chosen = rng.permutation(len(packing.examples))[: count // size * size].reshape(-1, size)
+        return [masking(*batch_of(packing, indices, rng, self.pairing), rng) for indices in chosen]
 
     def copy_to(self, run: Run) -> None:
         """Put the tokenizer and the word frequencies of the training text into a run's folder, where they are absent.
@@ -92,27 +107,62 @@ class Data:
             corpora.write_frequencies(self.corpus, run.path / "frequencies.tsv")
 
 
-def _masked_once(packing: Packing, masking: Masking, sequences: int, rng: np.random.Generator) -> list[MaskedBatch]:
-    """Up to that many examples, each once, drawn and masked by `rng`, in batches of HELDOUT_BATCH or all in one."""
-    count = min(sequences, len(packing.examples))
-    size = max(1, min(HELDOUT_BATCH, count))
-    chosen = rng.permutation(len(packing.examples))[: count // size * size].reshape(-1, size)
-    return [masking(*batch_of(packing, indices, rng), rng) for indices in chosen]
+def prepare_data(
+    config: Config, sources: list[str], heldout: list[str], cache: Path, vocabulary: Path | None = None
+) -> Data:
+    """Prepare the corpus (or open it in the cache) and cut it into examples; see `corpus.prepare` for `vocabulary`.
 
-
-def prepare_data(config: Config, sources: list[str], heldout: list[str], cache: Path) -> Data:
-    """Prepare the corpus (or open it in the cache) and cut it into examples. Raises CorpusError, ConfigError."""
-    corpus = corpora.prepare(sources, heldout, config.vocab_size, cache, progress=print)
+    Raises CorpusError, ConfigError.
+    """
+    corpus = corpora.prepare(
+        sources,
+        heldout,
+        config.vocab_size,
+        cache,
+        progress=print,
+        tokenizer=config.tokenizer,
+        vocabulary=vocabulary,
+    )
     tokenizer = tokenizers.load(corpus.tokenizer_folder)
     if tokenizer.get_vocab_size() != config.vocab_size:
         raise ConfigError(
             f"The corpus gives {tokenizer.get_vocab_size()} pieces, the configuration asks for {config.vocab_size}; "
             f"use --set vocab_size={tokenizer.get_vocab_size()}, or give more text."
         )
+    if [tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]", "[MASK]")] != [CLS, SEP, MASK]:
+        raise ConfigError(
+            f"{corpus.tokenizer_folder} has [CLS], [SEP] and [MASK] at other places than {CLS}, {SEP} and {MASK}; "
+            "text can be prepared with vocabularies of ours, and of ALBERT."
+        )
+    pairing = FAMILIES[config.family].pairing(config)
+    _check_documents(corpus, pairing)
     word_start = tokenizers.is_word_start(tokenizer)
-    # As in the original, <unk> is masked with the word that it is part of.
-    special = (tokenizers.PAD, tokenizers.CLS, tokenizers.SEP, tokenizers.MASK)
-    largest = max(config.masked_share, config.masked_share_end or 0.0)
-    masking = Masking(word_start, tokenizers.MASK, special, config.masked_share, config.max_ngram, largest)
     short = pack(corpus.train, config.short_sequence_length, word_start) if config.short_steps else None
-    return Data(corpus, config, masking, short, pack(corpus.train, config.sequence_length, word_start))
+    full = pack(corpus.train, config.sequence_length, word_start)
+    return Data(corpus, config, _masking(config, word_start), pairing, word_start, short, full)
+
+
+def _masking(config: Config, word_start: np.ndarray) -> Masking:
+    """The masking of a configuration. As in the originals, an unknown piece is masked like any other."""
+    return Masking(
+        word_start if config.whole_words else np.ones_like(word_start),
+        MASK,
+        (PAD, CLS, SEP, MASK),
+        config.masked_share,
+        config.max_ngram,
+        max(config.masked_share, config.masked_share_end or 0.0),
+        config.mask_token_share,
+        config.random_token_share,
+    )
+
+
+def _check_documents(corpus: corpora.Corpus, pairing: Pairing) -> None:
+    """Raise ConfigError where a segment of another document is asked for and there is one document alone."""
+    if pairing is not from_another_document:
+        return
+    for name, text in (("training", corpus.train), ("held-out", corpus.heldout)):
+        if len(text.documents) - 1 == 1:
+            raise ConfigError(
+                f"Next-sentence prediction takes segments from other documents, and the {name} text is one document; "
+                "put blank lines between documents, or choose --sentence-loss sop."
+            )

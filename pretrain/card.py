@@ -1,12 +1,14 @@
 """run.json, the card of a run: written at its start, checked at every resume, rewritten where its plan was extended."""
 
-from dataclasses import asdict, replace
+from dataclasses import MISSING, asdict, fields, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from embryo_core import runs
 from embryo_core.errors import ConfigError
-from embryo_core.types import Run
+from embryo_core.types import Checkpoint, Run
+from pretrain import continued
 from pretrain.config import Config
 from pretrain.corpus import Corpus
 from pretrain.families import FAMILIES
@@ -16,18 +18,23 @@ RATE_PLAN = ("steps", "constant_steps")  # may change as long as no update made 
 PLAN = (*RATE_PLAN, "save_every", "save_per_doubling")
 
 
-def new_card(folder: Path, config: Config, corpus: Corpus) -> Run:
-    """The card of a run in this folder, not yet written."""
+def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | None = None) -> Run:
+    """The card of a run in this folder, not yet written; with `start` it goes on from that checkpoint."""
+    family = FAMILIES[config.family]
+    first = start.step if start else 0
+    own = tuple(first + step for step in config.checkpoint_steps())
     return Run(
         name=folder.resolve().name,
         path=folder.resolve(),
         family=config.family,
-        objective=" + ".join(FAMILIES[config.family].objectives.values()),
+        objective=" + ".join(family.objectives(config).values()),
         config=asdict(config),
         tokenizer_sha256=runs.sha256(corpus.tokenizer_folder / "tokenizer.json"),
         corpus=corpus.fingerprint,
-        planned_steps=config.checkpoint_steps(),
+        planned_steps=(*continued.history(start)[:-1], *own) if start else own,
         code_version=version("embryo"),
+        note=family.note(config),
+        origin=continued.origin(start) if start else None,
     )
 
 
@@ -43,23 +50,38 @@ def write_card(run: Run) -> Run:
         runs.write_run(run)
         return run
     before = runs.read_run(run.path)
+    if before.family != run.family:
+        raise ConfigError(
+            f"Run '{run.name}' is of the family {before.family}, received {run.family}; "
+            "resume it with the first command's preset, or give another --run."
+        )
     if before.corpus != run.corpus or before.tokenizer_sha256 != run.tokenizer_sha256:
         raise ConfigError(
             f"Run '{run.name}' was started on another corpus or tokenizer than the one received; "
             "resume it with the first command's --corpus, or give another --run."
         )
+    if before.origin != run.origin:
+        began = f"--init-from {before.origin.run}@{before.origin.step}" if before.origin else "no --init-from"
+        raise ConfigError(f"Run '{run.name}' was started with {began}; resume it with the same, or give another --run.")
+    before = replace(before, config=_defaults(run.family) | before.config)
     differing = [name for name in run.config if before.config.get(name) != run.config[name]]
     if not differing:
         return before
     _refuse_other_settings(before, run, differing)
     state = latest_state(run.path)
-    step = step_of(state) if state else 0
+    step = step_of(state) if state else _first_step(run)
     if set(differing) & set(RATE_PLAN):
         _refuse_other_past(before, run, step)
     made = [planned for planned in before.planned_steps if planned <= step]
     extended = replace(run, planned_steps=(*made, *(planned for planned in run.planned_steps if planned > step)))
     runs.write_run(extended)
     return extended
+
+
+def _defaults(family: str) -> dict[str, Any]:
+    """The settings that have a default: a run that was started by an earlier version, without one of them, has it."""
+    kind = type(next(iter(FAMILIES[family].presets.values())))
+    return {field.name: field.default for field in fields(kind) if field.default is not MISSING}
 
 
 def _refuse_other_settings(before: Run, run: Run, differing: list[str]) -> None:
@@ -73,7 +95,7 @@ def _refuse_other_settings(before: Run, run: Run, differing: list[str]) -> None:
 
 def _refuse_other_past(before: Run, run: Run, step: int) -> None:
     """Raise ConfigError where an update that was made would be another one under the new plan."""
-    if step <= min(_last_common_step(before), _last_common_step(run)):
+    if step - _first_step(run) <= min(_last_common_step(before), _last_common_step(run)):
         return
     name = next(name for name in RATE_PLAN if before.config[name] != run.config[name])
     raise ConfigError(
@@ -82,8 +104,12 @@ def _refuse_other_past(before: Run, run: Run, step: int) -> None:
     )
 
 
+def _first_step(run: Run) -> int:
+    return run.origin.step if run.origin else 0
+
+
 def _last_common_step(run: Run) -> int:
-    """The last step that does not depend on when the run ends: the rate decays from there on, or masks get fewer."""
+    """How many updates do not depend on when the run ends: then the rate decays; or masks get fewer from the first."""
     if run.config["masked_share_end"] is not None:
         return 0
     return max(run.config["warmup_steps"], run.config["constant_steps"])

@@ -1,14 +1,14 @@
 """Pretraining settings: one frozen dataclass for every family, changed by name, refused in a sentence."""
 
 from dataclasses import dataclass, fields, replace
-from math import log2
 from types import NoneType
 from typing import Any, ClassVar, get_args
 
 from embryo_core import runs
 from embryo_core.errors import ConfigError, unknown
 
-OPTIMIZERS = ("lamb", "adamw", "muon")
+OPTIMIZERS = ("lamb", "adamw_bert", "adamw", "muon")
+VOCABULARIES = ("unigram", "wordpiece")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,7 @@ class Config:
     num_hidden_layers: int
     num_attention_heads: int
     intermediate_size: int
+    tokenizer: str = "unigram"  # kind of vocabulary, or wordpiece
     vocab_size: int = 30_000
     max_position_embeddings: int = 512
     initializer_range: float = 0.02  # standard deviation of the initial weights
@@ -42,11 +43,14 @@ class Config:
     # === Masking ===
     masked_share: float = 0.15  # of the tokens of a sequence
     masked_share_end: float | None = None  # the share at the last update, reached linearly; None: the same throughout
-    max_ngram: int = 3  # whole words masked together: 1..max_ngram, p(n) proportional to 1/n
+    mask_token_share: float = 0.8  # of the masked tokens, those in whose place the model sees [MASK]
+    random_token_share: float = 0.1  # those in whose place it sees a random piece; it sees the rest as they are
+    whole_words: bool = True  # false: pieces are masked one by one, wherever in a word they stand
+    max_ngram: int = 3  # words (or pieces) masked together: 1..max_ngram, p(n) proportional to 1/n
     single_word_steps: int = 0  # the first updates mask single words, whatever max_ngram is
 
     # === Optimisation ===
-    optimizer: str = "lamb"  # or adamw, or muon: matrices by Muon, the rest by AdamW
+    optimizer: str = "lamb"  # or adamw_bert (without bias correction), adamw, or muon (matrices; the rest by AdamW)
     steps: int  # updates
     warmup_steps: int  # the rate grows linearly to its peak
     constant_steps: int = 0  # the rate stays at its peak until this update, then decays to zero at `steps`
@@ -110,7 +114,15 @@ class Config:
                 self.checkpoint_dtype in ("float32", "float16")
             ),
             f"optimizer '{self.optimizer}' is none of {', '.join(OPTIMIZERS)}": self.optimizer in OPTIMIZERS,
+            f"tokenizer '{self.tokenizer}' is none of {', '.join(VOCABULARIES)}": self.tokenizer in VOCABULARIES,
+            f"mask_token_share {self.mask_token_share} and random_token_share {self.random_token_share} must be "
+            "0 or more, and at most 1 together": (
+                min(self.mask_token_share, self.random_token_share) >= 0
+                and self.mask_token_share + self.random_token_share <= 1
+            ),
         }
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            checks[f"{name} {getattr(self, name)} must be at least 0 and below 1"] = 0 <= getattr(self, name) < 1
         for name in ("warmup_steps", "constant_steps"):
             found = getattr(self, name)
             checks[f"{name} {found} must be between 0 and steps {self.steps}"] = found <= self.steps
@@ -152,8 +164,7 @@ class Config:
         """Steps at which a checkpoint is saved: the first, the last, powers of two, and what both settings ask for."""
         grid = set(runs.step_grid(self.steps, self.save_every or self.steps))
         if self.save_per_doubling:
-            last = int(log2(self.steps) * self.save_per_doubling)
-            grid |= {round(2 ** (i / self.save_per_doubling)) for i in range(last + 1)}
+            grid.update(runs.log_grid(self.steps, self.save_per_doubling))
         return tuple(sorted(grid))
 
     def architecture(self) -> dict[str, Any]:
@@ -211,11 +222,11 @@ def _parsed(assignment: str, value: str, kind: Any) -> Any:
         return None
     if bool in kinds:
         if value.lower() not in ("true", "false"):
-            raise ConfigError(f"--set {assignment}: '{value}' is neither true nor false.")
+            raise ConfigError(f"{assignment}: '{value}' is neither true nor false.")
         return value.lower() == "true"
     if str in kinds:
         return value
     try:
         return kinds[0](value.replace("_", ""))
     except ValueError:
-        raise ConfigError(f"--set {assignment}: '{value}' is not a number.") from None
+        raise ConfigError(f"{assignment}: '{value}' is not a number.") from None

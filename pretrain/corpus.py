@@ -17,7 +17,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from embryo_core.errors import CorpusError
-from embryo_core.runs import replacing, sha256, write_json
+from embryo_core.runs import read_checksums, replacing, sha256, write_checksums, write_json
 from pretrain import tokenizer as tokenizers
 from pretrain.text_sources import MIN_WORDS, Cleaner, Document, Source, find_sources, read_documents, split_sentences
 
@@ -25,6 +25,7 @@ FORMAT = 2  # counts up when the same sources would give other files
 SAMPLE_BYTES = 40_000_000  # of text, for training the tokenizer
 BATCH = 20_000  # sentences encoded at once
 TOP_WORDS = 50_000
+CHECKSUMS = "checksums.sha256"  # of every file of a prepared corpus
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +58,19 @@ def prepare(
     vocabulary_size: int,
     cache: Path,
     progress: Callable[[str], None] = lambda message: None,
+    tokenizer: str = "unigram",
+    vocabulary: Path | None = None,
 ) -> Corpus:
     """Clean, tokenize and store the text of `sources`, with a tokenizer trained on it; or open what was stored before.
+
+    `tokenizer` is the kind of its vocabulary, "unigram" or "wordpiece". `vocabulary` is the folder of a tokenizer that is
+    used in place of a new one.
 
     A file or data set that `heldout` also names is never trained on, nor is a paragraph that occurs there. `progress`
     is told what is being done. A preparation that was interrupted goes on with its next part: tokenizer, held-out text,
     training text. Raises CorpusError.
     """
-    if not len(tokenizers.SPECIAL_TOKENS) < vocabulary_size <= 1 << 16:
+    if not len(tokenizers.KINDS[tokenizer].SPECIAL_TOKENS) < vocabulary_size <= 1 << 16:
         raise CorpusError(f"A vocabulary of {vocabulary_size:,} pieces cannot be made; ask for one of 100 to 65,536.")
     heldout_sources = find_sources(heldout)
     train_sources = find_sources(sources, without=heldout_sources)
@@ -76,23 +82,34 @@ def prepare(
         "sources": [source.identity() for source in train_sources],
         "heldout_sources": [source.identity() for source in heldout_sources],
     }
+    if tokenizer != "unigram":  # which earlier versions did not write
+        settings["tokenizer"] = tokenizer
+    if vocabulary:
+        settings["tokenizer_sha256"] = sha256(vocabulary / "tokenizer.json")
     folder = Path(cache) / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
     if not (folder / "corpus.json").is_file():
+        if vocabulary:
+            with replacing(folder / "tokenizer") as temporary:
+                shutil.copytree(vocabulary, temporary)
         _build(folder, train_sources, heldout_sources, settings, progress)
     return open_corpus(folder)
 
 
 def open_corpus(folder: Path) -> Corpus:
-    """The corpus prepared in this folder. Raises CorpusError where the preparation was not finished."""
-    card = Path(folder) / "corpus.json"
-    if not card.is_file():
+    """The corpus prepared in this folder, every file as it was written.
+
+    Raises CorpusError where the preparation was not finished, or a file was damaged since.
+    """
+    folder = Path(folder)
+    if not (folder / "corpus.json").is_file():
         raise CorpusError(f"{folder} holds no prepared corpus; python -m pretrain PRESET --corpus PATH prepares one.")
-    fingerprint = json.loads(card.read_text(encoding="utf-8"))
-    return Corpus(Path(folder), _open(folder / "train"), _open(folder / "heldout"), fingerprint)
+    _verify(folder)
+    fingerprint = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+    return Corpus(folder, _open(folder / "train"), _open(folder / "heldout"), fingerprint)
 
 
 def frequencies(corpus: Corpus) -> Counter[str]:
-    """How often each word, normalised as by the tokenizer, occurs in the training text; not those with <unk>."""
+    """How often each word, normalised as by the tokenizer, occurs in the training text; not unknown ones."""
     tokenizer = tokenizers.load(corpus.tokenizer_folder)
     starts = tokenizers.is_word_start(tokenizer)
     single = np.zeros(len(starts), np.int64)  # words of one piece, by id
@@ -107,11 +124,12 @@ def frequencies(corpus: Corpus) -> Counter[str]:
         content, size = part.tobytes(), part.itemsize
         places = zip((begin[~alone] * size).tolist(), (end[~alone] * size).tolist(), strict=True)
         longer.update(content[a:b] for a, b in places)
-    words = Counter({tokenizer.id_to_token(i)[1:]: int(single[i]) for i in np.flatnonzero(single).tolist()})
-    for ids, n in longer.items():
-        pieces = np.frombuffer(ids, np.uint16).tolist()
-        if tokenizers.UNK not in pieces:
-            words["".join(map(tokenizer.id_to_token, pieces))[1:]] += n
+    words: Counter[str] = Counter()
+    counted = [([i], int(single[i])) for i in np.flatnonzero(single).tolist()]
+    counted += [(np.frombuffer(ids, np.uint16).tolist(), n) for ids, n in longer.items()]
+    for ids, n in counted:
+        if (word := tokenizers.word_of(tokenizer, ids)) is not None:
+            words[word] += n
     return words
 
 
@@ -120,6 +138,23 @@ def write_frequencies(corpus: Corpus, path: Path) -> None:
     ranked = sorted(frequencies(corpus).items(), key=lambda row: (-row[1], row[0]))[:TOP_WORDS]
     with replacing(path) as temporary:
         temporary.write_text("".join(f"{word}\t{n}\n" for word, n in ranked), encoding="utf-8")
+
+
+# === Verifying ===
+
+
+def _verify(folder: Path) -> None:
+    """Raise CorpusError unless every file has its checksum; takes about a second for 100 million tokens."""
+    listed = read_checksums(folder / CHECKSUMS, folder, CorpusError)
+    if listed is None:  # just prepared, or by an earlier version
+        write_checksums(folder / CHECKSUMS, _checksums(folder))
+    elif changed := sorted(name for _, name in listed ^ _checksums(folder)):
+        raise CorpusError(f"{folder / changed[0]} is not the file that was prepared; delete {folder} and start again.")
+
+
+def _checksums(folder: Path) -> frozenset[tuple[str, str]]:
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink() and path.name != CHECKSUMS)
+    return frozenset((sha256(path), str(path.relative_to(folder))) for path in files)
 
 
 # === Building ===
@@ -136,7 +171,8 @@ def _build(
         sample = list(_sample(train))
         if not sample:
             raise empty
-        tokenizers.train_tokenizer(sample, settings["vocabulary_size"], folder / "tokenizer")
+        kind = settings.get("tokenizer", "unigram")
+        tokenizers.train_tokenizer(sample, settings["vocabulary_size"], folder / "tokenizer", kind)
     tokenizer = tokenizers.load(folder / "tokenizer")
     cleaner = Cleaner()
     reports = {}
@@ -211,11 +247,11 @@ def _offsets(counts: list[np.ndarray]) -> np.ndarray:
 
 def _open(folder: Path) -> Text:
     path = folder / "tokens.bin"
-    tokens = np.memmap(path, np.uint16, mode="r") if path.stat().st_size else np.empty(0, np.uint16)
-    text = Text(tokens, np.load(folder / "sentences.npy"), np.load(folder / "documents.npy"))
-    if text.sentences[-1] != len(tokens):
-        raise CorpusError(f"{path} holds {len(tokens):,} tokens, not {text.sentences[-1]:,}; delete {folder.parent}.")
-    return text
+    try:
+        tokens = np.memmap(path, np.uint16, mode="r") if path.stat().st_size else np.empty(0, np.uint16)
+        return Text(tokens, np.load(folder / "sentences.npy"), np.load(folder / "documents.npy"))
+    except (OSError, EOFError, ValueError) as reason:
+        raise CorpusError(f"{folder} cannot be read ({reason}); delete {folder.parent} and start again.") from None
 
 
 def _counts(folder: Path) -> dict[str, Any]:

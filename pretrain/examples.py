@@ -1,19 +1,20 @@
 """Training examples out of token ids: whole sentences of a document as two segments, and the order of the examples.
 
-As in ALBERT's own data creation (the objective of Section 2 of the paper): an example is [CLS] A [SEP] B [SEP], A the
-first few of its sentences and B the rest; for sentence-order prediction they change places half of the time, and only
-then is the longer one cut at either rim until both fit. Boundary, order and cuts are drawn anew each time an example is
-seen. The rims must not tell the order. In a chunk that grows until it is long enough the last sentence is longer than
-the others, so that B would be longer, and cut more often, than A; so half of the chunks here grow towards the front.
+As in the data creation of BERT and ALBERT: an example is [CLS] A [SEP] B [SEP], A the first few of its sentences and B
+the rest; a pairing (pairs.py) may swap or replace them, and only then is the longer one cut at either rim until both
+fit. Boundary, pairing and cuts are drawn anew each time an example is seen. The rims must not tell the order. In a
+chunk that grows until it is long enough the last sentence is longer than the others, so that B would be longer, and cut
+more often, than A; so half of the chunks here grow towards the front.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from pretrain.corpus import Text
-from pretrain.tokenizer import CLS, PAD, SEP
+from pretrain.pieces import CLS, PAD, SEP
 
 SPECIAL = 3  # [CLS], [SEP], [SEP]
 MIN_TOKENS = 8  # shorter documents make no example
@@ -41,6 +42,10 @@ class Packing:
         """Mean share of the sequence that is not padding."""
         lengths = np.minimum(np.diff(self.examples), self.space) + SPECIAL
         return float(lengths.mean() / self.sequence_length) if len(lengths) else 0.0
+
+
+Paired = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, stops (int64 [B, 2]: of A, of B), label (bool [B])
+Pairing = Callable[[Packing, np.ndarray, np.ndarray, np.random.Generator], Paired]
 
 
 def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
@@ -75,18 +80,17 @@ def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
 
 
 def batch_of(
-    packing: Packing, indices: np.ndarray, rng: np.random.Generator
+    packing: Packing, indices: np.ndarray, rng: np.random.Generator, pairing: Pairing
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Examples as model input: ids, token_type_ids, attention_mask (int32 [B, L]) and swapped (int32 [B], 1 = B first).
+    """Examples as model input: ids, token_type_ids, attention_mask (int32 [B, L]) and pair (int32 [B], the label).
 
     A ends at a sentence's end, any of those inside the example with the same chance. A segment that was cut begins with
     a word, and may end inside one.
     """
     begin, end = packing.examples[np.asarray(indices)].T
     boundary = _boundaries(packing, begin, end, rng.random(len(begin)))
-    swapped = rng.random(len(begin)) < 0.5
     starts, stops = np.stack([begin, boundary], axis=1), np.stack([boundary, end], axis=1)  # [B, 2]: A, B
-    starts[swapped], stops[swapped] = starts[swapped, ::-1], stops[swapped, ::-1]
+    starts, stops, pair = pairing(packing, starts, stops, rng)
     starts, lengths = _truncated(packing, starts, stops - starts, rng)
     at = np.arange(packing.sequence_length)[None, :]
     middle = lengths[:, :1] + 1  # places of the two [SEP]
@@ -98,7 +102,7 @@ def batch_of(
     attention_mask = at <= last
     ids[~attention_mask] = PAD
     token_type_ids = (at > middle) & attention_mask
-    return ids, token_type_ids.astype(np.int32), attention_mask.astype(np.int32), swapped.astype(np.int32)
+    return ids, token_type_ids.astype(np.int32), attention_mask.astype(np.int32), pair.astype(np.int32)
 
 
 def _boundaries(packing: Packing, begin: np.ndarray, end: np.ndarray, chance: np.ndarray) -> np.ndarray:

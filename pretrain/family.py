@@ -1,11 +1,14 @@
-"""What a model family brings to pretraining: its presets, objectives, model, and names in transformers."""
+"""What a model family brings to pretraining: presets, objectives, data of the sentence loss, model, names on disk."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pretrain.config import Config
+from pretrain.examples import Pairing
+from pretrain.pairs import SENTENCE_LOSSES, in_order
 
 if TYPE_CHECKING:
+    from pretrain.layers import Embeddings, Encoder
     from pretrain.model import PretrainingModel
 
 
@@ -13,8 +16,11 @@ class Family(ABC):
     """One model family. `model` imports Keras when it is called: presets are read without waiting for it."""
 
     name: ClassVar[str]  # `family` of its configurations and of run.json
-    objectives: ClassVar[dict[str, str]]  # what run.json calls each, by its name in log and model; the main one first
     presets: ClassVar[dict[str, Config]]
+
+    @abstractmethod
+    def objectives(self, config: Config) -> dict[str, str]:
+        """What run.json calls each objective, by its name in log and model; the main one comes first."""
 
     @abstractmethod
     def model(self, config: Config) -> "PretrainingModel":
@@ -28,6 +34,65 @@ class Family(ABC):
     def huggingface(self, config: Config) -> dict[str, Any]:
         """config.json of a checkpoint, as transformers reads it."""
 
+    def inner_checkpoints(self, config: Config, model: "PretrainingModel") -> dict[str, tuple[dict, dict]]:
+        """Further models of a checkpoint: `modules` and config.json by the name of the folder inside its own."""
+        return {}
+
+    def pairing(self, config: Config) -> Pairing:
+        """How the two segments of an example are paired."""
+        return in_order
+
     def loss_weights(self, config: Config, step: int) -> dict[str, float]:
         """The weight of each objective's loss in the update that leads from `step` to `step + 1`."""
-        return dict.fromkeys(self.objectives, 1.0)
+        return dict.fromkeys(self.objectives(config), 1.0)
+
+    def note(self, config: Config) -> str:
+        """What run.json has to say of the checkpoints, in one sentence; "" where there is nothing."""
+        return ""
+
+    def embeddings(self, config: Config, size: int) -> "Embeddings":
+        """Embeddings of words, positions and segments, `size` wide."""
+        from pretrain import layers
+
+        return layers.Embeddings(
+            config.vocab_size,
+            config.max_position_embeddings,
+            size,
+            position_stddev=config.position_initializer_range or config.initializer_range,
+            dropout=config.hidden_dropout_prob,
+            stddev=config.initializer_range,
+            epsilon=config.layer_norm_eps,
+            name="embeddings",
+        )
+
+
+class PairFamily(Family):
+    """A family whose encoder learns masked words and, by the setting `sentence_loss`, what two segments are.
+
+    `heads` of its models are that of the masked words and, where there is a sentence loss, that of the pairs.
+    """
+
+    def objectives(self, config: Config) -> dict[str, str]:
+        """Masked words, and the sentence loss where there is one."""
+        sentence = SENTENCE_LOSSES[config.sentence_loss]
+        return {"masked_lm": "masked language model"} | ({sentence.objective: sentence.title} if sentence else {})
+
+    def pairing(self, config: Config) -> Pairing:
+        """That of the sentence loss."""
+        sentence = SENTENCE_LOSSES[config.sentence_loss]
+        return sentence.pairing if sentence else in_order
+
+    def with_heads(self, config: Config, encoder: "Encoder") -> "PretrainingModel":
+        """The model of this encoder, with the heads and objectives of the configuration; GELU is in its tanh form."""
+        from pretrain import heads, layers, objectives
+        from pretrain.model import PretrainingModel
+
+        initial = {"stddev": config.initializer_range}
+        words = heads.MaskedWordHead(
+            encoder.embeddings, activation=layers.gelu_tanh, epsilon=config.layer_norm_eps, name="predictions", **initial
+        )
+        made, learned = {"masked_lm": words}, {"masked_lm": objectives.masked_language_model}
+        if sentence := SENTENCE_LOSSES[config.sentence_loss]:
+            made[sentence.objective] = heads.PairHead(config.hidden_size, name=sentence.objective, **initial)
+            learned[sentence.objective] = objectives.sentence_pair
+        return PretrainingModel(encoder, made, learned)

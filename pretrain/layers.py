@@ -1,4 +1,8 @@
-"""What the families are made of, in backend-neutral Keras: embeddings, attention, feed-forward, encoder and heads."""
+"""What the families are made of, in backend-neutral Keras: embeddings, attention, feed-forward and encoder."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import NamedTuple
 
 import keras
 from keras import ops
@@ -20,6 +24,11 @@ def layer_norm(epsilon: float) -> keras.layers.LayerNormalization:
 
 
 def gelu(x):
+    """GELU by the error function, as in the original ELECTRA (`gelu` in transformers)."""
+    return keras.activations.gelu(x, approximate=False)
+
+
+def gelu_tanh(x):
     """GELU in its tanh form, as in the original BERT and ALBERT (`gelu_new` in transformers)."""
     return keras.activations.gelu(x, approximate=True)
 
@@ -88,11 +97,15 @@ class SelfAttention(keras.layers.Layer):
         self.weights_dropout = keras.layers.Dropout(attention_dropout)
         self.dropout = keras.layers.Dropout(dropout)
 
-    def call(self, x, bias, training=False):
+    def attend(self, x, bias):
+        """Attention weights [B, heads, L, L] in float32, row = from, column = to; `bias` [B, 1, 1, L] hides padding."""
         query = self._split(self.query(x) * (self.head_size**-0.5))  # (B, heads, L, head_size)
         scores = ops.matmul(query, ops.transpose(self._split(self.key(x)), (0, 1, 3, 2)))  # (B, heads, L, L)
         # Keras casts what a layer is given to its compute type, so the bias comes in bfloat16 on an accelerator.
-        weights = ops.softmax(ops.cast(scores, "float32") + ops.cast(bias, "float32"))
+        return ops.softmax(ops.cast(scores, "float32") + ops.cast(bias, "float32"))
+
+    def call(self, x, bias, training=False):
+        weights = self.attend(x, bias)
         weights = self.weights_dropout(ops.cast(weights, self.compute_dtype), training=training)
         context = ops.transpose(ops.matmul(weights, self._split(self.value(x))), (0, 2, 1, 3))
         context = ops.reshape(context, ops.shape(x))
@@ -103,40 +116,73 @@ class SelfAttention(keras.layers.Layer):
         return ops.transpose(ops.reshape(x, (batch, length, self.heads, self.head_size)), (0, 2, 1, 3))
 
 
-class TransformerLayer(keras.layers.Layer):
-    """Self-attention and feed-forward network, each with residual and normalisation after it."""
+class FeedForward(NamedTuple):
+    """The parts of a feed-forward network with residual and normalisation, which a TransformerLayer applies."""
 
-    def __init__(
-        self,
-        hidden_size: int,
-        heads: int,
-        intermediate_size: int,
-        *,
-        stddev: float,
-        epsilon: float,
-        dropout: float,
-        attention_dropout: float,
-        **options,
-    ):
+    intermediate: keras.layers.Dense
+    activation: Callable
+    output_dense: keras.layers.Dense
+    norm: keras.layers.LayerNormalization
+
+
+class TransformerLayer(keras.layers.Layer):
+    """Self-attention and feed-forward network, each with residual and normalisation after it; both may be shared."""
+
+    def __init__(self, attention: SelfAttention, feed_forward: FeedForward, *, dropout: float, **options):
         super().__init__(**options)
-        self.attention = SelfAttention(
-            hidden_size,
-            heads,
-            stddev=stddev,
-            epsilon=epsilon,
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            name="attention",
-        )
-        self.intermediate = dense(intermediate_size, stddev, name="intermediate")
-        self.output_dense = dense(hidden_size, stddev, name="output_dense")
-        self.norm = layer_norm(epsilon)
+        self.attention = attention
+        self.intermediate, self.activation, self.output_dense, self.norm = feed_forward
         self.dropout = keras.layers.Dropout(dropout)
 
     def call(self, x, bias, training=False):
         x = self.attention(x, bias, training=training)
-        change = self.output_dense(gelu(self.intermediate(x)))
+        change = self.output_dense(self.activation(self.intermediate(x)))
         return self.norm(x + self.dropout(change, training=training))
+
+
+def stack(
+    attentions: Sequence[int],
+    feed_forwards: Sequence[int],
+    *,
+    hidden_size: int,
+    heads: int,
+    intermediate_size: int,
+    activation: Callable,
+    stddev: float,
+    epsilon: float,
+    dropout: float,
+    attention_dropout: float,
+) -> list[TransformerLayer]:
+    """The transformer layers from the lowest: layer i has the attention and the feed-forward network of these numbers.
+
+    Equal numbers share their weights: [0, 0, 0] is one attention for three layers, [0, 1, 2] is one for each.
+    """
+    initial = {"stddev": stddev, "epsilon": epsilon}
+
+    @cache
+    def attention(_: int) -> SelfAttention:
+        return SelfAttention(
+            hidden_size, heads, dropout=dropout, attention_dropout=attention_dropout, name="attention", **initial
+        )
+
+    @cache
+    def feed_forward(_: int) -> FeedForward:
+        inner = dense(intermediate_size, stddev, name="intermediate")
+        return FeedForward(inner, activation, dense(hidden_size, stddev, name="output_dense"), layer_norm(epsilon))
+
+    pairs = list(zip(attentions, feed_forwards, strict=True))
+    made = {
+        pair: TransformerLayer(
+            attention(pair[0]), feed_forward(pair[1]), dropout=dropout, name=f"layer_{i}" if i else "layer"
+        )
+        for i, pair in enumerate(dict.fromkeys(pairs))
+    }
+    return [made[pair] for pair in pairs]
+
+
+def padding_bias(attention_mask):
+    """What attention scores get added, [B, 1, 1, L] in float32: a large negative number where there is padding."""
+    return (1.0 - ops.cast(attention_mask, "float32"))[:, None, None, :] * -1e9
 
 
 class Encoder(keras.layers.Layer):
@@ -156,45 +202,9 @@ class Encoder(keras.layers.Layer):
         self.embeddings, self.transformer, self.projection = embeddings, transformer, projection
 
     def call(self, ids, token_type_ids, attention_mask, training=False):
-        # (B, 1, 1, L): a large negative number where there is padding
-        bias = (1.0 - ops.cast(attention_mask, "float32"))[:, None, None, :] * -1e9
+        bias = padding_bias(attention_mask)
         x = self.embeddings(ids, token_type_ids, training=training)
         states = [self.projection(x) if self.projection else x]
         for layer in self.transformer:
             states.append(layer(states[-1], bias, training=training))
         return states
-
-
-# === Heads: hidden states [B, L, H] and the model's inputs -> logits ===
-
-
-class MaskedWordHead(keras.layers.Layer):
-    """Logits [B, P, V] in float32 at the masked positions [B, P]; tied to the word embeddings."""
-
-    def __init__(self, embeddings: Embeddings, *, stddev: float, epsilon: float, **options):
-        super().__init__(**options)
-        self.embeddings = embeddings
-        self.transform = dense(embeddings.word.output_dim, stddev, name="transform")
-        self.norm = layer_norm(epsilon)
-
-    def build(self, *_):
-        self.bias = self.add_weight(shape=(self.embeddings.word.input_dim,), initializer="zeros", name="bias")
-
-    def call(self, states, inputs):
-        picked = ops.take_along_axis(states, inputs["positions"][:, :, None], axis=1)  # (B, P, H)
-        picked = self.norm(gelu(self.transform(picked)))
-        table = ops.cast(self.embeddings.word.embeddings, self.compute_dtype)
-        logits = ops.matmul(picked, ops.transpose(table))  # (B, P, V)
-        return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
-
-
-class PairHead(keras.layers.Layer):
-    """Logits [B, 2] in float32 of what the two segments are to each other, from [CLS]; the pooler is in here."""
-
-    def __init__(self, hidden_size: int, *, stddev: float, **options):
-        super().__init__(**options)
-        self.pooler = dense(hidden_size, stddev, activation="tanh", name="pooler")
-        self.classifier = dense(2, stddev, name="classifier")
-
-    def call(self, states, inputs):
-        return ops.cast(self.classifier(self.pooler(states[:, 0])), "float32")

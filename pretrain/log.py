@@ -49,12 +49,16 @@ class Means:
 
 
 class Log:
-    """log.jsonl of a run; lines that are no rows, and rows after the step of the resume, are dropped first."""
+    """log.jsonl of a run; lines that are no rows, and rows after the step of the resume, are dropped first.
 
-    def __init__(self, path: Path, after: int, writer: Any = None):
+    So is the held-out row of the run's `first` step, which is measured again where no update was made yet.
+    """
+
+    def __init__(self, path: Path, after: int, writer: Any = None, first: int = 0):
         self.path, self.writer = path, writer
-        lines = path.read_bytes().splitlines() if path.is_file() else []
-        kept = [line for line in lines if (row := runs.parse_row(line)) and 0 < after >= row["step"]]
+        last = {"train": after, "heldout": after if after > first else first - 1}
+        lines = runs.read_lines(path)
+        kept = [line for line in lines if (row := runs.parse_row(line)) and row["step"] <= last[row["split"]]]
         with runs.replacing(path) as temporary:
             temporary.write_bytes(b"".join(line + b"\n" for line in kept))
 

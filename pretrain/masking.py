@@ -1,8 +1,10 @@
-"""n-gram whole-word masking (Joshi et al., 2020, as in ALBERT): which tokens of a batch the model must predict."""
+"""Masking of n-grams of words (Joshi et al., 2020, as in ALBERT) or of single pieces: what the model must predict."""
 
 from dataclasses import dataclass
 
 import numpy as np
+
+DRAWS = 1 << 24  # whole numbers below it are exact in float32
 
 
 @dataclass(frozen=True)
@@ -15,21 +17,22 @@ class MaskedBatch:
     positions: np.ndarray  # [B, P] int32, columns of `ids` to predict; unused ones are 0
     labels: np.ndarray  # [B, P] int32, the original tokens
     weights: np.ndarray  # [B, P] float32, 1 for a masked position, 0 for an unused one
-    swapped: np.ndarray  # [B] int32, 1 where the second segment came first in the text
+    pair: np.ndarray  # [B] int32, 0 where the segments follow each other as in the text, 1 where they do not
+    draws: np.ndarray  # [B, P] int32, uniform below DRAWS: by them a model samples a token at each masked position
 
     def inputs(self) -> dict[str, np.ndarray]:
         """The arrays that the model reads."""
-        names = ("ids", "token_type_ids", "attention_mask", "positions")
+        names = ("ids", "token_type_ids", "attention_mask", "positions", "draws")
         return {name: getattr(self, name) for name in names}
 
     def targets(self) -> dict[str, np.ndarray]:
         """The arrays that the objectives read."""
-        return {name: getattr(self, name) for name in ("labels", "weights", "swapped")}
+        return {name: getattr(self, name) for name in ("labels", "weights", "pair", "positions", "attention_mask")}
 
 
 @dataclass(frozen=True)
 class Masking:
-    """The masking of one tokenizer: 80 % [MASK], 10 % a random piece, 10 % unchanged."""
+    """The masking of one tokenizer: some of the chosen positions get [MASK], some a random piece, the rest stay."""
 
     word_start: np.ndarray  # [V] bool: pieces that begin a word
     mask_id: int
@@ -37,13 +40,15 @@ class Masking:
     masked_share: float  # of the tokens of a sequence
     max_ngram: int
     largest_share: float = 0.0  # of any batch of the run, where that is more: it decides the width of the arrays
+    mask_token_share: float = 0.8  # of the chosen positions, those that get [MASK]
+    random_token_share: float = 0.1  # those that get a random piece
 
     def predictions(self, tokens: int) -> int:
         """The most positions masked in a sequence of that many tokens: their share, rounded, and at least one."""
         return max(1, round(tokens * self.masked_share))
 
-    def __call__(self, ids, token_type_ids, attention_mask, swapped, rng: np.random.Generator) -> MaskedBatch:
-        """Mask one batch: ids, token_type_ids, attention_mask [B, L], swapped [B]; a pure function of `rng`'s state."""
+    def __call__(self, ids, token_type_ids, attention_mask, pair, rng: np.random.Generator) -> MaskedBatch:
+        """Mask one batch: ids, token_type_ids, attention_mask [B, L], pair [B]; a pure function of `rng`'s state."""
         batch, length = ids.shape
         width = max(self.predictions(length), round(length * self.largest_share))  # P
         positions = np.zeros((batch, width), np.int32)
@@ -62,7 +67,8 @@ class Masking:
             positions,
             labels.astype(np.int32),
             weights,
-            swapped.astype(np.int32),
+            pair.astype(np.int32),
+            rng.spawn(1)[0].integers(DRAWS, size=positions.shape, dtype=np.int32),  # leaves the order of `rng` alone
         )
 
     def choose(self, ids, maskable, tokens: int, rng: np.random.Generator) -> np.ndarray:
@@ -103,11 +109,12 @@ class Masking:
         return np.minimum(next_word, next_stop)
 
     def _replace(self, ids, positions, used, rng: np.random.Generator) -> np.ndarray:
-        """`ids` with 80 % of the chosen positions set to [MASK] and 10 % to a random ordinary piece."""
+        """`ids` with shares of the chosen positions set to [MASK] and to a random ordinary piece."""
         draw = rng.random(positions.shape)
         random_piece = rng.integers(max(self.special_ids) + 1, len(self.word_start), positions.shape)
         original = np.take_along_axis(ids, positions, axis=1)
-        new = np.where(draw < 0.8, self.mask_id, np.where(draw < 0.9, random_piece, original))
+        replaced = self.mask_token_share + self.random_token_share
+        new = np.where(draw < self.mask_token_share, self.mask_id, np.where(draw < replaced, random_piece, original))
         rows = np.broadcast_to(np.arange(len(ids))[:, None], positions.shape)
         masked = ids.copy()
         masked[rows[used], positions[used]] = new[used]

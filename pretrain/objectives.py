@@ -41,8 +41,31 @@ def masked_language_model(logits, targets) -> Outcome:
     return Outcome(logsumexp - true, right, ops.convert_to_tensor(targets["weights"]))  # numpy where Keras is on torch
 
 
-def sentence_order(logits, targets) -> Outcome:
-    """Cross entropy of the segments' order: logits [B, 2]; swapped [B] (0 in order, 1 swapped)."""
-    margin = (logits[:, 1] - logits[:, 0]) * (1.0 - 2.0 * ops.cast(targets["swapped"], "float32"))
+def sentence_pair(logits, targets) -> Outcome:
+    """Cross entropy of what two segments are to each other: logits [B, 2]; pair [B] (0 as in the text, 1 not)."""
+    margin = (logits[:, 1] - logits[:, 0]) * (1.0 - 2.0 * ops.cast(targets["pair"], "float32"))
     right = ops.cast(margin < 0, "float32")
     return Outcome(ops.softplus(margin), right, ops.ones_like(right))
+
+
+class Detection(NamedTuple):
+    """What a detector of replaced tokens was given and what it says of it."""
+
+    logits: Any  # [B, L], above 0: replaced
+    sampled: Any  # [B, P], the tokens put at the masked positions
+
+
+def replaced_tokens(found: Detection, targets) -> Outcome:
+    """Cross entropy over all tokens of whether each was replaced; a sample that is the original token was not."""
+    other = ops.cast(ops.not_equal(found.sampled, targets["labels"]), "float32")
+    replaced = at_positions(other, targets["positions"], ops.shape(found.logits)[1])
+    right = ops.cast(ops.equal(found.logits > 0, replaced > 0), "float32")
+    losses = ops.softplus(found.logits) - found.logits * replaced
+    return Outcome(losses, right, ops.cast(targets["attention_mask"], "float32"))
+
+
+def at_positions(values, positions, length: int):
+    """Values [B, P] at their positions [B, P] and 0 elsewhere: float32 [B, L]. Position 0, [CLS], is an unused one."""
+    places = ops.one_hot(positions, length, dtype="float32")  # (B, P, L)
+    used = ops.cast(positions > 0, "float32") * ops.cast(values, "float32")
+    return ops.sum(places * used[:, :, None], axis=1)

@@ -1,4 +1,4 @@
-"""The optimizers: LAMB as in the original ALBERT, AdamW and Muon from Keras, and the schedule of their rate."""
+"""The optimizers: LAMB and AdamW as in the originals, AdamW and Muon from Keras, and the schedule of their rate."""
 
 import keras
 from keras import ops
@@ -6,31 +6,30 @@ from keras import ops
 from pretrain.config import Config
 
 
-class Lamb(keras.optimizers.Optimizer):
-    """Layer-wise adaptive moments (You et al., 2020), in the form with which ALBERT was pretrained.
+class AdamW(keras.optimizers.Optimizer):
+    """Adam with decoupled weight decay and without bias correction, with which BERT and ELECTRA were pretrained.
 
     For every variable w with gradient g (clipped before by the global norm):
 
         m = b1 m + (1 - b1) g        v = b2 v + (1 - b2) g^2        u = m / (sqrt(v) + eps) + decay w
-        w = w - rate * (|w| / |u|) * u
+        w = w - rate * u
 
-    Biases and layer normalisations get neither the decay nor the ratio. `keras.optimizers.Lamb` corrects the bias of
-    m and v, keeps the decay out of the ratio and adapts every variable.
+    Biases and layer normalisations are not decayed. `keras.optimizers.AdamW` corrects the bias of m and v.
     """
 
     def __init__(self, learning_rate, weight_decay=0.01, beta_1=0.9, beta_2=0.999, epsilon=1e-6, global_clipnorm=1.0):
-        super().__init__(learning_rate=learning_rate, global_clipnorm=global_clipnorm, name="lamb")
-        self.decay = weight_decay  # Keras's own `weight_decay` would be applied outside the trust ratio
+        super().__init__(learning_rate=learning_rate, global_clipnorm=global_clipnorm, name=type(self).__name__.lower())
+        self.decay = weight_decay  # Keras's own `weight_decay` would be applied apart from the update
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
     def build(self, variables):
-        """Make the two moments of every variable, and note which ones are decayed and adapted."""
+        """Make the two moments of every variable, and note which ones are decayed."""
         if self.built:
             return
         super().build(variables)
         self.momentums = [self.add_variable_from_reference(v, "momentum") for v in variables]
         self.velocities = [self.add_variable_from_reference(v, "velocity") for v in variables]
-        self.adapted = [not is_bias_or_norm(v) for v in variables]
+        self.plain = [is_bias_or_norm(v) for v in variables]
         self.decays = [self.decay if self._use_weight_decay(v) else 0.0 for v in variables]
 
     def update_step(self, gradient, variable, learning_rate):
@@ -42,17 +41,33 @@ class Lamb(keras.optimizers.Optimizer):
         m = self.beta_1 * momentum + (1 - self.beta_1) * gradient
         v = self.beta_2 * velocity + (1 - self.beta_2) * ops.square(gradient)
         update = m / (ops.sqrt(v) + self.epsilon)
-        if self.adapted[index]:
-            update = update + self.decays[index] * variable
-            weight_norm, update_norm = ops.norm(variable), ops.norm(update)
-            usable = ops.logical_and(weight_norm > 0, update_norm > 0)
-            ratio = ops.where(usable, weight_norm / ops.maximum(update_norm, 1e-30), 1.0)
-            # Without a gradient so far, as of a head whose loss sets in later, the ratio would blow the decay up to
-            # rate x w; the original leaves such a variable alone.
-            update = ops.where(ops.norm(m) > 0, ratio * update, 0.0)
+        if not self.plain[index]:
+            update = self.adapted(update + self.decays[index] * variable, variable, m)
         self.assign(momentum, m)
         self.assign(velocity, v)
         self.assign_sub(variable, rate * update)
+
+    def adapted(self, update, variable, momentum):
+        """The update as it is."""
+        return update
+
+
+class Lamb(AdamW):
+    """Layer-wise adaptive moments (You et al., 2020), in the form with which ALBERT was pretrained.
+
+    The update u of AdamW above, with a length that follows that of the variable: w = w - rate * (|w| / |u|) * u.
+    Biases and layer normalisations get neither the decay nor the ratio. `keras.optimizers.Lamb` corrects the bias of
+    m and v, keeps the decay out of the ratio and adapts every variable.
+    """
+
+    def adapted(self, update, variable, momentum):
+        """The update times the ratio of the two lengths."""
+        weight_norm, update_norm = ops.norm(variable), ops.norm(update)
+        usable = ops.logical_and(weight_norm > 0, update_norm > 0)
+        ratio = ops.where(usable, weight_norm / ops.maximum(update_norm, 1e-30), 1.0)
+        # Without a gradient so far, as of a head whose loss sets in later, the ratio would blow the decay up to
+        # rate x w; the original leaves such a variable alone.
+        return ops.where(ops.norm(momentum) > 0, ratio * update, 0.0)
 
 
 def is_bias_or_norm(variable) -> bool:
@@ -107,7 +122,7 @@ def optimizer(config: Config, variables: list) -> keras.optimizers.Optimizer:
             **common,
         )
     else:
-        kind = {"lamb": Lamb, "adamw": keras.optimizers.AdamW}[config.optimizer]
+        kind = {"lamb": Lamb, "adamw_bert": AdamW, "adamw": keras.optimizers.AdamW}[config.optimizer]
         made = kind(
             beta_1=config.beta_1,
             beta_2=config.beta_2,

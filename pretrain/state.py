@@ -1,7 +1,14 @@
-"""What a resume needs: every variable of model and optimizer in full precision; the last two states are kept."""
+"""What a resume needs: every variable of model and optimizer in full precision; the last two states are kept.
 
+A state is an archive with a checksum (CRC-32) for each variable, all verified before it is taken.
+"""
+
+import logging
 import os
+import re
+import struct
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,17 +16,24 @@ import keras
 import numpy as np
 
 from embryo_core import runs
+from embryo_core.errors import BrokenRun
 from pretrain.masking import MaskedBatch
 from pretrain.model import PretrainingModel
+
+log = logging.getLogger(__name__)
+NAME = re.compile(r"step([0-9]{1,18})\.npz")
+END = struct.Struct("<4s6xH8sH")  # of an archive: its mark, the number of members, sizes, length of a comment
+# What zipfile raises for an archive that is not as it was written, whatever byte of it is another.
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError, struct.error)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come: updates made, sequences and tokens (padding excluded) seen."""
+    """How far a run has come: updates made, sequences and tokens (padding excluded) seen; None is unknown."""
 
     step: int
-    sequences: int
-    tokens: int
+    sequences: int | None
+    tokens: int | None
 
     def after(self, batch: MaskedBatch) -> "Progress":
         """Progress after one update on this batch."""
@@ -41,20 +55,32 @@ def save_state(model: PretrainingModel, run_path: Path, progress: Progress, keep
 
 
 def latest_state(run_path: Path) -> Path | None:
-    """The state of the highest step that can be read; None where there is none."""
-    for _, path in reversed(_states(run_path)):
-        try:
-            with np.load(path) as state:
-                state["progress"]
+    """The last state that is as it was written; None where there is none. Raises BrokenRun where all are damaged."""
+    found = _states(run_path)
+    for _, path in reversed(found):
+        if _is_whole(path):
             return path
-        except (zipfile.BadZipFile, EOFError, OSError, KeyError, ValueError):
-            continue
+        log.warning("%s is damaged and passed over.", path)
+    if found:
+        folder = run_path / "state"
+        raise BrokenRun(f"Every state in {folder} is damaged; remove that folder to train the run from its start again.")
     return None
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether every member of the archive has its checksum, and each is in its directory, which has none."""
+    try:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            file.seek(-END.size, os.SEEK_END)
+            _, members, _, _ = END.unpack(file.read())
+            return members == len(set(archive.namelist())) and archive.testzip() is None
+    except DAMAGE:
+        return False
 
 
 def step_of(state: Path) -> int:
     """The step of a state, from its name."""
-    return int(state.stem.removeprefix("step"))
+    return int(NAME.fullmatch(state.name)[1])
 
 
 def restore(model: PretrainingModel, path: Path) -> Progress:
@@ -70,4 +96,5 @@ def _variables(model: PretrainingModel) -> list:
 
 
 def _states(run_path: Path) -> list[tuple[int, Path]]:
-    return sorted((step_of(path), path) for path in (run_path / "state").glob("step*.npz"))
+    files = (path for path in (run_path / "state").glob("step*.npz") if path.is_file() and NAME.fullmatch(path.name))
+    return sorted((step_of(path), path) for path in files)

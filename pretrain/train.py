@@ -9,12 +9,13 @@ from typing import Any
 import keras
 from tqdm import tqdm
 
+from embryo_core import runs
 from embryo_core.types import Run
 from pretrain.batches import Data
 from pretrain.config import Config
-from pretrain.export import write_checkpoint
+from pretrain.devices import ONE_DEVICE, Devices
+from pretrain.export import read_checkpoint, write_checkpoint
 from pretrain.families import FAMILIES
-from pretrain.family import Family
 from pretrain.log import Log, Means
 from pretrain.masking import MaskedBatch
 from pretrain.measure import Measurement, heldout_row
@@ -23,7 +24,7 @@ from pretrain.optimizer import optimizer, schedule
 from pretrain.state import Progress, latest_state, restore, save_state
 
 
-def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
+def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Devices = ONE_DEVICE) -> None:
     """Pretrain (or go on with) a run up to `config.steps`, writing log.jsonl, checkpoints and states as it goes.
 
     `writer` is a TensorBoard SummaryWriter or None. Killed at any moment and called again, it ends with the same
@@ -31,21 +32,29 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
     """
     grid = set(run.planned_steps)
     family = FAMILIES[config.family]
-    model = build(config, data.training(0))
+    with devices.scope():
+        model = build(config, data.training(0))
     measurement = Measurement(model, list(data.heldout()))
     learning_rate = schedule(config)
-    progress = Progress(0, 0, 0)
+    start = Progress(run.origin.step, run.origin.sequences, run.origin.tokens) if run.origin else Progress(0, 0, 0)
+    progress, first = start, start.step  # the settings count updates from the first step on
     if state := latest_state(run.path):
         progress = restore(model, state)
-    log = Log(run.path / "log.jsonl", after=progress.step, writer=writer)
-    if progress.step == 0:
-        _checkpoint(model, config, run, progress, measurement, log)
+    elif run.origin:
+        read_checkpoint(model, config, runs.checkpoint(run, first))
+    log = Log(run.path / "log.jsonl", after=progress.step, writer=writer, first=first)
+    if progress == start:
+        if not run.origin:
+            write_checkpoint(model, config, run.path, progress)
+        _measure(config, progress, measurement, log, devices)
 
-    means = Means(family.objectives)
-    bar = tqdm(total=config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
+    objectives = family.objectives(config)
+    means = Means(objectives)
+    bar = tqdm(total=first + config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
     started, tokens_before = perf_counter(), progress.tokens
-    for batch in _prefetched(data.training, progress.step, config.steps):
-        means.add(model.train(batch, family.loss_weights(config, progress.step)), batch.ids.shape[1])
+    for batch in _prefetched(data.training, progress.step - first, config.steps):
+        weights = family.loss_weights(config, progress.step - first)
+        means.add(devices.update(model, batch, weights), batch.ids.shape[1])
         progress = progress.after(batch)
         step = progress.step
         save_state_now = step % config.state_every == 0 or step in grid
@@ -53,12 +62,13 @@ def train(run: Run, config: Config, data: Data, writer: Any = None) -> None:
             seconds = perf_counter() - started
             speed = (progress.tokens - tokens_before) / seconds
             started, tokens_before = perf_counter(), progress.tokens
-            rate = float(learning_rate(step - 1))  # of the update just made
+            rate = float(learning_rate(step - first - 1))  # of the update just made
             row = means.take()
             log.add("train", progress, row, learning_rate=rate, tokens_per_second=round(speed, 1))
-            bar.set_postfix(_postfix(row, family, speed), refresh=False)
+            bar.set_postfix(_postfix(row, next(iter(objectives)), speed), refresh=False)
         if step in grid:
-            _checkpoint(model, config, run, progress, measurement, log)
+            write_checkpoint(model, config, run.path, progress)
+            _measure(config, progress, measurement, log, devices)
         if save_state_now:
             save_state(model, run.path, progress)
         bar.update()
@@ -91,12 +101,11 @@ def on_accelerator() -> bool:
     return bool(tf.config.list_physical_devices("GPU") or tf.config.list_physical_devices("TPU"))
 
 
-def _checkpoint(
-    model: PretrainingModel, config: Config, run: Run, progress: Progress, measurement: Measurement, log: Log
-) -> None:
-    write_checkpoint(model, config, run.path, progress)
-    if measures := measurement.take():
-        row = heldout_row(measures, FAMILIES[config.family].objectives)
+def _measure(config: Config, progress: Progress, measurement: Measurement, log: Log, devices: Devices) -> None:
+    with devices.measuring():
+        measures = measurement.take()
+    if measures:
+        row = heldout_row(measures, FAMILIES[config.family].objectives(config))
         counts = {"n_masked": measures[0]["n"], "n_sequences": measurement.sequences}
         log.add("heldout", progress, row, **counts, measures=measures)
 
@@ -112,6 +121,5 @@ def _prefetched(batches: Callable[[int], MaskedBatch], first: int, last: int, ah
             yield batch
 
 
-def _postfix(row: dict[str, Any], family: Family, speed: float) -> dict[str, str]:
-    main = next(iter(family.objectives))
+def _postfix(row: dict[str, Any], main: str, speed: float) -> dict[str, str]:
     return {"loss": f"{row['loss']:.3f}", main: f"{row[f'{main}_accuracy']:.3f}", "tokens/s": f"{speed:,.0f}"}

@@ -20,11 +20,12 @@ def write_probes(run: Run, tasks: tuple[str, ...] = tuple(F1), steps: tuple[int,
     """Write the tasks at these steps, and what data they are of, without compacting."""
     for evaluation, own in (("edge_probing", SHARED), ("edge_probing:mine", ("mine",))):
         own = [task for task in own if task in tasks]
+        sizes = {task: {"train": 8 * TARGETS[task], "dev": 60, "test": TARGETS[task], "labels": 5} for task in own}
+        identity = {"data": "made", "protocol": "fast"}
+        if own:
+            results.begin(run, evaluation, identity, {"note": NOTE, "tasks": sizes}, overwrite=False)
         for step in steps if own else ():
             results.write(at(run, step), evaluation, _findings(own, step))
-        sizes = {task: {"train": 8 * TARGETS[task], "dev": 60, "test": TARGETS[task], "labels": 5} for task in own}
-        if own:
-            results.write_sources(run, evaluation, {"data": "made", "protocol": "fast", "note": NOTE, "tasks": sizes})
 
 
 def _findings(tasks: list[str], step: int) -> Findings:

@@ -1,6 +1,6 @@
 """What the captions of the Overview say: what was counted, and what has been computed."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
@@ -16,10 +16,14 @@ def training_curve(about: str, counted: str, data: pd.DataFrame) -> str:
     return f"{words} Held-out: the same {int(heldout.iloc[-1]):,} {counted}, never trained on, at every checkpoint."
 
 
-def coverage(run: Run, steps: Collection[int], missing: Iterable[str]) -> str:
-    """How many checkpoints there are, and whether any metric is missing at one."""
-    computed = "To compute what is missing:" if missing else "Computed at every checkpoint: all metrics."
-    return f"{len(steps)} checkpoints of {len(run.planned_steps)} planned. {computed}"
+def coverage(run: Run, steps: int, thinned: int, missing: Iterable[str]) -> str:
+    """How many checkpoints there are, how many of them without weights, and whether any metric is missing at one."""
+    words = f"{steps} checkpoints of {len(run.planned_steps)} planned."
+    every = "every checkpoint"
+    if thinned:
+        words += f" {thinned} have lost their weights and kept their results: they are hollow on the time bar."
+        every = "every checkpoint with weights"
+    return f"{words} " + ("To compute what is missing:" if missing else f"Computed at {every}: all metrics.")
 
 
 def command(run: Run, missing: Mapping[str, str]) -> str:

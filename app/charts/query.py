@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import log10
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -65,40 +66,44 @@ def rank(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> g
     figure = _curves(curves, "rank", first_led, leads_from, axes)
     powers = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= axes.lowest]
     ticks = powers if axes.lowest > 20 else list(range(1, axes.lowest + 1))
-    figure.update_yaxes(type="log", range=[log10(axes.lowest * 1.3), log10(0.8)])
-    return figure.update_yaxes(tickvals=ticks, ticktext=[f"{tick:,}" for tick in ticks])
+    reach = [log10(axes.lowest * 1.3), log10(0.8)]
+    return figure.update_yaxes(type="log", range=reach, tickvals=ticks, ticktext=[f"{tick:,}" for tick in ticks])
 
 
 def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
     traces = []
     by_answer = curves.groupby(["token", "role"])
+    x, exact = np.array(axes.time.values(curves["step"])), curves["exact"].to_numpy()
+    hover = _hover(curves)
     answers = by_answer.agg(final=("final", "max"), peak=("probability", "max")).reset_index()
     answers["plain"] = answers["role"] == ""
     order = answers.sort_values(["final", "plain", "peak"], ascending=[False, True, False], kind="stable")
     colours = iter(COLOURS)
     for place, (token, role, final) in enumerate(order[["token", "role", "final"]].itertuples(index=False)):
         colour, dash = MARKED[role] if role else (next(colours, style.GREY), "solid")
-        rows = by_answer.get_group((token, role))
+        rows = by_answer.indices[token, role]
+        own = curves.iloc[rows]
         traces += smoothing.curve(
-            axes.time.values(rows["step"]),
-            rows,
+            x[rows],
+            own,
             column,
             style.plain(f"{token} ({role})" if role else token),
             colour,
             showlegend=colour != style.GREY,
             line={"dash": dash, "width": 3 if final or role else 1.6 if colour != style.GREY else 1},
-            marker={"size": 5, "symbol": _symbols(rows["exact"], style.SYMBOLS[place % len(style.SYMBOLS)])},
-            customdata=_hover(rows),
+            marker={"size": 5, "symbol": _symbols(exact[rows], style.SYMBOLS[place % len(style.SYMBOLS)])},
+            customdata=hover[rows],
             hovertemplate="%{customdata[0]}, step %{customdata[1]}<br>probability %{customdata[2]}<br>"
             "rank %{customdata[3]}<extra></extra>",
         )
-        traces += _stars(rows, column, first_led, leads_from, axes.time, colour) if final else []
+        traces += _stars(own, column, first_led, leads_from, axes.time, colour) if final else []
     figure = go.Figure(traces)  # all at once: to add them one by one takes three times as long
     axes.time.draw(figure, axes.steps)
     figure.update_xaxes(range=axes.step_range)
     style.finish(figure, column, height=400, legend="top")
     # columns of a fixed share: a saved file may lack the page's font, and wider letters still have room
-    return figure.update_layout(legend={"itemsizing": "constant", "entrywidthmode": "fraction", "entrywidth": 0.32})
+    figure.layout.legend.update(itemsizing="constant", entrywidthmode="fraction", entrywidth=0.32)
+    return figure
 
 
 def _stars(
@@ -124,15 +129,16 @@ def _stars(
     return marks
 
 
-def _hover(rows: pd.DataFrame) -> list[list[str]]:
-    """Token, step, probability and rank of each point as text."""
-    points = rows[["token", "step", "probability", "rank", "exact"]].itertuples(index=False)
-    return [
-        [style.plain(token), f"{step:,}", f"{probability:.3g}", spell_rank(*rank)]
-        for token, step, probability, *rank in points
+def _hover(curves: pd.DataFrame) -> np.ndarray:
+    """Token, step, probability and rank of each point as text, [points, 4]."""
+    columns = (curves[name].tolist() for name in ("token", "step", "probability", "rank", "exact"))
+    points = [
+        (style.plain(token), f"{step:,}", f"{probability:.3g}", spell_rank(*rank))
+        for token, step, probability, *rank in zip(*columns, strict=True)
     ]
+    return np.array(points, dtype=object)
 
 
-def _symbols(exact: pd.Series, symbol: str) -> str | list[str]:
+def _symbols(exact: np.ndarray, symbol: str) -> str | list[str]:
     """The symbol of all points, or that of each, hollow where its rank is not exact."""
     return symbol if exact.all() else [symbol if known else f"{symbol}-open" for known in exact]

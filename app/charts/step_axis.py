@@ -1,4 +1,4 @@
-"""The axis of steps that every figure shares: linear or log, its unit, and the line that marks the chosen step."""
+"""The axis of steps that every figure shares: scale, unit, the line at the chosen step, and where training changed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,16 +7,19 @@ import plotly.graph_objects as go
 
 from app.charts import style
 from embryo_core.curves import Scale, axis_values
+from embryo_core.types import Change
 
+CHANGE_LINE = "change"
 STEP_LINE = "step"  # the name of the shape that marks the chosen step; the time bar moves it while the user drags
 
 
 @dataclass(frozen=True)
 class StepAxis:
-    """How a page draws time: the chosen step, the scale of the axis of steps, and what a step counts."""
+    """How a page draws time: the chosen step, the scale of the axis of steps, what changed, and what a step counts."""
 
     chosen: int
     scale: Scale
+    changes: tuple[Change, ...] = ()  # of the run: other text, longer sequences, a falling rate
     unit: str = "optimizer updates"
 
     @property
@@ -29,8 +32,11 @@ class StepAxis:
         return axis_values([*steps], self.scale).tolist()
 
     def draw(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
-        """Give a figure of these `steps` the axis, and the line at the chosen step."""
+        """Give a figure of these `steps` the axis, the line at the chosen step, and one where training changed."""
         self.set_range(figure, steps)
+        for change in self.changes:
+            if min(steps) <= change.step <= max(steps):
+                self._mark(figure, change)
         (x,) = self.values([self.chosen])
         return figure.add_shape(
             {"type": "line", "name": STEP_LINE, "xref": "x", "yref": "y domain", "x0": x, "x1": x, "y0": 0, "y1": 1},
@@ -38,12 +44,23 @@ class StepAxis:
             layer="below",
         )
 
+    def _mark(self, figure: go.Figure, change: Change) -> None:
+        (x,) = self.values([change.step])
+        figure.add_shape(
+            {"type": "line", "name": CHANGE_LINE, "xref": "x", "yref": "y domain", "x0": x, "x1": x, "y0": 0, "y1": 1},
+            line={"color": style.GREY, "width": 1},
+            label={"text": style.plain(change.what), "textposition": "end", "font": {"size": 10, "color": style.GREY}},
+            layer="below",
+        )
+
     def set_range(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
         """Give a figure of these `steps` the axis alone."""
         low, high = min(steps), max(steps) or 1
-        figure.update_xaxes(title_text=self.title, type=self.scale)
+        named = {"title": {"text": self.title}, "type": self.scale}
         if self.scale == "log":
             ticks = ([0] if low == 0 else []) + [10**power for power in range(10) if low <= 10**power <= high]
-            return figure.update_xaxes(tickvals=self.values(ticks), ticktext=[style.short(tick) for tick in ticks])
+            return figure.update_xaxes(
+                **named, tickvals=self.values(ticks), ticktext=[style.short(tick) for tick in ticks]
+            )
         margin = (high - low) * 0.02
-        return figure.update_xaxes(range=[low - margin, high + margin], tickformat="~s")
+        return figure.update_xaxes(**named, range=[low - margin, high + margin], tickformat="~s")

@@ -56,8 +56,8 @@ class TimeBar {
   }
 
   // What the server says, at every run of the page: its step counts unless the user is just moving elsewhere.
-  update({ steps, tokens, step, scale, shares, values, line }) {
-    Object.assign(this, { steps, tokens, scale, shares, values, line });
+  update({ steps, tokens, hollow, changes, step, scale, shares, values, line }) {
+    Object.assign(this, { steps, tokens, hollow: new Set(hollow), changes, scale, shares, values, line });
     const answered = step === this.sent || !steps.includes(this.sent);
     if (answered) this.sent = null;
     if (answered && !this.dragging && !this.settle && !playing.on) this.step = step;
@@ -124,7 +124,11 @@ class TimeBar {
 
   // Pixels from the left end of the track; the shares come from the server, so that the bar and the figures agree.
   position(step) {
-    return 8 + this.shares[this.scale][this.steps.indexOf(step)] * (this.track.clientWidth - 16);
+    return this.pixels(this.shares[this.scale][this.steps.indexOf(step)]);
+  }
+
+  pixels(share) {
+    return 8 + share * (this.track.clientWidth - 16);
   }
 
   // Moves the line that marks the chosen step on every figure (the shape named by charts/step_axis.py).
@@ -149,22 +153,36 @@ class TimeBar {
   draw() {
     if (!this.steps) return;
     const x = this.position(this.step);
-    const mark = (step) => `<line class="mark" x1="${this.position(step)}" x2="${this.position(step)}" y1="9" y2="21"/>`;
+    const mark = (step) =>
+      this.hollow.has(step)
+        ? `<rect class="mark hollow" x="${this.position(step) - 2}" y="9" width="4" height="12" rx="2"/>`
+        : `<line class="mark" x1="${this.position(step)}" x2="${this.position(step)}" y1="9" y2="21"/>`;
+    const hollow = this.hollow.has(this.step);
     this.marks.innerHTML =
       `<line class="rail" x1="8" x2="${this.track.clientWidth - 8}" y1="15" y2="15"/>` +
-      `<line class="past" x1="8" x2="${x}" y1="15" y2="15"/>` + this.steps.map(mark).join("") + this.labels();
+      `<line class="past" x1="8" x2="${x}" y1="15" y2="15"/>` + this.steps.map(mark).join("") + this.flags() + this.labels();
     this.handle.style.left = `${x}px`;
+    this.handle.classList.toggle("hollow", hollow);
     this.play.classList.toggle("playing", playing.on);
     this.play.setAttribute("aria-label", playing.on ? "Pause" : "Play");
     const tokens = this.tokens[this.steps.indexOf(this.step)];
     this.root.querySelector(".step").textContent = `step ${grouped(this.step)}`;
     this.root.querySelector(".tokens").textContent = tokens == null ? "" : `${short(tokens)} tokens`;
-    this.track.setAttribute("aria-valuetext", `step ${this.step}`);
+    this.track.setAttribute("aria-valuetext", `step ${this.step}${hollow ? ", weights removed" : ""}`);
     this.track.setAttribute("aria-valuemin", this.steps[0]);
     this.track.setAttribute("aria-valuemax", this.steps.at(-1));
     this.track.setAttribute("aria-valuenow", this.step);
     for (const button of this.root.querySelectorAll(".scale button"))
       button.setAttribute("aria-pressed", button.dataset.scale === this.scale);
+  }
+
+  // A flag above the bar where training changed; its words are the page's own and hold no markup after escaping.
+  flags() {
+    const escaped = (text) => text.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+    return this.changes.map(({ what, shares }) => {
+      const x = this.pixels(shares[this.scale]);
+      return `<path class="change" d="M${x} 15V1h7l-2 3 2 3h-7"><title>${escaped(what)}</title></path>`;
+    }).join("");
   }
 
   // Step numbers under the marks, the ends first, as many as fit.

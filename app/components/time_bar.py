@@ -14,6 +14,7 @@ import streamlit as st
 from app.charts.step_axis import STEP_LINE, StepAxis
 from app.components.messages import field, member
 from embryo_core.curves import SCALES, Scale, axis_shares, axis_values
+from embryo_core.types import Change, Checkpoint
 
 HERE = Path(__file__).parent
 KEY = "time_bar"
@@ -27,16 +28,17 @@ _component = st.components.v2.component(
 
 
 def time_bar(
-    steps: Sequence[int],
-    tokens: Sequence[int],
+    checkpoints: Sequence[Checkpoint],
     axis: StepAxis,
     on_step: Callable[[int, bool], None],
     on_scale: Callable[[Scale], None],
 ) -> None:
-    """Draw the bar for these checkpoints (tokens seen at each) along the axis that the figures below share.
+    """Draw the bar for these checkpoints along the axis that the figures below share.
 
     `on_step` gets the step that the user chose, and whether it is only passed through, as while playing.
     """
+
+    steps = [checkpoint.step for checkpoint in checkpoints]
 
     def moved() -> None:
         message = st.session_state[KEY].step
@@ -49,20 +51,32 @@ def time_bar(
 
     _component(
         key=KEY,
-        data=bar_data(steps, tokens, axis),
+        data=bar_data(checkpoints, axis),
         on_step_change=moved,
         on_scale_change=scaled,
     )
 
 
-def bar_data(steps: Sequence[int], tokens: Sequence[int], axis: StepAxis) -> dict[str, Any]:
-    """What the browser is given: for both scales where each step lies on the bar (0 to 1) and on a figure's axis."""
+def bar_data(checkpoints: Sequence[Checkpoint], axis: StepAxis) -> dict[str, Any]:
+    """What the browser is given: for both scales where each step lies on the bar (0 to 1) and on a figure's axis.
+
+    A step is hollow where the checkpoint has lost its weights. `changes` are marked between the steps.
+    """
+    steps = [checkpoint.step for checkpoint in checkpoints]
     return {
-        "steps": list(steps),
-        "tokens": list(tokens),
+        "steps": steps,
+        "tokens": [checkpoint.tokens for checkpoint in checkpoints],
+        "hollow": [checkpoint.step for checkpoint in checkpoints if not checkpoint.has_weights],
         "step": axis.chosen,
         "scale": axis.scale,
+        "changes": [_place(change, steps) for change in axis.changes if steps[0] <= change.step <= steps[-1]],
         "shares": {scale: axis_shares(steps, scale).tolist() for scale in SCALES},
         "values": {scale: axis_values(steps, scale).tolist() for scale in SCALES},
         "line": STEP_LINE,
     }
+
+
+def _place(change: Change, steps: Sequence[int]) -> dict[str, Any]:
+    """A change as the bar marks it: its words, and its place on the bar by scale."""
+    places = {scale: axis_shares([steps[0], change.step, steps[-1]], scale).tolist()[1] for scale in SCALES}
+    return {"what": f"step {change.step:,}: {change.what}", "shares": places}

@@ -39,8 +39,8 @@ def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
     return {
         "Checkpoints": f"{len(view.steps)} of {len(view.run.planned_steps)} planned",
         "Last step": f"{last.step:,}",
-        "Tokens seen": short(last.tokens),
-        "Sequences seen": short(last.sequences),
+        "Tokens seen": "–" if last.tokens is None else short(last.tokens),
+        "Sequences seen": "–" if last.sequences is None else short(last.sequences),
         f"Held-out accuracy, step {view.step:,}": f"{heldout.iloc[-1]:.1%}" if len(heldout) else "–",
     }
 
@@ -51,14 +51,24 @@ def describe(run: Run) -> list[tuple[str, str]]:
         "Model": f"{run.family.upper()}, {run.objective}",
         "Size": _sizes(run.config),
         "Tokenizer": _tokenizer(run),
+        "Goes on from": _origin(run),
         "Corpus": _text(run.corpus.get("train", run.corpus), run.corpus.get("sources", [])),
         "Held out": _text(run.corpus.get("heldout", {}), run.corpus.get("heldout_sources", [])),
         "Recipe": _recipe(run.config),
         "Batches": _batches(run.config),
         "Masking": _masking(run.config),
+        "Note": run.note,
         "Code": f"version {run.code_version}" + (f", seed {run.config['seed']}" if "seed" in run.config else ""),
     }
     return [(what, value) for what, value in rows.items() if value]
+
+
+def _origin(run: Run) -> str:
+    origin = run.origin
+    if not origin:
+        return ""
+    seen = f", after {short(origin.tokens)} tokens" if origin.tokens else ""
+    return f"run {origin.run}, step {origin.step:,}{seen}"
 
 
 def _sizes(config: dict[str, Any]) -> str:
@@ -104,4 +114,6 @@ def _batches(config: dict[str, Any]) -> str:
 def _masking(config: dict[str, Any]) -> str:
     if "masked_share" not in config:
         return ""
-    return f"{config['masked_share']:.0%} of the tokens, whole words, n-grams up to {config.get('max_ngram', 1)}"
+    units = "whole words" if config.get("whole_words", True) else "single pieces"
+    together = f", n-grams up to {config['max_ngram']}" if config.get("max_ngram", 1) > 1 else ""
+    return f"{config['masked_share']:.0%} of the tokens, {units}{together}"

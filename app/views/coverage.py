@@ -18,9 +18,10 @@ def show(view: View) -> None:
     data_of = {metric.name: metric.source for metric in METRICS if metric.needs <= given}
     done = {metric: results.done(view.run, metric) for metric in data_of}
     data = charts.coverage_table(view.run.planned_steps, view.steps, done)
-    missing = {metric: data_of[metric] for metric, steps in done.items() if not steps.issuperset(view.steps)}
+    missing = {metric: data_of[metric] for metric, steps in done.items() if not steps.issuperset(view.loadable)}
     figure = charts.coverage(data, view.axis)
-    caption = captions.coverage(view.run, view.steps, missing)
+    thinned = len(view.steps) - len(view.loadable)
+    caption = captions.coverage(view.run, len(view.steps), thinned, missing)
     figures.show(figure, data, f"{view.run.name}-coverage", caption, "What has been computed", view)
     if missing:
         st.code(captions.command(view.run, missing), "bash", wrap_lines=True)

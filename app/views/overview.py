@@ -10,7 +10,8 @@ from app.charts.smoothing import with_smoothed
 from app.views import card, coverage
 from app.widgets import View
 
-CURVES = {  # quantity of the log: heading, axis, what is counted, in words and in the log, what the caption says
+# Quantity of the log: heading, axis, what is counted, in words and in the log, what the caption says.
+WORDS = {
     "masked_lm_loss": (
         "Masked-word loss",
         "loss (nats per masked piece)",
@@ -23,14 +24,29 @@ CURVES = {  # quantity of the log: heading, axis, what is counted, in words and 
         ("masked pieces", "n_masked"),
         "Share of masked pieces predicted exactly.",
     ),
+}
+SECOND = {  # a run's second objective is one of these, or it has none
     "sentence_order_accuracy": (
         "Sentence-order accuracy",
         "accuracy (sentence pairs)",
         ("sentence pairs", "n_sequences"),
         "Swapped or not; chance is 50 %.",
     ),
+    "next_sentence_accuracy": (
+        "Next-sentence accuracy",
+        "accuracy (sentence pairs)",
+        ("sentence pairs", "n_sequences"),
+        "From the same place in the text or from another document; chance is 50 %.",
+    ),
+    "replaced_token_accuracy": (
+        "Replaced-token accuracy",
+        "accuracy (tokens)",
+        ("tokens", "n_tokens"),
+        "Replaced or not, of every token; to answer no each time is right for at least the share that is not masked.",
+    ),
 }
-CHANCE = {"sentence_order_accuracy": 0.5}
+CURVES = WORDS | SECOND
+CHANCE = {"sentence_order_accuracy": 0.5, "next_sentence_accuracy": 0.5}
 
 
 def show() -> None:
@@ -40,10 +56,11 @@ def show() -> None:
     card.show(view, log)
     widgets.pick_smoothing()
     columns = [place for _ in range(2) for place in st.columns(2, gap="large")]
-    for place, quantity in zip(columns, CURVES):
+    second = [quantity for quantity in SECOND if quantity in log]
+    for place, quantity in zip(columns, [*WORDS, *second[:1]]):
         with place:
             _training_curve(view, log, quantity)
-    with columns[3]:
+    with columns[len(WORDS) + len(second[:1])]:
         coverage.show(view)
 
 

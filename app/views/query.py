@@ -16,7 +16,7 @@ from embryo_core import query
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Query")
+    view = widgets.at_weights(widgets.open_page("Query"))
     questions = ask(view)
     if not questions:
         st.info(

@@ -128,8 +128,8 @@ def load_ahead(run: Run) -> Thread:
 
 
 def _load(run: Run) -> None:
-    checkpoints = runs.checkpoints(run)
     try:
+        checkpoints = runs.loadable(run)
         with TURNS.turn(LOADING * len(checkpoints)) as pause:
             MODELS.fill(_pausing(checkpoints, pause))
     except EmbryoError:

@@ -98,7 +98,7 @@ def _ask_example_unless_text() -> None:
 
 def _pick_comparison(first: Asked) -> Asked | None:
     """The same question to another run, or another one to the same run."""
-    others = {run.name: run for run in runs.list_runs() if run.name != first.view.run.name and runs.checkpoints(run)}
+    others = {run.name: run for run in runs.list_runs() if run.name != first.view.run.name and _can_answer(run)}
     options = [name for name in COMPARISONS if name != "run" or others]
     left, right = st.columns(2, vertical_alignment="bottom")
     with left:
@@ -115,7 +115,11 @@ def _pick_comparison(first: Asked) -> Asked | None:
     return None
 
 
+def _can_answer(run: Run) -> bool:
+    return any(checkpoint.has_weights for checkpoint in runs.checkpoints(run))
+
+
 def _same_step(view: View, run: Run) -> View:
     """Another run at the step of this one, or at its own last before that."""
-    steps = tuple(checkpoint.step for checkpoint in runs.checkpoints(run))
-    return replace(view, run=run, steps=steps, step=view.evaluated(steps))
+    other = replace(view, run=run, checkpoints=tuple(runs.checkpoints(run)))
+    return replace(other, step=view.evaluated(other.loadable))

@@ -24,6 +24,7 @@ AT_HOME = "make app"  # what answers at home a question that is too dear for a h
 
 def show(view: View) -> None:
     """Draw the section."""
+    view = widgets.at_weights(view)
     text = texts.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
     kind = widgets.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.get, segmented=True)
     with widgets.explaining():

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from embryo_core.errors import BrokenCheckpoint, ConfigError
+from embryo_core.errors import BrokenCheckpoint, ConfigError, MissingWeights
 from embryo_core.types import Checkpoint
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ModelCache:
         for checkpoint in checkpoints:
             try:
                 size = self.get(checkpoint).nbytes
-            except BrokenCheckpoint:
+            except (BrokenCheckpoint, MissingWeights):
                 continue
             if self.nbytes + size > limit:
                 return

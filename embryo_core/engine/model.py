@@ -53,18 +53,25 @@ class Model:
     MissingCapability. Logits are over the V pieces of the tokenizer, whatever the size of the stored vocabulary.
     """
 
-    def __init__(self, checkpoint: Checkpoint, tokenizer: Tokenizer, engine: Engine):
+    def __init__(self, checkpoint: Checkpoint, tokenizer: Tokenizer, engine: Engine, generator: Self | None = None):
+        """`generator` predicts the masked words of an ELECTRA, whose own states and attentions are `engine`'s."""
         self.checkpoint = checkpoint
         self.tokenizer = tokenizer
         self.gives = gives(checkpoint)
         self.vocabulary_size = tokenizer.vocabulary_size  # V
-        self.max_positions = engine.max_positions
+        self.max_positions = min(engine.max_positions, generator.max_positions if generator else engine.max_positions)
         self.num_layers = engine.num_layers
         self.num_heads = engine.num_heads
         self.hidden_size = engine.hidden_size  # H
-        self.nbytes = engine.nbytes  # of memory
+        self.nbytes = engine.nbytes + (generator.nbytes if generator else 0)  # of memory
         self.passes_at_once = engine.passes_at_once()  # each in a thread of its own
         self._engine = engine
+        self._generator = generator
+
+    @property
+    def words(self) -> "Model":
+        """The model that predicts masked words, by its own states: this one, or an ELECTRA's generator."""
+        return self._generator or self
 
     def mlm_logits(
         self, ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
@@ -74,9 +81,9 @@ class Model:
 
     @torch.inference_mode()
     def mlm_head(self, states: np.ndarray) -> np.ndarray:
-        """Masked-word logits [n, V] of hidden states [n, H], such as those of a lower layer."""
+        """Masked-word logits [n, V] of hidden states [n, H] of `words`, such as those of a lower layer."""
         self._need("masked_words")
-        return self._engine.head(torch.as_tensor(states)).numpy()
+        return self.words._engine.head(torch.as_tensor(states)).numpy()
 
     @torch.inference_mode()
     def hidden_states(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
@@ -111,7 +118,7 @@ def mlm_logits(
     """
     for model in models:
         model._need("masked_words")
-    engines, at = [model._engine for model in models], (torch.as_tensor(rows), torch.as_tensor(columns))
+    engines, at = [model.words._engine for model in models], (torch.as_tensor(rows), torch.as_tensor(columns))
     found = engines[0].logits(engines, torch.as_tensor(ids), _mask(attention_mask), at)
     return [logits.numpy() for logits in found]
 
@@ -120,7 +127,9 @@ def load(checkpoint: Checkpoint) -> Model:
     """Read a checkpoint. Raises BrokenCheckpoint, TokenizerMismatch, BrokenRun."""
     runs.verify(checkpoint)
     tokenizer = load_tokenizer(checkpoint.run)
-    return Model(checkpoint, tokenizer, FastEngine(checkpoint, tokenizer.vocabulary_size))
+    inner = runs.generator(checkpoint)
+    generator = load(inner) if inner else None
+    return Model(checkpoint, tokenizer, FastEngine(checkpoint, tokenizer.vocabulary_size), generator)
 
 
 def _mask(attention_mask: np.ndarray) -> Tensor | None:

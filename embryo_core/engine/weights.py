@@ -1,8 +1,6 @@
 """A checkpoint's weights: Hugging Face layout on disk to the parts of a network, every tensor accounted for.
 
-ALBERT and BERT are read with their masked-word head; their second head (sentence order, next sentence) and the pooler
-are left unread. Of ELECTRA, the discriminator is read without its head, the generator with its masked-word head.
-transformers is not needed for it.
+What a family's tensors are called, and which of them are left unread, is in families/. transformers is not needed.
 """
 
 from dataclasses import dataclass
@@ -13,70 +11,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import gives
+from embryo_core.engine.capabilities import has_masked_word_head
 from embryo_core.engine.cpu import Linear, make_linear, own
+from embryo_core.engine.families import FAMILIES
+from embryo_core.engine.layout import Layout
 from embryo_core.engine.network import Embeddings, Head, Layer, Network, Norm
 from embryo_core.errors import BrokenCheckpoint, TokenizerMismatch
 from embryo_core.types import Checkpoint
 
-# What is left unread. A decoder's bias repeats the head's, and the weight of a tied decoder the word embeddings.
-UNREAD = (
-    "pooler.",
-    "position_ids",
-    "sop_classifier.",
-    "cls.seq_relationship.",
-    "predictions.decoder.",
-    "generator_lm_head.weight",
-    "discriminator_predictions.",
-)
-LAYER_OF_BERT = {
-    "query": "attention.self.query",
-    "key": "attention.self.key",
-    "value": "attention.self.value",
-    "output": "attention.output.dense",
-    "attention_norm": "attention.output.LayerNorm",
-    "inner": "intermediate.dense",
-    "outer": "output.dense",
-    "norm": "output.LayerNorm",
-}
-NAMES = {  # each part of the model, by family
-    "albert": {
-        "embeddings": "albert.embeddings",
-        "projection": "albert.encoder.embedding_hidden_mapping_in",
-        "layer": "albert.encoder.albert_layer_groups.{}.albert_layers.0",
-        "query": "attention.query",
-        "key": "attention.key",
-        "value": "attention.value",
-        "output": "attention.dense",
-        "attention_norm": "attention.LayerNorm",
-        "inner": "ffn",
-        "outer": "ffn_output",
-        "norm": "full_layer_layer_norm",
-        "dense": "predictions.dense",
-        "head_norm": "predictions.LayerNorm",
-        "decoder": "predictions.decoder.weight",
-        "bias": "predictions.bias",
-    },
-    "bert": LAYER_OF_BERT
-    | {
-        "embeddings": "bert.embeddings",
-        "layer": "bert.encoder.layer.{}",
-        "dense": "cls.predictions.transform.dense",
-        "head_norm": "cls.predictions.transform.LayerNorm",
-        "decoder": "cls.predictions.decoder.weight",
-        "bias": "cls.predictions.bias",
-    },
-    "electra": LAYER_OF_BERT
-    | {
-        "embeddings": "electra.embeddings",
-        "projection": "electra.embeddings_project",
-        "layer": "electra.encoder.layer.{}",
-        "dense": "generator_predictions.dense",
-        "head_norm": "generator_predictions.LayerNorm",
-        "decoder": "generator_lm_head.weight",
-        "bias": "generator_lm_head.bias",
-    },
-}
 OBJECT = 1024  # bytes that a tensor takes beside its numbers
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
 
@@ -85,7 +27,7 @@ ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "ge
 class Sizes:
     """What config.json says of the architecture."""
 
-    family: str
+    layout: Layout
     vocabulary: int
     positions: int
     segments: int
@@ -113,10 +55,10 @@ def read_network(checkpoint: Checkpoint, pieces: int) -> tuple[Sizes, Network]:
             f"The tokenizer of run '{checkpoint.run.name}' has {pieces} pieces, "
             f"but {checkpoint.path} has {sizes.vocabulary}; put the tokenizer of its pretraining back."
         )
-    stored = _Stored(checkpoint, sizes.epsilon)
+    stored = _Stored(checkpoint, sizes)
     embeddings, words = _embeddings(sizes, stored, pieces)
     groups = [_layer(sizes, stored, i) for i in range(sizes.groups)]
-    head = _head(sizes, stored, words[:pieces]) if "masked_words" in gives(checkpoint) else None
+    head = _head(sizes, stored, words[:pieces]) if has_masked_word_head(checkpoint) else None
     stored.finish()
     return sizes, Network(embeddings, groups, sizes.layers, head)
 
@@ -143,13 +85,14 @@ def broken(checkpoint: Checkpoint, what: str) -> BrokenCheckpoint:
 
 def _read_sizes(checkpoint: Checkpoint) -> Sizes:
     config = runs.read_config(checkpoint, runs.Architecture)
-    family = config.model_type
-    if family not in NAMES or config.inner_group_num != 1:
-        raise broken(checkpoint, "config.json is not that of an ALBERT (inner_group_num 1), a BERT or an ELECTRA")
+    layout = FAMILIES.get(config.model_type)
+    if layout is None or config.inner_group_num != 1:
+        known = ", ".join(FAMILIES)
+        raise broken(checkpoint, f"config.json is that of no family which is read: {known} (inner_group_num 1)")
     if config.hidden_act not in ACTIVATIONS:
         raise broken(checkpoint, f"config.json has hidden_act '{config.hidden_act}'; known: {', '.join(ACTIVATIONS)}")
     return Sizes(
-        family,
+        layout,
         vocabulary=config.vocab_size,
         positions=config.max_position_embeddings,
         segments=config.type_vocab_size,
@@ -157,7 +100,7 @@ def _read_sizes(checkpoint: Checkpoint) -> Sizes:
         hidden=config.hidden_size,
         intermediate=config.intermediate_size,
         layers=config.num_hidden_layers,
-        groups=config.num_hidden_groups if family == "albert" else config.num_hidden_layers,
+        groups=config.num_hidden_groups if layout.shares_layers else config.num_hidden_layers,
         heads=config.num_attention_heads,
         activation=ACTIVATIONS[config.hidden_act],
         epsilon=config.layer_norm_eps,
@@ -171,9 +114,9 @@ def _read_sizes(checkpoint: Checkpoint) -> Sizes:
 class _Stored:
     """The tensors of one file, each taken once with the shape that it must have."""
 
-    def __init__(self, checkpoint: Checkpoint, epsilon: float):
+    def __init__(self, checkpoint: Checkpoint, sizes: Sizes):
         self.checkpoint = checkpoint
-        self._epsilon = epsilon
+        self._sizes = sizes
         self._missing: list[str] = []
         try:
             self._left = load_file(checkpoint.path / "model.safetensors")
@@ -201,23 +144,23 @@ class _Stored:
     def norm(self, name: str, size: int) -> Norm:
         """The layer normalisation of that name."""
         gain, bias = self.take(f"{name}.weight", size), self.take(f"{name}.bias", size)
-        return Norm(own(gain), own(bias), self._epsilon)
+        return Norm(own(gain), own(bias), self._sizes.epsilon)
 
     def finish(self) -> None:
         """Raise BrokenCheckpoint for what was missing, and for tensors that no part of the model is."""
-        foreign = [name for name in self._left if not any(part in name for part in UNREAD)]
+        foreign = [name for name in self._left if not any(part in name for part in self._sizes.layout.unread)]
         if self._missing or foreign:
             raise broken(self.checkpoint, f"model.safetensors lacks {self._missing} and has {foreign} besides")
 
 
 def _embeddings(sizes: Sizes, stored: _Stored, pieces: int) -> tuple[Embeddings, torch.Tensor]:
     """The embeddings, and the word embeddings [V, E] as stored, which a tied decoder shares."""
-    names, size = NAMES[sizes.family], sizes.embedding
+    names, size = sizes.layout.names, sizes.embedding
     part = names["embeddings"]
     segments = stored.take(f"{part}.token_type_embeddings.weight", sizes.segments, size)
     positions = stored.take(f"{part}.position_embeddings.weight", sizes.positions, size)
     words = stored.take(f"{part}.word_embeddings.weight", sizes.vocabulary, size)
-    projected = sizes.family == "albert" or size != sizes.hidden
+    projected = sizes.layout.always_projected or size != sizes.hidden
     embeddings = Embeddings(
         words[:pieces].clone(),
         segments[0].float() + positions.float(),
@@ -228,8 +171,8 @@ def _embeddings(sizes: Sizes, stored: _Stored, pieces: int) -> tuple[Embeddings,
 
 
 def _layer(sizes: Sizes, stored: _Stored, group: int) -> Layer:
-    prefix = NAMES[sizes.family]["layer"].format(group)
-    names = {part: f"{prefix}.{name}" for part, name in NAMES[sizes.family].items()}
+    prefix = sizes.layout.names["layer"].format(group)
+    names = {part: f"{prefix}.{name}" for part, name in sizes.layout.names.items()}
     hidden, intermediate = sizes.hidden, sizes.intermediate
     return Layer(
         sizes.heads,
@@ -245,12 +188,11 @@ def _layer(sizes: Sizes, stored: _Stored, group: int) -> Layer:
 
 def _head(sizes: Sizes, stored: _Stored, words: torch.Tensor) -> Head:
     """The masked-word head over the pieces of `words` [pieces, E], which are its decoder where the two are tied."""
-    names, size, pieces = NAMES[sizes.family], sizes.embedding, len(words)
+    names, size, pieces = sizes.layout.names, sizes.embedding, len(words)
     decoder = words if sizes.tied else stored.take(names["decoder"], sizes.vocabulary, size)[:pieces]
-    activation = "gelu" if sizes.family == "electra" else sizes.activation  # as in transformers' generator
     return Head(
         stored.linear(size, sizes.hidden, names["dense"]),
-        activation,
+        sizes.layout.head_activation or sizes.activation,
         stored.norm(names["head_norm"], size),
         make_linear(decoder, stored.take(names["bias"], sizes.vocabulary)[:pieces]),
     )

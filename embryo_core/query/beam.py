@@ -48,10 +48,11 @@ class Answer:
 def answer(run: Run, text: str, step: int, k: int = 10) -> Answer:
     """The k best answers of a run's checkpoint at one step (at most BEAM_WIDTH joint ones).
 
-    Raises QueryError, UnknownStep, TokenizerMismatch, BrokenCheckpoint, and MissingCapability where the checkpoint has
-    no masked-word head.
+    Raises QueryError, CheckpointError, TokenizerMismatch, and MissingCapability where the checkpoint has no masked-word
+    head.
     """
-    model = MODELS.get(runs.checkpoint(run, step))
+    (checkpoint,) = runs.loadable(run, [step])
+    model = MODELS.get(checkpoint)
     question = read_question(text, model.tokenizer, model.max_positions)
     (reply,) = ask([model], question)
     masks = tuple(tuple(top_predictions(mask, model.tokenizer, k)) for mask in reply.conditionals)

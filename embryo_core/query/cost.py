@@ -16,11 +16,11 @@ from embryo_core.query.track import read_word
 from embryo_core.runs import Architecture
 from embryo_core.types import Run
 
-RATE = 6e10  # floating-point operations in a second
-LOGIT = 3e-8  # seconds for a logit: exponentials in float64, top_k
+RATE = 7e10  # floating-point operations in a second
+LOGIT = 1e-8  # seconds for a logit: exponentials in float64, top_k, sorting
 PASS = 2e-4  # seconds for a pass
 CHECKPOINT = 3e-4  # seconds for a checkpoint
-RIVALS = 0.5  # joint answers that led at some step and are outside the beam at another, for each checkpoint
+RIVALS = 0.4  # joint answers that led at some step and are outside the beam at another, for each checkpoint
 
 
 def answer(run: Run, text: str) -> float:
@@ -120,8 +120,8 @@ def _read(run: Run, text: str, sizes: Architecture) -> Question:
 
 
 def _sizes(run: Run) -> tuple[Architecture, int]:
-    """The sizes of a run's models, and how many checkpoints it has. Raises UnknownStep, BrokenCheckpoint for none."""
-    found = runs.checkpoints(run) or [runs.checkpoint(run, 0)]  # raises, telling how a run gets its checkpoints
+    """The sizes of a run's models, and how many checkpoints can be asked. Raises CheckpointError for none."""
+    found = runs.loadable(run) or [runs.checkpoint(run, 0)]  # raises, telling how a run gets its checkpoints
     for checkpoint in reversed(found):
         try:
             return runs.read_config(checkpoint, Architecture), len(found)

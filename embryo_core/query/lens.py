@@ -52,6 +52,6 @@ def _by_layer(model: "Model", text: str, mask: int, k: int) -> Layers:
     between_pieces()
     question = read_question(text, model.tokenizer, model.max_positions)
     ids = question.ids[None]
-    states = model.hidden_states(ids, np.ones_like(ids))[:, 0, question.masks[mask - 1]]  # [layers, H]
+    states = model.words.hidden_states(ids, np.ones_like(ids))[:, 0, question.masks[mask - 1]]  # [layers, H]
     answers = log_softmax(model.mlm_head(states))
     return tuple(tuple(top_predictions(answer, model.tokenizer, k)) for answer in answers)

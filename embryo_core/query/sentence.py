@@ -37,8 +37,9 @@ class SentenceHistory:
 
 
 def attend(run: Run, text: str, step: int) -> SentenceAttention:
-    """Attention of a text at one step. Raises QueryError for an unreadable text, UnknownStep, BrokenCheckpoint."""
-    model = MODELS.get(runs.checkpoint(run, step))
+    """Attention of a text at one step. Raises QueryError for an unreadable text, CheckpointError."""
+    (checkpoint,) = runs.loadable(run, [step])
+    model = MODELS.get(checkpoint)
     ids = read_sentence(text, model.tokenizer, model.max_positions)
     return SentenceAttention(tuple(readable(model.tokenizer, ids)), _weights(model, ids))
 

@@ -1,4 +1,4 @@
-"""One question put to every checkpoint of a run, on all cores; one that cannot be read is left out and named."""
+"""One question put to every checkpoint of a run that has weights, on all cores; what is left out is named."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from embryo_core import runs
 from embryo_core.engine.cache import MODELS, memory_limit
-from embryo_core.errors import BrokenCheckpoint
+from embryo_core.errors import BrokenCheckpoint, MissingWeights
 from embryo_core.query.pieces import between_pieces
 from embryo_core.types import Checkpoint, Run
 
@@ -41,9 +41,9 @@ def sweep(
     `ask` is given several models at once, and returns an answer for each: the fewer its calls, the less the threads
     wait for one another. At work together are as many as fill a quarter of the memory limit, or one for each thread.
     It pauses between checkpoints (see pieces.py). Raises UnknownStep, TokenizerMismatch, what `ask` raises, and
-    BrokenCheckpoint where no checkpoint can be read.
+    MissingWeights or BrokenCheckpoint where no checkpoint can be read, or a given one has no weights.
     """
-    chosen = runs.checkpoints(run) if steps is None else [runs.checkpoint(run, step) for step in sorted(set(steps))]
+    chosen = runs.loadable(run, steps)
     if not chosen:
         runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
     from embryo_core.engine.cpu import passes_at_once  # torch is imported by the first query, not by the dashboard
@@ -62,7 +62,7 @@ def sweep(
             between_pieces()
             try:
                 models.append(MODELS.get(checkpoint))
-            except BrokenCheckpoint as error:
+            except (BrokenCheckpoint, MissingWeights) as error:  # the latter: removed just now
                 broken[checkpoint.step] = str(error)
             if models and (checkpoint is share[-1] or sum(model.nbytes for model in models) >= room):
                 for model, answer in zip(models, ask(models), strict=True):
@@ -77,7 +77,8 @@ def sweep(
     finally:
         ended.set()
         wait(working)
-    skipped = tuple(broken[step] for step in sorted(broken))
+    thinned = runs.left_out(runs.checkpoints(run)) if steps is None else []
+    skipped = (*thinned, *(broken[step] for step in sorted(broken)))
     if not answered:
         raise BrokenCheckpoint(f"No checkpoint of run '{run.name}' can be read: {skipped[-1]}")
     numbers = tuple(sorted(answered))

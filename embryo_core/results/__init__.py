@@ -9,13 +9,16 @@ from embryo_core.results.read import (
     read_cloze,
     read_probes,
     read_scores,
-    read_sources,
     read_words,
 )
-from embryo_core.results.write import compact, forget, write, write_sources
+from embryo_core.results.sources import Identity, check_identity, read_sources
+from embryo_core.results.write import begin, compact, forget, write
 
 __all__ = [
     "AttentionHistory",
+    "Identity",
+    "begin",
+    "check_identity",
     "compact",
     "done",
     "forget",
@@ -28,5 +31,4 @@ __all__ = [
     "read_sources",
     "read_words",
     "write",
-    "write_sources",
 ]

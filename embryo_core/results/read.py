@@ -3,28 +3,31 @@
 Readers never wait for a writer: what is renamed or compacted while they read, they read again.
 """
 
-import json
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from msgspec.json import Decoder
 
 from embryo_core import runs
 from embryo_core.errors import ResultsError
+from embryo_core.results.bounds import check_rows, check_size
+from embryo_core.results.files import is_stored, verified
 from embryo_core.results.parts import Parts, list_parts
 from embryo_core.results.tables import ATTENTION, CLOZE, PROBES, SCORES, TABLES, WORDS, Table
 from embryo_core.types import Run
 from embryo_core.word_groups import ALL, TAGS
 
 EVERYTHING = pc.scalar(True)
+DONE = Decoder(dict[str, list[int]])  # steps by metric, in the metadata of a compacted table
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +40,16 @@ class AttentionHistory:
 
 
 def done(run: Run, metric: str) -> set[int]:
-    """Steps at which the metric has been written, compacted or not."""
+    """Steps at which the metric has been written, compacted or not. Raises ResultsError."""
+    return _settled(run, lambda: _done_once(run, metric))
+
+
+def _done_once(run: Run, metric: str) -> set[int]:
     steps = {step for name, step in list_parts(run) if name == metric}
-    for table in TABLES:
-        path = run.results / f"{table.name}.parquet"
-        if path.is_file():
-            with _explaining(run, path):
-                steps.update(json.loads(pq.read_schema(path).metadata[b"done"]).get(metric, []))
+    for path in (run.results / f"{table.name}.parquet" for table in TABLES):
+        with _explaining(run, path), verified(run, path) as file:
+            if file is not None:
+                steps.update(DONE.decode(pq.read_schema(file).metadata[b"done"]).get(metric, []))
     return steps
 
 
@@ -107,15 +113,6 @@ def read_attention_steps(run: Run) -> tuple[np.ndarray, np.ndarray, int]:
     return _all_heads(run, None)
 
 
-def read_sources(run: Run) -> dict[str, dict[str, Any]]:
-    """What data each metric was computed on, as noted by write_sources; empty where nothing was. Raises ResultsError."""
-    path = run.results / "sources.json"
-    if not os.path.lexists(path):
-        return {}
-    runs.read_json(path, run.results, runs.Shown, ResultsError)
-    return runs.read_json(path, run.results, runs.Sources, ResultsError)
-
-
 def _all_heads(run: Run, step: int | None) -> tuple[np.ndarray, np.ndarray, int]:
     rows = read_table(run, ATTENTION, step=step)
     weights, sentences = _maps(run, rows)
@@ -141,6 +138,11 @@ def _maps(run: Run, rows: pa.Table) -> tuple[np.ndarray, int]:
     length = lengths.pop() if lengths else 0
     flat = rows["weights"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
     weights = flat.astype(np.float32).reshape(rows.num_rows, length, length)
+    if not np.isfinite([weights.min(initial=0), weights.max(initial=0)]).all():
+        raise ResultsError(
+            f"Attention maps of run '{run.name}' hold a weight that is not finite; "
+            f"run: python -m embryo_core evaluate {run.name} --metrics attention --overwrite"
+        )
     return weights, pc.min(rows["sentences"]).as_py() or 0
 
 
@@ -153,10 +155,15 @@ def _where(column: str, value: str | int | None) -> pc.Expression:
 
 def read_table(run: Run, table: Table, where: pc.Expression = EVERYTHING, step: int | None = None) -> pa.Table:
     """Rows (of one step) of parts and of the compacted table, less those that a part replaces, sorted by key."""
+    return _settled(run, lambda: _read_once(run, table, where & _where("step", step), step))
+
+
+def _settled(run: Run, read: Callable[[], Found]) -> Found:
+    """What `read` returns; called again where a writer replaced or compacted something meanwhile."""
     for _ in range(10):
         try:
-            return _read_once(run, table, where & _where("step", step), step)
-        except FileNotFoundError:  # a writer replaced or compacted a part while we read: look again
+            return read()
+        except FileNotFoundError:
             continue
     raise ResultsError(f"{run.results} keeps changing; wait until the evaluation of '{run.name}' has ended.")
 
@@ -164,16 +171,17 @@ def read_table(run: Run, table: Table, where: pc.Expression = EVERYTHING, step: 
 def _read_once(run: Run, table: Table, where: pc.Expression, step: int | None) -> pa.Table:
     # Parts are listed before the compacted table is opened: one that goes in between is in that table.
     parts = {key: folder for key, folder in list_parts(run).items() if step in (None, key[1])}
-    sources = []
-    compacted = run.results / f"{table.name}.parquet"
-    if compacted.is_file():
-        sources.append(_load(run, compacted, table, where & _outside(parts)))
+    compacted = _load(run, run.results / f"{table.name}.parquet", table, where & _outside(parts))
+    sources = [table.schema.empty_table() if compacted is None else compacted]
     for folder in parts.values():
         path = folder / f"{table.name}.parquet"
-        if path.is_file() or not folder.is_dir():
-            sources.append(_load(run, path, table, where))
-    rows = pa.concat_tables([table.schema.empty_table(), *sources])
-    return rows.sort_by([(name, "ascending") for name in table.key]) if len(sources) > 1 else rows
+        found = _load(run, path, table, where) if is_stored(path) else None
+        if found is not None:
+            sources.append(found)
+        elif is_stored(path) or not folder.is_dir():
+            raise FileNotFoundError(folder)
+    rows = pa.concat_tables(sources)
+    return rows.sort_by([(name, "ascending") for name in table.key]) if len(parts) else rows
 
 
 def _outside(parts: Parts) -> pc.Expression:
@@ -185,15 +193,17 @@ def _outside(parts: Parts) -> pc.Expression:
     return where
 
 
-def _load(run: Run, path: Path, table: Table, where: pc.Expression) -> pa.Table:
-    """Rows of one file; only row groups that may hold some are read. Raises FileNotFoundError, ResultsError.
+def _load(run: Run, path: Path, table: Table, where: pc.Expression) -> pa.Table | None:
+    """Rows of one file, None where there is none; only row groups that may hold some are read. Raises ResultsError.
 
-    Given a path, pyarrow opens it once for the footer and once for the rows, and it may be replaced in between.
+    Raises FileNotFoundError where a writer replaced the file meanwhile.
     """
-    with _explaining(run, path), pa.OSFile(str(path)) as file:
+    with _explaining(run, path), verified(run, path) as file:
+        if file is None:
+            return None
+        check_size(file)
         rows = pq.read_table(file, filters=where, page_checksum_verification=True)
-        if not rows.schema.equals(table.schema):
-            raise ValueError(f"its columns are {', '.join(rows.schema.names)}")
+        check_rows(table, rows)
         return rows
 
 
@@ -209,7 +219,8 @@ def _explaining(run: Run, path: Path) -> Iterator[None]:
 
 
 def _unreadable(run: Run, path: Path, reason: object) -> ResultsError:
-    why = str(reason).splitlines()[0]
+    why = runs.shown((str(reason) or type(reason).__name__).splitlines()[0])
     return ResultsError(
-        f"{path} cannot be read ({why}); delete it and run: python -m embryo_core evaluate {run.name} --overwrite"
+        f"{runs.shown(path)} cannot be read ({why}); delete it with its .sha256 and run: "
+        f"python -m embryo_core evaluate {run.name} --overwrite"
     )

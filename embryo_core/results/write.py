@@ -19,27 +19,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from embryo_core.errors import OtherData
+from embryo_core.results.files import is_stored, remove, replacing_table, seal
 from embryo_core.results.parts import list_parts, lock, new_part, remove_leftovers, remove_part
-from embryo_core.results.read import read_sources, read_table
+from embryo_core.results.read import done, read_table
+from embryo_core.results.sources import Identity, check_identity, read_sources
 from embryo_core.results.tables import ATTENTION, TABLES, Table
 from embryo_core.results.validate import check
-from embryo_core.runs import replacing, write_json
+from embryo_core.runs import write_json
 from embryo_core.types import Checkpoint, Findings, Run
 
 
-def write(checkpoint: Checkpoint, metric: str, findings: Findings) -> None:
+def write(checkpoint: Checkpoint, metric: str, findings: Findings, identity: Identity | None = None) -> None:
     """Write all that one metric found at one checkpoint, replacing what was there.
 
     Raises ResultsError, and writes nothing, for no rows at all, a number that is not finite, n below 1, or two rows
-    with the same key.
+    with the same key; OtherData where the metric's results are by now of other data than the `identity` of these.
     """
     check(checkpoint, metric, findings)
     run, step = checkpoint.run, checkpoint.step
     tables = [(table, _rows(table, metric, step, getattr(findings, table.name))) for table in TABLES]
-    with lock(run), new_part(run, metric, step) as folder:
-        for table, rows in tables:
-            if rows.num_rows:
-                _write_sorted(folder / f"{table.name}.parquet", table, rows)
+    with lock(run):
+        check_identity(run, metric, identity or {})
+        with new_part(run, metric, step) as folder:
+            for table, rows in tables:
+                if rows.num_rows:
+                    path = folder / f"{table.name}.parquet"
+                    _write_sorted(path, table, rows)
+                    seal(path)
 
 
 def compact(run: Run) -> None:
@@ -55,22 +62,38 @@ def compact(run: Run) -> None:
         remove_leftovers(run)
 
 
+def begin(run: Run, metric: str, identity: Identity, summary: dict[str, Any], overwrite: bool) -> None:
+    """Note what data the metric is computed on from now on; with `overwrite`, results of other data go before.
+
+    Raises OtherData where there are such results and they may not go.
+    """
+    with lock(run):
+        if done(run, metric):
+            try:
+                check_identity(run, metric, identity)
+            except OtherData:
+                if not overwrite:
+                    raise
+                _forget(run, metric)
+        noted = {**read_sources(run), metric: {**identity, **summary}}
+        write_json(run.results / "sources.json", dict(sorted(noted.items())))
+
+
 def forget(run: Run, metric: str) -> None:
-    """Remove all results of a metric; its data are forgotten first, so that a killed removal is not taken for done."""
+    """Remove all results of a metric."""
     with lock(run):
-        write_json(run.results / "sources.json", {k: v for k, v in read_sources(run).items() if k != metric})
-        for (name, _), part in list_parts(run).items():
-            if name == metric:
-                remove_part(part)
-        for table in TABLES:
-            if (run.results / f"{table.name}.parquet").is_file():
-                _replace(run, table, read_table(run, table, pc.field("evaluation") != metric))
+        _forget(run, metric)
 
 
-def write_sources(run: Run, metric: str, facts: dict[str, Any]) -> None:
-    """Note in sources.json what data the metric is computed on: data, sha256, sentences, limit, note."""
-    with lock(run):
-        write_json(run.results / "sources.json", dict(sorted({**read_sources(run), metric: facts}.items())))
+def _forget(run: Run, metric: str) -> None:
+    """Remove a metric's results; its data are forgotten first, so that a killed removal is not taken for done."""
+    write_json(run.results / "sources.json", {k: v for k, v in read_sources(run).items() if k != metric})
+    for (name, _), part in list_parts(run).items():
+        if name == metric:
+            remove_part(part)
+    for table in TABLES:
+        if is_stored(run.results / f"{table.name}.parquet"):
+            _replace(run, table, read_table(run, table, pc.field("evaluation") != metric))
 
 
 def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:
@@ -89,10 +112,10 @@ def _replace(run: Run, table: Table, rows: pa.Table) -> None:
     """Make these rows the compacted table; without rows there is no file."""
     path = run.results / f"{table.name}.parquet"
     if rows.num_rows:
-        with replacing(path) as temporary:
+        with replacing_table(path) as temporary:
             _write_sorted(temporary, table, rows)
     else:
-        path.unlink(missing_ok=True)
+        remove(path)
 
 
 def _write_sorted(path: Path, table: Table, rows: pa.Table) -> None:

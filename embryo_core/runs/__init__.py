@@ -1,12 +1,19 @@
 """Runs on disk: where they are, what they hold, and how files from strangers are read."""
 
+from embryo_core.runs.changes import changes
+from embryo_core.runs.checksums import read_checksums, write_checksums
 from embryo_core.runs.files import replacing, sha256, write_json
 from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
-from embryo_core.runs.log import damaged_lines, parse_row, read_log, read_ranks
+from embryo_core.runs.locks import locked
+from embryo_core.runs.log import damaged_lines, parse_row, read_lines, read_log, read_ranks
 from embryo_core.runs.manifests import (
     broken,
     checkpoint,
     checkpoints,
+    generator,
+    left_out,
+    loadable,
+    log_grid,
     read_config,
     step_grid,
     verify,
@@ -14,6 +21,7 @@ from embryo_core.runs.manifests import (
 )
 from embryo_core.runs.reading import read_json, shown
 from embryo_core.runs.schema import Architecture, ModelClass, Shown, Sources
+from embryo_core.runs.thin import remove_weights, to_remove
 from embryo_core.runs.tokenizer import check_tokenizer
 
 __all__ = [
@@ -24,24 +32,35 @@ __all__ = [
     "Sources",
     "broken",
     "broken_runs",
+    "changes",
     "check_tokenizer",
     "checkpoint",
     "checkpoints",
     "damaged_lines",
+    "generator",
+    "left_out",
     "list_runs",
+    "loadable",
+    "locked",
+    "log_grid",
     "open_run",
     "parse_row",
+    "read_checksums",
     "read_config",
     "read_json",
+    "read_lines",
     "read_log",
     "read_ranks",
     "read_run",
+    "remove_weights",
     "replacing",
     "roots",
     "sha256",
     "shown",
     "step_grid",
+    "to_remove",
     "verify",
+    "write_checksums",
     "write_json",
     "write_manifest",
     "write_run",

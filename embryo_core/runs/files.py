@@ -18,7 +18,8 @@ def replacing(path: Path) -> Iterator[Path]:
     is replaced at once; a folder in the way is renamed first, so that nobody meets half of one.
     """
     temporary, old = path.with_name(path.name + ".tmp"), path.with_name(path.name + ".old.tmp")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
     _remove(temporary)
     try:
         yield temporary
@@ -47,7 +48,7 @@ def sha256(file: Path | IO[bytes]) -> str:
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
-    else:
+    elif os.path.lexists(path):
         path.unlink(missing_ok=True)

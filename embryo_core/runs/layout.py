@@ -8,16 +8,17 @@ A root is `data/` of the repository or its `data/demo/`, or the folders named in
 
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 from embryo_core.errors import BrokenRun, UnknownRun, unknown
 from embryo_core.runs.files import write_json
 from embryo_core.runs.reading import read_json, refusal
-from embryo_core.runs.schema import RunCard
-from embryo_core.types import Run
+from embryo_core.runs.schema import OriginCard, RunCard
+from embryo_core.types import Change, Origin, Run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-RUN_FIELDS = ("name", "family", "objective", "config", "tokenizer_sha256", "corpus", "planned_steps", "code_version")
+RUN_FIELDS = "name family objective config tokenizer_sha256 corpus planned_steps code_version note".split()
 
 
 def roots() -> list[Path]:
@@ -63,12 +64,22 @@ def read_run(path: Path) -> Run:
         card.corpus,
         tuple(card.planned_steps),
         card.code_version,
+        card.note,
+        _origin(card.origin),
     )
 
 
 def write_run(run: Run) -> None:
     """Write run.json (the folder is made)."""
-    write_json(run.path / "run.json", {name: getattr(run, name) for name in RUN_FIELDS})
+    origin = {"origin": asdict(run.origin)} if run.origin else {}
+    write_json(run.path / "run.json", {name: getattr(run, name) for name in RUN_FIELDS} | origin)
+
+
+def _origin(card: OriginCard | None) -> Origin | None:
+    if card is None:
+        return None
+    changes = tuple(Change(change.step, change.what) for change in card.changes)
+    return Origin(card.run, card.step, card.sequences, card.tokens, card.weights_sha256, changes)
 
 
 def _scan() -> Iterator[tuple[Path, Run | BrokenRun]]:

@@ -24,14 +24,14 @@ def read_log(run: Run) -> list[dict[str, Any]]:
     A line that is no row is left out (see `damaged_lines`). Rows of a step that was trained again after a crash replace
     the earlier ones. Raises BrokenRun where the file as a whole cannot be read.
     """
-    rows = [row for row in map(parse_row, _lines(run.path / "log.jsonl")) if row is not None]
+    rows = [row for row in map(parse_row, read_lines(run.path / "log.jsonl")) if row is not None]
     last = {(row["split"], row["step"]): row for row in rows}
     return sorted(last.values(), key=lambda row: (row["step"], row["split"]))
 
 
 def damaged_lines(run: Run) -> int:
     """Lines of log.jsonl that are no rows: cut short by a crash, damaged, or with a number that is not finite."""
-    return sum(parse_row(line) is None for line in _lines(run.path / "log.jsonl"))
+    return sum(parse_row(line) is None for line in read_lines(run.path / "log.jsonl"))
 
 
 def parse_row(line: bytes) -> dict[str, Any] | None:
@@ -54,7 +54,7 @@ def read_ranks(frequencies: Path) -> dict[str, int]:
     theirs. Raises BrokenRun where the file as a whole cannot be read.
     """
     ranks = {}
-    for rank, line in enumerate(_lines(frequencies), 1):
+    for rank, line in enumerate(read_lines(frequencies), 1):
         word, _, count = line.partition(b"\t")
         if word and count.isdigit():
             try:
@@ -64,8 +64,11 @@ def read_ranks(frequencies: Path) -> dict[str, int]:
     return ranks
 
 
-def _lines(path: Path) -> list[bytes]:
-    """Lines of a file in a run's folder, without the empty end after the last; none where the file is absent."""
+def read_lines(path: Path) -> list[bytes]:
+    """Lines of a file in a run's folder, without the empty end after the last; none where the file is absent.
+
+    Raises BrokenRun where the file as a whole cannot be read.
+    """
     if not os.path.lexists(path):
         return []
     content = read_bytes(path, path.parent, BrokenRun)

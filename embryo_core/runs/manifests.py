@@ -1,20 +1,22 @@
 """Checkpoints of a run: which there are, whether their files are those of the manifest, and how they are written."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from math import prod
+from math import log2, prod
 from pathlib import Path
 from typing import Any
 
-from embryo_core.errors import BrokenCheckpoint, UnknownStep
+from embryo_core.errors import BrokenCheckpoint, MissingWeights, UnknownStep
 from embryo_core.runs.files import sha256, write_json
 from embryo_core.runs.reading import Content, digest, open_inside, parse_json, read_json, refusal, shown
 from embryo_core.runs.schema import HEADER_LIMIT, Architecture, Header, Manifest, Tensor
 from embryo_core.types import Checkpoint, Run
 
 WEIGHTS = "model.safetensors"
+GENERATOR = "generator"
 MOST = 16_384  # folders of checkpoints that are read; the rest are reported as one
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4}  # of an element, by its type in safetensors
 
@@ -23,6 +25,12 @@ def step_grid(total: int, every: int) -> tuple[int, ...]:
     """Steps at which to save: 0, powers of two, then every `every` updates, and the last one."""
     powers = {2**k for k in range(total.bit_length()) if 2**k < min(every, total)}
     return tuple(sorted({0, total} | powers | set(range(every, total, every))))
+
+
+def log_grid(total: int, per_doubling: int) -> tuple[int, ...]:
+    """Steps from 1 to `total` whose ratios are equal, but for rounding: so many per doubling."""
+    last = int(log2(total) * per_doubling) if total else -1
+    return tuple(sorted({round(2 ** (i / per_doubling)) for i in range(last + 1)}))
 
 
 # === Finding ===
@@ -51,6 +59,47 @@ def checkpoint(run: Run, step: int) -> Checkpoint:
     raise UnknownStep(f"Run '{run.name}' has no checkpoint at step {step}; the nearest is {nearest}. Known: {known}.")
 
 
+def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
+    """The checkpoints of a run that have their weights, in the order of steps; of these steps, or of all.
+
+    Raises UnknownStep, and MissingWeights where a given step has lost them, or every step has.
+    """
+    if steps is not None:
+        chosen = [checkpoint(run, step) for step in sorted(set(steps))]
+        for found in chosen:
+            if not found.has_weights:
+                raise without_weights(found)
+        return chosen
+    found = checkpoints(run)
+    if found and not any(one.has_weights for one in found):
+        raise MissingWeights(f"Run '{run.name}' has results and no weights any more; copy its weights back.")
+    return [one for one in found if one.has_weights]
+
+
+def left_out(found: Iterable[Checkpoint]) -> list[str]:
+    """What is said where these checkpoints were asked for: one sentence on those without weights, or none."""
+    steps = [f"{one.step:,}" for one in sorted(found, key=lambda one: one.step) if not one.has_weights]
+    named = ", ".join(steps if len(steps) <= 8 else [*steps[:4], "…", steps[-1]])
+    return [f"Left out, as their weights were removed: steps {named} ({len(steps)} in all)."] if steps else []
+
+
+def without_weights(checkpoint: Checkpoint) -> MissingWeights:
+    """The error for a checkpoint that has lost its weights, with the nearest that has them."""
+    known = [found.step for found in checkpoints(checkpoint.run) if found.has_weights]
+    nearest = f"the nearest step with weights is {min(known, key=lambda step: abs(step - checkpoint.step))}"
+    return MissingWeights(
+        f"Step {checkpoint.step} of run '{checkpoint.run.name}' has results and no weights any more; "
+        f"{nearest if known else 'no other step has weights'}."
+    )
+
+
+def generator(checkpoint: Checkpoint) -> Checkpoint | None:
+    """The model that predicts masked words inside an ELECTRA's checkpoint, in generator/; None where there is none."""
+    path = checkpoint.path / GENERATOR
+    inside = checkpoint.path.name == GENERATOR  # of which there is one level
+    return replace(checkpoint, path=path) if not inside and (path / "config.json").is_file() else None
+
+
 def _scan(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
     """Each folder of a checkpoint, by name, with what is in it or why that cannot be read."""
     folder, seen = run.path / "checkpoints", {}
@@ -68,7 +117,8 @@ def _scan(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
             yield path, error
             continue
         if (first := seen.setdefault(manifest.step, path)) == path:
-            yield path, Checkpoint(run, manifest.step, path, manifest.sequences, manifest.tokens, written)
+            counts = manifest.step, path, manifest.sequences, manifest.tokens
+            yield path, Checkpoint(run, *counts, written, WEIGHTS not in manifest.removed)
         else:
             yield path, refusal(path, f"has step {manifest.step}, which {shown(first.name)} has too", BrokenCheckpoint)
     if len(names) > MOST:
@@ -103,19 +153,21 @@ def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
 def verify(checkpoint: Checkpoint) -> None:
     """Raise BrokenCheckpoint unless every file of the manifest is there with its sha256, and tensors fit config.json.
 
-    Of the weights only the header is parsed: no memory is taken for tensors that config.json has no room for.
+    Raises MissingWeights where the manifest says that the weights were removed. Of the weights only the header is parsed: no memory is taken for tensors that config.json has no room for.
     """
     run = checkpoint.run.path
     sizes = read_config(checkpoint, Architecture)
     manifest, _ = _read_manifest(checkpoint.path, run)
+    if WEIGHTS in manifest.removed:
+        raise without_weights(checkpoint)
     weights_limit = 8 + HEADER_LIMIT + max(BYTES.values()) * sizes.most_parameters
     if WEIGHTS not in manifest.sha256:
         raise refusal(checkpoint.path / "manifest.json", f"does not name {WEIGHTS}", BrokenCheckpoint)
+    _check_tensors(checkpoint.path / WEIGHTS, run, weights_limit, sizes)  # quicker than the hash of a file of holes
     for name, expected in manifest.sha256.items():
         path = checkpoint.path / name
         if digest(path, run, BrokenCheckpoint, weights_limit if name == WEIGHTS else None) != expected:
             raise refusal(path, "is not the file in the manifest (truncated or changed)", BrokenCheckpoint)
-    _check_tensors(checkpoint.path / WEIGHTS, run, weights_limit, sizes)
 
 
 def _check_tensors(path: Path, within: Path, limit: int, sizes: Architecture) -> None:
@@ -123,14 +175,14 @@ def _check_tensors(path: Path, within: Path, limit: int, sizes: Architecture) ->
     with open_inside(path, within, BrokenCheckpoint, limit) as file:
         length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
         if length > min(HEADER_LIMIT, total - 8):
-            raise refusal(path, f"has a header of {length:,} bytes, more than is read", BrokenCheckpoint)
+            raise refusal(path, f"has a header of {length:,} bytes (truncated or changed)", BrokenCheckpoint)
         header = parse_json(file.read(length), path, Header, BrokenCheckpoint)
     header.pop("__metadata__", None)
     tensors = [parse_json(bytes(tensor), path, Tensor, BrokenCheckpoint) for tensor in header.values()]
     counts = [prod(tensor.shape) for tensor in tensors]
     described = [BYTES.get(tensor.dtype, 0) * count for tensor, count in zip(tensors, counts, strict=True)]
     if described != [tensor.nbytes for tensor in tensors] or sum(described) != total - 8 - length:
-        raise refusal(path, "has a header that does not describe its tensors", BrokenCheckpoint)
+        raise refusal(path, "does not have the tensors of its header (truncated or changed)", BrokenCheckpoint)
     if sum(counts) > sizes.most_parameters:
         most = f"config.json makes it at most {sizes.most_parameters:,}"
         raise refusal(path, f"has {sum(counts):,} numbers, and {most}", BrokenCheckpoint)
@@ -139,8 +191,8 @@ def _check_tensors(path: Path, within: Path, limit: int, sizes: Architecture) ->
 # === Writing ===
 
 
-def write_manifest(path: Path, step: int, sequences: int, tokens: int, **more: Any) -> None:
-    """Write manifest.json beside the files of a checkpoint folder, with the sha256 of each."""
+def write_manifest(path: Path, step: int, sequences: int | None, tokens: int | None, **more: Any) -> None:
+    """Write manifest.json beside the files of a checkpoint folder, with the sha256 of each; None is unknown."""
     files = sorted(p for p in path.iterdir() if p.is_file() and p.name != "manifest.json")
     hashes = {p.name: sha256(p) for p in files}
     write_json(

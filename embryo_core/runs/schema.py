@@ -67,6 +67,7 @@ class Settings(Struct, frozen=True):
     max_ngram: Count = 0
     steps: Count = 0
     warmup_steps: Count = 0
+    constant_steps: Count = 0
     learning_rate: float = 0.0
     weight_decay: float = 0.0
     batch_size: Count = 0
@@ -102,6 +103,24 @@ class Corpus(CorpusPart, frozen=True):
     heldout_sources: list[Source | Text] = []
 
 
+class ChangeCard(Struct, frozen=True):
+    """A `types.Change`."""
+
+    step: Count
+    what: Label
+
+
+class OriginCard(Struct, frozen=True):
+    """A `types.Origin`: the checkpoint from which a continued run began."""
+
+    run: Text
+    step: Count
+    sequences: Count
+    tokens: Count
+    weights_sha256: Sha256
+    changes: Annotated[list[ChangeCard], Meta(max_length=100)] = []
+
+
 class RunCard(Struct, frozen=True):
     """run.json; `name` is there for readers of the file: the folder names the run."""
 
@@ -112,6 +131,8 @@ class RunCard(Struct, frozen=True):
     corpus: nested(5)
     planned_steps: Annotated[list[Count], Meta(max_length=1_000_000)]
     code_version: Text
+    note: Text = ""
+    origin: OriginCard | None = None
 
     def __post_init__(self) -> None:
         convert(self.config, Settings)
@@ -122,12 +143,16 @@ class RunCard(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """manifest.json of a checkpoint: how far training had come, and the SHA-256 of each file."""
+    """manifest.json of a checkpoint: how far training had come, and the SHA-256 of each file.
+
+    `removed` has those of files that were taken away to save space, so that a copy of them can be recognised.
+    """
 
     step: Count
-    sequences: Count
-    tokens: Count
+    sequences: Count | None
+    tokens: Count | None
     sha256: Annotated[dict[FileName, Sha256], Meta(max_length=256)]
+    removed: Annotated[dict[FileName, Sha256], Meta(max_length=256)] = {}
 
 
 class ModelClass(Struct, frozen=True):

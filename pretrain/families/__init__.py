@@ -1,13 +1,22 @@
-"""The model families that can be pretrained; a new one is a file here and a line in FAMILIES."""
+"""The model families that can be pretrained: every file here brings one, and none is named elsewhere."""
+
+from importlib import import_module
+from pkgutil import iter_modules
 
 from embryo_core.errors import UnknownPreset, unknown
 from pretrain.config import Config
-from pretrain.families.albert import Albert
 from pretrain.family import Family
 
 __all__ = ["FAMILIES", "preset", "presets"]
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (Albert(),)}
+
+def found() -> dict[str, Family]:
+    """The FAMILY of every file in this folder, by its name."""
+    families = [import_module(f"{__name__}.{module.name}").FAMILY for module in iter_modules(__path__)]
+    return {family.name: family for family in families}
+
+
+FAMILIES = found()
 
 
 def presets() -> dict[str, Config]:

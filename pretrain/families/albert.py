@@ -1,11 +1,14 @@
-"""ALBERT (Lan et al., 2020): one layer applied N times, factorised embeddings, masked words and sentence order."""
+"""ALBERT (Lan et al., 2020): shared layers, factorised embeddings, masked words and a loss on sentence pairs."""
 
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
 
 from pretrain.config import Config
-from pretrain.family import Family
+from pretrain.family import PairFamily
+from pretrain.pairs import SENTENCE_LOSSES
+
+SHARED = ("all", "attention", "ffn", "none")
 
 
 def square_root_rule(batch_size: int) -> float:
@@ -25,23 +28,48 @@ class AlbertConfig(Config):
     counts_of_updates: ClassVar[tuple[str, ...]] = (*Config.counts_of_updates, "sentence_order_from")
 
     embedding_size: int = 128  # of words, positions and segments, before they are projected to hidden_size
-    sentence_order_weight: float = 1.0  # of its loss beside that of the masked words
-    sentence_order_from: int = 0  # earlier updates leave its loss out; their examples are the same
+    share: str = "all"  # what layers share: all, attention, ffn (the feed-forward network) or none
+    num_hidden_groups: int = 1  # they share it within so many groups of successive layers
+    sentence_loss: str = "sop"  # sop (order of two segments), nsp (whether the second follows the first) or none
+    sentence_order_weight: float = 1.0  # of the sentence loss beside that of the masked words
+    sentence_order_from: int = 0  # earlier updates leave the sentence loss out; their examples are the same
 
     def problems(self) -> dict[str, bool]:
+        layers, groups = self.num_hidden_layers, self.num_hidden_groups
         return super().problems() | {
-            f"sentence_order_weight {self.sentence_order_weight} is below 0": self.sentence_order_weight >= 0
+            f"embedding_size {self.embedding_size} must be at least 1": self.embedding_size >= 1,
+            f"share '{self.share}' is none of {', '.join(SHARED)}": self.share in SHARED,
+            f"num_hidden_layers {layers} is not a multiple of num_hidden_groups {groups}": (
+                groups >= 1 and layers % groups == 0
+            ),
+            f"sentence_loss '{self.sentence_loss}' is none of {', '.join(SENTENCE_LOSSES)}": (
+                self.sentence_loss in SENTENCE_LOSSES
+            ),
+            f"sentence_order_weight {self.sentence_order_weight} is below 0": self.sentence_order_weight >= 0,
         }
+
+    def weights_of(self, part: str) -> list[int]:
+        """The number of the weights that each layer uses as its "attention" or "ffn"; layers of one number share."""
+        layers = range(self.num_hidden_layers)
+        if self.share in ("all", part):
+            return [layer * self.num_hidden_groups // self.num_hidden_layers for layer in layers]
+        return list(layers)
+
+    @property
+    def exported_groups(self) -> int:
+        """Groups of layers with weights of their own in a checkpoint: transformers shares whole layers or nothing."""
+        return self.num_hidden_groups if self.share == "all" else self.num_hidden_layers
 
 
 PRESETS = {
     # Table 2 of the paper (Chiang et al., 2020). What it does not say is as in google-research/albert.
     "albert-base": AlbertConfig(
-        hidden_size=768,  # config/base/albert_config.json, as the next nine
+        hidden_size=768,  # config/base/albert_config.json, as the next ten
         num_hidden_layers=12,
         num_attention_heads=12,
         intermediate_size=3072,
         embedding_size=128,
+        num_hidden_groups=1,
         vocab_size=30_000,
         max_position_embeddings=512,
         initializer_range=0.02,
@@ -52,6 +80,9 @@ PRESETS = {
         sequence_length=512,  # create_pretraining_data.py, max_seq_length
         masked_share=0.15,  # create_pretraining_data.py, masked_lm_prob
         max_ngram=3,  # create_pretraining_data.py, ngram, with favor_shorter_ngram: p(n) proportional to 1/n
+        tokenizer="unigram",  # README.md: SentencePiece, model_type=unigram
+        whole_words=True,  # create_pretraining_data.py, do_whole_word_mask
+        sentence_loss="sop",  # create_pretraining_data.py, random_next_sentence false
         sentence_order_weight=1.0,  # run_pretraining.py: the sum of both losses
         optimizer="lamb",  # run_pretraining.py
         steps=1_000_000,  # Table 2
@@ -114,90 +145,94 @@ PRESETS = {
 }
 
 
-class Albert(Family):
-    """ALBERT as in google-research/albert; checkpoints load as AlbertForPreTraining."""
+class Albert(PairFamily):
+    """ALBERT as in google-research/albert; checkpoints load as AlbertForPreTraining, or AlbertForMaskedLM."""
 
     name = "albert"
-    objectives: ClassVar = {"masked_lm": "masked language model", "sentence_order": "sentence order"}
     presets: ClassVar = PRESETS
 
-    def model(self, config: AlbertConfig):
-        """Embeddings of their own size, projected; the same layer each time: cross-layer sharing; both heads."""
-        from pretrain import layers, objectives
-        from pretrain.model import PretrainingModel
+    def loss_weights(self, config: AlbertConfig, step: int) -> dict[str, float]:
+        """Masked words count fully; sentence pairs from their first update on, with their weight."""
+        pairs = config.sentence_order_weight if step >= config.sentence_order_from else 0.0
+        return dict.fromkeys(self.objectives(config), pairs) | {"masked_lm": 1.0}
 
-        initial = {"stddev": config.initializer_range}
-        common = initial | {"epsilon": config.layer_norm_eps}
-        embeddings = layers.Embeddings(
-            config.vocab_size,
-            config.max_position_embeddings,
-            config.embedding_size,
-            position_stddev=config.position_initializer_range or config.initializer_range,
-            dropout=config.hidden_dropout_prob,
-            name="embeddings",
-            **common,
-        )
-        layer = layers.TransformerLayer(
-            config.hidden_size,
-            config.num_attention_heads,
-            config.intermediate_size,
+    def model(self, config: AlbertConfig):
+        """Embeddings of their own size, projected; layers that share what the configuration says; both heads."""
+        from pretrain import layers
+
+        embeddings = self.embeddings(config, config.embedding_size)
+        transformer = layers.stack(
+            config.weights_of("attention"),
+            config.weights_of("ffn"),
+            hidden_size=config.hidden_size,
+            heads=config.num_attention_heads,
+            intermediate_size=config.intermediate_size,
+            activation=layers.gelu_tanh,
             dropout=config.hidden_dropout_prob,
             attention_dropout=config.attention_probs_dropout_prob,
-            name="layer",
-            **common,
+            stddev=config.initializer_range,
+            epsilon=config.layer_norm_eps,
         )
-        projection = layers.dense(config.hidden_size, name="projection", **initial)
-        return PretrainingModel(
-            layers.Encoder(embeddings, [layer] * config.num_hidden_layers, projection, name="encoder"),
-            heads={
-                "masked_lm": layers.MaskedWordHead(embeddings, name="predictions", **common),
-                "sentence_order": layers.PairHead(config.hidden_size, name="sentence_order", **initial),
-            },
-            objectives={
-                "masked_lm": objectives.masked_language_model,
-                "sentence_order": objectives.sentence_order,
-            },
-        )
+        projection = layers.dense(config.hidden_size, config.initializer_range, name="projection")
+        return self.with_heads(config, layers.Encoder(embeddings, transformer, projection, name="encoder"))
 
     def modules(self, model) -> dict[str, Any]:
-        """Names as in transformers' AlbertForPreTraining."""
-        encoder, words, order = model.encoder, model.heads["masked_lm"], model.heads["sentence_order"]
-        shared = "albert.encoder.albert_layer_groups.0.albert_layers.0"
-        layer, attention = encoder.transformer[0], encoder.transformer[0].attention
-        return {
+        """Names as in transformers' AlbertForPreTraining; layers that share a part repeat it where they are apart."""
+        encoder, (words, *pairs) = model.encoder, model.heads.values()
+        found = {
             "albert.embeddings.word_embeddings": encoder.embeddings.word,
             "albert.embeddings.position_embeddings": encoder.embeddings.position,
             "albert.embeddings.token_type_embeddings": encoder.embeddings.segment,
             "albert.embeddings.LayerNorm": encoder.embeddings.norm,
             "albert.encoder.embedding_hidden_mapping_in": encoder.projection,
-            f"{shared}.attention.query": attention.query,
-            f"{shared}.attention.key": attention.key,
-            f"{shared}.attention.value": attention.value,
-            f"{shared}.attention.dense": attention.output_dense,
-            f"{shared}.attention.LayerNorm": attention.norm,
-            f"{shared}.ffn": layer.intermediate,
-            f"{shared}.ffn_output": layer.output_dense,
-            f"{shared}.full_layer_layer_norm": layer.norm,
-            "albert.pooler": order.pooler,
+        }
+        for group, layer in enumerate(dict.fromkeys(encoder.transformer)):
+            found |= _layer(f"albert.encoder.albert_layer_groups.{group}.albert_layers.0", layer)
+        found |= {
             "predictions.dense": words.transform,
             "predictions.LayerNorm": words.norm,
             "predictions.bias": words.bias,
-            "sop_classifier.classifier": order.classifier,
         }
+        for head in pairs:
+            found |= {"albert.pooler": head.pooler, "sop_classifier.classifier": head.classifier}
+        return found
 
     def huggingface(self, config: AlbertConfig) -> dict[str, Any]:
-        """config.json as AlbertForPreTraining reads it."""
+        """config.json as transformers' ALBERT reads it; without a sentence loss there is no second head."""
+        paired = SENTENCE_LOSSES[config.sentence_loss] is not None
         return config.architecture() | {
-            "architectures": ["AlbertForPreTraining"],
+            "architectures": ["AlbertForPreTraining" if paired else "AlbertForMaskedLM"],
             "model_type": "albert",
             "embedding_size": config.embedding_size,
             "hidden_act": "gelu_new",
             "classifier_dropout_prob": 0.1,
-            "num_hidden_groups": 1,
+            "num_hidden_groups": config.exported_groups,
             "inner_group_num": 1,
         }
 
-    def loss_weights(self, config: AlbertConfig, step: int) -> dict[str, float]:
-        """Masked words count fully; sentence order from its first update on, with its weight."""
-        order = config.sentence_order_weight if step >= config.sentence_order_from else 0.0
-        return {"masked_lm": 1.0, "sentence_order": order}
+    def note(self, config: AlbertConfig) -> str:
+        """Where parts of layers are shared, which transformers cannot say, that the weights are there repeatedly."""
+        if config.share not in ("attention", "ffn"):
+            return ""
+        part = {"attention": "attention", "ffn": "feed-forward network"}[config.share]
+        return (
+            f"The layers share their {part} alone (share={config.share}); a checkpoint is an ALBERT of "
+            f"{config.exported_groups} groups in which the shared weights are repeated."
+        )
+
+
+def _layer(name: str, layer) -> dict[str, Any]:
+    """The parts of one layer of this name."""
+    return {
+        f"{name}.attention.query": layer.attention.query,
+        f"{name}.attention.key": layer.attention.key,
+        f"{name}.attention.value": layer.attention.value,
+        f"{name}.attention.dense": layer.attention.output_dense,
+        f"{name}.attention.LayerNorm": layer.attention.norm,
+        f"{name}.ffn": layer.intermediate,
+        f"{name}.ffn_output": layer.output_dense,
+        f"{name}.full_layer_layer_norm": layer.norm,
+    }
+
+
+FAMILY = Albert()

@@ -66,7 +66,7 @@ def test_a_broken_results_file_is_a_message(
 ) -> None:
     """A parquet file that is none gives a message that names it, not a traceback."""
     own_run.results.mkdir(parents=True)
-    for path in tiny_results.results.glob("*.parquet"):
+    for path in tiny_results.results.glob("*.parquet*"):
         (own_run.results / path.name).write_bytes(path.read_bytes())
     (own_run.results / f"{table}.parquet").write_bytes(b"this is no parquet file")
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))

@@ -1,9 +1,13 @@
 """What every page is made of: the view and the one rule that chooses a step."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.charts.step_axis import StepAxis
 from app.widgets import View
+from embryo_core import runs
+from embryo_core.types import Change, Run
 
 
 @pytest.mark.parametrize(
@@ -11,9 +15,23 @@ from app.widgets import View
 )
 def test_the_last_evaluated_step_up_to_the_chosen_one_is_shown(chosen: int, shown: int) -> None:
     """Before the first evaluated step, it is the first; steps come in any order and more than once."""
-    assert View(None, (0, 4, 8, 16), chosen, "log").evaluated([8, 4, 16, 4]) == shown
+    assert View(None, (), chosen, "log").evaluated([8, 4, 16, 4]) == shown
 
 
-def test_the_axis_of_a_view_is_that_of_its_step_and_scale() -> None:
-    """Figures are handed the axis, not the step and the scale."""
-    assert View(None, (0, 8), 8, "linear").axis == StepAxis(8, "linear")
+def test_at_a_step_without_weights_another_is_asked(open_page, own_run: Run) -> None:
+    """The last one before it that has weights, as the page tells; with no weights left the page ends with a sentence."""
+    runs.remove_weights(runs.checkpoint(own_run, 8))
+    page = open_page("query", own_run, step="8", text="The [MASK] runs .")
+    assert [info.value for info in page.info] == ["The weights of step 8 were removed; step 0 is asked in its place."]
+    assert "At step 0" in [heading.value for heading in page.subheader] and not page.exception
+    for step in (0, 16):
+        runs.remove_weights(runs.checkpoint(own_run, step))
+    page = open_page("query", own_run, text="The [MASK] runs .")
+    assert "only its results can be shown" in page.info[0].value and not page.exception
+
+
+def test_the_axis_of_a_view_is_that_of_its_run_step_and_scale(tiny_run: Run) -> None:
+    """Figures are handed the axis, which also marks where the run's training changed."""
+    assert View(tiny_run, (), 8, "linear").axis == StepAxis(8, "linear")
+    phases = replace(tiny_run, config=tiny_run.config | {"short_steps": 8})
+    assert View(phases, (), 8, "linear").axis.changes == (Change(8, "sequences of 32 tokens"),)

@@ -56,6 +56,35 @@ def test_runs_counts_damaged_lines_of_a_log(root, capsys):
     assert "log.jsonl: 2 damaged lines are left out" in capsys.readouterr().out
 
 
+def test_thin_lists_and_removes_only_when_told(root, capsys):
+    """Without --yes the listing alone; with it weights go, results stay, and `runs` counts what is left."""
+    weights = root / "runs" / "tiny" / "checkpoints" / "step8" / "model.safetensors"
+    size = f"{weights.stat().st_size / 1e6:.1f} MB"
+    command = ["runs", "--thin", "tiny", "--keep", "0", "every:16"]
+    assert main(command) == 0
+    told = capsys.readouterr().out
+    assert f"step 8: weights, {size}" in told and f"with --yes frees {size} in 1 of 3 checkpoints" in told
+    assert weights.is_file()
+    before = results.read_scores(runs.open_run("tiny"))
+    assert main([*command, "--yes"]) == 0
+    assert f"Removed: {size} in 1 of 3" in capsys.readouterr().out
+    assert not weights.exists() and results.read_scores(runs.open_run("tiny")).equals(before)
+    assert main(["runs"]) == 0
+    assert "3 checkpoints, steps 0 to 16, 1 without weights" in capsys.readouterr().out
+
+
+def test_runs_goes_on_after_a_damaged_result(root, tiny_run, capsys):
+    """A run whose results cannot be read is told; its log, and the runs after it, are listed as ever."""
+    shutil.copytree(tiny_run.path, root / "runs" / "ugly")
+    (root / "results" / "tiny" / "scores.parquet").write_bytes(b"x")
+    with (root / "runs" / "tiny" / "log.jsonl").open("ab") as file:
+        file.write(b"\xff\n")
+    assert main(["runs"]) == 1
+    told = capsys.readouterr()
+    assert "log.jsonl: 1 damaged lines" in told.out and "ugly  albert, 3 checkpoints" in told.out
+    assert told.err.count("\n") == 1 and "scores.parquet cannot be read" in told.err
+
+
 def test_runs_without_any_tells_how_to_start_one(capsys):
     """An empty root is no error."""
     assert main(["runs"]) == 0
@@ -178,6 +207,10 @@ def test_query_reads_every_layer(root, capsys):
         (["animate", "tiny", "--layer", "1", "--head", "9", "-o", "a.gif"], "its heads 1 to 2"),
         (["animate", "tiny", "--layer", "1", "--head", "1", "-o", "a.mp4"], "ends in none of .gif, .html"),
         (["animate", "tiny", "--layer", "1", "--head", "1", "-o", "none/a.gif"], "none/a.gif"),
+        (["runs", "--thin", "tyni", "--keep", "0"], "Did you mean 'tiny'?"),
+        (["runs", "--thin", "tiny", "--keep", "7"], "no checkpoint at step 7; the nearest is 8"),
+        (["runs", "--thin", "tiny"], "runs --thin RUN --keep every:1000"),
+        (["runs", "--keep", "0"], "runs --thin RUN --keep every:1000"),
         (["query", "tiny", "No gap here."], "has no [MASK]"),
         (["query", "tiny", "The [MASK] .", "--step", "7"], "no checkpoint at step 7; the nearest is 8"),
         (["query", "tiny", "[MASK] " + "word " * 2000, "--step", "8"], "Shorten it"),
@@ -196,6 +229,7 @@ def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, told):
     "arguments",
     [
         ["evaluate", "tiny", "--limit", "0"],
+        ["runs", "--thin", "tiny", "--keep", "every:0"],
         ["evaluate", "tiny", "--probe", "mine"],
         ["evaluate", "tiny", "--data", "treebank"],
         ["evaluate", "tiny", "--protocol", "slow"],
@@ -208,6 +242,33 @@ def test_arguments_that_make_no_sense_are_told(arguments, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert "usage: python -m embryo_core" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "stopped_in"),
+    [
+        (["evaluate", "tiny", "--overwrite"], "embryo_core.results.write"),
+        (["query", "tiny", "The [MASK] runs ."], "embryo_core.query.report.report_trace"),
+    ],
+    ids=("evaluate", "query"),
+)
+def test_ctrl_c_is_one_line_and_status_130(root, sample, command, stopped_in):
+    """In the middle of the work, other threads still computing: the process ends at once."""
+    data = ["--treebank", str(sample / "treebank.conllu")] if command[0] == "evaluate" else []
+    module, _, function = stopped_in.rpartition(".")
+    code = (
+        "import os, runpy, signal, threading, time, importlib\n"
+        "def stop(*_):\n"
+        "    threading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(600)\n"
+        f"setattr(importlib.import_module({module!r}), {function!r}, stop)\n"
+        "runpy.run_module('embryo_core', run_name='__main__', alter_sys=True)\n"
+    )
+    start = [sys.executable, "-c", code, *command, *data]
+    done = subprocess.run(start, cwd=REPOSITORY, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1] == "Stopped; what was written stays." and "Traceback" not in done.stderr
 
 
 def test_a_command_without_metrics_imports_none():

@@ -4,8 +4,8 @@ import hashlib
 import io
 import json
 import lzma
+import tarfile
 import threading
-import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def server(monkeypatch):
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     monkeypatch.setattr(fetch, "TREEBANK", f"{server.address}/ewt")
-    monkeypatch.setattr(fetch, "LAMA", f"{server.address}/data.zip")
+    monkeypatch.setattr(fetch, "LAMA", f"{server.address}/lama.tar.gz")
     yield server
     server.shutdown()
     server.server_close()
@@ -69,18 +69,41 @@ def small_treebank(server, monkeypatch):
 
 def lama_archive(folder: str = "data/", missing: int = 0, template: str = "[X] is in [Y] .") -> bytes:
     """An archive laid out as LAMA's, with made-up facts: as many per relation as are asked for, less `missing`."""
+    relations = [{"relation": name, "template": template} for name in (*fetch.LAMA_FACTS, "P27")]
+    content = {f"{folder}relations.jsonl": "".join(json.dumps(row) + "\n" for row in relations)}
+    for name, count in fetch.LAMA_FACTS.items():
+        facts = [{"uuid": f"{name}-{i}", "sub_label": f"s{i}", "obj_label": "o"} for i in range(count - missing)]
+        content[f"{folder}TREx/{name}.jsonl"] = "".join(json.dumps(row) + "\n" for row in facts)
+    content[f"{folder}TREx/P27.jsonl"] = '{"sub_label": "s", "obj_label": "o"}\n'
+    content[f"{folder}Squad/test.jsonl"] = "{}\n"
+    content["../../outside/TREx/P999.jsonl"] = "{}\n"
+    return packed({name: text.encode() for name, text in content.items()})
+
+
+def packed(content: dict[str, bytes], **links: str) -> bytes:
+    """A tar archive, compressed, of files by name, and of symbolic links."""
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        relations = [{"relation": name, "template": template} for name in (*fetch.LAMA_FACTS, "P27")]
-        archive.writestr(f"{folder}relations.jsonl", "".join(json.dumps(row) + "\n" for row in relations))
-        for name, count in fetch.LAMA_FACTS.items():
-            facts = [{"uuid": f"{name}-{i}", "sub_label": f"s{i}", "obj_label": "o"} for i in range(count - missing)]
-            archive.writestr(f"{folder}TREx/{name}.jsonl", "".join(json.dumps(row) + "\n" for row in facts))
-        archive.writestr(f"{folder}TREx/P27.jsonl", '{"sub_label": "s", "obj_label": "o"}\n')
-        archive.writestr(f"{folder}Squad/test.jsonl", "{}\n")
-        archive.writestr(f"__MACOSX/{folder}TREx/._P19.jsonl", b"\xff")
-        archive.writestr("../../outside/TREx/P999.jsonl", "{}\n")
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name, data in content.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+        for name, target in links.items():
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.SYMTYPE, target
+            archive.addfile(member)
     return stream.getvalue()
+
+
+@pytest.fixture
+def serve_lama(server, monkeypatch):
+    """Puts an archive in the place of LAMA's, with its checksum."""
+
+    def serve(content: bytes) -> None:
+        server.files["/lama.tar.gz"] = content
+        monkeypatch.setattr(fetch, "LAMA_SHA256", hashlib.sha256(content).hexdigest())
+
+    return serve
 
 
 def names(folder: Path) -> list[str]:
@@ -131,10 +154,10 @@ def test_the_checksums_are_those_of_the_released_files(server, shared_data, tmp_
 # === LAMA ===
 
 
-@pytest.mark.parametrize("folder", ["data/", "", "LAMA/data/"])
-def test_lama_is_fetched_once_and_read(server, tmp_path, folder):
+@pytest.mark.parametrize("folder", ["data/", "", "./", "LAMA/data/"])
+def test_lama_is_fetched_once_and_read(server, serve_lama, tmp_path, folder):
     """The paper's relations are taken from the archive, whatever folder they are in, and nothing else is."""
-    server.files["/data.zip"] = lama_archive(folder)
+    serve_lama(lama_archive(folder))
     (path,) = fetch.fetch("lama", tmp_path)
     assert path == tmp_path / "lama"
     facts = corpora.read_lama(path)
@@ -144,13 +167,41 @@ def test_lama_is_fetched_once_and_read(server, tmp_path, folder):
     assert fetch.fetch("lama", tmp_path) == [path] and len(server.asked) == 1
 
 
-def test_an_archive_with_too_few_facts_is_refused(server, tmp_path):
-    """There is no published checksum, so the facts are counted against the paper's Table 8."""
-    server.files["/data.zip"] = lama_archive(missing=1)
+def test_an_archive_with_another_checksum_is_refused(server, tmp_path):
+    """Whatever is in it, it is not unpacked."""
+    server.files["/lama.tar.gz"] = lama_archive()
+    with pytest.raises(CorpusError, match="another checksum"):
+        fetch.fetch("lama", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused(serve_lama, tmp_path, monkeypatch):
+    """Before the file that is too much is written; files that are not read do not count."""
+    bomb = {"TREx/P19.jsonl": bytes(2**20), "TREx/P20.jsonl": bytes(2**20), "TREx/P27.jsonl": bytes(2**24)}
+    serve_lama(packed(bomb))
+    monkeypatch.setattr(fetch, "LAMA_LIMIT", 2**21 - 1)
+    with pytest.raises(CorpusError, match="more than 2,097,151 bytes of facts"):
+        fetch.fetch("lama", tmp_path)
+    monkeypatch.setattr(fetch, "LAMA_LIMIT", 2**21)
+    with pytest.raises(CorpusError, match="is not LAMA"):
+        fetch.fetch("lama", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_in_the_archive_is_no_file(serve_lama, tmp_path):
+    """It would lead elsewhere."""
+    serve_lama(packed({}, **{"relations.jsonl": "/etc/hostname"}))
+    with pytest.raises(CorpusError, match="relations.jsonl does not exist"):
+        fetch.fetch("lama", tmp_path)
+
+
+def test_an_archive_with_too_few_facts_is_refused(serve_lama, tmp_path):
+    """The facts are counted against the paper's Table 8."""
+    serve_lama(lama_archive(missing=1))
     with pytest.raises(CorpusError, match=r"Table 8 \(P17 has 929 facts of 930, .*get LAMA elsewhere"):
         fetch.fetch("lama", tmp_path)
     assert list(tmp_path.iterdir()) == []
-    server.files["/data.zip"] = lama_archive()
+    serve_lama(lama_archive())
     assert fetch.fetch("lama", tmp_path) == [tmp_path / "lama"]
 
 
@@ -160,12 +211,12 @@ def test_an_archive_with_too_few_facts_is_refused(server, tmp_path):
         (b"<html>Access denied</html>", "cannot be unpacked"),
         (lama_archive()[:-500], "cannot be unpacked"),
         (lama_archive(template="no slot"), "one \\[X\\] and one \\[Y\\]"),
-        (lama_archive("data/").replace(b"relations.jsonl", b"delations.jsonl"), "relations.jsonl does not exist"),
+        (packed({"TREx/P19.jsonl": b"{}\n"}), "relations.jsonl does not exist"),
     ],
 )
-def test_what_is_not_lama_is_refused(server, tmp_path, content, told):
+def test_what_is_not_lama_is_refused(serve_lama, tmp_path, content, told):
     """A page of words, half an archive, or other content leaves no folder that could be taken for LAMA."""
-    server.files["/data.zip"] = content
+    serve_lama(content)
     with pytest.raises(CorpusError, match=told):
         fetch.fetch("lama", tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -183,7 +234,7 @@ def test_a_folder_of_the_users_own_is_left_alone(server, tmp_path):
 # === No connection ===
 
 
-@pytest.mark.parametrize("what, path", [("treebank", "/ewt/en_ewt-ud-test.conllu"), ("lama", "/data.zip")])
+@pytest.mark.parametrize("what, path", [("treebank", "/ewt/en_ewt-ud-test.conllu"), ("lama", "/lama.tar.gz")])
 def test_a_missing_file_names_its_address(server, tmp_path, what, path):
     """The server's answer, the address and the way by hand, in one sentence."""
     with pytest.raises(CorpusError, match="the server answered 404.*by hand") as error:
@@ -196,7 +247,7 @@ def test_without_a_connection_one_sentence_says_so(monkeypatch, tmp_path, what):
     """Nobody listening: no traceback, no half a file, no empty folder."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(fetch, "TREEBANK", "http://127.0.0.1:9")
-    monkeypatch.setattr(fetch, "LAMA", "http://127.0.0.1:9/data.zip")
+    monkeypatch.setattr(fetch, "LAMA", "http://127.0.0.1:9/lama.tar.gz")
     with pytest.raises(CorpusError, match="http://127.0.0.1:9/.*\\(ConnectionError\\).*by hand"):
         fetch.fetch(what, tmp_path / "data" / "corpora")
     assert list(tmp_path.iterdir()) == []

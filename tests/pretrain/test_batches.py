@@ -76,7 +76,7 @@ def test_each_length_goes_through_its_own_examples_in_order(config: Config, data
         size, _ = config.batch_at(step)
         packing = data.short if short else data.full
         indices = order(len(packing.examples), config.seed, made[short], size)
-        expected, *_ = batch_of(packing, indices, np.random.default_rng([config.seed, step]))
+        expected, *_ = batch_of(packing, indices, np.random.default_rng([config.seed, step]), data.pairing)
         np.testing.assert_array_equal(original(data.training(step)), expected)
         made[short] += 1
     assert made == {True: 5, False: 7}

@@ -10,6 +10,7 @@ from embryo_core.errors import ConfigError
 from pretrain.batches import Data
 from pretrain.card import new_card, write_card
 from pretrain.config import Config
+from pretrain.families import preset
 
 PLAN = {"steps": 100, "warmup_steps": 10, "constant_steps": 60, "save_every": 20}
 
@@ -72,6 +73,30 @@ def test_masks_that_follow_the_plan_fix_it(plan: Config, data: Data, tmp_path: P
     at_step(tmp_path / "own", 1)
     with pytest.raises(ConfigError, match="started with steps=200, received 300; it is at step 1"):
         write_card(new_card(tmp_path / "own", replace(growing, steps=300), data.corpus))
+
+
+def test_a_run_of_another_family_is_refused(folder: Path, data: Data):
+    """One sentence names both families, and run.json stays."""
+    before = (folder / "run.json").read_bytes()
+    with pytest.raises(ConfigError, match="Run 'own' is of the family albert, received bert; resume it with"):
+        write_card(new_card(folder, preset("bert-tiny"), data.corpus))
+    assert (folder / "run.json").read_bytes() == before
+
+
+def test_a_run_of_an_earlier_version_goes_on(folder: Path, plan: Config, data: Data):
+    """A setting that run.json does not have yet was at its default; with another value it is refused."""
+    run = runs.read_run(folder)
+    older = {name: value for name, value in run.config.items() if name not in ("share", "whole_words", "tokenizer")}
+    runs.write_run(replace(run, config=older))
+    write_card(new_card(folder, plan, data.corpus))
+    with pytest.raises(ConfigError, match="started with share=all, received none"):
+        write_card(new_card(folder, replace(plan, share="none"), data.corpus))
+
+
+def test_a_note_of_the_family_is_in_the_card(plan: Config, data: Data, tmp_path: Path):
+    """What the checkpoints do not say themselves."""
+    write_card(new_card(tmp_path / "own", replace(plan, share="ffn"), data.corpus))
+    assert "share their feed-forward network alone" in runs.read_run(tmp_path / "own").note
 
 
 def test_the_grid_of_checkpoints_may_always_change(folder: Path, plan: Config, data: Data):

@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +13,10 @@ import pytest
 from embryo_core import runs
 from embryo_core.errors import CorpusError
 from pretrain import corpus as corpora
-from pretrain.corpus import Corpus, frequencies, open_corpus, prepare, write_frequencies
+from pretrain.corpus import CHECKSUMS, Corpus, frequencies, open_corpus, prepare, write_frequencies
 from pretrain.text_sources import split_sentences
-from pretrain.tokenizer import WORD_START, cut, load
+from pretrain.tokenizer import cut, load
+from pretrain.unigram import WORD_START
 
 
 @pytest.fixture(scope="module")
@@ -104,13 +107,40 @@ def test_an_interrupted_preparation_goes_on(
     assert files(folder) == files(corpus.folder)
 
 
-def test_a_truncated_file_of_the_cache_is_said(corpus: Corpus, texts: Path, tmp_path: Path) -> None:
-    """Token ids that were cut short after the preparation raise CorpusError."""
-    own = prepare([str(texts)], [str(texts / "zheldout.txt")], 500, tmp_path)
-    with (own.folder / "train" / "tokens.bin").open("r+b") as file:
-        file.truncate(100)
-    with pytest.raises(CorpusError, match="holds 50 tokens, not .* delete"):
-        open_corpus(own.folder)
+def _flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+DAMAGES = {"flipped": _flip, "cut short": lambda path: os.truncate(path, 7), "removed": Path.unlink}
+FILES = ("corpus.json", "train/tokens.bin", "train/sentences.npy", "heldout/documents.npy", "tokenizer/tokenizer.json")
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_cache_names_the_folder_to_delete(
+    corpus: Corpus, tmp_path: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    """A flipped bit, half a file or none: one sentence, and nothing is trained on it."""
+    folder = Path(shutil.copytree(corpus.folder, tmp_path / "cache"))
+    assert open_corpus(folder).fingerprint == corpus.fingerprint
+    damage(folder / name)
+    with pytest.raises(CorpusError, match=rf"{folder}.*(delete {folder} and|holds no prepared corpus)") as error:
+        open_corpus(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_a_cache_of_an_earlier_version_gets_its_checksums(corpus: Corpus, tmp_path: Path) -> None:
+    """At its first opening; a part of one that was never finished and cannot be read is told as well."""
+    folder = Path(shutil.copytree(corpus.folder, tmp_path / "cache"))
+    (folder / CHECKSUMS).unlink()
+    open_corpus(folder)
+    assert files(folder) == files(corpus.folder)
+    (folder / CHECKSUMS).unlink()
+    (folder / "train" / "sentences.npy").write_bytes(b"x")
+    with pytest.raises(CorpusError, match=f"train cannot be read .*; delete {folder} and start again"):
+        open_corpus(folder)
 
 
 def test_a_corpus_of_nothing_is_said(texts: Path, tmp_path: Path) -> None:

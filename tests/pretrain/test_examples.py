@@ -1,4 +1,4 @@
-"""Tests of pretrain.shards."""
+"""Examples: whole sentences, every one of them, two segments whose rims do not tell their order; and their order."""
 
 import itertools
 
@@ -7,7 +7,8 @@ import pytest
 
 from pretrain.corpus import Text
 from pretrain.examples import MIN_TOKENS, Packing, batch_of, order, pack
-from pretrain.tokenizer import CLS, PAD, SEP
+from pretrain.pairs import swapped as swap
+from pretrain.pieces import CLS, PAD, SEP
 
 VOCABULARY = 100
 FULL_STOP, FIRST = 5, 7  # the last piece of every sentence, and the first; neither occurs inside one
@@ -103,7 +104,7 @@ def test_a_text_without_documents_has_no_examples() -> None:
 def test_a_batch_is_two_segments_in_either_order(packing: Packing) -> None:
     """Row by row: [CLS] A [SEP] B [SEP] and padding, where A B, or B A if swapped, are cut out of the example."""
     indices = np.arange(len(packing.examples))
-    ids, token_type_ids, attention_mask, swapped = batch_of(packing, indices, np.random.default_rng(1))
+    ids, token_type_ids, attention_mask, swapped = batch_of(packing, indices, np.random.default_rng(1), swap)
     assert ids.shape == token_type_ids.shape == attention_mask.shape == (len(indices), packing.sequence_length)
     assert {array.dtype for array in (ids, token_type_ids, attention_mask, swapped)} == {np.dtype(np.int32)}
     assert 0.4 < swapped.mean() < 0.6
@@ -132,7 +133,7 @@ def test_segments_meet_at_any_sentence_end(packing: Packing) -> None:
     uncut = np.flatnonzero(end - begin <= packing.space)
     met: dict[int, set[int]] = {row: set() for row in uncut.tolist()}
     for seed in range(60):
-        ids, _, _, swapped = batch_of(packing, uncut, np.random.default_rng(seed))
+        ids, _, _, swapped = batch_of(packing, uncut, np.random.default_rng(seed), swap)
         for row, content, order_of_row in zip(uncut.tolist(), ids, swapped, strict=True):
             a, b = segments(content)[:: -1 if order_of_row else 1]
             np.testing.assert_array_equal(np.concatenate([a, b]), packing.text.tokens[begin[row] : end[row]])
@@ -157,7 +158,7 @@ def test_examples_without_cuts_are_the_document() -> None:
     for row in range(len(packing.examples)):
         ids, swapped = None, [1]
         while swapped[0]:
-            ids, _, _, swapped = batch_of(packing, np.array([row]), rng)
+            ids, _, _, swapped = batch_of(packing, np.array([row]), rng, swap)
         found.extend(segments(ids[0]))
     np.testing.assert_array_equal(np.concatenate(found), text.tokens)
 
@@ -169,7 +170,7 @@ def test_the_rims_do_not_tell_the_order(length: int, mean: int, most: int) -> No
     sentences_of = rng.integers(2, most, 60_000 // most)
     tokens_of = 2 + rng.poisson(rng.gamma(2, mean / 2, sentences_of.sum()))  # as uneven as real sentences
     packing = pack(text_of(sentences_of, tokens_of, rng), length, WORD_START)
-    ids, _, attention_mask, swapped = batch_of(packing, np.arange(len(packing.examples)), rng)
+    ids, _, attention_mask, swapped = batch_of(packing, np.arange(len(packing.examples)), rng, swap)
     rows = np.arange(len(ids))
     middle, last = (ids == SEP).argmax(axis=1), attention_mask.sum(axis=1) - 1
     observed = {
@@ -196,7 +197,7 @@ def test_cuts_are_those_of_the_original_loop() -> None:
     packing = pack(text, 40, WORD_START)
     size_of = dict(zip(text.sentences[:-1:2].tolist(), sizes.tolist(), strict=True))
     sizes = np.array([size_of[begin] for begin in packing.examples[:, 0].tolist()])
-    ids, _, _, swapped = batch_of(packing, np.arange(len(sizes)), rng)
+    ids, _, _, swapped = batch_of(packing, np.arange(len(sizes)), rng, swap)
     starts, stops = [], []
     for row, size, order_of_row in zip(ids, sizes.tolist(), swapped, strict=True):
         lengths = size[:: -1 if order_of_row else 1]
@@ -216,7 +217,7 @@ def test_cuts_are_those_of_the_original_loop() -> None:
 def test_a_batch_is_a_function_of_its_random_state(packing: Packing) -> None:
     """The same seed gives the same batch, another seed another one."""
     indices = order(len(packing.examples), seed=3, step=7, batch_size=32)
-    one, same, other = (batch_of(packing, indices, np.random.default_rng([seed, 7])) for seed in (3, 3, 4))
+    one, same, other = (batch_of(packing, indices, np.random.default_rng([seed, 7]), swap) for seed in (3, 3, 4))
     for left, right in zip(one, same, strict=True):
         np.testing.assert_array_equal(left, right)
     assert (one[0] != other[0]).any()

@@ -1,5 +1,6 @@
 """Checkpoints on disk: whole folders in Hugging Face layout, in the precision that was asked for."""
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +35,7 @@ def written(run: Run, step: int) -> Checkpoint:
 
 def test_every_weight_is_exported_once(model: PretrainingModel):
     """The exported tensors hold as many numbers as the model has."""
-    assert sum(array.size for array in tensors(FAMILIES["albert"], model).values()) == sum(
+    assert sum(array.size for array in tensors(FAMILIES["albert"].modules(model)).values()) == sum(
         int(np.prod(variable.shape)) for variable in model.trainable_variables
     )
 
@@ -42,7 +43,7 @@ def test_every_weight_is_exported_once(model: PretrainingModel):
 def test_float16_checkpoints_hold_the_rounded_weights(model: PretrainingModel, config: Config, run: Run):
     """Each tensor is the float32 one rounded to the nearest float16, and config.json says so."""
     folder = write_checkpoint(model, replace(config, checkpoint_dtype="float16"), run.path, Progress(1, 8, 100))
-    exact, stored = tensors(FAMILIES["albert"], model), load_file(folder / "model.safetensors")
+    exact, stored = tensors(FAMILIES["albert"].modules(model)), load_file(folder / "model.safetensors")
     assert exact.keys() == stored.keys() and '"float16"' in (folder / "config.json").read_text()
     for name, array in stored.items():
         assert array.dtype == np.float16
@@ -75,3 +76,15 @@ def test_a_checkpoint_appears_whole_or_not_at_all(
     write_checkpoint(model, config, run.path, Progress(5, 40, 500))
     assert runs.sha256(written(run, 5).path / "model.safetensors") == first
     assert [path.name for path in (run.path / "checkpoints").iterdir()] == ["step5"]
+
+
+def test_a_full_disk_is_an_error_of_the_system(model: PretrainingModel, config: Config, run: Run, monkeypatch):
+    """The command line tells it in one sentence; no half of a checkpoint is left."""
+
+    def write(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", write)
+    with pytest.raises(OSError, match="No space left on device"):
+        write_checkpoint(model, config, run.path, Progress(1, 8, 200))
+    assert not list((run.path / "checkpoints").iterdir())

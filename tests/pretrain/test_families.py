@@ -1,8 +1,7 @@
-"""Adding a family: its own class and a place in the registry, and it trains, resumes, is logged and exported."""
+"""Adding a family: one file in its folder, and it trains, is logged, measured and exported."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -10,98 +9,31 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from embryo_core import runs
+from embryo_core.engine.families import FAMILIES as read_by_the_engine
 from embryo_core.errors import UnknownPreset
+from pretrain import families
 from pretrain.__main__ import main
 from pretrain.batches import Data
-from pretrain.config import Config
 from pretrain.families import FAMILIES, preset
 from pretrain.family import Family
 from pretrain.model import targets
 
 
-@dataclass(frozen=True, kw_only=True)
-class ToyConfig(Config):
-    """Settings of the toy: those of every model, and one."""
-
-    family: ClassVar[str] = "toy"
-    order_weight: float = 0.5
-
-    def problems(self) -> dict[str, bool]:
-        return super().problems() | {f"order_weight {self.order_weight} is below 0": self.order_weight >= 0}
-
-
-class Toy(Family):
-    """Two layers of their own, embeddings as wide as the layers, sentence order first and masked words second."""
-
-    name = "toy"
-    objectives: ClassVar = {"order": "order of two segments", "words": "masked words"}
-    presets: ClassVar = {
-        "toy-tiny": ToyConfig(
-            hidden_size=16,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=16,
-            vocab_size=500,
-            max_position_embeddings=16,
-            batch_size=4,
-            sequence_length=16,
-            steps=10,
-            warmup_steps=2,
-            learning_rate=1e-3,
-            save_every=5,
-            heldout_sequences=8,
-            measured_sequences=0,
-        )
-    }
-
-    def model(self, config: ToyConfig):
-        from pretrain import layers, objectives
-        from pretrain.model import PretrainingModel
-
-        common = {"stddev": config.initializer_range, "epsilon": config.layer_norm_eps}
-        embeddings = layers.Embeddings(
-            config.vocab_size,
-            config.max_position_embeddings,
-            config.hidden_size,
-            position_stddev=0.1,
-            dropout=0.0,
-            name="embeddings",
-            **common,
-        )
-        each = [
-            layers.TransformerLayer(16, 2, 16, dropout=0.0, attention_dropout=0.0, name=f"layer{i}", **common)
-            for i in range(config.num_hidden_layers)
-        ]
-        return PretrainingModel(
-            layers.Encoder(embeddings, each, name="encoder"),
-            heads={
-                "order": layers.PairHead(config.hidden_size, stddev=config.initializer_range, name="order"),
-                "words": layers.MaskedWordHead(embeddings, name="words", **common),
-            },
-            objectives={"order": objectives.sentence_order, "words": objectives.masked_language_model},
-        )
-
-    def modules(self, model) -> dict[str, Any]:
-        return {"words": model.encoder.embeddings.word} | {
-            f"layer.{i}.query": layer.attention.query for i, layer in enumerate(model.encoder.transformer)
-        }
-
-    def huggingface(self, config: ToyConfig) -> dict[str, Any]:
-        return config.architecture() | {"model_type": "toy"}
-
-    def loss_weights(self, config: ToyConfig, step: int) -> dict[str, float]:
-        return {"order": config.order_weight, "words": 1.0}
-
-
 @pytest.fixture
-def toy(monkeypatch: pytest.MonkeyPatch) -> Toy:
-    """The toy, registered."""
-    family = Toy()
-    monkeypatch.setitem(FAMILIES, family.name, family)
-    return family
+def toy(monkeypatch: pytest.MonkeyPatch) -> Family:
+    """The toy, as if its file stood in pretrain/families."""
+    monkeypatch.setattr(families, "__path__", [*families.__path__, str(Path(__file__).parent / "toy")])
+    monkeypatch.setitem(FAMILIES, "toy", families.found()["toy"])
+    return FAMILIES["toy"]
 
 
-def test_a_new_family_trains_and_exports_by_being_registered(toy: Toy, texts, cache: Path, tmp_path: Path):
+def test_every_family_is_found_by_its_file(toy: Family):
+    """And the fast engine reads each of them, by a file of its own."""
+    assert list(families.found()) == ["albert", "bert", "electra", "toy"]
+    assert set(read_by_the_engine) == {"albert", "bert", "electra"}
+
+
+def test_a_new_family_trains_and_exports_by_being_there(toy: Family, texts, cache: Path, tmp_path: Path):
     """Ten updates by the command line: the card, every row of the log and the checkpoints are its own."""
     arguments = ["toy-tiny", "--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
     settings = ["--set", "order_weight=0.25", "log_every=5", "--run", str(tmp_path / "own")]
@@ -125,7 +57,26 @@ def test_a_new_family_trains_and_exports_by_being_registered(toy: Toy, texts, ca
     assert not np.array_equal(stored["layer.0.query.weight"], stored["layer.1.query.weight"])
 
 
-def test_an_unknown_preset_is_named_with_the_known_ones(toy: Toy):
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "second"), [("bert-tiny", "next_sentence"), ("electra-tiny", "replaced_token")])
+def test_lengths_are_mixed_and_told_apart(name: str, second: str, texts, cache: Path, tmp_path: Path):
+    """In every family: the log has each objective's loss by length, the held-out measures are of each length."""
+    lengths = "short_steps=6 short_sequence_length=16 short_batch_size=8 long_every=2"
+    settings = f"{lengths} warmup_steps=1 log_every=4 save_every=0 measured_sequences=8 heldout_sequences=8".split()
+    corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
+    assert main([name, *corpus, "--run", str(tmp_path / "own"), "--set", "steps=8", *settings]) == 0
+    rows = runs.read_log(runs.read_run(tmp_path / "own"))
+    (mixed,) = [row for row in rows if row["step"] == 4 and row["split"] == "train"]
+    for losses in mixed["by_length"].values():
+        assert losses["loss"] == pytest.approx(losses["masked_lm_loss"] + losses[f"{second}_loss"])
+    assert set(mixed["by_length"]) == {"16", "32"}
+    for row in rows:
+        measures = row.get("measures", [])
+        assert row["split"] == "train" or [measure["length"] for measure in measures] == [16, 16, 16, 32, 32, 32]
+        assert all(measure["n"] > 0 and measure[f"{second}_n"] > 0 for measure in measures)
+
+
+def test_an_unknown_preset_is_named_with_the_known_ones(toy: Family):
     """The message says what was received and what exists, in every family."""
     assert preset("toy-tiny").family == "toy"
     with pytest.raises(UnknownPreset, match="Unknown preset 'toy-tin'. Did you mean 'toy-tiny'"):
@@ -151,5 +102,5 @@ def test_every_preset_holds_what_its_family_promises():
     for name, family in FAMILIES.items():
         for config in family.presets.values():
             assert config.family == family.name == name
-            assert list(family.loss_weights(config, 0)) == list(family.objectives)
+            assert list(family.loss_weights(config, 0)) == list(family.objectives(config))
             assert replace(config) == config

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from pretrain.layers import Embeddings, Encoder, TransformerLayer
+from pretrain.layers import Embeddings, Encoder, gelu, stack
 
 COMMON = {"stddev": 0.5, "epsilon": 1e-12}
+SIZES = COMMON | {"hidden_size": 8, "heads": 2, "intermediate_size": 16, "activation": gelu}
 PLACES = ("embeddings", "attention weights", "attention output", "feed-forward output")
 
 
@@ -14,7 +15,7 @@ def encoder(place: str | None = None, layers: int = 1) -> Encoder:
     """An encoder of different layers, 8 wide, with dropout in one place or in none."""
     rate = {name: 0.5 if name == place else 0.0 for name in PLACES}
     embeddings = Embeddings(20, 10, 8, position_stddev=0.5, dropout=rate["embeddings"], **COMMON)
-    made = [TransformerLayer(8, 2, 16, dropout=0.5, attention_dropout=0.5, **COMMON) for _ in range(layers)]
+    made = stack(range(layers), range(layers), dropout=0.5, attention_dropout=0.5, **SIZES)
     for layer in made:  # made with dropout everywhere: Keras gives a Dropout of rate 0 no generator
         layer.attention.weights_dropout.rate = rate["attention weights"]
         layer.attention.dropout.rate = rate["attention output"]
@@ -46,7 +47,7 @@ def test_dropout_acts_in_each_place_while_training(place: str, ids: np.ndarray):
 
 def test_the_settings_of_a_layer_reach_each_dropout(ids: np.ndarray):
     """`dropout` goes to both outputs, `attention_dropout` to the attention weights."""
-    layer = TransformerLayer(8, 2, 16, dropout=0.3, attention_dropout=0.4, **COMMON)
+    (layer,) = stack([0], [0], dropout=0.3, attention_dropout=0.4, **SIZES)
     assert (layer.dropout.rate, layer.attention.dropout.rate, layer.attention.weights_dropout.rate) == (0.3, 0.3, 0.4)
 
 
@@ -64,3 +65,16 @@ def test_padding_changes_nothing_for_the_others(ids: np.ndarray):
     mask[:, 4:] = 0
     other = np.where(mask == 1, ids, 7)
     np.testing.assert_allclose(states(model, ids, mask)[-1][:, :4], states(model, other, mask)[-1][:, :4], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("attentions", "feed_forwards", "layers"),
+    [([0, 0, 0], [0, 0, 0], 1), ([0, 0, 0], [0, 1, 2], 3), ([0, 1, 1], [0, 0, 0], 2), ([0, 0, 1], [0, 0, 1], 2)],
+)
+def test_layers_share_what_has_one_number(attentions: list[int], feed_forwards: list[int], layers: int):
+    """Equal numbers are one attention, or one feed-forward network; layers with both in common are one layer."""
+    made = stack(attentions, feed_forwards, dropout=0.0, attention_dropout=0.0, **SIZES)
+    for numbers, part in ((attentions, "attention"), (feed_forwards, "intermediate"), (feed_forwards, "norm")):
+        same = [[getattr(a, part) is getattr(b, part) for b in made] for a in made]
+        assert same == [[a == b for b in numbers] for a in numbers]
+    assert len(set(map(id, made))) == layers

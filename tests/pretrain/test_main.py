@@ -1,5 +1,6 @@
 """The command line: what cannot work is one sentence on stderr and exit code 2, and nothing on disk changes."""
 
+import errno
 import json
 import shutil
 import subprocess
@@ -11,6 +12,8 @@ import pytest
 
 from embryo_core import runs
 from pretrain.__main__ import main
+from pretrain.batches import prepare_data
+from pretrain.families import preset
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 Refused = Callable[..., str]
@@ -117,6 +120,43 @@ def test_a_folder_that_is_no_run_is_left_alone(refused: Refused, texts, tmp_path
     for name in ("thesis", "thesis/chapter1.txt"):
         assert "exists and is not a run (it has no run.json)" in refused("--corpus", texts[0], "--run", tmp_path / name)
     assert "is not valid" in refused("--corpus", texts[0], "--run", tmp_path / "broken")
+
+
+def test_a_run_is_pretrained_by_one_process_at_a_time(refused: Refused, own: Path, texts):
+    """The second is told so, and the log of the first stays its own."""
+    with runs.locked(own):
+        assert "own is being pretrained by another process" in refused("--corpus", texts[0], "--run", own, "--steps", "1")
+
+
+def test_a_damaged_cache_is_told(tmp_path: Path, texts, capsys: pytest.CaptureFixture[str]):
+    """With the folder to delete, and before a run is made."""
+    command = ["tiny", "--corpus", str(texts[0]), "--cache", str(tmp_path / "cache"), "--run", str(tmp_path / "run")]
+    prepare_data(preset("tiny"), [str(texts[0])], [], tmp_path / "cache")
+    (folder,) = (tmp_path / "cache").iterdir()
+    with (folder / "train" / "tokens.bin").open("r+b") as file:
+        file.write(b"\xff\xff")
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and f"delete {folder} and" in said and not (tmp_path / "run").exists()
+
+
+def test_a_full_disk_at_a_checkpoint_is_told(tmp_path: Path, texts, cache: Path, monkeypatch, capsys):
+    """One sentence, and the same command goes on once there is room."""
+    write_bytes = Path.write_bytes
+
+    def write(path: Path, content: bytes) -> int:
+        if path.name == "model.safetensors":
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        return write_bytes(path, content)
+
+    command = ["tiny", "--corpus", str(texts[0]), "--cache", str(cache), "--run", str(tmp_path / "run"), "--steps", "1"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", write)
+        assert main(command) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("error: ") and "No space left on device" in said and "goes on from there" in said
+    assert main(command) == 0
+    assert [checkpoint.step for checkpoint in runs.checkpoints(runs.read_run(tmp_path / "run"))] == [0, 1]
 
 
 def test_a_folder_that_cannot_be_made_is_told(refused: Refused, texts, tmp_path: Path):

@@ -1,4 +1,4 @@
-"""n-gram whole-word masking: invariants on every batch, shares over many."""
+"""Masking of n-grams and of single pieces: invariants on every batch, shares over many."""
 
 from collections import Counter
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pretrain.masking import Masking
+from pretrain.masking import DRAWS, Masking
 
 VOCABULARY, MASK = 100, 4
 SPECIAL = (0, 1, 2, 3, 4)
@@ -147,3 +147,22 @@ def test_masking_is_a_function_of_the_generator_alone(masking):
     first, second = (masking(ids, *rest, np.random.default_rng([7, 9])) for _ in range(2))
     for name, array in vars(first).items():
         assert (array == getattr(second, name)).all()
+
+
+def test_the_shares_of_masks_and_random_pieces_are_settings(masking):
+    """As ELECTRA masks: 85 % [MASK], no random piece, the rest as it is."""
+    electra = replace(masking, mask_token_share=0.85, random_token_share=0.0)
+    rng = np.random.default_rng(10)
+    result = electra(*batch(rng, rows=2000), rng)
+    used = result.weights > 0
+    now = np.take_along_axis(result.ids, result.positions, 1)[used]
+    assert set(np.unique((now == MASK) | (now == result.labels[used]))) == {True}
+    assert (now == MASK).mean() == pytest.approx(0.85, abs=5 * np.sqrt(0.85 * 0.15 / used.sum()))
+
+
+def test_draws_are_uniform(masking):
+    """Spread evenly below DRAWS, from zero on."""
+    rng = np.random.default_rng(11)
+    draws = masking(*batch(rng, rows=2000), rng).draws / DRAWS
+    assert 0 <= draws.min() and draws.max() < 1
+    assert draws.mean() == pytest.approx(0.5, abs=5 * np.sqrt(1 / 12 / draws.size))

@@ -7,7 +7,7 @@ import pytest
 from keras import ops
 
 from pretrain.batches import Data
-from pretrain.families import FAMILIES
+from pretrain.families import FAMILIES, preset
 from pretrain.measure import Measurement, heldout_row
 from pretrain.model import PretrainingModel
 
@@ -26,7 +26,7 @@ def test_a_measure_is_what_the_logits_say(model: PretrainingModel, data: Data, m
                 scores = logits["masked_lm"][at].astype(np.float64)
                 losses.append(np.log(np.exp(scores - scores.max()).sum()) + scores.max() - scores[batch.labels[at]])
                 right[batch.positions[at] // 16].append(scores.argmax() == batch.labels[at])
-            orders += (logits["sentence_order"].argmax(1) == batch.swapped).tolist()
+            orders += (logits["sentence_order"].argmax(1) == batch.pair).tolist()
         everything = [each for there in right.values() for each in there]
         assert row["loss"] == pytest.approx(np.mean(losses), rel=1e-5)
         assert (row["accuracy"], row["n"]) == (pytest.approx(np.mean(everything)), len(everything))
@@ -40,7 +40,7 @@ def test_a_measure_is_what_the_logits_say(model: PretrainingModel, data: Data, m
 def test_the_curve_of_a_run_is_its_first_measure(model: PretrainingModel, data: Data):
     """The fields of the held-out row are those of the shortest length, masked as in training."""
     measures = Measurement(model, list(data.heldout())[:1]).take()
-    found = heldout_row(measures, FAMILIES["albert"].objectives)
+    found = heldout_row(measures, FAMILIES["albert"].objectives(preset("tiny")))
     assert found["masked_lm_loss"] == measures[0]["loss"] and measures[0]["masking"] == "training"
     assert found["sentence_order_accuracy"] == measures[0]["sentence_order_accuracy"]
     assert found["loss"] == pytest.approx(measures[0]["loss"] + measures[0]["sentence_order_loss"])

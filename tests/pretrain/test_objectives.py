@@ -1,10 +1,10 @@
-"""The two objectives against a slow computation in double precision."""
+"""The objectives against a slow computation in double precision."""
 
 import numpy as np
 import pytest
 from keras import ops
 
-from pretrain.objectives import masked_language_model, sentence_order
+from pretrain.objectives import Detection, at_positions, masked_language_model, replaced_tokens, sentence_pair
 
 
 def test_masked_language_model_is_mean_cross_entropy_over_used_positions():
@@ -25,11 +25,37 @@ def test_masked_language_model_is_mean_cross_entropy_over_used_positions():
     assert float(found.count) == len(losses)
 
 
-def test_sentence_order_is_two_way_cross_entropy():
+def test_sentence_pair_is_two_way_cross_entropy():
     """Class 0 is the text's order, class 1 swapped, as in transformers."""
     logits = np.array([[2.0, -1.0], [0.5, 1.5], [3.0, 3.5]], np.float32)
-    swapped = np.array([0, 1, 0], np.int32)
-    expected = np.mean([np.log(np.exp(row).sum()) - row[k] for row, k in zip(logits, swapped, strict=True)])
-    found = sentence_order(ops.convert_to_tensor(logits), {"swapped": ops.convert_to_tensor(swapped)})
+    pair = np.array([0, 1, 0], np.int32)
+    expected = np.mean([np.log(np.exp(row).sum()) - row[k] for row, k in zip(logits, pair, strict=True)])
+    found = sentence_pair(ops.convert_to_tensor(logits), {"pair": ops.convert_to_tensor(pair)})
     assert float(found.mean_loss) == pytest.approx(expected, rel=1e-5)
     assert float(found.accuracy) == pytest.approx(2 / 3)
+
+
+def test_replaced_tokens_is_two_way_cross_entropy_over_all_tokens():
+    """A token is replaced where the sample is another one; padding does not count, unused positions replace nothing."""
+    rng = np.random.default_rng(1)
+    logits = rng.normal(size=(2, 6)).astype(np.float32) * 3
+    mask = np.array([[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0]], np.int32)
+    positions = np.array([[2, 4, 0], [1, 0, 0]], np.int32)
+    labels = np.array([[7, 8, 0], [9, 0, 0]], np.int32)
+    sampled = np.array([[7, 5, 3], [6, 4, 4]], np.int32)
+    replaced = np.array([[0, 0, 0, 0, 1, 0], [0, 1, 0, 0, 0, 0]])
+    probabilities = 1 / (1 + np.exp(-logits.astype(np.float64)))
+    losses = -np.log(np.where(replaced == 1, probabilities, 1 - probabilities))[mask == 1]
+    right = ((logits > 0) == (replaced == 1))[mask == 1]
+    found = replaced_tokens(
+        Detection(ops.convert_to_tensor(logits), ops.convert_to_tensor(sampled)),
+        {"positions": positions, "labels": labels, "attention_mask": mask},
+    )
+    assert float(found.mean_loss) == pytest.approx(losses.mean(), rel=1e-5)
+    assert float(found.accuracy) == pytest.approx(right.mean()) and float(found.count) == 10
+
+
+def test_values_stand_at_their_positions():
+    """Whole numbers up to a vocabulary's size exactly; position 0 takes none."""
+    found = at_positions(np.array([[30_521, 7, 9]]), np.array([[3, 1, 0]], np.int32), 5)
+    np.testing.assert_array_equal(ops.convert_to_numpy(found), [[0, 7, 0, 30_521, 0]])

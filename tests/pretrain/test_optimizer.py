@@ -61,8 +61,10 @@ def decayed(name: str, decay_positions: bool) -> bool:
     return name == "encoder/kernel" or (decay_positions and "position" in name)
 
 
-def slow_lamb(weights: Arrays, gradients: list[Arrays], decay: float, beta_2: float, positions: bool) -> Arrays:
-    """The original's update, in double precision, one array at a time."""
+def slow_lamb(
+    weights: Arrays, gradients: list[Arrays], decay: float, beta_2: float, positions: bool, adapt: bool = True
+) -> Arrays:
+    """The original's update, in double precision, one array at a time; without `adapt`, that of BERT's AdamW."""
     weights = {name: array.astype(np.float64) for name, array in weights.items()}
     m, v = ({name: np.zeros_like(array) for name, array in weights.items()} for _ in "mv")
     for step in gradients:
@@ -73,7 +75,7 @@ def slow_lamb(weights: Arrays, gradients: list[Arrays], decay: float, beta_2: fl
             ratio = 1.0
             if name not in ("encoder/bias", "encoder/layer_norm/gamma"):
                 update = update + decay * decayed(name, positions) * weights[name]
-                ratio = np.linalg.norm(weights[name]) / np.linalg.norm(update)
+                ratio = np.linalg.norm(weights[name]) / np.linalg.norm(update) if adapt else 1.0
             weights[name] = weights[name] - 0.02 * ratio * update
     return weights
 
@@ -105,6 +107,15 @@ def test_lamb_leaves_alone_what_has_had_no_gradient(weights, gradients):
     without = [{name: 0 * array for name, array in step.items()} for step in gradients]
     for name, array in trained({}, weights, without).items():
         np.testing.assert_array_equal(array, weights[name])
+
+
+@pytest.mark.parametrize(("decay", "positions"), [(0.01, True), (0.3, False)])
+def test_the_adamw_of_bert_does_not_correct_the_bias(weights, gradients, decay: float, positions: bool):
+    """The original's update: first and second moments as they are, decay of all but biases and layer norms."""
+    settings = {"optimizer": "adamw_bert", "weight_decay": decay, "decay_positions": positions}
+    expected = slow_lamb(weights, gradients, decay, 0.999, positions, adapt=False)
+    for name, array in trained(settings, weights, gradients).items():
+        np.testing.assert_allclose(array, expected[name], rtol=2e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("positions", [True, False])

@@ -1,11 +1,13 @@
 """States from which a run resumes: complete, the last two, and a damaged one passed over."""
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from keras import ops
 
+from embryo_core.errors import BrokenRun
 from pretrain.batches import Data
 from pretrain.config import Config
 from pretrain.model import PretrainingModel
@@ -54,11 +56,40 @@ def test_a_state_cut_short_is_passed_over(saved: Path, share: float):
     assert latest_state(saved).name == "step20.npz"
 
 
-def test_without_a_readable_state_there_is_none(tmp_path: Path):
-    """An empty folder, and one whose only state is no archive, give None."""
+def test_a_state_with_a_flipped_byte_is_passed_over(saved: Path):
+    """Wherever it is: the state before is taken, or none of what is read of this one is another."""
+    path = saved / "state" / "step100.npz"
+    whole = path.read_bytes()
+    with np.load(path) as state:
+        expected = {name: state[name] for name in state.files}
+    first_end, directory = whole.index(b"PK", 4), whole.index(b"PK\x01\x02")
+    rng = np.random.default_rng(3)
+    structure = [*range(first_end + 200), *rng.integers(directory, len(whole), 150)]
+    passed_over = 0
+    for place in [*structure[::3], *rng.integers(0, len(whole), 50).tolist()]:
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << rng.integers(8))]) + whole[place + 1 :])
+        if (chosen := latest_state(saved)).name == "step20.npz":
+            passed_over += 1
+            continue
+        with np.load(chosen) as state:
+            assert all(np.array_equal(state[name], array) for name, array in expected.items()), place
+    assert passed_over >= 50
+
+
+def test_where_all_states_are_damaged_nothing_is_trained_again_unasked(saved: Path):
+    """The log and hours of work would be gone: one sentence names the folder to remove."""
+    for path in (saved / "state").iterdir():
+        path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(BrokenRun, match=f"Every state in {saved / 'state'} is damaged; remove that folder"):
+        latest_state(saved)
+
+
+def test_without_a_state_there_is_none(tmp_path: Path):
+    """No folder, an empty one, and one with nothing but other files give None; a pipe is not opened."""
     assert latest_state(tmp_path) is None
     (tmp_path / "state").mkdir()
-    (tmp_path / "state" / "step3.npz").write_bytes(b"not an archive")
+    (tmp_path / "state" / "steps.npz").write_bytes(b"no state")
+    os.mkfifo(tmp_path / "state" / "step3.npz")
     assert latest_state(tmp_path) is None
 
 

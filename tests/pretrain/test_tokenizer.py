@@ -1,133 +1,49 @@
-"""Tests of pretrain.tokenizer."""
+"""The tokenizer's folder, of either kind of vocabulary: the same files from the same texts, and what is refused."""
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-from tokenizers import Tokenizer
-from transformers import AutoTokenizer
 
 from embryo_core.errors import CorpusError
-from pretrain.tokenizer import CLS, MASK, PAD, SEP, SPECIAL_TOKENS, UNK, cut, is_word_start, load, train_tokenizer
-
-CONTRACTIONS = ["do", "not", "n't", "it", "'s", "we", "'ll", "you", "'re", "i", "'ve", "he", "'d", "'m", ",", "."]
+from pretrain.tokenizer import KINDS, load, train_tokenizer, word_of
 
 
 @pytest.fixture(scope="module")
 def lines(sample: Path) -> list[str]:
-    """The sample text, with contractions frequent enough to become pieces."""
-    text = (sample / "text.txt").read_text(encoding="utf-8").splitlines()
-    return text + ["I don't think it's so, we'll see; you're right, I've said he'd go and I'm sure."] * 20
+    """The sample text."""
+    return (sample / "text.txt").read_text(encoding="utf-8").splitlines()
 
 
-@pytest.fixture(scope="module")
-def folder(lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a tokenizer of 600 pieces."""
-    path = tmp_path_factory.mktemp("run") / "tokenizer"
-    train_tokenizer(lines, 600, path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def tokenizer(folder: Path) -> Tokenizer:
-    """That tokenizer."""
-    return load(folder)
-
-
-def pieces_of_words(tokenizer: Tokenizer, words: list[str]) -> list[int]:
-    """Ids of words tokenized each on its own."""
-    return [i for word in words for i in tokenizer.encode(word, add_special_tokens=False).ids]
-
-
-def test_special_tokens_have_the_ids_of_albert(tokenizer: Tokenizer) -> None:
-    """<pad> <unk> [CLS] [SEP] [MASK] are 0 to 4, and the vocabulary has the size that was asked for."""
-    assert [tokenizer.token_to_id(token) for token in SPECIAL_TOKENS] == [PAD, UNK, CLS, SEP, MASK] == [0, 1, 2, 3, 4]
-    assert tokenizer.get_vocab_size() == 600
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("I don't know.", ["I", "do", "n't", "know", "."]),
-        ("He can’t, she WON'T", ["He", "ca", "n’t", ",", "she", "WO", "N'T"]),
-        ("It's we'll you're I've he'd I'm", ["It", "'s", "we", "'ll", "you", "'re", "I", "'ve", "he", "'d", "I", "'m"]),
-        ("“Smith’s” (dogs') food", ["“", "Smith", "’s", "”", "(", "dogs", "'", ")", "food"]),
-        ("We cannot; I'm gonna, cannots", ["We", "can", "not", ";", "I", "'m", "gon", "na", ",", "cannots"]),
-        ("the 19th century, $1,000.50 in 1980s", ["the", "19th", "century", ",", "$1,000.50", "in", "1980s"]),
-        ("wait... the U.S. -- no—yes well-known", ["wait", "...", "the", "U.S.", "--", "no", "—", "yes", "well-known"]),
-        ("``so''", ["``", "so", "''"]),
-        ("Café naïve\u00ad ﬁne", ["cafe", "naive", "fine"]),
-    ],
-)
-def test_running_text_and_treebank_words_give_the_same_pieces(
-    tokenizer: Tokenizer, text: str, words: list[str]
-) -> None:
-    """A sentence gives the pieces of its Penn treebank words, each tokenized alone, in turn."""
-    assert tokenizer.encode(text, add_special_tokens=False).ids == pieces_of_words(tokenizer, words)
-
-
-def test_contractions_are_single_pieces(tokenizer: Tokenizer) -> None:
-    """Frequent words that are part of no other word, such as "n't" and ",", become pieces."""
-    assert [tokenizer.encode(word, add_special_tokens=False).tokens for word in CONTRACTIONS] == [
-        ["▁" + word] for word in CONTRACTIONS
-    ]
-
-
-def test_only_the_first_piece_of_a_word_starts_a_word(tokenizer: Tokenizer, lines: list[str]) -> None:
-    """is_word_start marks as many pieces as there are words, the first of each."""
-    starts = is_word_start(tokenizer)
-    assert starts.dtype == bool and starts.shape == (600,) and not starts[:5].any()
-    for line in lines[:30]:
-        words = cut(tokenizer, line)
-        ids = [tokenizer.encode(word.removeprefix("▁"), add_special_tokens=False).ids for word in words]
-        assert all(starts[word[0]] and not starts[word[1:]].any() for word in map(np.array, ids))
-
-
-def test_an_unknown_character_still_begins_a_word(tokenizer: Tokenizer) -> None:
-    """A word in another script is "▁" and one <unk>."""
-    assert tokenizer.encode("宗瑞", add_special_tokens=False).ids == [tokenizer.token_to_id("▁"), UNK]
-
-
-@pytest.mark.parametrize("text", ["It is [MASK].", "(it is [MASK])", "it is[MASK], so", "'[MASK]'s"])
-def test_mask_is_one_token_next_to_punctuation(tokenizer: Tokenizer, text: str) -> None:
-    """[MASK] is recognised wherever it stands, and what stands around it is tokenized as usual."""
-    before, after = text.split("[MASK]")
-    expected = pieces_of_words(tokenizer, [before]) + [MASK] + pieces_of_words(tokenizer, [after])
-    assert tokenizer.encode(text, add_special_tokens=False).ids == expected
-
-
-def test_transformers_reads_the_folder(folder: Path, tokenizer: Tokenizer) -> None:
-    """AutoTokenizer gives the same ids, knows the special tokens, types the segments, and takes words."""
-    loaded = AutoTokenizer.from_pretrained(folder)
-    assert (loaded.pad_token, loaded.unk_token, loaded.cls_token, loaded.sep_token, loaded.mask_token) == SPECIAL_TOKENS
-    assert (loaded.mask_token_id, loaded.model_max_length, len(loaded)) == (MASK, 512, 600)
-    pair = loaded("I don't.", "Yes [MASK]!")
-    encoding = tokenizer.encode("I don't.", "Yes [MASK]!")
-    assert pair["input_ids"] == encoding.ids
-    assert pair["token_type_ids"] == encoding.type_ids == [0] * 6 + [1] * (len(encoding.ids) - 6)
-    words = loaded(["I", "do", "n't", "[MASK]", "."], is_split_into_words=True)
-    assert words.word_ids() == [None, 0, 1, 2, 3, 4, None]
-    assert words["input_ids"] == tokenizer.encode("I don't [MASK].").ids
-    assert loaded.decode(loaded("We see it.")["input_ids"], skip_special_tokens=True) == "we see it ."
-
-
-def test_the_same_texts_give_the_same_files(folder: Path, lines: list[str], tmp_path: Path) -> None:
-    """Training twice gives tokenizer files that are equal byte for byte."""
-    train_tokenizer(iter(lines), 600, tmp_path / "again")
-    for path in folder.iterdir():
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_texts_give_the_same_files(kind: str, lines: list[str], tmp_path: Path):
+    """Training twice gives files that are equal byte for byte."""
+    for name in ("once", "again"):
+        train_tokenizer(iter(lines), 600, tmp_path / name, kind)
+    for path in (tmp_path / "once").iterdir():
         assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
 
 
-def test_too_little_text_for_the_vocabulary_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_pieces_join_to_their_word(kind: str, lines: list[str], tmp_path: Path):
+    """A word of several pieces is spelled again; one with an unknown character is None."""
+    train_tokenizer(iter(lines), 600, tmp_path / "tokenizer", kind)
+    tokenizer = load(tmp_path / "tokenizer")
+    ids = tokenizer.encode("Understatement", add_special_tokens=False).ids
+    assert len(ids) > 1 and word_of(tokenizer, ids) == "understatement"
+    assert word_of(tokenizer, tokenizer.encode("宗", add_special_tokens=False).ids) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_too_little_text_for_the_vocabulary_is_said(kind: str, tmp_path: Path):
     """A text that cannot fill the vocabulary raises CorpusError and writes nothing."""
     with pytest.raises(CorpusError, match="too small for a vocabulary of 5,000 pieces"):
-        train_tokenizer(["one two three"] * 5, 5000, tmp_path / "tokenizer")
+        train_tokenizer(["one two three"] * 5, 5000, tmp_path / "tokenizer", kind)
     with pytest.raises(CorpusError, match="too small"):
-        train_tokenizer([], 100, tmp_path / "tokenizer")
+        train_tokenizer([], 100, tmp_path / "tokenizer", kind)
     assert not (tmp_path / "tokenizer").exists()
 
 
-def test_a_folder_without_a_tokenizer_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_a_tokenizer_is_said(tmp_path: Path):
     """load names the file that is missing."""
     with pytest.raises(CorpusError, match="tokenizer.json does not exist"):
         load(tmp_path)

@@ -36,7 +36,9 @@ def new_run(folder: Path, config: Config, data: Data) -> Run:
 
 def weights(run: Path) -> dict[str, str]:
     """Hash of the weights of every checkpoint, by its step."""
-    return {path.parent.name: runs.sha256(path) for path in run.glob("checkpoints/step*/model.safetensors")}
+    return {
+        str(path.parent.relative_to(run)): runs.sha256(path) for path in run.glob("checkpoints/**/model.safetensors")
+    }
 
 
 def log(run: Path) -> list[dict[str, Any]]:
@@ -149,12 +151,13 @@ def test_an_extended_run_is_one_that_was_planned_longer(config: Config, data: Da
 # === Killed, in processes of their own ===
 
 
-@pytest.fixture(scope="module")
-def command(texts: tuple[Path, Path], cache: Path) -> list[str]:
-    """python -m pretrain tiny with 150 updates, to which a run is added."""
+@pytest.fixture(scope="module", params=["tiny", "bert-tiny", "electra-tiny"])
+def command(request: pytest.FixtureRequest, texts: tuple[Path, Path], cache: Path) -> list[str]:
+    """python -m pretrain with 150 updates of a family's tiny preset, to which a run is added."""
     settings = ["--set", "state_every=10", "log_every=2", "warmup_steps=15", "measured_sequences=0"]
     corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
-    return [sys.executable, "-m", "pretrain", "tiny", *corpus, "--steps", "150", "--save", "50", *settings, "--run"]
+    plan = ["--steps", "150", "--save", "50", *settings, "--run"]
+    return [sys.executable, "-m", "pretrain", request.param, *corpus, *plan]
 
 
 @pytest.fixture(scope="module")
@@ -182,13 +185,16 @@ def kill_from_step(command: list[str], step: int) -> None:
 
 @pytest.mark.slow
 def test_a_run_killed_twice_ends_with_the_same_weights(command: list[str], uninterrupted: Path, tmp_path: Path):
-    """kill -9 early and late, the same command again: every checkpoint and the log are those of a run left alone."""
+    """kill -9 early and late, the same command again: checkpoints and log are those of a run left alone.
+
+    Of every family: with next sentences and dropout in two phases of length (BERT), with samples (ELECTRA).
+    """
     run = tmp_path / "run"
     chance = random.Random(8)
     for step in (chance.randint(1, 70), chance.randint(80, 140)):
         kill_from_step([*command, str(run)], step)
     subprocess.run([*command, str(run)], cwd=REPOSITORY, check=True, capture_output=True)
-    assert weights(run) == weights(uninterrupted) and len(weights(run)) == 10
+    assert weights(run) == weights(uninterrupted) and len(list(run.glob("checkpoints/step*"))) == 10
     assert log(run) == log(uninterrupted)
 
 
@@ -199,4 +205,4 @@ def test_the_loss_falls_on_the_sample_text(uninterrupted: Path):
     train_losses = [row["masked_lm_loss"] for row in rows if row["split"] == "train"]
     heldout_losses = [row["masked_lm_loss"] for row in rows if row["split"] == "heldout"]
     assert train_losses[0] == pytest.approx(np.log(500), abs=0.1)
-    assert np.mean(train_losses[-10:]) < 5.7 and heldout_losses[-1] < heldout_losses[0] - 0.3
+    assert np.mean(train_losses[-10:]) < 5.9 and heldout_losses[-1] < heldout_losses[0] - 0.3

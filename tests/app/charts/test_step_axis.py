@@ -5,6 +5,7 @@ import pytest
 
 from app.charts.step_axis import STEP_LINE, StepAxis
 from embryo_core.curves import SCALES, STEP_0
+from embryo_core.types import Change
 
 
 def test_steps_lie_where_the_rule_of_the_axis_puts_them() -> None:
@@ -20,6 +21,17 @@ def test_the_chosen_step_is_marked_by_the_line_that_the_time_bar_moves(scale) ->
     (line,) = axis.draw(go.Figure(), [0, 8, 16]).layout.shapes
     assert line.name == STEP_LINE and line.x0 == line.x1 == axis.values([0])[0]
     assert not axis.set_range(go.Figure(), [0, 8, 16]).layout.shapes
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_change_of_training_is_marked_with_its_words(scale) -> None:
+    """A line at its place, which the time bar does not move; a change outside the figure's steps is left out."""
+    axis = StepAxis(8, scale, (Change(12, "sequences of 128 tokens"), Change(99, "learning rate falls")))
+    mark, chosen = axis.draw(go.Figure(), [0, 8, 16]).layout.shapes
+    assert mark.name != STEP_LINE == chosen.name and mark.x0 == mark.x1 == axis.values([12])[0]
+    assert mark.label.text == "sequences of 128 tokens"
+    named = StepAxis(8, scale, (Change(12, "corpus: <a href='x'>y</a>"),)).draw(go.Figure(), [0, 8, 16])
+    assert "<" not in named.layout.shapes[0].label.text
 
 
 @pytest.mark.parametrize("scale", SCALES)

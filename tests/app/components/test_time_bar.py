@@ -6,14 +6,16 @@ import pytest
 from app.charts.step_axis import StepAxis
 from app.components.time_bar import bar_data
 from embryo_core.curves import SCALES
+from embryo_core.types import Change, Checkpoint
 
 STEPS = [0, 1, 8, 700]
+CHECKPOINTS = [Checkpoint(None, step, None, 0, 10 * step, 0, has_weights=step != 8) for step in STEPS]
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_marks_divide_the_bar_as_points_divide_a_figure(scale) -> None:
     """A mark's share of the bar is the share of its point between the first and the last point of a figure."""
-    data = bar_data(STEPS, [0, 10, 80, 7000], StepAxis(8, "log"))
+    data = bar_data(CHECKPOINTS, StepAxis(8, "log"))
     x = np.array(StepAxis(8, scale).values(STEPS))
     x = np.log10(x) if scale == "log" else x  # as Plotly draws it
     expected = (x - x[0]) / (x[-1] - x[0])
@@ -23,5 +25,21 @@ def test_marks_divide_the_bar_as_points_divide_a_figure(scale) -> None:
 
 def test_the_bar_shows_the_chosen_step_on_the_chosen_scale() -> None:
     """What the browser draws first is what the page was opened with."""
-    data = bar_data(STEPS, [0, 10, 80, 7000], StepAxis(8, "linear"))
+    data = bar_data(CHECKPOINTS, StepAxis(8, "linear"))
     assert (data["step"], data["scale"], data["steps"]) == (8, "linear", STEPS)
+    assert data["tokens"] == [0, 10, 80, 7000]
+
+
+def test_a_checkpoint_without_weights_is_hollow() -> None:
+    """The browser is told which of the steps have results alone."""
+    assert bar_data(CHECKPOINTS, StepAxis(8, "linear"))["hollow"] == [8]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_change_of_training_has_its_place_between_the_steps(scale) -> None:
+    """Where a checkpoint at that step would have its mark; one beyond the last checkpoint is left out."""
+    changes = (Change(8, "corpus: domain.txt"), Change(701, "learning rate falls"))
+    data = bar_data(CHECKPOINTS, StepAxis(8, scale, changes))
+    (mark,) = data["changes"]
+    assert mark["what"] == "step 8: corpus: domain.txt"
+    assert mark["shares"][scale] == pytest.approx(data["shares"][scale][STEPS.index(8)])

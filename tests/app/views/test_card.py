@@ -29,6 +29,13 @@ def test_the_card_tells_sizes_batches_and_corpus(tiny_run: Run) -> None:
     assert "Held out" not in rows
 
 
+def test_single_pieces_and_notes_are_told(tiny_run: Run) -> None:
+    """A BERT masks single pieces; what run.json notes of the checkpoints is shown."""
+    config = {"masked_share": 0.15, "whole_words": False, "max_ngram": 1}
+    rows = dict(card.describe(replace(tiny_run, config=config, note="Weights are repeated.")))
+    assert (rows["Masking"], rows["Note"]) == ("15% of the tokens, single pieces", "Weights are repeated.")
+
+
 def test_a_run_with_few_facts_has_a_short_card(tiny_run: Run) -> None:
     """A card without settings still names model, tokenizer and code."""
     rows = dict(card.describe(replace(tiny_run, config={}, corpus={})))

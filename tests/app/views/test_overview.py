@@ -1,5 +1,8 @@
 """The overview page: the run's card, its curves, and what is still to be computed."""
 
+import pytest
+
+from embryo_core import runs
 from embryo_core.types import Run
 
 
@@ -28,12 +31,41 @@ def test_what_is_missing_comes_with_its_command(dashboard_without_results) -> No
     assert "--treebank PATH --lama PATH" in page.code[0].value
 
 
+def test_what_can_no_longer_be_computed_is_not_missing(dashboard_with_results, own_run: Run, monkeypatch) -> None:
+    """The caption tells of checkpoints that have lost their weights; no command could compute what they lack."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
+    for checkpoint in runs.checkpoints(own_run):
+        runs.remove_weights(checkpoint)
+    page = dashboard_with_results.open("overview")
+    assert not page.exception and not page.code
+    assert any("3 have lost their weights" in caption.value for caption in page.caption)
+
+
 def test_a_run_without_a_log_says_so(dashboard_without_results, own_run: Run) -> None:
-    """Without log.jsonl the curves are replaced by a sentence; the rest of the page stays."""
+    """Without log.jsonl the curves of every run are replaced by a sentence; the rest of the page stays."""
     (own_run.path / "log.jsonl").unlink()
     page = dashboard_without_results.open("overview")
     assert not page.exception
-    assert sum("log.jsonl" in info.value for info in page.info) == 3
+    assert sum("log.jsonl" in info.value for info in page.info) == 2
+
+
+@pytest.mark.parametrize(
+    ("objective", "title"),
+    [
+        ("sentence_order", "Sentence-order accuracy"),
+        ("next_sentence", "Next-sentence accuracy"),
+        ("replaced_token", "Replaced-token accuracy"),
+        ("none", None),
+    ],
+)
+def test_the_third_curve_is_that_of_the_second_objective(dashboard_without_results, own_run: Run, objective, title):
+    """Whichever the run's log has; a run that learns masked words alone has two curves."""
+    log = own_run.path / "log.jsonl"
+    log.write_text(log.read_text().replace("sentence_order", objective))
+    page = dashboard_without_results.open("overview")
+    assert not page.exception
+    titles = [heading.value for heading in page.subheader if "accuracy" in heading.value]
+    assert titles == ["Masked-word accuracy", *([title] if title else [])]
 
 
 def test_held_out_curves_tell_their_n(dashboard_with_results) -> None:

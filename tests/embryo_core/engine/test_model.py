@@ -17,7 +17,7 @@ from transformers import (
     ElectraForPreTraining,
 )
 
-from embryo_core import runs
+from embryo_core import query, runs
 from embryo_core.engine.model import Model, load, mlm_logits
 from embryo_core.engine.tokenizer import Tokenizer
 from embryo_core.errors import BrokenCheckpoint, MissingCapability, TokenizerMismatch
@@ -116,6 +116,58 @@ def test_a_discriminator_has_no_masked_words(own_run):
         model.mlm_logits(ids, np.ones_like(ids), [0], [1])
     with pytest.raises(MissingCapability, match=wanted):
         model.mlm_head(np.zeros((1, model.hidden_size), np.float32))
+
+
+def with_generator(run: Run) -> tuple[Checkpoint, ElectraForPreTraining, ElectraForMaskedLM]:
+    """An ELECTRA's checkpoint as pretraining writes it, its generator half as wide; and both models."""
+    discriminator = small(ElectraForPreTraining, embedding_size=16)
+    generator = small(ElectraForMaskedLM, embedding_size=16, hidden_size=12, num_attention_heads=1)
+    checkpoint = store(run, discriminator)
+    generator.save_pretrained(checkpoint.path / "generator")
+    runs.write_manifest(checkpoint.path / "generator", 16, sequences=64, tokens=4096)
+    return checkpoint, discriminator.eval(), generator.eval()
+
+
+def test_a_discriminator_with_its_generator_predicts_words(own_run):
+    """States are the discriminator's; masked words are the generator's, as are the states that the lens reads."""
+    checkpoint, discriminator, generator = with_generator(own_run)
+    model = load(checkpoint)
+    assert model.gives == {"masked_words", "states", "attentions", "trainable"}
+    ids, mask = padded_ids(model.tokenizer)
+    rows, columns = np.nonzero(mask)
+    with torch.no_grad():
+        of_discriminator, of_generator = (
+            part(torch.tensor(ids), torch.tensor(mask), output_hidden_states=True)
+            for part in (discriminator, generator)
+        )
+    for found, expected in ((model, of_discriminator), (model.words, of_generator)):
+        theirs = torch.stack(expected.hidden_states).numpy()[:, rows, columns]
+        close(found, ids, found.hidden_states(ids, mask)[:, rows, columns], theirs)
+    logits = of_generator.logits.numpy()[rows, columns]
+    close(model.words, ids, model.mlm_logits(ids, mask, rows, columns), logits)
+    close(model.words, ids, model.mlm_head(model.words.hidden_states(ids, mask)[-1][rows, columns]), logits)
+    alone = load(runs.generator(checkpoint))
+    assert alone.words is alone and model.nbytes > alone.nbytes
+
+
+def test_the_lens_of_an_electra_reads_its_generator(own_run):
+    """The last layer's answer is the model's own."""
+    with_generator(own_run)
+    found = query.lens(own_run, TEXTS[1], steps=[16])
+    (expected,) = query.answer(own_run, TEXTS[1], step=16).masks
+    assert [p.token for p in found.cells[0][-1]] == [p.token for p in expected]
+
+
+def test_a_broken_generator_is_named(own_run):
+    """A file that is not the one of its manifest, or no manifest."""
+    checkpoint, _, _ = with_generator(own_run)
+    path = checkpoint.path / "generator" / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(BrokenCheckpoint, match="generator/model.safetensors is not the file in the manifest"):
+        load(checkpoint)
+    (checkpoint.path / "generator" / "manifest.json").unlink()
+    with pytest.raises(BrokenCheckpoint, match="generator/manifest.json does not exist"):
+        load(checkpoint)
 
 
 @pytest.mark.parametrize("kind", [AlbertForPreTraining, BertForMaskedLM, ElectraForMaskedLM])

@@ -8,6 +8,7 @@ import pytest
 
 from embryo_core import results, runs
 from embryo_core.errors import ResultsError
+from embryo_core.results.files import seal
 from embryo_core.types import AttentionMap, Findings, Run
 from tests.conftest import at
 from tests.embryo_core.results.conftest import METRICS, STEPS, find, truncated
@@ -205,6 +206,7 @@ def test_a_parquet_file_with_other_columns_is_refused(run):
     """A table of another program, or of another version of ours, is not taken for results."""
     run.results.mkdir(parents=True)
     pd.DataFrame({"step": [1], "value": [0.5]}).to_parquet(run.results / "scores.parquet")
+    seal(run.results / "scores.parquet")
     for read in (lambda: results.read_scores(run), lambda: results.done(run, "m")):
         with pytest.raises(ResultsError, match="scores.parquet cannot be read"):
             read()

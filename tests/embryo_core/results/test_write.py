@@ -5,7 +5,7 @@ import random
 import pytest
 
 from embryo_core import results, runs
-from embryo_core.errors import ResultsError
+from embryo_core.errors import OtherData, ResultsError
 from embryo_core.results.tables import TABLES
 from embryo_core.types import Findings, Score
 from tests.conftest import at
@@ -36,7 +36,7 @@ def test_a_table_that_lost_all_its_rows_is_removed(run):
     results.compact(run)
     results.write(at(run, 2), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.125, 4, "all")]))
     results.compact(run)
-    assert sorted(tree(run.results)) == ["scores.parquet"]
+    assert sorted(tree(run.results)) == ["scores.parquet", "scores.parquet.sha256"]
 
 
 def test_order_and_time_of_writing_leave_no_trace_in_the_files(tmp_path):
@@ -53,19 +53,34 @@ def test_order_and_time_of_writing_leave_no_trace_in_the_files(tmp_path):
             results.compact(other)
     results.compact(other)
     assert tree(one.results) == tree(other.results)
-    assert sorted(tree(one.results)) == [f"{table.name}.parquet" for table in sorted(TABLES, key=lambda table: table.name)]
+    expected = {f"{table.name}.parquet{end}" for table in TABLES for end in ("", ".sha256")}
+    assert set(tree(one.results)) == expected
 
 
 def test_sources_are_kept_per_metric(run):
     """A metric's note of its data replaces the one before and leaves those of others."""
-    results.write_sources(run, "attention", {"data": "a.conllu", "sentences": 7})
-    results.write_sources(run, "mask_prediction", {"data": "b.conllu", "sentences": 3})
-    results.write_sources(run, "attention", {"data": "c.conllu", "sentences": 9})
+    for metric, name, sentences in (("attention", "a", 7), ("mask_prediction", "b", 3), ("attention", "c", 9)):
+        results.begin(run, metric, {"data": f"{name}.conllu"}, {"sentences": sentences}, overwrite=False)
     assert results.read_sources(run) == {
         "attention": {"data": "c.conllu", "sentences": 9},
         "mask_prediction": {"data": "b.conllu", "sentences": 3},
     }
 
+
+def test_results_of_other_data_go_only_where_they_may(run):
+    """Until then the note of their data stays, and so do they; those of other metrics stay in any case."""
+    for metric in ("attention", "mask_prediction"):
+        results.begin(run, metric, {"sha256": "a" * 64}, {}, overwrite=False)
+        results.write(at(run, 8), metric, find(metric, 8), {"sha256": "a" * 64})
+    other = {"data": "b.conllu", "sha256": "b" * 64}
+    with pytest.raises(OtherData, match=r"are of data \(sha256 aaaaaaaaaaaa.*received b.conllu"):
+        results.begin(run, "attention", other, {}, overwrite=False)
+    with pytest.raises(OtherData):
+        results.write(at(run, 16), "attention", find("attention", 16), other)
+    assert results.done(run, "attention") == {8} and results.read_sources(run)["attention"] == {"sha256": "a" * 64}
+    results.begin(run, "attention", other, {}, overwrite=True)
+    assert results.done(run, "attention") == set() and results.done(run, "mask_prediction") == {8}
+    results.write(at(run, 16), "attention", find("attention", 16), other)
 
 
 @pytest.mark.parametrize("table", ["scores", "words", "cloze"])
@@ -82,6 +97,7 @@ def test_a_broken_file_stops_compaction_before_anything_is_lost(run, table):
         results.compact(run)
     assert path.read_bytes() == broken and (run.results / "parts" / "world_knowledge" / "step8").is_dir()
     path.unlink()
+    path.with_name(path.name + ".sha256").unlink()
     for metric, step in (("world_knowledge", 0), ("mask_prediction", 0), ("world_knowledge", 8)):
         results.write(at(run, step), metric, find(metric, step))
     results.compact(run)

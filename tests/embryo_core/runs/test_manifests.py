@@ -182,6 +182,16 @@ def test_a_sparse_file_is_not_hashed(own_run: Run, monkeypatch):
         runs.verify(checkpoint)
 
 
+def test_a_file_extended_by_holes_is_not_hashed(own_run: Run, monkeypatch):
+    """Its header says how long it is."""
+    checkpoint = runs.checkpoint(own_run, 8)
+    weights = checkpoint.path / "model.safetensors"
+    os.truncate(weights, weights.stat().st_size + 2**20)
+    monkeypatch.setattr(manifests, "digest", lambda *_: pytest.fail("hashed"))
+    with pytest.raises(BrokenCheckpoint, match="truncated or changed"):
+        runs.verify(checkpoint)
+
+
 def test_a_file_is_hashed_once(own_run: Run, monkeypatch):
     """The hash is that of an inode, time and size: a second look reads nothing, a changed file is read again."""
     checkpoint = runs.checkpoint(own_run, 8)
@@ -199,11 +209,11 @@ def test_a_file_is_hashed_once(own_run: Run, monkeypatch):
 @pytest.mark.parametrize(
     ("header", "told"),
     [
-        ({"a": {"dtype": "F32", "shape": [1, 2**50], "data_offsets": [0, 2**52]}}, "does not describe its tensors"),
+        ({"a": {"dtype": "F32", "shape": [1, 2**50], "data_offsets": [0, 2**52]}}, "does not have the tensors of its header"),
         ({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}, "is not valid"),
-        ({"a": {"dtype": "F8", "shape": [4], "data_offsets": [0, 4]}}, "does not describe its tensors"),
+        ({"a": {"dtype": "F8", "shape": [4], "data_offsets": [0, 4]}}, "does not have the tensors of its header"),
         ({"a": {"dtype": "F16", "shape": [2**18], "data_offsets": [0, 2**19]}}, "config.json makes it"),
-        ({}, "does not describe its tensors"),
+        ({}, "does not have the tensors of its header"),
     ],
     ids=("larger than the file", "negative", "of unknown type", "more than config.json", "none"),
 )

@@ -1,0 +1,21 @@
+"""ELECTRA: ElectraForPreTraining is the discriminator, read without its head; ElectraForMaskedLM is the generator."""
+
+from embryo_core.engine.families.bert import IN_A_LAYER
+from embryo_core.engine.layout import UNREAD, Layout
+
+LAYOUT = Layout(
+    model_type="electra",
+    masked_word_heads=("ElectraForMaskedLM",),
+    names=IN_A_LAYER
+    | {
+        "embeddings": "electra.embeddings",
+        "projection": "electra.embeddings_project",
+        "layer": "electra.encoder.layer.{}",
+        "dense": "generator_predictions.dense",
+        "head_norm": "generator_predictions.LayerNorm",
+        "decoder": "generator_lm_head.weight",
+        "bias": "generator_lm_head.bias",
+    },
+    unread=(*UNREAD, "generator_lm_head.weight", "discriminator_predictions."),
+    head_activation="gelu",  # whatever hidden_act is, in transformers' generator
+)

@@ -1,0 +1,24 @@
+"""How a model family lies on disk: what the fast engine has to know of it to read a checkpoint in Hugging Face layout."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One family. `names` has, by the part of a network, the name in model.safetensors:
+
+    embeddings, projection, layer (with {} for its number), in a layer query, key, value, output, attention_norm, inner,
+    outer, norm, and of the masked-word head dense, head_norm, decoder, bias.
+    """
+
+    model_type: str  # in config.json
+    masked_word_heads: tuple[str, ...]  # architectures with that head; "" is a config.json that names no architecture
+    names: dict[str, str]
+    unread: tuple[str, ...]  # parts of the names of tensors that no part of the network is
+    shares_layers: bool = False  # num_hidden_groups says how many layers have weights of their own
+    always_projected: bool = False  # embeddings are projected even where they are as wide as the layers
+    head_activation: str | None = None  # of the masked-word head; None: hidden_act
+
+
+# A pooler, positions counted up, and of a tied decoder the weight and bias, which repeat others.
+UNREAD = ("pooler.", "position_ids", "predictions.decoder.")

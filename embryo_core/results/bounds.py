@@ -1,0 +1,64 @@
+"""What the rows of a table may hold when they are read: the file may be a stranger's, whatever its checksum."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from embryo_core.results.tables import ATTENTION, Table
+
+MOST_ROWS = 2**26  # of a file
+MOST_VALUES = 2**31  # of a column, where a row holds many
+TEXT = 4096  # characters, in bytes
+OPTIONAL = ("layer", "group", "band")  # columns that may have no value
+BOUNDS = {  # least and largest value of a column
+    "step": (0, 2**63 - 1),
+    "layer": (0, 1024),
+    "head": (1, 1024),
+    "n": (1, 2**63 - 1),
+    "correct": (0, 2**63 - 1),
+    "rank": (1, 2**63 - 1),
+    "probability": (0, 1.001),  # rounded
+    "prediction_probability": (0, 1.001),
+    "sentences": (1, 2**63 - 1),
+    "length": (1, 4096),
+    "iteration": (0, 2**31 - 1),
+    "dev_f1": (0, 1),
+}
+
+
+def check_size(file: pa.NativeFile) -> None:
+    """Raise ValueError for a file whose footer announces more rows or values than are read."""
+    found = pq.read_metadata(file)
+    groups = [found.row_group(i) for i in range(found.num_row_groups)]
+    values = sum(max((group.column(i).num_values for i in range(group.num_columns)), default=0) for group in groups)
+    if found.num_rows > MOST_ROWS or values > MOST_VALUES:
+        raise ValueError(f"it has {found.num_rows:,} rows and {values:,} values, more than are read")
+    file.seek(0)
+
+
+def check_rows(table: Table, rows: pa.Table) -> None:
+    """Raise ValueError for other columns than the table's, for no value where one is due, or one out of bounds."""
+    if not rows.schema.equals(table.schema):
+        raise ValueError(f"its columns are {', '.join(rows.schema.names)}")
+    rows.validate(full=True)
+    for name, kind in table.all_columns.items():
+        column = rows[name]
+        if column.null_count and name not in OPTIONAL:
+            raise ValueError(f"{name} has no value in {column.null_count} rows")
+        if not _is_within(name, kind, column):
+            raise ValueError(f"{name} has a value out of bounds")
+    if table is ATTENTION:
+        squares = pc.equal(pc.list_value_length(rows["weights"]), pc.multiply(rows["length"], rows["length"]))
+        if not pc.all(squares, min_count=0).as_py():
+            raise ValueError("weights are no square matrix")
+
+
+def _is_within(name: str, kind: str, column: pa.ChunkedArray) -> bool:
+    if kind == "string":
+        return (pc.max(pc.binary_length(column)).as_py() or 0) <= TEXT
+    if kind.startswith("float") and "list" not in kind and not pc.all(pc.is_finite(column), min_count=0).as_py():
+        return False
+    if name not in BOUNDS or column.null_count == len(column):
+        return True
+    found, (least, most) = pc.min_max(column).as_py(), BOUNDS[name]
+    return least <= found["min"] and found["max"] <= most

@@ -1,0 +1,42 @@
+"""What data a metric's results are of: noted in sources.json before the first, compared at each, never two at once."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from embryo_core import runs
+from embryo_core.errors import OtherData, ResultsError
+from embryo_core.types import Run
+
+Identity = Mapping[str, Any]  # data (a name), sha256 of their content, limit, and the options that tell results apart
+
+
+def read_sources(run: Run) -> dict[str, dict[str, Any]]:
+    """What data each metric was computed on, as noted by `begin`; empty where nothing was. Raises ResultsError."""
+    path = run.results / "sources.json"
+    if not os.path.lexists(path):
+        return {}
+    runs.read_json(path, run.results, runs.Shown, ResultsError)
+    return runs.read_json(path, run.results, runs.Sources, ResultsError)
+
+
+def check_identity(run: Run, metric: str, identity: Identity) -> None:
+    """Raise OtherData where what is noted of a metric's data is not this; the name of the data does not matter.
+
+    A writer asks this under its lock, so that of two evaluations with different data only one goes on.
+    """
+    noted = read_sources(run).get(metric, {})
+    if any(noted.get(key) != value for key, value in identity.items() if key != "data"):
+        raise OtherData(
+            f"Results of '{metric}' for run '{run.name}' are of {_shown(noted, identity)}, received "
+            f"{_shown(identity, identity)}; give the same data, or --overwrite to replace them."
+        )
+
+
+def _shown(noted: Mapping[str, Any], identity: Identity) -> str:
+    """The data in words; keys of `identity` beyond name, hash and limit are options."""
+    if not noted:
+        return "unknown data"
+    limit = "no limit" if noted.get("limit") is None else f"limit {noted['limit']}"
+    own = [f"{noted[key]} {key}" for key in identity if key not in ("data", "sha256", "limit") and key in noted]
+    return f"{noted.get('data', 'data')} (sha256 {str(noted.get('sha256'))[:12]}..., {', '.join([limit, *own])})"

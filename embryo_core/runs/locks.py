@@ -1,0 +1,25 @@
+"""Locks on folders: held by one process at a time, and gone with it, however it ends."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from embryo_core.errors import EmbryoError
+
+
+@contextmanager
+def locked(folder: Path, busy: EmbryoError | None = None) -> Iterator[None]:
+    """Hold the lock on a folder, which is made if need be; waits while another process holds it, or raises `busy`."""
+    if not folder.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+    opened = os.open(folder, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+        except BlockingIOError:
+            raise busy from None
+        yield
+    finally:
+        os.close(opened)

@@ -1,0 +1,94 @@
+"""Continued pretraining: a run of its own that goes on from a checkpoint of another run, on other text.
+
+The new run has the steps of the first up to that checkpoint: their folders are linked, not copied, and its log begins
+with the first run's. Its own settings count updates from there; steps, sequences and tokens go on.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from embryo_core import runs
+from embryo_core.errors import ConfigError
+from embryo_core.types import Checkpoint, Origin, Run
+
+FREE = ("initializer_range", "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob", "dtype")
+
+
+def find(wanted: str, folder: Path) -> Checkpoint:
+    """The checkpoint that --init-from names: RUN, RUN@STEP, or the folder of a checkpoint.
+
+    RUN alone is its last step that has weights. A run that was begun before, in `folder`, goes on from its own copy.
+    Raises UnknownRun, BrokenRun, UnknownStep, MissingWeights, and ConfigError where that run began elsewhere.
+    """
+    name, step = _parse(wanted)
+    if (folder / "run.json").is_file():
+        run = runs.read_run(folder)
+        if run.origin is None or Path(name).name != run.origin.run or step not in (None, run.origin.step):
+            began = f"--init-from {run.origin.run}@{run.origin.step}" if run.origin else "no --init-from"
+            raise ConfigError(f"Run '{run.name}' was started with {began}, received --init-from {wanted}.")
+        if begun := [found for found in runs.checkpoints(run) if found.step == run.origin.step]:
+            return begun[0]
+        step = run.origin.step
+    run = runs.open_run(name)
+    found = runs.loadable(run, None if step is None else [step])
+    return found[-1] if found else runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+
+
+def _parse(wanted: str) -> tuple[str, int | None]:
+    """Run and step of "RUN@STEP", ".../RUN/checkpoints/stepSTEP" or "RUN"."""
+    path = Path(wanted)
+    if path.parent.name == "checkpoints" and path.name.removeprefix("step").isdecimal():
+        return str(path.parents[1]), int(path.name.removeprefix("step"))
+    name, at, step = wanted.rpartition("@")
+    return (name, int(step)) if at and step.isdecimal() else (wanted, None)
+
+
+def origin(start: Checkpoint) -> Origin:
+    """What run.json says of the beginning of a run that goes on from this checkpoint."""
+    if start.run.origin and start.run.origin.step == start.step:
+        return start.run.origin  # its own copy
+    changes = tuple(change for change in runs.changes(start.run) if change.step < start.step)
+    weights = runs.sha256(start.path / "model.safetensors")
+    return Origin(start.run.name, start.step, start.sequences or 0, start.tokens or 0, weights, changes)
+
+
+def check_model(architecture: dict[str, object], start: Checkpoint) -> None:
+    """Raise ConfigError unless the settings make the model of the checkpoint, as their config.json tell."""
+    theirs = runs.read_config(start, dict[str, object])
+    for name, ours in architecture.items():
+        if name not in FREE and theirs.get(name) != ours:
+            raise ConfigError(
+                f"{start.path} has {name} {theirs.get(name)}, and these settings make it {ours}; a continued "
+                "pretraining keeps model and vocabulary: give the first run's preset and settings."
+            )
+
+
+def history(start: Checkpoint) -> tuple[int, ...]:
+    """The steps that a run which goes on from this checkpoint has from the first."""
+    return tuple(found.step for found in runs.checkpoints(start.run) if found.step <= start.step)
+
+
+def inherit(run: Run, start: Checkpoint) -> None:
+    """Give a new run the log, word frequencies and checkpoints up to its start; again, it completes what is missing."""
+    if start.run.path == run.path:
+        return
+    rows = [row for row in runs.read_log(start.run) if row["step"] <= start.step]
+    with runs.replacing(run.path / "log.jsonl") as temporary:
+        temporary.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    if (start.run.path / "frequencies.tsv").is_file():
+        with runs.replacing(run.path / "frequencies.tsv") as temporary:
+            shutil.copyfile(start.run.path / "frequencies.tsv", temporary)
+    for found in runs.checkpoints(start.run):  # the start comes last, and says that nothing is missing
+        if found.step <= start.step:
+            with runs.replacing(run.path / "checkpoints" / f"step{found.step}") as temporary:
+                shutil.copytree(found.path, temporary, copy_function=_link)
+
+
+def _link(source: str, target: str) -> None:
+    """Link a file, which takes no space; copy it where the two are on different disks."""
+    try:
+        os.link(os.path.realpath(source), target)
+    except OSError:
+        shutil.copy2(source, target)

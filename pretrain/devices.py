@@ -1,0 +1,214 @@
+"""Data parallelism: the batch of a step over all devices of one host or several; on one device nothing changes.
+
+A batch, its order and its masks stay functions of (seed, step): each device takes its rows. Losses are divided by the
+counts of the whole batch, and gradients are summed before they are clipped, so that the curve is that of one device but
+for rounding. Every host runs the same loop; what the others than the first write is thrown away.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from embryo_core.errors import ConfigError
+from embryo_core.types import Run
+from pretrain.config import Config
+from pretrain.masking import MaskedBatch
+from pretrain.model import PretrainingModel, targets
+from pretrain.state import latest_state
+
+
+class Devices:
+    """One device, and what several have to offer."""
+
+    count = 1  # of all hosts together
+    is_first_host = True
+
+    def scope(self) -> AbstractContextManager:
+        """Where a model has to be built."""
+        return nullcontext()
+
+    def measuring(self) -> AbstractContextManager:
+        """Where a model computes a batch as a whole, on every device the same."""
+        return nullcontext()
+
+    def update(self, model: PretrainingModel, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
+        """One update on this batch; returns loss, accuracy and n of every objective before it."""
+        return model.train(batch, loss_weights)
+
+    def meet(self) -> None:
+        """Wait until every host has come here."""
+
+    def check(self, config: Config) -> None:
+        """Raise ConfigError where a batch cannot be divided evenly."""
+        for name in ("batch_size", "short_batch_size") if config.short_steps else ("batch_size",):
+            if getattr(config, name) % self.count:
+                raise ConfigError(
+                    f"{name} {getattr(config, name)} cannot be divided among {self.count} devices; "
+                    f"change it with --set {name}=N."
+                )
+
+    @contextmanager
+    def first_alone(self) -> Iterator[None]:
+        """The first host goes through the block before the others, which then find what it wrote."""
+        if not self.is_first_host:
+            self.meet()
+        yield
+        if self.is_first_host:
+            self.meet()
+
+    @contextmanager
+    def own_copy(self, run: Run) -> Iterator[Run]:
+        """The run that this host writes: itself on the first; on others one to be thrown away, with the same state."""
+        if self.is_first_host:
+            yield run
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            copy = replace(run, path=Path(folder) / run.name)
+            parts = [run.path / "checkpoints" / f"step{run.origin.step}"] if run.origin else []
+            for source in (*parts, *filter(None, [latest_state(run.path)])):
+                target = copy.path / source.relative_to(run.path)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+            yield copy
+
+
+ONE_DEVICE = Devices()
+
+
+class JaxDevices(Devices):
+    """Several devices of JAX: variables on all of them, a batch divided among them; XLA sums what has to be summed."""
+
+    def __init__(self) -> None:
+        self.distribution = keras.distribution.DataParallel(devices=keras.distribution.list_devices())
+        keras.distribution.set_distribution(self.distribution)
+        import jax
+
+        self.count, self.hosts, self.host = jax.device_count(), jax.process_count(), jax.process_index()
+        self.is_first_host = self.host == 0
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        keras.distribution.set_distribution(None)
+        try:
+            yield
+        finally:
+            keras.distribution.set_distribution(self.distribution)
+
+    def update(self, model: PretrainingModel, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
+        return model.train(part_of(batch, self.host, self.hosts), loss_weights)
+
+    def meet(self) -> None:
+        from jax.experimental import multihost_utils
+
+        multihost_utils.sync_global_devices("embryo")
+
+
+class TensorFlowReplicas(Devices):
+    """Several devices of TensorFlow, each with a replica of the model (tf.distribute), without XLA."""
+
+    def __init__(self, strategy: Any, is_first_host: bool) -> None:
+        self.strategy, self.is_first_host = strategy, is_first_host
+        self.count = strategy.num_replicas_in_sync
+        self._updates: dict[PretrainingModel, Any] = {}  # compiled
+
+    def scope(self) -> AbstractContextManager:
+        return self.strategy.scope()
+
+    def update(self, model: PretrainingModel, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
+        import tensorflow as tf
+
+        def of_replica(context: Any) -> Any:
+            part = part_of(batch, context.replica_id_in_sync_group, self.count)
+            arrays = part.inputs(), targets(part, loss_weights)
+            return tf.nest.map_structure(tf.convert_to_tensor, arrays)
+
+        if model not in self._updates:
+            self._updates[model] = tf.function(lambda x, y: self._update(model, x, y))
+        found = self._updates[model](*self.strategy.experimental_distribute_values_from_function(of_replica))
+        return {name: float(value) for name, value in found.items()}
+
+    def _update(self, model: PretrainingModel, x: Any, y: Any) -> dict[str, Any]:
+        """Gradients of every replica, summed; the update; and the means over the whole batch."""
+        gradients, sums = self.strategy.run(_of_replica, args=(model, x, y))
+        gradients, sums = (
+            {name: self.strategy.reduce("SUM", value, axis=None) for name, value in values.items()}
+            for values in (gradients, sums)
+        )
+        variables = model.trainable_variables
+        model.optimizer.apply([*gradients.values()], [variables[i] for i in gradients])
+        means = {}
+        for name in model.objectives:
+            n = sums[f"{name}_n"]
+            means[f"{name}_n"] = n
+            for kind in ("loss", "accuracy"):
+                means[f"{name}_{kind}"] = sums[f"{name}_{kind}"] / keras.ops.maximum(n, 1.0)
+        return means
+
+    def meet(self) -> None:
+        import tensorflow as tf
+
+        ones = tf.function(lambda: tf.distribute.get_replica_context().all_reduce("SUM", tf.ones(())))
+        self.strategy.run(ones)
+
+
+def _of_replica(model: PretrainingModel, x: Any, y: Any) -> tuple[dict[int, Any], dict[str, Any]]:
+    """A replica's part of the gradients, by the place of the variable, and of the sums over all predictions."""
+    import tensorflow as tf
+
+    loss, sums = 0.0, {}
+    with tf.GradientTape() as tape:
+        logits = model(x, training=True)
+        for name, objective in model.objectives.items():
+            outcome = objective(logits[name], y)
+            found = keras.ops.sum(outcome.losses * outcome.weights)
+            n = tf.distribute.get_replica_context().all_reduce("SUM", outcome.count)
+            loss += keras.ops.mean(y[f"{name}_weight"]) * found / keras.ops.maximum(n, 1.0)
+            right = keras.ops.sum(outcome.right * outcome.weights)
+            sums |= {f"{name}_loss": found, f"{name}_accuracy": right, f"{name}_n": outcome.count}
+    gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
+    dense = {i: tf.convert_to_tensor(gradient) for i, gradient in enumerate(gradients) if gradient is not None}
+    return dense, sums
+
+
+def part_of(batch: MaskedBatch, index: int, count: int) -> MaskedBatch:
+    """The rows of a batch that are the part of this index, of `count` equal ones."""
+    size = len(batch.ids) // count
+    rows = slice(index * size, (index + 1) * size)
+    return replace(batch, **{field.name: getattr(batch, field.name)[rows] for field in fields(batch)})
+
+
+def find_devices(several_hosts: bool = False) -> Devices:
+    """All devices of Keras's backend that a run can use: GPUs or TPU cores where there are any, else the CPU's.
+
+    With `several_hosts`, or TF_CONFIG for TensorFlow, those of all processes of the job, which meet here. Raises
+    ConfigError.
+    """
+    backend = keras.backend.backend()
+    if several_hosts and backend != "jax":
+        raise ConfigError(f"--several-hosts is for JAX, and KERAS_BACKEND is {backend}; TensorFlow reads TF_CONFIG.")
+    if backend == "jax":
+        if several_hosts:
+            keras.distribution.initialize()
+        import jax
+
+        return JaxDevices() if jax.device_count() > 1 else ONE_DEVICE
+    return _tensorflow_devices() if backend == "tensorflow" else ONE_DEVICE
+
+
+def _tensorflow_devices() -> Devices:
+    import tensorflow as tf
+
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    hosts = resolver.cluster_spec().as_dict() if resolver.task_type else {}
+    if sum(map(len, hosts.values())) > 1:
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        first = "chief" if "chief" in hosts else "worker"
+        return TensorFlowReplicas(strategy, (resolver.task_type, resolver.task_id) == (first, 0))
+    found = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    return TensorFlowReplicas(tf.distribute.MirroredStrategy(found), True) if len(found) > 1 else ONE_DEVICE

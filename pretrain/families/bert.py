@@ -1,0 +1,171 @@
+"""BERT (Devlin et al., 2019): layers of their own, WordPiece, masked pieces and next-sentence prediction."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pretrain.config import Config
+from pretrain.family import PairFamily
+from pretrain.pairs import SENTENCE_LOSSES
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertConfig(Config):
+    """Settings of a BERT: those of every model, some with another default, and its sentence loss."""
+
+    family: ClassVar[str] = "bert"
+
+    # The defaults are those of every preset, from google-research/bert: create_pretraining_data.py and tokenization.py
+    # (data), modeling.py (initial weights, dropout), optimization.py (the optimizer).
+    tokenizer: str = "wordpiece"
+    vocab_size: int = 30_522  # uncased_L-12_H-768_A-12/bert_config.json
+    max_position_embeddings: int = 512
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12  # of tf.contrib.layers.layer_norm
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    masked_share: float = 0.15  # masked_lm_prob
+    mask_token_share: float = 0.8  # create_masked_lm_predictions, as the next
+    random_token_share: float = 0.1
+    whole_words: bool = False  # do_whole_word_mask
+    max_ngram: int = 1
+    optimizer: str = "adamw_bert"
+    decay_power: float = 1.0
+    weight_decay: float = 0.01
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-6
+    clip_norm: float = 1.0
+    seed: int = 12_345  # random_seed
+    sentence_loss: str = "nsp"  # whether the second segment follows the first; or sop (their order), or none
+
+    def problems(self) -> dict[str, bool]:
+        known = ", ".join(SENTENCE_LOSSES)
+        return super().problems() | {
+            f"sentence_loss '{self.sentence_loss}' is none of {known}": self.sentence_loss in SENTENCE_LOSSES,
+        }
+
+
+# Section A.2 of Devlin et al.: 1,000,000 updates on 256 sequences, 128 tokens long in the first 90 % and then 512; the
+# rate grows to 1e-4 over 10,000 updates and falls linearly.
+RECIPE = {
+    "batch_size": 256,
+    "sequence_length": 512,
+    "short_steps": 900_000,
+    "short_sequence_length": 128,
+    "short_batch_size": 256,
+    "steps": 1_000_000,
+    "warmup_steps": 10_000,
+    "learning_rate": 1e-4,
+}
+PRESETS = {
+    "bert-base": BertConfig(
+        hidden_size=768,  # uncased_L-12_H-768_A-12/bert_config.json
+        num_hidden_layers=12,
+        num_attention_heads=12,
+        intermediate_size=3072,
+        **RECIPE,
+    ),
+    # README.md of google-research/bert, the smaller models of March 2020, which share the recipe.
+    "bert-small": BertConfig(
+        hidden_size=512,
+        num_hidden_layers=4,
+        num_attention_heads=8,
+        intermediate_size=2048,
+        **RECIPE,
+    ),
+    # A smoke run: seconds on two cores. The numbers are ours.
+    "bert-tiny": BertConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        vocab_size=500,
+        max_position_embeddings=64,
+        batch_size=8,
+        sequence_length=32,
+        short_steps=30,
+        short_sequence_length=16,
+        short_batch_size=16,
+        steps=40,
+        warmup_steps=5,
+        learning_rate=3e-3,
+        save_every=10,
+        state_every=10,
+        log_every=5,
+        heldout_sequences=16,
+        measured_sequences=16,
+    ),
+}
+
+
+class Bert(PairFamily):
+    """BERT as in google-research/bert; checkpoints load as BertForPreTraining, or BertForMaskedLM."""
+
+    name = "bert"
+    presets: ClassVar = PRESETS
+
+    def model(self, config: BertConfig):
+        """Embeddings as wide as the layers, layers of their own, both heads."""
+        from pretrain import layers
+
+        embeddings = self.embeddings(config, config.hidden_size)
+        transformer = layers.stack(
+            range(config.num_hidden_layers),
+            range(config.num_hidden_layers),
+            hidden_size=config.hidden_size,
+            heads=config.num_attention_heads,
+            intermediate_size=config.intermediate_size,
+            activation=layers.gelu_tanh,
+            dropout=config.hidden_dropout_prob,
+            attention_dropout=config.attention_probs_dropout_prob,
+            stddev=config.initializer_range,
+            epsilon=config.layer_norm_eps,
+        )
+        return self.with_heads(config, layers.Encoder(embeddings, transformer, name="encoder"))
+
+    def modules(self, model) -> dict[str, Any]:
+        """Names as in transformers' BertForPreTraining."""
+        words, *pairs = model.heads.values()
+        found = encoder_modules("bert", model.encoder) | {
+            "cls.predictions.transform.dense": words.transform,
+            "cls.predictions.transform.LayerNorm": words.norm,
+            "cls.predictions.bias": words.bias,
+        }
+        for head in pairs:
+            found |= {"bert.pooler.dense": head.pooler, "cls.seq_relationship": head.classifier}
+        return found
+
+    def huggingface(self, config: BertConfig) -> dict[str, Any]:
+        """config.json as transformers' BERT reads it; without a sentence loss there is no second head."""
+        paired = SENTENCE_LOSSES[config.sentence_loss] is not None
+        return config.architecture() | {
+            "architectures": ["BertForPreTraining" if paired else "BertForMaskedLM"],
+            "model_type": "bert",
+            "hidden_act": "gelu_new",
+        }
+
+
+def encoder_modules(prefix: str, encoder) -> dict[str, Any]:
+    """Embeddings and layers by their names in transformers' BERT, which its ELECTRA shares but for the prefix."""
+    found = {
+        f"{prefix}.embeddings.word_embeddings": encoder.embeddings.word,
+        f"{prefix}.embeddings.position_embeddings": encoder.embeddings.position,
+        f"{prefix}.embeddings.token_type_embeddings": encoder.embeddings.segment,
+        f"{prefix}.embeddings.LayerNorm": encoder.embeddings.norm,
+    }
+    for i, layer in enumerate(encoder.transformer):
+        name = f"{prefix}.encoder.layer.{i}"
+        found |= {
+            f"{name}.attention.self.query": layer.attention.query,
+            f"{name}.attention.self.key": layer.attention.key,
+            f"{name}.attention.self.value": layer.attention.value,
+            f"{name}.attention.output.dense": layer.attention.output_dense,
+            f"{name}.attention.output.LayerNorm": layer.attention.norm,
+            f"{name}.intermediate.dense": layer.intermediate,
+            f"{name}.output.dense": layer.output_dense,
+            f"{name}.output.LayerNorm": layer.norm,
+        }
+    return found
+
+
+FAMILY = Bert()

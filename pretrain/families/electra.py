@@ -1,0 +1,219 @@
+"""ELECTRA (Clark et al., 2020): a small generator fills masks with samples, and a discriminator tells which tokens."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pretrain.config import Config
+from pretrain.families.bert import encoder_modules
+from pretrain.family import Family
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElectraConfig(Config):
+    """Settings of an ELECTRA; those of every model are the discriminator's."""
+
+    family: ClassVar[str] = "electra"
+
+    # The defaults are those of every preset, from google-research/electra: configure_pretraining.py, and where another
+    # file is named, that.
+    tokenizer: str = "wordpiece"
+    vocab_size: int = 30_522
+    max_position_embeddings: int = 512  # model/modeling.py, BertConfig, as the next four
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    mask_token_share: float = 0.85  # pretrain/pretrain_helpers.py, mask, as the next
+    random_token_share: float = 0.0
+    masked_share: float = 0.15  # mask_prob
+    whole_words: bool = False
+    max_ngram: int = 1
+    optimizer: str = "adamw_bert"  # model/optimization.py, as beta_1, beta_2, epsilon and clip_norm
+    decay_power: float = 1.0  # lr_decay_power
+    weight_decay: float = 0.01  # weight_decay_rate
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-6
+    clip_norm: float = 1.0
+    save_every: int = 1_000  # save_checkpoints_steps
+    embedding_size: int  # of words, positions and segments, which generator and discriminator share
+    generator_size: float  # hidden size of the generator, as a share of the discriminator's (generator_hidden_size)
+    generator_weight: float = 1.0  # of its loss (gen_weight)
+    discriminator_weight: float = 50.0  # of its loss (disc_weight)
+
+    def problems(self) -> dict[str, bool]:
+        checks = super().problems() | {
+            f"embedding_size {self.embedding_size} must be at least 1": self.embedding_size >= 1,
+            f"generator_size {self.generator_size} must be above 0 and at most 1": 0 < self.generator_size <= 1,
+        }
+        hidden, heads = self.generator["hidden_size"], self.generator["num_attention_heads"]
+        checks[f"the generator's {hidden} (generator_size {self.generator_size}) is no multiple of {heads} heads"] = (
+            hidden > 0 and hidden % heads == 0
+        )
+        for name in ("generator_weight", "discriminator_weight"):
+            checks[f"{name} {getattr(self, name)} is below 0"] = getattr(self, name) >= 0
+        return checks
+
+    @property
+    def discriminator(self) -> dict[str, int]:
+        """The sizes in which the generator is another."""
+        return {name: getattr(self, name) for name in ("hidden_size", "num_attention_heads", "intermediate_size")}
+
+    @property
+    def generator(self) -> dict[str, int]:
+        """The same sizes of the generator (run_pretraining.py, get_generator_config)."""
+        hidden = round(self.hidden_size * self.generator_size)
+        heads = max(1, hidden // 64)
+        return {"hidden_size": hidden, "num_attention_heads": heads, "intermediate_size": 4 * hidden}
+
+
+PRESETS = {
+    # configure_pretraining.py, the model of size "small", which is the default.
+    "electra-small": ElectraConfig(
+        hidden_size=256,  # util/training_utils.py, as the next three
+        num_hidden_layers=12,
+        num_attention_heads=4,
+        intermediate_size=1024,
+        embedding_size=128,
+        generator_size=0.25,
+        batch_size=128,  # train_batch_size
+        sequence_length=128,  # max_seq_length
+        steps=1_000_000,  # num_train_steps
+        warmup_steps=10_000,  # num_warmup_steps
+        learning_rate=5e-4,
+    ),
+    # The numbers for "base" in the comment at the end of configure_pretraining.py, and Table 6 of Clark et al.
+    "electra-base": ElectraConfig(
+        hidden_size=768,  # util/training_utils.py, as the next three
+        num_hidden_layers=12,
+        num_attention_heads=12,
+        intermediate_size=3072,
+        embedding_size=768,
+        generator_size=1 / 3,  # generator_hidden_size 0.33333
+        batch_size=256,
+        sequence_length=512,
+        steps=766_000,  # Table 6
+        warmup_steps=10_000,  # Table 6
+        learning_rate=2e-4,
+    ),
+    # A smoke run: seconds on two cores. The numbers are ours.
+    "electra-tiny": ElectraConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        embedding_size=16,
+        generator_size=0.5,
+        vocab_size=500,
+        max_position_embeddings=64,
+        batch_size=8,
+        sequence_length=32,
+        steps=40,
+        warmup_steps=5,
+        learning_rate=3e-3,
+        save_every=10,
+        state_every=10,
+        log_every=5,
+        heldout_sequences=16,
+        measured_sequences=16,
+    ),
+}
+
+
+class Electra(Family):
+    """ELECTRA as in google-research/electra; a checkpoint is an ElectraForPreTraining, its generator/ is inside."""
+
+    name = "electra"
+    presets: ClassVar = PRESETS
+
+    def objectives(self, config: ElectraConfig) -> dict[str, str]:
+        """The generator's masked words, and the discriminator's replaced tokens."""
+        return {"masked_lm": "masked language model", "replaced_token": "replaced token detection"}
+
+    def loss_weights(self, config: ElectraConfig, step: int) -> dict[str, float]:
+        """The same at every step."""
+        return {"masked_lm": config.generator_weight, "replaced_token": config.discriminator_weight}
+
+    def model(self, config: ElectraConfig):
+        """Two encoders on the same embeddings, a head for each."""
+        from pretrain import heads, layers, objectives
+        from pretrain.generator import GeneratorModel
+
+        embeddings = self.embeddings(config, config.embedding_size)
+        common = {"activation": layers.gelu, "stddev": config.initializer_range}
+        return GeneratorModel(
+            _encoder(config, embeddings, "generator", **config.generator),
+            _encoder(config, embeddings, "encoder", **config.discriminator),
+            heads={
+                "masked_lm": heads.MaskedWordHead(
+                    embeddings, epsilon=config.layer_norm_eps, name="predictions", **common
+                ),
+                "replaced_token": heads.TokenHead(config.hidden_size, name="replaced_token", **common),
+            },
+            objectives={
+                "masked_lm": objectives.masked_language_model,
+                "replaced_token": objectives.replaced_tokens,
+            },
+        )
+
+    def modules(self, model) -> dict[str, Any]:
+        """Names as in transformers' ElectraForPreTraining, which is the discriminator."""
+        head = model.heads["replaced_token"]
+        return _encoder_modules(model.encoder) | {
+            "discriminator_predictions.dense": head.transform,
+            "discriminator_predictions.dense_prediction": head.classifier,
+        }
+
+    def inner_checkpoints(self, config: ElectraConfig, model) -> dict[str, tuple[dict, dict]]:
+        """generator/, with names as in transformers' ElectraForMaskedLM."""
+        head = model.heads["masked_lm"]
+        modules = _encoder_modules(model.generator) | {
+            "generator_predictions.dense": head.transform,
+            "generator_predictions.LayerNorm": head.norm,
+            "generator_lm_head.bias": head.bias,
+        }
+        architecture = {"architectures": ["ElectraForMaskedLM"]} | config.generator
+        return {"generator": (modules, self.huggingface(config) | architecture)}
+
+    def huggingface(self, config: ElectraConfig) -> dict[str, Any]:
+        """config.json of the discriminator."""
+        return config.architecture() | {
+            "architectures": ["ElectraForPreTraining"],
+            "model_type": "electra",
+            "embedding_size": config.embedding_size,
+            "hidden_act": "gelu",
+        }
+
+
+def _encoder(
+    config: ElectraConfig, embeddings, name: str, hidden_size: int, num_attention_heads: int, intermediate_size: int
+):
+    """An encoder of these sizes; embeddings of another size are projected."""
+    import keras
+
+    from pretrain import layers
+
+    transformer = layers.stack(
+        range(config.num_hidden_layers),
+        range(config.num_hidden_layers),
+        hidden_size=hidden_size,
+        heads=num_attention_heads,
+        intermediate_size=intermediate_size,
+        activation=layers.gelu,
+        stddev=config.initializer_range,
+        epsilon=config.layer_norm_eps,
+        dropout=config.hidden_dropout_prob,
+        attention_dropout=config.attention_probs_dropout_prob,
+    )
+    projection = None
+    if config.embedding_size != hidden_size:
+        projection = keras.layers.Dense(hidden_size, name="projection")  # Glorot's initial weights, as the original's
+    return layers.Encoder(embeddings, transformer, projection, name=name)
+
+
+def _encoder_modules(encoder) -> dict[str, Any]:
+    projection = {"electra.embeddings_project": encoder.projection} if encoder.projection else {}
+    return encoder_modules("electra", encoder) | projection
+
+
+FAMILY = Electra()

@@ -1,0 +1,53 @@
+"""The heads of pretraining: hidden states [B, L, H] of the last layer and the model's inputs in, logits in float32 out."""
+
+from collections.abc import Callable
+
+import keras
+from keras import ops
+
+from pretrain.layers import Embeddings, dense, layer_norm
+
+
+class MaskedWordHead(keras.layers.Layer):
+    """Logits [B, P, V] in float32 at the masked positions [B, P]; tied to the word embeddings."""
+
+    def __init__(self, embeddings: Embeddings, *, activation: Callable, stddev: float, epsilon: float, **options):
+        super().__init__(**options)
+        self.embeddings, self.activation = embeddings, activation
+        self.transform = dense(embeddings.word.output_dim, stddev, name="transform")
+        self.norm = layer_norm(epsilon)
+
+    def build(self, *_):
+        self.bias = self.add_weight(shape=(self.embeddings.word.input_dim,), initializer="zeros", name="bias")
+
+    def call(self, states, inputs):
+        picked = ops.take_along_axis(states, inputs["positions"][:, :, None], axis=1)  # (B, P, H)
+        picked = self.norm(self.activation(self.transform(picked)))
+        table = ops.cast(self.embeddings.word.embeddings, self.compute_dtype)
+        logits = ops.matmul(picked, ops.transpose(table))  # (B, P, V)
+        return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
+
+
+class PairHead(keras.layers.Layer):
+    """Logits [B, 2] in float32 of what the two segments are to each other, from [CLS]; the pooler is in here."""
+
+    def __init__(self, hidden_size: int, *, stddev: float, **options):
+        super().__init__(**options)
+        self.pooler = dense(hidden_size, stddev, activation="tanh", name="pooler")
+        self.classifier = dense(2, stddev, name="classifier")
+
+    def call(self, states, inputs):
+        return ops.cast(self.classifier(self.pooler(states[:, 0])), "float32")
+
+
+class TokenHead(keras.layers.Layer):
+    """Logits [B, L] of a yes or no about every token: a dense layer, its activation, and one number."""
+
+    def __init__(self, hidden_size: int, *, activation: Callable, stddev: float, **options):
+        super().__init__(**options)
+        self.activation = activation
+        self.transform = dense(hidden_size, stddev, name="transform")
+        self.classifier = keras.layers.Dense(1, name="classifier")  # Glorot's initial weights, as the original's
+
+    def call(self, states, inputs):
+        return ops.cast(self.classifier(self.activation(self.transform(states)))[..., 0], "float32")

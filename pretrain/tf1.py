@@ -1,0 +1,220 @@
+"""TensorFlow 1 checkpoints of the original albert, bert and electra as a run: python -m pretrain import PATH --run NAME.
+
+Sizes are read off the variables, and what they do not tell off the configuration beside them (albert_config.json,
+bert_config.json). How many sequences and tokens had been seen is unknown.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import keras
+import numpy as np
+
+from embryo_core import runs
+from embryo_core.errors import BrokenCheckpoint, ConfigError
+from embryo_core.types import Run
+from pretrain.config import Config
+from pretrain.export import write_checkpoint
+from pretrain.families import FAMILIES
+from pretrain.masking import MaskedBatch
+from pretrain.model import PretrainingModel
+from pretrain.original_vocabulary import find_vocabulary, write_tokenizer
+from pretrain.state import Progress
+from pretrain.tf1_names import family_of, tensor_of
+from pretrain.weights import assign
+
+Tensors = dict[str, dict[str, np.ndarray]]  # by folder of the checkpoint, and by name
+
+
+def import_series(path: Path, folder: Path, *, vocabulary: Path | None = None, cased: bool = False) -> Run:
+    """Write the checkpoints at `path`, model.ckpt-N or a folder of them, as a run; steps that it has are left alone.
+
+    Raises ConfigError and BrokenCheckpoint; checkpoints written before stay.
+    """
+    series = find_series(path)
+    run = None
+    for step, prefix in sorted(series.items()):
+        if run and any(found.step == step for found in runs.checkpoints(run)):
+            continue
+        family, tensors = read_tensors(prefix)
+        config = configuration(family, tensors, prefix)
+        model = model_of(config, tensors, prefix)
+        if run is None:
+            run = _start_run(folder, config, tuple(series), find_vocabulary(prefix.parent, vocabulary), cased)
+        write_checkpoint(model, config, run.path, Progress(step, None, None))
+        print(f"step {step}: {prefix}")
+    return run
+
+
+# === Files ===
+
+
+def find_series(path: Path) -> dict[int, Path]:
+    """The prefix of each checkpoint by its step: of one, or of all in a folder. Raises ConfigError."""
+    if path.is_dir():
+        prefixes = [file.with_suffix("") for file in path.glob("*.index")]
+        if not prefixes:
+            raise ConfigError(f"{path} has no checkpoint of TensorFlow 1: there is no file model.ckpt-STEP.index in it.")
+    else:
+        prefixes = [path.with_suffix("") if path.suffix in (".index", ".meta") else path]
+    return {_step(prefix): prefix for prefix in prefixes}
+
+
+def _step(prefix: Path) -> int:
+    """The step in a checkpoint's name, else in its variable global_step."""
+    if found := re.search(r"-(\d{1,18})$", prefix.name):
+        return int(found[1])
+    reader = open_checkpoint(prefix)
+    if reader.has_tensor("global_step"):
+        return int(reader.get_tensor("global_step"))
+    raise ConfigError(f"{prefix} tells no step, by name or variable; rename its files to {prefix.name}-STEP.*")
+
+
+def open_checkpoint(prefix: Path) -> Any:
+    """TensorFlow's reader of a checkpoint. Raises BrokenCheckpoint."""
+    import tensorflow as tf
+
+    if not Path(f"{prefix}.index").is_file():
+        raise BrokenCheckpoint(f"{prefix}.index does not exist; a checkpoint needs it beside its .data files.")
+    try:
+        return tf.train.load_checkpoint(str(prefix))
+    except (tf.errors.OpError, ValueError, RuntimeError) as reason:
+        raise _damaged(prefix, reason) from None
+
+
+def read_tensors(prefix: Path) -> tuple[str, Tensors]:
+    """The family of a checkpoint, and its tensors as transformers has them. Raises BrokenCheckpoint, ConfigError."""
+    import tensorflow as tf
+
+    reader = open_checkpoint(prefix)
+    variables = reader.get_variable_to_shape_map()  # read when it was opened
+    family = family_of(variables, prefix)
+    known = {name: tensor for name in sorted(variables) if (tensor := tensor_of(name, family, prefix))}
+    tensors: Tensors = {}
+    for name, tensor in known.items():
+        try:
+            array = reader.get_tensor(name)
+        except (tf.errors.OpError, ValueError, RuntimeError) as reason:
+            raise _damaged(prefix, reason) from None
+        tensors.setdefault(tensor.folder, {})[tensor.name] = array.T if tensor.transposed else array
+    if "generator" in tensors:  # it shares the discriminator's embeddings
+        shared = {name: array for name, array in tensors[""].items() if name.startswith("electra.embeddings.")}
+        tensors["generator"] |= shared
+    return family, tensors
+
+
+def _damaged(prefix: Path, reason: Exception) -> BrokenCheckpoint:
+    why = str(reason).splitlines()[0][:200] if str(reason) else type(reason).__name__
+    return BrokenCheckpoint(f"{prefix} cannot be read ({why}); copy its .index and .data files again.")
+
+
+# === Model ===
+
+
+def configuration(family: str, tensors: Tensors, prefix: Path) -> Config:
+    """The settings that make a model of these tensors; those of its training are unknown. Raises ConfigError."""
+    main = tensors[""]
+
+    def size(name: str, axis: int = 0) -> int:
+        for found, array in main.items():
+            if found.endswith(name):
+                return array.shape[axis]
+        raise ConfigError(f"{prefix} has no variable that is {name}; it is no whole {family}.")
+
+    def count(pattern: str) -> int:
+        return len({found[1] for name in main if (found := re.search(pattern, name))})
+
+    sizes = {
+        "vocab_size": size("word_embeddings.weight"),
+        "max_position_embeddings": size("position_embeddings.weight"),
+        "hidden_size": size("query.weight"),
+        "intermediate_size": size("ffn.weight" if family == "albert" else "intermediate.dense.weight"),
+        "num_hidden_layers": count(r"encoder\.layer\.(\d+)\."),
+        "num_hidden_groups": count(r"albert_layer_groups\.(\d+)\."),
+        "embedding_size": size("word_embeddings.weight", 1),
+    } | _told(family, prefix)
+    sizes.setdefault("num_attention_heads", max(1, sizes["hidden_size"] // 64))  # as in every model of electra
+    if "generator" in tensors:
+        hidden = next(a.shape[0] for name, a in tensors["generator"].items() if name.endswith("query.weight"))
+        sizes["generator_size"] = hidden / sizes["hidden_size"]
+    preset = next(iter(FAMILIES[family].presets.values()))
+    known = {field.name for field in fields(preset)}
+    training = {"sequence_length": sizes["max_position_embeddings"], "short_steps": 0, "checkpoint_dtype": "float32"}
+    return replace(preset, **training, **{name: found for name, found in sizes.items() if name in known})
+
+
+def _told(family: str, prefix: Path) -> dict[str, Any]:
+    """What the configuration beside a checkpoint, or in the folder above, says that its variables do not."""
+    counts = ["num_attention_heads"] + (["num_hidden_layers"] if family == "albert" else [])
+    shares = ["hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"]
+    for path in _beside(prefix.parent, f"{family}_config.json"):
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+            found = {name: int(told[name]) for name in counts}
+            return found | {name: float(told[name]) for name in shares if name in told}
+        except (ValueError, KeyError, TypeError) as reason:
+            raise ConfigError(f"{path} is not the configuration of an original {family} ({reason!r}).") from None
+    if family == "electra":
+        return {}
+    raise ConfigError(f"{prefix.parent / f'{family}_config.json'} does not exist; it says how many heads the model has.")
+
+
+def _beside(folder: Path, name: str) -> Iterator[Path]:
+    return (path for path in (folder / name, folder.parent / name) if path.is_file())
+
+
+def model_of(config: Config, tensors: Tensors, prefix: Path) -> PretrainingModel:
+    """A model of that configuration with these weights. Raises BrokenCheckpoint where they are not all of them."""
+    keras.config.set_dtype_policy("float32")
+    family = FAMILIES[config.family]
+    model = family.model(config)
+    shapes = {field.name: np.zeros((1, 4), np.int32) for field in fields(MaskedBatch)}
+    model(MaskedBatch(**shapes).inputs())
+    inner = {name: modules for name, (modules, _) in family.inner_checkpoints(config, model).items()}
+    for name, modules in ({"": family.modules(model)} | inner).items():
+        assign(modules, tensors.get(name, {}), prefix)
+    return model
+
+
+# === Run ===
+
+
+def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary: Path, cased: bool) -> Run:
+    """Write the tokenizer and run.json of a new run; one that is there must be of the same model and vocabulary."""
+    before = runs.read_run(folder) if (folder / "run.json").is_file() else None
+    if not before and folder.exists() and any(path.name != "tokenizer" for path in folder.iterdir()):
+        raise ConfigError(f"{folder} exists and is not a run (it has no run.json); give another --run.")
+    tokenizer_sha256 = _write_vocabulary(vocabulary, folder, config, cased, before)
+    family = FAMILIES[config.family]
+    names = {field.name for field in fields(config)} & family.huggingface(config).keys()
+    run = Run(
+        name=folder.resolve().name,
+        path=folder.resolve(),
+        family=config.family,
+        objective=" + ".join(family.objectives(config).values()),
+        config={name: getattr(config, name) for name in sorted(names)},
+        tokenizer_sha256=tokenizer_sha256,
+        corpus={},
+        planned_steps=tuple(sorted({*steps, *(before.planned_steps if before else ())})),
+        code_version=version("embryo"),
+    )
+    if before and (before.config, before.tokenizer_sha256) != (run.config, run.tokenizer_sha256):
+        raise ConfigError(f"Run '{run.name}' has another model or vocabulary than {vocabulary.parent}; give another --run.")
+    runs.write_run(run)
+    return run
+
+
+def _write_vocabulary(vocabulary: Path, folder: Path, config: Config, cased: bool, before: Run | None) -> str:
+    """Write the tokenizer of a new run, and for one that is there only to compare; returns its SHA-256."""
+    with TemporaryDirectory() as elsewhere:
+        place = Path(elsewhere) / "tokenizer" if before else folder / "tokenizer"
+        pieces = write_tokenizer(vocabulary, place, cased)
+        if pieces > config.vocab_size:
+            raise ConfigError(f"{vocabulary} has {pieces:,} pieces, and the model {config.vocab_size:,}; name its own.")
+        return runs.sha256(place / "tokenizer.json")

@@ -1,0 +1,249 @@
+"""A table is read only where its file is the one of the checksum beside it; everything else is one sentence."""
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from embryo_core import results
+from embryo_core.errors import ResultsError
+from embryo_core.results import files
+from embryo_core.results.tables import ATTENTION, SCORES, Table
+from embryo_core.runs import reading
+from embryo_core.types import Findings, Run, Score
+from tests.conftest import at
+from tests.embryo_core.results.conftest import find, tree
+
+SCORE = {"evaluation": "m", "step": 8, "metric": "m", "layer": None, "group": None, "value": 0.5, "n": 3}
+MAP = {"evaluation": "attention", "step": 8, "layer": 1, "head": 1, "sentences": 7, "length": 2, "weights": [0.5] * 4}
+
+
+@pytest.fixture(params=["part", "compacted"])
+def path(run: Run, request: pytest.FixtureRequest) -> Path:
+    """The scores of one step, in a part or in the compacted table."""
+    results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
+    if request.param == "compacted":
+        results.compact(run)
+    return next(run.results.rglob("scores.parquet"))
+
+
+def refused(run: Run) -> str:
+    """The one sentence with which the scores of a run are refused."""
+    with pytest.raises(ResultsError) as error:
+        results.read_scores(run)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def store(run: Run, table: Table, *rows: dict) -> None:
+    """Write rows to a compacted table with the right checksum, as a stranger might."""
+    run.results.mkdir(parents=True, exist_ok=True)
+    path = run.results / f"{table.name}.parquet"
+    pq.write_table(pa.Table.from_pylist(list(rows), table.schema.with_metadata({"done": "{}"})), path)
+    files.seal(path)
+
+
+# === The checksum ===
+
+
+def test_the_checksum_is_beside_its_file(path: Path):
+    """As sha256sum writes it, so that everybody can check it."""
+    expected = f"{hashlib.sha256(path.read_bytes()).hexdigest()}  scores.parquet\n"
+    assert path.with_name("scores.parquet.sha256").read_text() == expected
+
+
+def test_pyarrow_sees_no_damaged_file(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Whatever byte is another, the file is refused before pyarrow reads any of it."""
+    monkeypatch.setattr(pa, "OSFile", lambda *_: pytest.fail("read"))
+    whole = path.read_bytes()
+    for place in np.random.default_rng(1).integers(0, len(whole), 30).tolist() + [0, len(whole) - 1]:
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        assert f"{path} cannot be read" in refused(run)
+    path.write_bytes(whole[:-1])
+    assert "no parquet file, or cut short" in refused(run)
+
+
+def test_a_lost_file_is_told(run: Run, path: Path):
+    """The checksum says that there was one: no rows are lost without a word."""
+    path.unlink()
+    assert f"{path} cannot be read (it is missing)" in refused(run)
+
+
+def test_a_file_without_checksum_gets_one_from_who_trusts_it(run: Run, path: Path):
+    """Results of earlier versions: the sentence has both ways out, and the first of them works."""
+    scores = results.read_scores(run)
+    path.with_name("scores.parquet.sha256").unlink()
+    told = refused(run)
+    assert "python -m embryo_core evaluate egg --overwrite" in told
+    command = told.partition("run in its folder: ")[2].partition(", else")[0]
+    subprocess.run(command, shell=True, cwd=path.parent, check=True)
+    assert results.read_scores(run).equals(scores)
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"\xff" * 80, b"0" * 64 + b" *scores.parquet\n"])
+def test_a_damaged_checksum_is_told(run: Run, path: Path, content: bytes):
+    """Its file is named, or the table of which it says nothing."""
+    path.with_name("scores.parquet.sha256").write_bytes(content)
+    assert "scores.parquet" in refused(run)
+
+
+def test_a_file_is_hashed_once(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
+    """And again when it is another, even of the same size."""
+    hashed = []
+    monkeypatch.setattr(reading, "sha256", lambda path: hashed.append(path) or hashlib.sha256(path.read_bytes()).hexdigest())
+    for _ in range(3):
+        results.read_scores(run)
+    once = len(hashed)
+    path.write_bytes(path.read_bytes())
+    results.read_scores(run)
+    assert (once, len(hashed)) == (1, 2)
+
+
+def test_a_file_of_holes_is_not_hashed(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A damage that makes it 20 GB long, or 1 GB, costs no time."""
+    monkeypatch.setattr(files, "digest", lambda *_: pytest.fail("hashed"))
+    for size, told in ((20 * 10**9, "at most 2,147,483,648 are read"), (2**30, "no parquet file")):
+        os.truncate(path, size)
+        assert told in refused(run)
+
+
+# === Regular files of this run alone ===
+
+
+def _link(path: Path) -> None:
+    path.symlink_to("/etc/hostname")
+
+
+REPLACEMENTS: dict[str, Callable[[Path], None]] = {
+    "a link out of the run": _link,
+    "a link to itself": lambda path: path.symlink_to(path),
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "a pipe": os.mkfifo,
+    "a folder": Path.mkdir,
+}
+
+
+@pytest.mark.parametrize("name", ["scores.parquet", "scores.parquet.sha256"])
+@pytest.mark.parametrize("replace", REPLACEMENTS.values(), ids=REPLACEMENTS.keys())
+def test_what_is_no_file_of_the_run_is_refused(run: Run, path: Path, name: str, replace: Callable[[Path], None]):
+    """It is not opened, and its sentence names it."""
+    path.with_name(name).unlink()
+    replace(path.with_name(name))
+    assert f"{path.with_name(name)} " in refused(run)
+
+
+@pytest.mark.parametrize("linked", ["parts", "parts/mask_prediction", "parts/mask_prediction/step8"])
+def test_a_part_that_is_a_link_is_refused_and_never_removed(run: Run, tmp_path: Path, linked: str):
+    """Compaction removes what it has merged: by a link that would be folders of somebody else."""
+    results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
+    (run.results / linked).rename(tmp_path / "elsewhere")
+    (run.results / linked).symlink_to(tmp_path / "elsewhere")
+    before = tree(tmp_path / "elsewhere")
+    assert f"{run.results / linked} is a link" in refused(run)
+    for change in (lambda: results.compact(run), lambda: results.forget(run, "mask_prediction")):
+        with pytest.raises(ResultsError, match="is a link"):
+            change()
+    assert tree(tmp_path / "elsewhere") == before != {}
+
+
+@pytest.mark.parametrize("name", ["step08", "step9223372036854775808", "step-1", "step" + "9" * 200, "step٣"])
+def test_a_folder_with_another_name_is_no_part(run: Run, name: str):
+    """A step is a number of 64 bits without leading zeros."""
+    results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
+    part = next(run.results.glob("parts/*/step8"))
+    part.rename(part.with_name(name))
+    assert results.done(run, "mask_prediction") == set() and results.read_scores(run).empty
+
+
+# === Right checksum, strange rows ===
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"layer": 2**31 - 1},
+        {"layer": -1},
+        {"step": -1},
+        {"step": None},
+        {"n": 0},
+        {"value": float("nan")},
+        {"value": None},
+        {"group": "x" * 5000},
+    ],
+    ids=str,
+)
+def test_rows_out_of_bounds_are_refused(run: Run, change: dict):
+    """A page would draw two thousand million layers, or a step before the first."""
+    store(run, SCORES, SCORE)
+    assert len(results.read_scores(run)) == 1
+    store(run, SCORES, SCORE, SCORE | change)
+    assert f"{next(iter(change))} has " in refused(run)
+
+
+@pytest.mark.parametrize(
+    "change", [{"length": 3}, {"length": 2**20}, {"weights": [0.5] * 3}, {"head": 2**30}, {"weights": [np.inf] * 4}], ids=str
+)
+def test_maps_that_are_none_are_refused(run: Run, change: dict):
+    """Square, of finite weights, of heads that a model may have."""
+    store(run, ATTENTION, MAP)
+    assert results.read_attention(run, 1, 1).weights.shape == (1, 2, 2)
+    store(run, ATTENTION, MAP | change)
+    with pytest.raises(ResultsError, match=r"attention\.parquet cannot be read|not finite"):
+        results.read_attention_steps(run)
+
+
+def test_more_rows_than_are_read_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch):
+    """By the footer, before any is read."""
+    monkeypatch.setattr("embryo_core.results.bounds.MOST_ROWS", 1)
+    store(run, SCORES, SCORE, SCORE | {"step": 9})
+    assert "it has 2 rows" in refused(run)
+
+
+# === While it is written ===
+
+
+def test_a_file_replaced_while_it_is_read_is_read_again(run: Run, monkeypatch: pytest.MonkeyPatch):
+    """A reader between two steps of a writer gets the rows before or after, never an error."""
+    write_checksums, seen = files.write_checksums, []
+
+    def read_and_write(*arguments) -> None:
+        seen.append(len(results.read_scores(run)))
+        write_checksums(*arguments)
+        seen.append(len(results.read_scores(run)))
+
+    results.write(at(run, 0), "m", Findings(scores=[Score("m", 0.5, 3)]))
+    results.compact(run)
+    results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.5, 3)]))
+    monkeypatch.setattr(files, "write_checksums", read_and_write)
+    results.compact(run)
+    results.forget(run, "m")
+    assert seen == [2] * 4 + [2, 2] and results.read_scores(run).empty
+    assert not list(run.results.rglob("scores*"))
+
+
+def test_a_removal_that_was_killed_is_none(run: Run, monkeypatch: pytest.MonkeyPatch):
+    """The checksum of nothing, listed before the file goes, tells it from a lost file; the next writer tidies up."""
+    results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.5, 3)]))
+    results.compact(run)
+    path, unlink = run.results / "scores.parquet", Path.unlink
+
+    def unlink_but_the_table(one: Path, missing_ok: bool = False) -> None:
+        if one == path:
+            raise KeyboardInterrupt
+        unlink(one, missing_ok)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", unlink_but_the_table)
+        with pytest.raises(KeyboardInterrupt):
+            files.remove(path)
+    assert len(results.read_scores(run)) == 1
+    path.unlink()
+    assert results.read_scores(run).empty and results.done(run, "m") == set()
+    results.forget(run, "m")
+    assert not files.is_stored(path)

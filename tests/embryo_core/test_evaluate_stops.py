@@ -1,0 +1,81 @@
+"""An evaluation that can write no more stops at once: the disk is full, or another evaluates on other data."""
+
+import errno
+
+import pyarrow.parquet as pq
+import pytest
+
+from embryo_core import results, runs
+from embryo_core.cli import main
+from embryo_core.errors import OtherData
+from embryo_core.evaluate import Report, evaluate
+from embryo_core.metrics.token_reconstruction import TokenReconstruction
+from embryo_core.types import Run
+from tests.conftest import SAMPLE_DATA
+
+NAME = "token_reconstruction"
+TREEBANK = {"treebank": SAMPLE_DATA["treebank"]}
+
+
+def test_a_full_disk_stops_it_with_one_sentence(own_run: Run, monkeypatch, capsys):
+    """After the first result that cannot be written nothing more is computed, and what was written stays."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
+    evaluate(own_run, TREEBANK, [NAME], steps=[0], limit=3)
+    tried = []
+
+    def write(*_, **__) -> None:
+        tried.append(1)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    command = ["evaluate", own_run.name, "--treebank", str(TREEBANK["treebank"]), "--limit", "3"]
+    with monkeypatch.context() as patch:
+        patch.setattr(pq.ParquetWriter, "write_table", write)
+        assert main(command) == 2
+    told = capsys.readouterr().err
+    last = told.splitlines()[-1]
+    assert last.startswith("Error: ") and "No space left on device" in last and "goes on from there" in last
+    assert len(tried) == 1 and "Traceback" not in told
+    assert results.done(own_run, NAME) == {0}
+    assert main([*command, "--metrics", NAME]) == 0
+    assert results.done(own_run, NAME) == {0, 8, 16}
+
+
+def test_of_two_that_begin_together_with_other_data_one_goes_on(own_run: Run, monkeypatch):
+    """Both find no results; one notes its data and writes, and the other is told at its first word."""
+    read = TokenReconstruction.read
+
+    def read_last(self, *arguments):
+        data = read(self, *arguments)
+        with monkeypatch.context() as patch:
+            patch.setattr(TokenReconstruction, "read", read)
+            evaluate(own_run, TREEBANK, [NAME], steps=[0], limit=2)
+        return data
+
+    monkeypatch.setattr(TokenReconstruction, "read", read_last)
+    with pytest.raises(OtherData, match=r"limit 2\), received .*limit 3\); give the same data"):
+        evaluate(own_run, TREEBANK, [NAME], limit=3)
+    assert results.done(own_run, NAME) == {0}
+    assert results.read_sources(own_run)[NAME]["limit"] == 2
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_results_of_two_sets_of_data_are_never_mixed(own_run: Run, monkeypatch, overwrite: bool):
+    """An evaluation whose data another replaced stops at its next write, even where it was told to overwrite."""
+    write = results.write
+    alone = runs.read_run(own_run.path)
+
+    def write_after_another(checkpoint, *arguments) -> None:
+        if checkpoint.step == 8:
+            with monkeypatch.context() as patch:
+                patch.setattr(results, "write", write)
+                evaluate(own_run, TREEBANK, [NAME], steps=[16], limit=2, overwrite=True)
+        write(checkpoint, *arguments)
+
+    monkeypatch.setattr(results, "write", write_after_another)
+    with pytest.raises(OtherData, match=r"limit 2\), received .*limit 3\)"):
+        evaluate(own_run, TREEBANK, [NAME], limit=3, overwrite=overwrite)
+    monkeypatch.setattr(results, "write", write)
+    assert results.done(own_run, NAME) == {16} and results.read_sources(own_run)[NAME]["limit"] == 2
+    found = results.read_scores(own_run)
+    assert evaluate(alone, TREEBANK, [NAME], steps=[16], limit=2, overwrite=True) == Report(computed=1)
+    assert results.read_scores(own_run).equals(found)

@@ -1,0 +1,162 @@
+"""What can go wrong with a file or folder, and what a stranger can put in its place."""
+
+import json
+import os
+import random
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from embryo_core import runs
+from embryo_core.results.files import seal
+from embryo_core.types import Run
+
+VALUES = (None, True, -1, 5, 2**31, 2**63, 2**64, 10**400, 1e308, "", "\x1b[2J", "x" * 10_000, "../..", "/etc/hostname")
+TEXTS = (b"", b"5", b"null", b"[]", b"{}", b"NaN", b'{"step": Infinity}', b"[" * 100_000, b"\xff\xfe\x00", b'{"a')
+NUMBERS = (0, -1, 1, 7, 1023, 2**31 - 1)
+SMALL = 2**21  # bytes of a file that is read to be damaged; one made sparse before is not
+
+
+def damage(folders: list[Path], outside: Path, rng: random.Random) -> str:
+    """Damage one file or folder below these in one way of many, and say which.
+
+    Links lead to its counterpart below `outside`, which has the same layout as the folder that holds them all.
+    """
+    path = rng.choice(sorted(path for folder in folders for path in folder.rglob("*")))
+    root = Path(os.path.commonpath([folder.parents[1] for folder in folders]))
+    state = path.lstat()
+    how = rng.choice(FOR_FILES if stat.S_ISREG(state.st_mode) and state.st_size <= SMALL else FOR_ALL)
+    how(path, outside / path.relative_to(root), rng)
+    return f"{how.__name__.strip('_')} {path.name}"
+
+
+def sign(run: Run) -> None:
+    """Put the hashes of damaged files into manifests and run.json, as a stranger can: what is behind them is read."""
+    for manifest in run.path.glob("checkpoints/*/manifest.json"):
+        _rehash(manifest, lambda content, folder: content["sha256"].update({n: _hash(folder / n) for n in content["sha256"]}))
+    _rehash(run.path / "run.json", lambda content, folder: content.update(tokenizer_sha256=_hash(run.tokenizer / "tokenizer.json")))
+
+
+def _rehash(path: Path, change: Callable[[dict, Path], None]) -> None:
+    try:
+        content = json.loads(_small(path))
+        change(content, path.parent)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return
+    path.write_text(json.dumps(content))
+
+
+def _hash(path: Path) -> str:
+    _small(path)
+    return runs.sha256(path)
+
+
+def _small(path: Path) -> bytes:
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > SMALL:
+        raise FileNotFoundError(path)
+    return path.read_bytes()
+
+
+# === Damages of files ===
+
+
+def _cut(path: Path, _: Path, rng: random.Random) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: rng.randrange(len(content) + 1)])
+
+
+def _flip(path: Path, _: Path, rng: random.Random) -> None:
+    content = bytearray(path.read_bytes())
+    for _ in range(min(len(content), rng.choice((1, 8)))):
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+    path.write_bytes(content)
+
+
+def _write_over(path: Path, _: Path, rng: random.Random) -> None:
+    path.write_bytes(rng.choice(TEXTS))
+
+
+def _add_lines(path: Path, _: Path, rng: random.Random) -> None:
+    with path.open("ab") as file:
+        file.write(b"\n".join(rng.choices(TEXTS, k=3)) + b'\n{"split": "train", "step": -1}\n\xff\t1\n')
+
+
+def _make_sparse(path: Path, _: Path, rng: random.Random) -> None:
+    os.truncate(path, rng.choice((2**28 + 1, 20 * 10**9)))
+
+
+def _change_value(path: Path, outside: Path, rng: random.Random) -> None:
+    """Put a strange value somewhere: into JSON, or into a table, whose checksum then is right; write over the rest."""
+    try:
+        content = pq.read_table(path) if path.suffix == ".parquet" else json.loads(path.read_bytes())
+    except (pa.ArrowException, OSError, ValueError, RecursionError):
+        return _write_over(path, outside, rng)
+    if isinstance(content, pa.Table) and content.num_rows:
+        return _change_table(path, content, rng)
+    if not (members := _members(content)):
+        return _write_over(path, outside, rng)
+    member, key = rng.choice(members)
+    if isinstance(member, dict) and rng.random() < 0.2:
+        member[rng.choice((os.path.relpath(outside, path.parent), str(outside), "x" * 300, "\ud800"))] = member[key]
+    elif isinstance(member, dict) and rng.random() < 0.2:
+        del member[key]
+    else:
+        member[key] = rng.choice((*VALUES, [], {}, [member[key]] * 3, {"a": [[[[[[[[1]]]]]]]]}))
+    path.write_text(json.dumps(content))
+
+
+def _change_table(path: Path, table: pa.Table, rng: random.Random) -> None:
+    """Another value in one cell, of the column's own type."""
+    field = rng.choice(list(table.schema))
+    values = table[field.name].to_pylist()
+    strange = {pa.string(): ("", "\x1b[2J", "x" * 10_000, "![a](//b)", "\ufdd0"), pa.bool_(): (True, False)}
+    value = rng.choice((None, *strange.get(field.type, NUMBERS)))
+    values[rng.randrange(len(values))] = [float(value or 0)] * 3 if pa.types.is_list(field.type) else value
+    column = pa.array(values, field.type)
+    pq.write_table(table.set_column(table.schema.get_field_index(field.name), field, column), path)
+    seal(path)
+
+
+def _members(content: Any) -> list[tuple[Any, Any]]:
+    """All (container, key) of a JSON value."""
+    inner = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    return [pair for key, value in inner for pair in ((content, key), *_members(value))]
+
+
+# === Damages of files and folders ===
+
+
+def _remove(path: Path, *_: Any) -> None:
+    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _replaced_by(make: Callable[[Path, Path], None], name: str) -> Callable[..., None]:
+    def replace(path: Path, outside: Path, _: random.Random) -> None:
+        _remove(path)
+        make(path, outside)
+
+    replace.__name__ = name
+    return replace
+
+
+def _lock(path: Path, *_: Any) -> None:
+    if not path.is_symlink():  # it would be that of another file
+        path.chmod(0)
+
+
+FOR_ALL = (
+    _remove,
+    _lock,
+    _replaced_by(lambda path, _: os.mkfifo(path), "pipe"),
+    _replaced_by(lambda path, _: path.symlink_to(path), "circle"),
+    _replaced_by(lambda path, outside: path.symlink_to(outside), "link"),
+    _replaced_by(lambda path, _: path.symlink_to("/dev/zero"), "device"),
+    _replaced_by(lambda path, _: path.write_bytes(b"x"), "file"),
+    _replaced_by(lambda path, _: path.mkdir(), "folder"),
+)
+FOR_FILES = (*FOR_ALL, _cut, _flip, _write_over, _add_lines, _make_sparse, _change_value, _change_value, _change_value)

@@ -1,0 +1,43 @@
+"""Damaged data of an evaluation are told in one sentence."""
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from embryo_core import corpora
+from embryo_core.types import Example, Fact
+from tests.conftest import SAMPLE_DATA
+from tests.fuzz.conftest import FOLDERS, attempt, watched
+from tests.fuzz.damage import damage
+
+READERS: dict[str, Callable[[Path], list[Example] | list[Fact]]] = {
+    "treebank": corpora.read_treebank,
+    "lama": corpora.read_lama,
+    "probing": lambda path: corpora.read_probing(path / "pos", "dev"),
+}
+
+
+def size(path: Path) -> int:
+    """Bytes of the files below a folder."""
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_damaged_data_of_an_evaluation_are_told(kind: str, tmp_path: Path):
+    """Their readers raise CorpusError with the place, or read what is still sound."""
+    for seed in range(10 * FOLDERS):
+        rng, folder = random.Random(seed), tmp_path / str(seed) / "data" / kind
+        source = SAMPLE_DATA[kind]
+        copy = shutil.copytree if source.is_dir() else lambda a, b: (b.mkdir(parents=True), shutil.copy(a, b))
+        copy(source, folder)
+        whole = size(folder)
+        damage([folder], tmp_path / "outside", rng)
+        if size(folder) > 100 * whole:  # one's own data may be large
+            continue
+        with watched(tmp_path / "outside"):
+            found = attempt(READERS[kind], folder)
+            assert all(isinstance(one, Example | Fact) for one in found or ())
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,173 @@
+"""Continued pretraining: a run of its own that goes on from another's checkpoint, on other text."""
+
+import json
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from embryo_core import runs
+from embryo_core.types import Change, Run
+from pretrain.__main__ import main
+
+SETTINGS = ["--set", "steps=6", "warmup_steps=2", "save_every=3", "state_every=2", "log_every=1", "measured_sequences=0"]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for runs."""
+    return tmp_path_factory.mktemp("continued")
+
+
+@pytest.fixture(scope="module")
+def domain(texts: tuple[Path, Path], root: Path) -> Path:
+    """Text of another kind: the sample's sentences in another order, about other things."""
+    documents = texts[0].read_text(encoding="utf-8").replace("the ", "our ").split("\n\n")
+    path = root / "domain.txt"
+    path.write_text("\n\n".join(reversed(documents)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def first(texts: tuple[Path, Path], cache: Path, root: Path) -> Run:
+    """Six updates on the sample text."""
+    corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
+    assert main(["tiny", *corpus, *SETTINGS, "--run", str(root / "first")]) == 0
+    return runs.read_run(root / "first")
+
+
+@pytest.fixture(scope="module")
+def command(first: Run, domain: Path, cache: Path) -> list[str]:
+    """Six more on the domain's, from step 3, to which a run is added."""
+    start = ["--init-from", f"{first.path}@3", "--corpus", str(domain), "--cache", str(cache)]
+    return ["tiny", *start, *SETTINGS, "--run"]
+
+
+@pytest.fixture(scope="module")
+def continued(command: list[str], root: Path) -> Run:
+    """That run."""
+    assert main([*command, str(root / "second")]) == 0
+    return runs.read_run(root / "second")
+
+
+def weights(run: Run) -> dict[int, str]:
+    """Hash of the weights of every checkpoint, by its step."""
+    return {found.step: runs.sha256(found.path / "model.safetensors") for found in runs.checkpoints(run)}
+
+
+def test_steps_sequences_and_tokens_go_on(first: Run, continued: Run):
+    """The first run's checkpoints up to the start, then its own, as planned; nothing of them begins at zero again."""
+    found = runs.checkpoints(continued)
+    assert [checkpoint.step for checkpoint in found] == [0, 1, 2, 3, 4, 5, 6, 9] == list(continued.planned_steps)
+    assert found[3].sequences == runs.checkpoint(first, 3).sequences and found[-1].sequences == 9 * 8
+    assert all(earlier.tokens < later.tokens for earlier, later in pairwise(found))
+
+
+def test_it_begins_with_the_weights_of_the_first(first: Run, continued: Run):
+    """Up to the start they are the same files, which take no space again; from there on they are others."""
+    ours, theirs = weights(continued), weights(first)
+    assert all(ours[step] == theirs[step] for step in (0, 1, 2, 3)) and ours[6] != theirs[6]
+    files = [run.path / "checkpoints" / "step1" / "model.safetensors" for run in (first, continued)]
+    assert files[0].stat().st_ino == files[1].stat().st_ino
+    change = [load_file(runs.checkpoint(continued, step).path / "model.safetensors") for step in (3, 4)]
+    peak = 6e-3 / 2  # the rate of the first update of a warm-up of two
+    moved = [np.linalg.norm(change[1][name] - array) / np.linalg.norm(array) for name, array in change[0].items()
+             if name.endswith("embeddings.weight")]  # fmt: skip
+    assert max(moved) <= peak * (1 + 1e-3) and min(moved) > 0, "LAMB changes a matrix by the rate times its norm"
+
+
+def test_the_log_goes_on_and_tells_both_texts(first: Run, continued: Run):
+    """Its rows up to the start are the first run's, but what is held out is measured anew there."""
+    ours, theirs = runs.read_log(continued), runs.read_log(first)
+    assert [row for row in ours if row["step"] < 3] == [row for row in theirs if row["step"] < 3]
+    assert [row["step"] for row in ours if row["split"] == "train"] == list(range(1, 10))
+    assert [row["learning_rate"] for row in ours if row["split"] == "train"][3:] == [
+        row["learning_rate"] for row in theirs if row["split"] == "train"
+    ]
+
+
+def test_the_card_and_the_changes_say_where_it_came_from(first: Run, continued: Run):
+    """Run, step, hash of the weights; the change of text is one of the run's changes."""
+    assert (continued.origin.run, continued.origin.step) == ("first", 3)
+    assert continued.origin.weights_sha256 == weights(first)[3]
+    assert runs.changes(continued) == (Change(3, "corpus: domain.txt"),)
+    assert continued.tokenizer_sha256 == first.tokenizer_sha256
+    assert runs.read_ranks(continued.path / "frequencies.tsv") == runs.read_ranks(first.path / "frequencies.tsv")
+
+
+def test_stopped_and_resumed_it_ends_the_same(continued: Run, command: list[str], root: Path):
+    """From its state, and from none, even where the first run is gone: the weights and the log are the same."""
+    def rows(run: Run) -> list[dict]:
+        return [row | {"tokens_per_second": None} for row in runs.read_log(run)]
+
+    folder = root / "again"
+    shutil.copytree(continued.path, folder)
+    for states in (1, 2):
+        for path in sorted((folder / "state").iterdir())[-states:]:
+            path.unlink()
+        again = ["nowhere/first" if part.endswith("@3") else part for part in command]
+        assert main([*again, str(folder)]) == 0
+        found = runs.read_run(folder)
+        assert weights(found) == weights(continued)
+        assert rows(found) == rows(continued)
+
+
+def test_killed_while_it_was_begun_it_is_begun_again(continued: Run, command: list[str], root: Path):
+    """With its card written and only some of the first run's steps linked, the same command completes it."""
+    folder = root / "killed"
+    shutil.copytree(continued.path / "tokenizer", folder / "tokenizer")
+    shutil.copy(continued.path / "run.json", folder)
+    shutil.copytree(continued.path / "checkpoints" / "step0", folder / "checkpoints" / "step0")
+    assert main([*command, str(folder)]) == 0
+    assert weights(runs.read_run(folder)) == weights(continued)
+
+
+def test_a_continued_run_can_be_continued(continued: Run, command: list[str], root: Path):
+    """Its own changes of text come after those of the runs before; the folder of a checkpoint names it too."""
+    start = continued.path / "checkpoints" / "step5"
+    again = [str(start) if part.endswith("@3") else part for part in command]
+    assert main([*again[:-1], "steps=1", "warmup_steps=1", "--run", str(root / "third")]) == 0
+    found = runs.read_run(root / "third")
+    assert runs.changes(found) == (Change(3, "corpus: domain.txt"), Change(5, "corpus: domain.txt"))
+    assert [checkpoint.step for checkpoint in runs.checkpoints(found)] == [0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"--init-from": "first@4"}, "no checkpoint at step 4; the nearest is 3"),
+        ({"--init-from": "frist"}, "Unknown run 'frist'"),
+        ({"settings": ["vocab_size=600"]}, "has vocab_size 500, and these settings make it 600; a continued"),
+        ({"settings": ["num_hidden_layers=3"]}, "has num_hidden_layers 2, and these settings make it 3"),
+    ],
+    ids=("step", "run", "vocabulary", "layers"),
+)
+def test_what_cannot_be_continued_is_told(
+    first: Run, command: list[str], root: Path, monkeypatch, capsys, change: dict, told: str
+):
+    """One sentence, and no run is begun."""
+    (root / "data").mkdir(exist_ok=True)
+    if not (root / "data" / "runs").exists():
+        (root / "data" / "runs").symlink_to(root)
+    monkeypatch.setenv("EMBRYO_DATA", str(root / "data"))
+    arguments = [change.get("--init-from", part) if part.endswith("@3") else part for part in command]
+    assert main([*arguments[:-1], *change.get("settings", []), "--run", str(root / "refused")]) == 2
+    assert told in capsys.readouterr().err
+    assert not (root / "refused").exists()
+
+
+def test_a_run_resumes_with_the_start_it_had(first: Run, continued: Run, command: list[str], domain, capsys):
+    """Another start, or none, is refused, and the card stays."""
+    before = (continued.path / "run.json").read_bytes()
+    without = [part for part in command if part != "--init-from" and not part.endswith("@3")]
+    other = [part.replace("@3", "@2") for part in command]
+    for arguments, told in ((without, "started with --init-from first@3; resume"), (other, "received --init-from")):
+        assert main([*arguments, str(continued.path)]) == 2
+        assert told in capsys.readouterr().err
+    assert main([*command, str(first.path)]) == 2
+    assert "was started with no --init-from" in capsys.readouterr().err
+    assert (continued.path / "run.json").read_bytes() == before
+    assert json.loads(before)["origin"]["run"] == "first"

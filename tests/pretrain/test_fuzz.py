@@ -1,0 +1,72 @@
+"""Random damages of what a resume reads: it goes on from what is sound, or says what is not (see tests/fuzz)."""
+
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pretrain.batches import Data
+from pretrain.corpus import open_corpus
+from pretrain.log import Log
+from pretrain.model import PretrainingModel
+from pretrain.state import Progress, latest_state, save_state
+from tests.fuzz.conftest import DAMAGES, FOLDERS, attempt, watched
+from tests.fuzz.damage import damage
+
+LARGE = 10**8  # bytes
+
+
+@pytest.fixture(scope="module")
+def run(model: PretrainingModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run's log and its two states."""
+    path = tmp_path_factory.mktemp("states") / "runs" / "run"
+    for step in (10, 20):
+        save_state(model, path, Progress(step, 8 * step, 200 * step))
+    log = Log(path / "log.jsonl", after=0)
+    for step in range(1, 21):
+        log.add("train", Progress(step, 8 * step, 200 * step), {"loss": 1 / step})
+    return path
+
+
+def variables(state: Path) -> dict[str, np.ndarray]:
+    """What a state holds."""
+    with np.load(state) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def test_a_damaged_run_is_resumed_from_what_is_sound(run: Path, tmp_path: Path):
+    """From the last state that is whole, with a log of sound rows up to it; or a sentence says that there is none."""
+    expected = {path.name: variables(path) for path in (run / "state").iterdir()}
+    rows = (run / "log.jsonl").read_bytes().splitlines()
+    for seed in range(4 * FOLDERS):
+        rng, folder = random.Random(seed), tmp_path / str(seed) / "runs" / "run"
+        shutil.copytree(run, folder)
+        for _ in range(DAMAGES):
+            damage([folder], tmp_path / "outside", rng)
+        with watched(tmp_path / "outside"):
+            state = attempt(latest_state, folder)
+        if state is not None:
+            found = variables(state)
+            assert all(np.array_equal(found[name], array) for name, array in expected[state.name].items())
+            if attempt(Log, folder / "log.jsonl", 10):
+                assert set((folder / "log.jsonl").read_bytes().splitlines()) <= set(rows[:10])
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_damaged_corpus_is_told(data: Data, tmp_path: Path):
+    """Whatever happened to its cache, either nothing of it is another, or a sentence names the folder."""
+    for seed in range(4 * FOLDERS):
+        rng, folder = random.Random(seed), tmp_path / str(seed) / "cache" / "corpus"
+        shutil.copytree(data.corpus.folder, folder)
+        damage([folder], tmp_path / "outside", rng)
+        if sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) > LARGE:  # takes its time
+            continue
+        with watched(tmp_path / "outside"):
+            corpus = attempt(open_corpus, folder)
+        if corpus is not None:
+            assert corpus.fingerprint == data.corpus.fingerprint
+            assert np.array_equal(corpus.train.tokens, data.corpus.train.tokens)
+            assert np.array_equal(corpus.train.sentences, data.corpus.train.sentences)
+        shutil.rmtree(folder, ignore_errors=True)

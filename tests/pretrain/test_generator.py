@@ -1,0 +1,94 @@
+"""ELECTRA's generator: samples by the probabilities, put where the masks are, and no gradient through them."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from pretrain.batches import Data, prepare_data
+from pretrain.families import FAMILIES, preset
+from pretrain.generator import GeneratorModel, filled_in, sample
+from pretrain.masking import DRAWS
+from pretrain.model import targets
+from pretrain.train import build
+
+
+@pytest.fixture(scope="module")
+def electra_data(texts, cache) -> Data:
+    """The sample text as batches of the tiny ELECTRA."""
+    return prepare_data(preset("electra-tiny"), [str(texts[0])], [str(texts[1])], cache)
+
+
+@pytest.fixture(scope="module")
+def electra(electra_data: Data) -> GeneratorModel:
+    """The tiny ELECTRA without dropout, as it begins."""
+    from dataclasses import replace
+
+    config = replace(preset("electra-tiny"), hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    return build(config, electra_data.training(0))
+
+
+def test_samples_follow_the_probabilities():
+    """Over evenly spread draws each token comes up as often as its probability says, and none of probability 0."""
+    probabilities = np.array([0.5, 0.0, 0.3, 0.2])
+    draws = np.arange(0, DRAWS, DRAWS // 1000, dtype=np.int32)[None]
+    logits = np.log(np.maximum(probabilities, 1e-30)).astype(np.float32)
+    found = ops.convert_to_numpy(sample(np.tile(logits, (1, draws.size, 1)), draws))
+    shares = np.bincount(found.ravel(), minlength=4) / draws.size
+    np.testing.assert_allclose(shares, probabilities, atol=2 / draws.size)
+
+
+def test_the_largest_draw_is_a_token():
+    """Rounding never leads past the vocabulary."""
+    logits = np.random.default_rng(0).normal(size=(1, 50, 3000)).astype(np.float32)
+    found = ops.convert_to_numpy(sample(logits, np.full((1, 50), DRAWS - 1, np.int32)))
+    assert found.max() < 3000 and found.min() > 2000
+
+
+def test_samples_stand_where_the_masks_were():
+    """At used positions alone, whatever was there; position 0 is an unused one."""
+    ids = np.array([[2, 7, 4, 9, 3]], np.int32)
+    found = filled_in(ids, np.array([[30_000, 11, 12]], np.int32), np.array([[2, 4, 0]], np.int32))
+    np.testing.assert_array_equal(ops.convert_to_numpy(found), [[2, 7, 30_000, 9, 11]])
+
+
+def test_the_discriminator_reads_the_samples(electra: GeneratorModel, electra_data: Data):
+    """Its logits are those of the encoder on the text with the samples in place of the masked tokens."""
+    batch = electra_data.training(0)
+    inputs = batch.inputs()
+    detection = electra(inputs)["replaced_token"]
+    sampled = ops.convert_to_numpy(detection.sampled)
+    ids = batch.ids.copy()
+    for row, column in zip(*np.nonzero(batch.weights), strict=True):
+        ids[row, batch.positions[row, column]] = sampled[row, column]
+    states = electra.encoder(ids, batch.token_type_ids, batch.attention_mask)
+    expected = electra.heads["replaced_token"](states[-1], inputs)
+    np.testing.assert_allclose(*map(ops.convert_to_numpy, (detection.logits, expected)), atol=1e-6)
+
+
+def test_samples_are_a_function_of_seed_and_step(electra: GeneratorModel, electra_data: Data):
+    """The same step gives the same samples, another step others."""
+    found = [ops.convert_to_numpy(electra(electra_data.training(step).inputs())["replaced_token"].sampled)
+             for step in (3, 3, 4)]  # fmt: skip
+    assert np.array_equal(found[0], found[1]) and not np.array_equal(found[0], found[2])
+
+
+def test_no_gradient_reaches_the_generator_through_its_samples(electra: GeneratorModel, electra_data: Data):
+    """With the discriminator's loss alone, the generator's own weights have none; the shared embeddings have."""
+    batch = electra_data.training(0)
+    with tf.GradientTape() as tape:
+        loss = electra.compute_loss(
+            y=targets(batch, {"masked_lm": 0.0, "replaced_token": 1.0}), y_pred=electra(batch.inputs())
+        )
+    own = [variable for variable in electra.trainable_variables if "generator" in variable.path]
+    shared = electra.generator.embeddings.word.embeddings
+    assert shared is electra.encoder.embeddings.word.embeddings
+    of_own, of_shared = tape.gradient(loss, [[variable.value for variable in own], shared.value])
+    apart = [g for v, g in zip(own, of_own, strict=True) if "embeddings" not in v.path]
+    assert len(apart) > 10 and all(g is None or not np.any(g) for g in apart)
+    assert np.any(of_shared)
+
+
+def test_the_weights_of_both_losses_are_the_originals():
+    """50 for the discriminator, 1 for the generator."""
+    assert FAMILIES["electra"].loss_weights(preset("electra-small"), 0) == {"masked_lm": 1.0, "replaced_token": 50.0}

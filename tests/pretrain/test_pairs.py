@@ -1,0 +1,81 @@
+"""Pairs of segments: as in the text, in the other order, or out of another document."""
+
+import numpy as np
+import pytest
+
+from pretrain.corpus import Text
+from pretrain.examples import Packing, batch_of, pack
+from pretrain.pairs import from_another_document, in_order, swapped
+from pretrain.pieces import CLS, SEP
+
+DOCUMENTS = 60
+WORD_START = np.ones(2**16, bool)
+
+
+@pytest.fixture(scope="module", params=[32, 64, 128])
+def packing(request: pytest.FixtureRequest) -> Packing:
+    """Examples of documents of 1 to 40 sentences; each token is unlike any other, so that it tells where it is from."""
+    rng = np.random.default_rng(0)
+    sentences_of = rng.integers(1, 40, DOCUMENTS)
+    tokens_of = 2 + rng.poisson(20, sentences_of.sum())
+    bounds = np.concatenate([[0], np.cumsum(tokens_of)])
+    text = Text(np.arange(5, 5 + bounds[-1], dtype=np.uint16), bounds, np.concatenate([[0], np.cumsum(sentences_of)]))
+    return pack(text, request.param, WORD_START)
+
+
+def segments(packing: Packing, pairing) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
+    """Places in the text of the tokens of both segments of every example, many times over, and their labels."""
+    found, labels = [], []
+    for seed in range(5):
+        ids, _, _, pair = batch_of(packing, np.arange(len(packing.examples)), np.random.default_rng(seed), pairing)
+        labels += pair.tolist()
+        for row in ids.tolist():
+            middle = row.index(SEP)
+            assert row[0] == CLS
+            a, b = row[1:middle], row[middle + 1 : row.index(SEP, middle + 1)]
+            found.append((np.array(a) - 5, np.array(b) - 5))
+    return found, np.array(labels)
+
+
+def document_of(packing: Packing, place: int) -> int:
+    """The document in which this token stands."""
+    return int(np.searchsorted(packing.text.sentences[packing.text.documents], place, side="right") - 1)
+
+
+def test_in_order_the_second_segment_follows_the_first(packing: Packing):
+    """And no label is set."""
+    found, labels = segments(packing, in_order)
+    assert not labels.any()
+    assert all(document_of(packing, a[0]) == document_of(packing, b[-1]) and a[-1] < b[0] for a, b in found)
+
+
+def test_swapped_segments_are_those_of_the_text_in_the_other_order(packing: Packing):
+    """Half of the time, and the label says when."""
+    found, labels = segments(packing, swapped)
+    assert labels.mean() == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(len(labels)))
+    assert [bool(b[0] < a[0]) for a, b in found] == labels.astype(bool).tolist()
+
+
+def test_half_of_the_second_segments_are_from_another_document(packing: Packing):
+    """The label says which; they are whole sentences of one other document, but for what is cut at the rims."""
+    found, labels = segments(packing, from_another_document)
+    assert labels.mean() == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(len(labels)))
+    sources = set()
+    for (a, b), label in zip(found, labels, strict=True):
+        own, other = document_of(packing, a[0]), document_of(packing, b[0])
+        assert (own != other) == label and document_of(packing, b[-1]) == other
+        assert (np.diff(b) == 1).all()
+        sources.add((own, other))
+    assert len({other for own, other in sources if own != other}) > DOCUMENTS // 2
+
+
+def test_lengths_hardly_tell_the_label(packing: Packing):
+    """The second segment is as long in either case, and examples that the text fills are as full."""
+    found, labels = segments(packing, from_another_document)
+    lengths = np.array([(len(a), len(b)) for a, b in found])
+    begin, end = packing.examples.T
+    long = np.tile(end - begin >= packing.space, 5)
+    full = [(lengths[long & (labels == label)].sum(1) == packing.space).mean() for label in (0, 1)]
+    assert full[0] == 1 and full[1] > 0.9
+    means = [lengths[long & (labels == label), 1].mean() for label in (0, 1)]
+    assert means[1] == pytest.approx(means[0], rel=0.1)

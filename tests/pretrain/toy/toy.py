@@ -1,0 +1,80 @@
+"""A family of one file: two layers of their own, the order of sentences first and masked words second."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pretrain.config import Config
+from pretrain.family import Family
+from pretrain.pairs import swapped
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToyConfig(Config):
+    """Settings of the toy: those of every model, and one."""
+
+    family: ClassVar[str] = "toy"
+    order_weight: float = 0.5
+
+    def problems(self) -> dict[str, bool]:
+        return super().problems() | {f"order_weight {self.order_weight} is below 0": self.order_weight >= 0}
+
+
+class Toy(Family):
+    """Two layers of their own, embeddings as wide as the layers, sentence order first and masked words second."""
+
+    name = "toy"
+    presets: ClassVar = {
+        "toy-tiny": ToyConfig(
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=16,
+            vocab_size=500,
+            max_position_embeddings=16,
+            batch_size=4,
+            sequence_length=16,
+            steps=10,
+            warmup_steps=2,
+            learning_rate=1e-3,
+            save_every=5,
+            heldout_sequences=8,
+            measured_sequences=0,
+        )
+    }
+
+    def objectives(self, config: ToyConfig) -> dict[str, str]:
+        return {"order": "order of two segments", "words": "masked words"}
+
+    def pairing(self, config: ToyConfig):
+        return swapped
+
+    def model(self, config: ToyConfig):
+        from pretrain import heads, layers, objectives
+        from pretrain.model import PretrainingModel
+
+        common = {"stddev": config.initializer_range, "epsilon": config.layer_norm_eps}
+        embeddings = self.embeddings(config, config.hidden_size)
+        sizes = {"hidden_size": 16, "heads": 2, "intermediate_size": 16, "dropout": 0.0, "attention_dropout": 0.0}
+        each = layers.stack([0, 1], [0, 1], activation=layers.gelu, **sizes, **common)
+        return PretrainingModel(
+            layers.Encoder(embeddings, each, name="encoder"),
+            heads={
+                "order": heads.PairHead(config.hidden_size, stddev=config.initializer_range, name="order"),
+                "words": heads.MaskedWordHead(embeddings, activation=layers.gelu, name="words", **common),
+            },
+            objectives={"order": objectives.sentence_pair, "words": objectives.masked_language_model},
+        )
+
+    def modules(self, model) -> dict[str, Any]:
+        return {"words": model.encoder.embeddings.word} | {
+            f"layer.{i}.query": layer.attention.query for i, layer in enumerate(model.encoder.transformer)
+        }
+
+    def huggingface(self, config: ToyConfig) -> dict[str, Any]:
+        return config.architecture() | {"model_type": "toy"}
+
+    def loss_weights(self, config: ToyConfig, step: int) -> dict[str, float]:
+        return {"order": config.order_weight, "words": 1.0}
+
+
+FAMILY = Toy()
