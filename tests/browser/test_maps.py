@@ -57,7 +57,7 @@ def saved(visitor, button: str) -> tuple[str, ElementTree.Element]:
 def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results, scale):
     """At each step every square has the colour of its weight, at the same point of the canvas; the page has 16 bits."""
     history = read_averaged(tiny_results, 2, 1)
-    shares = history.weights.astype(float) / history.maximum
+    shares = history.weights.astype(float) / map_style.end_of(history)
     visitor = visit(app)
     visitor.open("attention", layer="2", head="1", colours=scale)
     expect(visitor.page.locator(".history")).to_have_attribute("data-step", "16")  # drawn, and so listening
@@ -77,14 +77,14 @@ def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results
     (picture,) = pictures(svg)
     expect_colours(picture, shares[-1], shares[-1], scale)
     texts = [text.text for text in svg.iter(f"{SVG}text")]
-    labels = [*map_style.axis_labels(history), *map_style.legend(history.maximum, scale).labels]
+    labels = [*map_style.axis_labels(history), *map_style.legend_of(history, scale).labels]
     wanted = [label.text for label in labels if SIDE >= label.least]
     assert texts == ["tiny, layer 2, head 1, step 16", *wanted, *map_style.note_lines(history)]
 
 
 @pytest.mark.parametrize("scale", curves.SCALES)
 def test_the_small_multiples_have_the_colours_of_the_large_map(visit, app, tiny_results, scale):
-    """Each head by itself: its colours end at its own largest weight; a byte keeps a share to 1.4 %."""
+    """Each head by itself: its colours end at its own percentile; a byte keeps a share to 1.4 %."""
     visitor = visit(app)
     visitor.open("attention", colours=scale)
     expect(visitor.page.locator(".grid")).to_have_attribute("data-step", "16")
@@ -92,6 +92,6 @@ def test_the_small_multiples_have_the_colours_of_the_large_map(visit, app, tiny_
     assert name == "tiny-attention-step16.svg"
     heads = [read_averaged(tiny_results, layer, head) for layer in (1, 2) for head in (1, 2)]
     for picture, history in zip(pictures(svg), heads, strict=True):
-        share = history.weights[-1].astype(float) / history.maximum
+        share = history.weights[-1].astype(float) / map_style.end_of(history)
         low = np.where(share < 0.0011, 0, share / BYTE)
         expect_colours(picture, low, share * BYTE, scale)
