@@ -58,7 +58,7 @@ def points(trace: go.Scatter) -> list[tuple[Any, Any]]:
     if trace.x is None or trace.marker.opacity == 0:
         return []
     pairs = zip(numbers(trace.x), numbers(trace.y))
-    return [pair for pair in pairs if None not in pair and not any(isinstance(v, float) and v != v for v in pair)]
+    return [pair for pair in pairs if not any(pd.isna(value) for value in pair)]
 
 
 def expect_in_table(figure: go.Figure, data: pd.DataFrame) -> int:
