@@ -17,9 +17,10 @@ def with_smoothed(table: pd.DataFrame, value: str, window: int, by: Iterable[str
     """The table with the column `value` smoothed along its rows, curve `by` curve; unchanged where smoothing is off."""
     if window == 1:
         return table
-    groups = table.groupby([*by], sort=False, dropna=False)[value] if by else table[value]
-    means = groups.transform(lambda values: curves.smooth(values, window))
-    return table.assign(**{SMOOTHED: means.astype(float), WINDOW: window})
+    means = pd.Series(0.0, table.index)
+    for _, rows in table.groupby([*by], sort=False) if by else [("", table)]:
+        means[rows.index] = curves.smooth(rows[value], window)
+    return table.assign(**{SMOOTHED: means, WINDOW: window})
 
 
 def curve(

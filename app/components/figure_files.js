@@ -50,8 +50,7 @@ export default function ({ parentElement, data }) {
     button.title = `Save this figure as ${button.textContent}; its caption and BibTeX are copied`;
     button.onclick = async () => {
       save(data, window.embryoColumns ?? "two", button.dataset.format);
-      await navigator.clipboard?.writeText(data.copied); // there is none outside of a secure context
-      status.textContent = navigator.clipboard ? "Caption copied" : "";
+      status.textContent = await copy(data.copied).then(() => "Caption copied", () => "Caption not copied");
       setTimeout(() => (status.textContent = ""), THANKS);
     };
   }

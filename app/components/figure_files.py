@@ -13,7 +13,7 @@ _component = st.components.v2.component(
     "embryo.figure_files",
     html=(HERE / "figure_files.html").read_text(encoding="utf-8"),
     css=(HERE / "figure_files.css").read_text(encoding="utf-8"),
-    js=(HERE / "figure_files.js").read_text(encoding="utf-8"),
+    js="".join((HERE / name).read_text(encoding="utf-8") for name in ("clipboard.js", "figure_files.js")),
 )
 
 
