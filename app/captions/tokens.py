@@ -48,12 +48,12 @@ def one_word(answers: pd.DataFrame) -> str:
         steps = f"{rows['step'].min():,}" + (f" to {rows['step'].max():,}" if len(rows) > 1 else "")
         of_words = rows["of_words"].iloc[-1]
         remarks.append(
-            f"{literal(group)} at {'steps' if len(rows) > 1 else 'step'} {steps}: “{literal(word)}”, {of_words:.0%} of "
+            f"{literal(group)} at {'steps' if len(rows) > 1 else 'step'} {steps}: “{literal(word)}”, {100 * of_words:.0f} % of "
             "the category's words"
         )
     if not remarks:
         return ""
-    return f" One word is more than {ONE_WORD:.0%} of all right answers: {'; '.join(remarks)}."
+    return f" One word is more than {100 * ONE_WORD:.0f} % of all right answers: {'; '.join(remarks)}."
 
 
 def words(found: pd.DataFrame, words: pd.DataFrame) -> str:

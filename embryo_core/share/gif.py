@@ -35,9 +35,9 @@ def gif_bytes(history: HeadHistory, scale: Scale = "linear") -> bytes:
 
 
 def animated(frames: list[Image.Image], levels: np.ndarray) -> bytes:
-    """Frames as a GIF that repeats; those before the maps' `levels` [S, height, width] change are shown briefly."""
+    """Frames as a GIF that repeats; while the maps' `levels` [S, height, width] are still, they pass quickly."""
     change = np.abs(levels - levels[0].astype(int)).mean(axis=(1, 2))
-    still = int(np.argmax(change > SEEN)) if (change > SEEN).any() else 0
+    still = max(int(np.argmax(change > SEEN)) - 1, 0)  # the last of the frames that look alike has its time
     times = [STILL_MS] * still + [FRAME_MS] * (len(frames) - 1 - still) + [LAST_MS]
     file = io.BytesIO()
     frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=False)

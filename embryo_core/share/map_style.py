@@ -89,10 +89,10 @@ def end_of(history: HeadHistory) -> float:
 
 def clipping(history: HeadHistory) -> str:
     """A sentence that tells where the colours of a history end, and how many of its weights are larger."""
-    of = "all heads" if history.shared_end else "this head"
+    of, larger = "all heads" if history.shared_end else "this head", _larger(history)
     return (
         f"Colours end at {end_of(history):.2g}, the {CLIP}th percentile of the weights of {of} over all "
-        f"{len(history.steps)} steps; {_larger(history):.1%} of this head's are larger."
+        f"{len(history.steps)} steps; {f'{100 * larger:.1f} %' if larger else 'none'} of this head's are larger."
     )
 
 
@@ -121,7 +121,7 @@ def legend(end: float, scale: Scale, larger: float = 0) -> Legend:
     ]
     beside = [Label(f"weight, {scale} scale", (1, 0.5), (12, 0), "left")]
     if larger:
-        beside.append(Label(f"{larger:.1%} are larger", (1, 1), (12, 10), "left"))
+        beside.append(Label(f"{100 * larger:.1f} % are larger", (1, 1), (12, 10), "left"))
     return Legend((*below, *beside))
 
 

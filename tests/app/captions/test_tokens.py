@@ -27,5 +27,5 @@ def test_a_category_right_by_one_word_carries_the_remark() -> None:
     others = [("pronoun", 32, "i", 3, 1.0, 0.3), ("determiner", 128, "the", 973, 0.9, 0.49)]
     columns = ["group", "step", "word", "right", "share", "of_words"]
     found = captions.one_word(pd.DataFrame(rows + others, columns=columns))
-    assert "determiner at steps 32 to 64: “the”, 49% of the category's words" in found and "pronoun" not in found
+    assert "determiner at steps 32 to 64: “the”, 49 % of the category's words" in found and "pronoun" not in found
     assert captions.one_word(pd.DataFrame(others, columns=columns)) == ""
