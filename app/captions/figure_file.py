@@ -2,6 +2,8 @@
 
 import re
 
+from app.captions.markdown import JOINER
+
 BIBTEX = """\
 @inproceedings{chiang-etal-2020-pretrained,
   title = {Pretrained Language Model Embryology: The Birth of {ALBERT}},
@@ -16,7 +18,7 @@ CLICKS = re.compile(r"\s*(?:Click|A click|Play, or drag)\b[^.]*\.|; click[^.;]*(
 
 def plain(caption: str) -> str:
     """A caption in Markdown as plain text, without what it says about clicking."""
-    unmarked = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", caption.replace("**", ""))
+    unmarked = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", caption.replace("**", "").replace(JOINER, ""))
     return CLICKS.sub("", unmarked).strip()
 
 
