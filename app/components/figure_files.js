@@ -16,7 +16,7 @@ function forPaper(plot, layout) {
 }
 
 const CELL = 24; // pixels that a cell needs for its words
-const fits = ({ type, z }, { width }) => type !== "heatmap" || width / (z[0]?.length ?? 1) >= CELL;
+const fits = ({ type, text }, { width }) => type !== "heatmap" || width / (text?.[0]?.length ?? 1) >= CELL;
 
 function save({ chart, name, sizes }, columns, format) {
   const key = chart.replace(/[^a-zA-Z0-9_-]/g, "-"); // as Streamlit makes a class of a key
@@ -44,12 +44,12 @@ function save({ chart, name, sizes }, columns, format) {
 export default function ({ parentElement, data }) {
   const find = (selector) => parentElement.querySelector(selector);
   const [size, status] = [find("select"), find("[role=status]")];
-  size.value = window.embryoColumns ?? "two"; // chosen once for all figures
+  size.value = window.embryoColumns ?? "two"; // what was chosen last, for figures that are drawn from now on
   size.onchange = () => (window.embryoColumns = size.value);
   for (const button of parentElement.querySelectorAll("button")) {
     button.title = `Save this figure as ${button.textContent}; its caption and BibTeX are copied`;
     button.onclick = async () => {
-      save(data, window.embryoColumns ?? "two", button.dataset.format);
+      save(data, size.value, button.dataset.format);
       status.textContent = await copy(data.copied).then(() => "Caption copied", () => "Caption not copied");
       setTimeout(() => (status.textContent = ""), THANKS);
     };
