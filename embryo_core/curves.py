@@ -24,12 +24,10 @@ Z = 1.959963984540054  # two-sided 95 % of the normal distribution
 # === Curves ===
 
 
-def rescale(values: ArrayLike) -> Floats:
-    """Values [S] divided by the last one, as in Figure 1: 1 is where the curve ends. All NaN where it ends at 0."""
+def rescale(values: ArrayLike, last: float) -> Floats:
+    """Values [S] of a curve, or ends of its intervals, divided by its `last` value, as in Figure 1; all NaN if it is 0."""
     values = np.asarray(values, float)
-    if not len(values) or values[-1] == 0:
-        return np.full(len(values), np.nan)
-    return values / values[-1]
+    return values / last if last else np.full(len(values), np.nan)
 
 
 def smooth(values: ArrayLike, window: int = 3) -> Floats:

@@ -21,6 +21,7 @@ LOOKS = {  # colour and marker
     "srl": (style.PURPLE, "triangle-up"),
     MASKED: (style.GREY, "cross"),
 }
+SHOWN = {"shown": "value", "shown_low": "low", "shown_high": "high", "shown_majority": "majority"}
 OWN_LOOKS = ((style.ORANGE, "star"), (style.PINK, "x"), (style.OLIVE, "triangle-down"), (style.SKY, "hexagon"))
 
 
@@ -60,16 +61,18 @@ def of_layer(frame: pd.DataFrame, layer: str | int) -> pd.DataFrame:
 def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
     """What the first figure draws: tasks (rows of `of_layer`), and masked accuracy on held-out text from `log`.
 
-    Columns: task (or MASKED), step, layer, n, value, low, high (Wilson, 95 %), majority, shown. `shown` is the value or,
-    if `rescaled`, the value divided by the last one.
+    Columns: task (or MASKED), step, layer, n, value, low, high (Wilson, 95 %), majority, and what is shown of the last
+    four: shown, shown_low, shown_high, shown_majority; the same or, if `rescaled`, divided by the last value.
     """
     tasks = frame.rename(columns={"f1": "value"})[["task", "step", "layer", "n", "value", "majority"]]
     parts = []
     for _, rows in pd.concat([tasks, _masked_accuracy(log)]).groupby("task", sort=False):
         rows = rows.sort_values("step")
-        shown = curves.rescale(rows["value"]) if rescaled else rows["value"].to_numpy(float)
         low, high = curves.interval(rows["value"], rows["n"])
-        parts.append(rows.assign(low=low, high=high, shown=shown))
+        rows = rows.assign(low=low, high=high)
+        last = rows["value"].iloc[-1]
+        shown = {name: curves.rescale(rows[of], last) if rescaled else rows[of] for name, of in SHOWN.items()}
+        parts.append(rows.assign(**shown))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -142,11 +145,10 @@ def tasks_figure(data: pd.DataFrame, axis: StepAxis, rescaled: bool, bands: bool
     figure = go.Figure()
     drawn = [(data[data["task"] == task], *look) for task, look in task_styles(data["task"]).items()]
     for rows, colour, _ in drawn:
-        scale = rows["value"].iloc[-1] if rescaled else 1
         if bands:
             x, name = axis.values(rows["step"]), plain(rows["task"].iloc[0])
-            style.add_band(figure, x, rows["low"] / scale, rows["high"] / scale, colour, name)
-        _add_majority(figure, rows, colour, scale, axis)
+            style.add_band(figure, x, rows["shown_low"], rows["shown_high"], colour, name)
+        _add_majority(figure, rows, colour, axis)
     height = pd.Series.mean if rescaled else lambda curve: curve.iloc[-1]
     for rows, colour, symbol in sorted(drawn, key=lambda one: height(one[0]["shown"]), reverse=True):
         _add_task(figure, rows, colour, symbol, axis)
@@ -158,10 +160,10 @@ def tasks_figure(data: pd.DataFrame, axis: StepAxis, rescaled: bool, bands: bool
     return style.finish(figure, "relative to the last step" if rescaled else "F1 or accuracy", height=450)
 
 
-def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, scale: float, axis: StepAxis) -> None:
+def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, axis: StepAxis) -> None:
     figure.add_scatter(
         x=axis.values(rows["step"]),
-        y=rows["majority"] / scale,
+        y=rows["shown_majority"],
         mode="lines",
         line={"color": style.faint(colour, 0.75), "width": 1.5, "dash": "dash"},
         legendgroup=plain(rows["task"].iloc[0]),

@@ -26,10 +26,10 @@ def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.DataFrame:
-    """What is drawn, one row per category and step: group, step, n, accuracy, low, high, shown.
+    """What is drawn, a row per category and step: group, step, n, accuracy, low, high, shown, shown_low, shown_high.
 
-    `accuracy`, with its Wilson 95 % interval `low` to `high`, is as measured, in [0, 1]; `shown` is the same or, if
-    `rescaled`, divided by the accuracy at the last step (a category that ends at 0 is left out).
+    `accuracy`, with its Wilson 95 % interval `low` to `high`, is as measured, in [0, 1]; what is `shown` of the three is
+    the same or, if `rescaled`, divided by the accuracy at the last step (a category that ends at 0 is left out).
     """
     parts = []
     for group in groups:
@@ -38,10 +38,12 @@ def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.Da
         if not len(rows) or (rescaled and accuracy[-1] == 0):
             continue
         low, high = interval(accuracy, rows["n"])
-        shown = rescale(accuracy) if rescaled else accuracy
         part = {"group": group, "step": rows["step"], "n": rows["n"], "accuracy": accuracy, "low": low, "high": high}
-        parts.append(pd.DataFrame(part | {"shown": shown}))
-    columns = ["group", "step", "n", "accuracy", "low", "high", "shown"]
+        shown = {"shown": accuracy, "shown_low": low, "shown_high": high}
+        if rescaled:
+            shown = {column: rescale(values, accuracy[-1]) for column, values in shown.items()}
+        parts.append(pd.DataFrame(part | shown))
+    columns = ["group", "step", "n", "accuracy", "low", "high", "shown", "shown_low", "shown_high"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
@@ -54,9 +56,8 @@ def accuracy_figure(
     by_height = (heights.mean() if rescaled else heights.last()).sort_values(ascending=False).index
     drawn = [(group, data[data["group"] == group]) for group in by_height]
     for group, rows in drawn if bands else ():
-        scale = rows["accuracy"].iloc[-1] if rescaled else 1
-        x = axis.values(rows["step"])
-        style.add_band(figure, x, rows["low"] / scale, rows["high"] / scale, style.colour(group), style.plain(group))
+        x, colour = axis.values(rows["step"]), style.colour(group)
+        style.add_band(figure, x, rows["shown_low"], rows["shown_high"], colour, style.plain(group))
     for group, rows in drawn:
         _add_curve(figure, group, rows, axis)
     axis.draw(figure, list(data["step"]) or [0])

@@ -14,11 +14,11 @@ NO_ROWS = ("all layers alike", "chance")  # lines that stand for no measurement
 PAGES = {  # page and parameters: how many figures it has
     ("overview", ()): 4,
     ("tokens", ()): 2,
-    ("tokens", (("unit", "rescaled"), ("bands", "off"))): 2,
+    ("tokens", (("unit", "rescaled"),)): 2,
     ("attention", ()): 1,
     ("attention", (("section", "heads"),)): 3,
-    ("probing", ()): 7,
-    ("probing", (("unit", "rescaled"), ("bands", "off"))): 7,
+    ("probing", ()): 6,
+    ("probing", (("unit", "rescaled"),)): 6,
     ("knowledge", ()): 2,
     ("query", (("text", "the [MASK] of the town ."),)): 3,
 }

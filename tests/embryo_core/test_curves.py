@@ -19,15 +19,15 @@ CURVES = [RNG.random(RNG.integers(1, 30)) for _ in range(200)]
 @pytest.mark.parametrize("values", CURVES[:20])
 def test_a_rescaled_curve_ends_at_one(values):
     """Dividing by the last step keeps all ratios and ends at 1."""
-    rescaled = curves.rescale(values)
+    rescaled = curves.rescale(values, values[-1])
     assert rescaled[-1] == 1
     np.testing.assert_allclose(rescaled * values[-1], values)
 
 
 def test_a_curve_that_ends_at_zero_has_no_scale():
     """No number is made up for a curve that ends at 0: NaN, which a figure leaves out."""
-    assert np.isnan(curves.rescale([0.2, 0.5, 0.0])).all()
-    assert curves.rescale([]).shape == (0,)
+    assert np.isnan(curves.rescale([0.2, 0.5, 0.0], 0.0)).all()
+    assert curves.rescale([], 1.0).shape == (0,)
 
 
 @pytest.mark.parametrize("window", [1, 3, 5])
