@@ -100,7 +100,7 @@ def read_tensors(prefix: Path) -> tuple[str, Tensors]:
     for name, tensor in known.items():
         try:
             array = reader.get_tensor(name)
-        except (tf.errors.OpError, ValueError, RuntimeError) as reason:
+        except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as reason:  # the last: a file cut short
             raise _damaged(prefix, reason) from None
         tensors.setdefault(tensor.folder, {})[tensor.name] = array.T if tensor.transposed else array
     if "generator" in tensors:  # it shares the discriminator's embeddings

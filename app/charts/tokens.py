@@ -109,7 +109,7 @@ def acquisition_figure(order: pd.DataFrame, steps: Sequence[int], axis: StepAxis
     there = order.dropna(subset="onset")
     figure = go.Figure()
     for row, label in zip(there.itertuples(), _place_labels(there), strict=True):
-        _add_onset(figure, row, label, max(steps), axis)
+        _add_onset(figure, row, label, axis)
     axis.draw(figure, steps)
     style.finish(figure, "", height=90 + 30 * len(there), legend="none")
     _frame_ties(figure, there)
@@ -123,21 +123,23 @@ def _place_labels(there: pd.DataFrame) -> list[str]:
     return [f"{place}{'=' if tie else '.'} {group}" for place, tie, group in rows]
 
 
-def _add_onset(figure: go.Figure, row: tuple, label: str, last: int, axis: StepAxis) -> None:
-    latest = last if pd.isna(row.latest) else row.latest
+def _add_onset(figure: go.Figure, row: tuple, label: str, axis: StepAxis) -> None:
+    closed = not pd.isna(row.latest)  # else the last step is not certain to hold it yet, and the line has no end
+    steps = [row.earliest, row.onset, row.latest] if closed else [row.earliest, row.onset]
+    ends = f"{row.earliest:,} to {row.latest:,}" if closed else f"{row.earliest:,} or later"
     colour = style.colour(row.group)
     marker = {"color": colour, "symbol": style.SYMBOL_OF.get(row.group), "size": [0, 11, 0], "opacity": 1}
     figure.add_scatter(
-        x=axis.values([row.earliest, row.onset, latest]),
-        y=[label] * 3,
+        x=axis.values(steps),
+        y=[label] * len(steps),
         name=style.plain(row.group),
         mode="lines+markers",
         line={"color": style.faint(colour, 0.45), "width": 3},
         marker=marker,
-        customdata=[[style.plain(row.group), row.onset, row.earliest, latest, row.last, row.n]] * 3,
+        customdata=[[style.plain(row.group), row.onset, ends, row.last, row.n]] * len(steps),
         hovertemplate=(
-            "<b>%{customdata[0]}</b>: step %{customdata[1]:,} (%{customdata[2]:,} to %{customdata[3]:,})<br>"
-            "last accuracy %{customdata[4]:.1%}, n = %{customdata[5]:,} words<extra></extra>"
+            "<b>%{customdata[0]}</b>: step %{customdata[1]:,} (%{customdata[2]})<br>"
+            "last accuracy %{customdata[3]:.1%}, n = %{customdata[4]:,} words<extra></extra>"
         ),
     )
 

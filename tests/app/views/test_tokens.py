@@ -74,6 +74,7 @@ class VowelPrediction(Metric):
     """A toy metric of the Tokens page, with categories that no other has."""
 
     name, page, source, needs = "vowel_prediction", "tokens", "treebank", frozenset()
+    read = compute = None  # its results are written by the test
 
 
 def test_a_metric_of_the_page_is_there_without_a_line_in_the_page(
