@@ -50,6 +50,9 @@ def write_card(run: Run) -> Run:
         runs.write_run(run)
         return run
     before = runs.read_run(run.path)
+    if before.origin != run.origin:
+        began = f"--init-from {before.origin.run}@{before.origin.step}" if before.origin else "no --init-from"
+        raise ConfigError(f"Run '{run.name}' was started with {began}; resume it with the same, or give another --run.")
     if before.family != run.family:
         raise ConfigError(
             f"Run '{run.name}' is of the family {before.family}, received {run.family}; "
@@ -60,9 +63,6 @@ def write_card(run: Run) -> Run:
             f"Run '{run.name}' was started on another corpus or tokenizer than the one received; "
             "resume it with the first command's --corpus, or give another --run."
         )
-    if before.origin != run.origin:
-        began = f"--init-from {before.origin.run}@{before.origin.step}" if before.origin else "no --init-from"
-        raise ConfigError(f"Run '{run.name}' was started with {began}; resume it with the same, or give another --run.")
     before = replace(before, config=_defaults(run.family) | before.config)
     differing = [name for name in run.config if before.config.get(name) != run.config[name]]
     if not differing:
