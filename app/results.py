@@ -9,12 +9,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app.charts import head_behaviour, knowledge, probing
+from app.charts import head_behaviour, knowledge, probing, tokens
 from app.components.head_maps import grid_payload
 from embryo_core import results as store
 from embryo_core import runs
-from embryo_core.curves import normalise_rows
-from embryo_core.share import HeadHistory, averaged
+from embryo_core.curves import Scale, normalise_rows
+from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.errors import EmbryoError
+from embryo_core.share import HeadHistory, all_heads_gif, averaged
+from embryo_core.share.map_style import colour_end
 from embryo_core.types import Run
 
 State = tuple[Any, ...]
@@ -57,7 +60,6 @@ def cached(state: Callable[[Run], State], entries: int, spinner: bool | str = Fa
 # === As stored ===
 
 scores = cached(results_state, 64)(store.read_scores)
-words = cached(results_state, 32)(store.read_words)
 cloze = cached(results_state, 32)(store.read_cloze)
 probes = cached(results_state, 64)(store.read_probes)
 sources = cached(results_state, 16)(store.read_sources)
@@ -76,6 +78,30 @@ def log(run: Run) -> pd.DataFrame:
 
 
 # === As the figures take them ===
+
+
+@cached(results_state, 32)
+def words(run: Run, metric: str, group: str, step: int | None = None) -> pd.DataFrame:
+    """The words behind a category at a step or at all (see `results.read_words`), counted as the model reads them.
+
+    For an uncased model words that differ in case alone are one. Raises ResultsError.
+    """
+    return tokens.merged_by_case(store.read_words(run, metric, group, step), _cased(run))
+
+
+def _cased(run: Run) -> bool:
+    """Whether the model tells capital letters from small ones; yes where its tokenizer cannot be read any more."""
+    try:
+        return load_tokenizer(run).cased
+    except EmbryoError:
+        return True
+
+
+@cached(results_state, 16, "Reading the words")
+def commonest_answers(run: Run, metric: str, groups: tuple[str, ...]) -> pd.DataFrame:
+    """What `charts.tokens.commonest_answers` finds in each of these categories, with the column group."""
+    found = [tokens.commonest_answers(words(run, metric, group)).assign(group=group) for group in groups]
+    return pd.concat(found, ignore_index=True)
 
 
 @cached(results_state, 4, "Reading the facts")
@@ -97,10 +123,15 @@ def probe_scores(run: Run) -> pd.DataFrame:
 
 
 @cached(results_state, 64)
-def head_history(run: Run, layer: int, head: int, normalised: bool = False) -> HeadHistory:
-    """The averaged maps of a head over the steps, or these with `normalised` rows. Raises ResultsError."""
+def head_history(run: Run, layer: int, head: int, normalised: bool = False, shared: bool = False) -> HeadHistory:
+    """The averaged maps of a head over the steps, or these with `normalised` rows. Raises ResultsError.
+
+    Where colours are `shared`, they end at one weight for all heads.
+    """
     maps = store.read_attention(run, layer, head)
     history = averaged(run.name, layer, head, maps, sources(run).get("attention", {}))
+    if shared:
+        history = replace(history, shared_end=colour_end(_all_weights(run, normalised)[1]))
     if not normalised:
         return history
     return replace(history, note=f"{history.note}, each row divided by its sum", weights=normalise_rows(history.weights))
@@ -116,7 +147,17 @@ def attention_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
 @cached(results_state, 4, "Reading the attention maps")
 def attention_grid(run: Run, normalised: bool = False) -> tuple[list[int], int, int, bytes]:
     """Steps, layers and heads that have maps, and the maps of them all as the browser takes them."""
-    steps, weights, _ = store.read_attention_steps(run)
-    shown = normalise_rows(weights) if normalised else weights
-    payload = grid_payload(run.name, steps, shown) if len(steps) else b""
+    steps, weights = _all_weights(run, normalised)
+    payload = grid_payload(run.name, steps, weights) if len(steps) else b""
     return steps.tolist(), weights.shape[1], weights.shape[2], payload
+
+
+def attention_gif(run: Run, normalised: bool, scale: Scale, shared: bool) -> bytes:
+    """The averaged maps of all heads over the steps as a GIF (see `share.all_heads_gif`). Raises ResultsError."""
+    return all_heads_gif(run.name, *_all_weights(run, normalised), scale, shared)
+
+
+def _all_weights(run: Run, normalised: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Steps [S] and weights [S, layers, heads, L, L] of all averaged maps."""
+    steps, weights, _ = store.read_attention_steps(run)
+    return steps, normalise_rows(weights) if normalised else weights

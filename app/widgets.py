@@ -1,4 +1,4 @@
-"""What every page is made of: its head (run picker, time bar), pickers that live in the URL, figures with downloads."""
+"""What every page is made of: its head (run picker, time bar), pickers that live in the URL, tables to click."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -7,37 +7,34 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from app import permalink
 from app.captions.markdown import literal
+from app.charts.smoothing import WINDOWS
 from app.charts.step_axis import StepAxis
 from app.components import messages
 from app.components.copy_button import copy_button
-from app.components.figure_files import figure_files
 from app.components.time_bar import time_bar
 from embryo_core import runs
 from embryo_core.curves import SCALES, Scale
 from embryo_core.errors import EmbryoError, QueryError, TooCostly
 from embryo_core.types import Checkpoint, Run
 
+SMOOTHING = "smooth"  # its name in the URL
 PASSING = "step_passing"  # session: the chosen step is one that play passes through, and stays out of the URL
 PERCENT = {"format": "percent", "step": 0.001}  # of a column of shares
-PLOTLY = {
-    "displaylogo": False,
-    "modeBarButtonsToRemove": ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d"],
-}
 
 
 @dataclass(frozen=True)
 class View:
-    """What a page looks at: one run, its steps, the one chosen on the time bar, and the scale of the axis of steps."""
+    """What a page looks at: one run, its steps, the one chosen on the time bar, and how curves over steps are drawn."""
 
     run: Run
     checkpoints: tuple[Checkpoint, ...]
     step: int
     scale: Scale
+    smoothing: int = 1  # points, of which the mean is drawn beside the measured curves; 1: none
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -91,7 +88,8 @@ def open_page(title: str) -> View:
             stop(reason, "python -m embryo_core runs")
         stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")
     wanted = permalink.get("scale")
-    view = View(run, checkpoints, _wanted_step(checkpoints[-1].step), wanted if wanted in SCALES else "log")
+    scale = wanted if wanted in SCALES else "log"
+    view = View(run, checkpoints, _wanted_step(checkpoints[-1].step), scale, _smoothing())
     view = replace(view, step=view.evaluated(view.steps))
     _show_time(view)
     return view
@@ -218,6 +216,28 @@ def pick_switch(name: str, label: str, default: bool = False) -> bool:
     return chosen
 
 
+def pick_smoothing() -> None:
+    """A slider for the smoothing of the page's curves, which its View has."""
+    key = f"pick_{SMOOTHING}"
+    st.session_state[key] = _smoothing()
+    st.select_slider(
+        "Smoothing",
+        WINDOWS,
+        key=key,
+        format_func=lambda points: {1: "off", 3: "3 (paper)"}.get(points, str(points)),
+        help="Adds the mean of so many neighbouring points to each curve. Markers stay as measured.",
+        on_change=_keep,
+        args=(SMOOTHING,),
+        width=200,
+    )
+    permalink.show(SMOOTHING, None if _smoothing() == 1 else _smoothing())
+
+
+def _smoothing() -> int:
+    """The smoothing of the URL; none where it names no setting of the slider."""
+    return {str(points): points for points in WINDOWS}.get(permalink.get(SMOOTHING) or "", 1)
+
+
 def pick_layer(layers: int) -> int:
     """A layer, counted from 1, the lowest."""
     return pick_one("layer", "Layer", range(1, layers + 1))
@@ -238,45 +258,6 @@ def _keep(name: str) -> None:
     if isinstance(chosen, bool):
         chosen = "on" if chosen else "off"
     permalink.choose(name, ",".join(chosen) if isinstance(chosen, list) else chosen)
-
-
-# === Figures ===
-
-
-def show_figure(
-    figure: go.Figure,
-    data: pd.DataFrame,
-    name: str,
-    caption: str,
-    on_point: Callable[..., None] | None = None,
-) -> None:
-    """A figure, its caption (what it shows, on what data, with what n), and its downloads as SVG, PNG and CSV.
-
-    `name` names the downloaded files and is unique on the page. `on_point` hears of a click on a point, before the page
-    is drawn again: its annotated parameters get the first of the point's customdata.
-    """
-    key = f"figure_{name}"
-
-    def clicked() -> None:
-        if values := messages.clicked_values(st.session_state[key], on_point):
-            on_point(*values)
-
-    select = {"on_select": clicked, "selection_mode": "points"} if on_point else {}
-    config = PLOTLY | {"toImageButtonOptions": {"format": "svg", "filename": name}}
-    st.plotly_chart(figure, key=key, config=config, **select)
-    with st.container(horizontal=True, gap="small", key=f"below_{name}"):
-        st.caption(caption, width="stretch")
-        figure_files(key, key=f"files_{name}")
-        st.download_button(
-            "CSV",
-            lambda: data.to_csv(index=False),
-            file_name=f"{name}.csv",
-            mime="text/csv",
-            icon=":material/download:",
-            key=f"data_{name}",
-            help="The numbers of this figure",
-            on_click="ignore",
-        )
 
 
 # === Tables ===

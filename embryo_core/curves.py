@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 History = Literal["learned", "never learned", "forgotten", "oscillating"]
+Fate = Literal[History, "declined"]
 Scale = Literal["linear", "log"]
 
 SCALES: tuple[Scale, ...] = ("linear", "log")
@@ -23,21 +24,19 @@ Z = 1.959963984540054  # two-sided 95 % of the normal distribution
 # === Curves ===
 
 
-def rescale(values: ArrayLike) -> Floats:
-    """Values [S] divided by the last one, as in Figure 1: 1 is where the curve ends. All NaN where it ends at 0."""
+def rescale(values: ArrayLike, last: float) -> Floats:
+    """Values [S] of a curve, or ends of its intervals, divided by its `last` value, as in Figure 1; all NaN if it is 0."""
     values = np.asarray(values, float)
-    if not len(values) or values[-1] == 0:
-        return np.full(len(values), np.nan)
-    return values / values[-1]
+    return values / last if last else np.full(len(values), np.nan)
 
 
 def smooth(values: ArrayLike, window: int = 3) -> Floats:
     """Mean [S] of each value with its neighbours within an odd `window`; at the ends, of those that there are.
 
-    Neighbours are checkpoints, however many steps lie between them. Raises ValueError for an even window.
+    For the eye alone: nothing is computed from it. Neighbours are points, however many steps lie between them. Raises ValueError for an even window.
     """
     if window < 1 or window % 2 == 0:
-        raise ValueError(f"The window is an odd number of checkpoints. Received: {window}.")
+        raise ValueError(f"The window is an odd number of points. Received: {window}.")
     values = np.asarray(values, float)
     if not len(values):
         return values
@@ -71,15 +70,34 @@ def difference_interval(first: ArrayLike, second: ArrayLike, n: ArrayLike) -> tu
     return first - second - below, first - second + above
 
 
-def onset(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, share: float = 0.5) -> int | None:
-    """The first of `steps` [S] from which `values` [S] stay at or above `share` of the last value; None if that is 0.
+@dataclass(frozen=True)
+class Onset:
+    """From which step a curve stays at or above a share of its last value, and between which steps that may lie.
 
-    A curve that reaches the share, falls below it and comes back has its onset where it comes back for good.
+    `latest` is None where even the last value is not surely above the share.
+    """
+
+    step: int
+    earliest: int
+    latest: int | None
+
+
+def onset(
+    steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: ArrayLike, share: float = 0.5
+) -> Onset | None:
+    """The onset of `values` [S] at `steps` [S], shares counted on `n` [S] cases; None where the last value is 0.
+
+    `earliest` is the first step from which no 95 % interval lies below the level, `share` of the last value; `latest`
+    is the first from which none reaches below it. The onset is the first step from `earliest` on whose value has come
+    up to the level. A later dip that may be chance, its interval still reaching the level, does not move it.
     """
     values = np.asarray(values, float)
     if not len(values) or values[-1] <= 0:
         return None
-    return held_from(steps, values, share * values[-1])
+    level, (low, high) = share * values[-1], interval(values, n)
+    earliest = held_from(steps, high, level)
+    reached = (np.asarray(steps) >= earliest) & (values >= level)
+    return Onset(int(steps[int(np.argmax(reached))]), earliest, held_from(steps, low, level))
 
 
 def held_from(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, least: float) -> int | None:
@@ -94,11 +112,16 @@ def held_from(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, lea
 
 @dataclass(frozen=True)
 class Peak:
-    """Where a curve is highest, and where it ends: the step of the peak, the value there, the value at the last step."""
+    """Where a curve is highest, and where it ends: the step of the peak, the value there, the value at the last step.
+
+    From `earliest` to `latest` lie the steps whose values may be as high, as far as the number of cases can tell.
+    """
 
     step: int
     value: float
     last: float
+    earliest: int
+    latest: int
 
     @property
     def decay(self) -> float:
@@ -106,11 +129,14 @@ class Peak:
         return self.value - self.last
 
 
-def peak(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike) -> Peak:
-    """The peak of the smoothed curve of `values` [S] at `steps` [S], S > 0; of equally high points the earliest."""
-    curve = smooth(values)
-    highest = int(np.argmax(curve >= curve.max() - 1e-12))  # equal means may differ in their last digit
-    return Peak(int(steps[highest]), float(curve[highest]), float(curve[-1]))
+def peak(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: ArrayLike) -> Peak:
+    """The peak of `values` [S], shares of `n` [S] cases, at `steps` [S], S > 0; of equally high points the earliest."""
+    values = np.asarray(values, float)
+    highest = int(np.argmax(values))
+    below, _ = difference_interval(np.full(len(values), values[highest]), values, n)
+    near = np.flatnonzero(below <= 0)
+    first, last = int(steps[near[0]]), int(steps[near[-1]])
+    return Peak(int(steps[highest]), float(values[highest]), float(values[-1]), first, last)
 
 
 def expected_layer(values: ArrayLike, baseline: float) -> float | None:
@@ -161,22 +187,38 @@ def classify_history(correct: ArrayLike) -> History:
     return "learned" if correct[-1] else "forgotten"
 
 
-def classify_curve(values: ArrayLike, least: float = 0.02) -> History:
-    """The kind of a relation's history, from its precision at 1 at each step, `values` [S] in [0, 1].
+def classify_curve(values: ArrayLike, n: ArrayLike, least: float = 0.02) -> Fate:
+    """The kind of a relation's history, from its precision at 1 at each step, `values` [S], on `n` [S] facts.
 
-    On the smoothed curve, a relation that never reaches `least` is never learned. Otherwise it is held from where the
-    curve comes to three quarters of its highest point until it falls below half of that point, and is then classified
-    by the stretches over which it is held, as a fact by those over which it is right. The gap between three quarters
-    and a half keeps a curve that trembles about one threshold from counting as lost and learned again.
+    never learned   at no step does the whole 95 % interval lie at or above `least`
+    learned         it never falls significantly below the highest value that it has reached
+    declined        it falls, does not come back, and keeps at least half of its highest value
+    forgotten       it falls, does not come back, and ends below half of its highest value
+    oscillating     it falls and comes back, whatever follows
+
+    It falls where the 95 % interval of the difference from its highest value so far lies above 0. It comes back where
+    that interval holds 0 again and it has risen significantly from its lowest value since.
     """
-    curve = smooth(values)
-    if not len(curve) or curve.max() < least:
+    values, n = np.asarray(values, float), np.asarray(n)
+    if not len(values) or interval(values, n)[0].max() < least:
         return "never learned"
-    held, history = False, []
-    for value in curve:
-        held = value >= (0.5 if held else 0.75) * curve.max()
-        history.append(held)
-    return classify_history(history)
+    highest, lowest = values[0], None  # since it fell; None: it has not
+    for value, cases in zip(values, n, strict=True):
+        if lowest is None:
+            highest = max(highest, value)
+            lowest = value if _exceeds(highest, value, cases) else None
+        else:
+            lowest = min(lowest, value)
+            if _exceeds(value, lowest, cases) and not _exceeds(highest, value, cases):
+                return "oscillating"
+    if lowest is None:
+        return "learned"
+    return "forgotten" if values[-1] < highest / 2 else "declined"
+
+
+def _exceeds(first: float, second: float, n: int) -> bool:
+    """Whether one share of n cases is significantly above another."""
+    return bool(difference_interval(first, second, n)[0] > 0)
 
 
 # === The axis of steps ===

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from app.captions.markdown import literal
 from app.charts.attention import POSITIONS
-from embryo_core.share import HeadHistory, bertviz
+from embryo_core.share import HeadHistory, bertviz, map_style
+from embryo_core.types import Run
 
-SAME_COLOURS = "so they mean the same at each of them."
 HOW = {
     "head": "A line from a piece (left) to a piece (right) is as strong as the weight. The coloured squares are the "
     "heads from 1 on: click one to leave it out, click twice for it alone; point at a piece for its links.",
@@ -20,8 +20,18 @@ def averaged(history: HeadHistory, sentences: Sequence[int], normalised: bool) -
     return (
         f"{literal(history.note)}: from each position (row) to each position (column), 0 to {history.size - 1} with [CLS] "
         f"first. {_entries(sentences)}{'' if normalised else 'So rows do not sum to 1; the switch above divides them. '}"
-        f"The colours run to this head's largest weight over all {len(history.steps)} steps, {SAME_COLOURS}"
+        f"{map_style.clipping(history)}"
     )
+
+
+def shared_weights(run: Run) -> str:
+    """A remark where the layers of a run share the weights of their heads; nothing where they do not."""
+    shares = run.family == "albert" and run.config.get("share", "all") in ("all", "attention")
+    if not shares:
+        return ""
+    groups = run.config.get("num_hidden_groups", 1)
+    which = "All layers" if groups == 1 else f"Layers of each of the {groups} groups"
+    return f" {which} share their weights: a head of one number is the same in each, and reads what the layer below gives."
 
 
 def _entries(sentences: Sequence[int]) -> str:
@@ -30,12 +40,13 @@ def _entries(sentences: Sequence[int]) -> str:
     return f"Each entry is averaged over the sentences that have both positions{counts}. "
 
 
-def all_heads(steps: int, block: int) -> str:
-    """The caption of the small multiples, whose pixels are means over blocks of so many weights each way."""
+def all_heads(steps: int, block: int, shared: bool) -> str:
+    """The caption of the small multiples, a pixel being the mean of so many weights each way; colours may be `shared`."""
     blocks = f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
     return (
-        "Rows are layers, columns are heads, at the same step; click one to see it large. Each runs from 0 to its own "
-        f"largest weight over all {steps} steps{blocks}."
+        "Rows are layers, columns are heads, at the same step; click one to see it large. Colours run from 0 to the "
+        f"{map_style.CLIP}th percentile of the weights of {'all heads' if shared else 'each head'} over "
+        f"all {steps} steps{blocks}."
     )
 
 
@@ -64,6 +75,5 @@ def sentence_over_steps(history: HeadHistory) -> str:
     """The caption of one head's maps of a sentence."""
     return (
         f"Attention weight of layer {history.layer}, head {history.head} from each piece (row) to each piece (column) "
-        f"of this one text ({history.size} pieces). The colours run to this head's largest weight over all "
-        f"{len(history.steps)} steps, {SAME_COLOURS} Play, or drag the time bar."
+        f"of this one text ({history.size} pieces). {map_style.clipping(history)} Play, or drag the time bar."
     )

@@ -9,7 +9,7 @@ from app.charts.probing import BEST, LAST, MASKED, label, layer_name
 from app.charts.probing_layers import QUANTITIES
 
 METRIC = "edge_probing"
-LINES = "Line: mean of three neighbouring checkpoints; faint line: as measured"
+LINES = "Line: as measured"
 Sources = dict[str, dict[str, Any]]  # sources.json: what is noted of each evaluation, by its name
 
 
@@ -49,14 +49,14 @@ def heat_map(data: pd.DataFrame, layer: int, step: int) -> str:
 def peaks(table: pd.DataFrame) -> str:
     """The caption of the figure of peaks."""
     return (
-        "Left: the step at which each layer's F1 is highest, as the mean of three neighbouring checkpoints. Right: how "
+        "Left: the step at which each layer's F1 is highest; line: steps whose F1 is not significantly lower. Right: how "
         "far it has fallen from there by the last step, in points of F1, with its 95 % interval (Newcombe, from the "
         f"{_span(table['n'])} targets of the test sets). Hollow: the decay may be nothing. Click a mark for its task, "
         "layer and step."
     )
 
 
-PEAK_TABLE = "F1 is the mean of three neighbouring checkpoints. Click a row for its task, layer and step."
+PEAK_TABLE = "Click a row for its task, layer and step."
 
 
 def expected(frame: pd.DataFrame) -> str:
@@ -72,8 +72,8 @@ def expected(frame: pd.DataFrame) -> str:
 def two_tasks(table: pd.DataFrame, frame: pd.DataFrame, layer: str | int, step: int) -> str:
     """The caption of the path of two tasks, with the marked step."""
     return (
-        f"F1 of both tasks at each checkpoint ({len(table)}), in {_which(layer, frame)}; means of three neighbouring "
-        f"checkpoints; n = {table['n_x'].iloc[-1]:,} and {table['n_y'].iloc[-1]:,} targets. The path runs from dark to "
+        f"F1 of both tasks at each checkpoint ({len(table)}), in {_which(layer, frame)}; "
+        f"n = {table['n_x'].iloc[-1]:,} and {table['n_y'].iloc[-1]:,} targets. The path runs from dark to "
         f"bright; the ring marks step {step:,}. Where it is horizontal, only the task of the horizontal axis is being "
         "learned; where it is vertical, only the other. Click a point for its step."
     )

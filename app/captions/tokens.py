@@ -9,6 +9,8 @@ TASKS = {
     "token_reconstruction": "every word is left in its sentence and predicted from its own states; all its pieces must "
     "match",
 }
+ONE_WORD = 0.9  # share of a category's right answers above which one word alone makes its curve
+FEWEST = 10  # right answers of which a share is told
 
 
 def accuracy(metric: str, title: str, note: str, data: pd.DataFrame, rescaled: bool, bands: bool) -> str:
@@ -17,10 +19,9 @@ def accuracy(metric: str, title: str, note: str, data: pd.DataFrame, rescaled: b
     fewest, most = (f"{counts.iloc[i]:,} ({literal(counts.index[i])})" for i in (0, -1))
     task = f"{title}: {TASKS[metric]}" if metric in TASKS else title
     return (
-        f"{task}. Data: {literal(note)}; n = {fewest} to {most} words per category. "
-        "Line: mean of three neighbouring checkpoints; faint line: as measured"
-        + ("; band: 95 % interval (Wilson) of the measured accuracy" if bands else "")
-        + (", both divided by the accuracy at the last step, as in the paper" if rescaled else "")
+        f"{task}. Data: {literal(note)}; n = {fewest} to {most} words per category. Line: as measured"
+        + ("; band: its 95 % interval (Wilson)" if bands else "")
+        + ("; divided by the accuracy at the last step, as in the paper" if rescaled else "")
         + ". Click a point to see the words behind it below."
     )
 
@@ -28,8 +29,31 @@ def accuracy(metric: str, title: str, note: str, data: pd.DataFrame, rescaled: b
 def acquisition(order: pd.DataFrame) -> str:
     """The rule of the onset, and the categories that have none."""
     never = ", ".join(map(literal, order.loc[order["onset"].isna(), "group"]))
-    rule = "First step from which the smoothed accuracy stays at or above half of its last value."
+    rule = (
+        "First step from which the accuracy stays at or above half of its last value, dips within its 95 % interval left "
+        "out of account. Line: the steps between which that may lie. Categories that share a place (=) were acquired "
+        "between the same two checkpoints."
+    )
     return f"{rule} Without an onset: {never}." if never else rule
+
+
+def one_word(answers: pd.DataFrame) -> str:
+    """Which categories are right by one word alone, and at which steps; `answers` are those of all categories.
+
+    See `results.commonest_answers`; nothing where there are none.
+    """
+    alone = answers[(answers["share"] > ONE_WORD) & (answers["right"] >= FEWEST)]
+    remarks = []
+    for (group, word), rows in alone.groupby(["group", "word"], sort=False):
+        steps = f"{rows['step'].min():,}" + (f" to {rows['step'].max():,}" if len(rows) > 1 else "")
+        of_words = rows["of_words"].iloc[-1]
+        remarks.append(
+            f"{literal(group)} at {'steps' if len(rows) > 1 else 'step'} {steps}: “{literal(word)}”, {100 * of_words:.0f} % of "
+            "the category's words"
+        )
+    if not remarks:
+        return ""
+    return f" One word is more than {100 * ONE_WORD:.0f} % of all right answers: {'; '.join(remarks)}."
 
 
 def words(found: pd.DataFrame, words: pd.DataFrame) -> str:

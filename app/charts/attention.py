@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from app.charts import style
+from app.charts import smoothing, style
 from app.charts.step_axis import StepAxis
 
 POSITIONS = {
@@ -32,13 +32,14 @@ def position_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
     figure = go.Figure()
     for position, colour, symbol in zip(POSITIONS, style.PALETTE, style.SYMBOLS):
         line = frame[frame["position"] == position]
-        figure.add_scatter(
-            x=axis.values(line["step"]),
-            y=line["weight"],
+        smoothing.add_curve(
+            figure,
+            axis.values(line["step"]),
+            line,
+            "weight",
+            position,
+            colour,
             customdata=line["step"],
-            name=position,
-            mode="lines+markers",
-            line={"color": colour, "width": 2},
             marker={"size": 6, "symbol": symbol},
             hovertemplate="step %{customdata:,}: %{y:.4f}",
         )

@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from app.charts import cells, style
+from app.charts import cells, smoothing, style
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
 
@@ -16,6 +16,7 @@ PREFIX = "head_behaviour_"
 BASELINE = "fixed_offset"
 CHOSEN = style.VERMILION  # a colour that the scale does not have
 NEVER = "–"
+HOVER = "layer %{customdata[0]}, head %{customdata[1]}, step %{customdata[2]:,}: %{customdata[3]}<extra></extra>"
 
 
 @dataclass(frozen=True)
@@ -128,19 +129,23 @@ def appearances(frame: pd.DataFrame, what: str, change: float | None) -> pd.Data
 
 
 def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFrame:
-    """All that one head does: pattern, first, now (at `step`), last, appears, history (its values at all steps).
+    """All that one head does: pattern, first, now (at `step`), last, appears, history (its curve over all steps).
 
-    Each pattern appears by its usual change.
+    Each pattern appears by its usual change. A history runs from 0, the pattern's lowest value in any head at any step,
+    to 1, its highest: so the curves of two heads can be compared.
     """
     base, rows = baseline(frame), []
     for what, pattern in PATTERNS.items():
-        curve = of_pattern(frame[(frame["layer"] == layer) & (frame["head"] == head)], what)
+        every = of_pattern(frame, what)
+        curve = every[(every["layer"] == layer) & (every["head"] == head)]
         if curve.empty:
             continue
+        low, high = every["value"].min(), every["value"].max()
         values = curve["value"].tolist()
         now = curve.loc[curve["step"] == step, "value"].iloc[0]
         texts = [pattern.write(value) for value in (values[0], now, values[-1])]
-        row = dict(zip(("first", "now", "last"), texts), what=what, pattern=pattern.label, history=values)
+        row = dict(zip(("first", "now", "last"), texts), what=what, pattern=pattern.label)
+        row["history"] = ((curve["value"] - low) / ((high - low) or 1)).tolist()
         rows.append(row | {"appears": appearance(curve, pattern.changes[0], base)})
     return pd.DataFrame(rows).astype({"appears": "Int64"})
 
@@ -215,45 +220,60 @@ def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float]
 
 
 def curves_figure(
-    frame: pd.DataFrame, what: str, change: float | None, chosen: tuple[int, int], axis: StepAxis
+    rows: pd.DataFrame,
+    base: tuple[float, int] | None,
+    what: str,
+    change: float | None,
+    chosen: tuple[int, int],
+    axis: StepAxis,
 ) -> go.Figure:
     """The pattern in every head over the steps: the chosen head large, the others faint in the colour of their layer.
 
-    Every point carries its layer, head and step as customdata.
+    `rows` are those of `of_pattern`, `base` is the `baseline`; smoothing is that of the chosen head. Every point carries
+    its layer, head and step as customdata.
     """
-    rows, base = of_pattern(frame, what), baseline(frame)
     layers = sorted(set(rows["layer"]))
     colours = sample_colorscale("Viridis", np.linspace(0.25, 0.9, len(layers)))
     figure = go.Figure()
     for layer, colour in zip(layers, colours):
         of_layer = rows[rows["layer"] == layer]
         others = of_layer[(of_layer["head"] != chosen[1]) | (layer != chosen[0])]
-        _line(figure, others, what, axis, f"layer {layer}", line={"color": colour, "width": 1}, opacity=0.6)
+        _add_others(figure, others, what, axis, f"layer {layer}", colour)
     own = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])]
-    name = f"layer {chosen[0]}, head {chosen[1]}"
-    _line(figure, own, what, axis, name, line={"color": CHOSEN, "width": 3.5}, marker={"size": 7}, mode="lines+markers")
+    smoothing.add_curve(
+        figure,
+        axis.values(own["step"]),
+        own,
+        "value",
+        f"layer {chosen[0]}, head {chosen[1]}",
+        CHOSEN,
+        line={"width": 3.5},
+        marker={"size": 7},
+        customdata=_described(own, what),
+        hovertemplate=HOVER,
+    )
     _mark_appearance(figure, own, change, base, axis)
     axis.draw(figure, sorted(set(rows["step"])))
     figure.update_yaxes(tickformat=PATTERNS[what].tickformat, rangemode="normal" if PATTERNS[what].falls else "tozero")
     return style.finish(figure, PATTERNS[what].axis, height=420)
 
 
-def _line(figure: go.Figure, rows: pd.DataFrame, what: str, axis: StepAxis, name: str, **appearance) -> None:
-    """One trace for several heads, with a gap between one and the next."""
+def _add_others(figure: go.Figure, rows: pd.DataFrame, what: str, axis: StepAxis, name: str, colour: str) -> None:
+    """One faint trace for several heads, with a gap between one and the next."""
     x, y, about = [], [], []
-    for (layer, head), curve in rows.groupby(["layer", "head"]):
+    for _, curve in rows.groupby(["layer", "head"]):
         x += [*axis.values(curve["step"]), None]
         y += [*curve["value"], None]
-        about += [[layer, head, step, PATTERNS[what].write(v)] for step, v in zip(curve["step"], curve["value"])] + [[]]
-    figure.add_scatter(
-        x=x,
-        y=y,
-        customdata=about,
-        name=name,
-        hovertemplate="layer %{customdata[0]}, head %{customdata[1]}, step %{customdata[2]:,}: %{customdata[3]}"
-        "<extra></extra>",
-        **{"mode": "lines", **appearance},
-    )
+        about += [*_described(curve, what), []]
+    line = {"color": colour, "width": 1}
+    shared = {"mode": "lines", "name": name, "line": line, "opacity": 0.6}
+    figure.add_scatter(x=x, y=y, customdata=about, hovertemplate=HOVER, **shared)
+
+
+def _described(rows: pd.DataFrame, what: str) -> list[list]:
+    """Layer, head, step and value of each row, the value as text."""
+    points = rows[["layer", "head", "step", "value"]].itertuples(index=False)
+    return [[layer, head, step, PATTERNS[what].write(value)] for layer, head, step, value in points]
 
 
 def _mark_appearance(

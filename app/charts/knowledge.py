@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from app.charts import style
+from app.charts import smoothing, style
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
 
@@ -49,15 +49,14 @@ def label(relation: str) -> str:
 
 
 def relation_curves(scores: pd.DataFrame) -> pd.DataFrame:
-    """Precision at 1 of every relation over steps: relation, step, value, low, high (Wilson, 95 %), smoothed, n.
+    """Precision at 1 of every relation over steps: relation, step, value, low, high (Wilson, 95 %), n.
 
     `scores` is the metric "world_knowledge" as read from the store.
     """
     frame = scores.rename(columns={"group": "relation"})[["relation", "step", "value", "n"]]
     frame = frame.sort_values(["relation", "step"], ignore_index=True)
     low, high = curves.interval(frame["value"].to_numpy(), frame["n"].to_numpy())
-    smoothed = frame.groupby("relation")["value"].transform(lambda values: curves.smooth(values.to_numpy()))
-    return frame.assign(low=low, high=high, smoothed=smoothed)
+    return frame.assign(low=low, high=high)
 
 
 def best_first(frame: pd.DataFrame) -> list[str]:
@@ -73,8 +72,8 @@ def default_relations(frame: pd.DataFrame) -> list[str]:
     return [ALL, *(chosen or last.sort_values(ascending=False).index[:6])]
 
 
-def relation_figure(frame: pd.DataFrame, relations: list[str], axis: StepAxis, smooth: bool) -> go.Figure:
-    """Rows of `relation_curves` as lines with their intervals; smoothed, the raw line stays faint behind.
+def relation_figure(frame: pd.DataFrame, relations: list[str], axis: StepAxis) -> go.Figure:
+    """Rows of `relation_curves` as lines with their intervals.
 
     Every point carries its relation and step as customdata.
     """
@@ -85,7 +84,7 @@ def relation_figure(frame: pd.DataFrame, relations: list[str], axis: StepAxis, s
         style.add_band(figure, x, rows["low"], rows["high"], _colour(relation, place), of)
     for place, relation in enumerate(relations):
         rows = frame[frame["relation"] == relation]
-        _line(figure, rows, relation, place, axis, smooth)
+        _line(figure, rows, relation, place, axis)
     axis.draw(figure, sorted(set(frame["step"])))
     figure.update_yaxes(tickformat=".0%", rangemode="tozero")
     return style.finish(figure, "precision at 1", height=460, legend="top")
@@ -95,20 +94,17 @@ def _colour(relation: str, place: int) -> str:
     return style.GREY if relation == ALL else style.PALETTE[:-1][place % (len(style.PALETTE) - 1)]
 
 
-def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, place: int, axis: StepAxis, smooth: bool) -> None:
-    x, colour = axis.values(rows["step"]), _colour(relation, place)
+def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, place: int, axis: StepAxis) -> None:
     dash = "solid" if place < len(style.PALETTE) - 1 else "dash"
-    name = style.plain(label(relation))
-    if smooth:
-        style.add_measured(figure, x, rows["value"], colour, name)
-    figure.add_scatter(
-        x=x,
-        y=rows["smoothed"] if smooth else rows["value"],
-        customdata=rows[["relation", "step", "value", "low", "high", "n"]],
-        name=name,
-        legendgroup=name,
-        mode="lines+markers",
-        line={"color": colour, "width": 2, "dash": dash},
+    smoothing.add_curve(
+        figure,
+        axis.values(rows["step"]),
+        rows,
+        "value",
+        style.plain(label(relation)),
+        _colour(relation, place),
+        customdata=rows[["relation", "step", "value", "low", "high", "n"]].to_numpy(object),
+        line={"dash": dash},
         marker={"size": 6, "symbol": style.SYMBOLS[place % len(style.SYMBOLS)]},
         hovertemplate="step %{customdata[1]:,}: %{customdata[2]:.1%} of %{customdata[5]:,} facts<br>"
         "95 % interval %{customdata[3]:.1%} to %{customdata[4]:.1%}",
@@ -129,7 +125,7 @@ def relation_table(frame: pd.DataFrame, coverage: pd.DataFrame, facts: pd.DataFr
     by_relation = curve.groupby("relation")
     table["now"] = curve[curve["step"] == step].set_index("relation")["value"]
     table["last"] = by_relation["value"].last()
-    table["history"] = by_relation["value"].agg(lambda values: curves.classify_curve(values.to_numpy()))
+    table["history"] = pd.Series({name: curves.classify_curve(own["value"], own["n"]) for name, own in by_relation})
     counts = facts.groupby(["relation", "history"]).size().unstack().reindex(columns=HISTORIES)
     table = table.join(counts).fillna(dict.fromkeys(HISTORIES, 0)).astype(dict.fromkeys(HISTORIES, int))
     table["asked"] = table[list(HISTORIES)].sum(axis=1)
@@ -193,23 +189,24 @@ def fact_history(cloze: pd.DataFrame, fact: str) -> pd.DataFrame:
 
 
 def fact_figure(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
-    """Probability of the true object, and of the top answer where that is another, at every step of one fact."""
+    """Probability of the true object, and of the top answer where that is another, at every step of one fact.
+
+    `history` comes from `fact_history`; smoothing is that of the true object.
+    """
     figure = go.Figure()
-    for name, column, colour, symbol in (
-        ("the top answer", "prediction_probability", style.GREY, "circle-open"),
-        ("the true object", "probability", style.BLUE, "circle"),
-    ):
-        figure.add_scatter(
-            x=axis.values(history["step"]),
-            y=history[column],
-            customdata=[[s, style.plain(word), rank] for s, word, rank in history[["step", "prediction", "rank"]].values],
-            name=name,
-            mode="lines+markers",
-            line={"color": colour, "width": 2 if column == "probability" else 1},
-            marker={"size": 7, "symbol": symbol},
-            hovertemplate="step %{customdata[0]:,}: %{y:.2%}<br>top answer: %{customdata[1]}<br>"
-            "rank of the true object: %{customdata[2]:,}",
-        )
+    x = axis.values(history["step"])
+    shared = {
+        "customdata": [[s, style.plain(word), rank] for s, word, rank in history[["step", "prediction", "rank"]].values],
+        "hovertemplate": "step %{customdata[0]:,}: %{y:.2%}<br>top answer: %{customdata[1]}<br>"
+        "rank of the true object: %{customdata[2]:,}",
+    }
+    top = history.drop(columns=[smoothing.SMOOTHED, smoothing.WINDOW], errors="ignore")
+    hollow, full = ({"size": 7, "symbol": symbol} for symbol in ("circle-open", "circle"))
+    names = (("the top answer", style.GREY), ("the true object", style.BLUE))
+    smoothing.add_curve(
+        figure, x, top, "prediction_probability", *names[0], line={"width": 1}, marker=hollow, **shared
+    )
+    smoothing.add_curve(figure, x, history, "probability", *names[1], marker=full, **shared)
     axis.draw(figure, list(history["step"]))
     figure.update_yaxes(tickformat="~%", rangemode="tozero")
     return style.finish(figure, "probability", height=280, legend="top")

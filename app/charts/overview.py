@@ -5,28 +5,34 @@ from collections.abc import Collection, Iterable, Mapping
 import pandas as pd
 import plotly.graph_objects as go
 
-from app.charts import style
+from app.charts import smoothing, style
 from app.charts.step_axis import StepAxis
 
 SPLITS = {"train": ("training", style.BLUE), "heldout": ("held-out", style.VERMILION)}
 
 
-def training_curve(log: pd.DataFrame, quantity: str, y_title: str, axis: StepAxis) -> go.Figure:
-    """One quantity of the log over the steps: training averages as a thin line, held-out measures as points."""
+def training_curve(
+    log: pd.DataFrame, quantity: str, y_title: str, axis: StepAxis, chance: float | None = None
+) -> go.Figure:
+    """One quantity of the log over the steps: training averages as a thin line, held-out measures as points.
+
+    A dashed line stands at `chance`, what guessing gives, where that is known.
+    """
     figure = go.Figure()
     for split, (label, colour) in SPLITS.items():
         rows = log[(log["split"] == split) & log[quantity].notna()]
         if rows.empty:
             continue
         heldout = split == "heldout"
-        figure.add_scatter(
-            x=axis.values(rows["step"]),
-            y=rows[quantity],
-            name=label,
-            mode="lines+markers" if heldout else "lines",
-            line={"color": colour, "width": 2.2 if heldout else 1.2},
-            marker={"size": 6},
-            opacity=1 if heldout else 0.75,
+        smoothing.add_curve(
+            figure,
+            axis.values(rows["step"]),
+            rows,
+            quantity,
+            label,
+            colour,
+            line={"width": 2.2 if heldout else 1.2},
+            marker={"size": 6 if heldout else 2},
             customdata=rows[["step", "n"]],
             hovertemplate=f"{label}, step %{{customdata[0]:,}}<br>{y_title}: %{{y:.3f}}"
             + ("<br>n = %{customdata[1]:,}" if heldout else "")
@@ -34,6 +40,10 @@ def training_curve(log: pd.DataFrame, quantity: str, y_title: str, axis: StepAxi
         )
     axis.draw(figure, list(log["step"]) or [0])
     style.finish(figure, y_title, height=300, legend="top")
+    if chance is not None:
+        ends = axis.values([min(log["step"], default=0), max(log["step"], default=0)])
+        dashes = {"color": style.GREY, "width": 1.5, "dash": "dash"}
+        figure.add_scatter(x=ends, y=[chance] * 2, name="chance", mode="lines", line=dashes, hoverinfo="skip")
     if quantity.endswith("accuracy"):
         figure.update_yaxes(tickformat=".0%", rangemode="tozero")
     return figure

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from app.charts import style
+from app.charts import smoothing, style
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
 
@@ -21,6 +21,7 @@ LOOKS = {  # colour and marker
     "srl": (style.PURPLE, "triangle-up"),
     MASKED: (style.GREY, "cross"),
 }
+SHOWN = {"shown": "value", "shown_low": "low", "shown_high": "high", "shown_majority": "majority"}
 OWN_LOOKS = ((style.ORANGE, "star"), (style.PINK, "x"), (style.OLIVE, "triangle-down"), (style.SKY, "hexagon"))
 
 
@@ -60,16 +61,18 @@ def of_layer(frame: pd.DataFrame, layer: str | int) -> pd.DataFrame:
 def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
     """What the first figure draws: tasks (rows of `of_layer`), and masked accuracy on held-out text from `log`.
 
-    Columns: task (or MASKED), step, layer, n, value, low, high (Wilson, 95 %), majority, shown, smooth. `shown` is the
-    value or, if `rescaled`, the value divided by the last one, and `smooth` the mean of three neighbouring steps of it.
+    Columns: task (or MASKED), step, layer, n, value, low, high (Wilson, 95 %), majority, and what is shown of the last
+    four: shown, shown_low, shown_high, shown_majority; the same or, if `rescaled`, divided by the last value.
     """
     tasks = frame.rename(columns={"f1": "value"})[["task", "step", "layer", "n", "value", "majority"]]
     parts = []
     for _, rows in pd.concat([tasks, _masked_accuracy(log)]).groupby("task", sort=False):
         rows = rows.sort_values("step")
-        shown = curves.rescale(rows["value"]) if rescaled else rows["value"].to_numpy(float)
         low, high = curves.interval(rows["value"], rows["n"])
-        parts.append(rows.assign(low=low, high=high, shown=shown, smooth=curves.smooth(shown)))
+        rows = rows.assign(low=low, high=high)
+        last = rows["value"].iloc[-1]
+        shown = {name: curves.rescale(rows[of], last) if rescaled else rows[of] for name, of in SHOWN.items()}
+        parts.append(rows.assign(**shown))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -83,7 +86,7 @@ def _masked_accuracy(log: pd.DataFrame) -> pd.DataFrame:
 
 
 def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
-    """The expected layer of each task and step (see `curves.expected_layer`): task, step, expected, smooth, n.
+    """The expected layer of each task and step (see `curves.expected_layer`): task, step, expected, n.
 
     Steps at which no layer is above the majority are left out.
     """
@@ -93,21 +96,16 @@ def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
             expected = curves.expected_layer(layers["f1"], layers["majority"].iloc[0])
             rows.append((task, step, expected, layers["n"].iloc[0]))
     table = pd.DataFrame(rows, columns=["task", "step", "expected", "n"]).astype({"expected": float})
-    table = table.dropna(subset="expected").reset_index(drop=True)
-    return table.assign(smooth=table.groupby("task")["expected"].transform(lambda values: curves.smooth(values)))
+    return table.dropna(subset="expected").reset_index(drop=True)
 
 
 def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:
-    """Two tasks at the steps that both have: step, x, y (F1, mean of three steps), f1_x, f1_y, n_x, n_y.
-
-    `frame` is of one layer (`of_layer`).
-    """
+    """Two tasks at the steps that both have: step, f1_x, f1_y, n_x, n_y; `frame` is of one layer (`of_layer`)."""
     sides = []
     for task, side in ((x_task, "x"), (y_task, "y")):
         rows = frame[frame["task"] == task].set_index("step").sort_index()
         sides.append(rows[["f1", "n"]].rename(columns={"f1": f"f1_{side}", "n": f"n_{side}"}))
-    table = sides[0].join(sides[1], how="inner").reset_index()
-    return table.assign(x=curves.smooth(table["f1_x"]), y=curves.smooth(table["f1_y"]))
+    return sides[0].join(sides[1], how="inner").reset_index()
 
 
 # === Colours and symbols of tasks ===
@@ -140,20 +138,19 @@ def layer_name(layer: int) -> str:
 
 
 def tasks_figure(data: pd.DataFrame, axis: StepAxis, rescaled: bool, bands: bool) -> go.Figure:
-    """Curves of `task_curves`: smoothed with points, as measured faint behind, 95 % bands, majority dashed.
+    """Curves of `task_curves` with their 95 % bands, the majority dashed.
 
     Every point of a task carries the task and its step as customdata.
     """
     figure = go.Figure()
     drawn = [(data[data["task"] == task], *look) for task, look in task_styles(data["task"]).items()]
     for rows, colour, _ in drawn:
-        scale = rows["value"].iloc[-1] if rescaled else 1
         if bands:
             x, name = axis.values(rows["step"]), plain(rows["task"].iloc[0])
-            style.add_band(figure, x, rows["low"] / scale, rows["high"] / scale, colour, name)
-        _add_majority(figure, rows, colour, scale, axis)
+            style.add_band(figure, x, rows["shown_low"], rows["shown_high"], colour, name)
+        _add_majority(figure, rows, colour, axis)
     height = pd.Series.mean if rescaled else lambda curve: curve.iloc[-1]
-    for rows, colour, symbol in sorted(drawn, key=lambda one: height(one[0]["smooth"]), reverse=True):
+    for rows, colour, symbol in sorted(drawn, key=lambda one: height(one[0]["shown"]), reverse=True):
         _add_task(figure, rows, colour, symbol, axis)
     if data["majority"].notna().any():
         dashes = {"color": style.GREY, "width": 1.5, "dash": "dash"}
@@ -163,10 +160,10 @@ def tasks_figure(data: pd.DataFrame, axis: StepAxis, rescaled: bool, bands: bool
     return style.finish(figure, "relative to the last step" if rescaled else "F1 or accuracy", height=450)
 
 
-def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, scale: float, axis: StepAxis) -> None:
+def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, axis: StepAxis) -> None:
     figure.add_scatter(
         x=axis.values(rows["step"]),
-        y=rows["majority"] / scale,
+        y=rows["shown_majority"],
         mode="lines",
         line={"color": style.faint(colour, 0.75), "width": 1.5, "dash": "dash"},
         legendgroup=plain(rows["task"].iloc[0]),
@@ -176,19 +173,17 @@ def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, scale: flo
 
 
 def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, axis: StepAxis) -> None:
-    task, x = rows["task"].iloc[0], axis.values(rows["step"])
-    style.add_measured(figure, x, rows["shown"], colour, plain(task))
+    task = rows["task"].iloc[0]
     what, of = ("masked accuracy", "masked pieces of held-out text") if task == MASKED else ("F1", "targets")
     layers = rows["layer"].map(lambda layer: "" if pd.isna(layer) else f", {layer_name(int(layer))}")
-    figure.add_scatter(
-        x=x,
-        y=rows["smooth"],
-        name=plain(task),
-        legendgroup=plain(task),
-        mode="lines+markers",
-        line={"color": colour, "width": 2.2},
+    smoothing.add_curve(
+        figure,
+        axis.values(rows["step"]),
+        rows,
+        "shown",
+        plain(task),
+        colour,
         marker={"symbol": symbol, "size": 7},
-        unselected_marker_opacity=1,
         customdata=rows.assign(layers=layers)[["task", "step", "value", "low", "high", "n", "layers"]].values.tolist(),
         hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}%{{customdata[6]}}<br>{what} "
         "%{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
@@ -204,17 +199,14 @@ def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, axis
     figure = go.Figure()
     for task, (colour, symbol) in task_styles(table["task"]).items():
         rows = table[table["task"] == task]
-        x = axis.values(rows["step"])
-        style.add_measured(figure, x, rows["expected"], colour, plain(task))
-        figure.add_scatter(
-            x=x,
-            y=rows["smooth"],
-            name=plain(task),
-            legendgroup=plain(task),
-            mode="lines+markers",
-            line={"color": colour, "width": 2.2},
+        smoothing.add_curve(
+            figure,
+            axis.values(rows["step"]),
+            rows,
+            "expected",
+            plain(task),
+            colour,
             marker={"symbol": symbol, "size": 7},
-            unselected_marker_opacity=1,
             customdata=rows[["task", "step", "expected"]].values.tolist(),
             hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}<br>expected layer %{{customdata[2]:.2f}}"
             "<extra></extra>",
@@ -234,8 +226,8 @@ def path_figure(table: pd.DataFrame, x_task: str, y_task: str, chosen: int) -> g
     figure = go.Figure()
     order = np.arange(len(table))
     figure.add_scatter(
-        x=table["x"],
-        y=table["y"],
+        x=table["f1_x"],
+        y=table["f1_y"],
         mode="lines+markers",
         line={"color": style.faint(style.GREY, 0.6), "width": 1.5},
         marker={"size": 10, "color": order, "colorscale": "Viridis", "colorbar": _step_bar(list(table["step"]))},
@@ -246,22 +238,25 @@ def path_figure(table: pd.DataFrame, x_task: str, y_task: str, chosen: int) -> g
         f"{plain(y_task)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<extra></extra>",
         showlegend=False,
     )
-    here = table[table["step"] == chosen]
-    late = (here["x"] > table["x"].mean()).any()  # then there is room on the left of the point
-    ring = {"size": 18, "symbol": "circle-open", "color": style.VERMILION, "line": {"width": 3}}
-    figure.add_scatter(
-        x=here["x"],
-        y=here["y"],
-        text=[f"  step {step:,}  " for step in here["step"]],
-        mode="markers+text",
-        textposition="middle left" if late else "middle right",
-        marker=ring,
-        hoverinfo="skip",
-        cliponaxis=False,
-    )
+    _ring(figure, table[table["step"] == chosen], table["f1_x"].mean())
     figure.update_xaxes(title_text=f"{plain(x_task)} (F1)", tickformat=".3~p")
     figure.update_yaxes(tickformat=".3~p")
     return style.finish(figure, f"{plain(y_task)} (F1)", height=420, legend="none")
+
+
+def _ring(figure: go.Figure, here: pd.DataFrame, middle: float) -> None:
+    """A ring around a step's point, its number on the side that has room; `middle` is the mean of the points' x."""
+    late = (here["f1_x"] > middle).any()
+    figure.add_scatter(
+        x=here["f1_x"],
+        y=here["f1_y"],
+        text=[f"  step {step:,}  " for step in here["step"]],
+        mode="markers+text",
+        textposition="middle left" if late else "middle right",
+        marker={"size": 18, "symbol": "circle-open", "color": style.VERMILION, "line": {"width": 3}},
+        hoverinfo="skip",
+        cliponaxis=False,
+    )
 
 
 def _step_bar(steps: list[int]) -> dict:

@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from app.charts import cells, style
+from app.charts import cells, smoothing, style
 from app.charts.probing import layer_name, plain, task_styles
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
@@ -47,28 +47,29 @@ QUANTITIES = {
 
 
 def layer_curves(frame: pd.DataFrame, task: str, quantity: str) -> pd.DataFrame:
-    """One task of `probe_scores`: layer, step, n, value, low, high (95 %), smooth (mean of three steps)."""
+    """One task of `probe_scores`: layer, step, n, value, low, high (95 %)."""
     rows = frame[frame["task"] == task].dropna(subset=quantity).sort_values(["layer", "step"], ignore_index=True)
     if quantity == "selectivity":
         low, high = curves.difference_interval(rows["f1"], rows["control"], rows["n"])
     else:
         low, high = curves.interval(rows[quantity], rows["n"])
-    table = rows[["layer", "step", "n"]].assign(value=rows[quantity], low=low, high=high)
-    return table.assign(smooth=table.groupby("layer")["value"].transform(lambda values: curves.smooth(values)))
+    return rows[["layer", "step", "n"]].assign(value=rows[quantity], low=low, high=high)
 
 
 def peaks(frame: pd.DataFrame) -> pd.DataFrame:
-    """Peak and decay of each task and layer: task, layer, step, f1, last, decay, low, high, n.
+    """Peak and decay of each task and layer: task, layer, step, f1, last, decay, low, high, n, earliest, latest.
 
-    `step` is that of the highest smoothed F1, `f1`; `last` is the smoothed F1 at the last step; `decay` is the
-    difference, from `low` to `high` with 95 % confidence. Shares of 1, not points.
+    `step` is that of the highest F1, `f1`, which may lie from `earliest` to `latest` (see `curves.peak`); `last` is F1
+    at the last step; `decay` is the difference, from `low` to `high` with 95 % confidence. Shares of 1, not points.
     """
     rows = []
     for (task, layer), curve in frame.groupby(["task", "layer"], sort=False):
-        found, n = curves.peak(curve["step"].to_numpy(), curve["f1"]), int(curve["n"].iloc[-1])
+        found, n = curves.peak(curve["step"].to_numpy(), curve["f1"], curve["n"]), int(curve["n"].iloc[-1])
         low, high = curves.difference_interval(found.value, found.last, n)
-        rows.append((task, layer, found.step, found.value, found.last, found.decay, float(low), float(high), n))
-    return pd.DataFrame(rows, columns=["task", "layer", "step", "f1", "last", "decay", "low", "high", "n"])
+        ends = float(low), float(high), n, found.earliest, found.latest
+        rows.append((task, layer, found.step, found.value, found.last, found.decay, *ends))
+    columns = ["task", "layer", "step", "f1", "last", "decay", "low", "high", "n", "earliest", "latest"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 # === Over the steps ===
@@ -98,17 +99,15 @@ def layers_figure(
         x = axis.values(rows["step"])
         style.add_band(figure, x, rows["low"], rows["high"], colour[layer], layer_name(layer))
     for layer, rows in reversed(by_layer.items()):
-        x = axis.values(rows["step"])
-        style.add_measured(figure, x, rows["value"], colour[layer], layer_name(layer))
-        figure.add_scatter(
-            x=x,
-            y=rows["smooth"],
-            name=layer_name(layer),
-            legendgroup=layer_name(layer),
-            mode="lines+markers",
-            line={"color": colour[layer], "width": 4 if layer == bold else 2},
+        smoothing.add_curve(
+            figure,
+            axis.values(rows["step"]),
+            rows,
+            "value",
+            layer_name(layer),
+            colour[layer],
+            line={"width": 4 if layer == bold else 2},
             marker={"size": 8 if layer == bold else 6, "symbol": "circle" if layer else "circle-open"},
-            unselected_marker_opacity=1,
             customdata=rows[["layer", "step", "value", "low", "high", "n"]].values.tolist(),
             hovertemplate=f"<b>{layer_name(layer)}</b>, step %{{customdata[1]:,}}<br>{QUANTITIES[quantity].label} "
             "%{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
@@ -176,30 +175,46 @@ def peaks_figure(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> g
     figure = make_subplots(1, 2, shared_yaxes=True, column_widths=[0.58, 0.42], horizontal_spacing=0.05)
     known = task_styles(table["task"])
     for place, (task, (colour, symbol)) in enumerate(known.items()):
-        rows = table[table["task"] == task]
-        y = rows["layer"] - 0.75 * ((place + 0.5) / len(known) - 0.5)  # the first task on top
-        filled = [symbol if low > 0 else f"{symbol}-open" for low in rows["low"]]
-        shared = {
-            "y": y,
-            "legendgroup": task,
-            "customdata": rows.assign(**100 * rows[["decay", "low", "high"]]).values.tolist(),
-            "hovertemplate": f"<b>{plain(task)}</b>, %{{text}}<br>peak at step %{{customdata[2]:,}}: F1 "
-            "%{customdata[3]:.1%}<br>last step: %{customdata[4]:.1%}<br>decay: %{customdata[5]:.1f} points "
-            "(95 %: %{customdata[6]:.1f} to %{customdata[7]:.1f})<extra></extra>",
-            "text": [layer_name(layer) for layer in rows["layer"]],
-            "unselected_marker_opacity": 1,
-            "mode": "markers",
-        }
-        marker = {"color": colour, "size": 9, "symbol": filled, "line": {"width": 1.5, "color": colour}}
-        figure.add_scatter(x=axis.values(rows["step"]), showlegend=False, marker=marker, **shared, row=1, col=1)
-        reach = {"type": "data", "array": 100 * (rows["high"] - rows["decay"]), "symmetric": False, "width": 0}
-        reach |= {"arrayminus": 100 * (rows["decay"] - rows["low"]), "color": style.faint(colour, 0.5)}
-        decay = {"x": 100 * rows["decay"], "error_x": reach, "marker": marker, "showlegend": False}
-        figure.add_scatter(**decay, **shared, row=1, col=2)
-        figure.add_scatter(x=[None], y=[None], name=plain(task), mode="markers", marker={**marker, "symbol": symbol})
+        shift = 0.75 * ((place + 0.5) / len(known) - 0.5)  # the first task on top
+        _add_peaks(figure, table[table["task"] == task], (colour, symbol), shift, axis)
     axis.set_range(figure, steps)
-    ends = axis.values([min(table["step"]), max(steps)])
+    ends = axis.values([min(table["earliest"]), max(steps)])
     return _peak_axes(figure, sorted(set(table["layer"])), len(known), ends)
+
+
+def _add_peaks(
+    figure: go.Figure, rows: pd.DataFrame, look: tuple[str, str], shift: float, axis: StepAxis
+) -> None:
+    """The peaks of one task on the left, its decays on the right, lowered by a shift within the rows."""
+    (colour, symbol), task = look, rows["task"].iloc[0]
+    shared = {
+        "y": rows["layer"] - shift,
+        "legendgroup": task,
+        "customdata": rows.assign(**100 * rows[["decay", "low", "high"]]).values.tolist(),
+        "hovertemplate": f"<b>{plain(task)}</b>, %{{text}}<br>peak at step %{{customdata[2]:,}} (%{{customdata[9]:,}} to "
+        "%{customdata[10]:,}): F1 %{customdata[3]:.1%}<br>last step: %{customdata[4]:.1%}<br>decay: "
+        "%{customdata[5]:.1f} points (95 %: %{customdata[6]:.1f} to %{customdata[7]:.1f})<extra></extra>",
+        "text": [layer_name(layer) for layer in rows["layer"]],
+        "unselected_marker_opacity": 1,
+        "mode": "markers",
+        "showlegend": False,
+    }
+    filled = [symbol if low > 0 else f"{symbol}-open" for low in rows["low"]]
+    marker = {"color": colour, "size": 9, "symbol": filled, "line": {"width": 1.5, "color": colour}}
+    steps, first, last = (np.array(axis.values(rows[name])) for name in ("step", "earliest", "latest"))
+    reach = _reach(last - steps, steps - first, colour)
+    figure.add_scatter(x=steps, error_x=reach, marker=marker, **shared, row=1, col=1)
+    decay = 100 * rows[["decay", "low", "high"]]
+    reach = _reach(decay["high"] - decay["decay"], decay["decay"] - decay["low"], colour)
+    figure.add_scatter(x=decay["decay"], error_x=reach, marker=marker, **shared, row=1, col=2)
+    named = {**marker, "symbol": symbol}
+    figure.add_scatter(x=[None], y=[None], name=plain(task), legendgroup=task, mode="markers", marker=named)
+
+
+def _reach(above: Sequence[float], below: Sequence[float], colour: str) -> dict[str, object]:
+    """Plotly's bar from so far below each mark to so far above it."""
+    bar = {"type": "data", "symmetric": False, "width": 0, "color": style.faint(colour, 0.5)}
+    return bar | {"array": above, "arrayminus": below}
 
 
 def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float]) -> go.Figure:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from app.charts import style
+from app.charts import smoothing, style
 from app.charts.step_axis import StepAxis
 from embryo_core.query import spell_rank
 
@@ -72,30 +72,28 @@ def rank(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> g
 
 def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
     traces = []
-    by_answer = curves.groupby(["token", "role"])
-    x, y, exact = np.array(axes.time.values(curves["step"])), curves[column].to_numpy(), curves["exact"].to_numpy()
+    by_answer = curves.groupby(["token", "role"]).indices
+    x, exact = np.array(axes.time.values(curves["step"])), curves["exact"].to_numpy()
     hover = _hover(curves)
-    answers = by_answer.agg(final=("final", "max"), peak=("probability", "max")).reset_index()
-    answers["plain"] = answers["role"] == ""
-    order = answers.sort_values(["final", "plain", "peak"], ascending=[False, True, False], kind="stable")
     colours = iter(COLOURS)
-    for place, (token, role, final) in enumerate(order[["token", "role", "final"]].itertuples(index=False)):
+    for place, (token, role) in enumerate(_in_order(curves, by_answer)):
         colour, dash = MARKED[role] if role else (next(colours, style.GREY), "solid")
-        rows = by_answer.indices[token, role]
-        trace = {
-            "x": x[rows],
-            "y": y[rows],
-            "name": style.plain(f"{token} ({role})" if role else token),
-            "mode": "lines+markers",
-            "showlegend": colour != style.GREY,
-            "line": {"color": colour, "dash": dash, "width": 3 if final or role else 1.6 if colour != style.GREY else 1},
-            "marker": {"size": 5, "symbol": _symbols(exact[rows], style.SYMBOLS[place % len(style.SYMBOLS)])},
-            "customdata": hover[rows],
-            "hovertemplate": "%{customdata[0]}, step %{customdata[1]}<br>probability %{customdata[2]}<br>"
+        rows = by_answer[token, role]
+        own, final = curves.iloc[rows], curves["final"].iat[rows[0]]
+        traces += smoothing.curve(
+            x[rows],
+            own,
+            column,
+            style.plain(f"{token} ({role})" if role else token),
+            colour,
+            showlegend=colour != style.GREY,
+            line={"dash": dash, "width": 3 if final or role else 1.6 if colour != style.GREY else 1},
+            marker={"size": 5, "symbol": _symbols(exact[rows], style.SYMBOLS[place % len(style.SYMBOLS)])},
+            customdata=hover[rows],
+            hovertemplate="%{customdata[0]}, step %{customdata[1]}<br>probability %{customdata[2]}<br>"
             "rank %{customdata[3]}<extra></extra>",
-        }
-        stars = _stars(curves.iloc[rows], column, first_led, leads_from, axes.time, colour) if final else []
-        traces += [trace, *stars]
+        )
+        traces += _stars(own, column, first_led, leads_from, axes.time, colour) if final else []
     figure = go.Figure(traces)  # all at once: to add them one by one takes three times as long
     axes.time.draw(figure, axes.steps)
     figure.update_xaxes(range=axes.step_range)
@@ -103,6 +101,17 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
     # columns of a fixed share: a saved file may lack the page's font, and wider letters still have room
     figure.layout.legend.update(itemsizing="constant", entrywidthmode="fraction", entrywidth=0.32)
     return figure
+
+
+def _in_order(curves: pd.DataFrame, by_answer: dict[tuple[str, str], np.ndarray]) -> list[tuple[str, str]]:
+    """Token and role of each answer: the final one, the marked words, then the others, the most probable first."""
+    final, probabilities = curves["final"].to_numpy(), curves["probability"].to_numpy()
+
+    def place(answer: tuple[str, str]) -> tuple[bool, bool, float]:
+        rows = by_answer[answer]
+        return not final[rows[0]], answer[1] == "", -probabilities[rows].max()
+
+    return sorted(sorted(by_answer), key=place)
 
 
 def _stars(

@@ -23,7 +23,7 @@ PARTS_OF_SPEECH = {
     "noun": PURPLE,
     "proper noun": GREY,
 }
-VERB_FORMS = dict(zip(("VBD", "VBG", "VBN", "VBP", "VBZ"), (BLUE, ORANGE, GREEN, VERMILION, PURPLE)))
+VERB_FORMS = dict(zip(("VB", "VBD", "VBG", "VBN", "VBZ", "VBP"), (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)))
 FREQUENCY_BANDS = dict(zip(("rank 50-99", "rank 300-349", "rank 1550-1599"), (BLUE, GREEN, ORANGE)))
 GROUPS = PARTS_OF_SPEECH | VERB_FORMS | FREQUENCY_BANDS | {"all": GREY}
 SYMBOL_OF = {
@@ -63,20 +63,6 @@ def add_band(
         line_width=0,
         fill="toself",
         fillcolor=faint(colour, 0.13),
-        hoverinfo="skip",
-    )
-
-
-def add_measured(figure: go.Figure, x: list[float], y: Iterable[float], colour: str, of: str) -> None:
-    """What was measured, faint behind the smoothed curve named `of`, with which it comes and goes by the legend."""
-    figure.add_scatter(
-        x=x,
-        y=y,
-        name=f"{of}, as measured",
-        legendgroup=of,
-        showlegend=False,
-        mode="lines",
-        line={"color": faint(colour, 0.4), "width": 1},
         hoverinfo="skip",
     )
 

@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from app.charts import style
+from app.charts import smoothing, style
 from app.charts.step_axis import StepAxis
-from embryo_core.curves import interval, onset, rescale, smooth
+from embryo_core.curves import interval, onset, rescale
 
 SETS = {
     "parts of speech": tuple(style.PARTS_OF_SPEECH),
     "verb forms": tuple(style.VERB_FORMS),
     "frequency bands": tuple(style.FREQUENCY_BANDS),
 }
+OPTIONAL = ("VBP",)  # the paper's Table 4 has the other verb forms
 
 
 def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
@@ -24,11 +26,10 @@ def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.DataFrame:
-    """What is drawn, one row per category and step: group, step, n, accuracy, low, high, shown, smooth.
+    """What is drawn, a row per category and step: group, step, n, accuracy, low, high, shown, shown_low, shown_high.
 
-    `accuracy`, with its Wilson 95 % interval `low` to `high`, is as measured, in [0, 1]; `shown` is the same or, if
-    `rescaled`, divided by the accuracy at the last step (a category that ends at 0 is left out); `smooth` is the mean
-    of three neighbouring steps of `shown`.
+    `accuracy`, with its Wilson 95 % interval `low` to `high`, is as measured, in [0, 1]; what is `shown` of the three is
+    the same or, if `rescaled`, divided by the accuracy at the last step (a category that ends at 0 is left out).
     """
     parts = []
     for group in groups:
@@ -37,49 +38,45 @@ def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.Da
         if not len(rows) or (rescaled and accuracy[-1] == 0):
             continue
         low, high = interval(accuracy, rows["n"])
-        shown = rescale(accuracy) if rescaled else accuracy
         part = {"group": group, "step": rows["step"], "n": rows["n"], "accuracy": accuracy, "low": low, "high": high}
-        parts.append(pd.DataFrame(part | {"shown": shown, "smooth": smooth(shown)}))
-    columns = ["group", "step", "n", "accuracy", "low", "high", "shown", "smooth"]
+        shown = {"shown": accuracy, "shown_low": low, "shown_high": high}
+        if rescaled:
+            shown = {column: rescale(values, accuracy[-1]) for column, values in shown.items()}
+        parts.append(pd.DataFrame(part | shown))
+    columns = ["group", "step", "n", "accuracy", "low", "high", "shown", "shown_low", "shown_high"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
 def accuracy_figure(
     data: pd.DataFrame, axis: StepAxis, rescaled: bool = False, bands: bool = True
 ) -> go.Figure:
-    """Curves from `curves`: the smoothed line with its points, the measured one faint behind, and its 95 % band."""
+    """Curves from `curves`, each with its 95 % band."""
     figure = go.Figure()
-    heights = data.groupby("group")["smooth"]
+    heights = data.groupby("group")["shown"]
     by_height = (heights.mean() if rescaled else heights.last()).sort_values(ascending=False).index
     drawn = [(group, data[data["group"] == group]) for group in by_height]
     for group, rows in drawn if bands else ():
-        scale = rows["accuracy"].iloc[-1] if rescaled else 1
-        x = axis.values(rows["step"])
-        style.add_band(figure, x, rows["low"] / scale, rows["high"] / scale, style.colour(group), style.plain(group))
+        x, colour = axis.values(rows["step"]), style.colour(group)
+        style.add_band(figure, x, rows["shown_low"], rows["shown_high"], colour, style.plain(group))
     for group, rows in drawn:
-        _add_lines(figure, group, rows, axis)
+        _add_curve(figure, group, rows, axis)
     axis.draw(figure, list(data["step"]) or [0])
     style.finish(figure, "accuracy relative to the last step" if rescaled else "accuracy (words)", height=430)
     return figure.update_yaxes(tickformat=".0%" if not rescaled else ".1f", rangemode="tozero")
 
 
-def _add_lines(figure: go.Figure, group: str, rows: pd.DataFrame, axis: StepAxis) -> None:
-    colour, name = style.colour(group), style.plain(group)
-    x = axis.values(rows["step"])
-    style.add_measured(figure, x, rows["shown"], colour, name)
-    figure.add_scatter(
-        x=x,
-        legendgroup=name,
-        y=rows["smooth"],
-        name=name,
-        mode="lines+markers",
-        line={"color": colour, "width": 2.2},
+def _add_curve(figure: go.Figure, group: str, rows: pd.DataFrame, axis: StepAxis) -> None:
+    smoothing.add_curve(
+        figure,
+        axis.values(rows["step"]),
+        rows,
+        "shown",
+        style.plain(group),
+        style.colour(group),
         marker={"symbol": style.SYMBOL_OF.get(group, "circle"), "size": 8},
-        selected={"marker": {"opacity": 1}},
-        unselected={"marker": {"opacity": 1}},
         customdata=rows[["group", "step", "accuracy", "low", "high", "n"]].to_numpy(object),
         hovertemplate=(
-            f"<b>{name}</b>, step %{{customdata[1]:,}}<br>"
+            f"<b>{style.plain(group)}</b>, step %{{customdata[1]:,}}<br>"
             "accuracy %{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
             "n = %{customdata[5]:,} words; click to see them<extra></extra>"
         ),
@@ -90,42 +87,97 @@ def _add_lines(figure: go.Figure, group: str, rows: pd.DataFrame, axis: StepAxis
 
 
 def acquisition(data: pd.DataFrame, share: float = 0.5) -> pd.DataFrame:
-    """Categories in the order in which they are acquired: group, onset (a step, or missing), last (accuracy), n.
+    """Categories in the order in which they are acquired: place, group, onset, earliest, latest, last (accuracy), n.
 
-    The onset is the first step from which the smoothed accuracy stays at or above `share` of its last value; a category
-    that ends at 0 has none.
+    The onset and its ends are those of `curves.onset`, for `share` of the last accuracy; a category that ends at 0 has
+    none. Categories of one onset share a place: no checkpoint tells which came first.
     """
     rows = []
     for group, part in data.groupby("group", sort=False):
-        last = part["accuracy"].iloc[-1]
-        first = onset(part["step"].to_numpy(), part["smooth"], share)
-        rows.append((group, first, last, part["n"].iloc[-1]))
-    order = pd.DataFrame(rows, columns=["group", "onset", "last", "n"])
-    return order.astype({"onset": "Int64"}).sort_values(["onset", "group"], ignore_index=True)
+        found = onset(part["step"].to_numpy(), part["accuracy"], part["n"], share)
+        ends = (found.step, found.earliest, found.latest) if found else (None,) * 3
+        rows.append((group, *ends, part["accuracy"].iloc[-1], part["n"].iloc[-1]))
+    order = pd.DataFrame(rows, columns=["group", "onset", "earliest", "latest", "last", "n"])
+    order = order.astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64"))
+    order = order.sort_values(["onset", "group"], ignore_index=True)
+    order.insert(0, "place", order["onset"].rank(method="min").astype("Int64"))
+    return order
 
 
 def acquisition_figure(order: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> go.Figure:
-    """One row per category, the first acquired on top, with a mark at its onset."""
-    figure = go.Figure()
+    """A row per category with a mark at its onset and a line between its ends; ties share a place and a frame."""
     there = order.dropna(subset="onset")
-    for row in there.itertuples():
-        figure.add_scatter(
-            x=axis.values([min(steps), row.onset]),
-            y=[style.plain(row.group)] * 2,
-            mode="lines+markers",
-            line={"color": style.faint(style.colour(row.group), 0.45), "width": 2},
-            marker={
-                "color": style.colour(row.group),
-                "symbol": style.SYMBOL_OF.get(row.group),
-                "size": [0, 11],
-                "opacity": 1,
-            },
-            customdata=[[row.onset, row.last, row.n]] * 2,
-            hovertemplate=(
-                "<b>%{y}</b>: step %{customdata[0]:,}<br>"
-                "last accuracy %{customdata[1]:.1%}, n = %{customdata[2]:,} words<extra></extra>"
-            ),
-        )
+    figure = go.Figure()
+    for row, label in zip(there.itertuples(), _place_labels(there), strict=True):
+        _add_onset(figure, row, label, max(steps), axis)
     axis.draw(figure, steps)
     style.finish(figure, "", height=90 + 30 * len(there), legend="none")
-    return figure.update_yaxes(categoryorder="array", categoryarray=list(there["group"].map(style.plain))[::-1], showgrid=False)
+    _frame_ties(figure, there)
+    return figure.update_yaxes(categoryorder="array", categoryarray=_place_labels(there)[::-1], showgrid=False)
+
+
+def _place_labels(there: pd.DataFrame) -> list[str]:
+    """Each category with its place, "2= noun" where it shares it."""
+    tied = there["place"].duplicated(keep=False)
+    rows = zip(there["place"], tied, there["group"].map(style.plain))
+    return [f"{place}{'=' if tie else '.'} {group}" for place, tie, group in rows]
+
+
+def _add_onset(figure: go.Figure, row: tuple, label: str, last: int, axis: StepAxis) -> None:
+    latest = last if pd.isna(row.latest) else row.latest
+    colour = style.colour(row.group)
+    marker = {"color": colour, "symbol": style.SYMBOL_OF.get(row.group), "size": [0, 11, 0], "opacity": 1}
+    figure.add_scatter(
+        x=axis.values([row.earliest, row.onset, latest]),
+        y=[label] * 3,
+        name=style.plain(row.group),
+        mode="lines+markers",
+        line={"color": style.faint(colour, 0.45), "width": 3},
+        marker=marker,
+        customdata=[[style.plain(row.group), row.onset, row.earliest, latest, row.last, row.n]] * 3,
+        hovertemplate=(
+            "<b>%{customdata[0]}</b>: step %{customdata[1]:,} (%{customdata[2]:,} to %{customdata[3]:,})<br>"
+            "last accuracy %{customdata[4]:.1%}, n = %{customdata[5]:,} words<extra></extra>"
+        ),
+    )
+
+
+def _frame_ties(figure: go.Figure, there: pd.DataFrame) -> None:
+    """A grey ground behind the rows that share a place; the last row lies at height 0."""
+    for _, rows in there.reset_index(drop=True).groupby("place"):
+        if len(rows) > 1:
+            top, bottom = len(there) - 1 - rows.index.min(), len(there) - 1 - rows.index.max()
+            ground = {"fillcolor": style.faint(style.GREY, 0.14), "line_width": 0, "layer": "below"}
+            figure.add_shape(
+                type="rect", xref="paper", x0=0, x1=1, yref="y", y0=bottom - 0.45, y1=top + 0.45, **ground
+            )
+
+
+# === Words ===
+
+
+def merged_by_case(words: pd.DataFrame, cased: bool) -> pd.DataFrame:
+    """Counts of words, as read from the store; those of an uncased model that differ in case alone are one word."""
+    if cased or words.empty:
+        return words
+    key = ["metric", "step", "tag", "word", "band"]
+    lower = words.assign(word=words["word"].str.lower())
+    return lower.groupby(key, dropna=False, sort=False, as_index=False)[["n", "correct"]].sum()
+
+
+def commonest_answers(words: pd.DataFrame) -> pd.DataFrame:
+    """At each step of one category's `words` the one most often predicted rightly: step, word, right, share, of_words.
+
+    `right` counts all right predictions, `share` is that word's part of them and `of_words` its part of all words.
+    Steps without a right prediction are left out.
+    """
+    by_word = words.groupby(["step", "word"], as_index=False)[["n", "correct"]].sum()
+    totals = by_word.groupby("step")[["n", "correct"]].transform("sum")
+    by_word = by_word.assign(
+        right=totals["correct"],
+        share=by_word["correct"] / totals["correct"].replace(0, np.nan),
+        of_words=by_word["n"] / totals["n"],
+    )
+    known = by_word.dropna(subset="share")
+    first = known.loc[known.groupby("step")["share"].idxmax()]
+    return first[["step", "word", "right", "share", "of_words"]].reset_index(drop=True)

@@ -10,7 +10,7 @@ _component = st.components.v2.component(
     "embryo.copy_button",
     html="<button type='button'></button>",
     css=(HERE / "copy_button.css").read_text(encoding="utf-8"),
-    js=(HERE / "copy_button.js").read_text(encoding="utf-8"),
+    js="".join((HERE / name).read_text(encoding="utf-8") for name in ("clipboard.js", "copy_button.js")),
 )
 
 

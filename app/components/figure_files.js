@@ -1,21 +1,57 @@
-// Saves a chart as SVG or PNG: see figure_files.py. Plotly is not reachable by name inside Streamlit, but the camera in a
-// chart's own mode bar is: it draws what the chart's context asks for.
-const PNG_SCALE = 3; // pixels of the file per pixel of the page
+// Saves a chart as SVG or PNG, laid out for paper: see figure_files.py. Plotly is not reachable by name inside Streamlit,
+// but the camera in a chart's own mode bar is: it draws what the chart has at that moment.
+const DOTS = { svg: 96, png: 300 }; // per inch
+const THANKS = 2500; // milliseconds for which it says that the caption was copied
 
-function save(key, format) {
-  const name = key.replace(/[^a-zA-Z0-9_-]/g, "-"); // as Streamlit makes a class of a key
-  const plot = document.querySelector(`.st-key-${name} .js-plotly-plot`);
+// The chart as it is drawn on paper: its curves, hidden ones left out, and the ranges to which the reader has zoomed.
+function forPaper(plot, layout) {
+  const shown = structuredClone(layout);
+  for (const axis of Object.keys(shown).filter((name) => /^[xy]axis\d*$/.test(name))) {
+    const { range, autorange } = plot.layout[axis] ?? {};
+    if (range && !autorange) Object.assign(shown[axis], { range, autorange: false });
+  }
+  // Cells of a narrow figure have no room for words; unseen points are only there to be clicked.
+  const data = plot.data.filter((trace) => trace.marker?.opacity !== 0);
+  return { data: data.map((trace) => (fits(trace, layout) ? trace : { ...trace, texttemplate: "" })), layout: shown };
+}
+
+const CELL = 24; // pixels that a cell needs for its words
+const fits = ({ type, text }, { width }) => type !== "heatmap" || width / (text?.[0]?.length ?? 1) >= CELL;
+
+function save({ chart, name, sizes }, columns, format) {
+  const key = chart.replace(/[^a-zA-Z0-9_-]/g, "-"); // as Streamlit makes a class of a key
+  const plot = document.querySelector(`.st-key-${key} .js-plotly-plot`);
   const camera = plot?.querySelector('.modebar-btn[data-title^="Download plot"]');
   if (!camera) return;
-  const usual = plot._context.toImageButtonOptions;
-  plot._context.toImageButtonOptions = { ...usual, format, scale: format === "png" ? PNG_SCALE : 1 };
-  camera.click();
-  plot._context.toImageButtonOptions = usual;
+  const { inches, layout } = sizes[columns];
+  const usual = { data: plot.data, layout: plot.layout, options: plot._context.toImageButtonOptions };
+  Object.assign(plot, forPaper(plot, layout)); // Plotly copies what it is to draw before the click returns
+  plot._context.toImageButtonOptions = {
+    format,
+    filename: name,
+    width: layout.width,
+    height: layout.height,
+    scale: (inches * DOTS[format]) / layout.width,
+  };
+  try {
+    camera.click();
+  } finally {
+    Object.assign(plot, { data: usual.data, layout: usual.layout });
+    plot._context.toImageButtonOptions = usual.options;
+  }
 }
 
 export default function ({ parentElement, data }) {
+  const find = (selector) => parentElement.querySelector(selector);
+  const [size, status] = [find("select"), find("[role=status]")];
+  size.value = window.embryoColumns ?? "two"; // what was chosen last, for figures that are drawn from now on
+  size.onchange = () => (window.embryoColumns = size.value);
   for (const button of parentElement.querySelectorAll("button")) {
-    button.title = `Save this figure as ${button.textContent}`;
-    button.onclick = () => save(data.figure, button.dataset.format);
+    button.title = `Save this figure as ${button.textContent}; its caption and BibTeX are copied`;
+    button.onclick = async () => {
+      save(data, size.value, button.dataset.format);
+      status.textContent = await copy(data.copied).then(() => "Caption copied", () => "Caption not copied");
+      setTimeout(() => (status.textContent = ""), THANKS);
+    };
   }
 }

@@ -6,31 +6,40 @@ const CHOSEN = "#D55E00"; // a colour that the scale does not have
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const { header, body } = unpack(data);
-  const { steps, layers, heads, size, decades, colours } = header;
+  const { steps, layers, heads, size, decades, colours, largest, ends } = header;
   const find = (selector) => parentElement.querySelector(selector);
   const [root, canvas] = [find(".grid"), find(".cells")];
   const { signal } = renew(parentElement);
   const state = (parentElement.embryo ??= { index: 0 });
-  const chosen = { layer: 1, head: 1, scale: "linear" };
+  const chosen = { layer: 1, head: 1, scale: "linear", shared: false };
 
   const [width, height] = [heads * size, layers * size];
   const image = new ImageData(width, height);
   const pixels = new Uint32Array(image.data.buffer);
   const buffer = new OffscreenCanvas(width, height);
-  let [table, context, cell] = [null, null, 0];
+  let [tables, context, cell] = [null, null, 0];
 
   // Code c > 0 stands for the share 10^(decades * ((c - 1) / 254 - 1)) of the head's largest weight, code 0 for less.
   const shareOf = (code) => (code === 0 ? 0 : 10 ** (decades * ((code - 1) / 254 - 1)));
   const palette = pixelsOf(colours);
   const recolour = () => {
     const reach = chosen.scale === "log" ? decades : null;
-    table = palette.map((_, code) => palette[levelOf(shareOf(code), reach)]);
+    tables = largest.map((row, layer) => row.map((most, head) => {
+      const end = chosen.shared ? header.shared_end : ends[layer][head];
+      return palette.map((_, code) => palette[levelOf((shareOf(code) * most) / end, reach)]);
+    }));
   };
 
   function paint() {
     if (!context) return;
     const codes = body.subarray(state.index * width * height, (state.index + 1) * width * height);
-    for (let i = 0; i < codes.length; i++) pixels[i] = table[codes[i]];
+    for (let y = 0, i = 0; y < height; y++) {
+      const row = tables[Math.floor(y / size)];
+      for (let head = 0; head < heads; head++) {
+        const table = row[head];
+        for (let x = 0; x < size; x++, i++) pixels[i] = table[codes[i]];
+      }
+    }
     buffer.getContext("2d").putImageData(image, 0, 0);
     context.clearRect(LABEL.left - GAP, LABEL.top - GAP, heads * cell + 2 * GAP, layers * cell + 2 * GAP);
     const inner = cell - GAP;
@@ -93,10 +102,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
     choose(chosen.layer + move[0], chosen.head + move[1]);
     describe();
   });
-  on(find(".svg"), "click", () => {
+  const file = () => {
     const step = steps[state.index];
-    save(`${header.run}-attention-step${step}.svg`, "image/svg+xml", gridDrawing(buffer, header, chosen.scale, step));
-  });
+    return [`${header.run}-attention-step${step}`, gridDrawing(buffer, header, chosen, step)];
+  };
+  on(find(".svg"), "click", () => saveSvg(...file()));
+  on(find(".png"), "click", () => savePng(...file()));
   on(window, "embryo:step", ({ detail }) => { state.index = indexOfStep(steps, detail.step); repaint(); });
   const follow = (head) => {
     const { step, ...rest } = head;
@@ -120,12 +131,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
 // === Download ===
 
-function gridDrawing(buffer, { run, layers, heads, size }, scale, step) {
+function gridDrawing(buffer, { run, layers, heads, size, clip }, { scale, shared }, step) {
   const [cell, left, top] = [96, 40, 60];
   const svg = whitePage(left + heads * cell, top + layers * cell);
   const title = `${run}, step ${formatStep(step)}: attention of every head`;
   words(svg, { text: title, x: left, y: 16, align: "left", size: 14 });
-  const colours = `colours ${scale}, from 0 to each head's largest weight`;
+  const colours = `colours ${scale}, up to the ${clip}th percentile of ${shared ? "all weights" : "each head's weights"}`;
   words(svg, { text: `rows are layers, columns are heads; ${colours}`, x: left, y: 32, align: "left" });
   for (let layer = 0; layer < layers; layer++) {
     words(svg, { text: layer + 1, x: left - 8, y: top + (layer + 0.5) * cell, align: "right" });

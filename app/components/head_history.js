@@ -67,7 +67,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   });
   on(find(".map"), "pointermove", (event) => point(map.under(event)));
   on(find(".map"), "pointerleave", () => point(null));
-  on(find(".svg"), "click", () => save(`${name()}.svg`, "image/svg+xml", mapDrawing(map, steps[state.index])));
+  const drawn = () => mapDrawing(map, steps[state.index]);
+  on(find(".svg"), "click", () => saveSvg(name(), drawn()));
+  on(find(".png"), "click", () => savePng(name(), drawn()));
   on(find(".csv"), "click", () => save(`${name()}.csv`, "text/csv", tableOf(map.weights, header, state.index)));
   on(window, "embryo:step", ({ detail }) => {
     if (detail.from !== "map") show(indexOfStep(steps, detail.step), false);
@@ -78,7 +80,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   signal.addEventListener("abort", () => observer.disconnect());
   layout();
   play(Boolean(state.timer));
-  announce({ layer, head, scale, step: steps[state.index] });
+  announce({ layer, head, scale, shared: header.shared, step: steps[state.index] });
   return () => { play(false); parentElement.embryoListeners.abort(); };
 }
 

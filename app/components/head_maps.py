@@ -15,7 +15,7 @@ import streamlit as st
 
 from app.components.messages import field, member
 from embryo_core.curves import Scale
-from embryo_core.share import HeadHistory, map_style
+from embryo_core.share import HeadHistory, colour_ends, map_style, shrink
 from embryo_core.share.map_style import DECADES
 
 GRID_SIZE = 32  # longer maps are averaged over square blocks, so that no small multiple has more positions than this
@@ -59,6 +59,7 @@ def head_grid(
 def history_payload(history: HeadHistory, scale: Scale, step: int, name: str) -> bytes:
     """One head's history as float32: what is stored, to the digit."""
     shown = {"run": history.run, "layer": history.layer, "head": history.head, "step": step, "name": name}
+    shown["shared"] = history.shared_end is not None
     return pack(map_style.drawing(history, scale) | shown, history.weights.astype("<f4"))
 
 
@@ -70,11 +71,13 @@ def grid_payload(run: str, steps: np.ndarray, weights: np.ndarray) -> bytes:
     """
     small = shrink(weights, GRID_SIZE)
     count, layers, heads, size, _ = small.shape
-    ends = small.max(axis=(0, 3, 4))  # [layers, heads]: each head's colours end at its own largest weight
-    codes = quantise(small / np.maximum(ends, np.finfo(np.float32).tiny)[:, :, None, None])
+    largest = small.max(axis=(0, 3, 4))  # [layers, heads]
+    codes = quantise(small / np.maximum(largest, np.finfo(np.float32).tiny)[:, :, None, None])
     picture = codes.transpose(0, 1, 3, 2, 4).reshape(count, layers * size, heads * size)
     facts = {"run": run, "steps": steps.tolist(), "layers": layers, "heads": heads, "size": size}
     facts["maxima"] = weights.max(axis=(0, 3, 4)).astype(float).round(6).tolist()
+    facts |= {"largest": largest.astype(float).tolist(), "ends": colour_ends(weights).tolist()}
+    facts |= {"shared_end": map_style.colour_end(weights), "clip": map_style.CLIP}
     return pack(facts | {"decades": DECADES, "colours": map_style.colours().tolist()}, picture)
 
 
@@ -91,17 +94,6 @@ def quantise(share: np.ndarray) -> np.ndarray:
     """
     exponent = np.log10(np.maximum(share, 1e-12))
     return np.clip(np.rint(255 + 254 * exponent / DECADES), 0, 255).astype(np.uint8)
-
-
-def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
-    """Means over square blocks of the last two axes, then at most `limit` long; what is left over at the end goes."""
-    size = weights.shape[-1]
-    block = -(-size // limit)
-    if block == 1:
-        return weights
-    kept = size // block
-    cut = weights[..., : kept * block, : kept * block]
-    return cut.reshape(*weights.shape[:-2], kept, block, kept, block).mean(axis=(-3, -1))
 
 
 # === Registration ===

@@ -1,4 +1,4 @@
-// Drawings of maps as SVG files: white pages with the labels and the colour bar of head_map.js.
+// Drawings of maps as SVG and PNG files: white pages with the labels and the colour bar of head_map.js.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -57,3 +57,23 @@ function mapDrawing(map, step) {
 }
 
 const written = (svg) => new XMLSerializer().serializeToString(svg);
+
+// === Files ===
+
+const PNG_SCALE = 300 / 96; // of 300 dots per inch
+
+const saveSvg = (name, text) => save(`${name}.svg`, "image/svg+xml", text);
+
+// The same drawing as PNG, painted by the browser.
+async function savePng(name, text) {
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  canvas.width = Math.round(image.naturalWidth * PNG_SCALE);
+  canvas.height = Math.round(image.naturalHeight * PNG_SCALE);
+  const context = canvas.getContext("2d");
+  context.imageSmoothingEnabled = false;
+  context.drawImage(image, 0, 0, canvas.width, canvas.height);
+  canvas.toBlob((blob) => save(`${name}.png`, "image/png", blob));
+}

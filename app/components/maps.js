@@ -41,9 +41,9 @@ function announce(chosen) {
   window.dispatchEvent(new CustomEvent("embryo:head", { detail: chosen }));
 }
 
-function save(name, type, text) {
+function save(name, type, content) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.href = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);

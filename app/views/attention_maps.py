@@ -1,10 +1,13 @@
 """The Attention page, averaged maps: one head large, all heads small, and its weight on fixed positions."""
 
+from dataclasses import dataclass
+
 import streamlit as st
 
-from app import permalink, results, widgets
+from app import figures, permalink, results, widgets
 from app.captions import attention as captions
 from app.charts import attention as charts
+from app.charts.smoothing import with_smoothed
 from app.components import animation_downloads, head_maps
 from app.widgets import View
 from embryo_core.curves import SCALES, Scale
@@ -13,6 +16,15 @@ from embryo_core.share import HeadHistory
 METRIC = "attention"
 HISTORY, GRID = "head_history", "head_grid"
 ROWS = "rows"  # in the URL: whether rows are shown normalised
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """How maps are drawn: the scale of their colours, whether all heads share it, and whether rows sum to 1."""
+
+    scale: Scale
+    shared: bool
+    normalised: bool
 
 
 def show(view: View) -> None:
@@ -24,7 +36,21 @@ def show(view: View) -> None:
             f"Run '{view.run.name}' has no attention maps yet.",
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --treebank PATH",
         )
-    columns = st.columns([1, 1, 1, 1, 2], vertical_alignment="bottom")
+    layer, head, drawn = _pick(layers, heads)
+    history = results.head_history(view.run, layer, head, normalised, drawn.shared)
+    left, right = st.columns(2, gap="large")
+    with left:
+        _one_head(view, history, drawn)
+    with right:
+        st.subheader("All heads", anchor=False)
+        head_maps.head_grid(grid, layers, heads, on_head=_head_chosen, key=GRID)
+        _below_all_heads(view, steps, history.size, drawn)
+    _positions(view, layer, head, history)
+
+
+def _pick(layers: int, heads: int) -> tuple[int, int, Drawn]:
+    """A layer, a head, and how the maps are drawn."""
+    columns = st.columns([1, 1, 1, 1, 1, 1], vertical_alignment="bottom")
     with columns[0]:
         layer = widgets.pick_layer(layers)
     with columns[1]:
@@ -32,42 +58,49 @@ def show(view: View) -> None:
     with columns[2]:
         scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
     with columns[3]:
-        widgets.pick_switch(ROWS, "Rows sum to 1")
-    history = results.head_history(view.run, layer, head, normalised)
-    left, right = st.columns(2, gap="large")
-    with left:
-        _one_head(view, layer, head, scale, history, normalised)
-    with right:
-        _all_heads(view, steps, (layers, heads), grid, history.size, normalised)
-    _positions(view, layer, head, history)
+        shared = widgets.pick_switch("shared_colours", "One scale for all heads")
+    with columns[4]:
+        normalised = widgets.pick_switch(ROWS, "Rows sum to 1")
+    with columns[5]:
+        widgets.pick_smoothing()
+    return layer, head, Drawn(scale, shared, normalised)
 
 
-def _one_head(view: View, layer: int, head: int, scale: Scale, history: HeadHistory, normalised: bool) -> None:
+def _one_head(view: View, history: HeadHistory, drawn: Drawn) -> None:
+    layer, head = history.layer, history.head
     st.subheader(f"Layer {layer}, head {head}", anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
-    head_maps.head_history(history, scale, view.step, name, on_step=_step_chosen, key=HISTORY)
+    head_maps.head_history(history, drawn.scale, view.step, name, on_step=_step_chosen, key=HISTORY)
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
-    st.caption(captions.averaged(history, sentences, normalised))
-    animation_downloads.show(history, scale, name)
+    st.caption(captions.averaged(history, sentences, drawn.normalised))
+    animation_downloads.show(history, drawn.scale, name)
 
 
-def _all_heads(
-    view: View, steps: list[int], counts: tuple[int, int], grid: bytes, length: int, normalised: bool
-) -> None:
-    """The small multiples; `counts` are those of layers and heads, maps have this length."""
-    st.subheader("All heads", anchor=False)
-    head_maps.head_grid(grid, *counts, on_head=_head_chosen, key=GRID)
+def _below_all_heads(view: View, steps: list[int], length: int, drawn: Drawn) -> None:
+    """The caption of the small multiples of maps of this length, and their downloads."""
     block = -(-length // head_maps.GRID_SIZE)
     step = view.evaluated(steps)
+    run, name = view.run, f"{view.run.name}-attention"
+    caption = captions.all_heads(len(steps), block, drawn.shared) + captions.shared_weights(run)
     with st.container(horizontal=True, gap="medium", key="below_all_heads"):
-        st.caption(captions.all_heads(len(steps), block), width="stretch")
+        st.caption(caption, width="stretch")
         st.download_button(
             "CSV",
-            lambda: charts.weights_table(results.attention_step(view.run, step, normalised), step).to_csv(index=False),
-            file_name=f"{view.run.name}-attention-step{step}.csv",
+            lambda: charts.weights_table(results.attention_step(run, step, drawn.normalised), step).to_csv(index=False),
+            file_name=f"{name}-step{step}.csv",
             mime="text/csv",
             icon=":material/download:",
             help=f"The weights of all heads at step {step:,}",
+            on_click="ignore",
+        )
+        st.download_button(
+            "GIF",
+            lambda: results.attention_gif(run, drawn.normalised, drawn.scale, drawn.shared),
+            file_name=f"{name}.gif",
+            mime="image/gif",
+            icon=":material/movie:",
+            help="All heads over all steps, as an animated picture",
+            key="gif_all_heads",
             on_click="ignore",
         )
 
@@ -83,10 +116,14 @@ def _head_chosen(layer: int, head: int) -> None:
 
 def _positions(view: View, layer: int, head: int, history: HeadHistory) -> None:
     st.subheader("Where this head attends", anchor=False)
-    frame = charts.position_weights(history.steps, history.weights)
-    widgets.show_figure(
+    measured = charts.position_weights(history.steps, history.weights)
+    frame = with_smoothed(measured, "weight", view.smoothing, ["position"])
+    figures.show(
         charts.position_figure(frame, view.axis),
         frame.assign(layer=layer, head=head),
         f"{view.run.name}-attention-positions-layer{layer}-head{head}",
         captions.positions(history.size),
+        f"Layer {layer}, head {head}: weight on fixed positions",
+        view,
+        METRIC,
     )

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import results, widgets
+from app import figures, results
 from app.captions import overview as captions
 from app.charts import overview as charts
 from app.widgets import View
@@ -22,6 +22,6 @@ def show(view: View) -> None:
     figure = charts.coverage(data, view.axis)
     thinned = len(view.steps) - len(view.loadable)
     caption = captions.coverage(view.run, len(view.steps), thinned, missing)
-    widgets.show_figure(figure, data, f"{view.run.name}-coverage", caption)
+    figures.show(figure, data, f"{view.run.name}-coverage", caption, "What has been computed", view)
     if missing:
         st.code(captions.command(view.run, missing), "bash", wrap_lines=True)

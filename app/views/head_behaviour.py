@@ -3,10 +3,11 @@
 import pandas as pd
 import streamlit as st
 
-from app import permalink, results, widgets
+from app import figures, permalink, results, widgets
 from app.captions import head_behaviour as captions
 from app.charts import head_behaviour as charts
 from app.charts.head_behaviour import PATTERNS
+from app.charts.smoothing import with_smoothed
 from app.widgets import View
 
 METRIC = "head_behaviour"
@@ -35,7 +36,9 @@ def show(view: View) -> None:
 def _pick(frame: pd.DataFrame) -> tuple[str, Head, float | None]:
     """A pattern, a head, and the change by which the pattern counts as present (None: see `Pattern`)."""
     measured = set(frame["what"])
-    columns = st.columns([2, 1, 1, 2], vertical_alignment="bottom")
+    columns = st.columns([2, 1, 1, 2, 2], vertical_alignment="bottom")
+    with columns[4]:
+        widgets.pick_smoothing()
     with columns[0]:
         options = [name for name in PATTERNS if name in measured]
         what = widgets.pick_one("pattern", "Pattern", options, "previous", lambda name: PATTERNS[name].label)
@@ -58,11 +61,14 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
     here = rows[rows["step"] == step]
     note = results.sources(view.run).get(METRIC, {}).get("note", f"{here['n'].max():,} cases")
     st.subheader(f"{PATTERNS[what].label}, step {step:,}", anchor=False)
-    widgets.show_figure(
+    figures.show(
         charts.value_figure(rows, what, step, chosen),
         here,
         f"{view.run.name}-{what}-step{step}",
         captions.value(PATTERNS[what], note, here),
+        f"{PATTERNS[what].label}, step {step:,}",
+        view,
+        METRIC,
         on_point=_head_chosen,
     )
 
@@ -70,23 +76,29 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
 def _since(view: View, frame: pd.DataFrame, what: str, change: float | None, chosen: Head) -> None:
     since = charts.appearances(frame, what, change)
     st.subheader("Present since step", anchor=False)
-    widgets.show_figure(
+    figures.show(
         charts.appearance_figure(since, sorted(set(frame["step"])), chosen),
         since,
         f"{view.run.name}-{what}-since",
         captions.presence(frame, change, since),
+        f"{PATTERNS[what].label}: present since step",
+        view,
+        METRIC,
         on_point=_head_chosen,
     )
 
 
 def _over_steps(view: View, frame: pd.DataFrame, what: str, change: float | None, chosen: Head) -> None:
-    rows = charts.of_pattern(frame, what)
+    rows = with_smoothed(charts.of_pattern(frame, what), "value", view.smoothing, ["layer", "head"])
     st.subheader("Over the steps", anchor=False)
-    widgets.show_figure(
-        charts.curves_figure(frame, what, change, chosen, view.axis),
+    figures.show(
+        charts.curves_figure(rows, charts.baseline(frame), what, change, chosen, view.axis),
         rows,
         f"{view.run.name}-{what}",
         captions.over_steps(rows, chosen),
+        f"{PATTERNS[what].label} of each head over the steps",
+        view,
+        METRIC,
         on_point=_point_chosen,
     )
 
@@ -103,7 +115,12 @@ def _one_head(frame: pd.DataFrame, chosen: Head, step: int) -> None:
         lambda row: permalink.choose("pattern", table["what"].iloc[row]),
         {
             **{name: f"step {number:,}" for name, number in steps.items()},
-            "history": st.column_config.LineChartColumn("over the steps", help="One point per evaluated step"),
+            "history": st.column_config.LineChartColumn(
+                "over the steps",
+                help="A point per evaluated step, from the pattern's lowest value in any head to its highest",
+                y_min=0,
+                y_max=1,
+            ),
             "appears": st.column_config.NumberColumn("present since step", format="localized"),
         },
     )

@@ -3,9 +3,10 @@
 import pandas as pd
 import streamlit as st
 
-from app import permalink, results, texts, widgets
+from app import figures, permalink, results, texts, widgets
 from app.captions import knowledge as captions
 from app.charts import knowledge as charts
+from app.charts.smoothing import with_smoothed
 from app.widgets import PERCENT, View
 
 ANY = "any"
@@ -63,16 +64,20 @@ def _one_fact(view: View, cloze: pd.DataFrame, known: pd.DataFrame) -> None:
     texts = (names["subject"] + " → " + names["object"] + " (" + names["history"] + ")").to_dict()
     learned = known.loc[known["history"] == "learned", "fact"]
     fact = widgets.pick_one("fact", "Fact", list(texts), next(iter(learned), None), texts.__getitem__)
-    history = charts.fact_history(cloze, fact)
-    widgets.show_figure(
+    answers = charts.fact_history(cloze, fact)
+    history = with_smoothed(answers, "probability", view.smoothing)
+    figures.show(
         charts.fact_figure(history, view.axis),
         history.assign(fact=fact, subject=names["subject"][fact], object=names["object"][fact]),
         f"{view.run.name}-fact",
         captions.ONE_FACT,
+        texts[fact],
+        view,
+        "world_knowledge",
     )
     number = st.column_config.NumberColumn
     st.dataframe(
-        history,
+        answers,
         hide_index=True,
         key=f"history_{fact}",
         column_config={

@@ -3,9 +3,10 @@
 import pandas as pd
 import streamlit as st
 
-from app import permalink, results, widgets
+from app import figures, permalink, results, widgets
 from app.captions import knowledge as captions
 from app.charts import knowledge as charts
+from app.charts.smoothing import with_smoothed
 from app.widgets import PERCENT, View
 
 
@@ -21,15 +22,20 @@ def show(view: View, frame: pd.DataFrame, note: str) -> None:
             charts.label,
         )
     with right:
-        smooth = widgets.pick_switch("smooth", "3-step mean")
+        widgets.pick_smoothing()
     if not chosen:
         st.info("Choose at least one relation.", icon=":material/info:")
         return
-    widgets.show_figure(
-        charts.relation_figure(frame, chosen, view.axis, smooth),
-        frame[frame["relation"].isin(chosen)],
+    picked = frame[frame["relation"].isin(chosen)]
+    data = with_smoothed(picked, "value", view.smoothing, ["relation"])
+    figures.show(
+        charts.relation_figure(data, chosen, view.axis),
+        data,
         f"{view.run.name}-knowledge",
-        captions.precision(note, smooth),
+        captions.precision(note),
+        "Precision at 1 of each relation",
+        view,
+        "world_knowledge",
         on_point=_point_chosen,
     )
 

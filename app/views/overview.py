@@ -3,9 +3,10 @@
 import pandas as pd
 import streamlit as st
 
-from app import results, widgets
+from app import figures, results, widgets
 from app.captions import overview as captions
 from app.charts import overview as charts
+from app.charts.smoothing import with_smoothed
 from app.views import card, coverage
 from app.widgets import View
 
@@ -45,6 +46,7 @@ SECOND = {  # a run's second objective is one of these, or it has none
     ),
 }
 CURVES = WORDS | SECOND
+CHANCE = {"sentence_order_accuracy": 0.5, "next_sentence_accuracy": 0.5}
 
 
 def show() -> None:
@@ -52,6 +54,7 @@ def show() -> None:
     view = widgets.open_page("Overview")
     log = results.log(view.run)
     card.show(view, log)
+    widgets.pick_smoothing()
     columns = [place for _ in range(2) for place in st.columns(2, gap="large")]
     second = [quantity for quantity in SECOND if quantity in log]
     for place, quantity in zip(columns, [*WORDS, *second[:1]]):
@@ -68,7 +71,8 @@ def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:
         st.info(f"The run's log.jsonl holds no {quantity} yet.", icon=":material/info:")
         return
     counts = log[n] if n in log else pd.Series(pd.NA, log.index)
-    data = log[["split", "step", quantity]].assign(n=counts)[log[quantity].notna()]
-    figure = charts.training_curve(data, quantity, unit, view.axis)
+    measured = log[["split", "step", quantity]].assign(n=counts)[log[quantity].notna()]
+    data = with_smoothed(measured, quantity, view.smoothing, ["split"])
+    figure = charts.training_curve(data, quantity, unit, view.axis, CHANCE.get(quantity))
     caption = captions.training_curve(about, counted, data)
-    widgets.show_figure(figure, data, f"{view.run.name}-{quantity}", caption)
+    figures.show(figure, data, f"{view.run.name}-{quantity}", caption, title, view)

@@ -8,7 +8,7 @@ from app.charts.probing import BEST, LAST, layer_name
 from app.views import probing_layers, probing_peaks, probing_tasks, probing_training
 
 LAYERS = {BEST: "best at each step", LAST: "last"}
-UNITS = {"raw": "Raw", "rescaled": "Relative to last step"}
+UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 
 
 def show() -> None:
@@ -24,6 +24,7 @@ def show() -> None:
         layer = _pick_layer(sorted(set(frame["layer"])))
         rescaled = widgets.pick_one("unit", "F1 and accuracy", list(UNITS), format_func=UNITS.get, segmented=True)
         bands = widgets.pick_switch("bands", "95 % bands", default=True)
+        widgets.pick_smoothing()
     probing_tasks.show(view, frame, layer, rescaled == "rescaled", bands)
     task, number, step = probing_layers.show(view, frame, layer, bands)
     probing_peaks.show(view, frame)

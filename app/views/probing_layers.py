@@ -3,11 +3,12 @@
 import pandas as pd
 import streamlit as st
 
-from app import permalink, results, widgets
+from app import figures, permalink, results, widgets
 from app.captions import probing as captions
 from app.charts import probing_layers as charts
 from app.charts.probing import BEST, LAST, label, of_layer
 from app.charts.probing_layers import QUANTITIES
+from app.charts.smoothing import with_smoothed
 from app.widgets import View
 
 
@@ -16,21 +17,29 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
     st.subheader("One task, layer by layer", anchor=False)
     task, quantity = _pick(frame)
     data = charts.layer_curves(frame, task, quantity)
+    smoothed = with_smoothed(data, "value", view.smoothing, ["layer"])
+    title = f"{QUANTITIES[quantity].label} on {label(task)}, layer by layer"
     step = view.evaluated(data["step"])
     number = chosen_layer(frame, layer, task, step)
     name = f"{view.run.name}-{task}-{quantity}"
-    widgets.show_figure(
-        charts.layers_figure(data, quantity, number, view.axis, bands),
-        data,
+    figures.show(
+        charts.layers_figure(smoothed, quantity, number, view.axis, bands),
+        smoothed,
         f"{name}-layers",
         captions.layers(data, task, quantity, number, results.sources(view.run), bands),
+        title,
+        view,
+        captions.METRIC,
         on_point=_cell_chosen,
     )
-    widgets.show_figure(
+    figures.show(
         charts.heat_map(data, quantity, (number, step), view.axis),
         data,
         f"{name}-map",
         captions.heat_map(data, number, step),
+        title,
+        view,
+        captions.METRIC,
         on_point=_cell_chosen,
     )
     return task, number, step

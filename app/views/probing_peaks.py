@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from app import permalink, widgets
+from app import figures, permalink, widgets
 from app.captions import probing as captions
 from app.charts import probing_layers as charts
 from app.charts.probing import label, layer_name
@@ -14,11 +14,14 @@ def show(view: View, frame: pd.DataFrame) -> None:
     """Draw the peaks of all tasks and layers as a figure and as a table."""
     st.subheader("Peak and decay", anchor=False)
     table = charts.peaks(frame)
-    widgets.show_figure(
+    figures.show(
         charts.peaks_figure(table, sorted(set(frame["step"])), view.axis),
         table,
         f"{view.run.name}-probing-peaks",
         captions.peaks(table),
+        "Peak and decay of each layer",
+        view,
+        captions.METRIC,
         on_point=_choose,
     )
     _table(table)

@@ -3,21 +3,26 @@
 import pandas as pd
 import streamlit as st
 
-from app import permalink, results, widgets
+from app import figures, permalink, results, widgets
 from app.captions import probing as captions
 from app.charts import probing as charts
+from app.charts.smoothing import with_smoothed
 from app.widgets import View
 
 
 def show(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, bands: bool) -> None:
     """Draw the scores of all tasks in one layer over the steps."""
     st.subheader("What probes read from the layers, over the steps", anchor=False)
-    data = charts.task_curves(charts.of_layer(frame, layer), results.log(view.run), rescaled)
-    widgets.show_figure(
+    measured = charts.task_curves(charts.of_layer(frame, layer), results.log(view.run), rescaled)
+    data = with_smoothed(measured, "shown", view.smoothing, ["task"])
+    figures.show(
         charts.tasks_figure(data, view.axis, rescaled, bands),
         data,
         f"{view.run.name}-probing",
         captions.tasks(data, frame, layer, results.sources(view.run), rescaled, bands),
+        "What probes read from the layers, over the steps",
+        view,
+        captions.METRIC,
         on_point=_task_chosen,
     )
 
@@ -31,15 +36,18 @@ def _task_chosen(task: str, step: int) -> None:
 def show_expected(view: View, frame: pd.DataFrame) -> None:
     """Draw in which layer each task is found, over the steps."""
     st.subheader("Expected layer", anchor=False)
-    table = charts.expected_layers(frame)
+    table = with_smoothed(charts.expected_layers(frame), "expected", view.smoothing, ["task"])
     if table.empty:
         st.info("No layer is above the majority baseline at any step.", icon=":material/info:")
         return
-    widgets.show_figure(
+    figures.show(
         charts.expected_figure(table, sorted(set(frame["step"])), int(frame["layer"].max()), view.axis),
         table,
         f"{view.run.name}-expected-layer",
         captions.expected(frame),
+        "Expected layer",
+        view,
+        captions.METRIC,
         on_point=_task_chosen,
     )
 
@@ -57,11 +65,14 @@ def show_two(view: View, frame: pd.DataFrame, layer: str | int) -> None:
         st.info("There is no step at which both tasks have been probed.", icon=":material/info:")
         return
     step = view.evaluated(table["step"])
-    widgets.show_figure(
+    figures.show(
         charts.path_figure(table, x, y, step),
         table,
         f"{view.run.name}-{x}-{y}",
         captions.two_tasks(table, frame, layer, step),
+        f"{charts.label(x)} and {charts.label(y)}",
+        view,
+        captions.METRIC,
         on_point=_step_chosen,
     )
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import results, widgets
+from app import figures, results
 from app.captions import probing as captions
 from app.captions.markdown import literal
 from app.charts import probing_layers as charts
@@ -18,9 +18,12 @@ def show(view: View, task: str, layer: int, step: int) -> None:
     if table.empty:
         st.info("The training curve of this probe was not kept.", icon=":material/info:")
         return
-    widgets.show_figure(
+    figures.show(
         charts.training_figure(table),
         table,
         f"{view.run.name}-{task}-layer{layer}-step{step}-training",
         captions.training(table, task, results.sources(view.run)),
+        f"Training of a probe: {label(task)}, {layer_name(layer)}, step {step:,}",
+        view,
+        captions.METRIC,
     )

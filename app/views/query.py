@@ -38,6 +38,7 @@ def show() -> None:
             found[place] = _answer(questions[place], mask)
     known = [answers for answers in found if answers]
     if known:
+        widgets.pick_smoothing()
         axes = charts.shared_axes([answers.table() for answers in known], view.axis, probabilities == "log")
         _show_alone(known[0], axes) if len(found) == 1 else _show_compared(found, axes)
         query_lens.show(known)

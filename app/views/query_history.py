@@ -2,10 +2,11 @@
 
 import streamlit as st
 
-from app import widgets
+from app import figures
 from app.captions import query as captions
 from app.captions.markdown import literal
 from app.charts import query as charts
+from app.charts.smoothing import with_smoothed
 from app.views.query_answers import TOGETHER, Answers
 
 
@@ -23,18 +24,22 @@ def show_lead(answers: Answers, axes: charts.Axes, place: int) -> None:
 
 def show_probability(answers: Answers, axes: charts.Axes, place: int) -> None:
     """Draw the probability of each answer over the steps."""
-    table, history = answers.table(), answers.history
+    view, history = answers.asked.view, answers.history
+    table = with_smoothed(answers.table(), "probability", view.smoothing, ["token", "role"])
     figure = charts.probability(table, history.first_led, history.leads_from, axes)
-    caption = captions.probability(answers.asked.view.run.name, len(answers.trace.steps))
-    widgets.show_figure(figure, table, answers.file_name("probability", place), caption)
+    caption = captions.probability(view.run.name, len(answers.trace.steps))
+    title = f"Probability of each answer: {answers.asked.text}"
+    figures.show(figure, table, answers.file_name("probability", place), caption, title, view)
 
 
 def show_rank(answers: Answers, axes: charts.Axes, place: int) -> None:
     """Draw the rank of each answer over the steps."""
-    table, history = answers.table(), answers.history
+    view, history = answers.asked.view, answers.history
+    table = with_smoothed(answers.table(), "rank", view.smoothing, ["token", "role"])
     figure = charts.rank(table, history.first_led, history.leads_from, axes)
     caption = captions.rank(answers.mask == TOGETHER, len(answers.trace.steps))
-    widgets.show_figure(figure, table, answers.file_name("rank", place), caption)
+    title = f"Rank of each answer: {answers.asked.text}"
+    figures.show(figure, table, answers.file_name("rank", place), caption, title, view)
 
 
 PARTS = (show_lead, show_probability, show_rank)  # each a row of its own where two questions are compared

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from app import permalink, widgets
+from app import figures, permalink, widgets
 from app.captions import query as captions
 from app.charts import lens as charts
 from app.views import query_answers
@@ -38,7 +38,8 @@ def _show_one(answers: Answers, place: int) -> None:
         figure = charts.grid(table, asked.view.axis, pin, answers.pieces)
         roles = list(answers.pieces.values())
         caption = captions.lens(asked.view.run.name, len(found.steps), roles, first=place == 1)
-        widgets.show_figure(figure, table, name, caption, on_point=_pin)
+        title = f"Each layer's answer: {asked.text}"
+        figures.show(figure, table, name, caption, title, asked.view, on_point=_pin)
     with right:
         _show_pinned(found, pin, name)
 

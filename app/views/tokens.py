@@ -3,15 +3,16 @@
 import pandas as pd
 import streamlit as st
 
-from app import permalink, results, widgets
+from app import figures, permalink, results, widgets
 from app.captions import tokens as captions
 from app.charts import tokens as charts
+from app.charts.smoothing import with_smoothed
 from app.views import tokens_words
 from app.widgets import View
 from embryo_core.metrics import METRICS
 
 PAGE = "tokens"  # of the metrics that are shown here
-UNITS = {"raw": "Raw", "rescaled": "Relative to last step"}
+UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 
 
 def show() -> None:
@@ -30,8 +31,11 @@ def show() -> None:
         family = widgets.pick_one("family", "By", list(sets), format_func=str.capitalize, segmented=True)
         unit = widgets.pick_one("unit", "Accuracy", list(UNITS), format_func=UNITS.get, segmented=True)
         bands = widgets.pick_switch("bands", "95 % bands", default=True)
-    groups = widgets.pick_many(family.replace(" ", "_"), "Categories", sets[family], sets[family], pills=True)
-    data = charts.curves(scores, groups, rescaled=unit == "rescaled")
+        widgets.pick_smoothing()
+    usual = [group for group in sets[family] if group not in charts.OPTIONAL]
+    groups = widgets.pick_many(family.replace(" ", "_"), "Categories", sets[family], usual, pills=True)
+    measured = charts.curves(scores, groups, rescaled=unit == "rescaled")
+    data = with_smoothed(measured, "shown", view.smoothing, ["group"])
     if data.empty:
         st.info("Choose at least one category that has results.", icon=":material/info:")
         return
@@ -46,11 +50,17 @@ def show() -> None:
 def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled: bool, bands: bool) -> None:
     st.subheader(f"{title} accuracy by category", anchor=False)
     note = results.sources(view.run).get(metric, {}).get("note", "the treebank given to the evaluation")
-    widgets.show_figure(
+    caption = captions.accuracy(metric, title, note, data, rescaled, bands)
+    if rescaled:
+        caption += captions.one_word(results.commonest_answers(view.run, metric, tuple(data["group"].unique())))
+    figures.show(
         charts.accuracy_figure(data, view.axis, rescaled, bands),
         data,
         f"{view.run.name}-{metric}",
-        captions.accuracy(metric, title, note, data, rescaled, bands),
+        caption,
+        f"{title} accuracy by category",
+        view,
+        metric,
         on_point=_open_point,
     )
 
@@ -64,4 +74,5 @@ def _acquisition(view: View, metric: str, data: pd.DataFrame) -> None:
     st.subheader("Order of acquisition", anchor=False)
     order = charts.acquisition(data)
     figure = charts.acquisition_figure(order, list(data["step"].unique()), view.axis)
-    widgets.show_figure(figure, order, f"{view.run.name}-{metric}-acquisition", captions.acquisition(order))
+    name = f"{view.run.name}-{metric}-acquisition"
+    figures.show(figure, order, name, captions.acquisition(order), "Order of acquisition", view, metric)

@@ -44,6 +44,11 @@ class Tokenizer:
         """Number of pieces, special tokens included."""
         return self._tokenizer.get_vocab_size(with_added_tokens=True)
 
+    @property
+    def cased(self) -> bool:
+        """Whether the model tells capital letters from small ones."""
+        return self.cut("A") != self.cut("a")
+
     def encode_words(self, words: Sequence[str]) -> Encoding:
         """Tokenize each word on its own and join the pieces, as the paper's evaluation does; no special tokens."""
         pieces = [self._word_ids(word) for word in words]

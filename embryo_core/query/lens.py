@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embryo_core.query.beam import log_softmax, top_predictions
+from embryo_core.query.beam import logsumexp, top_k
 from embryo_core.query.pieces import between_pieces
-from embryo_core.query.question import check_text, find_mask, read_question
+from embryo_core.query.question import check_text, find_mask, read_question, readable
 from embryo_core.query.sweep import sweep
 from embryo_core.types import Prediction, Run
 
@@ -53,5 +53,11 @@ def _by_layer(model: "Model", text: str, mask: int, k: int) -> Layers:
     question = read_question(text, model.tokenizer, model.max_positions)
     ids = question.ids[None]
     states = model.words.hidden_states(ids, np.ones_like(ids))[:, 0, question.masks[mask - 1]]  # [layers, H]
-    answers = log_softmax(model.mlm_head(states))
-    return tuple(tuple(top_predictions(answer, model.tokenizer, k)) for answer in answers)
+    logits = model.mlm_head(states)  # [layers, V]
+    best = top_k(logits, k)
+    probabilities = np.exp(np.take_along_axis(logits, best, axis=1) - logsumexp(logits)).tolist()
+    words = np.array(readable(model.tokenizer, best.ravel()), dtype=object).reshape(best.shape).tolist()
+    return tuple(
+        tuple(Prediction(*found) for found in zip(words[layer], probabilities[layer], range(1, k + 1), strict=False))
+        for layer in range(len(best))
+    )

@@ -1,5 +1,6 @@
-"""What leaves the dashboard: a head's history as GIF or page, bertviz's views as one document."""
+"""What leaves the dashboard: a head's history as GIF or page, all heads as GIF, bertviz's views as one document."""
 
+from embryo_core.share.all_heads import all_heads_gif, colour_ends, shrink
 from embryo_core.share.animation import check_suffix, write_animation
 from embryo_core.share.bertviz import head_view, model_view
 from embryo_core.share.gif import gif_bytes
@@ -9,13 +10,16 @@ from embryo_core.share.page import html_page
 
 __all__ = [
     "HeadHistory",
+    "all_heads_gif",
     "averaged",
     "check_suffix",
+    "colour_ends",
     "document",
     "gif_bytes",
     "head_view",
     "html_page",
     "model_view",
     "read_averaged",
+    "shrink",
     "write_animation",
 ]

@@ -17,6 +17,8 @@ from embryo_core.share.head_history import HeadHistory
 from embryo_core.share.map_style import Label
 
 FRAME_MS, LAST_MS = 350, 2500
+STILL_MS = 40  # of a frame at the beginning that still looks like the first
+SEEN = 1.0  # mean change of the maps, in levels of colour, from which they look different
 HEAD = 64  # pixels above the map, for title and step
 COLOURS, GREYS = 240, 16  # of the palette's 256 entries
 FONT = map_style.FONT - 1  # this font is wider than a browser's
@@ -27,10 +29,16 @@ ANCHORS = {"left": "lm", "center": "mm", "right": "rm"}
 def gif_bytes(history: HeadHistory, scale: Scale = "linear") -> bytes:
     """The history as a GIF that repeats, one frame a step, its colours on this scale."""
     canvas = _Canvas(history, scale)
-    positions = map_style.colour_positions(history.weights, history.maximum, scale)
+    positions = map_style.colour_positions(history.weights, map_style.end_of(history), scale)
     levels = np.rint(positions * (COLOURS - 1)).astype(np.uint8)
-    frames = [canvas.frame(i, level) for i, level in enumerate(levels)]
-    times = [FRAME_MS] * (len(frames) - 1) + [LAST_MS]
+    return animated([canvas.frame(i, level) for i, level in enumerate(levels)], levels)
+
+
+def animated(frames: list[Image.Image], levels: np.ndarray) -> bytes:
+    """Frames as a GIF that repeats; while the maps' `levels` [S, height, width] are still, they pass quickly."""
+    change = np.abs(levels - levels[0].astype(int)).mean(axis=(1, 2))
+    still = max(int(np.argmax(change > SEEN)) - 1, 0)  # the last of the frames that look alike has its time
+    times = [STILL_MS] * still + [FRAME_MS] * (len(frames) - 1 - still) + [LAST_MS]
     file = io.BytesIO()
     frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=False)
     return file.getvalue()
@@ -50,23 +58,23 @@ class _Canvas:
         notes = map_style.note_lines(history)
         self.base = Image.new("RGB", (width, self.below + 104 + 16 * len(notes)), "white")
         self.pen = ImageDraw.Draw(self.base)
-        self.pen.text((map_style.EDGE, 14), history.title, BLACK, _font(16))
+        self.pen.text((map_style.EDGE, 14), history.title, BLACK, font(16))
         self._write(map_style.axis_labels(history), (self.left, HEAD), (self.side, self.side))
         self._draw_legend(scale)
         self._draw_steps()
         for i, line in enumerate(notes):
-            self.pen.text((map_style.EDGE, self.below + 92 + 16 * i), line, GREY, _font(12))
-        self.palette = _palette()
+            self.pen.text((map_style.EDGE, self.below + 92 + 16 * i), line, GREY, font(12))
+        self.palette = palette()
 
     def frame(self, index: int, level: np.ndarray) -> Image.Image:
         """The frame of one step, from its levels [L, L] in the palette."""
         frame = self.base.copy()
         pen = ImageDraw.Draw(frame)
-        pen.text((map_style.EDGE, 38), f"step {self.history.steps[index]:,}", BLACK, _font(14))
+        pen.text((map_style.EDGE, 38), f"step {self.history.steps[index]:,}", BLACK, font(14))
         x, y = self.marks[index], self.below + 62
         pen.ellipse((x - 5, y - 5, x + 5, y + 5), BLACK)
         frame = frame.quantize(palette=self.palette, dither=Image.Dither.NONE)
-        frame.paste(_picture(level.repeat(self.cell, axis=0).repeat(self.cell, axis=1)), (self.left, HEAD))
+        frame.paste(picture(level.repeat(self.cell, axis=0).repeat(self.cell, axis=1)), (self.left, HEAD))
         frame.paste(self.bar, (self.left, self.below + 6))
         return frame
 
@@ -79,21 +87,21 @@ class _Canvas:
             if label.turned:
                 self._write_turned(label, round(x), round(y))
             else:
-                self.pen.text((x, y), label.text, BLACK, _font(FONT), anchor=ANCHORS[label.align])
+                self.pen.text((x, y), label.text, BLACK, font(FONT), anchor=ANCHORS[label.align])
 
     def _write_turned(self, label: Label, x: int, y: int) -> None:
         """A label that reads upwards, its middle column at x; it ends at y, or has its middle there."""
-        left, top, right, bottom = _font(FONT).getbbox(label.text)
+        left, top, right, bottom = font(FONT).getbbox(label.text)
         image = Image.new("L", (right - left + 2, bottom - top + 2))
-        ImageDraw.Draw(image).text((1 - left, 1 - top), label.text, 255, _font(FONT))
+        ImageDraw.Draw(image).text((1 - left, 1 - top), label.text, 255, font(FONT))
         image = image.rotate(90, expand=True)
         corner = (x - image.width // 2, y if label.align == "right" else y - image.height // 2)
         self.base.paste(Image.new("RGB", image.size, BLACK), corner, image)
 
     def _draw_legend(self, scale: Scale) -> None:
-        legend = map_style.legend(self.history.maximum, scale)
+        legend = map_style.legend_of(self.history, scale)
         levels = np.rint(np.linspace(0, COLOURS - 1, legend.width)).astype(np.uint8)
-        self.bar = _picture(np.tile(levels, (legend.height, 1)))
+        self.bar = picture(np.tile(levels, (legend.height, 1)))
         self._write(legend.labels, (self.left, self.below + 6), (legend.width, legend.height))
 
     def _draw_steps(self) -> None:
@@ -106,15 +114,16 @@ class _Canvas:
             self.pen.line((x, y - 4, x, y + 4), GREY)
         ends = ((0, "la"), (-1, "ra")) if len(steps) > 1 else ((0, "la"),)
         for i, anchor in ends:
-            self.pen.text((self.marks[i], y + 10), f"{steps[i]:,}", GREY, _font(FONT), anchor=anchor)
+            self.pen.text((self.marks[i], y + 10), f"{steps[i]:,}", GREY, font(FONT), anchor=anchor)
 
 
-def _picture(levels: np.ndarray) -> Image.Image:
+def picture(levels: np.ndarray) -> Image.Image:
     """Levels [height, width] in the palette, a pixel each."""
     return Image.frombytes("P", levels.shape[::-1], levels.tobytes())
 
 
-def _palette() -> Image.Image:
+def palette() -> Image.Image:
+    """An image whose palette has the colours of weights, then greys for all else."""
     greys = np.linspace(0, 255, GREYS).round().astype(np.uint8)[:, None].repeat(3, axis=1)
     image = Image.new("P", (1, 1))
     image.putpalette(np.concatenate([map_style.colours(COLOURS), greys]).tobytes())
@@ -122,6 +131,7 @@ def _palette() -> Image.Image:
 
 
 @cache
-def _font(size: int) -> ImageFont.FreeTypeFont:
+def font(size: int) -> ImageFont.FreeTypeFont:
+    """The font of all text, so many pixels high."""
     path = distribution("matplotlib").locate_file("matplotlib/mpl-data/fonts/ttf/DejaVuSans.ttf")
     return ImageFont.truetype(path, size)

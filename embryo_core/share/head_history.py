@@ -24,6 +24,7 @@ class HeadHistory:
     steps: np.ndarray
     weights: np.ndarray
     tokens: tuple[str, ...] = ()  # the L pieces of one sentence; none for averaged maps
+    shared_end: float | None = None  # the weight at which the colours of all heads end, where they share one scale
 
     @property
     def title(self) -> str:
@@ -37,7 +38,7 @@ class HeadHistory:
 
     @property
     def maximum(self) -> float:
-        """The largest weight of all steps, where the colours end; 1 where all weights are 0."""
+        """The largest weight of all steps; 1 where all weights are 0."""
         return float(self.weights.max()) or 1.0
 
 

@@ -4,7 +4,7 @@ const formatStep = (step) => step.toLocaleString("en-US");
 
 // === Colours ===
 
-// Which of the 256 colours a weight has, given as a share of the largest; `decades` is null on a linear scale.
+// Which of the 256 colours a weight has, given as a share of the one at which they end; `decades` is null on a linear scale.
 function levelOf(share, decades) {
   const position = decades === null ? share : 1 + Math.log10(Math.max(share, 10 ** -decades)) / decades;
   return Math.round(255 * Math.min(position, 1));
@@ -53,13 +53,13 @@ function writeLabels(context, labels, box) {
 class HeadMap {
   constructor(canvas, legend, drawing, weights) {
     Object.assign(this, { canvas, legend, drawing, weights });
-    const { size, colours, title, scale, maximum } = drawing;
+    const { size, colours, title, scale, end } = drawing;
     this.palette = pixelsOf(colours);
     this.image = new ImageData(size, size);
     this.pixels = new Uint32Array(this.image.data.buffer);
     this.picture = new OffscreenCanvas(size, size); // a pixel for each weight
     canvas.setAttribute("aria-label", `Attention map of ${title}`);
-    legend.setAttribute("aria-label", `Colour: attention weight, ${scale}, up to ${maximum.toPrecision(3)}`);
+    legend.setAttribute("aria-label", `Colour: attention weight, ${scale}, up to ${end.toPrecision(3)}`);
   }
 
   // Sizes the canvas for a page of this width and draws what does not change with the step.
@@ -85,10 +85,10 @@ class HeadMap {
   }
 
   paint(index) {
-    const { size, maximum, decades } = this.drawing;
+    const { size, end, decades } = this.drawing;
     const first = index * size * size;
     for (let i = 0; i < this.pixels.length; i++) {
-      this.pixels[i] = this.palette[levelOf(this.weights[first + i] / maximum, decades)];
+      this.pixels[i] = this.palette[levelOf(this.weights[first + i] / end, decades)];
     }
     this.picture.getContext("2d").putImageData(this.image, 0, 0);
     const { x, y, width, height } = this.box;

@@ -13,7 +13,8 @@ import numpy as np
 from embryo_core.curves import Scale
 from embryo_core.share.head_history import HeadHistory
 
-DECADES = 3  # the logarithmic scale of colours reaches down to 10**-DECADES of the largest weight
+CLIP = 99  # percentile of the weights at which the colours end: a few large ones would darken all the others
+DECADES = 3  # the logarithmic scale of colours reaches down to 10**-DECADES of that weight
 COLOURS = 256
 VIRIDIS = np.array(  # evenly spaced red, green, blue [10, 3], those of Plotly's scale
     [[68, 1, 84], [72, 40, 120], [62, 73, 137], [49, 104, 142], [38, 130, 142]]
@@ -76,25 +77,57 @@ def colours(count: int = COLOURS) -> np.ndarray:
     return np.stack([np.interp(wanted, stops, channel) for channel in VIRIDIS.T], axis=1).round().astype(np.uint8)
 
 
-def colour_positions(weights: np.ndarray, maximum: float, scale: Scale) -> np.ndarray:
-    """Where weights up to `maximum` lie on the colours, from 0 to 1: their share of it, or the logarithm of that."""
-    shares = weights / maximum
+def colour_end(weights: np.ndarray) -> float:
+    """The weight at which the colours of these maps end; larger ones look alike. 1 where all weights are 0."""
+    return float(np.percentile(weights, CLIP)) or float(weights.max()) or 1.0
+
+
+def end_of(history: HeadHistory) -> float:
+    """The weight at which the colours of a history end: its own, or the one that all heads share."""
+    return history.shared_end or colour_end(history.weights)
+
+
+def clipping(history: HeadHistory) -> str:
+    """A sentence that tells where the colours of a history end, and how many of its weights are larger."""
+    of, larger = "all heads" if history.shared_end else "this head", _larger(history)
+    return (
+        f"Colours end at {end_of(history):.2g}, the {CLIP}th percentile of the weights of {of} over all "
+        f"{len(history.steps)} steps; {f'{100 * larger:.1f} %' if larger else 'none'} of this head's are larger."
+    )
+
+
+def _larger(history: HeadHistory) -> float:
+    return float(np.mean(history.weights > end_of(history)))
+
+
+def colour_positions(weights: np.ndarray, end: float, scale: Scale) -> np.ndarray:
+    """Where weights lie on the colours, 0 to 1: their share of `end`, or the logarithm of that; larger ones at 1."""
+    shares = np.minimum(weights / end, 1)
     if scale == "linear":
         return shares
     return 1 + np.log10(np.maximum(shares, 10.0**-DECADES)) / DECADES
 
 
-def legend(maximum: float, scale: Scale) -> Legend:
-    """The colour bar with the weights at its left end, its middle and its right end."""
+def legend(end: float, scale: Scale, larger: float = 0) -> Legend:
+    """The colour bar with the weights at its left end, its middle and its right end, above which lies a share `larger`."""
+    last = f"≥ {end:.2g}" if larger else f"{end:.2g}"
     if scale == "linear":
-        ends = "0", f"{maximum / 2:.2g}", f"{maximum:.2g}"
+        ends = "0", f"{end / 2:.2g}", last
     else:
-        ends = f"≤ {maximum / 10**DECADES:.2g}", f"{maximum / 10 ** (DECADES / 2):.2g}", f"{maximum:.2g}"
+        ends = f"≤ {end / 10**DECADES:.2g}", f"{end / 10 ** (DECADES / 2):.2g}", last
     below = [
         Label(text, (share, 1), (0, 10), align)
         for text, share, align in zip(ends, (0, 0.5, 1), ("left", "center", "right"), strict=True)
     ]
-    return Legend((*below, Label(f"weight, {scale} scale", (1, 0.5), (12, 0), "left")))
+    beside = [Label(f"weight, {scale} scale", (1, 0.5), (12, 0), "left")]
+    if larger:
+        beside.append(Label(f"{100 * larger:.1f} % are larger", (1, 1), (12, 10), "left"))
+    return Legend((*below, *beside))
+
+
+def legend_of(history: HeadHistory, scale: Scale) -> Legend:
+    """The colour bar of a history."""
+    return legend(end_of(history), scale, _larger(history))
 
 
 # === Layout ===
@@ -156,6 +189,7 @@ def drawing(history: HeadHistory, scale: Scale) -> dict[str, Any]:
         "size": history.size,
         "tokens": list(history.tokens),
         "maximum": history.maximum,
+        "end": end_of(history),
         "scale": scale,
         "decades": DECADES if scale == "log" else None,
         "colours": colours().tolist(),
@@ -165,5 +199,5 @@ def drawing(history: HeadHistory, scale: Scale) -> dict[str, Any]:
         "font": FONT,
         "margins": asdict(margins(history)),
         "labels": [asdict(label) for label in axis_labels(history)],
-        "legend": asdict(legend(history.maximum, scale)),
+        "legend": asdict(legend_of(history, scale)),
     }

@@ -46,9 +46,8 @@ BODY = """
 def html_page(history: HeadHistory, scale: Scale = "linear") -> str:
     """The page, its colours on this scale. Weights are kept to 1/65535 of the largest."""
     codes = np.rint(history.weights / history.maximum * CODES).astype("<u2")
-    colours = f"The colours ({scale}) run to this head's largest weight over all {len(codes)} steps."
     data = map_style.drawing(history, scale) | {
-        "note": f"{history.note}. {colours}",
+        "note": f"{history.note}. Scale: {scale}. {map_style.clipping(history)}",
         "codes": base64.b64encode(codes.tobytes()).decode(),
     }
     scripts = [path.read_text(encoding="utf-8") for path in (map_style.SCRIPT, Path(__file__).with_suffix(".js"))]

@@ -57,7 +57,8 @@ def saved(visitor, button: str) -> tuple[str, ElementTree.Element]:
 def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results, scale):
     """At each step every square has the colour of its weight, at the same point of the canvas; the page has 16 bits."""
     history = read_averaged(tiny_results, 2, 1)
-    shares = history.weights.astype(float) / history.maximum
+    end = map_style.end_of(history)
+    shares, code = history.weights.astype(float) / end, CODE * history.maximum / end
     visitor = visit(app)
     visitor.open("attention", layer="2", head="1", colours=scale)
     expect(visitor.page.locator(".history")).to_have_attribute("data-step", "16")  # drawn, and so listening
@@ -70,21 +71,21 @@ def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results
         expect(visitor.page.locator(".history")).to_have_attribute("data-step", str(step))
         expect_colours(drawn(visitor.page.locator("canvas.map"), history.size), share, share, scale)
         offline.page.locator("#scrub").fill(str(index))
-        expect_colours(drawn(offline.page.locator("#map"), history.size), share - CODE, share + CODE, scale)
+        expect_colours(drawn(offline.page.locator("#map"), history.size), share - code, share + code, scale)
 
     name, svg = saved(visitor, ".history .svg")
     assert name == "tiny-attention-layer2-head1-step16.svg"
     (picture,) = pictures(svg)
     expect_colours(picture, shares[-1], shares[-1], scale)
     texts = [text.text for text in svg.iter(f"{SVG}text")]
-    labels = [*map_style.axis_labels(history), *map_style.legend(history.maximum, scale).labels]
+    labels = [*map_style.axis_labels(history), *map_style.legend_of(history, scale).labels]
     wanted = [label.text for label in labels if SIDE >= label.least]
     assert texts == ["tiny, layer 2, head 1, step 16", *wanted, *map_style.note_lines(history)]
 
 
 @pytest.mark.parametrize("scale", curves.SCALES)
 def test_the_small_multiples_have_the_colours_of_the_large_map(visit, app, tiny_results, scale):
-    """Each head by itself: its colours end at its own largest weight; a byte keeps a share to 1.4 %."""
+    """Each head by itself: its colours end at its own percentile; a byte keeps a share to 1.4 %."""
     visitor = visit(app)
     visitor.open("attention", colours=scale)
     expect(visitor.page.locator(".grid")).to_have_attribute("data-step", "16")
@@ -92,6 +93,7 @@ def test_the_small_multiples_have_the_colours_of_the_large_map(visit, app, tiny_
     assert name == "tiny-attention-step16.svg"
     heads = [read_averaged(tiny_results, layer, head) for layer in (1, 2) for head in (1, 2)]
     for picture, history in zip(pictures(svg), heads, strict=True):
-        share = history.weights[-1].astype(float) / history.maximum
-        low = np.where(share < 0.0011, 0, share / BYTE)
+        end = map_style.end_of(history)
+        share = history.weights[-1].astype(float) / end
+        low = np.where(share < 0.0011 * history.maximum / end, 0, share / BYTE)
         expect_colours(picture, low, share * BYTE, scale)

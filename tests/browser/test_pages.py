@@ -228,9 +228,8 @@ def test_a_figure_downloads_as_svg_and_as_csv(visit, app, title: str):
     rows = list(csv.DictReader(io.StringIO(content)))
     assert name.endswith(".csv") and rows and all(rows[0])
 
-    figure = visitor.page.locator(".js-plotly-plot").first
-    figure.hover()
-    name, content = downloaded(visitor, figure.locator('[data-title^="Download plot"]'))
+    expect(visitor.page.locator(".js-plotly-plot .nsewdrag").first).to_be_attached()
+    name, content = downloaded(visitor, visitor.page.get_by_role("button", name="SVG", exact=True).last)
     assert name.endswith(".svg") and content.startswith("<svg") and content.rstrip().endswith("</svg>")
 
 

@@ -27,7 +27,10 @@ def damage(folders: list[Path], outside: Path, rng: random.Random) -> str:
 
     Links lead to its counterpart below `outside`, which has the same layout as the folder that holds them all.
     """
-    path = rng.choice(sorted(path for folder in folders for path in folder.rglob("*")))
+    paths = sorted(path for folder in folders for path in folder.rglob("*"))
+    if not paths:
+        return "nothing is left"
+    path = rng.choice(paths)
     root = Path(os.path.commonpath([folder.parents[1] for folder in folders]))
     state = path.lstat()
     how = rng.choice(FOR_FILES if stat.S_ISREG(state.st_mode) and state.st_size <= SMALL else FOR_ALL)

@@ -23,7 +23,7 @@ SETTINGS = (
 ).split()
 
 
-@pytest.fixture(scope="module", params=["tiny", "electra-tiny"])
+@pytest.fixture(scope="module")
 def config(request: pytest.FixtureRequest) -> Config:
     """Fifty updates, every one of them clipped, of one encoder and of two with samples between them."""
     return changed(preset(request.param), SETTINGS)
@@ -46,7 +46,9 @@ def by_tensorflow(arguments: list[str], tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["torch", "jax"])
+@pytest.mark.parametrize(
+    ("config", "backend"), [("tiny", "torch"), ("tiny", "jax"), ("electra-tiny", "jax")], indirect=["config"], scope="module"
+)
 def test_another_backend_trains_as_tensorflow_does(
     backend: str, by_tensorflow: Path, arguments: list[str], config: Config, texts, cache, tmp_path: Path
 ):

@@ -10,6 +10,7 @@ def test_a_metric_without_a_description_has_its_title_and_data() -> None:
     data = pd.DataFrame({"group": ["a", "a", "e"], "n": [10, 10, 1_200]})
     words = captions.accuracy("vowels", "Vowels", "12 sentences", data, rescaled=False, bands=False)
     assert words.startswith("Vowels. Data: 12 sentences; n = 10 (a) to 1,200 (e) words per category.")
+    assert "Line: as measured" in words
     assert "band" not in words and "last step" not in words
 
 
@@ -18,3 +19,13 @@ def test_the_order_of_acquisition_names_what_has_no_onset() -> None:
     order = pd.DataFrame({"group": ["noun", "verb"], "onset": pd.array([8, None], dtype="Int64")})
     assert captions.acquisition(order).endswith("Without an onset: verb.")
     assert "Without" not in captions.acquisition(order[:1])
+
+
+def test_a_category_right_by_one_word_carries_the_remark() -> None:
+    """Above 90 % of at least ten right answers; nothing is said of the others."""
+    rows = [("determiner", 32, "the", 973, 1.0, 0.49), ("determiner", 64, "the", 973, 0.95, 0.49)]
+    others = [("pronoun", 32, "i", 3, 1.0, 0.3), ("determiner", 128, "the", 973, 0.9, 0.49)]
+    columns = ["group", "step", "word", "right", "share", "of_words"]
+    found = captions.one_word(pd.DataFrame(rows + others, columns=columns))
+    assert "determiner at steps 32 to 64: “the”, 49 % of the category's words" in found and "pronoun" not in found
+    assert captions.one_word(pd.DataFrame(others, columns=columns)) == ""

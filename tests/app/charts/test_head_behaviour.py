@@ -115,14 +115,16 @@ def test_appearances_in_no_head_are_drawn_empty(frame):
 @pytest.mark.parametrize("scale", SCALES)
 def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
     """Points carry layer, head and step; the star stands at the step from which the pattern is there."""
-    figure = charts.curves_figure(frame, "previous", 0.05, (2, 1), StepAxis(16, scale))
+    rows = charts.of_pattern(frame, "previous")
+    figure = charts.curves_figure(rows, charts.baseline(frame), "previous", 0.05, (2, 1), StepAxis(16, scale))
     *lines, star = figure.data
     points = {tuple(about[:3]): y for line in lines for about, y in zip(line.customdata, line.y) if len(about)}
     assert points == {(*head, step): v for head, values in PREVIOUS.items() for step, v in zip(STEPS, values)}
     own = next(line for line in lines if line.name == "layer 2, head 1")
-    assert list(own.y)[:-1] == PREVIOUS[2, 1]
+    assert list(own.y) == PREVIOUS[2, 1]
     assert (star.name, list(star.x), list(star.y)) == ("present since step 8", [8], [0.07])
-    assert len(charts.curves_figure(frame, "previous", 0.05, (1, 1), StepAxis(16, scale)).data) == len(lines)
+    without = charts.curves_figure(rows, charts.baseline(frame), "previous", 0.05, (1, 1), StepAxis(16, scale))
+    assert len(without.data) == len(lines)
 
 
 def test_the_profile_of_a_head_has_its_values_at_the_step(frame):
@@ -131,4 +133,6 @@ def test_the_profile_of_a_head_has_its_values_at_the_step(frame):
     assert list(table.index) == ["previous", "entropy", "dependent_to_head"]
     assert table.loc["previous", ["first", "now", "last", "appears"]].tolist() == ["0.02", "0.30", "0.30", 8]
     assert table.loc["dependent_to_head", ["now", "appears"]].tolist() == ["30%", 16]
-    assert table.loc["entropy", "history"] == pytest.approx([3 - 2 * value for value in PREVIOUS[2, 1]])
+    values = [value for head in PREVIOUS.values() for value in head]
+    scaled = [(value - min(values)) / (max(values) - min(values)) for value in PREVIOUS[2, 1]]
+    assert table.loc["previous", "history"] == pytest.approx(scaled)  # one scale for all heads

@@ -35,27 +35,25 @@ def scores() -> pd.DataFrame:
 
 
 def test_curves_are_the_scores_with_their_intervals(scores):
-    """Values are as stored; the interval and the mean of three are those of embryo_core.curves."""
+    """Values are as stored; the interval is that of embryo_core.curves."""
     rows = charts.relation_curves(scores)
     rows = rows[rows["relation"] == "P36"]
     assert list(rows["value"]) == [0.0, 0.1, 0.4, 0.5]
     low, high = curves.interval([0.0, 0.1, 0.4, 0.5], 100)
     assert list(rows["low"]) == pytest.approx(list(low))
     assert list(rows["high"]) == pytest.approx(list(high))
-    assert list(rows["smoothed"]) == pytest.approx([0.05, 0.5 / 3, 1 / 3, 0.45])
 
 
-@pytest.mark.parametrize("smooth", [True, False])
 @pytest.mark.parametrize("scale", SCALES)
-def test_the_figure_holds_the_numbers_and_each_point_knows_its_relation_and_step(scores, smooth, scale):
-    """Lines are raw or smoothed; a point carries relation, step, stored value, interval and n."""
+def test_the_figure_holds_the_numbers_and_each_point_knows_its_relation_and_step(scores, scale):
+    """Lines are as measured; a point carries relation, step, stored value, interval and n."""
     frame = charts.relation_curves(scores)
-    figure = charts.relation_figure(frame, ["all", "P36"], StepAxis(8, scale), smooth)
+    figure = charts.relation_figure(frame, ["all", "P36"], StepAxis(8, scale))
     lines = {line.name: line for line in figure.data if line.customdata is not None}
     assert list(lines) == ["all relations", "capital (P36)"]
     rows = frame[frame["relation"] == "P36"]
     line = lines["capital (P36)"]
-    assert list(line.y) == list(rows["smoothed" if smooth else "value"])
+    assert list(line.y) == list(rows["value"])
     assert [list(point) for point in line.customdata[:, :3]] == [
         ["P36", step, value] for step, value in zip(STEPS, rows["value"], strict=True)
     ]
@@ -64,7 +62,7 @@ def test_the_figure_holds_the_numbers_and_each_point_knows_its_relation_and_step
 
 def test_markup_in_a_relation_or_an_answer_is_shown_as_text(scores):
     """Plotly reads tags in labels, so that < is escaped in what comes from the data."""
-    figure = charts.relation_figure(charts.relation_curves(scores), ["<i>P0</i>"], StepAxis(8, "log"), False)
+    figure = charts.relation_figure(charts.relation_curves(scores), ["<i>P0</i>"], StepAxis(8, "log"))
     assert figure.data[-1].name == "&lt;i&gt;P0&lt;/i&gt;"
     history = charts.fact_history(cloze_of(a="-+-+"), "a")
     assert charts.fact_figure(history, StepAxis(8, "log")).data[0].customdata[0][1] == "&lt;b&gt;the&lt;/b&gt;"

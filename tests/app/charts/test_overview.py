@@ -24,6 +24,16 @@ def test_a_log_without_heldout_rows_has_one_curve() -> None:
     assert len(overview.training_curve(log, "masked_lm_loss", "loss", StepAxis(4, "log")).data) == 1
 
 
+def test_guessing_has_its_line() -> None:
+    """Where chance is known it is dashed from the first step to the last."""
+    log = pd.DataFrame(
+        [("train", 4, 0.6, None), ("train", 8, 0.7, None)], columns=["split", "step", "sentence_order_accuracy", "n"]
+    )
+    axis = StepAxis(8, "linear")
+    chance = overview.training_curve(log, "sentence_order_accuracy", "accuracy", axis, 0.5).data[-1]
+    assert (list(chance.x), list(chance.y), chance.line.dash) == ([4, 8], [0.5, 0.5], "dash")
+
+
 def test_coverage_marks_what_is_computed() -> None:
     """Each metric and checkpoint is one mark, in the trace of what is computed or of what is not."""
     done = pd.DataFrame(

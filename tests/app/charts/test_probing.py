@@ -85,11 +85,10 @@ def test_the_best_layer_is_chosen_at_each_step(frame) -> None:
 
 
 def test_masked_accuracy_stands_among_the_tasks(frame) -> None:
-    """Held-out rows of the log only, with their own n, smoothed and with an interval like the tasks."""
+    """Held-out rows of the log only, with their own n and interval like the tasks."""
     data = charts.task_curves(charts.of_layer(frame, 1), LOG, rescaled=False)
     masked = data[data["task"] == charts.MASKED]
     assert list(masked["step"]) == [0, 8] and list(masked["value"]) == [0.0, 0.2]
-    assert list(masked["smooth"]) == pytest.approx([0.1, 0.1])
     assert list(masked["high"]) == pytest.approx(list(curves.interval([0.0, 0.2], [900, 900])[1]))
 
 
@@ -121,13 +120,11 @@ def test_the_expected_layer_of_each_task_and_step(frame) -> None:
 
 
 def test_a_path_has_the_steps_of_both_tasks(frame) -> None:
-    """A step at which one was not probed is left out before smoothing."""
+    """A step at which one was not probed is left out."""
     less = frame[(frame["task"] != "srl") | (frame["step"] != 1)]
     table = charts.path(charts.of_layer(less, 2), "pos", "srl")
     assert list(table["step"]) == [0, 8, 700]
     assert list(table["f1_x"]) == [0.4, 0.7, 0.8] and list(table["f1_y"]) == [0.3, 0.5, 0.6]
-    assert list(table["x"]) == pytest.approx([0.55, 1.9 / 3, 0.75])
-    assert list(table["y"]) == pytest.approx([0.4, 1.4 / 3, 0.55])
     assert set(table["n_x"]) == {400} and set(table["n_y"]) == {100}
 
 
@@ -135,16 +132,16 @@ def test_a_path_has_the_steps_of_both_tasks(frame) -> None:
 
 
 def test_the_first_figure_draws_the_table(frame) -> None:
-    """A line with points, the measured line, a band and a dashed majority for each task; a point knows its step."""
+    """The measured line with points, a band and a dashed majority for each task; a point knows its step."""
     data = charts.task_curves(charts.of_layer(frame, charts.BEST), LOG, rescaled=False)
     figure = charts.tasks_figure(data, StepAxis(8, "linear"), False, True)
     srl = data[data["task"] == "srl"]
     line = named(figure, "semantic role")
-    assert list(line.x) == STEPS and list(line.y) == list(srl["smooth"])
+    assert list(line.x) == STEPS and list(line.y) == list(srl["shown"])
     assert [point[:2] for point in line.customdata] == [["srl", step] for step in STEPS]
     assert [point[6] for point in line.customdata] == [", embeddings", ", layer 2", ", layer 1", ", layer 2"]
     drawn = [list(trace.y) for trace in figure.data]
-    assert list(srl["shown"]) in drawn and [*srl["high"], *srl["low"][::-1]] in drawn
+    assert [*srl["high"], *srl["low"][::-1]] in drawn
     assert drawn.count([0.2] * 4) == 3
     assert named(figure, "majority baseline").line.dash == "dash"
 

@@ -39,13 +39,12 @@ def named(figure, name: str):
 
 @pytest.mark.parametrize(("quantity", "share"), [("f1", 1), ("control", 0.5), ("selectivity", 0.5)])
 def test_each_layer_has_its_curve(frame, quantity: str, share: float) -> None:
-    """The quantity as measured, smoothed along its own layer, within its interval."""
+    """The quantity as measured, within its interval."""
     data = charts.layer_curves(frame, "pos", quantity)
     for layer in (0, 1, 2):
         rows = data[data["layer"] == layer]
         values = [share * value for value in F1["pos", layer]]
         assert list(rows["step"]) == STEPS and list(rows["value"]) == pytest.approx(values)
-        assert list(rows["smooth"]) == pytest.approx(list(curves.smooth(values)))
     assert (data["low"] <= data["value"]).all() and (data["value"] <= data["high"]).all()
 
 
@@ -122,14 +121,14 @@ def test_a_cell_that_was_not_measured_is_empty(frame) -> None:
 # === Peak and decay ===
 
 
-def test_peaks_are_those_of_the_smoothed_curves(frame) -> None:
-    """Layer 2 is best around step 1 and has fallen by 43 points; a layer that still rises peaks at its end."""
+def test_peaks_are_those_of_the_measured_curves(frame) -> None:
+    """Layer 2 is best at steps 1 and 8 and has fallen by 60 points; a layer that still rises peaks at its end."""
     table = charts.peaks(frame).set_index(["task", "layer"])
-    assert list(table["step"]) == [700, 8, 1, 0, 0, 900]
+    assert list(table["step"]) == [8, 8, 1, 0, 1, 900]
     fallen = table.loc[("pos", 2)]
-    assert fallen["f1"] == pytest.approx(2.2 / 3) and fallen["last"] == pytest.approx(0.3)
-    assert fallen["decay"] == pytest.approx(2.2 / 3 - 0.3)
-    assert (fallen["low"], fallen["high"]) == pytest.approx(curves.difference_interval(2.2 / 3, 0.3, 400))
+    assert fallen["f1"] == 0.9 and fallen["last"] == 0.3 and fallen["decay"] == pytest.approx(0.6)
+    assert (fallen["earliest"], fallen["latest"]) == (1, 8)
+    assert (fallen["low"], fallen["high"]) == pytest.approx(curves.difference_interval(0.9, 0.3, 400))
     assert table.loc[("srl", 2), "decay"] == 0
 
 
@@ -137,8 +136,8 @@ def test_a_decay_that_may_be_nothing_is_hollow(frame) -> None:
     """A mark is filled only where the interval of its decay lies above 0."""
     table = charts.peaks(frame)
     figure = charts.peaks_figure(table, STEPS, StepAxis(8, "log"))
-    pos = [trace for trace in figure.data if trace.legendgroup == "pos"]
-    assert all(list(trace.marker.symbol) == ["circle-open", "circle-open", "circle"] for trace in pos)
+    pos = [trace for trace in figure.data if trace.legendgroup == "pos" and not trace.name]
+    assert all(list(trace.marker.symbol) == ["circle-open", "circle", "circle"] for trace in pos)
     srl = next(trace for trace in figure.data if trace.legendgroup == "srl")
     assert list(srl.marker.symbol) == ["triangle-up-open"] * 3
 
@@ -146,19 +145,21 @@ def test_a_decay_that_may_be_nothing_is_hollow(frame) -> None:
 def test_each_task_has_its_place_in_the_row_of_a_layer(frame) -> None:
     """The step on the left and the decay on the right stand at the same height; no two tasks at one."""
     figure = charts.peaks_figure(charts.peaks(frame), STEPS, StepAxis(8, "linear"))
-    left, right = ([t for t in figure.data if t.xaxis == axis and t.legendgroup] for axis in ("x", "x2"))
+    left, right = ([t for t in figure.data if t.xaxis == axis and not t.name] for axis in ("x", "x2"))
     for peak, decay in zip(left, right):
         assert list(peak.y) == list(decay.y) and [round(y) for y in peak.y] == [0, 1, 2]
         assert [point[1] for point in peak.customdata] == [0, 1, 2]
     assert not set(left[0].y) & set(left[1].y)
-    assert list(left[0].x) == [700, 8, 1]
-    assert right[0].x[2] == pytest.approx(100 * (2.2 / 3 - 0.3))
+    assert list(left[0].x) == [8, 8, 1] and list(left[0].error_x.array) == [892, 0, 7]
+    assert right[0].x[2] == pytest.approx(60)
 
 
 def test_on_a_log_axis_the_peaks_fill_the_panel() -> None:
     """It runs from the first peak to the last step, with steps to read between two powers of ten."""
     rows = [("pos", 0, 4000, 0.7, 0.6), ("pos", 1, 9000, 0.8, 0.6)]
-    table = pd.DataFrame(rows, columns=["task", "layer", "step", "f1", "last"]).assign(decay=0.1, low=0.0, high=0.2)
+    table = pd.DataFrame(rows, columns=["task", "layer", "step", "f1", "last"]).assign(
+        decay=0.1, low=0.0, high=0.2, n=9, earliest=[4000, 9000], latest=[4000, 9000]
+    )
     axis = charts.peaks_figure(table, [0, 4000, 9000, 20_000], StepAxis(0, "log")).layout.xaxis
     assert np.log10(3000) < axis.range[0] < np.log10(4000) and np.log10(20_000) < axis.range[1] < np.log10(26_000)
     assert {"5,000", "10 k", "20 k"} <= set(axis.ticktext)

@@ -23,10 +23,9 @@ def trace(figure, name):
 
 
 def test_raw_curves_are_the_scores(scores: pd.DataFrame) -> None:
-    """Without rescaling, what is shown is the measured accuracy, smoothed over three neighbouring steps."""
+    """Without rescaling, what is shown is the measured accuracy."""
     data = tokens.curves(scores, ["determiner"], rescaled=False)
     assert list(data["shown"]) == [0.0, 0.1, 0.4, 0.5]
-    assert list(data["smooth"]) == pytest.approx([0.05, 0.5 / 3, 1.0 / 3, 0.45])
     assert (data["low"] <= data["accuracy"]).all() and (data["accuracy"] <= data["high"]).all()
 
 
@@ -38,22 +37,21 @@ def test_rescaled_curves_end_at_one(scores: pd.DataFrame) -> None:
 
 
 def test_the_figure_draws_the_frame(scores: pd.DataFrame) -> None:
-    """Lines, faint lines and bands hold the frame's columns; a hover tells n."""
+    """The bold line with markers is what was measured, within its band; a hover tells n."""
     data = tokens.curves(scores, ["determiner"], rescaled=False)
     figure = tokens.accuracy_figure(data, StepAxis(2, "linear"))
     line = trace(figure, "determiner")
     assert list(line.x) == STEPS
-    assert list(line.y) == list(data["smooth"])
+    assert list(line.y) == list(data["shown"]) and line.mode == "lines+markers"
     assert [row[5] for row in line.customdata] == [50] * 4
     assert line.line.color == style.PARTS_OF_SPEECH["determiner"]
-    assert list(trace(figure, "determiner, as measured").y) == list(data["shown"])
     assert list(trace(figure, "determiner, 95 % band").y) == [*data["high"], *data["low"][::-1]]
 
 
 def test_bands_are_optional(scores: pd.DataFrame) -> None:
-    """Without bands there are two lines for each category."""
+    """Without bands there is one line for each category."""
     data = tokens.curves(scores, ["determiner", "verb"], rescaled=False)
-    assert len(tokens.accuracy_figure(data, StepAxis(2, "log"), bands=False).data) == 4
+    assert len(tokens.accuracy_figure(data, StepAxis(2, "log"), bands=False).data) == 2
 
 
 def test_step_zero_has_a_place_on_a_log_axis(scores: pd.DataFrame) -> None:
@@ -70,20 +68,22 @@ def test_acquisition_is_ordered_by_onset(scores: pd.DataFrame) -> None:
     order = tokens.acquisition(tokens.curves(scores, ["noun", "verb", "determiner"], rescaled=False))
     assert list(order["group"]) == ["determiner", "verb", "noun"]
     figure = tokens.acquisition_figure(order, STEPS, StepAxis(2, "linear"))
-    onsets = {t.y[0]: t.x[1] for t in figure.data}
-    assert onsets == dict(order.dropna()[["group", "onset"]].to_numpy().tolist())
+    known = order.dropna(subset="onset")
+    assert {t.name: list(t.x) for t in figure.data} == {
+        row.group: [row.earliest, row.onset, row.latest] for row in known.itertuples()
+    }
 
 
 def test_no_category_gives_an_empty_frame(scores: pd.DataFrame) -> None:
     """A category without results is left out, and none at all gives an empty frame with its columns."""
     data = tokens.curves(scores, ["rank 50-99"], rescaled=False)
-    assert data.empty and "smooth" in data
+    assert data.empty and "shown" in data
 
 
 def test_every_number_drawn_is_finite(scores: pd.DataFrame) -> None:
     """Nothing in the frame is missing or infinite, also for a category that stays at zero."""
     data = tokens.curves(scores, ["determiner", "noun"], rescaled=False)
-    assert np.isfinite(data[["accuracy", "low", "high", "shown", "smooth"]].to_numpy(float)).all()
+    assert np.isfinite(data[["accuracy", "low", "high", "shown"]].to_numpy(float)).all()
 
 
 def test_categories_are_offered_in_the_sets_of_the_paper(scores: pd.DataFrame) -> None:
@@ -91,3 +91,47 @@ def test_categories_are_offered_in_the_sets_of_the_paper(scores: pd.DataFrame) -
     assert tokens.category_sets(scores) == {"parts of speech": list(style.PARTS_OF_SPEECH)}
     own = scores.assign(group=scores["group"].map({"noun": "a"}).fillna("e"))
     assert {name: set(groups) for name, groups in tokens.category_sets(own).items()} == {"categories": {"a", "e"}}
+
+
+def test_ties_are_drawn_as_ties(scores: pd.DataFrame) -> None:
+    """Categories of one onset share a place and a ground behind their rows; the next one's place counts them all."""
+    tied = pd.concat([scores, scores[scores["group"] == "verb"].assign(group="adverb")])
+    late = scores[scores["group"] == "verb"].assign(group="pronoun", value=[0.0, 0.0, 0.0, 0.9])
+    data = tokens.curves(pd.concat([tied, late]), ["verb", "pronoun", "adverb"], rescaled=False)
+    order = tokens.acquisition(data)
+    assert order[["place", "group"]].to_numpy().tolist() == [[1, "adverb"], [1, "verb"], [3, "pronoun"]]
+    figure = tokens.acquisition_figure(order, STEPS, StepAxis(2, "linear"))
+    assert [t.y[0] for t in figure.data] == ["1= adverb", "1= verb", "3. pronoun"]
+    (ground,) = [shape for shape in figure.layout.shapes if shape.type == "rect"]
+    assert (ground.y0, ground.y1) == (0.55, 2.45)  # the two rows above the last
+
+
+def test_verb_forms_are_those_of_the_papers_table_4() -> None:
+    """VB is one of them; VBP can be chosen besides."""
+    assert [form for form in tokens.SETS["verb forms"] if form not in tokens.OPTIONAL] == [
+        "VB", "VBD", "VBG", "VBN", "VBZ",
+    ]
+    assert "VBP" in tokens.SETS["verb forms"]
+
+
+@pytest.fixture
+def words() -> pd.DataFrame:
+    """Determiners at two steps as the store counts them, capitals apart."""
+    rows = [(8, "The", 10, 10), (8, "the", 40, 40), (8, "a", 50, 1), (16, "the", 50, 30), (16, "a", 50, 30)]
+    frame = pd.DataFrame(rows, columns=["step", "word", "n", "correct"])
+    return frame.assign(metric="mask_prediction", tag="DT", band=None)
+
+
+def test_words_of_an_uncased_model_are_counted_without_case(words: pd.DataFrame) -> None:
+    """Capitals are merged, sums stay; a cased model's words stay as written."""
+    merged = tokens.merged_by_case(words, cased=False)
+    assert merged.loc[merged["step"] == 8, ["word", "n", "correct"]].to_numpy().tolist() == [["the", 50, 50], ["a", 50, 1]]
+    assert tokens.merged_by_case(words, cased=True).equals(words)
+
+
+def test_the_commonest_right_answer_has_its_share(words: pd.DataFrame) -> None:
+    """Of the right answers, beside its share of all words; a step without any is left out."""
+    none = words[:1].assign(step=0, correct=0)
+    found = tokens.commonest_answers(tokens.merged_by_case(pd.concat([none, words]), cased=False))
+    assert found["step"].tolist() == [8, 16] and found["word"][0] == "the"
+    assert found["share"].tolist() == pytest.approx([50 / 51, 0.5]) and found["of_words"].tolist() == [0.5, 0.5]

@@ -75,10 +75,11 @@ def test_a_head_without_any_weight_is_drawn_dark():
     assert set(body) == {0}
 
 
-def test_long_maps_are_averaged_over_blocks():
-    """A map of 70 positions becomes one of 23, each the mean of 3 x 3 weights; the last position is left out."""
-    weights = np.random.default_rng(1).random((70, 70)).astype(np.float32)
-    small = head_maps.shrink(weights, 32)
-    assert small.shape == (23, 23)
-    assert small[1, 2] == pytest.approx(weights[3:6, 6:9].mean())
-    assert np.array_equal(head_maps.shrink(weights[:32, :32], 32), weights[:32, :32])
+def test_the_grid_knows_where_the_colours_of_each_head_end(maps):
+    """At the percentile of the large map's; and at one of all heads together, where the reader shares it."""
+    header, _ = read(head_maps.grid_payload("tiny", STEPS, maps))
+    for layer, head in np.ndindex(2, 4):
+        history = HeadHistory("tiny", layer + 1, head + 1, "", STEPS, maps[:, layer, head])
+        assert header["ends"][layer][head] == pytest.approx(map_style.end_of(history))
+        assert header["largest"][layer][head] == pytest.approx(history.maximum)
+    assert header["shared_end"] == pytest.approx(np.percentile(maps, map_style.CLIP))

@@ -24,7 +24,7 @@ def test_the_page_shows_a_head_and_all_heads(look, tiny_results):
     assert [box.options for box in test.selectbox if box.label in ("Layer", "Head")] == [["1", "2"], ["1", "2"]]
     sentences = results.read_attention(tiny_results, 1, 1).sentences
     assert any(f"{sentences:,} sentences" in caption.value for caption in test.caption)
-    assert any("largest weight over all 3 steps" in caption.value for caption in test.caption)
+    assert any("the weights of this head over all 3 steps" in caption.value for caption in test.caption)
 
 
 def test_rows_can_be_shown_with_a_sum_of_one(look, tiny_results):

@@ -34,7 +34,7 @@ def test_each_weight_has_the_colour_of_the_scale(history, scale):
     rows = np.random.default_rng(0).dirichlet(np.ones(5), size=(3, 5)).astype(np.float32)
     history = replace(history, weights=rows)
     image = opened(history, scale)
-    positions = map_style.colour_positions(rows, history.maximum, scale)
+    positions = map_style.colour_positions(rows, map_style.end_of(history), scale)
     left, cell = map_style.EDGE + map_style.POSITIONS.left, 440 // 5
     middles = np.arange(5) * cell + cell // 2
     for i in range(3):
@@ -68,3 +68,15 @@ def test_long_sentences_and_foreign_pieces_are_drawn(sentence):
     weights = np.random.default_rng(0).dirichlet(np.ones(300), size=(1, 300)).astype(np.float32)
     long = HeadHistory("tiny", 1, 1, "One sentence", np.array([0]), weights, ("piece",) * 300)
     assert opened(long, "log").width >= map_style.TOKENS.left + map_style.legend(1.0, "log").room[0]
+
+
+def test_the_still_beginning_is_shortened(history):
+    """Frames that look like the first pass quickly, but for the last of them."""
+    first, middle, last = history.weights
+    still = replace(history, steps=np.arange(6), weights=np.stack([first] * 4 + [middle, last]))
+    image = opened(still)
+    times = []
+    for i in range(6):
+        image.seek(i)
+        times.append(image.info["duration"])
+    assert sum(times[:3]) < times[3] == times[4] < times[5]

@@ -32,10 +32,10 @@ def test_colours_run_evenly_through_the_stops():
 
 
 def test_weights_lie_on_the_colours_by_their_share_or_its_logarithm():
-    """Half of the largest weight lies in the middle on the linear scale, near the end on the other, which ends at 0."""
-    weights = np.array([0, 1e-6, 0.0005, 0.05, 0.25, 0.5])
-    np.testing.assert_allclose(map_style.colour_positions(weights, 0.5, "linear"), weights * 2)
-    decades = np.array([-3, -3, -3, -1, np.log10(0.5), 0])
+    """Half of the end lies in the middle on the linear scale, near the end on the other; a larger weight at the end."""
+    weights = np.array([0, 1e-6, 0.0005, 0.05, 0.25, 0.5, 0.9])
+    np.testing.assert_allclose(map_style.colour_positions(weights, 0.5, "linear"), np.minimum(weights * 2, 1))
+    decades = np.array([-3, -3, -3, -1, np.log10(0.5), 0, 0])
     np.testing.assert_allclose(map_style.colour_positions(weights, 0.5, "log"), 1 + decades / 3, atol=1e-12)
 
 
@@ -49,6 +49,18 @@ def test_weights_lie_on_the_colours_by_their_share_or_its_logarithm():
 def test_the_legend_tells_the_weights_of_its_ends_and_its_middle(scale, wanted):
     """On either scale, those whose position is 0, a half and 1."""
     assert [label.text for label in map_style.legend(0.5, scale).labels] == wanted
+
+
+def test_a_few_large_weights_do_not_darken_the_others():
+    """Colours end at the 99th percentile of a head's weights, and the share above it is told."""
+    weights = np.full((1, 20, 20), 0.01)
+    weights[0, 0, :3] = 0.9
+    shown = replace(history(20), weights=weights)
+    assert map_style.end_of(shown) == 0.01
+    assert map_style.clipping(shown).endswith("0.8 % of this head's are larger.")
+    texts = [label.text for label in map_style.legend_of(shown, "linear").labels]
+    assert "≥ 0.01" in texts and "0.8 % are larger" in texts
+    assert "end at 0.5" in map_style.clipping(replace(shown, shared_end=0.5))
 
 
 # === Labels ===
@@ -99,5 +111,5 @@ def test_a_drawing_is_json_and_holds_the_style(tokens):
     assert drawing["colours"] == map_style.colours(256).tolist() and drawing["decades"] == map_style.DECADES
     assert map_style.Margins(**drawing["margins"]) == map_style.margins(shown)
     assert [label["text"] for label in drawing["labels"]] == [label.text for label in map_style.axis_labels(shown)]
-    assert drawing["legend"]["width"] == map_style.legend(shown.maximum, "log").width
+    assert drawing["legend"]["width"] == map_style.legend_of(shown, "log").width
     assert map_style.drawing(shown, "linear")["decades"] is None

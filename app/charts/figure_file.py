@@ -1,0 +1,76 @@
+"""A figure laid out anew for a file: light, in a generic font, with title and small print, one or two columns wide."""
+
+import re
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from app.charts import style
+from app.charts.step_axis import STEP_LINE
+
+# Arial's widths, which each system has under one of these names: text takes as much room in a file as it was given.
+FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"
+INK, GRID = "#222222", "#E3E3E3"
+LETTER = 8.4  # pixels: the widest mean letter of a generic font of 14 pixels
+KEY = 46  # pixels of a legend's line and marker, and the gap to the next entry
+SMALL = 10.5  # pixels of the small print
+LINE = 14  # pixels from one of its lines to the next
+AXIS = re.compile(r"[xy]axis\d*")
+BESIDE = 120  # pixels that the numbers or names of the vertical axis may take
+TITLE = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "top", "pad": {"l": 12, "t": 10}}
+PRINT = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 0, "yanchor": "top", "yshift": -52}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How wide a file is laid out, in pixels, and how wide it is printed, in inches; fonts are printed at 7 to 8 pt."""
+
+    pixels: int
+    inches: float
+
+
+SIZES = {"one": Size(400, 3.03), "two": Size(800, 6.3)}  # columns of a paper in the ACL's style
+
+
+def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dict[str, Any]:
+    """The layout of a figure's file, as Plotly takes it; `columns` is a name of SIZES."""
+    width = SIZES[columns].pixels
+    heading = textwrap.wrap(title, int(width / LETTER), break_on_hyphens=False)
+    lines = textwrap.wrap(small_print, int((width - BESIDE) / (LETTER * SMALL / 14)), break_on_hyphens=False)
+    file = figure.layout.to_plotly_json()  # a copy, changed as a dictionary: Plotly's own ways take many times as long
+    for name in [name for name in file if AXIS.fullmatch(name)]:
+        file[name] |= {"showline": True, "linecolor": INK, "ticks": "outside", "tickcolor": INK, "gridcolor": GRID}
+    text = {"text": _joined(lines), "font": {"size": SMALL}, "showarrow": False, "align": "left", **PRINT}
+    legend, room = _legend(figure, width)
+    top, below = 16 + 19 * len(heading) + room, 64 + LINE * len(lines)
+    height = top + (figure.layout.height or 400) - 60 + below
+    return file | {
+        "width": width,
+        "height": height,
+        "margin": {"l": 12, "r": 16, "t": top, "b": below},
+        "paper_bgcolor": "white",
+        "plot_bgcolor": "white",
+        "font": {"family": FAMILY, "size": style.FONT, "color": INK},
+        "title": {"text": _joined(heading), "font": {"size": 15}, **TITLE},
+        "legend": file.get("legend", {}) | legend | {"y": 1 - (top - room) / height},
+        "shapes": [shape for shape in file.get("shapes", ()) if shape.get("name") != STEP_LINE],
+        "annotations": [*file.get("annotations", ()), text],
+    }
+
+
+def _joined(lines: list[str]) -> str:
+    return "<br>".join(map(style.plain, lines))
+
+
+def _legend(figure: go.Figure, width: int) -> tuple[dict[str, Any], int]:
+    """A legend above the plot in columns as wide as its longest name, and the pixels in height that it takes."""
+    names = [trace.name for trace in figure.data if trace.showlegend is not False and trace.name]
+    if not names or figure.layout.showlegend is False:
+        return {}, 0
+    longest = KEY + LETTER * max(map(len, names))
+    across = max(1, int(width / longest))
+    place = {"orientation": "h", "x": 0, "xref": "container", "xanchor": "left", "yref": "container", "yanchor": "top"}
+    entries = {"entrywidthmode": "pixels", "entrywidth": longest - KEY}
+    return place | entries, 8 + 21 * -(-len(names) // across)

@@ -1,0 +1,60 @@
+"""A figure of a page with its caption and its downloads."""
+
+from collections.abc import Callable
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from app import results
+from app.captions.figure_file import copied, small_print
+from app.captions.smoothing import smoothing
+from app.components import messages
+from app.components.figure_files import figure_files
+from app.widgets import View
+
+PLOTLY = {
+    "displaylogo": False,
+    "modeBarButtonsToRemove": ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d"],
+}
+
+
+def show(
+    figure: go.Figure,
+    data: pd.DataFrame,
+    name: str,
+    caption: str,
+    title: str,
+    view: View,
+    metric: str = "",
+    on_point: Callable[..., None] | None = None,
+) -> None:
+    """A figure, its caption (what it shows, on what data, with what n), and its downloads as SVG, PNG and CSV.
+
+    `name` names the downloaded files and is unique on the page. Files of the picture carry the `title`, the run of the
+    `view`, and what was noted of the data of the `metric`, where the figure shows one. `on_point` hears of a click on a
+    point, before the page is drawn again: its annotated parameters get the first of the point's customdata.
+    """
+    key = f"figure_{name}"
+    caption += smoothing(data)
+
+    def clicked() -> None:
+        if values := messages.clicked_values(st.session_state[key], on_point):
+            on_point(*values)
+
+    select = {"on_select": clicked, "selection_mode": "points"} if on_point else {}
+    st.plotly_chart(figure, key=key, config=PLOTLY, **select)
+    with st.container(horizontal=True, gap="small", key=f"below_{name}"):
+        st.caption(caption, width="stretch")
+        note = results.sources(view.run).get(metric, {}).get("note", "")
+        figure_files(figure, key, name, title, small_print(view.run.name, note), copied(title, view.run.name, caption))
+        st.download_button(
+            "CSV",
+            lambda: data.to_csv(index=False),
+            file_name=f"{name}.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            key=f"data_{name}",
+            help="The numbers of this figure",
+            on_click="ignore",
+        )

@@ -1,0 +1,72 @@
+"""The maps of all heads beside each other, as an animated GIF: rows are layers, columns are heads, a frame a step."""
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from embryo_core.curves import Scale
+from embryo_core.share import map_style
+from embryo_core.share.gif import BLACK, COLOURS, GREY, animated, font, palette, picture
+
+SIDE = 64  # pixels of a head's map, or a little less
+GAP = 4  # pixels between two of them
+LEFT, TOP, BELOW = 34, 60, 40  # pixels around them, for the numbers of layers and heads, the title and the note
+
+
+def all_heads_gif(
+    run: str, steps: np.ndarray, weights: np.ndarray, scale: Scale = "linear", shared: bool = False
+) -> bytes:
+    """The maps of all heads, weights [S, layers, heads, L, L] at steps [S]; the still beginning is shortened.
+
+    The colours of each head end at its own weight (see `map_style.colour_end`), or at one that they have `shared`.
+    """
+    count, layers, heads = weights.shape[:3]
+    levels = _levels(weights, scale, shared)
+    width, height = heads * (SIDE + GAP), layers * (SIDE + GAP)
+    base = Image.new("RGB", (max(LEFT + width + GAP, 420), TOP + height + BELOW), "white")
+    pen = ImageDraw.Draw(base)
+    pen.text((12, 10), f"{run}: attention of every head", BLACK, font(14))
+    for number, middle in enumerate(np.arange(max(layers, heads)) * (SIDE + GAP) + SIDE // 2, start=1):
+        if number <= heads:
+            pen.text((LEFT + middle, TOP - 10), str(number), BLACK, font(11), anchor="mm")
+        if number <= layers:
+            pen.text((LEFT - 10, TOP + middle), str(number), BLACK, font(11), anchor="rm")
+    end = "one weight for all" if shared else "each head's own weight"
+    note = f"rows are layers, columns are heads; {scale} colours end at {end}, the {map_style.CLIP}th percentile"
+    pen.text((12, TOP + height + 12), note, GREY, font(10))
+    frames = [_frame(base, int(step), level) for step, level in zip(steps, levels, strict=True)]
+    return animated(frames, levels.reshape(count, -1, levels.shape[-1]))
+
+
+def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
+    """Means over square blocks of the last two axes, then at most `limit` long; what is left over at the end goes."""
+    size = weights.shape[-1]
+    block = -(-size // limit)
+    if block == 1:
+        return weights
+    kept = size // block
+    cut = weights[..., : kept * block, : kept * block]
+    return cut.reshape(*weights.shape[:-2], kept, block, kept, block).mean(axis=(-3, -1))
+
+
+def colour_ends(weights: np.ndarray) -> np.ndarray:
+    """The weight at which the colours of each head end, [layers, heads]; weights are [S, layers, heads, L, L]."""
+    by_head = np.moveaxis(weights, 0, 2)
+    return np.array([[map_style.colour_end(head) for head in layer] for layer in by_head])
+
+
+def _levels(weights: np.ndarray, scale: Scale, shared: bool) -> np.ndarray:
+    """Places in the palette, [S, layers, heads, M, M], of maps made small enough for their frame."""
+    ends = map_style.colour_end(weights) if shared else colour_ends(weights)[:, :, None, None]
+    positions = map_style.colour_positions(shrink(weights, SIDE), ends, scale)
+    return np.rint(positions * (COLOURS - 1)).astype(np.uint8)
+
+
+def _frame(base: Image.Image, step: int, levels: np.ndarray) -> Image.Image:
+    """The picture of one step, levels [layers, heads, M, M], on the base that all share."""
+    frame = base.copy()
+    ImageDraw.Draw(frame).text((12, 30), f"step {step:,}", BLACK, font(13))
+    frame = frame.quantize(palette=palette(), dither=Image.Dither.NONE)
+    for layer, head in np.ndindex(levels.shape[:2]):
+        small = picture(levels[layer, head]).resize((SIDE, SIDE), Image.Resampling.NEAREST)
+        frame.paste(small, (LEFT + head * (SIDE + GAP), TOP + layer * (SIDE + GAP)))
+    return frame

@@ -1,0 +1,50 @@
+"""A figure's file is laid out for paper: light, in a generic font, without the step line, with title and small print."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from app.captions import figure_file as captions
+from app.charts import figure_file, overview
+from app.charts.step_axis import STEP_LINE, StepAxis
+
+LOG = pd.DataFrame(
+    [("heldout", 0, 0.0, 200), ("heldout", 8, 0.15, 200)], columns=["split", "step", "masked_lm_accuracy", "n"]
+)
+
+
+@pytest.fixture
+def figure():
+    """A figure of a page, with its step line."""
+    return overview.training_curve(LOG, "masked_lm_accuracy", "accuracy", StepAxis(8, "log"))
+
+
+@pytest.mark.parametrize("columns", figure_file.SIZES)
+def test_a_file_is_light_and_names_its_run(figure, columns) -> None:
+    """White ground, a font that every system has, title, run and data; the page's figure stays as it was."""
+    before = figure.to_json()
+    layout = json.loads(json.dumps(figure_file.layout(figure, columns, "Accuracy <b>", "Run 'demo'; 512 sequences.")))
+    assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "white"
+    assert layout["font"]["family"].startswith("Arial, Helvetica") and "sans-serif" in layout["font"]["family"]
+    assert layout["title"]["text"] == "Accuracy &lt;b&gt;"
+    assert "Run 'demo'; 512 sequences." in layout["annotations"][-1]["text"].replace("<br>", " ")
+    assert STEP_LINE not in [shape.get("name") for shape in layout.get("shapes", [])]
+    assert layout["width"] == figure_file.SIZES[columns].pixels
+    assert figure.to_json() == before
+
+
+def test_legends_have_room_for_letters_of_any_font(figure) -> None:
+    """Entries are as wide as the longest name in wide letters; narrower files have more rows of them."""
+    figure.data[0].name = "majority baseline of the task"
+    figure.add_scatter(x=[0], y=[0], name="second")
+    one, two = (figure_file.layout(figure, columns, "", "") for columns in ("one", "two"))
+    assert one["legend"]["entrywidth"] >= 0.6 * 14 * len("majority baseline of the task")
+    assert one["margin"]["t"] > two["margin"]["t"]
+
+
+def test_what_is_copied_along_is_plain_text_with_bibtex() -> None:
+    """Without marks of Markdown, and without what only makes sense on the page."""
+    text = captions.copied("Title", "demo", r"**Bold** 3\.5 of a\_b; n = 9. Click a point for its step.")
+    assert text.startswith("Title. Run demo. Bold 3.5 of a_b; n = 9.\n\n@inproceedings{chiang-etal-2020")
+    assert "Click" not in text

@@ -1,0 +1,65 @@
+"""The files of a figure in Chromium: light, in a generic font, with title and run, and nothing cut off."""
+
+from xml.etree import ElementTree
+
+import pytest
+from PIL import Image
+from playwright.sync_api import expect
+
+from app.charts.figure_file import SIZES
+
+SVG = "{http://www.w3.org/2000/svg}"
+OUTSIDE = """() => {
+    const { right, bottom } = document.querySelector("svg").getBoundingClientRect();
+    const inside = (box) => box.left >= -1 && box.top >= -1 && box.right <= right + 1 && box.bottom <= bottom + 1;
+    return [...document.querySelectorAll("text")]
+        .filter((text) => !inside(text.getBoundingClientRect())).map((text) => text.textContent);
+}"""
+
+
+def saved(visitor, figure: str, columns: str, format: str):
+    """The file that a figure's button saves, once the size is chosen."""
+    files = visitor.page.locator(f".st-key-files_{figure}")
+    files.get_by_role("combobox").select_option(columns)
+    with visitor.page.expect_download() as download:
+        files.get_by_role("button", name=format, exact=True).click()
+    return download.value
+
+
+@pytest.mark.parametrize("columns", SIZES)
+def test_a_figure_leaves_a_dark_page_laid_out_for_paper(visit, app, offline, columns):
+    """White, without the step line, named; with wider letters than those it was measured in, no text is cut off."""
+    visitor = visit(app)
+    visitor.page.emulate_media(color_scheme="dark")
+    visitor.open("tokens")
+    expect(visitor.page.locator(".js-plotly-plot .legend").first).to_be_attached()
+    file = saved(visitor, "tiny-mask_prediction", columns, "SVG")
+    assert file.suggested_filename == "tiny-mask_prediction.svg"
+    content = file.path().read_text(encoding="utf-8")
+    root = ElementTree.fromstring(content)
+    texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+    assert any("Mask prediction accuracy by category".startswith(text[:20]) for text in texts)
+    assert any(text.startswith("Run tiny; ") for text in texts) and "proper noun" in texts
+    assert float(root.get("width")) == pytest.approx(SIZES[columns].inches * 96, abs=1)
+    assert "Arial" in content and "stroke-dasharray: 3px" not in content
+    wide = content.replace("Arial, Helvetica", "DejaVu Sans, Verdana")
+    assert wide != content
+    offline.open(f"<!doctype html><body style='margin:0'>{wide}</body>")
+    assert offline.page.evaluate(OUTSIDE) == []
+    assert visitor.page.locator(".st-key-figure_tiny-mask_prediction .shapelayer path").count() > 0  # the page keeps it
+
+
+def test_maps_and_figures_are_saved_as_png(visit, app):
+    """A figure at 300 dots an inch; one head's map and all heads as pictures."""
+    visitor = visit(app)
+    visitor.open("attention", layer="2", head="1")
+    expect(visitor.page.locator(".history")).to_have_attribute("data-step", "16")
+    figure = saved(visitor, "tiny-attention-positions-layer2-head1", "two", "PNG")
+    with Image.open(figure.path()) as image:
+        assert image.width == pytest.approx(SIZES["two"].inches * 300, abs=2)
+    for button, name in ((".history .png", "tiny-attention-layer2-head1-step16"), (".grid .png", "tiny-attention-step16")):
+        with visitor.page.expect_download() as download:
+            visitor.page.locator(button).click()
+        assert download.value.suggested_filename == f"{name}.png"
+        with Image.open(download.value.path()) as image:
+            assert image.format == "PNG" and len(image.convert("RGB").getcolors(1 << 24)) > 10

@@ -1,0 +1,45 @@
+"""The GIF of all heads: each in its place, in the colours of the large map."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from embryo_core.share import all_heads_gif, map_style, shrink
+from embryo_core.share.all_heads import GAP, LEFT, SIDE, TOP
+from embryo_core.share.gif import COLOURS
+
+STEPS = np.array([0, 8, 16])
+
+
+@pytest.fixture
+def weights() -> np.ndarray:
+    """Two layers of three heads at three steps, [3, 2, 3, 4, 4]; the heads differ in size."""
+    rows = np.random.default_rng(0).random((3, 2, 3, 4, 4)) ** 3
+    return rows * np.arange(1, 7).reshape(2, 3, 1, 1)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_each_head_has_its_place_and_its_colours(weights, shared):
+    """Its colours end at its own percentile, or at that of all heads."""
+    image = Image.open(io.BytesIO(all_heads_gif("tiny", STEPS, weights, "linear", shared)))
+    assert image.n_frames == 3
+    image.seek(1)
+    pixels = np.asarray(image.convert("RGB"))
+    middles = (np.arange(4) * SIDE + SIDE // 2) // 4
+    for layer, head in np.ndindex(2, 3):
+        end = np.percentile(weights if shared else weights[:, layer, head], map_style.CLIP)
+        levels = np.rint(np.minimum(weights[1, layer, head] / end, 1) * (COLOURS - 1)).astype(int)
+        corner = TOP + layer * (SIDE + GAP), LEFT + head * (SIDE + GAP)
+        drawn = pixels[np.ix_(corner[0] + middles, corner[1] + middles)]
+        np.testing.assert_array_equal(drawn, map_style.colours(COLOURS)[levels])
+
+
+def test_long_maps_are_averaged_over_blocks():
+    """A map of 70 positions becomes one of 23, each the mean of 3 x 3 weights; the last position is left out."""
+    weights = np.random.default_rng(1).random((70, 70)).astype(np.float32)
+    small = shrink(weights, 32)
+    assert small.shape == (23, 23)
+    assert small[1, 2] == pytest.approx(weights[3:6, 6:9].mean())
+    assert np.array_equal(shrink(weights[:32, :32], 32), weights[:32, :32])
