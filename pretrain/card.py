@@ -50,6 +50,9 @@ def write_card(run: Run) -> Run:
         runs.write_run(run)
         return run
     before = runs.read_run(run.path)
+    if before.origin != run.origin:
+        began = f"--init-from {before.origin.run}@{before.origin.step}" if before.origin else "no --init-from"
+        raise ConfigError(f"Run '{run.name}' was started with {began}; resume it with the same, or give another --run.")
     if before.family != run.family:
         raise ConfigError(
             f"Run '{run.name}' is of the family {before.family}, received {run.family}; "

@@ -7,6 +7,7 @@ bert_config.json). How many sequences and tokens had been seen is unknown.
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -82,26 +83,20 @@ def open_checkpoint(prefix: Path) -> Any:
 
     if not Path(f"{prefix}.index").is_file():
         raise BrokenCheckpoint(f"{prefix}.index does not exist; a checkpoint needs it beside its .data files.")
-    try:
+    with _telling_damage(prefix):
         return tf.train.load_checkpoint(str(prefix))
-    except (tf.errors.OpError, ValueError, RuntimeError) as reason:
-        raise _damaged(prefix, reason) from None
 
 
 def read_tensors(prefix: Path) -> tuple[str, Tensors]:
     """The family of a checkpoint, and its tensors as transformers has them. Raises BrokenCheckpoint, ConfigError."""
-    import tensorflow as tf
-
     reader = open_checkpoint(prefix)
     variables = reader.get_variable_to_shape_map()  # read when it was opened
     family = family_of(variables, prefix)
     known = {name: tensor for name in sorted(variables) if (tensor := tensor_of(name, family, prefix))}
     tensors: Tensors = {}
     for name, tensor in known.items():
-        try:
+        with _telling_damage(prefix):
             array = reader.get_tensor(name)
-        except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as reason:  # the last: a file cut short
-            raise _damaged(prefix, reason) from None
         tensors.setdefault(tensor.folder, {})[tensor.name] = array.T if tensor.transposed else array
     if "generator" in tensors:  # it shares the discriminator's embeddings
         shared = {name: array for name, array in tensors[""].items() if name.startswith("electra.embeddings.")}
@@ -109,9 +104,16 @@ def read_tensors(prefix: Path) -> tuple[str, Tensors]:
     return family, tensors
 
 
-def _damaged(prefix: Path, reason: Exception) -> BrokenCheckpoint:
-    why = str(reason).splitlines()[0][:200] if str(reason) else type(reason).__name__
-    return BrokenCheckpoint(f"{prefix} cannot be read ({why}); copy its .index and .data files again.")
+@contextmanager
+def _telling_damage(prefix: Path) -> Iterator[None]:
+    """What TensorFlow's reader raises for a damaged file becomes BrokenCheckpoint."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as reason:  # IndexError: a file is too short
+        why = str(reason).splitlines()[0][:200] if str(reason) else type(reason).__name__
+        raise BrokenCheckpoint(f"{prefix} cannot be read ({why}); copy its .index and .data files again.") from None
 
 
 # === Model ===
