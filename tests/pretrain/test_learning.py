@@ -39,11 +39,11 @@ def guess_by_frequency(data: Data) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tiny", "bert-tiny", "electra-tiny"])
-def test_the_loss_falls_below_that_of_guessing_by_frequency(name: str, topics: Path, cache: Path):
+@pytest.mark.parametrize(("name", "pieces"), [("tiny", 80), ("bert-tiny", 120), ("electra-tiny", 120)])
+def test_the_loss_falls_below_that_of_guessing_by_frequency(name: str, pieces: int, topics: Path, cache: Path):
     """Masked words are told by their context; a discriminator, by the topic, which tokens are not the text's own."""
     config: Config = replace(
-        preset(name), vocab_size=120, short_steps=0, steps=UPDATES, warmup_steps=20, batch_size=16, max_ngram=1
+        preset(name), vocab_size=pieces, short_steps=0, steps=UPDATES, warmup_steps=20, batch_size=16, max_ngram=1
     )
     data = prepare_data(config, [str(topics)], [], cache)
     model, family = build(config, data.training(0)), FAMILIES[config.family]
