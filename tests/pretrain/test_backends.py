@@ -22,8 +22,8 @@ SETTINGS = (
     "hidden_dropout_prob=0 attention_probs_dropout_prob=0"  # backends drop at random in ways of their own
 ).split()
 
-# Updates in which an ELECTRA's samples are the same on every backend. At each update 40 draws fall within the rounding of
-# a cumulative probability, about 1e-6, once in ten thousand updates; more often as the weights drift apart by rounding.
+# Updates in which an ELECTRA's samples are the same on every backend. One of the 40 draws of an update falls within the
+# rounding of a cumulative probability, about 1e-6, once in ten thousand updates; more often once weights drift apart.
 SAMPLED = 10
 
 
