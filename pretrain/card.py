@@ -58,9 +58,6 @@ def write_card(run: Run) -> Run:
             f"Run '{run.name}' is of the family {before.family}, received {run.family}; "
             "resume it with the first command's preset, or give another --run."
         )
-    if before.origin != run.origin:  # before the corpus: without the first run's vocabulary that is another too
-        began = f"--init-from {before.origin.run}@{before.origin.step}" if before.origin else "no --init-from"
-        raise ConfigError(f"Run '{run.name}' was started with {began}; resume it with the same, or give another --run.")
     if before.corpus != run.corpus or before.tokenizer_sha256 != run.tokenizer_sha256:
         raise ConfigError(
             f"Run '{run.name}' was started on another corpus or tokenizer than the one received; "

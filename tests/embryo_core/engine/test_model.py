@@ -159,11 +159,11 @@ def test_the_lens_of_an_electra_reads_its_generator(own_run):
 
 
 def test_a_broken_generator_is_named(own_run):
-    """A file that is not the one of its manifest, or no manifest."""
+    """A file that was cut short, or no manifest."""
     checkpoint, _, _ = with_generator(own_run)
     path = checkpoint.path / "generator" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(BrokenCheckpoint, match="generator/model.safetensors does not have the tensors of its header"):
+    with pytest.raises(BrokenCheckpoint, match="generator/model.safetensors .*truncated or changed"):
         load(checkpoint)
     (checkpoint.path / "generator" / "manifest.json").unlink()
     with pytest.raises(BrokenCheckpoint, match="generator/manifest.json does not exist"):
