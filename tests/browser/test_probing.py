@@ -101,7 +101,7 @@ def test_a_click_on_a_peak_chooses_task_layer_and_step(visit, probed):
     visitor = visit(probed)
     visitor.open("probing")
     click_point(visitor, "peaks", 0, 2, "part of speech, layer 2")
-    visitor.expect_query(probe_task="pos", probe_layer="2", step="16")
+    visitor.expect_query(probe_task="pos", probe_layer="2", step="8")
     visitor.settle()
     click_point(visitor, "two tasks", 0, 0, "step 0")
     visitor.expect_query(step="0")
