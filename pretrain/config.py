@@ -9,6 +9,23 @@ from embryo_core.errors import ConfigError, unknown
 
 OPTIMIZERS = ("lamb", "adamw_bert", "adamw", "muon")
 VOCABULARIES = ("unigram", "wordpiece")
+SMOKE = {  # what the families' tiny presets share: runs of seconds on two cores; the numbers are ours
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "vocab_size": 500,
+    "max_position_embeddings": 64,
+    "batch_size": 8,
+    "sequence_length": 32,
+    "steps": 40,
+    "warmup_steps": 5,
+    "save_every": 10,
+    "state_every": 10,
+    "log_every": 5,
+    "heldout_sequences": 16,
+    "measured_sequences": 16,
+}
 
 
 @dataclass(frozen=True, kw_only=True)

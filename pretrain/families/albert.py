@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
 
-from pretrain.config import Config
+from pretrain.config import SMOKE, Config
 from pretrain.family import PairFamily
 from pretrain.pairs import SENTENCE_LOSSES
 
@@ -122,25 +122,10 @@ PRESETS = {
         state_every=250,
         checkpoint_dtype="float16",
     ),
-    # A smoke run: seconds on two cores.
     "tiny": AlbertConfig(
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
         embedding_size=16,
-        vocab_size=500,
-        max_position_embeddings=64,
-        batch_size=8,
-        sequence_length=32,
-        steps=40,
-        warmup_steps=5,
         learning_rate=6e-3,
-        save_every=10,
-        state_every=10,
-        log_every=5,
-        heldout_sequences=16,
-        measured_sequences=16,
+        **SMOKE,
     ),
 }
 

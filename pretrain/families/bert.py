@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pretrain.config import Config
+from pretrain.config import SMOKE, Config
 from pretrain.family import PairFamily
 from pretrain.pairs import SENTENCE_LOSSES
 
@@ -73,27 +73,12 @@ PRESETS = {
         intermediate_size=2048,
         **RECIPE,
     ),
-    # A smoke run: seconds on two cores. The numbers are ours.
     "bert-tiny": BertConfig(
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        vocab_size=500,
-        max_position_embeddings=64,
-        batch_size=8,
-        sequence_length=32,
         short_steps=30,
         short_sequence_length=16,
         short_batch_size=16,
-        steps=40,
-        warmup_steps=5,
         learning_rate=3e-3,
-        save_every=10,
-        state_every=10,
-        log_every=5,
-        heldout_sequences=16,
-        measured_sequences=16,
+        **SMOKE,
     ),
 }
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pretrain.config import Config
+from pretrain.config import SMOKE, Config
 from pretrain.families.bert import encoder_modules
 from pretrain.family import Family
 
@@ -96,26 +96,11 @@ PRESETS = {
         warmup_steps=10_000,  # Table 6
         learning_rate=2e-4,
     ),
-    # A smoke run: seconds on two cores. The numbers are ours.
     "electra-tiny": ElectraConfig(
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
         embedding_size=16,
         generator_size=0.5,
-        vocab_size=500,
-        max_position_embeddings=64,
-        batch_size=8,
-        sequence_length=32,
-        steps=40,
-        warmup_steps=5,
         learning_rate=3e-3,
-        save_every=10,
-        state_every=10,
-        log_every=5,
-        heldout_sequences=16,
-        measured_sequences=16,
+        **SMOKE,
     ),
 }
 
