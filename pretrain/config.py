@@ -8,6 +8,7 @@ from embryo_core import runs
 from embryo_core.errors import ConfigError, unknown
 
 OPTIMIZERS = ("lamb", "adamw_bert", "adamw", "muon")
+COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
 VOCABULARIES = ("unigram", "wordpiece")
 SMOKE = {  # what the families' tiny presets share: runs of seconds on two cores; the numbers are ours
     "hidden_size": 32,
@@ -79,6 +80,7 @@ class Config:
     beta_2: float = 0.999
     epsilon: float = 1e-6
     clip_norm: float = 1.0  # of all gradients together
+    compute_dtype: str = "auto"  # of the layers' products: float32, bfloat16; auto: bfloat16 on an accelerator
     seed: int = 12345
 
     # === Batches: an optional first phase on short sequences, as in the original BERT recipe ===
@@ -129,6 +131,9 @@ class Config:
             f"sequences of {shortest} tokens are shorter than 16": shortest >= 16,
             f"checkpoint_dtype '{self.checkpoint_dtype}' is neither float32 nor float16": (
                 self.checkpoint_dtype in ("float32", "float16")
+            ),
+            f"compute_dtype '{self.compute_dtype}' is none of {', '.join(COMPUTE_DTYPES)}": (
+                self.compute_dtype in COMPUTE_DTYPES
             ),
             f"optimizer '{self.optimizer}' is none of {', '.join(OPTIMIZERS)}": self.optimizer in OPTIMIZERS,
             f"tokenizer '{self.tokenizer}' is none of {', '.join(VOCABULARIES)}": self.tokenizer in VOCABULARIES,

@@ -76,9 +76,10 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
 
 
 def build(config: Config, example: MaskedBatch) -> PretrainingModel:
-    """A compiled model with its weights drawn from the configuration's seed, in bfloat16 where the device has it."""
+    """A compiled model with its weights, in float32, drawn from the configuration's seed."""
     keras.utils.set_random_seed(config.seed)
-    keras.config.set_dtype_policy("mixed_bfloat16" if on_accelerator() else "float32")
+    in_bfloat16 = on_accelerator() if config.compute_dtype == "auto" else config.compute_dtype == "bfloat16"
+    keras.config.set_dtype_policy("mixed_bfloat16" if in_bfloat16 else "float32")
     model = FAMILIES[config.family].model(config)
     model(example.inputs())
     made = optimizer(config, model.trainable_variables)

@@ -77,14 +77,23 @@ def finished(config: Config, data: Data, snapshots: Path, tmp_path_factory: pyte
     return run
 
 
-def test_as_on_an_accelerator_it_trains_in_bfloat16(
-    finished: Run, config: Config, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("accelerator", "compute_dtype"), [(True, "auto"), (False, "bfloat16")])
+def test_on_an_accelerator_or_when_told_it_trains_in_bfloat16(
+    accelerator: bool,
+    compute_dtype: str,
+    finished: Run,
+    config: Config,
+    data: Data,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ):
     """The first update has the loss of float32 within bfloat16's precision, and weights are kept in float32."""
-    monkeypatch.setattr("pretrain.train.on_accelerator", lambda: True)
-    run = new_run(tmp_path / "run", replace(config, steps=2, short_steps=1), data)
+    monkeypatch.setattr("pretrain.train.on_accelerator", lambda: accelerator)
+    changed = replace(config, steps=2, short_steps=1, compute_dtype=compute_dtype)
+    run = new_run(tmp_path / "run", changed, data)
     try:
-        train(run, replace(config, steps=2, short_steps=1), data)
+        train(run, changed, data)
+        assert keras.config.dtype_policy().name == "mixed_bfloat16"
     finally:
         keras.config.set_dtype_policy("float32")
     (first,), (expected,) = ([row for row in log(at.path) if row["split"] == "train"][:1] for at in (run, finished))
