@@ -49,7 +49,7 @@ class View:
     @property
     def axis(self) -> StepAxis:
         """The axis of steps of every figure on the page."""
-        return StepAxis(self.step, self.scale, runs.changes(self.run))
+        return StepAxis(self.scale, runs.changes(self.run))
 
     def evaluated(self, steps: Iterable[int]) -> int:
         """Which of the evaluated `steps`, at least one, to show: the last up to the chosen step, else the first."""
@@ -112,6 +112,7 @@ def _show_time(view: View) -> None:
     with st.container(key="time"):
         time_bar(
             view.checkpoints,
+            view.step,
             view.axis,
             on_step=_choose_step,
             on_scale=lambda chosen: permalink.choose("scale", chosen),
@@ -266,7 +267,7 @@ def _keep(name: str) -> None:
 def show_rows(
     table: pd.DataFrame, key: str, on_row: Callable[[int], None], columns: dict[str, Any], height: int | str = "auto"
 ) -> None:
-    """A table whose rows can be clicked: `on_row` gets the row's place, from 0, before the page is drawn again."""
+    """A table whose rows can be clicked in any cell: `on_row` gets the row's place, from 0, before the page is drawn again."""
 
     def clicked() -> None:
         if (row := messages.clicked_row(st.session_state[key], len(table))) is not None:
@@ -277,7 +278,7 @@ def show_rows(
         hide_index=True,
         key=key,
         on_select=clicked,
-        selection_mode="single-row",
+        selection_mode="single-cell",
         placeholder="–",
         column_config=columns,
         height=height,

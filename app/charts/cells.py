@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from app.charts import style
-from app.charts.step_axis import StepAxis
+from app.charts.step_axis import STEP_MARK, StepAxis, follow_step
 
 TICKS_AT_MOST = 26  # step labels that fit side by side
 
@@ -32,10 +32,19 @@ def add_points(
     figure.update_layout(hoverdistance=-1)  # anywhere in a cell its middle is the closest point
 
 
-def outline(figure: go.Figure, columns: tuple[int, int], rows: tuple[int, int], **line: object) -> None:
+def outline(
+    figure: go.Figure, columns: tuple[int, int], rows: tuple[int, int], name: str | None = None, **line: object
+) -> None:
     """A line of the given color, width and dash around the cells of a range of columns and rows, ends included."""
     (left, right), (low, high) = columns, rows
-    figure.add_shape(type="rect", x0=left - 0.5, x1=right + 0.5, y0=low - 0.5, y1=high + 0.5, line=line)
+    figure.add_shape(type="rect", name=name, x0=left - 0.5, x1=right + 0.5, y0=low - 0.5, y1=high + 0.5, line=line)
+
+
+def outline_step(figure: go.Figure, steps: Sequence[int], rows: tuple[int, int], **line: object) -> None:
+    """The same around the column of the chosen step, which it follows, of a grid with a column for each of `steps`."""
+    last = len(steps) - 1
+    outline(figure, (last, last), rows, STEP_MARK, **line)
+    follow_step(figure, steps, [[column] for column in range(len(steps))])
 
 
 def finish_by_step(
@@ -52,7 +61,7 @@ def finish_by_step(
         tickangle=0,
         tickfont_size=style.FONT - 3,
         range=[-0.55, len(steps) - 0.45],
+        fixedrange=True,
     )
-    return figure.update_yaxes(
-        tickvals=list(range(len(layers))), ticktext=list(layers), showgrid=False, range=[-0.55, len(layers) - 0.45]
-    )
+    rows = {"tickvals": list(range(len(layers))), "ticktext": list(layers), "range": [-0.55, len(layers) - 0.45]}
+    return figure.update_yaxes(**rows, showgrid=False, fixedrange=True)

@@ -211,8 +211,8 @@ def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float]
     layer, head = chosen
     cells.outline(figure, (head, head), (layer, layer), color=CHOSEN, width=3)
     style.finish(figure, "layer", height=min(90 + 46 * len(colours), 560), legend="none")
-    figure.update_xaxes(title_text="head", dtick=1, range=[0.5, colours.columns.max() + 0.5])
-    figure.update_yaxes(dtick=1, range=[colours.index.max() + 0.5, 0.5], showgrid=False)
+    figure.update_xaxes(title_text="head", dtick=1, range=[0.5, colours.columns.max() + 0.5], fixedrange=True)
+    figure.update_yaxes(dtick=1, range=[colours.index.max() + 0.5, 0.5], showgrid=False, fixedrange=True)
     return figure
 
 

@@ -16,8 +16,10 @@ WIDTH = 760  # pixels that the cells have together on a page of 1,200; fixes how
 LETTER = 6.2  # pixels
 
 
-def grid(table: pd.DataFrame, axis: StepAxis, pin: tuple[int, int], marked: Mapping[str, str]) -> go.Figure:
+def grid(table: pd.DataFrame, axis: StepAxis, pin: tuple[int, int] | None, marked: Mapping[str, str]) -> go.Figure:
     """The grid of a lens with a line around the pinned cell (layer, step) and around the column of the chosen step.
+
+    Without a pin the line is around the last layer at the chosen step.
 
     `table` has the columns step, layer, rank, token, probability; `marked` gives the role of words to be outlined where
     they are on top. Colour goes with the square root of the probability, the same on every grid. Every cell carries its
@@ -58,10 +60,12 @@ def grid(table: pd.DataFrame, axis: StepAxis, pin: tuple[int, int], marked: Mapp
     for word, step, layer in top[["token", "step", "layer"]].itertuples(index=False):
         if word in marked:
             _outline(figure, steps.index(step), layers.index(layer), MARKED[marked[word]][0], 2)
-    if axis.chosen in steps:
-        columns = (steps.index(axis.chosen), steps.index(axis.chosen))
-        cells.outline(figure, columns, (0, len(layers) - 1), color=style.GREY, width=1.5, dash="dot")
-    _outline(figure, steps.index(pin[1]), layers.index(pin[0]), style.VERMILION, 3)
+    top_row = len(layers) - 1
+    cells.outline_step(figure, steps, (0, top_row), color=style.GREY, width=1.5, dash="dot")
+    if pin:
+        _outline(figure, steps.index(pin[1]), layers.index(pin[0]), style.VERMILION, 3)
+    else:
+        cells.outline_step(figure, steps, (top_row, top_row), color=style.VERMILION, width=3)
     return cells.finish_by_step(figure, axis, steps, layers, "layer", height=max(430, 44 * len(layers) + 120))
 
 

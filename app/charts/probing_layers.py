@@ -121,10 +121,10 @@ def layers_figure(
 # === Layer by step ===
 
 
-def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int], axis: StepAxis) -> go.Figure:
+def heat_map(data: pd.DataFrame, quantity: str, layer: int, axis: StepAxis) -> go.Figure:
     """`layer_curves` as measured, layer by step, with its points of F1 in each cell; a column for each checkpoint.
 
-    A line goes round the column of the chosen step and the cell of the chosen layer. Every cell is a point with its
+    A line goes round the column of the chosen step, and its cell of the `layer`. Every cell is a point with its
     layer and step as customdata.
     """
     values = data.pivot(index="layer", columns="step", values="value")
@@ -154,12 +154,9 @@ def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int], 
         "%{text}, step %{customdata[1]:,}: %{customdata[2]:.1%}<br>n = %{customdata[3]:,} targets",
         data["layer"].map(layer_name),
     )
-    layer, step = chosen
-    if step in steps:
-        columns = (steps.index(step), steps.index(step))
-        cells.outline(figure, columns, (0, len(layers) - 1), color=CHOSEN, width=1.5, dash="dot")
-        if layer in layers:
-            cells.outline(figure, columns, (layers.index(layer), layers.index(layer)), color=CHOSEN, width=3)
+    cells.outline_step(figure, steps, (0, len(layers) - 1), color=CHOSEN, width=1.5, dash="dot")
+    if layer in layers:
+        cells.outline_step(figure, steps, (layers.index(layer),) * 2, color=CHOSEN, width=3)
     names = [layer_name(layer) for layer in layers]
     return cells.finish_by_step(figure, axis, steps, names, "", height=min(100 + 42 * len(layers), 560))
 

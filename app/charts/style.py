@@ -76,6 +76,7 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: str = "ri
         "font": {"size": FONT},
         "margin": {"l": 8, "r": 8, "t": 36 if legend == "top" else 12, "b": 8},
         "hovermode": "closest",
+        "dragmode": "zoom",  # a double click zooms out again
         "hoverlabel": {"font": {"size": FONT}, "align": "left"},
         "showlegend": legend != "none",
         "legend": {**(top if legend == "top" else right), "font": {"size": FONT}, "title": {"text": ""}}

@@ -70,7 +70,7 @@ def _one_head(view: View, history: HeadHistory, drawn: Drawn) -> None:
     layer, head = history.layer, history.head
     st.subheader(f"Layer {layer}, head {head}", anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
-    head_maps.head_history(history, drawn.scale, view.step, name, on_step=_step_chosen, key=HISTORY)
+    head_maps.head_history(history, drawn.scale, name, key=HISTORY)
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
     st.caption(captions.averaged(history, sentences, drawn.normalised))
     animation_downloads.show(history, drawn.scale, name)
@@ -103,10 +103,6 @@ def _below_all_heads(view: View, steps: list[int], length: int, drawn: Drawn) ->
             key="gif_all_heads",
             on_click="ignore",
         )
-
-
-def _step_chosen(step: int) -> None:
-    permalink.choose("step", step)
 
 
 def _head_chosen(layer: int, head: int) -> None:

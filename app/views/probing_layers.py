@@ -33,7 +33,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
         on_point=_cell_chosen,
     )
     figures.show(
-        charts.heat_map(data, quantity, (number, step), view.axis),
+        charts.heat_map(data, quantity, number, view.axis),
         data,
         f"{name}-map",
         captions.heat_map(data, number, step),

@@ -66,7 +66,7 @@ def show_two(view: View, frame: pd.DataFrame, layer: str | int) -> None:
         return
     step = view.evaluated(table["step"])
     figures.show(
-        charts.path_figure(table, x, y, step),
+        charts.path_figure(table, x, y),
         table,
         f"{view.run.name}-{x}-{y}",
         captions.two_tasks(table, frame, layer, step),

@@ -35,7 +35,7 @@ def _show_one(answers: Answers, place: int) -> None:
     table = query_answers.lens_table(found)
     left, right = st.columns([3, 1], gap="medium")
     with left:
-        figure = charts.grid(table, asked.view.axis, pin, answers.pieces)
+        figure = charts.grid(table, asked.view.axis, pin if permalink.get("pin") else None, answers.pieces)
         roles = list(answers.pieces.values())
         caption = captions.lens(asked.view.run.name, len(found.steps), roles, first=place == 1)
         title = f"Each layer's answer: {asked.text}"

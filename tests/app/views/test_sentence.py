@@ -17,10 +17,16 @@ def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
     return partial(open_page, "attention", section="sentence")
 
 
+def frames(test: AppTest) -> list[str]:
+    """The documents in frames."""
+    components = [element.proto for element in test.get("bidi_component")]
+    return [json.loads(proto.json)["html"] for proto in components if proto.component_name == "embryo.frame"]
+
+
 def frame(test: AppTest) -> str:
     """The document that bertviz draws in."""
-    (found,) = test.get("iframe")
-    return found.proto.srcdoc
+    (found,) = frames(test)
+    return found
 
 
 def data(test: AppTest) -> dict:
@@ -64,14 +70,14 @@ def test_a_text_too_long_for_bertviz_is_still_followed_over_the_steps(look, tiny
     """What it would take is told."""
     monkeypatch.setattr("app.views.sentence.LONGEST", 4)
     test = look(tiny_run)
-    assert "at most 4. Shorten it." in test.info[0].value and not test.get("iframe")
+    assert "at most 4. Shorten it." in test.info[0].value and not frames(test)
     assert "over all 3 steps" in test.caption[-1].value
 
 
 def test_without_layers_one_is_asked_for(look, tiny_run):
     """The head over the steps stays."""
     test = look(tiny_run, layers="")
-    assert test.info[0].value == "Choose a layer." and not test.get("iframe")
+    assert test.info[0].value == "Choose a layer." and not frames(test)
     assert "One head, step by step" in [heading.value for heading in test.subheader]
 
 
@@ -81,7 +87,7 @@ def test_without_layers_one_is_asked_for(look, tiny_run):
 def test_a_text_that_cannot_be_read_gets_one_sentence(look, tiny_run, text, told):
     """Nothing is drawn."""
     test = look(tiny_run, sentence=text)
-    assert told in test.warning[0].value and not test.get("iframe") and not test.exception
+    assert told in test.warning[0].value and not frames(test) and not test.exception
 
 
 def test_hostile_text_stays_text(look, tiny_run):
@@ -96,7 +102,7 @@ def test_a_broken_checkpoint_is_named(look, own_run):
     broken = r"model\.safetensors does not exist"
     assert broken in look(own_run, step="8").error[0].value
     test = look(own_run, step="16")
-    assert broken in test.warning[0].value and len(test.get("iframe")) == 1
+    assert broken in test.warning[0].value and len(frames(test)) == 1
 
 
 def test_the_development_downloads_as_gif_and_as_page(look, tiny_run):
