@@ -1,4 +1,4 @@
-"""The command line: python -m embryo_core evaluate | runs | query | animate | fetch; each parses, calls, prints."""
+"""The command line: python -m embryo_core evaluate | runs | query | examples | animate | fetch; each parses, calls, prints."""
 
 import argparse
 import re
@@ -12,6 +12,7 @@ from embryo_core.errors import CorpusError, EmbryoError, RunError
 from embryo_core.types import Run
 
 INTERRUPTED = 128 + 2  # what a shell gives for a command that SIGINT ended
+QUESTIONS = runs.REPOSITORY / "data" / "sample" / "questions.tsv"
 CORPORA = runs.REPOSITORY / "data" / "corpora"  # where fetch puts what it downloads
 
 
@@ -87,6 +88,13 @@ def _parser(with_metrics: bool) -> argparse.ArgumentParser:
         "--mask", type=_positive, default=1, metavar="M", help="the [MASK] to track or read, 1 is the first (default)"
     )
     command.set_defaults(command=_query)
+
+    command = commands.add_parser("examples", help="find questions that a run comes to answer, for its Query page")
+    command.add_argument("run", metavar="RUN", help="name of a run, or its folder")
+    command.add_argument(
+        "--questions", type=Path, default=QUESTIONS, metavar="FILE", help="texts with [MASK], a tab, the word"
+    )
+    command.set_defaults(command=_examples)
 
     command = commands.add_parser("animate", help="the development of one attention head, as a GIF or a web page")
     command.add_argument("run", metavar="RUN", help="name of a run, or its folder")
@@ -234,6 +242,18 @@ def _query(options: argparse.Namespace) -> int:
         print(report.report_trace(run, options.text))
     else:
         print(report.report_answers(run, options.text, step, options.top))
+    return 0
+
+
+def _examples(options: argparse.Namespace) -> int:
+    from embryo_core import query, results
+
+    run = runs.open_run(options.run)
+    examples = query.find_examples(run, query.read_questions(options.questions))
+    results.write_examples(run, examples)
+    for example in examples:
+        since = "not learned yet" if example.since is None else f"learned at step {example.since:,}"
+        print(f"{example.text}  {example.word}, {since}")
     return 0
 
 

@@ -1,6 +1,6 @@
 """What all heat maps share: points that answer the pointer, lines around cells, and the axes of layers by steps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
@@ -40,24 +40,26 @@ def outline(
     figure.add_shape(type="rect", name=name, x0=left - 0.5, x1=right + 0.5, y0=low - 0.5, y1=high + 0.5, line=line)
 
 
-def outline_step(figure: go.Figure, steps: Sequence[int], rows: tuple[int, int], **line: object) -> None:
-    """The same around the column of the chosen step, which it follows, of a grid with a column for each of `steps`."""
-    last = len(steps) - 1
+def outline_step(
+    figure: go.Figure, columns: Mapping[int, int], rows: tuple[int, int], **line: object
+) -> None:
+    """The same around the column of the chosen step, which it follows; `columns` are those of the sorted steps."""
+    last = max(columns.values())
     outline(figure, (last, last), rows, STEP_MARK, **line)
-    follow_step(figure, steps, [[column] for column in range(len(steps))])
+    follow_step(figure, [*columns], [[column] for column in columns.values()])
 
 
 def finish_by_step(
-    figure: go.Figure, axis: StepAxis, steps: list[int], layers: Sequence[object], y_title: str, height: int
+    figure: go.Figure, axis: StepAxis, steps: list[str], layers: Sequence[object], y_title: str, height: int
 ) -> go.Figure:
-    """Axes of a grid with a column for each step and a row for each layer, the lowest at the bottom."""
+    """Axes of a grid with a column for each of the steps, as they are written, and a row for each layer, upwards."""
     shown = range(0, len(steps), -(-len(steps) // TICKS_AT_MOST))
     style.finish(figure, y_title, height=height, legend="none")
     figure.update_xaxes(
         title_text=axis.title,
         title_standoff=18,
         tickvals=list(shown),
-        ticktext=[style.short(steps[place]) for place in shown],
+        ticktext=[steps[place] for place in shown],
         tickangle=0,
         tickfont_size=style.FONT - 3,
         range=[-0.55, len(steps) - 0.45],

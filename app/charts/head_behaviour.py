@@ -75,6 +75,7 @@ PATTERNS = {
         "Syntax: head → dependent", "whose syntactic head is the word that attends most to them"
     ),
 }
+WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns that are shares of a head's attention
 
 
 # === Tables ===
@@ -148,6 +149,18 @@ def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFra
         row["history"] = ((curve["value"] - low) / ((high - low) or 1)).tolist()
         rows.append(row | {"appears": appearance(curve, pattern.changes[0], base)})
     return pd.DataFrame(rows).astype({"appears": "Int64"})
+
+
+def strongest(frame: pd.DataFrame) -> tuple[str, int, int] | None:
+    """Pattern, layer and head of the highest mean attention weight at the last step; None where there is none.
+
+    Weights alone can be compared: entropy, distance and attachment have other units.
+    """
+    last = frame[frame["what"].isin(WEIGHTS) & (frame["step"] == frame["step"].max())]
+    if last.empty:
+        return None
+    row = last.loc[last["value"].idxmax()]
+    return str(row["what"]), int(row["layer"]), int(row["head"])
 
 
 # === Layer by head ===

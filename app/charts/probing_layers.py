@@ -154,11 +154,12 @@ def heat_map(data: pd.DataFrame, quantity: str, layer: int, axis: StepAxis) -> g
         "%{text}, step %{customdata[1]:,}: %{customdata[2]:.1%}<br>n = %{customdata[3]:,} targets",
         data["layer"].map(layer_name),
     )
-    cells.outline_step(figure, steps, (0, len(layers) - 1), color=CHOSEN, width=1.5, dash="dot")
+    columns = {step: column for column, step in enumerate(steps)}
+    cells.outline_step(figure, columns, (0, len(layers) - 1), color=CHOSEN, width=1.5, dash="dot")
     if layer in layers:
-        cells.outline_step(figure, steps, (layers.index(layer),) * 2, color=CHOSEN, width=3)
+        cells.outline_step(figure, columns, (layers.index(layer),) * 2, color=CHOSEN, width=3)
     names = [layer_name(layer) for layer in layers]
-    return cells.finish_by_step(figure, axis, steps, names, "", height=min(100 + 42 * len(layers), 560))
+    return cells.finish_by_step(figure, axis, [*map(style.short, steps)], names, "", height=min(100 + 42 * len(layers), 560))
 
 
 # === Peak and decay ===

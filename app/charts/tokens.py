@@ -47,6 +47,12 @@ def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.Da
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
+def most_changed(data: pd.DataFrame) -> str:
+    """The category of `curves` whose accuracy as measured changes most between two steps."""
+    accuracy = data.groupby("group", sort=False)["accuracy"]
+    return (accuracy.max() - accuracy.min()).idxmax()
+
+
 def accuracy_figure(
     data: pd.DataFrame, axis: StepAxis, rescaled: bool = False, bands: bool = True
 ) -> go.Figure:

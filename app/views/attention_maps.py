@@ -36,7 +36,7 @@ def show(view: View) -> None:
             f"Run '{view.run.name}' has no attention maps yet.",
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --treebank PATH",
         )
-    layer, head, drawn = _pick(layers, heads)
+    layer, head, drawn = _pick(view, layers, heads)
     history = results.head_history(view.run, layer, head, normalised, drawn.shared)
     left, right = st.columns(2, gap="large")
     with left:
@@ -48,13 +48,14 @@ def show(view: View) -> None:
     _positions(view, layer, head, history)
 
 
-def _pick(layers: int, heads: int) -> tuple[int, int, Drawn]:
+def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
     """A layer, a head, and how the maps are drawn."""
+    _, layer, head = results.strongest_head(view.run)
     columns = st.columns([1, 1, 1, 1, 1, 1], vertical_alignment="bottom")
     with columns[0]:
-        layer = widgets.pick_layer(layers)
+        layer = widgets.pick_layer(layers, layer)
     with columns[1]:
-        head = widgets.pick_head(heads)
+        head = widgets.pick_head(heads, head)
     with columns[2]:
         scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
     with columns[3]:

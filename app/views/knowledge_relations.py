@@ -7,7 +7,8 @@ from app import figures, permalink, results, widgets
 from app.captions import knowledge as captions
 from app.charts import knowledge as charts
 from app.charts.smoothing import with_smoothed
-from app.widgets import PERCENT, View
+from app.tables import PERCENT, show_rows
+from app.widgets import View
 
 
 def show(view: View, frame: pd.DataFrame, note: str) -> None:
@@ -51,7 +52,7 @@ def show_table(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) 
     st.subheader("Every relation", anchor=False)
     table = charts.relation_table(frame, results.scores(view.run, "world_knowledge_coverage"), facts, step)
     number = st.column_config.NumberColumn
-    widgets.show_rows(
+    show_rows(
         table,
         "relation_table",
         lambda row: permalink.choose("relation", table["relation"].iloc[row]),

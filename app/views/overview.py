@@ -51,7 +51,7 @@ CHANCE = {"sentence_order_accuracy": 0.5, "next_sentence_accuracy": 0.5}
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Overview")
+    view = widgets.open_page("Overview", results.usual_scale_of_log)
     log = results.log(view.run)
     card.show(view, log)
     widgets.pick_smoothing()

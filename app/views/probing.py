@@ -13,7 +13,7 @@ UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Probing")
+    view = widgets.open_page("Probing", lambda run: results.usual_scale(run, f"{METRIC}_f1"))
     frame = results.probe_scores(view.run)
     if frame.empty:
         widgets.stop(

@@ -5,6 +5,7 @@ import streamlit as st
 
 from app import results, widgets
 from app.captions import query as captions
+from app.tables import show_ranking
 from app.views import query_answers
 from app.views.query_answers import TOGETHER, TRACKED, TRUE_OBJECT, Answers
 from embryo_core.query import spell_rank
@@ -26,7 +27,7 @@ def show(answers: Answers, place: int) -> None:
         found = query_answers.at_step(asked)
         best = found.joint if answers.mask == TOGETHER else found.masks[answers.mask - 1]
         what = "words" if answers.mask == TOGETHER else "piece"
-        widgets.show_ranking(query_answers.ranking(best), what, key=f"answers_{place}")
+        show_ranking(query_answers.ranking(best), what, key=f"answers_{place}")
         if asked.fact:
             _show_fact(answers, best[0], place)
     if track := answers.marked.get(TRACKED):

@@ -1,5 +1,7 @@
 """Tokens: when each part of speech is learned (Section 3, Figures 1, 7 and 8)."""
 
+from collections.abc import Iterable
+
 import pandas as pd
 import streamlit as st
 
@@ -17,8 +19,8 @@ UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Tokens")
     titles = {metric.name: metric.name.replace("_", " ").capitalize() for metric in METRICS if metric.page == PAGE}
+    view = widgets.open_page("Tokens", lambda run: results.usual_scale(run, _metric(titles)))
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
     with choices:
         metric = widgets.pick_one("metric", "Task", sorted(titles), format_func=titles.get, segmented=True)
@@ -42,9 +44,16 @@ def show() -> None:
     _accuracy(view, metric, titles[metric], data, unit == "rescaled", bands)
     left, right = st.columns([4, 3], gap="large")
     with left:
-        tokens_words.show(view, metric, list(data["group"].unique()), view.evaluated(scores["step"]))
+        step = view.evaluated(scores["step"])
+        tokens_words.show(view, metric, list(data["group"].unique()), charts.most_changed(measured), step)
     with right:
         _acquisition(view, metric, charts.curves(scores, groups, rescaled=False))
+
+
+def _metric(names: Iterable[str]) -> str:
+    """The metric in the URL, else the first."""
+    wanted = permalink.get("metric")
+    return wanted if wanted in names else min(names)
 
 
 def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled: bool, bands: bool) -> None:

@@ -1,5 +1,6 @@
 """Results on disk: what metrics found, written to parquet and read back as tables; no other room touches parquet."""
 
+from embryo_core.results.examples import read_examples, write_examples
 from embryo_core.results.read import (
     AttentionHistory,
     done,
@@ -26,9 +27,11 @@ __all__ = [
     "read_attention_step",
     "read_attention_steps",
     "read_cloze",
+    "read_examples",
     "read_probes",
     "read_scores",
     "read_sources",
     "read_words",
     "write",
+    "write_examples",
 ]

@@ -246,3 +246,14 @@ class Evaluated(Struct, frozen=True):
 
 Shown = dict[Label, Evaluated]
 Sources = Annotated[dict[Label, Annotated[dict[Text, nested(4)], Meta(max_length=1000)]], Meta(max_length=1000)]
+
+
+# === examples.json of the results ===
+
+
+class ExampleQuestion(Struct, frozen=True):
+    """A question that is worth asking of a run."""
+
+    text: Text
+    word: Label  # that fills its [MASK]
+    since: Count | None = None  # the step from which the word leads for good; None: the run has not learned it

@@ -49,6 +49,13 @@ def test_scores_become_layers_and_heads(frame):
     assert set(frame["what"]) == {"previous", "entropy", "dependent_to_head", "fixed_offset"}
 
 
+def test_the_strongest_pattern_is_the_highest_weight_at_the_last_step(frame):
+    """Entropy is higher and no weight."""
+    head = max(PREVIOUS, key=lambda head: PREVIOUS[head][-1])
+    assert charts.strongest(frame) == ("previous", *head)
+    assert charts.strongest(frame[frame["what"] == "entropy"]) is None
+
+
 def since(frame, what, change) -> dict:
     """Step by layer and head."""
     return {

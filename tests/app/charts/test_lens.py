@@ -61,8 +61,19 @@ def test_without_a_pin_the_last_layer_follows_the_step() -> None:
     assert figure.layout.meta == {"steps": list(STEPS), "places": [[0], [1], [2]]}
 
 
-def test_a_long_word_is_cut_in_its_cell_and_whole_when_hovered() -> None:
-    """What does not fit is cut off with an ellipsis; hovering gives the whole word."""
-    figure = lens.grid(table("a" * 100), StepAxis("log"), (1, 8), {})
-    assert figure.data[0].text[0][0].endswith("…") and len(figure.data[0].text[0][0]) < 100
-    assert figure.data[1].customdata[0][2] == "a" * 100
+def test_every_word_is_whole_and_has_room() -> None:
+    """A long word makes the columns, and with them the figure, wider."""
+    short, long = (lens.grid(table(word), StepAxis("log"), (1, 8), {}) for word in ("a", "a" * 100))
+    assert long.data[0].text[0][0] == "a" * 100
+    assert long.layout.width >= 3 * 100 * 6 > short.layout.width
+
+
+def test_first_steps_at_which_no_layer_is_sure_are_one_empty_column() -> None:
+    """Found by the highest probability of each step; the marks of these steps lie on that column."""
+    noisy = table().assign(probability=lambda rows: rows["probability"].where(rows["step"] == STEPS[2], 0.09))
+    assert lens.noise(noisy) == list(STEPS[:2]) and lens.noise(table()) == []
+    assert lens.noise(noisy.assign(probability=0.01)) == []
+    figure = lens.grid(noisy, StepAxis("log"), None, {}, STEPS[:2])
+    assert list(figure.layout.xaxis.ticktext) == ["0 … 8", "16"] and list(figure.data[0].x) == [1]
+    assert figure.layout.meta == {"steps": list(STEPS), "places": [[0], [0], [1]]}
+    assert {point[1] for point in figure.data[1].customdata} == {STEPS[2]}

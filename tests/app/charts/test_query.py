@@ -89,6 +89,16 @@ def test_the_step_is_a_line() -> None:
     assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(STEPS[-1], STEPS[-1])]
 
 
+def test_an_answer_has_one_colour_in_every_figure() -> None:
+    """Also where it is not the final answer of both; the final ones come first, what is left is grey."""
+    other = curves().assign(final=False)
+    other = pd.concat([other, other.assign(token=other["token"] + "x", final=True, probability=0.001)])
+    shared = axes(curves(), other)
+    drawn = [{t.name: t.line.color for t in query.rank(own, 8, 8, shared).data if t.line.color} for own in (curves(), other)]
+    common = [name for name in drawn[0] if name in drawn[1]]
+    assert common and all(drawn[0][name] == drawn[1][name] for name in common)
+
+
 def test_many_candidates_share_grey_without_legend() -> None:
     """Beyond the palette, candidates are drawn in grey and left out of the legend."""
     rows = [(f"w{i}", "", step, 0.5 - i / 100, i + 1, True, i == 0, i == 0) for i in range(20) for step in STEPS]

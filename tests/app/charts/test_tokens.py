@@ -36,6 +36,11 @@ def test_rescaled_curves_end_at_one(scores: pd.DataFrame) -> None:
     assert list(data.loc[data["group"] == "verb", "shown"]) == pytest.approx([0, 0, 0.5, 1])
 
 
+def test_the_category_with_most_change_is_found(scores: pd.DataFrame) -> None:
+    """By the accuracy as measured, also where curves are rescaled."""
+    assert tokens.most_changed(tokens.curves(scores, ["verb", "determiner"], rescaled=True)) == "determiner"
+
+
 def test_the_figure_draws_the_frame(scores: pd.DataFrame) -> None:
     """The bold line with markers is what was measured, within its band; a hover tells n."""
     data = tokens.curves(scores, ["determiner"], rescaled=False)

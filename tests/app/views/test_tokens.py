@@ -16,7 +16,7 @@ def test_a_link_restores_every_picker(dashboard_with_results) -> None:
         "bands": "off",
         "parts_of_speech": "determiner,noun",
         "words": "noun",
-        "word": "a",
+        "search": "a",
     }
     page = dashboard_with_results.open("tokens", **wanted)
     assert not page.exception
@@ -54,12 +54,13 @@ def test_the_words_are_those_of_the_store(dashboard_with_results, tiny_results: 
     assert shown["correct"].sum() == expected["correct"].sum()
 
 
-def test_search_narrows_the_words(dashboard_with_results) -> None:
-    """The search keeps the words that hold the text, whatever its case, and takes it literally."""
-    page = dashboard_with_results.open("tokens", words="noun", word="E")
-    found = list(page.dataframe[0].value["word"])
-    assert found and all("e" in word.lower() for word in found)
-    page.text_input(key="pick_word").set_value("(").run()
+def test_search_looks_in_all_categories(dashboard_with_results) -> None:
+    """It keeps the words that hold the text, whatever its case, and takes it literally; each row has its category."""
+    page = dashboard_with_results.open("tokens", words="noun", search="E")
+    found = page.dataframe[0].value
+    assert len(found) and all("e" in word.lower() for word in found["word"])
+    assert set(found["category"]) > {"noun"}
+    page.text_input(key="pick_search").set_value("(").run()
     assert not page.exception
     assert len(page.dataframe[0].value) == 0
 
