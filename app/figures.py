@@ -9,6 +9,7 @@ import streamlit as st
 
 from app import results
 from app.captions.figure_file import copied, small_print
+from app.captions.sentences import split
 from app.captions.smoothing import smoothing
 from app.components import messages
 from app.components.figure_files import figure_files
@@ -31,7 +32,7 @@ def show(
     on_point: Callable[..., None] | None = None,
     own_width: bool = False,
 ) -> None:
-    """A figure, its caption (what it shows, on what data, with what n), and its downloads as SVG, PNG and CSV.
+    """A figure, its caption (what it shows, on what data, with what n), and a menu of its files: SVG, PNG and CSV.
 
     `name` names the downloaded files and is unique on the page. Files of the picture carry the `title`, the run of the
     `view`, and what was noted of the data of the `metric`, where the figure shows one. `on_point` hears of a click on a
@@ -49,17 +50,18 @@ def show(
     width = "content" if own_width else "stretch"
     with st.container(key=f"scroll_{name}") if own_width else nullcontext():
         st.plotly_chart(figure, key=key, config=PLOTLY, width=width, **select)
+    first, rest = split(caption)
+    note = results.sources(view.run).get(metric, {}).get("note", "")
     with st.container(horizontal=True, gap="small", key=f"below_{name}"):
-        st.caption(caption, width="stretch")
-        note = results.sources(view.run).get(metric, {}).get("note", "")
+        st.caption(first, help=rest, width="stretch")
+        menu = st.popover("Save", icon=":material/download:", key=f"save_{name}")
+    with menu:
         figure_files(figure, key, name, title, small_print(view.run.name, note), copied(title, view.run.name, caption))
         st.download_button(
-            "CSV",
+            "CSV, the numbers of this figure",
             lambda: data.to_csv(index=False),
             file_name=f"{name}.csv",
             mime="text/csv",
-            icon=":material/download:",
             key=f"data_{name}",
-            help="The numbers of this figure",
             on_click="ignore",
         )

@@ -61,7 +61,7 @@ def show() -> None:
         with place:
             _training_curve(view, log, quantity)
     with columns[len(WORDS) + len(second[:1])]:
-        coverage.show(view)
+        coverage.show_missing(view)
 
 
 def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:

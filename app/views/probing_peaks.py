@@ -12,20 +12,21 @@ from app.widgets import View
 
 
 def show(view: View, frame: pd.DataFrame) -> None:
-    """Draw the peaks of all tasks and layers as a figure and as a table."""
-    st.subheader("Peak and decay", anchor=False)
+    """Draw the peaks of all tasks and layers as a figure and as a table, folded where no layer has surely fallen."""
     table = charts.peaks(frame)
-    figures.show(
-        charts.peaks_figure(table, sorted(set(frame["step"])), view.axis),
-        table,
-        f"{view.run.name}-probing-peaks",
-        captions.peaks(table),
-        "Peak and decay of each layer",
-        view,
-        captions.METRIC,
-        on_point=_choose,
-    )
-    _table(table)
+    fallen = bool((table["low"] > 0).any())
+    with st.expander("Peak and decay" if fallen else captions.NOTHING_FELL, expanded=fallen):
+        figures.show(
+            charts.peaks_figure(table, sorted(set(frame["step"])), view.axis),
+            table,
+            f"{view.run.name}-probing-peaks",
+            captions.peaks(table),
+            "Peak and decay of each layer",
+            view,
+            captions.METRIC,
+            on_point=_choose,
+        )
+        _table(table)
 
 
 def _choose(task: str, layer: int, step: int) -> None:

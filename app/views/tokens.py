@@ -7,6 +7,7 @@ import streamlit as st
 
 from app import figures, permalink, results, widgets
 from app.captions import tokens as captions
+from app.charts import tags
 from app.charts import tokens as charts
 from app.charts.smoothing import with_smoothed
 from app.views import tokens_words
@@ -35,7 +36,7 @@ def show() -> None:
         bands = widgets.pick_switch("bands", "95 % bands", default=True)
         widgets.pick_smoothing()
     usual = [group for group in sets[family] if group not in charts.OPTIONAL]
-    groups = widgets.pick_many(family.replace(" ", "_"), "Categories", sets[family], usual, pills=True)
+    groups = widgets.pick_many(family.replace(" ", "_"), "Categories", sets[family], usual, tags.named, pills=True)
     measured = charts.curves(scores, groups, rescaled=unit == "rescaled")
     data = with_smoothed(measured, "shown", view.smoothing, ["group"])
     if data.empty:

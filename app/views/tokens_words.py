@@ -6,6 +6,7 @@ import streamlit as st
 from app import permalink, results, texts, widgets
 from app.captions import tokens as captions
 from app.captions.markdown import literal
+from app.charts import tags
 from app.tables import show_rows
 from app.widgets import View
 
@@ -39,10 +40,10 @@ def show(view: View, metric: str, groups: list[str], usual: str, step: int) -> N
     heading = st.empty()
     left, right = st.columns(2)
     with left:
-        group = widgets.pick_one("words", "Category", groups, usual)
+        group = widgets.pick_one("words", "Category", groups, usual, tags.named)
     with right:
         search = texts.pick_text("search", "Search in all categories", placeholder="part of a word").strip()
-    where = "all categories" if search else f"“{literal(group)}”"
+    where = "all categories" if search else f"“{literal(tags.named(group))}”"
     heading.subheader(f"Words behind {where} at step {step:,}", anchor=False)
     words = _words(view, metric, groups if search else [group], step)
     if words.empty:
@@ -63,7 +64,7 @@ def _words(view: View, metric: str, groups: list[str], step: int) -> pd.DataFram
 def _table(words: pd.DataFrame, key: str, with_category: bool) -> None:
     columns = ["category"] * with_category + ["word", "tag", "n", "correct", "accuracy"]
     show_rows(
-        words[columns],
+        words.assign(tag=words["tag"].map(tags.named))[columns],
         f"words_{key}",
         lambda row: _ask(*words[["word", "tag"]].iloc[row]),
         {

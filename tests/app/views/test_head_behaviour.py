@@ -6,6 +6,7 @@ from streamlit.testing.v1 import AppTest
 from app.captions.markdown import literal
 from embryo_core import results
 from embryo_core.evaluate import evaluate
+from tests.app.conftest import told
 
 
 def open_section(dashboard, **query: str) -> AppTest:
@@ -22,7 +23,7 @@ def box(test: AppTest, label: str):
 
 def captions(test: AppTest) -> str:
     """All captions as one text."""
-    return "\n".join(caption.value for caption in test.caption)
+    return "\n".join(caption for caption in told(test))
 
 
 def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tiny_results):

@@ -13,6 +13,7 @@ from embryo_core.engine.cache import ModelCache
 from embryo_core.query.lens import lens
 from embryo_core.query.track import track
 from embryo_core.types import Fact, Run
+from tests.app.conftest import told
 
 TEXT = "the cat sat on the [MASK] ."
 MARKUP = "</script><img src=x onerror=alert(1)> **bold** $(rm) [MASK] '"
@@ -190,7 +191,7 @@ def test_several_masks_can_be_looked_at_one_by_one(app: AppTest) -> None:
     """With two masks the joint answers come first, and the definition is stated; a mask can be chosen by link."""
     ask(app, "the [MASK] of [MASK]")
     assert "|" in words(app.dataframe[0].value)[0]
-    assert any("jointly" in caption.value for caption in app.caption)
+    assert any("jointly" in caption for caption in told(app))
     app.session_state["permalink"]["mask"] = "2"
     app.run()
     assert "|" not in words(app.dataframe[0].value)[0]
@@ -201,7 +202,7 @@ def test_a_tracked_word_says_its_pieces_and_the_definition(app: AppTest, tiny_ru
     found = track(tiny_run, TEXT, "catsat")
     assert len(found.pieces) > 1
     ask(app, word="catsat", step="8")
-    (caption,) = [caption.value for caption in app.caption if caption.value.startswith("Tracked")]
+    (caption,) = [caption for caption in told(app) if caption.startswith("Tracked")]
     assert f"{found.probabilities[1]:.3g}" in caption
     assert f"{len(found.pieces)} pieces" in caption and "chain rule" in caption
 
@@ -263,7 +264,7 @@ def test_a_fact_fills_the_text_and_its_stored_answer_is_the_live_one(
     live, stored = (row.tolist() for row in table.iloc[:, 1:].to_numpy())
     assert live[0] == stored[0] and live[2] == stored[2]
     assert [live[1], live[3]] == pytest.approx([stored[1], stored[3]], rel=1e-4)
-    assert any(fact["object"] in caption.value for caption in app.caption)
+    assert any(fact["object"] in caption for caption in told(app))
 
 
 def test_another_text_lets_the_fact_go(app_with_facts: AppTest, tiny_results: Run) -> None:
