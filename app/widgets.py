@@ -235,12 +235,12 @@ def pick_many(
     return [option for option in options if option in chosen]
 
 
-def pick_switch(name: str, label: str, default: bool = False) -> bool:
-    """On or off."""
+def pick_switch(name: str, label: str, default: bool = False, optional: bool = False) -> bool:
+    """On or off; an `optional` switch stays out of the URL while it has its default."""
     key = f"pick_{name}"
     st.session_state[key] = {"on": True, "off": False}.get(permalink.get(name) or "", default)
     chosen = st.toggle(label, key=key, on_change=_keep, args=(name,))
-    permalink.show(name, "on" if chosen else "off")
+    permalink.show(name, None if optional and chosen == default else "on" if chosen else "off")
     return chosen
 
 

@@ -22,7 +22,7 @@ def show(found: list[Answers]) -> None:
     if any(answers.mask == TOGETHER for answers in found):
         st.info("Choose one mask above to see what each layer would put in its place.", icon=":material/layers:")
         return
-    show_first = widgets.pick_switch("first_steps", "First steps, before any layer is sure of a word")
+    show_first = widgets.pick_switch("first_steps", "First steps, before any layer is sure of a word", optional=True)
     for place, answers in enumerate(found, start=1):
         if len(found) > 1:
             show_question(answers)

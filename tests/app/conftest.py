@@ -13,7 +13,7 @@ from embryo_core.types import Run
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 
 
-def told(app: AppTest) -> list[str]:
+def captions_of(app: AppTest) -> list[str]:
     """All captions of a page, each with what is behind its info mark."""
     return [f"{caption.value} {caption.help or ''}".strip() for caption in app.caption]
 

@@ -9,7 +9,7 @@ import pytest
 
 from app import figures
 from app.charts.smoothing import WINDOW
-from tests.app.conftest import told
+from tests.app.conftest import captions_of
 
 NO_ROWS = ("all layers alike", "chance")  # lines that stand for no measurement
 PAGES = {  # page and parameters: how many figures it has
@@ -88,7 +88,7 @@ def test_every_drawn_point_has_its_row(
     assert sum(expect_in_table(figure, data) for figure, data in drawn) > 0
     smoothed = [data for _, data in drawn if WINDOW in data]
     assert bool(smoothed) == (smooth == "3") and all((data[WINDOW] == 3).all() for data in smoothed)
-    assert len([caption for caption in told(app) if "mean of 3 neighbouring points" in caption]) == len(smoothed)
+    assert len([caption for caption in captions_of(app) if "mean of 3 neighbouring points" in caption]) == len(smoothed)
     assert app.query_params.get("smooth") == (None if smooth == "1" else "3")
 
 

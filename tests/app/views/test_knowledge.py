@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from embryo_core import results
 from embryo_core.types import ClozeAnswer, Findings, Run, Score
-from tests.app.conftest import told
+from tests.app.conftest import captions_of
 from tests.conftest import at
 
 
@@ -47,7 +47,7 @@ def test_the_page_opens_on_evaluated_results(look, tiny_results):
     test = look(tiny_results)
     assert not test.exception and not test.error
     facts = results.read_cloze(tiny_results)["fact"].nunique()
-    assert any(f"Of {facts:,} facts asked" in caption for caption in told(test))
+    assert any(f"Of {facts:,} facts asked" in caption for caption in captions_of(test))
     assert len(test.dataframe) == 3
 
 
@@ -60,7 +60,7 @@ def test_the_tables_hold_the_stored_answers(look, asked_run):
     ]
     assert facts.set_index("subject")["rank"].to_dict() == {"Italy": 1, "<script>alert(1)</script>": 5, "**Peru**": 5}
     assert list(history["rank"]) == [5, 1, 1]
-    assert any("At step 8 1 of 3 facts" in caption for caption in told(test))
+    assert any("At step 8 1 of 3 facts" in caption for caption in captions_of(test))
 
 
 def test_subjects_reach_the_page_only_as_values_of_tables_and_boxes(look, asked_run):

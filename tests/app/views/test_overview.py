@@ -4,7 +4,7 @@ import pytest
 
 from embryo_core import runs
 from embryo_core.types import Run
-from tests.app.conftest import told
+from tests.app.conftest import captions_of
 
 
 def test_the_card_counts_checkpoints_and_tokens(dashboard_with_results, tiny_run: Run) -> None:
@@ -39,7 +39,7 @@ def test_what_can_no_longer_be_computed_is_not_missing(dashboard_with_results, o
         runs.remove_weights(checkpoint)
     page = dashboard_with_results.open("overview")
     assert not page.exception and not page.code
-    assert any("3 have lost their weights" in caption for caption in told(page))
+    assert any("3 have lost their weights" in caption for caption in captions_of(page))
 
 
 def test_a_run_without_a_log_says_so(dashboard_without_results, own_run: Run) -> None:
@@ -71,6 +71,6 @@ def test_the_third_curve_is_that_of_the_second_objective(dashboard_without_resul
 
 def test_held_out_curves_tell_their_n(dashboard_with_results) -> None:
     """The captions name what was measured and on how much of it."""
-    captions = " ".join(caption for caption in told(dashboard_with_results.open("overview")))
+    captions = " ".join(caption for caption in captions_of(dashboard_with_results.open("overview")))
     assert "200 masked pieces" in captions
     assert "20 sentence pairs" in captions

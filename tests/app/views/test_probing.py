@@ -5,7 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 from embryo_core import results
 from embryo_core.types import Findings, Run, Score
-from tests.app.conftest import told
+from tests.app.conftest import captions_of
 from tests.conftest import at
 from tests.probed import NOTE, STEPS, write_probes
 
@@ -31,7 +31,7 @@ def box(page: AppTest, label: str):
 
 def captions(page: AppTest) -> str:
     """All captions as one text."""
-    return "\n".join(caption for caption in told(page))
+    return "\n".join(caption for caption in captions_of(page))
 
 
 def everything(dashboard, **query: str) -> tuple[str, list[str]]:

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.app.conftest import told
+from tests.app.conftest import captions_of
 
 TEXT = "The cat sat on the mat ."
 
@@ -42,7 +42,7 @@ def test_the_sentence_needs_no_results(look, tiny_run):
     assert not test.exception and not test.error and not test.warning
     assert data(test)["include_layers"] == [1, 2]
     assert "All heads at step 16" in [heading.value for heading in test.subheader]
-    captions = " ".join(caption for caption in told(test))
+    captions = " ".join(caption for caption in captions_of(test))
     assert f"({len(data(test)['tokens'])} pieces" in captions and "over all 3 steps" in captions
 
 
@@ -50,7 +50,7 @@ def test_the_view_comes_from_the_url(look, tiny_run):
     """Sentence, view, layers, and the step, which changes the weights."""
     test = look(tiny_run, sentence=TEXT, heads="model", layers="2", step="8")
     assert "total_heads" in data(test) and data(test)["include_layers"] == [2]
-    assert data(test)["tokens"][0] == "[CLS]" and "step 8, layer 2." in told(test)[0]
+    assert data(test)["tokens"][0] == "[CLS]" and "step 8, layer 2." in captions_of(test)[0]
     assert data(look(tiny_run, sentence=TEXT, heads="model", layers="2", step="0"))["weights"] != data(test)["weights"]
 
 
@@ -64,7 +64,7 @@ def test_the_model_view_begins_with_as_many_layers_as_are_quick(look, tiny_run, 
     """The caption says so; the others are added by their pills."""
     monkeypatch.setattr("app.views.sentence.LINES", 2)
     test = look(tiny_run, heads="model")
-    assert data(test)["include_layers"] == [1] and "It begins with 1 of 2 layers" in told(test)[0]
+    assert data(test)["include_layers"] == [1] and "It begins with 1 of 2 layers" in captions_of(test)[0]
     assert data(look(tiny_run, heads="model", layers="1,2"))["include_layers"] == [1, 2]
 
 
@@ -73,7 +73,7 @@ def test_a_text_too_long_for_bertviz_is_still_followed_over_the_steps(look, tiny
     monkeypatch.setattr("app.views.sentence.LONGEST", 4)
     test = look(tiny_run)
     assert "at most 4. Shorten it." in test.info[0].value and not frames(test)
-    assert "over all 3 steps" in told(test)[-1]
+    assert "over all 3 steps" in captions_of(test)[-1]
 
 
 def test_without_layers_one_is_asked_for(look, tiny_run):

@@ -3,7 +3,7 @@
 from app.views import coverage, tokens
 from embryo_core import results
 from embryo_core.types import Findings, Metric, Run, Score
-from tests.app.conftest import told
+from tests.app.conftest import captions_of
 from tests.conftest import at
 
 
@@ -68,7 +68,7 @@ def test_search_looks_in_all_categories(dashboard_with_results) -> None:
 
 def test_the_caption_names_the_data_and_n(dashboard_with_results) -> None:
     """The caption of the curves says what they were computed on."""
-    captions = [caption for caption in told(dashboard_with_results.open("tokens"))]
+    captions = [caption for caption in captions_of(dashboard_with_results.open("tokens"))]
     assert any(r"treebank\.conllu" in caption and "n = " in caption for caption in captions)
 
 
