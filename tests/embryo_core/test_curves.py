@@ -322,8 +322,8 @@ def test_the_telling_scale_has_the_change_in_its_middle(rises_at, scale):
 
 def test_a_curve_counts_by_where_it_changes_not_by_how_much():
     """Two small late curves outweigh a high early one."""
-    steps = [0, 1, 2, 500, 1000]
-    early, late = np.array([0, 1, 1, 1, 1]), np.array([0, 0, 0, 0.01, 0.01])
+    steps = [0, 1, 2, 499, 500, 1000]
+    early, late = np.array([0, 1, 1, 1, 1, 1]), np.array([0, 0, 0, 0, 0.01, 0.01])
     assert curves.telling_scale(steps, np.stack([early, late, late], axis=1)) == "linear"
 
 

@@ -1,5 +1,6 @@
 """The tokens page: what its pickers show, and the words behind a point."""
 
+from app.charts import tags
 from app.views import coverage, tokens
 from embryo_core import results
 from embryo_core.types import Findings, Metric, Run, Score
@@ -45,11 +46,14 @@ def test_defaults_of_long_pickers_stay_out_of_the_url(dashboard_with_results) ->
 
 
 def test_the_words_are_those_of_the_store(dashboard_with_results, tiny_results: Run) -> None:
-    """The table holds exactly the words of the category at the step, counted without case for an uncased model."""
+    """The table holds exactly the words of the category at the step, counted without case for an uncased model.
+
+    Tags have their names.
+    """
     page = dashboard_with_results.open("tokens", words="noun", step="16")
     expected = results.read_words(tiny_results, "mask_prediction", group="noun", step=16)
     shown = page.dataframe[0].value
-    merged = {(tag, word.lower()) for tag, word in expected[["tag", "word"]].to_numpy()}
+    merged = {(tags.named(tag), word.lower()) for tag, word in expected[["tag", "word"]].to_numpy()}
     assert sorted(map(tuple, shown[["tag", "word"]].to_numpy())) == sorted(merged)
     assert shown["n"].sum() == expected["n"].sum()
     assert shown["correct"].sum() == expected["correct"].sum()
