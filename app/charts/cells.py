@@ -54,7 +54,7 @@ def finish_by_step(
 ) -> go.Figure:
     """Axes of a grid with a column for each of the steps, as they are written, and a row for each layer, upwards."""
     shown = range(0, len(steps), -(-len(steps) // TICKS_AT_MOST))
-    style.finish(figure, y_title, height=height, legend="none")
+    style.finish(figure, y_title, height=height, legend=False)
     figure.update_xaxes(
         title_text=axis.title,
         title_standoff=18,

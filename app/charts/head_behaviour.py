@@ -223,7 +223,7 @@ def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float]
         figure.add_annotation(x=row.head, y=row.layer, text=row.text, showarrow=False, font_size=style.FONT - 2)
     layer, head = chosen
     cells.outline(figure, (head, head), (layer, layer), color=CHOSEN, width=3)
-    style.finish(figure, "layer", height=min(90 + 46 * len(colours), 560), legend="none")
+    style.finish(figure, "layer", height=min(90 + 46 * len(colours), 560), legend=False)
     figure.update_xaxes(title_text="head", dtick=1, range=[0.5, colours.columns.max() + 0.5], fixedrange=True)
     figure.update_yaxes(dtick=1, range=[colours.index.max() + 0.5, 0.5], showgrid=False, fixedrange=True)
     return figure

@@ -88,7 +88,7 @@ def relation_figure(frame: pd.DataFrame, relations: list[str], axis: StepAxis) -
         _line(figure, rows, relation, place, axis)
     axis.draw(figure, sorted(set(frame["step"])))
     figure.update_yaxes(tickformat=".0%", rangemode="tozero")
-    return style.finish(figure, "precision at 1", height=460, legend="top")
+    return style.finish(figure, "precision at 1", height=460)
 
 
 def _colour(relation: str, place: int) -> str:
@@ -210,4 +210,4 @@ def fact_figure(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
     smoothing.add_curve(figure, x, history, "probability", *names[1], marker=full, **shared)
     axis.draw(figure, list(history["step"]))
     figure.update_yaxes(tickformat="~%", rangemode="tozero")
-    return style.finish(figure, "probability", height=280, legend="top")
+    return style.finish(figure, "probability", height=280)

@@ -216,7 +216,7 @@ def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, axis
     alike = {"color": style.GREY, "width": 1.5, "dash": "dash"}
     figure.add_scatter(x=ends, y=[layers / 2] * 2, name="all layers alike", mode="lines", line=alike, hoverinfo="skip")
     axis.draw(figure, steps)
-    return style.finish(figure, "expected layer", height=420, legend="top")
+    return style.finish(figure, "expected layer", height=420)
 
 
 # === Two tasks ===
@@ -244,7 +244,7 @@ def path_figure(table: pd.DataFrame, x_task: str, y_task: str) -> go.Figure:
     _ring(figure, *places[-1])
     figure.update_xaxes(title_text=f"{plain(x_task)} (F1)", tickformat=".3~p")
     figure.update_yaxes(tickformat=".3~p")
-    return style.finish(figure, f"{plain(y_task)} (F1)", height=420, legend="none")
+    return style.finish(figure, f"{plain(y_task)} (F1)", height=420, legend=False)
 
 
 def _ring(figure: go.Figure, x: float, y: float) -> None:

@@ -217,7 +217,7 @@ def _reach(above: Sequence[float], below: Sequence[float], colour: str) -> dict[
 
 def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float]) -> go.Figure:
     """Both panels' axes for so many tasks within a row; a log step axis runs from the first peak to the last step."""
-    style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760), legend="right")
+    style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760))
     figure.update_xaxes(title_text="step of the peak", row=1, col=1)
     if figure.layout.xaxis.type == "log":
         low, high = np.log10(ends)
@@ -263,7 +263,7 @@ def training_figure(table: pd.DataFrame) -> go.Figure:
                 row=1,
                 col=column,
             )
-    style.finish(figure, "", height=320, legend="top")
+    style.finish(figure, "", height=320)
     figure.update_xaxes(title_text="iteration of the probe's optimizer")
     figure.update_yaxes(title_text="F1 on the development set", tickformat=".0%", rangemode="tozero", row=1, col=1)
     return figure.update_yaxes(title_text="training loss (nats)", rangemode="tozero", row=1, col=2)

@@ -105,9 +105,9 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
     figure = go.Figure(traces)  # all at once: to add them one by one takes three times as long
     axes.time.draw(figure, axes.steps)
     figure.update_xaxes(range=axes.step_range)
-    style.finish(figure, column, height=400, legend="top")
+    style.finish(figure, column, height=400)
     # columns of a fixed share: a saved file may lack the page's font, and wider letters still have room
-    figure.layout.legend.update(itemsizing="constant", entrywidthmode="fraction", entrywidth=0.32)
+    figure.layout.legend.update(entrywidthmode="fraction", entrywidth=0.32)
     return figure
 
 

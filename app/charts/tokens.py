@@ -122,7 +122,7 @@ def acquisition_figure(order: pd.DataFrame, steps: Sequence[int], axis: StepAxis
     for row, label in zip(there.itertuples(), _place_labels(there), strict=True):
         _add_onset(figure, row, label, axis)
     axis.draw(figure, steps)
-    style.finish(figure, "", height=90 + 30 * len(there), legend="none")
+    style.finish(figure, "", height=90 + 30 * len(there), legend=False)
     _frame_ties(figure, there)
     return figure.update_yaxes(categoryorder="array", categoryarray=_place_labels(there)[::-1], showgrid=False)
 

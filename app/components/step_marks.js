@@ -23,6 +23,7 @@ const stepMarks = {
       if (this.heard.has(plot) || !plot.on) continue;
       this.heard.add(plot);
       plot.on("plotly_afterplot", () => this.moveOn(plot));
+      cellKeys.meet(plot);
       this.moveOn(plot);
     }
   },

@@ -18,12 +18,13 @@ from embryo_core.types import Change, Checkpoint
 
 HERE = Path(__file__).parent
 KEY = "time_bar"
+SCRIPTS = ("cell_keys.js", "step_marks.js", "time_keys.js", "time_bar.js")
 
 _component = st.components.v2.component(
     "embryo.time_bar",
     html=(HERE / "time_bar.html").read_text(encoding="utf-8"),
     css=(HERE / "time_bar.css").read_text(encoding="utf-8"),
-    js="".join((HERE / name).read_text(encoding="utf-8") for name in ("step_marks.js", "time_keys.js", "time_bar.js")),
+    js="".join((HERE / name).read_text(encoding="utf-8") for name in SCRIPTS),
 )
 
 

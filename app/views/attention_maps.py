@@ -42,7 +42,7 @@ def show(view: View) -> None:
     with left:
         _one_head(view, history, drawn)
     with right:
-        st.subheader("All heads", anchor=False)
+        st.header("All heads", anchor=False)
         head_maps.head_grid(grid, layers, heads, on_head=_head_chosen, key=GRID)
         _below_all_heads(view, steps, history.size, drawn)
     _positions(view, layer, head, history)
@@ -69,7 +69,7 @@ def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
 
 def _one_head(view: View, history: HeadHistory, drawn: Drawn) -> None:
     layer, head = history.layer, history.head
-    st.subheader(f"Layer {layer}, head {head}", anchor=False)
+    st.header(f"Layer {layer}, head {head}", anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
     head_maps.head_history(history, drawn.scale, name, key=HISTORY)
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
@@ -112,7 +112,7 @@ def _head_chosen(layer: int, head: int) -> None:
 
 
 def _positions(view: View, layer: int, head: int, history: HeadHistory) -> None:
-    st.subheader("Where this head attends", anchor=False)
+    st.header("Where this head attends", anchor=False)
     measured = charts.position_weights(history.steps, history.weights)
     frame = with_smoothed(measured, "weight", view.smoothing, ["position"])
     figures.show(

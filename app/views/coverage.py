@@ -20,7 +20,7 @@ def show_missing(view: View) -> None:
     missing = {metric: data_of[metric] for metric, steps in done.items() if not steps.issuperset(view.loadable)}
     if data["done"].all():
         return
-    st.subheader("What has been computed", anchor=False)
+    st.header("What has been computed", anchor=False)
     figure = charts.coverage(data, view.axis)
     thinned = len(view.steps) - len(view.loadable)
     caption = captions.coverage(view.run, len(view.steps), thinned, missing)

@@ -62,7 +62,7 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
     rows = charts.of_pattern(frame, what)
     here = rows[rows["step"] == step]
     note = results.sources(view.run).get(METRIC, {}).get("note", f"{here['n'].max():,} cases")
-    st.subheader(f"{PATTERNS[what].label}, step {step:,}", anchor=False)
+    st.header(f"{PATTERNS[what].label}, step {step:,}", anchor=False)
     figures.show(
         charts.value_figure(rows, what, step, chosen),
         here,
@@ -77,7 +77,7 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
 
 def _since(view: View, frame: pd.DataFrame, what: str, change: float | None, chosen: Head) -> None:
     since = charts.appearances(frame, what, change)
-    st.subheader("Present since step", anchor=False)
+    st.header("Present since step", anchor=False)
     figures.show(
         charts.appearance_figure(since, sorted(set(frame["step"])), chosen),
         since,
@@ -92,7 +92,7 @@ def _since(view: View, frame: pd.DataFrame, what: str, change: float | None, cho
 
 def _over_steps(view: View, frame: pd.DataFrame, what: str, change: float | None, chosen: Head) -> None:
     rows = with_smoothed(charts.of_pattern(frame, what), "value", view.smoothing, ["layer", "head"])
-    st.subheader("Over the steps", anchor=False)
+    st.header("Over the steps", anchor=False)
     figures.show(
         charts.curves_figure(rows, charts.baseline(frame), what, change, chosen, view.axis),
         rows,
@@ -107,7 +107,7 @@ def _over_steps(view: View, frame: pd.DataFrame, what: str, change: float | None
 
 def _one_head(frame: pd.DataFrame, chosen: Head, step: int) -> None:
     layer, head = chosen
-    st.subheader(f"All that layer {layer}, head {head} does", anchor=False)
+    st.header(f"All that layer {layer}, head {head} does", anchor=False)
     table = charts.profile(frame, layer, head, step)
     steps = {"first": frame["step"].min(), "now": step, "last": frame["step"].max()}
     shown = {number: name for name, number in steps.items()}.values()  # the chosen step may be the first or the last

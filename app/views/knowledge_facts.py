@@ -17,7 +17,7 @@ ANY = "any"
 
 def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
     """Draw the pickers, the table of facts and, beside it, one fact."""
-    st.subheader("Facts", anchor=False)
+    st.header("Facts", anchor=False)
     left, right = st.columns([3, 2], gap="large")
     with left:
         relation, history, words = _pick(frame, set(facts["relation"]))

@@ -49,7 +49,7 @@ def _point_chosen(relation: str, step: int) -> None:
 
 def show_table(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
     """Draw a row for each relation: its precision, how many of its facts were asked, and their histories."""
-    st.subheader("Every relation", anchor=False)
+    st.header("Every relation", anchor=False)
     table = charts.relation_table(frame, results.scores(view.run, "world_knowledge_coverage"), facts, step)
     number = st.column_config.NumberColumn
     show_rows(

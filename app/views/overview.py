@@ -66,7 +66,7 @@ def show() -> None:
 
 def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:
     title, unit, (counted, n), about = CURVES[quantity]
-    st.subheader(title, anchor=False)
+    st.header(title, anchor=False)
     if log.empty or quantity not in log:
         st.info(f"The run's log.jsonl holds no {quantity} yet.", icon=":material/info:")
         return

@@ -18,7 +18,7 @@ from embryo_core.query.lens import Lens
 
 def show(found: list[Answers]) -> None:
     """Draw the lens of each question."""
-    st.subheader("Lens", anchor=False)
+    st.header("Lens", anchor=False)
     if any(answers.mask == TOGETHER for answers in found):
         st.info("Choose one mask above to see what each layer would put in its place.", icon=":material/layers:")
         return

@@ -22,7 +22,7 @@ def show_question(answers: Answers) -> None:
 def show(answers: Answers, place: int) -> None:
     """Draw the answers at the chosen step; `place` tells the questions of a page apart."""
     asked = answers.asked
-    st.subheader(f"At step {asked.view.step:,}", anchor=False)
+    st.header(f"At step {asked.view.step:,}", anchor=False)
     with widgets.explaining():
         found = query_answers.at_step(asked)
         best = found.joint if answers.mask == TOGETHER else found.masks[answers.mask - 1]

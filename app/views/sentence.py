@@ -47,7 +47,7 @@ def _show_both(view: View, kind: str, text: str, found: SentenceAttention) -> No
 
 
 def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
-    st.subheader(f"All heads at step {view.step:,}", anchor=False)
+    st.header(f"All heads at step {view.step:,}", anchor=False)
     layers, heads, size, _ = found.weights.shape
     if size > LONGEST:
         st.info(
@@ -82,7 +82,7 @@ def _attention(run: Run, step: int, text: str) -> SentenceAttention:
 
 
 def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
-    st.subheader("One head, step by step", anchor=False)
+    st.header("One head, step by step", anchor=False)
     layers, heads, size, _ = found.weights.shape
     columns = st.columns([1, 1, 2], vertical_alignment="bottom")
     with columns[0]:

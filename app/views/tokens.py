@@ -58,7 +58,7 @@ def _metric(names: Iterable[str]) -> str:
 
 
 def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled: bool, bands: bool) -> None:
-    st.subheader(f"{title} accuracy by category", anchor=False)
+    st.header(f"{title} accuracy by category", anchor=False)
     note = results.sources(view.run).get(metric, {}).get("note", "the treebank given to the evaluation")
     caption = captions.accuracy(metric, title, note, data, rescaled, bands)
     if rescaled:
@@ -81,7 +81,7 @@ def _open_point(group: str, step: int) -> None:
 
 
 def _acquisition(view: View, metric: str, data: pd.DataFrame) -> None:
-    st.subheader("Order of acquisition", anchor=False)
+    st.header("Order of acquisition", anchor=False)
     order = charts.acquisition(data)
     figure = charts.acquisition_figure(order, list(data["step"].unique()), view.axis)
     name = f"{view.run.name}-{metric}-acquisition"

@@ -44,7 +44,7 @@ def show(view: View, metric: str, groups: list[str], usual: str, step: int) -> N
     with right:
         search = texts.pick_text("search", "Search in all categories", placeholder="part of a word").strip()
     where = "all categories" if search else f"“{literal(tags.named(group))}”"
-    heading.subheader(f"Words behind {where} at step {step:,}", anchor=False)
+    heading.header(f"Words behind {where} at step {step:,}", anchor=False)
     words = _words(view, metric, groups if search else [group], step)
     if words.empty:
         st.info(f"There are no words of this category at step {step:,}.", icon=":material/info:")

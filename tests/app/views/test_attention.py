@@ -44,9 +44,9 @@ def test_rows_can_be_shown_with_a_sum_of_one(look, tiny_results):
 def test_layer_and_head_come_from_the_url_and_go_back_to_it(look, tiny_results):
     """A link opens the head it names; another choice is in the URL at once."""
     test = look(tiny_results, layer="2", head="2")
-    assert "Layer 2, head 2" in [heading.value for heading in test.subheader]
+    assert "Layer 2, head 2" in [heading.value for heading in test.header]
     next(box for box in test.selectbox if box.label == "Head").select("1").run()
-    assert "Layer 2, head 1" in [heading.value for heading in test.subheader]
+    assert "Layer 2, head 1" in [heading.value for heading in test.header]
     assert test.query_params["head"] in ("1", ["1"])
 
 

@@ -34,7 +34,7 @@ def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tin
     n = results.read_scores(tiny_results, "head_behaviour_previous")["n"].max()
     assert literal(note) in captions(test) and f"n = {n:,}" in captions(test)
     pattern, layer, head = charts.strongest(charts.behaviour_curves(results.read_scores(tiny_results)))
-    headings = [heading.value for heading in test.subheader]
+    headings = [heading.value for heading in test.header]
     assert headings[:2] == [f"{charts.PATTERNS[pattern].label}, step 16", "Present since step"]
     assert f"All that layer {layer}, head {head} does" in headings
 
@@ -42,7 +42,7 @@ def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tin
 def test_the_view_is_in_the_url_and_comes_from_it(dashboard_with_results):
     """Pattern, rule, layer and head; a link restores them."""
     test = open_section(dashboard_with_results, pattern="entropy", change="-0.1", layer="2", head="2", step="8")
-    assert "Entropy, step 8" in [heading.value for heading in test.subheader]
+    assert "Entropy, step 8" in [heading.value for heading in test.header]
     assert "at least 0.1 below its own at step 0" in captions(test)
     assert "Layer 2, head 2, large, among all 4 heads" in captions(test)
     box(test, "Pattern").select("sep").run()

@@ -67,7 +67,7 @@ def test_subjects_reach_the_page_only_as_values_of_tables_and_boxes(look, asked_
     """No markdown or HTML is made of what the data says."""
     test = look(asked_run, fact="P36/<script>alert(1)</script>")
     assert not test.exception
-    written = [element.value for element in (*test.markdown, *test.caption, *test.subheader, *test.title)]
+    written = [element.value for element in (*test.markdown, *test.caption, *test.header, *test.title)]
     assert not any("script" in text or "Peru" in text for text in written)
     assert box(test, "Fact").value == "P36/<script>alert(1)</script>"
 

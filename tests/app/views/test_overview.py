@@ -20,14 +20,14 @@ def test_the_card_counts_checkpoints_and_tokens(dashboard_with_results, tiny_run
 def test_nothing_is_left_to_compute_on_full_results(dashboard_with_results) -> None:
     """Where every metric is computed at every planned checkpoint, the page does not speak of it."""
     page = dashboard_with_results.open("overview")
-    assert "What has been computed" not in [heading.value for heading in page.subheader] and not page.code
+    assert "What has been computed" not in [heading.value for heading in page.header] and not page.code
 
 
 def test_what_is_missing_comes_with_its_command(dashboard_without_results) -> None:
     """Without results the page still shows the run, and the command that evaluates it."""
     page = dashboard_without_results.open("overview")
     assert not page.exception
-    assert "What has been computed" in [heading.value for heading in page.subheader]
+    assert "What has been computed" in [heading.value for heading in page.header]
     assert page.code[0].value.startswith("python -m embryo_core evaluate tiny --metrics ")
     assert "--treebank PATH --lama PATH" in page.code[0].value
 
@@ -65,7 +65,7 @@ def test_the_third_curve_is_that_of_the_second_objective(dashboard_without_resul
     log.write_text(log.read_text().replace("sentence_order", objective))
     page = dashboard_without_results.open("overview")
     assert not page.exception
-    titles = [heading.value for heading in page.subheader if "accuracy" in heading.value]
+    titles = [heading.value for heading in page.header if "accuracy" in heading.value]
     assert titles == ["Masked-word accuracy", *([title] if title else [])]
 
 

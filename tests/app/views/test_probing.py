@@ -41,7 +41,7 @@ def everything(dashboard, **query: str) -> tuple[str, list[str]]:
 
 
 def headings(page: AppTest) -> list[str]:
-    return [heading.value for heading in page.subheader]
+    return [heading.value for heading in page.header]
 
 
 # === What it says ===

@@ -163,7 +163,7 @@ def test_bad_texts_get_one_sentence(app: AppTest, text: str, sentence: str) -> N
 def test_text_is_never_markup(app: AppTest) -> None:
     """HTML and Markdown, typed anywhere, reach no element that would render them, and the commands quote them."""
     ask(app, MARKUP, word=MARKUP, compare="text", text2=MARKUP)
-    shown = [*app.markdown, *app.caption, *app.title, *app.subheader, *app.metric, *app.info, *app.warning]
+    shown = [*app.markdown, *app.caption, *app.title, *app.header, *app.metric, *app.info, *app.warning]
     assert not any("<img" in str(element.value).replace("\\<", "") for element in shown)
     assert not any("**bold**" in str(element.value) for element in shown)
     assert app.text_area[0].value == MARKUP
@@ -198,7 +198,7 @@ def test_answers_are_those_at_the_chosen_step(app: AppTest, tiny_run: Run) -> No
     table = app.dataframe[0].value
     assert words(table) == [p.token for p in expected]
     assert table["probability"].tolist() == pytest.approx([p.probability for p in expected])
-    assert app.subheader[0].value == "At step 8"
+    assert app.header[0].value == "At step 8"
     assert [metric.label for metric in app.metric] == [
         "Final answer",
         "First leads at step",
@@ -307,7 +307,7 @@ def test_two_runs_and_two_sentences_are_four_answers(
     monkeypatch.setenv("EMBRYO_DATA", f"{tiny_run.path.parents[1]}:{own_run.path.parents[1]}")
     own_run.path.rename(own_run.path.with_name("other"))
     ask(app, compare="both", other="other", text2="a [MASK] .", run="tiny", step="8")
-    assert [header.value for header in app.subheader].count("At step 8") == 4 and len(app.metric) == 12
+    assert [header.value for header in app.header].count("At step 8") == 4 and len(app.metric) == 12
     asked = [f"{literal(run)}**: {literal(text)}" for text in (TEXT, "a [MASK] .") for run in ("tiny", "other")]
     written = [markdown.value for markdown in app.markdown]
     assert all(any(one in text for text in written) for one in asked)
@@ -316,7 +316,7 @@ def test_two_runs_and_two_sentences_are_four_answers(
 def test_a_second_sentence_stands_beside_the_first(app: AppTest) -> None:
     """Both sentences are answered at the same step; one without a mask is told so, the other has its answers."""
     ask(app, compare="text", text2="a [MASK] .", step="8")
-    assert [header.value for header in app.subheader].count("At step 8") == 2
+    assert [header.value for header in app.header].count("At step 8") == 2
     assert len(app.metric) == 6
     ask(app, compare="text", step="8")
     app.session_state["permalink"]["text2"] = "no mask"
@@ -333,5 +333,5 @@ def test_a_second_run_is_shown_at_its_nearest_step(
     own_run.path.rename(own_run.path.with_name("other"))
     (own_run.path.with_name("other") / "checkpoints" / "step16" / "manifest.json").unlink()
     ask(app, compare="run", other="other", run="tiny", step="16")
-    assert [header.value for header in app.subheader if header.value.startswith("At")] == ["At step 16", "At step 8"]
+    assert [header.value for header in app.header if header.value.startswith("At")] == ["At step 16", "At step 8"]
     assert not app.error and len(app.metric) == 6

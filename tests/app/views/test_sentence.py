@@ -41,7 +41,7 @@ def test_the_sentence_needs_no_results(look, tiny_run):
     test = look(tiny_run)
     assert not test.exception and not test.error and not test.warning
     assert data(test)["include_layers"] == [1, 2]
-    assert "All heads at step 16" in [heading.value for heading in test.subheader]
+    assert "All heads at step 16" in [heading.value for heading in test.header]
     captions = " ".join(caption for caption in captions_of(test))
     assert f"({len(data(test)['tokens'])} pieces" in captions and "over all 3 steps" in captions
 
@@ -80,7 +80,7 @@ def test_without_layers_one_is_asked_for(look, tiny_run):
     """The head over the steps stays."""
     test = look(tiny_run, layers="")
     assert test.info[0].value == "Choose a layer." and not frames(test)
-    assert "One head, step by step" in [heading.value for heading in test.subheader]
+    assert "One head, step by step" in [heading.value for heading in test.header]
 
 
 @pytest.mark.parametrize(

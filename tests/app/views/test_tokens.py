@@ -94,7 +94,7 @@ def test_a_metric_of_the_page_is_there_without_a_line_in_the_page(
         results.write(at(own_run, step), "vowel_prediction", Findings(scores=scores))
     page = dashboard_without_results.open("tokens")
     assert not page.exception and not page.error
-    assert page.subheader[0].value == "Vowel prediction accuracy by category"
+    assert page.header[0].value == "Vowel prediction accuracy by category"
     assert page.query_params["family"] == "categories" and page.selectbox(key="pick_words").options == ["a", "e"]
     overview = dashboard_without_results.open("overview")
     assert "--metrics vowel_prediction --treebank PATH" in overview.code[-1].value
