@@ -15,12 +15,6 @@ from app.components import messages
 from app.components.figure_files import figure_files
 from app.widgets import View
 
-PLOTLY = {
-    "displaylogo": False,
-    "modeBarButtonsToRemove": ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d"],
-}
-
-
 def show(
     figure: go.Figure,
     data: pd.DataFrame,
@@ -49,7 +43,7 @@ def show(
     select = {"on_select": clicked, "selection_mode": "points"} if on_point else {}
     width = "content" if own_width else "stretch"
     with st.container(key=f"scroll_{name}") if own_width else nullcontext():
-        st.plotly_chart(figure, key=key, config=PLOTLY, width=width, **select)
+        st.plotly_chart(figure, key=key, width=width, **select)
     first, rest = split(caption)
     note = results.sources(view.run).get(metric, {}).get("note", "")
     with st.container(horizontal=True, gap="small", key=f"below_{name}"):

@@ -256,7 +256,7 @@ def pick_smoothing() -> None:
         help="Adds the mean of so many neighbouring points to each curve. Markers stay as measured.",
         on_change=_keep,
         args=(SMOOTHING,),
-        width=200,
+        width=150,
     )
     permalink.show(SMOOTHING, None if _smoothing() == 1 else _smoothing())
 

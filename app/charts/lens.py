@@ -14,7 +14,7 @@ LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
 TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # of the colour bar
 LETTER = 6.4  # pixels of a letter of a word in a cell
 AROUND = 12  # pixels around a word
-NARROWEST, LEAST = 34, 760  # pixels of a column, and of all together
+NARROWEST, LEAST = 34, 900  # pixels of a column, and of all together
 BESIDE = 60  # pixels of the names of the layers
 SURE = 0.1  # the probability that some word has in some layer once there is something to read
 

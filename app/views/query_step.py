@@ -43,19 +43,19 @@ def _show_fact(answers: Answers, best: Prediction, place: int) -> None:
     table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS).rename_axis("").reset_index()
     number = {name: st.column_config.NumberColumn(format="percent", step=0.0001) for name in COLUMNS if name[0] == "p"}
     st.dataframe(table, hide_index=True, column_config=number, key=f"fact_{place}")
-    st.caption(captions.fact(answers.asked.fact.object, "precomputed" in rows))
+    st.caption(captions.fact(answers.asked.fact.object, "stored" in rows))
 
 
 def _fact_rows(answers: Answers, best: Prediction) -> dict[str, tuple]:
-    """Answer and true object at the chosen step: "live", and "precomputed" by the evaluation, as far as there are."""
+    """Answer and true object at the chosen step: as asked "now" and as "stored" by the evaluation, where there are."""
     fact, view = answers.asked.fact, answers.asked.view
     rows = {}
     if (track := answers.marked.get(TRUE_OBJECT)) and view.step in track.steps:
         i = track.steps.index(view.step)
         rank = spell_rank(track.ranks[i], track.exact[i])
-        rows["live"] = (best.token, best.probability, rank, track.probabilities[i])
+        rows["now"] = (best.token, best.probability, rank, track.probabilities[i])
     cloze = results.cloze(view.run, fact.relation, fact.id)
     for row in cloze[cloze["step"] == view.step].itertuples():
         rank = spell_rank(row.rank, True)
-        rows["precomputed"] = (row.prediction, row.prediction_probability, rank, row.probability)
+        rows["stored"] = (row.prediction, row.prediction_probability, rank, row.probability)
     return rows
