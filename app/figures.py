@@ -15,6 +15,7 @@ from app.components import messages
 from app.components.figure_files import figure_files
 from app.widgets import View
 
+
 def show(
     figure: go.Figure,
     data: pd.DataFrame,

@@ -1,5 +1,7 @@
 """Eyes, keyboard and phone: no serious violation that axe-core finds, cells by keyboard, and room on a small screen."""
 
+from itertools import pairwise
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
@@ -39,7 +41,7 @@ def test_headings_go_down_one_level_at_a_time(visit, app):
     for path, query in VIEWS.values():
         visitor.open(path, **query)
         levels = visitor.page.locator("h1, h2, h3, h4").evaluate_all("all => all.map(one => Number(one.tagName[1]))")
-        assert levels[0] == 1 and all(below <= above + 1 for above, below in zip(levels, levels[1:]))
+        assert levels[0] == 1 and all(below <= above + 1 for above, below in pairwise(levels))
 
 
 def test_cells_are_reached_and_chosen_by_keyboard(visit, app):
