@@ -9,11 +9,10 @@ import streamlit as st
 
 from app import results
 from app.captions.figure_file import copied, small_print
-from app.captions.sentences import split
 from app.captions.smoothing import smoothing
 from app.components import messages
 from app.components.figure_files import figure_files
-from app.widgets import View
+from app.widgets import View, show_caption
 
 
 def show(
@@ -45,10 +44,9 @@ def show(
     width = "content" if own_width else "stretch"
     with st.container(key=f"scroll_{name}") if own_width else nullcontext():
         st.plotly_chart(figure, key=key, width=width, **select)
-    first, rest = split(caption)
     note = results.sources(view.run).get(metric, {}).get("note", "")
     with st.container(horizontal=True, gap="small", key=f"below_{name}"):
-        st.caption(first, help=rest, width="stretch")
+        show_caption(caption, width="stretch")
         menu = st.popover("Save", icon=":material/download:", key=f"save_{name}")
     with menu:
         figure_files(figure, key, name, title, small_print(view.run.name, note), copied(title, view.run.name, caption))

@@ -10,6 +10,7 @@ import streamlit as st
 
 from app import permalink
 from app.captions.markdown import literal
+from app.captions.sentences import split
 from app.charts.smoothing import WINDOWS
 from app.charts.step_axis import StepAxis
 from app.components.copy_button import copy_button
@@ -167,6 +168,12 @@ def stop(message: str, command: str = "") -> None:
         st.code(command, language="bash", wrap_lines=True)
     permalink.publish()
     st.stop()
+
+
+def show_caption(text: str, **appearance: Any) -> None:
+    """A caption below a figure or a table: its first sentence, and the rest behind an info mark."""
+    first, rest = split(text)
+    st.caption(first, help=rest, **appearance)
 
 
 @contextmanager

@@ -73,7 +73,7 @@ def _one_head(view: View, history: HeadHistory, drawn: Drawn) -> None:
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
     head_maps.head_history(history, drawn.scale, name, key=HISTORY)
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
-    st.caption(captions.averaged(history, sentences, drawn.normalised))
+    widgets.show_caption(captions.averaged(history, sentences, drawn.normalised))
     animation_downloads.show(history, drawn.scale, name)
 
 
@@ -84,7 +84,7 @@ def _below_all_heads(view: View, steps: list[int], length: int, drawn: Drawn) ->
     run, name = view.run, f"{view.run.name}-attention"
     caption = captions.all_heads(len(steps), block, drawn.shared) + captions.shared_weights(run)
     with st.container(horizontal=True, gap="medium", key="below_all_heads"):
-        st.caption(caption, width="stretch")
+        widgets.show_caption(caption, width="stretch")
         st.download_button(
             "CSV",
             lambda: charts.weights_table(results.attention_step(run, step, drawn.normalised), step).to_csv(index=False),

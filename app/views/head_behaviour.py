@@ -126,7 +126,7 @@ def _one_head(frame: pd.DataFrame, chosen: Head, step: int) -> None:
             "appears": st.column_config.NumberColumn("present since step", format="localized"),
         },
     )
-    st.caption("Click a row to see that pattern in all heads.")
+    widgets.show_caption("Click a row to see that pattern in all heads.")
 
 
 # === What a click chooses ===

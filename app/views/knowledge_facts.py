@@ -59,7 +59,7 @@ def _table(table: pd.DataFrame, history: str, words: str, relation: str, step: i
         },
         height=420,
     )
-    st.caption(captions.facts(table, listed, step))
+    widgets.show_caption(captions.facts(table, listed, step))
 
 
 def _ask(fact: Fact) -> None:

@@ -66,4 +66,4 @@ def show_table(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) 
             "history": st.column_config.TextColumn("curve", help="The history of the relation's P@1"),
         },
     )
-    st.caption(captions.relations(facts))
+    widgets.show_caption(captions.relations(facts))

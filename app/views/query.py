@@ -28,7 +28,7 @@ def show() -> None:
         return
     mask = _pick_mask(max(asked.masks for asked in questions))
     if mask == TOGETHER:
-        st.caption(captions.JOINTLY)
+        widgets.show_caption(captions.JOINTLY)
     found: list[Answers | None] = [None] * len(questions)
     for place, column in enumerate(_beside(len(questions))):
         with column, widgets.explaining():

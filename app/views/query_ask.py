@@ -86,7 +86,7 @@ def _pick_text(default: str) -> str:
     )
     permalink.show("text", text if 0 < len(text) <= texts.LINK and text != default else None)
     if len(text) > texts.LINK:
-        st.caption(f"A text of more than {texts.LINK:,} characters is left out of the page's address.")
+        widgets.show_caption(f"A text of more than {texts.LINK:,} characters is left out of the page's address.")
     return text
 
 

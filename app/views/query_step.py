@@ -31,9 +31,9 @@ def show(answers: Answers, place: int) -> None:
         if asked.fact:
             _show_fact(answers, best[0], place)
     if track := answers.marked.get(TRACKED):
-        st.caption(captions.tracked(track, asked.view.evaluated(track.steps), asked.masks))
+        widgets.show_caption(captions.tracked(track, asked.view.evaluated(track.steps), asked.masks))
     elif asked.word and answers.mask == TOGETHER:
-        st.caption("A word is tracked in one mask: choose which above.")
+        widgets.show_caption("A word is tracked in one mask: choose which above.")
 
 
 def _show_fact(answers: Answers, best: Prediction, place: int) -> None:
@@ -43,7 +43,7 @@ def _show_fact(answers: Answers, best: Prediction, place: int) -> None:
     table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS).rename_axis("").reset_index()
     number = {name: st.column_config.NumberColumn(format="percent", step=0.0001) for name in COLUMNS if name[0] == "p"}
     st.dataframe(table, hide_index=True, column_config=number, key=f"fact_{place}")
-    st.caption(captions.fact(answers.asked.fact.object, "stored" in rows))
+    widgets.show_caption(captions.fact(answers.asked.fact.object, "stored" in rows))
 
 
 def _fact_rows(answers: Answers, best: Prediction) -> dict[str, tuple]:

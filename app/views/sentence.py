@@ -70,7 +70,7 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
         page = bertviz.model_view(found.weights, found.pieces, chosen, dark)
     frame(page.html, page.height, f"bertviz, {VIEWS[kind].lower()}", key=f"bertviz_{kind}")
     caption = captions.sentence_at_step(kind, view.run.name, view.step, size, chosen)
-    st.caption(caption + captions.few_layers(few, layers))
+    widgets.show_caption(caption + captions.few_layers(few, layers))
 
 
 @results.cached(results.checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
@@ -98,7 +98,7 @@ def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
     history = HeadHistory(view.run.name, layer, head, note, maps.steps, maps.weights, maps.pieces)
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"
     head_maps.head_history(history, scale, name, key=HISTORY)
-    st.caption(captions.sentence_over_steps(history))
+    widgets.show_caption(captions.sentence_over_steps(history))
     animation_downloads.show(history, scale, name)
 
 

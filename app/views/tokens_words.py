@@ -51,7 +51,7 @@ def show(view: View, metric: str, groups: list[str], usual: str, step: int) -> N
         return
     found = words[words["word"].str.contains(search, case=False, regex=False)]
     _table(found.sort_values(["n", "word"], ascending=[False, True]), f"{group}_{search}", bool(search))
-    st.caption(captions.words(found, words))
+    widgets.show_caption(captions.words(found, words))
 
 
 def _words(view: View, metric: str, groups: list[str], step: int) -> pd.DataFrame:
