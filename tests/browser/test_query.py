@@ -102,6 +102,26 @@ def test_a_fact_is_found_by_typing_and_marked_in_the_figures(visit, app):
     expect(visitor.page.get_by_text("is the answer stored when the run was evaluated on LAMA.")).to_be_visible()
 
 
+def test_a_word_and_a_fact_lead_here(visit, app):
+    """A click on a word asks a sentence in which it is followed; a button beside a fact asks its question."""
+    visitor = visit(app)
+    visitor.open("tokens", step="8")
+    table = visitor.page.get_by_test_id("stDataFrame").first
+    table.scroll_into_view_if_needed()
+    box = table.bounding_box()
+    visitor.page.mouse.click(box["x"] + 60, box["y"] + 35 + 17)
+    expect(visitor.heading("Query")).to_be_visible()
+    visitor.settle()
+    assert "[MASK]" in visitor.query()["text"] and visitor.query()["word"] and visitor.query()["step"] == "8"
+    expect(visitor.page.get_by_text("Tracked:")).to_be_visible(timeout=FIRST_QUERY)
+
+    visitor.follow("Knowledge")
+    visitor.page.get_by_role("button", name="Ask it").click()
+    expect(visitor.heading("Query")).to_be_visible()
+    visitor.settle()
+    assert visitor.query()["subject"] and "[MASK]" in visitor.query()["text"]
+
+
 def test_two_sentences_share_their_axes(visit, app):
     """Compared sentences are drawn side by side on the same axes, each with figures of its own."""
     visitor = visit(app)
