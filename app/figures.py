@@ -43,7 +43,7 @@ def show(
     select = {"on_select": clicked, "selection_mode": "points"} if on_point else {}
     width = "content" if own_width else "stretch"
     with st.container(key=f"scroll_{name}") if own_width else nullcontext():
-        st.plotly_chart(figure, key=key, width=width, **select)
+        st.plotly_chart(figure, key=key, width=width, alt=title, **select)
     note = results.sources(view.run).get(metric, {}).get("note", "")
     with st.container(horizontal=True, gap="small", key=f"below_{name}"):
         show_caption(caption, width="stretch")
