@@ -1,4 +1,4 @@
-"""python -m embryo_core finetune: GLUE, SQuAD and tasks of one's own, from the checkpoints of a run."""
+"""`finetune`: the checkpoints of a run on GLUE, SQuAD and tasks of one's own."""
 
 import argparse
 import sys
@@ -6,20 +6,19 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from embryo_core import runs
+from embryo_core.commands.arguments import RUN, named_path, positive
+from embryo_core.commands.fetch import CORPORA
 from embryo_core.errors import CorpusError, unknown
 
-CORPORA = runs.REPOSITORY / "data" / "corpora"
+HELP = "fine-tune the checkpoints of a run on downstream tasks; what is done is skipped"
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Add the command and its arguments."""
-    command = commands.add_parser(
-        "finetune", help="fine-tune the checkpoints of a run on downstream tasks; what is done is skipped"
-    )
-    command.add_argument("run", metavar="RUN", help="name of a run, or its folder")
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """The tasks and their data, the steps and seeds, the protocol, and what computes."""
+    command.add_argument("run", metavar="RUN", help=RUN)
     command.add_argument("--tasks", nargs="+", metavar="TASK", help="default: all whose data are given")
     command.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="default: every checkpoint")
-    command.add_argument("--seeds", type=_positive, default=1, metavar="N", help="seeds 1 to N (default 1)")
+    command.add_argument("--seeds", type=positive, default=1, metavar="N", help="seeds 1 to N (default 1)")
     command.add_argument(
         "--protocol",
         default="quick",
@@ -32,18 +31,17 @@ def add(commands: argparse._SubParsersAction) -> None:
         "--squad", type=Path, default=CORPORA / "squad", metavar="FOLDER", help="SQuAD 1.1 or 2.0: train, validation"
     )
     command.add_argument(
-        "--task", type=_named, action="append", default=[], metavar="NAME=FOLDER", help="a task of your own"
+        "--task", type=named_path, action="append", default=[], metavar="NAME=FOLDER", help="a task of your own"
     )
     command.add_argument("--device", metavar="NAME", help="cpu, cuda, cuda:1, ... (default: the first GPU, else cpu)")
     command.add_argument(
-        "--jobs", type=_positive, metavar="N", help="fine-tunings at once (default: one for each core, one on a GPU)"
+        "--jobs", type=positive, metavar="N", help="fine-tunings at once (default: one for each core, one on a GPU)"
     )
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
-    command.set_defaults(command=finetune)
 
 
-def finetune(options: argparse.Namespace) -> int:
-    """Run the command; returns its exit status."""
+def execute(options: argparse.Namespace) -> int:
+    """Fine-tune, and tell what was done, and what failed."""
     run = runs.open_run(options.run)
     from embryo_core.finetune.finetuning import finetune  # torch and transformers take seconds to import
 
@@ -95,17 +93,3 @@ def _check_names(own: Iterable[str], known: Iterable[str], given: int) -> None:
                 f"A task of your own cannot be named '{name}'; choose letters, digits, '_' and '-', and none of "
                 f"{', '.join(known)}."
             )
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"received {text}; give a number of at least 1")
-    return number
-
-
-def _named(text: str) -> tuple[str, Path]:
-    name, equals, folder = text.partition("=")
-    if not (name and equals and folder):
-        raise argparse.ArgumentTypeError(f"received {text!r}; give NAME=FOLDER")
-    return name, Path(folder)

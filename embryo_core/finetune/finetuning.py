@@ -79,7 +79,7 @@ def _finetune(
     without = [name for name, choice in choices.items() if choice is None]
     trainees = _encode(asked, without, tokenizer, late)
     with open_workers(trainees, device, jobs) as workers:
-        choices |= choose(workers, late, without)
+        choices |= choose(workers, late, {name: len(trainees[name + HELD_OUT].targets) for name in without})
         for one in asked:
             one.settings = _settings(one, trainees[one.name], choices.get(one.name))
             _begin(run, one, trainees[one.name], choices.get(one.name))

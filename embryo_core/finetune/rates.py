@@ -1,11 +1,11 @@
 """The quick protocol's learning rate: chosen once a task, at one late checkpoint, on a tenth of the training data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from embryo_core import runs
-from embryo_core.finetune.protocols import QUICK_RATES, quick
+from embryo_core.finetune.protocols import QUICK_RATES, Settings, quick
 from embryo_core.finetune.trainees import Trainee
 from embryo_core.finetune.training import tune
 from embryo_core.finetune.workers import Workers
@@ -21,7 +21,7 @@ class Trial:
 
     checkpoint: Checkpoint
     task: str
-    learning_rate: float
+    settings: Settings
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,16 @@ class Choice:
             return None
 
 
-def choose(workers: Workers, checkpoint: Checkpoint, tasks: Sequence[str]) -> dict[str, Choice]:
-    """The best learning rate of each task; of equals the smallest. Raises BrokenCheckpoint."""
+def choose(workers: Workers, checkpoint: Checkpoint, sizes: Mapping[str, int]) -> dict[str, Choice]:
+    """The best learning rate of each task, given how many training sequences are left; of equals the smallest.
+
+    Raises BrokenCheckpoint.
+    """
     runs.verify(checkpoint)
-    trials = [Trial(checkpoint, task, rate) for task in tasks for rate in QUICK_RATES]
-    scores = {(trial.task, trial.learning_rate): score for trial, score in workers.do(_try, trials)}
+    trials = [Trial(checkpoint, task, quick(size, rate)) for task, size in sizes.items() for rate in QUICK_RATES]
+    scores = {(trial.task, trial.settings.learning_rate): score for trial, score in workers.do(_try, trials)}
     choices = {}
-    for task in tasks:
+    for task in sizes:
         tried = {rate: scores[task, rate] for rate in QUICK_RATES}
         choices[task] = Choice(max(tried, key=lambda rate: tried[rate]), checkpoint.step, tried)
     return choices
@@ -62,8 +65,7 @@ def choose(workers: Workers, checkpoint: Checkpoint, tasks: Sequence[str]) -> di
 def _try(trial: Trial, trainees: Mapping[str, Trainee], device: str) -> float:
     """The score on the data held out; -1, the least of all scores, where training diverged."""
     trainee = trainees[trial.task + HELD_OUT]
-    settings = quick(len(trainee.targets), trial.learning_rate)
     try:
-        return tune(trial.checkpoint.path, trainee, settings, SEED, device).curve[-1].score
+        return tune(trial.checkpoint.path, trainee, trial.settings, SEED, device).curve[-1].score
     except ArithmeticError:
         return -1.0
