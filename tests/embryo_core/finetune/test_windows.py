@@ -1,5 +1,6 @@
 """Every answer is in a window, is learned where it stands, and is read off with its very characters."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,7 @@ def test_windows_cover_the_whole_paragraph(tmp_path: Path, tokenizer):
     for owner, question in enumerate(questions):
         own = [windows.characters[i] for i in np.flatnonzero(windows.question == owner)]
         assert own[0][0, 0] == 0 and own[-1][-1, 1] == len(question.context)
-        assert all(later[0, 0] <= earlier[-1, 1] for earlier, later in zip(own, own[1:], strict=False))
+        assert all(later[0, 0] <= earlier[-1, 1] for earlier, later in pairwise(own))
 
 
 def test_a_window_without_the_answer_points_at_cls(tmp_path: Path, tokenizer):
