@@ -16,7 +16,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGES = ("app", "embryo_core", "pretrain")
 MODULES = sorted(str(p.relative_to(REPOSITORY)) for package in PACKAGES for p in (REPOSITORY / package).rglob("*.py"))
 RUNS = tuple(module for module in MODULES if module.startswith("embryo_core/runs/"))
-LIGHT = RUNS + tuple(
+COMMANDS = tuple(module for module in MODULES if module.startswith("embryo_core/commands/"))
+LIGHT = RUNS + COMMANDS + tuple(
     f"embryo_core/{name}.py" for name in ("__init__", "types", "errors", "corpora", "cli", "engine/capabilities")
 )
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -35,7 +36,7 @@ class Wall:
 
 
 TORCH_ROOM = "embryo_core/engine/"
-TRAINED_ON_TOP = ("embryo_core/metrics/probing/",)
+TRAINED_ON_TOP = ("embryo_core/metrics/probing/", "embryo_core/finetune/")
 WALLS = (
     Wall("app/", ("tensorflow", "keras", "pretrain", "pyarrow", "torch", "transformers")),
     Wall("app/charts/", ("streamlit",)),
@@ -175,8 +176,7 @@ def test_readme_tree_names_nothing_that_is_gone():
 
 def test_readme_documents_every_command():
     """Each command of `python -m embryo_core` is shown in the README as one would type it; so is pretraining."""
-    calls = [node for node in ast.walk(tree("embryo_core/cli.py")) if isinstance(node, ast.Call)]
-    commands = [call.args[0].value for call in calls if ast.unparse(call.func).endswith(".add_parser")]
+    commands = [Path(module).stem for module in COMMANDS if "HELP" in (REPOSITORY / module).read_text(encoding="utf-8")]
     shown = ["python -m pretrain", *(f"python -m embryo_core {name}" for name in commands)]
     assert commands and not [command for command in shown if command not in README]
 
@@ -233,7 +233,7 @@ def third_party(*rooms: str) -> set[str]:
 def requirements(file: str) -> set[str]:
     """Import names in one requirements file, without the files that it includes."""
     lines = (REPOSITORY / file).read_text(encoding="utf-8").splitlines()
-    imported_as = {"tensorflow-cpu": "tensorflow", "pillow": "PIL"}
+    imported_as = {"tensorflow-cpu": "tensorflow", "pillow": "PIL", "scikit-learn": "sklearn"}
     names = {line.split("==")[0] for line in lines if "==" in line}
     return {imported_as.get(name, name) for name in names}
 

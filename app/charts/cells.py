@@ -55,15 +55,16 @@ def finish_by_step(
     """Axes of a grid with a column for each of the steps, as they are written, and a row for each layer, upwards."""
     shown = range(0, len(steps), -(-len(steps) // TICKS_AT_MOST))
     style.finish(figure, y_title, height=height, legend=False)
-    figure.update_xaxes(
-        title_text=axis.title,
-        title_standoff=18,
+    style.set_axes(
+        figure,
+        "x",
+        title={"text": axis.title, "standoff": 18},
         tickvals=list(shown),
         ticktext=[steps[place] for place in shown],
         tickangle=0,
-        tickfont_size=style.FONT - 3,
+        tickfont={"size": style.FONT - 3},
         range=[-0.55, len(steps) - 0.45],
         fixedrange=True,
     )
     rows = {"tickvals": list(range(len(layers))), "ticktext": list(layers), "range": [-0.55, len(layers) - 0.45]}
-    return figure.update_yaxes(**rows, showgrid=False, fixedrange=True)
+    return style.set_axes(figure, "y", **rows, showgrid=False, fixedrange=True)
