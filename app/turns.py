@@ -1,9 +1,9 @@
 """Whose question is computed: one at a time on all cores, cheap ones first, and none that nobody waits for any more.
 
-A question's place is the time of its arrival and PATIENCE seconds more for each second that it costs, so that cheap ones
-go first and dear ones are not put off for ever. A heavy question pauses between two of its pieces (embryo_core/query/
-pieces.py) while another has a place before it. A session has one question at a time: Streamlit runs its pages in one
-thread, and what the visitor does next ends what is running, as does leaving. Costs are estimated by
+A question's place is the time of its arrival and PATIENCE seconds more for each second that it costs, so that cheap
+ones go first and dear ones are not put off for ever. A heavy question pauses between two of its pieces
+(embryo_core/query/pieces.py) while another has a place before it. A session has one question at a time: Streamlit runs
+its pages in one thread, and what the visitor does next ends what is running, as does leaving. Costs are estimated by
 embryo_core/query/cost.py; the environment variable EMBRYO_QUESTION_BUDGET bounds them.
 """
 
@@ -69,7 +69,7 @@ class Turns:
                 self._changed.notify_all()
 
     def _wait(self, asked: _Asked) -> None:
-        """Return once the question has its turn. Raises what `wanted` does, or Dropped in the question's other threads."""
+        """Return once the question has its turn. Raises what `wanted` does; Dropped in the other threads."""
         while True:
             if asked.dropped:
                 raise Dropped
@@ -113,7 +113,7 @@ def in_turn(cost: float, command: str, compute: Callable[[], Result]) -> Result:
 
 
 def budget() -> float:
-    """Seconds of one core that a question may cost. Raises ConfigError where EMBRYO_QUESTION_BUDGET is no such number."""
+    """Seconds of one core that a question may cost. Raises ConfigError where EMBRYO_QUESTION_BUDGET is no number."""
     received = os.environ.get(BUDGET)
     if not received:
         return float("inf")

@@ -1,4 +1,4 @@
-"""TensorFlow 1 checkpoints of the original albert, bert and electra as a run: python -m pretrain import PATH --run NAME.
+"""Checkpoints of the original albert, bert and electra (TensorFlow 1) as a run: python -m pretrain import PATH.
 
 Sizes are read off the variables, and what they do not tell off the configuration beside them (albert_config.json,
 bert_config.json). How many sequences and tokens had been seen is unknown.
@@ -61,7 +61,7 @@ def find_series(path: Path) -> dict[int, Path]:
     if path.is_dir():
         prefixes = [file.with_suffix("") for file in path.glob("*.index")]
         if not prefixes:
-            raise ConfigError(f"{path} has no checkpoint of TensorFlow 1: there is no file model.ckpt-STEP.index in it.")
+            raise ConfigError(f"{path} has no checkpoint of TensorFlow 1: it has no file model.ckpt-STEP.index.")
     else:
         prefixes = [path.with_suffix("") if path.suffix in (".index", ".meta") else path]
     return {_step(prefix): prefix for prefix in prefixes}
@@ -164,7 +164,7 @@ def _told(family: str, prefix: Path) -> dict[str, Any]:
             raise ConfigError(f"{path} is not the configuration of an original {family} ({reason!r}).") from None
     if family == "electra":
         return {}
-    raise ConfigError(f"{prefix.parent / f'{family}_config.json'} does not exist; it says how many heads the model has.")
+    raise ConfigError(f"{prefix.parent / f'{family}_config.json'} does not exist; it says how many heads there are.")
 
 
 def _beside(folder: Path, name: str) -> Iterator[Path]:
@@ -207,7 +207,9 @@ def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary:
         code_version=version("embryo"),
     )
     if before and (before.config, before.tokenizer_sha256) != (run.config, run.tokenizer_sha256):
-        raise ConfigError(f"Run '{run.name}' has another model or vocabulary than {vocabulary.parent}; give another --run.")
+        raise ConfigError(
+            f"Run '{run.name}' has another model or vocabulary than {vocabulary.parent}; give another --run."
+        )
     runs.write_run(run)
     return run
 

@@ -20,7 +20,7 @@ from embryo_core.types import Checkpoint
 
 
 class Engine(Protocol):
-    """What computes one checkpoint: tensors in, tensors out. `mask` [B, 1, 1, L] is True at tokens; None: no padding."""
+    """What computes one checkpoint, tensors in, tensors out. `mask` [B, 1, 1, L]: True at tokens; None: no padding."""
 
     max_positions: int
     num_layers: int

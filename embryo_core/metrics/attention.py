@@ -1,9 +1,9 @@
 """Attention: the maps of every head, averaged over the sentences of a treebank (Figure 4).
 
-Entry [i, j] of a map is the mean weight from position i to position j over the sentences that have both. Positions count
-from 0, which is [CLS]; [SEP] ends each sentence wherever that is, and none is padded. The map ends where fewer than
-MINIMUM sentences reach, or at LENGTH. Its rows do not sum to 1: the entries of a row average over different sentences,
-those far from [CLS] over the longer ones alone (see curves.normalise_rows).
+Entry [i, j] of a map is the mean weight from position i to position j over the sentences that have both. Positions
+count from 0, which is [CLS]; [SEP] ends each sentence wherever that is, and none is padded. The map ends where fewer
+than MINIMUM sentences reach, or at LENGTH. Its rows do not sum to 1: the entries of a row average over different
+sentences, those far from [CLS] over the longer ones alone (see curves.normalise_rows).
 """
 
 from dataclasses import dataclass

@@ -18,8 +18,8 @@ tokens. Scores are the share of words whose strongest link is with their syntact
     head_to_dependent      the word which attends most to the dependent
     fixed_offset           the baseline on the same words: their head is the word at the one best offset
 
-Each is a score named head_behaviour_<what>, its layer counted from 1, its group the head, from 1; of the baseline, which
-knows no head, the group is the offset (+1: the next word). Roots have no head and are not asked.
+Each is a score named head_behaviour_<what>, its layer counted from 1, its group the head, from 1; of the baseline,
+which knows no head, the group is the offset (+1: the next word). Roots have no head and are not asked.
 """
 
 import unicodedata
@@ -159,8 +159,8 @@ def _sums(weights: np.ndarray, sentences: list[Sentence]) -> np.ndarray:
 def _links(inner: np.ndarray, sentences: list[Sentence]) -> tuple[np.ndarray, np.ndarray]:
     """Words whose strongest link, as dependent and as head, is with their syntactic head: each [layers, b, heads].
 
-    Attention between pieces, [layers, b, heads, P, P], becomes attention between words; a sentence with fewer words than
-    pieces has rows and columns to spare, which no link may choose.
+    Attention between pieces, [layers, b, heads, P, P], becomes attention between words; a sentence with fewer words
+    than pieces has rows and columns to spare, which no link may choose.
     """
     pieces = inner.shape[-1]
     of_word = np.stack([sentence.word for sentence in sentences])[:, None, :] == np.arange(pieces)[:, None]

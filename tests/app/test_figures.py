@@ -69,7 +69,8 @@ def expect_in_table(figure: go.Figure, data: pd.DataFrame) -> int:
             continue
         for x, y in points(trace):
             count += 1
-            assert any(any(same(x, v) for v in row) and any(same(y, v) for v in row) for row in rows), (trace.name, x, y)
+            found = any(any(same(x, v) for v in row) and any(same(y, v) for v in row) for row in rows)
+            assert found, (trace.name, x, y)
     return count
 
 

@@ -274,7 +274,8 @@ def test_ctrl_c_is_one_line_and_status_130(root, sample, command, stopped_in):
 
 def test_a_command_without_metrics_imports_none():
     """Only `evaluate` waits for what the metrics are made of."""
-    code = "import sys; from embryo_core.cli import main; main(['fetch', 'ontonotes']); assert 'numpy' not in sys.modules"
+    code = "import sys; from embryo_core.cli import main; main(['fetch', 'ontonotes']); "
+    code += "assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=True, capture_output=True)
 
 

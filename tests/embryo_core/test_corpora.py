@@ -286,7 +286,7 @@ def test_a_relation_without_a_template_is_told(tmp_path):
     """It does not vanish beside others; the message has the line to add."""
     folder = lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}])
     (folder / "TREx" / "P27.jsonl").write_text('{"sub_label": "Ada", "obj_label": "Norway"}\n')
-    with pytest.raises(CorpusError, match=r'P27\.jsonl has no template; add a line to .*{"relation": "P27", "template"'):
+    with pytest.raises(CorpusError, match=r'P27\.jsonl has no template; add a line .*{"relation": "P27", "template"'):
         read_lama(folder)
 
 

@@ -125,7 +125,8 @@ def test_the_treebank_is_read_once(own_run, monkeypatch):
     """For the four metrics that read it, over all checkpoints."""
     read = []
     read_treebank = corpora.read_treebank
-    monkeypatch.setattr("embryo_core.metrics.treebank.read_treebank", lambda path: read.append(path) or read_treebank(path))
+    counted = "embryo_core.metrics.treebank.read_treebank"
+    monkeypatch.setattr(counted, lambda path: read.append(path) or read_treebank(path))
     assert evaluate(own_run, {"treebank": TREEBANK}).computed == 12
     assert read == [TREEBANK]
 
@@ -162,7 +163,7 @@ def test_a_run_gets_the_metrics_whose_needs_it_meets(own_run, monkeypatch):
 
 
 def test_a_discriminator_is_probed_and_its_attention_shown(own_run):
-    """ELECTRA's discriminator has no masked words: attention, head behaviour and edge probing are computed, to the end."""
+    """ELECTRA's discriminator has no masked words: attention, head behaviour and edge probing are computed."""
     torch.manual_seed(1)
     sizes = {"vocab_size": 700, "hidden_size": 24, "embedding_size": 16, "intermediate_size": 48}
     model = ElectraForPreTraining(ElectraConfig(**sizes, num_hidden_layers=2, num_attention_heads=3))
@@ -230,7 +231,7 @@ def test_bad_new_data_cost_nothing(own_run, tmp_path):
 
 
 def test_metrics_without_data_are_left_out_unless_named(own_run):
-    """By default what can be computed is; a metric asked for by name is told what it lacks, and so is no data at all."""
+    """By default what can be computed is. A metric that is named without its data is an error; so is no data at all."""
     report = evaluate(own_run, {"treebank": TREEBANK}, steps=[8])
     assert report == Report(len(NAMES) - 2, left_out=["world_knowledge", "edge_probing"])
     assert evaluate(own_run, {}, steps=[8]).left_out == ["world_knowledge", "edge_probing"]  # the others are done

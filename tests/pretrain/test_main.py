@@ -125,7 +125,8 @@ def test_a_folder_that_is_no_run_is_left_alone(refused: Refused, texts, tmp_path
 def test_a_run_is_pretrained_by_one_process_at_a_time(refused: Refused, own: Path, texts):
     """The second is told so, and the log of the first stays its own."""
     with runs.locked(own):
-        assert "own is being pretrained by another process" in refused("--corpus", texts[0], "--run", own, "--steps", "1")
+        message = refused("--corpus", texts[0], "--run", own, "--steps", "1")
+    assert "own is being pretrained by another process" in message
 
 
 def test_a_damaged_cache_is_told(tmp_path: Path, texts, capsys: pytest.CaptureFixture[str]):

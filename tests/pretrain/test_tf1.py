@@ -67,7 +67,7 @@ def test_logits_are_those_of_the_original(folder: Path, family: str):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_series_is_a_run_that_can_be_asked(folder: Path, family: str):
-    """Every step of a folder; states as the original's; unknown counts are unknown; a second import adds what is new."""
+    """Every step of a folder, with the original's states; unknown counts stay so; a second import adds what is new."""
     values = {step: originals.variables(family, seed=step) for step in (0, 25, 100)}
     for step in (0, 25):
         originals.save(folder / f"model.ckpt-{step}", values[step])

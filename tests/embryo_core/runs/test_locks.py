@@ -9,7 +9,9 @@ import pytest
 from embryo_core.errors import BusyRun
 from embryo_core.runs import locked
 
-HOLD = "import sys, time; from pathlib import Path; from embryo_core.runs import locked\nwith locked(Path(sys.argv[1])):\n"
+HOLD = """import sys, time; from pathlib import Path; from embryo_core.runs import locked
+with locked(Path(sys.argv[1])):
+"""
 
 
 def holder(folder: Path) -> subprocess.Popen:

@@ -209,7 +209,10 @@ def test_a_file_is_hashed_once(own_run: Run, monkeypatch):
 @pytest.mark.parametrize(
     ("header", "told"),
     [
-        ({"a": {"dtype": "F32", "shape": [1, 2**50], "data_offsets": [0, 2**52]}}, "does not have the tensors of its header"),
+        (
+            {"a": {"dtype": "F32", "shape": [1, 2**50], "data_offsets": [0, 2**52]}},
+            "does not have the tensors of its header",
+        ),
         ({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}, "is not valid"),
         ({"a": {"dtype": "F8", "shape": [4], "data_offsets": [0, 4]}}, "does not have the tensors of its header"),
         ({"a": {"dtype": "F16", "shape": [2**18], "data_offsets": [0, 2**19]}}, "config.json makes it"),
