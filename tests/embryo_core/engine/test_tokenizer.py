@@ -56,7 +56,7 @@ def test_a_single_piece_is_a_known_word(tiny_run):
     tokenizer = load_tokenizer(tiny_run)
     assert tokenizer.pieces([tokenizer.single_piece("the")]) == ["▁the"]
     assert tokenizer.single_piece("unforgettable") is None
-    assert tokenizer.single_piece("☃") is None
+    assert tokenizer.single_piece("☃") is None and tokenizer.single_piece("<unk>") is None
 
 
 # === Tokenizers from strangers ===

@@ -24,6 +24,11 @@ SCORE = {"evaluation": "m", "step": 8, "metric": "m", "layer": None, "group": No
 MAP = {"evaluation": "attention", "step": 8, "layer": 1, "head": 1, "sentences": 7, "length": 2, "weights": [0.5] * 4}
 
 
+def give_way(run: Run, metric: str) -> None:
+    """Have the results of a metric make room for those of other data."""
+    results.begin(run, metric, {"sha256": "another"}, {}, overwrite=True)
+
+
 @pytest.fixture(params=["part", "compacted"])
 def path(run: Run, request: pytest.FixtureRequest) -> Path:
     """The scores of one step, in a part or in the compacted table."""
@@ -147,7 +152,7 @@ def test_a_part_that_is_a_link_is_refused_and_never_removed(run: Run, tmp_path: 
     (run.results / linked).symlink_to(tmp_path / "elsewhere")
     before = tree(tmp_path / "elsewhere")
     assert f"{run.results / linked} is a link" in refused(run)
-    for change in (lambda: results.compact(run), lambda: results.forget(run, "mask_prediction")):
+    for change in (lambda: results.compact(run), lambda: give_way(run, "mask_prediction")):
         with pytest.raises(ResultsError, match="is a link"):
             change()
     assert tree(tmp_path / "elsewhere") == before != {}
@@ -225,7 +230,7 @@ def test_a_file_replaced_while_it_is_read_is_read_again(run: Run, monkeypatch: p
     results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.5, 3)]))
     monkeypatch.setattr(files, "write_checksums", read_and_write)
     results.compact(run)
-    results.forget(run, "m")
+    give_way(run, "m")
     assert seen == [2] * 4 + [2, 2] and results.read_scores(run).empty
     assert not list(run.results.rglob("scores*"))
 
@@ -248,5 +253,6 @@ def test_a_removal_that_was_killed_is_none(run: Run, monkeypatch: pytest.MonkeyP
     assert len(results.read_scores(run)) == 1
     path.unlink()
     assert results.read_scores(run).empty and results.done(run, "m") == set()
-    results.forget(run, "m")
+    results.write(at(run, 0), "m", Findings(scores=[Score("m", 0.5, 3)]))
+    give_way(run, "m")
     assert not files.is_stored(path)
