@@ -24,7 +24,7 @@ BUDGET = "EMBRYO_QUESTION_BUDGET"  # seconds of one core; without it a question 
 PATIENCE = 10  # seconds of waiting for each second of cost
 LIGHT = 0.5  # a question of this cost at most, in seconds, goes on to its end once it has begun
 HEAVY = 4  # so many questions above LIGHT hold memory at a time: they have begun, and pause or compute
-LOOK = 0.1  # seconds after which one who waits looks whether its visitor still does
+POLL = 0.1  # seconds between two checks of a waiting question whether its visitor still waits
 
 Result = TypeVar("Result")
 
@@ -82,7 +82,7 @@ class Turns:
                 if (asked.begun and asked.cost <= LIGHT) or self._first() is asked:
                     asked.begun = True
                     return
-                self._changed.wait(LOOK)
+                self._changed.wait(POLL)
 
     def _first(self) -> _Asked:
         """The question whose turn it is; a heavy one may begin only while fewer than HEAVY others have."""

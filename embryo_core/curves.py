@@ -140,7 +140,7 @@ def peak(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: Array
 
 
 def expected_layer(values: ArrayLike, baseline: float) -> float | None:
-    """Centre of gravity of what the layers 0 to L, `values` [L + 1], have above the `baseline`, in layers from 0 to L.
+    """The layer, 0 to L, at the centre of gravity of what `values` [L + 1] have above the `baseline`.
 
     The sum of layer x gain over the sum of gains, a gain being max(0, value - baseline); L / 2 where all layers gain
     alike, None where none is above the baseline.

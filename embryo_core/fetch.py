@@ -47,10 +47,10 @@ ONTONOTES = (
 
 
 def fetch(what: str, into: Path) -> list[Path]:
-    """Download "treebank" or "lama" below the folder `into`, unless it is there; what to give as --treebank or --lama.
+    """Download "treebank" or "lama" below the folder `into`, unless it is there; returns the paths to evaluate on.
 
-    Of LAMA's relations the paper's 25 are kept. Raises CorpusError when there is no connection or what came is not what
-    was asked for, naming the address and how to do it by hand; and for "ontonotes", saying where it is to be had.
+    Of LAMA's relations the paper's 25 are kept. Raises CorpusError where there is no connection or the content is
+    another, with the address and the way by hand; and for "ontonotes", with its publisher.
     """
     match what:
         case "treebank":

@@ -122,8 +122,8 @@ def frequencies(corpus: Corpus) -> Counter[str]:
         alone = end - begin == 1
         single += np.bincount(part[begin[alone]], minlength=len(starts))
         content, size = part.tobytes(), part.itemsize
-        places = zip((begin[~alone] * size).tolist(), (end[~alone] * size).tolist(), strict=True)
-        longer.update(content[a:b] for a, b in places)
+        spans = zip((begin[~alone] * size).tolist(), (end[~alone] * size).tolist(), strict=True)
+        longer.update(content[a:b] for a, b in spans)
     words: Counter[str] = Counter()
     counted = [([i], int(single[i])) for i in np.flatnonzero(single).tolist()]
     counted += [(np.frombuffer(ids, np.uint16).tolist(), n) for ids, n in longer.items()]

@@ -77,7 +77,7 @@ def latest_state(run_path: Path) -> Path | None:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether every member of the archive has its checksum, and each is in its directory, which has none."""
+    """Whether every member is as its checksum says, and the directory, which has no checksum, lists them all."""
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             file.seek(-END.size, os.SEEK_END)

@@ -140,7 +140,7 @@ def configuration(family: str, tensors: Tensors, prefix: Path) -> Config:
         "num_hidden_layers": count(r"encoder\.layer\.(\d+)\."),
         "num_hidden_groups": count(r"albert_layer_groups\.(\d+)\."),
         "embedding_size": size("word_embeddings.weight", 1),
-    } | _told(family, prefix)
+    } | _from_configuration(family, prefix)
     sizes.setdefault("num_attention_heads", max(1, sizes["hidden_size"] // 64))  # as in every model of electra
     if "generator" in tensors:
         hidden = next(a.shape[0] for name, a in tensors["generator"].items() if name.endswith("query.weight"))
@@ -151,15 +151,15 @@ def configuration(family: str, tensors: Tensors, prefix: Path) -> Config:
     return replace(preset, **training, **{name: found for name, found in sizes.items() if name in known})
 
 
-def _told(family: str, prefix: Path) -> dict[str, Any]:
+def _from_configuration(family: str, prefix: Path) -> dict[str, Any]:
     """What the configuration beside a checkpoint, or in the folder above, says that its variables do not."""
     counts = ["num_attention_heads"] + (["num_hidden_layers"] if family == "albert" else [])
     shares = ["hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"]
     for path in _beside(prefix.parent, f"{family}_config.json"):
         try:
-            told = json.loads(path.read_text(encoding="utf-8"))
-            found = {name: int(told[name]) for name in counts}
-            return found | {name: float(told[name]) for name in shares if name in told}
+            read = json.loads(path.read_text(encoding="utf-8"))
+            found = {name: int(read[name]) for name in counts}
+            return found | {name: float(read[name]) for name in shares if name in read}
         except (ValueError, KeyError, TypeError) as reason:
             raise ConfigError(f"{path} is not the configuration of an original {family} ({reason!r}).") from None
     if family == "electra":

@@ -152,6 +152,22 @@ def test_every_module_opens_with_a_sentence(module: str):
     assert re.fullmatch(r"[\w`].*[.:?)]", opening, re.DOTALL)
 
 
+@pytest.mark.parametrize("package", [module for module in MODULES if module.endswith("__init__.py")])
+def test_a_package_lists_what_it_offers(package: str):
+    """A package that is more than a folder has __all__, and nothing else of it is imported but its modules."""
+    listed = [
+        ast.literal_eval(node.value)
+        for node in tree(package).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    assert len(listed) == any(not isinstance(node, ast.Expr) for node in tree(package).body)
+    folder = REPOSITORY / package.removesuffix("__init__.py")
+    offered = {name for names in listed for name in names} | {path.stem for path in folder.iterdir()}
+    room = package.removesuffix("/__init__.py").replace("/", ".")
+    inside = {name.removeprefix(f"{room}.") for m in MODULES for name in imports(m) if within(name, room)} - {room}
+    assert {name.split(".")[0] for name in inside} <= offered
+
+
 def test_no_module_is_named_for_leftovers():
     """No utils, common or helpers: a module is named for its job."""
     assert not [m for m in MODULES if re.search(r"(^|/)_?(utils?|common|helpers?|misc)(/|\.py)", m)]

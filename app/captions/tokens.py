@@ -10,7 +10,7 @@ TASKS = {
     "match",
 }
 ONE_WORD = 0.9  # share of a category's right answers above which one word alone makes its curve
-FEWEST = 10  # right answers of which a share is told
+FEWEST = 10  # right answers from which a share is given
 
 
 def accuracy(metric: str, title: str, note: str, data: pd.DataFrame, rescaled: bool, bands: bool) -> str:

@@ -86,8 +86,8 @@ def test_every_drawn_point_has_its_row(
     assert sum(expect_in_table(figure, data) for figure, data in drawn) > 0
     smoothed = [data for _, data in drawn if WINDOW in data]
     assert bool(smoothed) == (smooth == "3") and all((data[WINDOW] == 3).all() for data in smoothed)
-    told = [caption.value for caption in app.caption if "mean of 3 neighbouring points" in caption.value]
-    assert len(told) == len(smoothed)
+    captions = [caption.value for caption in app.caption if "mean of 3 neighbouring points" in caption.value]
+    assert len(captions) == len(smoothed)
     assert app.query_params.get("smooth") == (None if smooth == "1" else "3")
 
 

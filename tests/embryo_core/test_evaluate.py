@@ -93,7 +93,7 @@ def test_broken_checkpoints_are_reported_and_passed_over(own_run):
 
 
 def test_a_metric_that_fails_is_reported_and_the_others_go_on(own_run, monkeypatch):
-    """The batch boundary: an error nobody foresaw is told with metric and step."""
+    """The batch boundary: an error nobody foresaw is reported with metric and step."""
 
     def fail(*_):
         raise ArithmeticError("out of numbers")
@@ -140,7 +140,7 @@ def test_unknown_names_and_steps_are_refused_before_anything_is_written(own_run)
     assert not own_run.results.exists()
 
 
-def test_a_run_without_checkpoints_is_told(own_run):
+def test_a_run_without_checkpoints_is_reported(own_run):
     """There is nothing to evaluate yet."""
     shutil.rmtree(own_run.path / "checkpoints")
     with pytest.raises(UnknownStep, match="has no checkpoint yet"):
@@ -217,7 +217,7 @@ def test_metrics_with_nothing_pending_ask_for_nothing(own_run, tmp_path):
 
 
 def test_bad_new_data_cost_nothing(own_run, tmp_path):
-    """A treebank that cannot be read is told before any result makes room for it."""
+    """A treebank that cannot be read is reported before any result makes room for it."""
     evaluate(own_run, SAMPLE_DATA, ["mask_prediction"])
     before = files(own_run)
     (tmp_path / "bad.conllu").write_text("nothing\n")
@@ -271,7 +271,7 @@ def test_two_protocols_never_mix(own_run):
 
 
 @pytest.mark.parametrize("name", ["pos", "my task", "../x", ""])
-def test_names_that_a_task_cannot_have_are_told(own_run, name):
+def test_names_that_a_task_cannot_have_are_reported(own_run, name):
     """Those of the four, and those that are no word."""
     with pytest.raises(CorpusError, match=f"cannot be named '{name}'"):
         evaluate(own_run, {f"probing:{name}": PROBING / "pos"})

@@ -84,9 +84,9 @@ def test_a_file_without_checksum_gets_one_from_who_trusts_it(run: Run, path: Pat
     """Results of earlier versions: the sentence has both ways out, and the first of them works."""
     scores = results.read_scores(run)
     path.with_name("scores.parquet.sha256").unlink()
-    told = refused(run)
-    assert "python -m embryo_core evaluate egg --overwrite" in told
-    command = told.partition("run in its folder: ")[2].partition(", else")[0]
+    message = refused(run)
+    assert "python -m embryo_core evaluate egg --overwrite" in message
+    command = message.partition("run in its folder: ")[2].partition(", else")[0]
     subprocess.run(command, shell=True, cwd=path.parent, check=True)
     assert results.read_scores(run).equals(scores)
 
@@ -114,9 +114,9 @@ def test_a_file_is_hashed_once(run: Run, path: Path, monkeypatch: pytest.MonkeyP
 def test_a_file_of_holes_is_not_hashed(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
     """A damage that makes it 20 GB long, or 1 GB, costs no time."""
     monkeypatch.setattr(files, "digest", lambda *_: pytest.fail("hashed"))
-    for size, told in ((20 * 10**9, "at most 2,147,483,648 are read"), (2**30, "no parquet file")):
+    for size, message in ((20 * 10**9, "at most 2,147,483,648 are read"), (2**30, "no parquet file")):
         os.truncate(path, size)
-        assert told in refused(run)
+        assert message in refused(run)
 
 
 # === Regular files of this run alone ===

@@ -125,10 +125,10 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("splits", "told"), WRONG.values(), ids=WRONG.keys())
-def test_tasks_that_cannot_be_probed_are_told(trained: Model, tmp_path: Path, splits, told):
+@pytest.mark.parametrize(("splits", "message"), WRONG.values(), ids=WRONG.keys())
+def test_tasks_that_cannot_be_probed_are_told(trained: Model, tmp_path: Path, splits, message):
     """With the folder at fault."""
     folder = write_task(tmp_path / "t", **splits)
-    with pytest.raises(CorpusError, match=told) as error:
+    with pytest.raises(CorpusError, match=message) as error:
         read_tasks({"t": folder}, trained.tokenizer, limits(trained), None)
     assert str(folder) in str(error.value)
