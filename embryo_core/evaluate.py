@@ -194,7 +194,7 @@ def _identity(job: Job) -> results.Identity:
 
 
 def limits(model: Model) -> Limits:
-    """What the models of this one's run read, the same at every step."""
+    """What the models of a run read; the same at every step."""
     frequencies = model.checkpoint.run.path / "frequencies.tsv"
     return Limits(model.max_positions, frequencies if frequencies.is_file() else None)
 

@@ -209,7 +209,7 @@ def _load(run: Run, path: Path, table: Table, where: pc.Expression) -> pa.Table 
 
 @contextmanager
 def _explaining(run: Run, path: Path) -> Iterator[None]:
-    """Turn what goes wrong in reading a file into a ResultsError, except that there is none."""
+    """Turn every error of reading a file into a ResultsError, but for a missing file."""
     try:
         yield
     except FileNotFoundError:

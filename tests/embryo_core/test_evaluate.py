@@ -226,7 +226,7 @@ def test_bad_new_data_cost_nothing(own_run, tmp_path):
     assert files(own_run) == before
 
 
-# === Edge probing, and tasks of one's own ===
+# === Edge probing, and tasks of the user's ===
 
 
 def test_metrics_without_data_are_left_out_unless_named(own_run):
@@ -240,7 +240,7 @@ def test_metrics_without_data_are_left_out_unless_named(own_run):
         evaluate(own_run, {}, steps=[16])
 
 
-def test_a_task_of_ones_own_is_an_evaluation_of_its_own(own_run):
+def test_a_task_of_the_users_is_an_evaluation_by_itself(own_run):
     """It is done, noted, and replaced by itself; its scores have its name for their group."""
     evaluate(own_run, SAMPLE_DATA, ["edge_probing"], steps=[16])
     before = results.read_scores(own_run)
