@@ -1,0 +1,22 @@
+"""Arguments that several commands take, and how their text is read."""
+
+import argparse
+from pathlib import Path
+
+RUN = "name of a run, or its folder"
+
+
+def positive(text: str) -> int:
+    """A number of at least 1."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"received {text}; give a number of at least 1")
+    return number
+
+
+def named_path(text: str) -> tuple[str, Path]:
+    """NAME=PATH."""
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise argparse.ArgumentTypeError(f"received {text!r}; give NAME=PATH")
+    return name, Path(path)

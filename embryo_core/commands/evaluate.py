@@ -1,0 +1,118 @@
+"""`evaluate`: metrics at the checkpoints of a run."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from embryo_core import runs
+from embryo_core.commands.arguments import RUN, named_path, positive
+from embryo_core.commands.fetch import CORPORA
+from embryo_core.errors import CorpusError
+
+HELP = "compute metrics at the checkpoints of a run; what is done is skipped"
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What is computed, where, and on which data."""
+    command.add_argument("run", metavar="RUN", help=RUN)
+    command.add_argument("--metrics", nargs="+", metavar="METRIC", help="default: all whose needs the checkpoints meet")
+    command.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="default: every checkpoint")
+    command.add_argument(
+        "--limit",
+        type=positive,
+        metavar="N",
+        help="the first N sentences, facts of each relation, examples of each split",
+    )
+    command.add_argument("--overwrite", action="store_true", help="compute again what is done")
+    _add_data(command)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Evaluate, and tell what was computed, left out and failed."""
+    from embryo_core import metrics
+    from embryo_core.evaluate import evaluate  # torch takes seconds to import, and the other commands do without
+
+    run = runs.open_run(options.run)
+    declared = [option for metric in metrics.METRICS for option in metric.options]
+    fetched = _fetched({metric.source for metric in metrics.METRICS})
+    report = evaluate(
+        run,
+        fetched | _by_name(options.data),
+        options.metrics,
+        options.steps,
+        limit=options.limit,
+        options={option.name: getattr(options, option.name.replace("-", "_")) for option in declared},
+        overwrite=options.overwrite,
+        progress=True,
+    )
+    if report.left_out:
+        print(f"Left out, as no data were given for them: {', '.join(report.left_out)}.")
+    for sentence in report.thinned:
+        print(sentence)
+    print(f"{report.computed} results computed, {report.done_before} were done before; results are in {run.results}.")
+    for failure in report.failures:
+        print(f"Failed: {failure}", file=sys.stderr)
+    return 1 if report.failures else 0
+
+
+# === Data ===
+
+
+def _add_data(command: argparse.ArgumentParser) -> None:
+    """What the metrics declare: their sources, variants and options."""
+    from embryo_core import metrics
+
+    group = command.add_argument_group("data and options of metrics")
+    group.add_argument(
+        "--data", type=named_path, action="append", default=[], metavar="NAME=PATH", help="the data named NAME"
+    )
+    for name, form in {metric.source: metric.form for metric in metrics.METRICS}.items():
+        group.add_argument(f"--{name}", dest="data", type=_path_of(name), action="append", metavar="PATH", help=form)
+    for metric in metrics.METRICS:
+        if metric.variants:
+            group.add_argument(
+                f"--{metric.variants}",
+                dest="data",
+                type=_named_path_of(metric.source),
+                action="append",
+                metavar="NAME=PATH",
+                help=f"{metric.name} on data of your own",
+            )
+        for option in metric.options:
+            group.add_argument(
+                f"--{option.name}",
+                type=positive if isinstance(option.default, int) else type(option.default),
+                choices=option.choices,
+                default=option.default,
+                help=f"{option.help} (default %(default)s)",
+            )
+
+
+def _path_of(name: str) -> Callable[[str], tuple[str, Path]]:
+    """Parses the PATH of --treebank PATH, which is short for --data treebank=PATH."""
+    return lambda text: (name, Path(text))
+
+
+def _named_path_of(source: str) -> Callable[[str], tuple[str, Path]]:
+    """Parses the NAME=PATH of --probe NAME=PATH, which is short for --data probing:NAME=PATH."""
+
+    def parse(text: str) -> tuple[str, Path]:
+        name, path = named_path(text)
+        return f"{source}:{name}", path
+
+    return parse
+
+
+def _by_name(data: list[tuple[str, Path]]) -> dict[str, Path]:
+    names = [name for name, _ in data]
+    for name in names:
+        if names.count(name) > 1:
+            raise CorpusError(f"The data '{name}' are given twice; give each path a name of its own.")
+    return dict(data)
+
+
+def _fetched(sources: set[str]) -> dict[str, Path]:
+    """The folders in data/corpora that are named for a source; of a treebank its test split."""
+    folders = {folder.name: folder for folder in CORPORA.glob("*/") if folder.name in sources}
+    return {name: next(iter(sorted(folder.glob("*-test.conllu"))), folder) for name, folder in folders.items()}

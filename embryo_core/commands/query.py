@@ -1,0 +1,44 @@
+"""`query`: answers to a text with [MASK], a tracked word, the lens."""
+
+import argparse
+
+from embryo_core import runs
+from embryo_core.commands.arguments import RUN, positive
+
+HELP = "fill the [MASK] of a text, track a word, or read every layer, at one step or at all"
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """The text, the steps, and what is read."""
+    command.epilog = "Write -- before a text that begins with -, and --track=WORD for such a word."
+    command.add_argument("run", metavar="RUN", help=RUN)
+    command.add_argument("text", metavar="TEXT", help="for example: 'The capital of France is [MASK] .'")
+    command.add_argument("--step", type=_step, default="all", help="a step of the run, or all (default)")
+    command.add_argument("--top", type=positive, default=10, metavar="K", help="answers at one step (default 10)")
+    what = command.add_mutually_exclusive_group()
+    what.add_argument("--track", metavar="WORD", help="probability and rank of this word, of one piece or several")
+    what.add_argument("--lens", action="store_true", help="what each layer would answer")
+    command.add_argument(
+        "--mask", type=positive, default=1, metavar="M", help="the [MASK] to track or read, 1 is the first (default)"
+    )
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Ask, and print the answer as a table."""
+    from embryo_core.query import report
+
+    run, step = runs.open_run(options.run), None if options.step == "all" else options.step
+    if options.track is not None:
+        steps = None if step is None else [step]
+        print(report.report_track(run, options.text, options.track, options.mask, steps))
+    elif options.lens:
+        print(report.report_lens(run, options.text, options.mask, step, options.top))
+    elif step is None:
+        print(report.report_trace(run, options.text))
+    else:
+        print(report.report_answers(run, options.text, step, options.top))
+    return 0
+
+
+def _step(text: str) -> int | str:
+    return text if text == "all" else int(text)
