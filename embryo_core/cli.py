@@ -4,11 +4,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from embryo_core.commands import animate, evaluate, fetch, query, runs
+from embryo_core.commands import animate, evaluate, fetch, finetune, query, runs
 from embryo_core.errors import EmbryoError
 
 COMMANDS = (
     evaluate,
+    finetune,
     runs,
     query,
     animate,
