@@ -45,7 +45,8 @@ def paper(task: str, unanswerable: bool = False) -> Settings:
     """The paper's settings of a task; `unanswerable` for SQuAD 2.0. Raises ConfigError for a task it does not have."""
     if task not in PAPER:
         raise ConfigError(
-            f"Protocol 'paper' has no settings for the task '{task}', only for {', '.join(PAPER)}; use --protocol quick."
+            f"Protocol 'paper' has no settings for the task '{task}', only for {', '.join(PAPER)}; use --protocol "
+            "quick."
         )
     return PAPER_UNANSWERABLE if unanswerable else PAPER[task]
 

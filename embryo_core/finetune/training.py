@@ -108,7 +108,10 @@ def _model(folder: Path, data: Trainee, settings: Settings, start: Weights | Non
     return model
 
 
-def _optimizer(model: nn.Module, settings: Settings) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
+def _optimizer(
+    model: nn.Module, settings: Settings
+) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
+    """AdamW, and the course of its learning rate."""
     plain = [value for value in model.parameters() if value.ndim < 2]  # biases and normalisation
     decayed = [value for value in model.parameters() if value.ndim >= 2]
     groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": plain, "weight_decay": 0.0}]

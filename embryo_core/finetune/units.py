@@ -1,4 +1,4 @@
-"""Units of work: what one process fine-tunes of one checkpoint with one seed, each task written as soon as it is done."""
+"""Units of work: what one process fine-tunes of one checkpoint with one seed; a task is written once it is done."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Unit:
-    """Tasks of one checkpoint and seed, in order; `mnli` is where weights after MNLI are kept until the unit is done."""
+    """Tasks of one checkpoint and seed, in order; `mnli` is where its weights after MNLI are kept until it is done."""
 
     checkpoint: Checkpoint
     seed: int

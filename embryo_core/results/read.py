@@ -108,7 +108,7 @@ def read_probes(run: Run, task: str | None = None, layer: int | None = None, ste
 
 
 def read_task_scores(run: Run, task: str | None = None) -> pd.DataFrame:
-    """Scores of fine-tuned checkpoints and of the controls, of one task or all; sorted by task, metric, predictor, seed.
+    """Scores of fine-tuned checkpoints and of controls, of one task or all; sorted by task, metric, predictor, seed.
 
     Columns: step, task, seed, predictor, metric, value, n.
     """
@@ -116,7 +116,7 @@ def read_task_scores(run: Run, task: str | None = None) -> pd.DataFrame:
 
 
 def read_tuning(run: Run, task: str | None = None, step: int | None = None) -> pd.DataFrame:
-    """Training curves of the fine-tunings: step, task, seed, update, train_loss, dev_score; sorted by task, seed, step."""
+    """Curves of the fine-tunings: step, task, seed, update, train_loss, dev_score; sorted by task, seed, step."""
     return _frame(run, TUNING, task, step)
 
 
