@@ -96,13 +96,14 @@ def predict(model: nn.Module, data: Trainee) -> np.ndarray:
 
 def _model(folder: Path, data: Trainee, settings: Settings, start: Weights | None) -> nn.Module:
     """The checkpoint's encoder in float32, with a new head."""
-    config = transformers.AutoConfig.from_pretrained(folder, num_labels=data.outputs, local_files_only=True)
+    own = {"local_files_only": True, "trust_remote_code": False}  # a checkpoint may be a stranger's
+    config = transformers.AutoConfig.from_pretrained(folder, num_labels=data.outputs, **own)
     config.hidden_act = FUSED.get(config.hidden_act, config.hidden_act)
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = settings.dropout
     config.classifier_dropout = config.classifier_dropout_prob = settings.classifier_dropout
     transformers.logging.set_verbosity_error()  # that the head is new is no news
     transformers.logging.disable_progress_bar()
-    model = CLASSES[data.kind].from_pretrained(folder, config=config, dtype=torch.float32, local_files_only=True)
+    model = CLASSES[data.kind].from_pretrained(folder, config=config, dtype=torch.float32, **own)
     if start is not None:
         model.base_model.load_state_dict(start)
     return model

@@ -60,7 +60,7 @@ def open_workers(trainees: Trainees, device: str, jobs: int) -> Iterator[Workers
 
 
 def choose_device(name: str | None) -> str:
-    """The device of that name, by default the first GPU, else the processor. Raises ConfigError where it is not there."""
+    """The device of that name, by default the first GPU, else the processor. Raises ConfigError for another."""
     if name is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:

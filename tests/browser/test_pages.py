@@ -12,7 +12,7 @@ POINTS_AND_LINE = f"""figure => {{
     const curves = [...figure.querySelectorAll(".scatterlayer .trace")].map(one => one.querySelectorAll(".points path"));
     return [middles(curves.find(points => points.length) ?? []), middles(figure.querySelectorAll(".shapelayer path"))];
 }}"""
-PAGES = ("Overview", "Tokens", "Attention", "Probing", "Knowledge", "Query")
+PAGES = ("Overview", "Tokens", "Attention", "Probing", "Knowledge", "Finetuning", "Query")
 
 
 def path(title: str) -> str:

@@ -6,11 +6,8 @@ from functools import partial
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from embryo_core import results
-from embryo_core.types import Answer, Findings, Run, TaskScore, TuningPoint
-from tests.conftest import at
-
-ANSWERS = {0: "0101", 8: "1100", 16: "1101"}  # to four examples whose label is 1, 1, 0, 1
+from embryo_core.types import Run
+from tests.tuned import store_tuning
 
 
 @pytest.fixture
@@ -19,27 +16,11 @@ def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
     return partial(open_page, "finetuning")
 
 
-def store(run: Run, task: str, metric: str) -> None:
-    """Results of one seed at three steps."""
-    for step, answers in ANSWERS.items():
-        right = sum(a == g for a, g in zip(answers, "1101", strict=True)) / 4
-        findings = Findings(
-            task_scores=[TaskScore(task, 1, "model", metric, right, 4), TaskScore(task, 1, "majority", metric, 0.0, 4)],
-            tuning=[TuningPoint(task, 1, 3, 0.7, right)],
-            answers=[
-                Answer(task, 1, i, float(g), float(a)) for i, (a, g) in enumerate(zip(answers, "1101", strict=True))
-            ],
-        )
-        identity = {"data": task, "sha256": "0" * 64, "limit": None, "protocol": "quick"}
-        results.begin(run, f"finetuning:{task}:1", identity, {"note": "toy"}, overwrite=False)
-        results.write(at(run, step), f"finetuning:{task}:1", findings, identity)
-
-
 @pytest.fixture
 def tuned(own_run: Run) -> Run:
     """A run with a task of GLUE and one of the user's own."""
-    store(own_run, "rte", "accuracy")
-    store(own_run, "my-task", "accuracy")
+    store_tuning(own_run, "rte")
+    store_tuning(own_run, "my-task")
     return own_run
 
 
@@ -88,7 +69,7 @@ def test_a_broken_file_is_a_message(look, own_run):
 
 def test_names_of_tasks_are_never_markup(look, own_run):
     """A stranger's results may name a task as they like."""
-    store(own_run, "![x](https:)", "accuracy")
+    store_tuning(own_run, "![x](https:)")
     test = look(own_run)
     assert not test.exception
     written = [element.value for element in (*test.markdown, *test.caption, *test.subheader)]
