@@ -47,9 +47,9 @@ def task_curves(scores: pd.DataFrame) -> pd.DataFrame:
     The value is the mean over the seeds, `low` and `high` their least and greatest score; `control` is the score of the
     predictor that reads no text. `scores` are those of `results.read_task_scores`.
     """
-    known = scores[scores["metric"].isin(MAIN)].assign(place=scores["metric"].map(MAIN.index, na_action="ignore"))
-    first = known.groupby("task")["place"].transform("min")
-    main = known[known["place"] == first]
+    known = scores[scores["metric"].isin(MAIN)]
+    rank = known["metric"].map(MAIN.index)
+    main = known[rank == rank.groupby(known["task"]).transform("min")]
     is_model = main["predictor"] == "model"
     grouped = main[is_model].groupby(["task", "metric", "step"])
     found = grouped.agg(
