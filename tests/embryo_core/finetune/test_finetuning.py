@@ -86,6 +86,18 @@ def test_mnli_is_tuned_again_for_its_weights_alone(own_run: Run, tmp_path: Path)
     assert (report.computed, report.done_before) == (1, 1)
 
 
+def test_where_mnli_fails_the_tasks_after_it_are_not_tuned(own_run: Run, tmp_path: Path):
+    """A sentence for each, and nothing written; other steps are done."""
+    folders = {
+        "mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"),
+        "rte": write_pairs(tmp_path / "rte", 2),
+    }
+    (own_run.path / "checkpoints" / "step0" / "model.safetensors").write_bytes(b"")
+    report = finetune(own_run, folders, [0, 16], protocol="paper", jobs=1)
+    assert report.computed == 2 and len(report.failures) == 2
+    assert "begins from weights after MNLI" in report.failures[1]
+
+
 def test_the_paper_needs_mnli(own_run: Run, tmp_path: Path):
     """And has no settings for a task of one's own."""
     with pytest.raises(ConfigError, match="add mnli to --tasks"):
