@@ -38,10 +38,10 @@ def test_the_page_answers_how_much_pretraining_a_task_needs(look, tuned):
 
 def test_examples_are_listed_by_their_history(look, tuned):
     """By the rules for facts; the choice is in the URL."""
-    test = look(tuned, task="rte", example_history="learned")
+    test = look(tuned, task="rte", example_history="oscillating")
     listed = test.dataframe[-1].value
-    assert listed["example"].tolist() == [0] and listed["step 0"].tolist() == [0]
-    assert test.query_params["example_history"] in ("learned", ["learned"])
+    assert listed[["example", "step 0", "step 8", "step 16", "gold"]].values.tolist() == [[3, 1, 0, 1, 1]]
+    assert test.query_params["example_history"] in ("oscillating", ["oscillating"])
 
 
 def test_no_task_chosen_is_a_message(look, tuned):
@@ -54,7 +54,7 @@ def test_without_results_the_page_says_what_to_run(look, tiny_run):
     """One sentence and one command."""
     test = look(tiny_run)
     assert not test.exception and not test.error
-    assert "has not been fine-tuned yet" in test.info[0].value
+    assert "has not been fine-tuned yet" in test.info[0].value.replace("\\", "")
     assert "python -m embryo_core finetune tiny" in test.code[0].value
 
 
