@@ -98,7 +98,9 @@ def _model(folder: Path, data: Trainee, settings: Settings, start: Weights | Non
     """The checkpoint's encoder in float32, with a new head."""
     own = {"local_files_only": True, "trust_remote_code": False}  # a checkpoint may be a stranger's
     config = transformers.AutoConfig.from_pretrained(folder, num_labels=data.outputs, **own)
-    config.hidden_act = FUSED.get(config.hidden_act, config.hidden_act)
+    activation = getattr(config, "hidden_act", None)
+    if activation in FUSED:
+        config.hidden_act = FUSED[activation]
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = settings.dropout
     config.classifier_dropout = config.classifier_dropout_prob = settings.classifier_dropout
     transformers.logging.set_verbosity_error()  # that the head is new is no news
@@ -128,11 +130,12 @@ def _forward(model: nn.Module, sequences: Sequences, rows: np.ndarray, kind: str
     """Outputs [B, outputs]; of spans the logits of first and last piece [B, 2, L], -inf at padding."""
     device = model.device
     ids, segments, mask = (torch.from_numpy(array).to(device) for array in sequences.batch(rows))
-    if model.config.type_vocab_size < 2:
-        segments = torch.zeros_like(segments)
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    if getattr(model.config, "type_vocab_size", 0) > 1:  # RoBERTa knows one segment, DistilBERT none
+        inputs["token_type_ids"] = segments
     bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
     with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
-        found = model(input_ids=ids, token_type_ids=segments, attention_mask=mask)
+        found = model(**inputs)
     if kind != "span":
         return found.logits
     logits = torch.stack([found.start_logits, found.end_logits], 1)
