@@ -9,6 +9,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
+from embryo_core.errors import BrokenCheckpoint
 from embryo_core.finetune.protocols import Settings
 from embryo_core.finetune.sequences import Sequences, batches_by_length, training_batches
 from embryo_core.finetune.trainees import Trainee
@@ -95,7 +96,7 @@ def predict(model: nn.Module, data: Trainee) -> np.ndarray:
 
 
 def _model(folder: Path, data: Trainee, settings: Settings, start: Weights | None) -> nn.Module:
-    """The checkpoint's encoder in float32, with a new head."""
+    """The checkpoint's encoder in float32, with a new head. Raises BrokenCheckpoint where weights are missing."""
     own = {"local_files_only": True, "trust_remote_code": False}  # a checkpoint may be a stranger's
     config = transformers.AutoConfig.from_pretrained(folder, num_labels=data.outputs, **own)
     activation = getattr(config, "hidden_act", None)
@@ -105,7 +106,12 @@ def _model(folder: Path, data: Trainee, settings: Settings, start: Weights | Non
     config.classifier_dropout = config.classifier_dropout_prob = settings.classifier_dropout
     transformers.logging.set_verbosity_error()  # that the head is new is no news
     transformers.logging.disable_progress_bar()
-    model = CLASSES[data.kind].from_pretrained(folder, config=config, dtype=torch.float32, **own)
+    model, report = CLASSES[data.kind].from_pretrained(
+        folder, config=config, dtype=torch.float32, output_loading_info=True, **own
+    )
+    encoder = f"{model.base_model_prefix}."
+    if lacking := sorted(name for name in report["missing_keys"] if name.startswith(encoder) and "pooler" not in name):
+        raise BrokenCheckpoint(f"{folder} lacks weights of its encoder ({', '.join(lacking[:3])}); train this step again.")
     if start is not None:
         model.base_model.load_state_dict(start)
     return model
