@@ -150,7 +150,8 @@ def head_history(run: Run, layer: int, head: int, normalised: bool = False, shar
         history = replace(history, shared_end=colour_end(_all_weights(run, normalised)[1]))
     if not normalised:
         return history
-    return replace(history, note=f"{history.note}, each row divided by its sum", weights=normalise_rows(history.weights))
+    note = f"{history.note}, each row divided by its sum"
+    return replace(history, note=note, weights=normalise_rows(history.weights))
 
 
 @cached(results_state, 16)

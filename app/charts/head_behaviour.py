@@ -229,8 +229,8 @@ def curves_figure(
 ) -> go.Figure:
     """The pattern in every head over the steps: the chosen head large, the others faint in the colour of their layer.
 
-    `rows` are those of `of_pattern`, `base` is the `baseline`; smoothing is that of the chosen head. Every point carries
-    its layer, head and step as customdata.
+    `rows` are those of `of_pattern`, `base` is the `baseline`; smoothing is that of the chosen head. Every point
+    carries its layer, head and step as customdata.
     """
     layers = sorted(set(rows["layer"]))
     colours = sample_colorscale("Viridis", np.linspace(0.25, 0.9, len(layers)))

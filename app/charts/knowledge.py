@@ -195,8 +195,9 @@ def fact_figure(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
     """
     figure = go.Figure()
     x = axis.values(history["step"])
+    answers = history[["step", "prediction", "rank"]].values
     shared = {
-        "customdata": [[s, style.plain(word), rank] for s, word, rank in history[["step", "prediction", "rank"]].values],
+        "customdata": [[step, style.plain(word), rank] for step, word, rank in answers],
         "hovertemplate": "step %{customdata[0]:,}: %{y:.2%}<br>top answer: %{customdata[1]}<br>"
         "rank of the true object: %{customdata[2]:,}",
     }

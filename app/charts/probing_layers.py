@@ -191,8 +191,8 @@ def _add_peaks(
         "y": rows["layer"] - shift,
         "legendgroup": task,
         "customdata": rows.assign(**100 * rows[["decay", "low", "high"]]).values.tolist(),
-        "hovertemplate": f"<b>{plain(task)}</b>, %{{text}}<br>peak at step %{{customdata[2]:,}} (%{{customdata[9]:,}} to "
-        "%{customdata[10]:,}): F1 %{customdata[3]:.1%}<br>last step: %{customdata[4]:.1%}<br>decay: "
+        "hovertemplate": f"<b>{plain(task)}</b>, %{{text}}<br>peak at step %{{customdata[2]:,}} (%{{customdata[9]:,}} "
+        "to %{customdata[10]:,}): F1 %{customdata[3]:.1%}<br>last step: %{customdata[4]:.1%}<br>decay: "
         "%{customdata[5]:.1f} points (95 %: %{customdata[6]:.1f} to %{customdata[7]:.1f})<extra></extra>",
         "text": [layer_name(layer) for layer in rows["layer"]],
         "unselected_marker_opacity": 1,

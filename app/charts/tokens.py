@@ -28,8 +28,8 @@ def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
 def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.DataFrame:
     """What is drawn, a row per category and step: group, step, n, accuracy, low, high, shown, shown_low, shown_high.
 
-    `accuracy`, with its Wilson 95 % interval `low` to `high`, is as measured, in [0, 1]; what is `shown` of the three is
-    the same or, if `rescaled`, divided by the accuracy at the last step (a category that ends at 0 is left out).
+    `accuracy`, with its Wilson 95 % interval `low` to `high`, is as measured, in [0, 1]; what is `shown` of the three
+    is the same or, if `rescaled`, divided by the accuracy at the last step (a category that ends at 0 is left out).
     """
     parts = []
     for group in groups:

@@ -9,7 +9,7 @@ MASKED_LANGUAGE_MODEL = ENCODER | {"masked_words"}
 
 
 def gives(checkpoint: Checkpoint) -> frozenset[str]:
-    """Of "masked_words", "states", "attentions" and "trainable", those that the checkpoint's model gives.
+    """Which of "masked_words", "states", "attentions" and "trainable" the checkpoint's model gives.
 
     ELECTRA's discriminator gives masked words by the generator inside its folder, where there is one. A family that no
     engine reads gives nothing. Raises BrokenCheckpoint where config.json cannot be read.

@@ -17,7 +17,7 @@ from embryo_core.results.read import (
     read_words,
 )
 from embryo_core.results.sources import Identity, check_identity, read_sources
-from embryo_core.results.write import begin, compact, forget, write
+from embryo_core.results.write import begin, compact, write
 
 __all__ = [
     "AttentionHistory",
@@ -26,7 +26,6 @@ __all__ = [
     "check_identity",
     "compact",
     "done",
-    "forget",
     "read_answers",
     "read_attention",
     "read_attention_step",

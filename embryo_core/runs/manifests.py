@@ -153,7 +153,8 @@ def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
 def verify(checkpoint: Checkpoint) -> None:
     """Raise BrokenCheckpoint unless every file of the manifest is there with its sha256, and tensors fit config.json.
 
-    Raises MissingWeights where the manifest says that the weights were removed. Of the weights only the header is parsed: no memory is taken for tensors that config.json has no room for.
+    Raises MissingWeights where the manifest says that the weights were removed. Of the weights only the header is
+    parsed: no memory is taken for tensors that config.json has no room for.
     """
     run = checkpoint.run.path
     sizes = read_config(checkpoint, Architecture)

@@ -69,7 +69,8 @@ def expect_in_table(figure: go.Figure, data: pd.DataFrame) -> int:
             continue
         for x, y in points(trace):
             count += 1
-            assert any(any(same(x, v) for v in row) and any(same(y, v) for v in row) for row in rows), (trace.name, x, y)
+            found = any(any(same(x, v) for v in row) and any(same(y, v) for v in row) for row in rows)
+            assert found, (trace.name, x, y)
     return count
 
 
@@ -85,8 +86,8 @@ def test_every_drawn_point_has_its_row(
     assert sum(expect_in_table(figure, data) for figure, data in drawn) > 0
     smoothed = [data for _, data in drawn if WINDOW in data]
     assert bool(smoothed) == (smooth == "3") and all((data[WINDOW] == 3).all() for data in smoothed)
-    told = [caption.value for caption in app.caption if "mean of 3 neighbouring points" in caption.value]
-    assert len(told) == len(smoothed)
+    captions = [caption.value for caption in app.caption if "mean of 3 neighbouring points" in caption.value]
+    assert len(captions) == len(smoothed)
     assert app.query_params.get("smooth") == (None if smooth == "1" else "3")
 
 

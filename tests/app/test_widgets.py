@@ -19,7 +19,7 @@ def test_the_last_evaluated_step_up_to_the_chosen_one_is_shown(chosen: int, show
 
 
 def test_at_a_step_without_weights_another_is_asked(open_page, own_run: Run) -> None:
-    """The last one before it that has weights, as the page tells; with no weights left the page ends with a sentence."""
+    """The last one before it that has weights, as the page says; with no weights left, the page says that."""
     runs.remove_weights(runs.checkpoint(own_run, 8))
     page = open_page("query", own_run, step="8", text="The [MASK] runs .")
     assert [info.value for info in page.info] == ["The weights of step 8 were removed; step 0 is asked in its place."]

@@ -9,7 +9,8 @@ from playwright.sync_api import Locator, expect
 MIDDLES = "all => [...all].map(one => one.getBoundingClientRect()).map(({ left, right }) => (left + right) / 2)"
 POINTS_AND_LINE = f"""figure => {{
     const middles = {MIDDLES};
-    const curves = [...figure.querySelectorAll(".scatterlayer .trace")].map(one => one.querySelectorAll(".points path"));
+    const traces = [...figure.querySelectorAll(".scatterlayer .trace")];
+    const curves = traces.map(trace => trace.querySelectorAll(".points path"));
     return [middles(curves.find(points => points.length) ?? []), middles(figure.querySelectorAll(".shapelayer path"))];
 }}"""
 PAGES = ("Overview", "Tokens", "Attention", "Probing", "Knowledge", "Finetuning", "Query")

@@ -1,4 +1,4 @@
-"""A figure's file is laid out for paper: light, in a generic font, without the step line, with title and small print."""
+"""A figure's file is laid out for paper: light, generic font, no step line, with title and small print."""
 
 import json
 

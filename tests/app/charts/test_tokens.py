@@ -125,7 +125,8 @@ def words() -> pd.DataFrame:
 def test_words_of_an_uncased_model_are_counted_without_case(words: pd.DataFrame) -> None:
     """Capitals are merged, sums stay; a cased model's words stay as written."""
     merged = tokens.merged_by_case(words, cased=False)
-    assert merged.loc[merged["step"] == 8, ["word", "n", "correct"]].to_numpy().tolist() == [["the", 50, 50], ["a", 50, 1]]
+    at_8 = merged.loc[merged["step"] == 8, ["word", "n", "correct"]]
+    assert at_8.to_numpy().tolist() == [["the", 50, 50], ["a", 50, 1]]
     assert tokens.merged_by_case(words, cased=True).equals(words)
 
 

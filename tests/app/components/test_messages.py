@@ -62,7 +62,7 @@ def to_components(app: AppTest, message: object) -> AppTest:
 
 @pytest.mark.parametrize("section", ("maps", "sentence"))
 def test_components_ignore_malformed_messages(section: str, dashboard_with_results) -> None:
-    """Time bar, maps, history, copy button and figure files: whatever they send, nothing is chosen and nothing fails."""
+    """Time bar, maps, history, copy button and figure files: no such message chooses anything, and none fails."""
     app = dashboard_with_results.open("attention", section=section, step="16")
     before = {name: app.query_params.get(name) for name in EVERYTHING}
     assert len(drawn(app, "bidi_component")) >= 4

@@ -28,7 +28,7 @@ def test_the_page_shows_a_head_and_all_heads(look, tiny_results):
 
 
 def test_rows_can_be_shown_with_a_sum_of_one(look, tiny_results):
-    """Averaged rows do not sum to 1, the caption says why; switched on, every row that is not 0 does, and the URL says so."""
+    """Averaged rows do not sum to 1, and the caption says why; switched on, every row but one of 0 does."""
     test = look(tiny_results)
     assert any("So rows do not sum to 1" in caption.value for caption in test.caption)
     next(switch for switch in test.toggle if switch.label == "Rows sum to 1").set_value(True).run()

@@ -103,7 +103,8 @@ def test_a_link_restores_the_view(probed) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", [{"probe_layer": "77"}, {"probe_task": "<b>"}, {"score": "9"}, {"x_task": "", "y_task": "?"}, {"unit": "-"}]
+    "query",
+    [{"probe_layer": "77"}, {"probe_task": "<b>"}, {"score": "9"}, {"x_task": "", "y_task": "?"}, {"unit": "-"}],
 )
 def test_nonsense_in_a_link_shows_the_default(probed, query: dict[str, str]) -> None:
     """The page opens as without it."""

@@ -31,5 +31,5 @@ print(len(read), len({str(found) for found in read}))
 
 def test_a_run_may_first_be_read_by_several_threads_at_once(tiny_run: Run):
     """Eight visitors of a server that has just started all see the same; the process goes on."""
-    done = subprocess.run([sys.executable, "-c", AT_ONCE, tiny_run.path], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", AT_ONCE, tiny_run.path], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "8 1\n"), done.stderr
