@@ -4,7 +4,6 @@ Each task at each step with each seed is a part of its own in the results: kille
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from tqdm import tqdm
@@ -71,7 +70,7 @@ def _finetune(
     report: Report,
     progress: bool,
 ) -> None:
-    late = plan.trainable(run, None)[-1]
+    late = plan.late(run)
     tokenizer = load_tokenizer(run)
     plan.check_vocabulary(late, tokenizer.vocabulary_size)
     choices = {one.name: plan.noted_choice(run, one) for one in asked if one.protocol == "quick"}
@@ -125,8 +124,7 @@ def _paper(asked: Asked) -> protocols.Settings:
 
 
 def _settings(asked: Asked, trainee: Trainee, choice: Choice | None) -> protocols.Settings:
-    settings = protocols.quick(len(trainee.targets), choice.learning_rate) if choice else _paper(asked)
-    return replace(settings, length=int(max(trainee.train.lengths.max(), trainee.validation.lengths.max())))
+    return protocols.quick(len(trainee.targets), choice.learning_rate) if choice else _paper(asked)
 
 
 def _mean_length(trainee: Trainee) -> float:

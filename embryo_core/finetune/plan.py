@@ -73,6 +73,18 @@ def trainable(run: Run, steps: Iterable[int] | None) -> list[Checkpoint]:
     return found
 
 
+def late(run: Run) -> Checkpoint:
+    """The last checkpoint that can be fine-tuned and whose files are right. Raises BrokenCheckpoint where none is."""
+    for checkpoint in reversed(trainable(run, None)):
+        try:
+            runs.verify(checkpoint)
+        except BrokenCheckpoint as error:
+            reason = error
+        else:
+            return checkpoint
+    raise reason
+
+
 def _gives(checkpoint: Checkpoint) -> frozenset[str]:
     """What the model gives; one that cannot be read may, and tells what is wrong when it is its turn."""
     try:

@@ -122,6 +122,14 @@ def test_a_broken_checkpoint_is_told_and_passed_over(own_run: Run, cola: Path):
     assert report.computed == 2 and "step0" in report.failures[0] and len(report.failures) == 1
 
 
+def test_where_the_last_checkpoint_is_broken_the_one_before_chooses_the_learning_rate(own_run: Run, cola: Path):
+    """And the last is told."""
+    (own_run.path / "checkpoints" / "step16" / "model.safetensors").write_bytes(b"")
+    report = finetune(own_run, {"cola": cola}, [8, 16], jobs=1)
+    assert report.computed == 1 and len(report.failures) == 1
+    assert results.read_sources(own_run)["finetuning:cola:1"]["rate_step"] == 8
+
+
 def test_a_model_without_an_encoder_is_refused(own_run: Run, cola: Path):
     """One sentence, before the data are read."""
     for config in own_run.path.glob("checkpoints/*/config.json"):
