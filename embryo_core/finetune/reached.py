@@ -23,7 +23,7 @@ def reached(answers: pd.DataFrame, metric: str, share: float) -> Reached | None:
     """When the score's mean over seeds reached a share of its last value; None where that is not above 0.
 
     `answers` has the columns step, seed, example, gold and answer; every (step, seed) answered the same examples. The
-    interval is that of the same steps with the development examples drawn anew, with replacement, for all of them alike.
+    interval is that of these steps with the development examples drawn anew, with replacement, the same for all steps.
     """
     steps, scores, drawn = _by_step(answers, metric)
     if scores[-1] <= 0:
