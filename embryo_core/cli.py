@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from embryo_core.commands import animate, evaluate, fetch, finetune, query, runs
+from embryo_core.commands import animate, evaluate, examples, fetch, finetune, query, runs
 from embryo_core.errors import EmbryoError
 
 COMMANDS = (
@@ -12,6 +12,7 @@ COMMANDS = (
     finetune,
     runs,
     query,
+    examples,
     animate,
     fetch,
 )

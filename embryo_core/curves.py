@@ -239,3 +239,19 @@ def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Flo
     if scale == "log":
         values = np.log(values)
     return (values - values[0]) / ((values[-1] - values[0]) or 1.0)
+
+
+def telling_scale(steps: Sequence[int] | NDArray[np.integer], curves: ArrayLike) -> Scale:
+    """The scale on which the curves [S, C] change in the middle of the axis rather than at one of its ends.
+
+    Each curve that changes counts the same: the sum of its changes from step to step is 1. The scale is the one on which
+    half of all change has happened nearest to the middle; "log" where nothing changes. Missing values are no change.
+    """
+    changes = np.nan_to_num(np.abs(np.diff(np.asarray(curves, float), axis=0)))
+    totals = changes.sum(axis=0)
+    shares = (changes[:, totals > 0] / totals[totals > 0]).sum(axis=1)
+    if not shares.sum():
+        return "log"
+    done = np.concatenate([[0], np.cumsum(shares) / shares.sum()])
+    middle = {scale: float(np.interp(0.5, done, axis_shares(steps, scale))) for scale in SCALES}
+    return min(reversed(SCALES), key=lambda scale: abs(middle[scale] - 0.5))

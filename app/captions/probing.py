@@ -56,6 +56,7 @@ def peaks(table: pd.DataFrame) -> str:
     )
 
 
+NOTHING_FELL = "Peak and decay: no layer has fallen significantly from its peak"
 PEAK_TABLE = "Click a row for its task, layer and step."
 
 

@@ -1,5 +1,6 @@
 """Results on disk: what metrics found, written to parquet and read back as tables; no other room touches parquet."""
 
+from embryo_core.results.examples import read_examples, write_examples
 from embryo_core.results.foreign import read_foreign
 from embryo_core.results.read import (
     AttentionHistory,
@@ -31,6 +32,7 @@ __all__ = [
     "read_attention_step",
     "read_attention_steps",
     "read_cloze",
+    "read_examples",
     "read_foreign",
     "read_probes",
     "read_scores",
@@ -40,4 +42,5 @@ __all__ = [
     "read_tuning",
     "read_words",
     "write",
+    "write_examples",
 ]

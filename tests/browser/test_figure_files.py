@@ -19,7 +19,7 @@ OUTSIDE = """() => {
 
 def saved(visitor, figure: str, columns: str, format: str):
     """The file that a figure's button saves, once the size is chosen."""
-    files = visitor.page.locator(f".st-key-files_{figure}")
+    files = visitor.files(figure)
     files.get_by_role("combobox").select_option(columns)
     with visitor.page.expect_download() as download:
         files.get_by_role("button", name=format, exact=True).click()

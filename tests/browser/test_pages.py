@@ -220,17 +220,16 @@ def test_a_text_that_cannot_be_queried_gets_one_sentence(visit, app, text: str, 
 
 @pytest.mark.parametrize("title", PAGES)
 def test_a_figure_downloads_as_svg_and_as_csv(visit, app, title: str):
-    """A figure's own button saves it as a vector graphic, the one below it the rows that it was drawn from."""
+    """The menu below a figure saves it as a vector graphic, and the rows that it was drawn from."""
     visitor = visit(app)
     visitor.open(path(title), **({"text": "Paris is the capital of [MASK] ."} if title == "Query" else {}))
-    name, content = downloaded(
-        visitor, visitor.page.get_by_test_id("stDownloadButton").get_by_role("button", name="CSV").first
-    )
+    expect(visitor.page.locator(".js-plotly-plot .nsewdrag").first).to_be_attached()
+    menu = visitor.files()
+    name, content = downloaded(visitor, menu.get_by_role("button", name="CSV"))
     rows = list(csv.DictReader(io.StringIO(content)))
     assert name.endswith(".csv") and rows and all(rows[0])
 
-    expect(visitor.page.locator(".js-plotly-plot .nsewdrag").first).to_be_attached()
-    name, content = downloaded(visitor, visitor.page.get_by_role("button", name="SVG", exact=True).last)
+    name, content = downloaded(visitor, menu.get_by_role("button", name="SVG", exact=True))
     assert name.endswith(".svg") and content.startswith("<svg") and content.rstrip().endswith("</svg>")
 
 

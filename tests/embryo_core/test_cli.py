@@ -23,6 +23,17 @@ def root(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return tmp_path / "data"
 
 
+def test_examples_are_found_kept_and_told(root, capsys, tmp_path):
+    """A line for each, with the word and since when; the Query page reads them from the results."""
+    questions = tmp_path / "questions.tsv"
+    questions.write_text("The cat [MASK] on the mat .\tsat\nThe [MASK] sat .\tcat\n")
+    assert main(["examples", "tiny", "--questions", str(questions)]) == 0
+    found = results.read_examples(runs.open_run("tiny"))
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == len(found) > 0
+    assert all(line.startswith(f"{example.text}  {example.word}, ") for line, example in zip(told, found))
+
+
 def test_runs_lists_checkpoints_and_results(root, capsys):
     """One line per run, one per metric computed for it."""
     assert main(["runs"]) == 0

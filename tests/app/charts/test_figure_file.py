@@ -17,7 +17,7 @@ LOG = pd.DataFrame(
 @pytest.fixture
 def figure():
     """A figure of a page, with its step line."""
-    return overview.training_curve(LOG, "masked_lm_accuracy", "accuracy", StepAxis(8, "log"))
+    return overview.training_curve(LOG, "masked_lm_accuracy", "accuracy", StepAxis("log"))
 
 
 @pytest.mark.parametrize("columns", figure_file.SIZES)
