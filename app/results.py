@@ -66,9 +66,9 @@ cloze = cached(results_state, 32)(store.read_cloze)
 probes = cached(results_state, 64)(store.read_probes)
 sources = cached(results_state, 16)(store.read_sources)
 done = cached(results_state, 64)(store.done)
-examples = cached(results_state, 16)(store.read_examples)
 tuning = cached(results_state, 32)(store.read_tuning)
 task_answers = cached(results_state, 8)(store.read_answers)
+examples = cached(results_state, 16)(store.read_examples)
 
 
 def templates(run: Run) -> dict[str, str]:

@@ -7,6 +7,7 @@ from app import figures, permalink, results, widgets
 from app.captions import finetuning as captions
 from app.charts import finetuning as charts
 from app.charts.smoothing import with_smoothed
+from app.tables import show_rows
 from app.views import finetuning_behind
 from app.widgets import View
 from embryo_core.finetune.forms import SQUAD
@@ -62,7 +63,7 @@ def _point_chosen(task: str, step: int) -> None:
 
 def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
     """Draw a row for each task; returns the one to look behind."""
-    st.subheader("How much pretraining each task needs", anchor=False)
+    st.header("How much pretraining each task needs", anchor=False)
     metrics = frame.groupby("task")["metric"].first()
     reached = {
         task: [results.reached(view.run, task, metrics[task], share) for share in SHARES]
@@ -71,7 +72,7 @@ def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
     }
     step = view.evaluated(frame["step"])
     number = st.column_config.NumberColumn
-    widgets.show_rows(
+    show_rows(
         charts.task_table(frame, step, reached),
         "tasks_table",
         lambda row: permalink.choose("task", tasks[row]),
@@ -85,7 +86,7 @@ def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
             "99 %": st.column_config.TextColumn("99 % reached at step"),
         },
     )
-    st.caption(captions.table(charts.average(frame)))
+    widgets.show_caption(captions.table(charts.average(frame)))
     return widgets.pick_one("task", "Task to look behind", tasks, format_func=charts.label)
 
 
@@ -97,8 +98,8 @@ def _associations(view: View, frame: pd.DataFrame) -> None:
     table = charts.associations(frame, masked)
     if table.empty:
         return
-    st.subheader("Does the accuracy on masked words predict the task?", anchor=False)
+    st.header("Does the accuracy on masked words predict the task?", anchor=False)
     number = st.column_config.NumberColumn
     columns = {"value": number("Spearman's correlation", format="%.2f"), "steps": "steps"}
     st.dataframe(table.assign(task=table["task"].map(charts.label)), hide_index=True, column_config=columns)
-    st.caption(captions.ASSOCIATIONS)
+    widgets.show_caption(captions.ASSOCIATIONS)

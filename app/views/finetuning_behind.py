@@ -30,7 +30,7 @@ def show(view: View, task: str, frame: pd.DataFrame) -> None:
     answers = results.task_answers(view.run, task)
     if metric in ("spearman", "pearson") or answers.empty:
         return
-    st.subheader(f"Examples of {name}", anchor=False)
+    st.header(f"Examples of {name}", anchor=False)
     left, right = st.columns(2)
     with left:
         seed = widgets.pick_one("seed", "Seed", sorted(set(answers["seed"])))
@@ -39,4 +39,4 @@ def show(view: View, task: str, frame: pd.DataFrame) -> None:
     table = charts.histories(answers, int(seed))
     listed = table if history == ANY else table[table["history"] == history]
     st.dataframe(listed, hide_index=True, height=320, key=f"examples_{task}_{seed}_{history}")
-    st.caption(captions.examples(table, listed, int(seed)))
+    widgets.show_caption(captions.examples(table, listed, int(seed)))

@@ -7,6 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from embryo_core.types import Run
+from tests.app.conftest import captions_of
 from tests.tuned import store_tuning
 
 
@@ -32,8 +33,8 @@ def test_the_page_answers_how_much_pretraining_a_task_needs(look, tuned):
     assert list(table.index) == ["my-task", "RTE"]
     assert (table.loc["RTE", "now"], table.loc["RTE", "last"], table.loc["RTE", "best"]) == (0.75, 1.0, 16)
     assert table.loc["RTE", "95 %"].startswith("16 (")
-    assert any("A single seed: no spread is known" in caption.value for caption in test.caption)
-    assert any("GLUE average at step 16: 1.000, over RTE" in caption.value for caption in test.caption)
+    assert any("A single seed: no spread is known" in caption for caption in captions_of(test))
+    assert any("GLUE average at step 16: 1.000, over RTE" in caption for caption in captions_of(test))
 
 
 def test_examples_are_listed_by_their_history(look, tuned):
@@ -72,5 +73,5 @@ def test_names_of_tasks_are_never_markup(look, own_run):
     store_tuning(own_run, "![x](https:)")
     test = look(own_run)
     assert not test.exception
-    written = [element.value for element in (*test.markdown, *test.caption, *test.subheader)]
+    written = [element.value for element in (*test.markdown, *test.header)] + [*captions_of(test)]
     assert not any("![x](" in text for text in written)
