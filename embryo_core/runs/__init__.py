@@ -19,10 +19,12 @@ from embryo_core.runs.manifests import (
     verify,
     write_manifest,
 )
+from embryo_core.runs.pointers import allow, hub_folder
 from embryo_core.runs.reading import read_json, shown
 from embryo_core.runs.schema import Architecture, ModelClass, Shown, Sources
 from embryo_core.runs.thin import remove_weights, to_remove
 from embryo_core.runs.tokenizer import check_tokenizer
+from embryo_core.runs.weight_files import weights_file
 
 __all__ = [
     "REPOSITORY",
@@ -30,6 +32,7 @@ __all__ = [
     "ModelClass",
     "Shown",
     "Sources",
+    "allow",
     "broken",
     "broken_runs",
     "changes",
@@ -38,6 +41,7 @@ __all__ = [
     "checkpoints",
     "damaged_lines",
     "generator",
+    "hub_folder",
     "left_out",
     "list_runs",
     "loadable",
@@ -60,6 +64,7 @@ __all__ = [
     "step_grid",
     "to_remove",
     "verify",
+    "weights_file",
     "write_checksums",
     "write_json",
     "write_manifest",
