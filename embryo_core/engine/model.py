@@ -17,6 +17,7 @@ from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.fast import FastEngine
 from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.errors import MissingCapability
+from embryo_core.sources.hub import fetch_checkpoint
 from embryo_core.types import Checkpoint
 
 
@@ -128,8 +129,10 @@ def mlm_logits(
 def load(checkpoint: Checkpoint, device: Device = CPU) -> Model:
     """Read a checkpoint: by the fast engine on a CPU where that knows the family, else through transformers.
 
-    Raises BrokenCheckpoint, TokenizerMismatch, BrokenRun, and MissingWeights where they were removed.
+    Weights on the Hub are fetched. Raises BrokenCheckpoint, TokenizerMismatch, BrokenRun, and MissingWeights where they
+    were removed or cannot be fetched.
     """
+    fetch_checkpoint(checkpoint)
     runs.verify(checkpoint)
     tokenizer = load_tokenizer(checkpoint.run)
     inner = runs.generator(checkpoint)

@@ -19,11 +19,11 @@ from embryo_core.runs.manifests import (
     verify,
     write_manifest,
 )
-from embryo_core.runs.pointers import allow, hub_folder
-from embryo_core.runs.reading import read_json, shown
+from embryo_core.runs.pointers import allow, hub_folder, was_added
+from embryo_core.runs.reading import read_bytes, read_json, shown
 from embryo_core.runs.schema import Architecture, ModelClass, Shown, Sources
 from embryo_core.runs.thin import remove_weights, to_remove
-from embryo_core.runs.tokenizer import check_tokenizer
+from embryo_core.runs.tokenizer import check_tokenizer, check_tokenizer_file
 from embryo_core.runs.weight_files import weights_file
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "broken_runs",
     "changes",
     "check_tokenizer",
+    "check_tokenizer_file",
     "checkpoint",
     "checkpoints",
     "damaged_lines",
@@ -49,6 +50,7 @@ __all__ = [
     "log_grid",
     "open_run",
     "parse_row",
+    "read_bytes",
     "read_checksums",
     "read_config",
     "read_json",
@@ -64,6 +66,7 @@ __all__ = [
     "step_grid",
     "to_remove",
     "verify",
+    "was_added",
     "weights_file",
     "write_checksums",
     "write_json",

@@ -29,6 +29,11 @@ def allow(run: Path, places: Iterable[str]) -> None:
     write_json(_list(), known | {os.path.realpath(run): sorted(set(places))})
 
 
+def was_added(run: Path) -> bool:
+    """Whether this user added the run in this folder."""
+    return os.path.realpath(run) in _added()
+
+
 def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
     """The file that a pointer leads to, which may have to be fetched, and the folder that it has to be in.
 

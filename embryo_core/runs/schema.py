@@ -34,8 +34,8 @@ Text = Annotated[str, Meta(max_length=4096)]
 Word = Annotated[str, Meta(pattern=r"^[\w.+-]{1,64}\Z")]
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Label = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]{1,200}\Z")]  # no control characters
-Commit = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}\Z")]
-Repository = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?\Z")]
+Commit = Annotated[str, Meta(pattern=r"^([0-9a-f]{40})?\Z")]
+Repository = Annotated[str, Meta(pattern=r"^([A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?)?\Z")]
 FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}\Z")]  # plain: no folder, nothing hidden
 Scalar = Text | Whole | float | bool | None
 
@@ -165,8 +165,8 @@ class PointerCard(Struct, frozen=True):
 
     file: Text
     sha256: Sha256
-    repository: Repository | Literal[""] = ""
-    commit: Commit | Literal[""] = ""
+    repository: Repository = ""
+    commit: Commit = ""
 
     def __post_init__(self) -> None:
         convert(PurePosixPath(self.file).name, FileName)
