@@ -45,7 +45,7 @@ class Visitor:
         self.address = f"ws://127.0.0.1:{port}/_stcore/stream"
         self.box = ""  # id of the text area
         self.page = ""  # hash of the page
-        self.answers = 0  # of the last run of the page
+        self.answers = 0  # that the page showed when it was drawn last
         self.troubles: list[str] = []
 
     async def __aenter__(self) -> Self:
@@ -81,8 +81,8 @@ class Visitor:
         while True:
             message = ForwardMsg.FromString(await self.socket.recv())
             kind = message.WhichOneof("type")
-            if kind == "new_session":
-                self.page = message.new_session.page_script_hash
+            if kind == "navigation":
+                self.page = message.navigation.page_script_hash
             elif kind == "delta":
                 self._notice(message.delta.new_element)
             elif kind == "script_finished" and message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:
@@ -93,7 +93,7 @@ class Visitor:
         if kind == "text_area":
             self.box = element.text_area.id
         elif kind == "metric":
-            self.answers += 1
+            self.answers += element.metric.label == "Final answer"
         elif kind in ("exception", "alert"):
             part = getattr(element, kind)
             self.troubles.append(part.message if kind == "exception" else part.body)
@@ -197,7 +197,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=50)
     parser.add_argument("--every", type=float, default=20, help="seconds between two questions of a session")
     parser.add_argument("--minutes", type=float, default=2)
-    parser.add_argument("--memory", default="300 MB", help="EMBRYO_MODEL_MEMORY of the server")
+    parser.add_argument("--memory", default="350 MB", help="EMBRYO_MODEL_MEMORY of the server")
     options = parser.parse_args()
     with serve(options.memory) as (port, process):
         alone, beside = asyncio.run(beside_heavy(port, 20))

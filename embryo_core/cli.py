@@ -4,12 +4,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from embryo_core.commands import add, animate, evaluate, fetch, query, runs
+from embryo_core.commands import add, animate, evaluate, fetch, finetune, query, runs
 from embryo_core.errors import EmbryoError
 
 COMMANDS = (
     add,
     evaluate,
+    finetune,
     runs,
     query,
     animate,

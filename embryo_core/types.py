@@ -200,6 +200,53 @@ class ProbeCurve:
     dev_f1: float  # micro-averaged, in [0, 1]
 
 
+@dataclass(frozen=True)
+class TaskScore:
+    """One score on a task's development set: of the fine-tuned checkpoint, or of a control that reads no text."""
+
+    task: str
+    seed: int
+    predictor: str  # model; or the control: majority, mean, no answer
+    metric: str  # matthews, accuracy, f1, spearman, pearson, exact
+    value: float  # in [-1, 1]
+    n: int  # development examples
+
+
+@dataclass(frozen=True)
+class TuningPoint:
+    """One point of a fine-tuning's own curve: after so many updates, its loss in training and score in development."""
+
+    task: str
+    seed: int
+    update: int
+    train_loss: float  # mean over the updates since the point before
+    dev_score: float  # in the task's first metric
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a fine-tuned checkpoint answered to one development example, by its row in the validation file from 0."""
+
+    task: str
+    seed: int
+    example: int
+    gold: float  # index of the label, or the value of a regression
+    answer: float
+
+
+@dataclass(frozen=True)
+class SpanAnswer:
+    """What it answered to one question about a paragraph: characters of the paragraph; start = end is no answer."""
+
+    task: str
+    seed: int
+    question: str  # its id
+    start: int
+    end: int  # excluded
+    exact: float  # 1 where it is one of the gold answers
+    f1: float  # over words, with the nearest gold answer
+
+
 @dataclass
 class Findings:
     """All that one metric found at one checkpoint; most metrics fill one or two of the lists."""
@@ -209,6 +256,10 @@ class Findings:
     cloze: list[ClozeAnswer] = field(default_factory=list)
     attention: list[AttentionMap] = field(default_factory=list)
     probes: list[ProbeCurve] = field(default_factory=list)
+    task_scores: list[TaskScore] = field(default_factory=list)
+    tuning: list[TuningPoint] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    spans: list[SpanAnswer] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Wall:
 
 
 TORCH_ROOM = "embryo_core/engine/"
-TRAINED_ON_TOP = ("embryo_core/metrics/probing/",)
+TRAINED_ON_TOP = ("embryo_core/metrics/probing/", "embryo_core/finetune/")
 WALLS = (
     Wall("app/", ("tensorflow", "keras", "pretrain", "pyarrow", "torch", "transformers")),
     Wall("app/charts/", ("streamlit",)),
@@ -233,7 +233,7 @@ def third_party(*rooms: str) -> set[str]:
 def requirements(file: str) -> set[str]:
     """Import names in one requirements file, without the files that it includes."""
     lines = (REPOSITORY / file).read_text(encoding="utf-8").splitlines()
-    imported_as = {"tensorflow-cpu": "tensorflow", "pillow": "PIL"}
+    imported_as = {"tensorflow-cpu": "tensorflow", "pillow": "PIL", "scikit-learn": "sklearn"}
     names = {line.split("==")[0] for line in lines if "==" in line}
     return {imported_as.get(name, name) for name in names}
 

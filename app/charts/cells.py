@@ -44,15 +44,16 @@ def finish_by_step(
     """Axes of a grid with a column for each step and a row for each layer, the lowest at the bottom."""
     shown = range(0, len(steps), -(-len(steps) // TICKS_AT_MOST))
     style.finish(figure, y_title, height=height, legend="none")
-    figure.update_xaxes(
-        title_text=axis.title,
-        title_standoff=18,
+    style.set_axes(
+        figure,
+        "x",
+        title={"text": axis.title, "standoff": 18},
         tickvals=list(shown),
         ticktext=[style.short(steps[place]) for place in shown],
         tickangle=0,
-        tickfont_size=style.FONT - 3,
+        tickfont={"size": style.FONT - 3},
         range=[-0.55, len(steps) - 0.45],
     )
-    return figure.update_yaxes(
-        tickvals=list(range(len(layers))), ticktext=list(layers), showgrid=False, range=[-0.55, len(layers) - 0.45]
-    )
+    rows = [-0.55, len(layers) - 0.45]
+    ticks = {"tickvals": list(range(len(layers))), "ticktext": list(layers)}
+    return style.set_axes(figure, "y", **ticks, showgrid=False, range=rows)

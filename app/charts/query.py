@@ -57,8 +57,8 @@ def probability(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axe
     if axes.log_probability:
         low, high = log10(max(least, TINY)), log10(most)
         margin = 0.05 * (high - low or 1)
-        return figure.update_yaxes(type="log", exponentformat="power", range=[low - margin, high + margin])
-    return figure.update_yaxes(tickformat=".2~p", range=[-0.03 * most, 1.06 * most])
+        return style.set_axes(figure, "y", type="log", exponentformat="power", range=[low - margin, high + margin])
+    return style.set_axes(figure, "y", tickformat=".2~p", range=[-0.03 * most, 1.06 * most])
 
 
 def rank(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
@@ -67,7 +67,8 @@ def rank(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> g
     powers = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= axes.lowest]
     ticks = powers if axes.lowest > 20 else list(range(1, axes.lowest + 1))
     reach = [log10(axes.lowest * 1.3), log10(0.8)]
-    return figure.update_yaxes(type="log", range=reach, tickvals=ticks, ticktext=[f"{tick:,}" for tick in ticks])
+    ticktext = [f"{tick:,}" for tick in ticks]
+    return style.set_axes(figure, "y", type="log", range=reach, tickvals=ticks, ticktext=ticktext)
 
 
 def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
@@ -96,7 +97,7 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
         traces += _stars(own, column, first_led, leads_from, axes.time, colour) if final else []
     figure = go.Figure(traces)  # all at once: to add them one by one takes three times as long
     axes.time.draw(figure, axes.steps)
-    figure.update_xaxes(range=axes.step_range)
+    style.set_axes(figure, "x", range=axes.step_range)
     style.finish(figure, column, height=400, legend="top")
     # columns of a fixed share: a saved file may lack the page's font, and wider letters still have room
     figure.layout.legend.update(itemsizing="constant", entrywidthmode="fraction", entrywidth=0.32)

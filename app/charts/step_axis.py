@@ -65,8 +65,7 @@ class StepAxis:
         named = {"title": {"text": self.title}, "type": self.scale}
         if self.scale == "log":
             ticks = ([0] if low == 0 else []) + [10**power for power in range(10) if low <= 10**power <= high]
-            return figure.update_xaxes(
-                **named, tickvals=self.values(ticks), ticktext=[style.short(tick) for tick in ticks]
-            )
+            ticktext = [style.short(tick) for tick in ticks]
+            return style.set_axes(figure, "x", **named, tickvals=self.values(ticks), ticktext=ticktext)
         margin = (high - low) * 0.02
-        return figure.update_xaxes(**named, range=[low - margin, high + margin], tickformat="~s")
+        return style.set_axes(figure, "x", **named, range=[low - margin, high + margin], tickformat="~s")

@@ -87,11 +87,19 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: str = "ri
         "zeroline": False,
         "automargin": True,
     }
-    for one in figure.select_xaxes():
-        layout[one.plotly_name] = _merged(one.to_plotly_json(), {**axis, "showgrid": False})
-    for one in figure.select_yaxes():
-        layout[one.plotly_name] = _merged(_merged(one.to_plotly_json(), axis), {"title": {"text": y_title}})
-    return figure.update_layout(layout, overwrite=True)  # Plotly's own merging takes ten times as long
+    figure.update_layout(layout, overwrite=True)  # Plotly's own merging takes ten times as long
+    set_axes(figure, "x", **axis, showgrid=False)
+    return set_axes(figure, "y", **_merged(axis, {"title": {"text": y_title}}))
+
+
+def set_axes(figure: go.Figure, letter: str, **settings: Any) -> go.Figure:
+    """Give every "x" or "y" axis of a figure these settings, nested as Plotly has them; its other settings stay.
+
+    The same as Plotly's own update_xaxes and update_yaxes, and several times as fast.
+    """
+    axes = figure.select_xaxes() if letter == "x" else figure.select_yaxes()
+    changed = {axis.plotly_name: _merged(axis.to_plotly_json(), settings) for axis in axes}
+    return figure.update_layout(changed, overwrite=True)
 
 
 def _merged(kept: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

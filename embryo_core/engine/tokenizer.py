@@ -26,6 +26,14 @@ class Encoding:
     word_of_piece: np.ndarray  # [pieces] int64: index of the word that a piece belongs to, never decreasing
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """Pieces of a running text, without special tokens."""
+
+    ids: np.ndarray  # [pieces] int32
+    characters: np.ndarray  # [pieces, 2] int32: where each begins and ends in the text, blanks before a word included
+
+
 class Tokenizer:
     """A run's tokenizer.json, the same bytes that pretraining used; cheap to build and shared by all steps.
 
@@ -75,6 +83,11 @@ class Tokenizer:
     def encode_word(self, word: str) -> np.ndarray:
         """Ids [pieces] of a word as it stands inside a text; no special tokens."""
         return np.array(self._ids(self._blank + word.replace(MASK, self.mask)), np.int64)
+
+    def encode_texts(self, texts: Sequence[str]) -> list[Pieces]:
+        """Pieces of each running text, without special tokens; on all cores."""
+        found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [Pieces(np.array(one.ids, np.int32), np.array(one.offsets, np.int32).reshape(-1, 2)) for one in found]
 
     def single_piece(self, word: str) -> int | None:
         """The id of a word that, inside a text, is one known piece of the vocabulary, else None."""

@@ -1,14 +1,19 @@
 """Results on disk: what metrics found, written to parquet and read back as tables; no other room touches parquet."""
 
+from embryo_core.results.foreign import read_foreign
 from embryo_core.results.read import (
     AttentionHistory,
     done,
+    read_answers,
     read_attention,
     read_attention_step,
     read_attention_steps,
     read_cloze,
     read_probes,
     read_scores,
+    read_spans,
+    read_task_scores,
+    read_tuning,
     read_words,
 )
 from embryo_core.results.sources import Identity, check_identity, read_sources
@@ -22,13 +27,18 @@ __all__ = [
     "compact",
     "done",
     "forget",
+    "read_answers",
     "read_attention",
     "read_attention_step",
     "read_attention_steps",
     "read_cloze",
+    "read_foreign",
     "read_probes",
     "read_scores",
     "read_sources",
+    "read_spans",
+    "read_task_scores",
+    "read_tuning",
     "read_words",
     "write",
 ]

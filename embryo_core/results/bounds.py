@@ -23,6 +23,14 @@ BOUNDS = {  # least and largest value of a column
     "length": (1, 4096),
     "iteration": (0, 2**31 - 1),
     "dev_f1": (0, 1),
+    "seed": (0, 2**31 - 1),
+    "update": (1, 2**31 - 1),
+    "dev_score": (-1, 1),
+    "example": (0, 2**31 - 1),
+    "start": (0, 2**31 - 1),
+    "end": (0, 2**31 - 1),
+    "exact": (0, 1),
+    "f1": (0, 1),
 }
 
 

@@ -21,7 +21,19 @@ from embryo_core.errors import ResultsError
 from embryo_core.results.bounds import check_rows, check_size
 from embryo_core.results.files import is_stored, verified
 from embryo_core.results.parts import Parts, list_parts
-from embryo_core.results.tables import ATTENTION, CLOZE, PROBES, SCORES, TABLES, WORDS, Table
+from embryo_core.results.tables import (
+    ANSWERS,
+    ATTENTION,
+    CLOZE,
+    PROBES,
+    SCORES,
+    SPANS,
+    TABLES,
+    TASK_SCORES,
+    TUNING,
+    WORDS,
+    Table,
+)
 from embryo_core.types import Run
 from embryo_core.word_groups import ALL, TAGS
 
@@ -93,6 +105,33 @@ def read_probes(run: Run, task: str | None = None, layer: int | None = None, ste
     """
     rows = read_table(run, PROBES, _where("task", task) & _where("layer", layer), step)
     return rows.select(["step", *PROBES.columns]).to_pandas()
+
+
+def read_task_scores(run: Run, task: str | None = None) -> pd.DataFrame:
+    """Scores of fine-tuned checkpoints and of the controls, of one task or all; sorted by task, metric, predictor, seed.
+
+    Columns: step, task, seed, predictor, metric, value, n.
+    """
+    return _frame(run, TASK_SCORES, task)
+
+
+def read_tuning(run: Run, task: str | None = None, step: int | None = None) -> pd.DataFrame:
+    """Training curves of the fine-tunings: step, task, seed, update, train_loss, dev_score; sorted by task, seed, step."""
+    return _frame(run, TUNING, task, step)
+
+
+def read_answers(run: Run, task: str, step: int | None = None) -> pd.DataFrame:
+    """What was answered to each development example: step, task, seed, example, gold, answer; sorted by example."""
+    return _frame(run, ANSWERS, task, step)
+
+
+def read_spans(run: Run, task: str, step: int | None = None) -> pd.DataFrame:
+    """What was answered to each question about a paragraph: step, task, seed, question, start, end, exact, f1."""
+    return _frame(run, SPANS, task, step)
+
+
+def _frame(run: Run, table: Table, task: str | None, step: int | None = None) -> pd.DataFrame:
+    return read_table(run, table, _where("task", task), step).select(["step", *table.columns]).to_pandas()
 
 
 def read_attention(run: Run, layer: int, head: int) -> AttentionHistory:

@@ -85,4 +85,35 @@ PROBES = Table(
     key=("task", "layer", "control", "step", "iteration"),
     group=("task",),
 )
-TABLES = (SCORES, WORDS, CLOZE, ATTENTION, PROBES)
+TASK_SCORES = Table(
+    "task_scores",
+    {"task": "string", "seed": "int32", "predictor": "string", "metric": "string", "value": "float64", "n": "int64"},
+    key=("task", "metric", "predictor", "seed", "step"),
+)
+TUNING = Table(
+    "tuning",
+    {"task": "string", "seed": "int32", "update": "int32", "train_loss": "float64", "dev_score": "float64"},
+    key=("task", "seed", "step", "update"),
+    group=("task",),
+)
+ANSWERS = Table(
+    "answers",
+    {"task": "string", "seed": "int32", "example": "int32", "gold": "float32", "answer": "float32"},
+    key=("task", "example", "seed", "step"),
+    group=("task",),
+)
+SPANS = Table(
+    "spans",
+    {
+        "task": "string",
+        "seed": "int32",
+        "question": "string",
+        "start": "int32",
+        "end": "int32",
+        "exact": "float32",
+        "f1": "float32",
+    },
+    key=("task", "question", "seed", "step"),
+    group=("task",),
+)
+TABLES = (SCORES, WORDS, CLOZE, ATTENTION, PROBES, TASK_SCORES, TUNING, ANSWERS, SPANS)

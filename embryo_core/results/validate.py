@@ -7,7 +7,19 @@ import numpy as np
 
 from embryo_core.errors import ResultsError
 from embryo_core.results.tables import TABLES
-from embryo_core.types import AttentionMap, Checkpoint, ClozeAnswer, Findings, ProbeCurve, Score, WordCount
+from embryo_core.types import (
+    Answer,
+    AttentionMap,
+    Checkpoint,
+    ClozeAnswer,
+    Findings,
+    ProbeCurve,
+    Score,
+    SpanAnswer,
+    TaskScore,
+    TuningPoint,
+    WordCount,
+)
 
 
 def check(checkpoint: Checkpoint, metric: str, findings: Findings) -> None:
@@ -26,7 +38,7 @@ def check(checkpoint: Checkpoint, metric: str, findings: Findings) -> None:
             seen.add(key)
 
 
-def _is_measurement(row: Score | WordCount | ClozeAnswer | AttentionMap | ProbeCurve) -> bool:
+def _is_measurement(row: Any) -> bool:
     match row:
         case Score():
             return row.n > 0 and math.isfinite(row.value)
@@ -36,6 +48,14 @@ def _is_measurement(row: Score | WordCount | ClozeAnswer | AttentionMap | ProbeC
             return row.rank > 0 and math.isfinite(row.probability) and math.isfinite(row.prediction_probability)
         case ProbeCurve():
             return row.iteration >= 0 and math.isfinite(row.train_loss) and 0 <= row.dev_f1 <= 1
+        case TaskScore():
+            return row.n > 0 and -1 <= row.value <= 1
+        case TuningPoint():
+            return row.update > 0 and math.isfinite(row.train_loss) and -1 <= row.dev_score <= 1
+        case Answer():
+            return row.example >= 0 and math.isfinite(row.gold) and math.isfinite(row.answer)
+        case SpanAnswer():
+            return 0 <= row.start <= row.end and 0 <= row.exact <= 1 and 0 <= row.f1 <= 1
         case AttentionMap():
             square = row.weights.ndim == 2 and row.weights.shape[0] == row.weights.shape[1] > 0
             with np.errstate(over="ignore"):  # weights are stored as float16

@@ -1,6 +1,6 @@
 """What metrics find is written to parts, and parts are merged into the compacted tables.
 
-    results/<run>/<table>.parquet                            compacted: scores, words, cloze, attention, probes; sorted
+    results/<run>/<table>.parquet                            compacted: one for each of TABLES; sorted
     results/<run>/parts/<metric>/step{N}/<table>.parquet     one evaluation (a metric at a step) not yet compacted
     results/<run>/sources.json                               the data that each metric was computed on
 

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct, convert
+from msgspec.json import Decoder
 from msgspec.structs import force_setattr
 
 MB = 2**20
@@ -25,6 +26,18 @@ LIMITS = {  # bytes that a file may have, by its name; one of another name may h
 OTHER_LIMIT = 64 * MB
 HEADER_LIMIT = 4 * MB  # of model.safetensors: what describes its tensors
 PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
+
+
+
+def resolve(names: dict[str, Any]) -> None:
+    """Have msgspec resolve the fields of every Struct among a module's names, while the module is imported.
+
+    It does so when one is used first, and where two threads do that at once, the second crashes the process.
+    """
+    for kind in list(names.values()):
+        if isinstance(kind, type) and issubclass(kind, Struct) and kind is not Struct:
+            Decoder(kind)
+
 
 # === Building blocks ===
 
@@ -313,3 +326,5 @@ class Evaluated(Struct, frozen=True):
 
 Shown = dict[Label, Evaluated]
 Sources = Annotated[dict[Label, Annotated[dict[Text, nested(4)], Meta(max_length=1000)]], Meta(max_length=1000)]
+
+resolve(globals())

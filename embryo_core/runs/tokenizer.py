@@ -18,7 +18,7 @@ from msgspec import Meta, Raw, Struct, json
 
 from embryo_core.errors import BrokenRun
 from embryo_core.runs.reading import digest, read_json
-from embryo_core.runs.schema import MB, Text
+from embryo_core.runs.schema import MB, Text, resolve
 from embryo_core.types import Run
 
 PART = 4 * MB  # of a normaliser, cutter or decoder; a table of characters has half of one
@@ -47,6 +47,9 @@ class TokenizerFile(Struct, frozen=True):
     def __post_init__(self) -> None:
         for part in (self.normalizer, self.pre_tokenizer, self.decoder):
             _check_part(part)
+
+
+resolve(globals())
 
 
 def check_tokenizer(run: Run) -> str:

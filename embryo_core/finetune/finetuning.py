@@ -1,0 +1,152 @@
+"""Fine-tune the checkpoints of a run on downstream tasks and store scores, answers and curves (Section 5).
+
+Each task at each step with each seed is a part of its own in the results: killed and run again it goes on.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from embryo_core import results, runs
+from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
+from embryo_core.errors import ConfigError, unknown
+from embryo_core.evaluate import Report
+from embryo_core.finetune import plan, protocols
+from embryo_core.finetune.plan import Asked
+from embryo_core.finetune.questions import QuestionTask
+from embryo_core.finetune.rates import HELD_OUT, Choice, choose
+from embryo_core.finetune.trainees import Trainee, make_trainee
+from embryo_core.finetune.units import evaluation, work
+from embryo_core.finetune.workers import Workers, choose_device, default_jobs, open_workers
+from embryo_core.types import Checkpoint, Run
+
+
+def finetune(
+    run: Run,
+    tasks: Mapping[str, Path],
+    steps: Iterable[int] | None = None,
+    *,
+    seeds: int = 1,
+    protocol: str = "quick",
+    device: str | None = None,
+    jobs: int | None = None,
+    overwrite: bool = False,
+    progress: bool = False,
+) -> Report:
+    """Fine-tune checkpoints on tasks, each given with its folder, with seeds 1 to `seeds`; what is done is skipped.
+
+    A task is one of GLUE, squad, or the user's own under any other name. Without `steps` all checkpoints that have
+    weights. `jobs` fine-tunings run at once, by default one on each core, or one on a GPU. A checkpoint that cannot be
+    read, or a fine-tuning that fails, is reported and passed over.
+
+    Raises EmbryoError for unknown names and steps, and for data that are missing, faulty, or not those of the results
+    at hand; OSError where the disk is full. What was written before stays.
+    """
+    if protocol not in protocols.PROTOCOLS:
+        raise ConfigError(unknown("protocol", protocol, protocols.PROTOCOLS))
+    checkpoints = plan.trainable(run, steps)
+    asked = plan.ask(run, tasks, checkpoints, seeds, protocol, overwrite)
+    report = Report(done_before=sum(one.done_before for one in asked))
+    pending = [one for one in asked if one.pending or _is_before(one, asked)]
+    if any(one.pending for one in pending):
+        device = choose_device(device)
+        _finetune(run, pending, checkpoints, device, jobs or default_jobs(device), report, progress)
+    results.compact(run)
+    return report
+
+
+def _is_before(asked: Asked, others: Sequence[Asked]) -> bool:
+    """Whether it is MNLI, and others are left that begin from it."""
+    return asked.name == "mnli" and any(other.from_mnli and other.pending for other in others)
+
+
+def _finetune(
+    run: Run,
+    asked: Sequence[Asked],
+    checkpoints: Sequence[Checkpoint],
+    device: str,
+    jobs: int,
+    report: Report,
+    progress: bool,
+) -> None:
+    late = plan.trainable(run, None)[-1]
+    tokenizer = load_tokenizer(run)
+    plan.check_vocabulary(late, tokenizer.vocabulary_size)
+    choices = {one.name: plan.noted_choice(run, one) for one in asked if one.protocol == "quick"}
+    without = [name for name, choice in choices.items() if choice is None]
+    trainees = _encode(asked, without, tokenizer, late)
+    with open_workers(trainees, device, jobs) as workers:
+        choices |= choose(workers, late, {name: len(trainees[name + HELD_OUT].targets) for name in without})
+        for one in asked:
+            one.settings = _settings(one, trainees[one.name], choices.get(one.name))
+            _begin(run, one, trainees[one.name], choices.get(one.name))
+        cost = {one.name: one.settings.updates * one.settings.batch * _mean_length(trainees[one.name]) for one in asked}
+        _work(workers, plan.units(asked, checkpoints, cost), report, tqdm(desc=run.name, disable=not progress))
+
+
+def _work(workers: Workers, units: Sequence[Any], report: Report, bar: tqdm) -> None:
+    bar.total = sum(item.written for unit in units for item in unit.items)
+    with bar:
+        for unit, failures in workers.do(work, units):
+            count = sum(item.written for item in unit.items)
+            report.computed += count - len(failures)
+            report.failures += failures
+            bar.set_postfix_str(f"step {unit.checkpoint.step}")
+            bar.update(count)
+
+
+# === Data and settings ===
+
+
+def _encode(
+    asked: Sequence[Asked], without_rate: Sequence[str], tokenizer: Tokenizer, late: Checkpoint
+) -> dict[str, Trainee]:
+    """All tasks, read and tokenized once; those without a learning rate also with training data held out."""
+    most = runs.read_config(late, runs.Architecture).max_position_embeddings
+    found: dict[str, Trainee] = {}
+    for one in asked:
+        one.read()
+        length = min(_length(one), most)
+        found[one.name] = make_trainee(one.data, tokenizer, length)
+        if one.name in without_rate:
+            found[one.name + HELD_OUT] = make_trainee(one.data.held_out(), tokenizer, length)
+    return found
+
+
+def _length(asked: Asked) -> int:
+    if asked.protocol == "quick":
+        return protocols.QUICK_LENGTH
+    return _paper(asked).length
+
+
+def _paper(asked: Asked) -> protocols.Settings:
+    return protocols.paper(asked.name, isinstance(asked.data, QuestionTask) and asked.data.unanswerable)
+
+
+def _settings(asked: Asked, trainee: Trainee, choice: Choice | None) -> protocols.Settings:
+    settings = protocols.quick(len(trainee.targets), choice.learning_rate) if choice else _paper(asked)
+    return replace(settings, length=int(max(trainee.train.lengths.max(), trainee.validation.lengths.max())))
+
+
+def _mean_length(trainee: Trainee) -> float:
+    return float(trainee.train.lengths.mean())
+
+
+def _begin(run: Run, asked: Asked, trainee: Trainee, choice: Choice | None) -> None:
+    """Note data and settings of what will be written, under the name of each seed."""
+    labels = list(asked.data.labels) if not isinstance(asked.data, QuestionTask) else []
+    summary = {"note": _note(asked, trainee, choice), "labels": labels, **(choice.summary if choice else {})}
+    for seed in sorted({seed for _, seed in asked.pending}):
+        name = evaluation(asked.name, seed)
+        results.begin(run, name, asked.identity, summary, asked.overwrite)
+
+
+def _note(asked: Asked, trainee: Trainee, choice: Choice | None) -> str:
+    """One sentence on the data and the settings."""
+    rate = f"learning rate {asked.settings.learning_rate:g}"
+    if choice:
+        rate += f", chosen at step {choice.step} on a tenth of the training data"
+    return f"{len(trainee.targets):,} training sequences of {asked.folder.name}; protocol {asked.protocol}, {rate}"

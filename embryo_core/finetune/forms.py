@@ -1,0 +1,37 @@
+"""What each task of GLUE asks: its texts, its labels and its metrics, the first of which is the task's score."""
+
+from dataclasses import dataclass
+
+SQUAD = "squad"
+
+
+@dataclass(frozen=True)
+class Form:
+    """A task over one or two texts; a task without labels is a regression."""
+
+    texts: tuple[str, ...]  # columns
+    metrics: tuple[str, ...]
+    labels: tuple[str, ...] = ("0", "1")
+    keys: tuple[int | str, ...] = ()  # what the label column holds for each, where that is not 0, 1, ...
+    validation: str = "validation"  # the split that it is scored on
+    from_mnli: bool = False  # the paper tunes it from the checkpoint's own weights after MNLI
+
+
+PAIR = ("sentence1", "sentence2")
+GLUE = {  # as in the paper's Table 6; WNLI is left out, as there
+    "cola": Form(("sentence",), ("matthews",), ("unacceptable", "acceptable")),
+    "sst2": Form(("sentence",), ("accuracy",), ("negative", "positive")),
+    "mrpc": Form(PAIR, ("f1", "accuracy"), ("not_equivalent", "equivalent"), from_mnli=True),
+    "stsb": Form(PAIR, ("spearman", "pearson"), labels=(), from_mnli=True),
+    "qqp": Form(("question1", "question2"), ("f1", "accuracy"), ("not_duplicate", "duplicate")),
+    "mnli": Form(
+        ("premise", "hypothesis"),
+        ("accuracy",),
+        ("entailment", "neutral", "contradiction"),
+        validation="validation_matched",
+    ),
+    "qnli": Form(("question", "sentence"), ("accuracy",), ("entailment", "not_entailment")),
+    "rte": Form(PAIR, ("accuracy",), ("entailment", "not_entailment"), from_mnli=True),
+}
+# Columns of a user's own task, two texts before one.
+TEXTS = tuple(sorted({form.texts for form in GLUE.values()}, key=len, reverse=True))

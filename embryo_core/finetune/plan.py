@@ -1,0 +1,172 @@
+"""What is to be fine-tuned: tasks and their data, what is done already, settings, and the units that are left."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from embryo_core import corpora, results, runs
+from embryo_core.engine.capabilities import gives
+from embryo_core.errors import (
+    BrokenCheckpoint,
+    ConfigError,
+    CorpusError,
+    MissingCapability,
+    TokenizerMismatch,
+)
+from embryo_core.finetune.forms import GLUE, SQUAD
+from embryo_core.finetune.protocols import Settings
+from embryo_core.finetune.questions import QuestionTask, read_questions
+from embryo_core.finetune.rates import Choice
+from embryo_core.finetune.tasks import Task, read_task
+from embryo_core.finetune.units import Item, Unit, evaluation, weights_file
+from embryo_core.types import Checkpoint, Run
+
+Pairs = set[tuple[int, int]]  # (step, seed)
+
+
+@dataclass
+class Asked:
+    """One task as it is asked for; what is not known at once is filled in."""
+
+    name: str
+    folder: Path
+    protocol: str
+    sha256: str
+    pending: Pairs
+    done_before: int
+    overwrite: bool  # results of other data may go
+    more: dict[str, Any] = field(default_factory=dict)  # what else identifies its results
+    data: Task | QuestionTask | None = None
+    settings: Settings | None = None
+
+    @property
+    def from_mnli(self) -> bool:
+        """Whether it begins from the checkpoint's weights after MNLI."""
+        return self.protocol == "paper" and self.name in GLUE and GLUE[self.name].from_mnli
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells these results from others."""
+        known = {"data": self.folder.name, "sha256": self.sha256, "limit": None, "protocol": self.protocol, **self.more}
+        return known if self.settings is None else known | {"learning_rate": self.settings.learning_rate}
+
+    def read(self) -> None:
+        """Read the data. Raises CorpusError."""
+        self.data = read_questions(self.folder) if self.name == SQUAD else read_task(self.name, self.folder)
+
+
+def trainable(run: Run, steps: Iterable[int] | None) -> list[Checkpoint]:
+    """The checkpoints to fine-tune: those of these steps, or all that have weights.
+
+    Raises UnknownStep, MissingWeights, MissingCapability where none has an encoder that can be trained.
+    """
+    chosen = runs.loadable(run, steps)
+    if not chosen:
+        runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+    found = [checkpoint for checkpoint in chosen if "trainable" in _gives(checkpoint)]
+    if not found:
+        raise MissingCapability(
+            f"No checkpoint of run '{run.name}' that was asked for has an encoder that can be trained; choose a run of "
+            "ALBERT, BERT or ELECTRA."
+        )
+    return found
+
+
+def _gives(checkpoint: Checkpoint) -> frozenset[str]:
+    """What the model gives; one that cannot be read may, and tells what is wrong when it is its turn."""
+    try:
+        return gives(checkpoint)
+    except BrokenCheckpoint:
+        return frozenset({"trainable"})
+
+
+def ask(
+    run: Run, tasks: Mapping[str, Path], checkpoints: Sequence[Checkpoint], seeds: int, protocol: str, overwrite: bool
+) -> list[Asked]:
+    """Each task with the (step, seed) pairs that lack results. Raises CorpusError, OtherData."""
+    asked = [_ask(run, name, folder, checkpoints, seeds, protocol, overwrite) for name, folder in tasks.items()]
+    mnli = next((one for one in asked if one.name == "mnli"), None)
+    for one in asked:
+        if one.from_mnli:
+            if mnli is None:
+                raise ConfigError(
+                    f"Protocol 'paper' begins '{one.name}' from weights tuned on MNLI, whose data were not given; add "
+                    "mnli to --tasks, or use --protocol quick."
+                )
+            one.more["mnli_sha256"] = mnli.sha256
+    for one in asked:
+        _check(run, one, seeds)
+    return asked
+
+
+def _ask(
+    run: Run, name: str, folder: Path, checkpoints: Sequence[Checkpoint], seeds: int, protocol: str, overwrite: bool
+) -> Asked:
+    pairs = {(checkpoint.step, seed) for checkpoint in checkpoints for seed in range(1, seeds + 1)}
+    done = {(step, seed) for seed in range(1, seeds + 1) for step in results.done(run, evaluation(name, seed))}
+    weightless = {checkpoint.step for checkpoint in runs.checkpoints(run) if not checkpoint.has_weights}
+    replaceable = overwrite and not any(step in weightless for step, _ in done)  # else they could not come again
+    pending = pairs if overwrite else pairs - done
+    if not folder.is_dir():
+        raise CorpusError(f"{folder}, for the task '{name}', is no folder; give one with --glue, --squad or --task.")
+    sha256 = corpora.open_source(folder).sha256
+    return Asked(name, folder, protocol, sha256, pending, len(pairs) - len(pending), replaceable)
+
+
+def _check(run: Run, asked: Asked, seeds: int) -> None:
+    """Raise OtherData, before anything takes time, where results at hand are of other data or another protocol."""
+    for seed in range(1, seeds + 1):
+        name = evaluation(asked.name, seed)
+        if results.done(run, name) and not asked.overwrite:
+            results.check_identity(run, name, asked.identity)
+
+
+def noted_choice(run: Run, asked: Asked) -> Choice | None:
+    """The learning rate of the results at hand of this task, whatever their seed; None where it is to be chosen."""
+    for name, noted in sorted(results.read_sources(run).items()):
+        same = all(noted.get(key) == value for key, value in asked.identity.items() if key != "data")
+        if name.startswith(evaluation(asked.name, "")) and same:
+            return Choice.of(noted)
+    return None
+
+
+def units(asked: Sequence[Asked], checkpoints: Sequence[Checkpoint], cost: Mapping[str, float]) -> list[Unit]:
+    """What is left, checkpoint by checkpoint, of each the costliest first. Tasks that begin from MNLI come after it."""
+    found: list[Unit] = []
+    for checkpoint in checkpoints:
+        for seed in sorted({seed for one in asked for step, seed in one.pending if step == checkpoint.step}):
+            pending = {one.name: one for one in asked if (checkpoint.step, seed) in one.pending}
+            chain = _chain(asked, pending, checkpoint, seed)
+            alone = [Unit(checkpoint, seed, (_item(one),)) for name, one in pending.items() if not _in(chain, name)]
+            found += sorted([*chain, *alone], key=lambda unit: -sum(cost[item.task] for item in unit.items))
+    return found
+
+
+def _chain(asked: Sequence[Asked], pending: Mapping[str, Asked], checkpoint: Checkpoint, seed: int) -> list[Unit]:
+    """MNLI and the tasks that begin from it as one unit; none where no such task is left."""
+    after = [one for one in pending.values() if one.from_mnli]
+    if not after:
+        return []
+    mnli = next(one for one in asked if one.name == "mnli")
+    kept = weights_file(checkpoint, seed, mnli.settings, mnli.identity)
+    first = () if kept.is_file() and "mnli" not in pending else (_item(mnli, written="mnli" in pending),)
+    return [Unit(checkpoint, seed, (*first, *map(_item, after)), kept)]
+
+
+def _in(chain: Sequence[Unit], task: str) -> bool:
+    return any(item.task == task for unit in chain for item in unit.items)
+
+
+def _item(asked: Asked, written: bool = True) -> Item:
+    return Item(asked.name, asked.settings, asked.identity, written, asked.from_mnli)
+
+
+def check_vocabulary(checkpoint: Checkpoint, pieces: int) -> None:
+    """Raise TokenizerMismatch where the model has fewer pieces than the tokenizer."""
+    found = runs.read_config(checkpoint, runs.Architecture).vocab_size
+    if found < pieces:
+        raise TokenizerMismatch(
+            f"The tokenizer of run '{checkpoint.run.name}' has {pieces} pieces, but {checkpoint.path} has {found}; put "
+            "the tokenizer of its pretraining back."
+        )

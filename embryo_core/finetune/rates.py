@@ -1,0 +1,71 @@
+"""The quick protocol's learning rate: chosen once a task, at one late checkpoint, on a tenth of the training data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from embryo_core import runs
+from embryo_core.finetune.protocols import QUICK_RATES, Settings, quick
+from embryo_core.finetune.trainees import Trainee
+from embryo_core.finetune.training import tune
+from embryo_core.finetune.workers import Workers
+from embryo_core.types import Checkpoint
+
+SEED = 0  # of the trials; that of no result, which count from 1
+HELD_OUT = " held out"  # in the name of a task whose validation is a part of its training data
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One learning rate tried on one task."""
+
+    checkpoint: Checkpoint
+    task: str
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The learning rate of a task, and the score of each that was tried at that step, on training data held out."""
+
+    learning_rate: float
+    step: int
+    tried: dict[float, float]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What sources.json notes of it."""
+        return {"rate_step": self.step, "rates": {f"{rate:g}": score for rate, score in self.tried.items()}}
+
+    @classmethod
+    def of(cls, noted: Mapping[str, Any]) -> Self | None:
+        """The choice that sources.json notes; None where it notes none."""
+        try:
+            tried = {float(rate): score for rate, score in noted["rates"].items()}
+            return cls(float(noted["learning_rate"]), noted["rate_step"], tried)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+
+
+def choose(workers: Workers, checkpoint: Checkpoint, sizes: Mapping[str, int]) -> dict[str, Choice]:
+    """The best learning rate of each task, given how many training sequences are left; of equals the smallest.
+
+    Raises BrokenCheckpoint.
+    """
+    runs.verify(checkpoint)
+    trials = [Trial(checkpoint, task, quick(size, rate)) for task, size in sizes.items() for rate in QUICK_RATES]
+    scores = {(trial.task, trial.settings.learning_rate): score for trial, score in workers.do(_try, trials)}
+    choices = {}
+    for task in sizes:
+        tried = {rate: scores[task, rate] for rate in QUICK_RATES}
+        choices[task] = Choice(max(tried, key=lambda rate: tried[rate]), checkpoint.step, tried)
+    return choices
+
+
+def _try(trial: Trial, trainees: Mapping[str, Trainee], device: str) -> float:
+    """The score on the data held out; -1, the least of all scores, where training diverged."""
+    trainee = trainees[trial.task + HELD_OUT]
+    try:
+        return tune(trial.checkpoint.path, trainee, trial.settings, SEED, device).curve[-1].score
+    except ArithmeticError:
+        return -1.0

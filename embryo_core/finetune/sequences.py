@@ -1,0 +1,81 @@
+"""Texts as a model reads them, tokenized once for all checkpoints: [CLS] first [SEP] second [SEP], without padding."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embryo_core.engine.tokenizer import Tokenizer
+
+POOL = 64  # batches that are cut from one sorted pool: enough to need little padding, few enough to stay mixed
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """n sequences of pieces, one after the other; the second segment of each begins at `second`."""
+
+    ids: np.ndarray  # [pieces of all] int32
+    ends: np.ndarray  # [n + 1] int64: sequence i is ids[ends[i] : ends[i + 1]]
+    second: np.ndarray  # [n] int64: pieces in the first segment
+    pad_id: int
+
+    def __len__(self) -> int:
+        return len(self.second)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Pieces in each sequence [n]."""
+        return np.diff(self.ends)
+
+    def batch(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Ids, segments and attention mask [B, L] int64 of these sequences, padded to the longest of them."""
+        lengths = self.lengths[rows]
+        columns = np.arange(lengths.max())
+        mask = columns < lengths[:, None]
+        ids = np.full(mask.shape, self.pad_id, np.int64)
+        ids[mask] = np.concatenate([self.ids[self.ends[i] : self.ends[i + 1]] for i in rows])
+        segments = (columns >= self.second[rows][:, None]) & mask
+        return ids, segments.astype(np.int64), mask.astype(np.int64)
+
+
+def encode(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, length: int) -> Sequences:
+    """One sequence of at most `length` pieces for each text or pair; of a pair the longer text is cut first."""
+    segments = [[one.ids for one in tokenizer.encode_texts(column)] for column in zip(*texts, strict=True)]
+    cut = [_cut(list(parts), length - 1 - len(parts)) for parts in zip(*segments, strict=True)]
+    return join(cut, tokenizer)
+
+
+def join(texts: Sequence[Sequence[np.ndarray]], tokenizer: Tokenizer) -> Sequences:
+    """Sequences of one or two lists of pieces each, with the special tokens around them."""
+    cls, sep = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
+    ids = [np.concatenate([cls, *(part for text in parts for part in (text, sep))]) for parts in texts]
+    ends = np.cumsum([0, *map(len, ids)])
+    second = np.array([len(parts[0]) + 2 for parts in texts])
+    return Sequences(np.concatenate(ids), ends, second, tokenizer.pad_id)
+
+
+def _cut(parts: list[np.ndarray], room: int) -> list[np.ndarray]:
+    """One or two texts cut to so many pieces together; of two, the longer first."""
+    if len(parts) == 1:
+        return [parts[0][:room]]
+    first = min(len(parts[0]), max(room - len(parts[1]), room - room // 2))
+    return [parts[0][:first], parts[1][: room - first]]
+
+
+def training_batches(lengths: np.ndarray, size: int, random: np.random.Generator) -> Iterator[np.ndarray]:
+    """Endless batches of rows: every epoch each row once, in batches of about one length and in random order."""
+    while True:
+        order = random.permutation(len(lengths))
+        batches = []
+        for start in range(0, len(order), POOL * size):
+            pool = order[start : start + POOL * size]
+            pool = pool[np.argsort(lengths[pool], kind="stable")]
+            batches += [pool[i : i + size] for i in range(0, len(pool), size)]
+        for i in random.permutation(len(batches)):
+            yield batches[i]
+
+
+def batches_by_length(lengths: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    """Every row once, in batches of about one length."""
+    order = np.argsort(lengths, kind="stable")
+    return (order[i : i + size] for i in range(0, len(order), size))

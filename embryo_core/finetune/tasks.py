@@ -1,0 +1,147 @@
+"""Tasks of one or two texts read from their folders: train and validation, as parquet files of the Hugging Face Hub."""
+
+import math
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from embryo_core.errors import CorpusError
+from embryo_core.finetune.forms import GLUE, TEXTS, Form
+from embryo_core.results import read_foreign
+
+Columns = dict[str, list[Any]]
+HELD_OUT = 10  # one training example in so many is held out where a learning rate is chosen
+SHUFFLE = 5  # seed of the order in which they are dealt
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Examples: one or two texts each, and the gold answers [n]: indices of labels (int64), or values (float64)."""
+
+    texts: list[tuple[str, ...]]
+    gold: np.ndarray
+
+    def part(self, rows: np.ndarray) -> "Split":
+        """The examples of these rows."""
+        return Split([self.texts[i] for i in rows], self.gold[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A task over one or two texts; without labels it is a regression."""
+
+    name: str
+    labels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    train: Split
+    validation: Split
+
+    def held_out(self) -> "Task":
+        """The same task on the training data alone, a tenth of which is now the validation."""
+        order = np.random.default_rng(SHUFFLE).permutation(len(self.train.gold))
+        size = max(1, len(order) // HELD_OUT)
+        return replace(self, train=self.train.part(order[size:]), validation=self.train.part(order[:size]))
+
+
+def read_task(name: str, folder: Path) -> Task:
+    """A task of GLUE by its name, or one of the user's own, from the parquet files in its folder.
+
+    An own task has the columns of one of GLUE's, and a label: an integer or a text (classes), or a fraction (a
+    regression). Raises CorpusError with what is at fault.
+    """
+    form = GLUE.get(name)
+    train = read_split(folder, "train")
+    validation = read_split(folder, form.validation if form else "validation")
+    if form is None:
+        form = _own_form(folder, train)
+    splits = [
+        _split(files, columns, form)
+        for files, columns in ((f"the training data of {folder}", train), (f"the validation data of {folder}", validation))
+    ]
+    if form.labels:
+        _check_labels(folder, form, *splits)
+    return Task(name, form.labels, form.metrics, *splits)
+
+
+def read_split(folder: Path, split: str) -> Columns:
+    """Columns of `train.parquet`, or of the parts `train-00000-of-00002.parquet`, ... Raises CorpusError."""
+    pattern = re.compile(rf"{split}(_part)?(-\d+-of-\d+)?\.parquet")
+    there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    files = [folder / name for name in there if pattern.fullmatch(name)]
+    if not files:
+        raise CorpusError(
+            f"{folder} has no {split}.parquet, but {', '.join(there[:8]) or 'nothing'}; put that split there."
+        )
+    return read_foreign(files)
+
+
+# === One split ===
+
+
+def _split(named: str, columns: Columns, form: Form) -> Split:
+    texts = [_column(named, columns, name) for name in form.texts]
+    gold = _column(named, columns, "label")
+    if not gold:
+        raise CorpusError(f"{named} hold no example; give files with rows.")
+    for name, values in zip(form.texts, texts, strict=True):
+        if (row := next((i for i, text in enumerate(values) if not isinstance(text, str)), None)) is not None:
+            raise CorpusError(f"{named} have {values[row]!r} as {name} in row {row}; a text is expected.")
+    return Split(list(zip(*texts, strict=True)), _indices(named, gold, form) if form.labels else _values(named, gold))
+
+
+def _column(named: str, columns: Columns, name: str) -> list[Any]:
+    if name not in columns:
+        raise CorpusError(f"{named} have no column '{name}', only {', '.join(columns) or 'none'}; add it.")
+    return columns[name]
+
+
+def _indices(named: str, labels: list[Any], form: Form) -> np.ndarray:
+    index = {key: i for i, key in enumerate(form.keys or range(len(form.labels)))}
+    for row, label in enumerate(labels):
+        if label in (None, -1) and label not in index:
+            raise CorpusError(f"{named} have no label in row {row}; give labelled data, test sets are not.")
+        if label not in index:
+            known = ", ".join(map(str, index))
+            raise CorpusError(f"{named} have the label {label!r} in row {row}; the labels in training are {known}.")
+    return np.array([index[label] for label in labels], np.int64)
+
+
+def _values(named: str, values: list[Any]) -> np.ndarray:
+    for row, value in enumerate(values):
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            raise CorpusError(f"{named} have {value!r} as label in row {row}; a number is expected.")
+    return np.array(values, np.float64)
+
+
+def _check_labels(folder: Path, form: Form, train: Split, validation: Split) -> None:
+    """Raise CorpusError where training has one label only, or lacks one that validation has."""
+    seen = set(train.gold.tolist())
+    if lacking := sorted(set(validation.gold.tolist()) - seen):
+        raise CorpusError(
+            f"The validation data of {folder} have the label '{form.labels[lacking[0]]}', which the training data lack; "
+            "give both the same labels."
+        )
+    if len(seen) < 2:
+        raise CorpusError(f"The training data of {folder} have one label only; give at least two.")
+
+
+# === Tasks of the user's own ===
+
+
+def _own_form(folder: Path, train: Columns) -> Form:
+    texts = next((names for names in TEXTS if all(name in train for name in names)), None)
+    if texts is None:
+        known = "; ".join(", ".join(names) for names in TEXTS)
+        raise CorpusError(
+            f"{folder} has the columns {', '.join(train)}, and no texts among them; name them as one of: {known}."
+        )
+    values = {value for value in _column(f"the training data of {folder}", train, "label") if value is not None}
+    if any(isinstance(value, float) for value in values):
+        return Form(texts, ("spearman", "pearson"), labels=())
+    if not values or -1 in values:
+        raise CorpusError(f"The training data of {folder} have rows without a label; give labelled data.")
+    keys = tuple(sorted(values, key=lambda value: (isinstance(value, str), value)))
+    return Form(texts, ("accuracy",), tuple(map(str, keys)), keys)

@@ -1,0 +1,152 @@
+"""One fine-tuning: a checkpoint's whole model with a new head, trained on a task's sequences; through transformers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+from torch import Tensor, nn
+
+from embryo_core.finetune.protocols import Settings
+from embryo_core.finetune.sequences import Sequences, batches_by_length, training_batches
+from embryo_core.finetune.trainees import Trainee
+
+WEIGHT_DECAY = 0.01  # of all but biases and normalisation, as in BERT and ALBERT
+EPSILON = 1e-6  # of Adam, as there
+MAX_NORM = 1.0  # of the gradient
+EVALUATION_BATCH = 128
+CLASSES = {
+    "classes": transformers.AutoModelForSequenceClassification,
+    "value": transformers.AutoModelForSequenceClassification,
+    "span": transformers.AutoModelForQuestionAnswering,
+}
+# The same function, in one pass in place of eight.
+FUSED = {"gelu_new": "gelu_pytorch_tanh"}
+
+Weights = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One evaluation: the mean training loss since the last one, and the score."""
+
+    update: int
+    train_loss: float
+    score: float
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """What a fine-tuning came to: outputs for the validation sequences, the curve, and the weights without the head."""
+
+    outputs: np.ndarray
+    curve: list[Point]
+    encoder: Weights
+
+
+def tune(
+    folder: Path, data: Trainee, settings: Settings, seed: int, device: str = "cpu", start: Weights | None = None
+) -> Tuned:
+    """Fine-tune the checkpoint in a folder, or the weights `start` of its encoder; evaluated after every epoch.
+
+    The seed decides the head's first weights, dropout, and the order of the batches. A loss that is not finite ends it
+    with ArithmeticError.
+    """
+    torch.manual_seed(seed)
+    model = _model(folder, data, settings, start).to(device)
+    optimizer, schedule = _optimizer(model, settings)
+    batches = training_batches(data.train.lengths, settings.batch, np.random.default_rng(seed))
+    epoch = -(-len(data.train) // settings.batch)
+    curve, losses = [], []
+    model.train()
+    for update, rows in zip(range(1, settings.updates + 1), batches, strict=False):
+        loss = _loss(model, data, rows)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        losses.append(loss.detach())
+        if update % epoch == 0 or update == settings.updates:
+            outputs = predict(model, data)
+            curve.append(Point(update, _mean(losses, update), data.score(outputs)))
+            losses.clear()
+    encoder = {name: value.cpu() for name, value in model.base_model.state_dict().items()}
+    return Tuned(outputs, curve, encoder)
+
+
+@torch.inference_mode()
+def predict(model: nn.Module, data: Trainee) -> np.ndarray:
+    """Outputs for the validation sequences [m, outputs] float32; of spans the logits [m, 2, L], -inf after the end."""
+    model.eval()
+    sequences = data.validation
+    shape = (len(sequences), 2, sequences.lengths.max()) if data.kind == "span" else (len(sequences), data.outputs)
+    outputs = np.full(shape, -np.inf, np.float32)
+    for rows in batches_by_length(sequences.lengths, EVALUATION_BATCH):
+        found = _forward(model, sequences, rows, data.kind).float().cpu().numpy()
+        outputs[(rows, ..., slice(found.shape[-1]))] = found
+    model.train()
+    return outputs
+
+
+# === The model ===
+
+
+def _model(folder: Path, data: Trainee, settings: Settings, start: Weights | None) -> nn.Module:
+    """The checkpoint's encoder in float32, with a new head."""
+    config = transformers.AutoConfig.from_pretrained(folder, num_labels=data.outputs, local_files_only=True)
+    config.hidden_act = FUSED.get(config.hidden_act, config.hidden_act)
+    config.hidden_dropout_prob = config.attention_probs_dropout_prob = settings.dropout
+    config.classifier_dropout = config.classifier_dropout_prob = settings.classifier_dropout
+    transformers.logging.set_verbosity_error()  # that the head is new is no news
+    transformers.logging.disable_progress_bar()
+    model = CLASSES[data.kind].from_pretrained(folder, config=config, dtype=torch.float32, local_files_only=True)
+    if start is not None:
+        model.base_model.load_state_dict(start)
+    return model
+
+
+def _optimizer(model: nn.Module, settings: Settings) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
+    plain = [value for value in model.parameters() if value.ndim < 2]  # biases and normalisation
+    decayed = [value for value in model.parameters() if value.ndim >= 2]
+    groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": plain, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, settings.learning_rate, eps=EPSILON, fused=True)
+    schedule = transformers.get_linear_schedule_with_warmup(optimizer, settings.warmup, settings.updates)
+    return optimizer, schedule
+
+
+# === Passes ===
+
+
+def _forward(model: nn.Module, sequences: Sequences, rows: np.ndarray, kind: str) -> Tensor:
+    """Outputs [B, outputs]; of spans the logits of first and last piece [B, 2, L], -inf at padding."""
+    device = model.device
+    ids, segments, mask = (torch.from_numpy(array).to(device) for array in sequences.batch(rows))
+    if model.config.type_vocab_size < 2:
+        segments = torch.zeros_like(segments)
+    bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
+        found = model(input_ids=ids, token_type_ids=segments, attention_mask=mask)
+    if kind != "span":
+        return found.logits
+    logits = torch.stack([found.start_logits, found.end_logits], 1)
+    return logits.masked_fill(mask[:, None] == 0, -torch.inf)
+
+
+def _loss(model: nn.Module, data: Trainee, rows: np.ndarray) -> Tensor:
+    outputs = _forward(model, data.train, rows, data.kind).float()
+    targets = torch.from_numpy(data.targets[rows]).to(outputs.device)
+    if data.kind == "value":
+        return nn.functional.mse_loss(outputs[:, 0], targets.float())
+    if data.kind == "span":
+        return nn.functional.cross_entropy(outputs.flatten(0, 1), targets.flatten())
+    return nn.functional.cross_entropy(outputs, targets)
+
+
+def _mean(losses: Sequence[Tensor], update: int) -> float:
+    mean = torch.stack(list(losses)).mean().item()
+    if not np.isfinite(mean):
+        raise ArithmeticError(f"the training loss was not finite up to update {update}; choose smaller learning rates")
+    return mean

@@ -1,0 +1,56 @@
+"""When a score reached a share of its last value: as computed by hand, with the interval of the whole."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from embryo_core.finetune.reached import reached, resampled
+from embryo_core.finetune.scores import score
+
+RANDOM = np.random.default_rng(2)
+
+
+@pytest.mark.parametrize("metric", ["matthews", "accuracy", "f1", "spearman", "pearson"])
+def test_samples_score_as_scikit_learn_and_scipy_score_them(metric: str):
+    """One by one; a sample in which nothing varies among them."""
+    gold, answers = RANDOM.integers(0, 2, 60).astype(float), RANDOM.integers(0, 2, 60).astype(float)
+    draws = np.vstack([RANDOM.integers(0, 60, (20, 60)), np.full((1, 60), 3)])
+    expected = [score(metric, gold[rows], answers[rows]) for rows in draws]
+    np.testing.assert_allclose(resampled(metric, gold, answers, draws), expected, atol=1e-12)
+
+
+def test_matthews_of_three_labels_is_scikit_learns():
+    """Of any number of labels."""
+    gold, answers = RANDOM.integers(0, 3, 60), RANDOM.integers(0, 3, 60)
+    draws = RANDOM.integers(0, 60, (5, 60))
+    expected = [score("matthews", gold[rows], answers[rows]) for rows in draws]
+    np.testing.assert_allclose(resampled("matthews", gold, answers, draws), expected, atol=1e-12)
+
+
+def frame(shares: dict[int, float], n: int = 400, seeds: int = 2) -> pd.DataFrame:
+    """Answers of which these shares are right at each step."""
+    rows = []
+    for step, share in shares.items():
+        for seed in range(1, seeds + 1):
+            right = np.arange(n) < round(share * n)
+            rows.append(pd.DataFrame({"step": step, "seed": seed, "example": np.arange(n), "gold": 1.0, "answer": right}))
+    return pd.concat(rows, ignore_index=True).astype({"answer": float})
+
+
+def test_the_step_is_the_first_that_comes_up_to_the_share():
+    """95 % of 0.8 is 0.76: reached at step 20; the steps around it are within chance."""
+    found = reached(frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8}), "accuracy", 0.95)
+    assert (found.step, found.earliest) == (20, 20) and found.latest in (20, 30)
+
+
+def test_of_few_examples_the_interval_is_wide():
+    """Twenty examples cannot tell steps apart that four hundred can; the step itself stays inside."""
+    random = frame({0: 0.5, 10: 0.5, 20: 0.5, 30: 0.5}, n=20, seeds=1)
+    random["answer"] = np.random.default_rng(4).integers(0, 2, len(random)).astype(float)
+    found = reached(random, "accuracy", 0.99)
+    assert found.earliest <= found.step <= found.latest and found.earliest < found.latest
+
+
+def test_a_last_score_of_nothing_is_never_reached():
+    """None, where it is not above 0."""
+    assert reached(frame({0: 0.5, 10: 0.0}), "accuracy", 0.95) is None

@@ -1,0 +1,51 @@
+"""Scores equal their definitions, and controls score at chance."""
+
+import numpy as np
+import pytest
+
+from embryo_core.finetune.scores import control, score, scores
+
+RANDOM = np.random.default_rng(8)
+GOLD, ANSWERS = RANDOM.integers(0, 2, 300), RANDOM.integers(0, 2, 300)
+ANSWERS[:150] = GOLD[:150]
+
+
+def test_scores_of_classes_equal_their_definitions():
+    """Matthews' correlation, accuracy, and F1 of label 1, from the four counts."""
+    tp, tn, fp, fn = (
+        int(((GOLD == gold) & (ANSWERS == answer)).sum()) for gold, answer in ((1, 1), (0, 0), (0, 1), (1, 0))
+    )
+    matthews = (tp * tn - fp * fn) / np.sqrt(float((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
+    expected = {"matthews": matthews, "accuracy": (tp + tn) / 300, "f1": 2 * tp / (2 * tp + fp + fn)}
+    assert scores(tuple(expected), GOLD, ANSWERS) == pytest.approx(expected, rel=1e-12)
+
+
+def test_correlations_equal_their_definitions():
+    """Pearson's of values, and Spearman's as Pearson's of ranks, ties sharing theirs."""
+    gold, answers = RANDOM.integers(0, 6, 200).astype(float), RANDOM.normal(size=200)
+    answers += gold
+
+    def ranks(values: np.ndarray) -> np.ndarray:
+        return np.array([(values < value).sum() + ((values == value).sum() + 1) / 2 for value in values])
+
+    assert score("pearson", gold, answers) == pytest.approx(np.corrcoef(gold, answers)[0, 1], rel=1e-12)
+    expected = np.corrcoef(ranks(gold), ranks(answers))[0, 1]
+    assert score("spearman", gold, answers) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["matthews", "spearman", "pearson"])
+def test_a_constant_answer_has_no_correlation(metric: str):
+    """It counts as 0, and no warning is given."""
+    assert score(metric, GOLD.astype(float), np.ones(300)) == 0
+
+
+def test_the_control_gives_the_commonest_label_of_training():
+    """Whatever the validation holds."""
+    name, answers = control(("no", "yes"), np.array([1, 1, 0]), 4)
+    assert name == "majority" and answers.tolist() == [1, 1, 1, 1]
+
+
+def test_the_control_of_a_regression_gives_the_mean_of_training():
+    """A constant, whose correlation is 0."""
+    name, answers = control((), np.array([1.0, 4.0]), 3)
+    assert name == "mean" and answers.tolist() == [2.5, 2.5, 2.5]

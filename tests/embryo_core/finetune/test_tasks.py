@@ -1,0 +1,114 @@
+"""Tasks are read as they are on the Hub, and faulty ones are refused with one sentence."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embryo_core.errors import CorpusError
+from embryo_core.finetune.tasks import read_task
+from tests.embryo_core.finetune.conftest import sentences, write_cola, write_pairs, write_split
+
+
+def test_a_task_of_glue_has_its_own_columns_and_metrics(tmp_path: Path):
+    """MNLI: two texts, three labels, scored on the matched validation."""
+    task = read_task("mnli", write_pairs(tmp_path, labels=3, validation="validation_matched"))
+    assert task.metrics == ("accuracy",) and len(task.labels) == 3
+    assert len(task.train.texts) == 40 and len(task.validation.texts) == 20
+    assert task.train.texts[0][0] == task.train.texts[-1][1] and task.train.gold.tolist()[:4] == [0, 1, 2, 0]
+
+
+def test_parts_of_a_split_are_read_in_order(tmp_path: Path):
+    """train-00000-of-00002.parquet and so on, as the Hub names them."""
+    write_cola(tmp_path, n=10)
+    (tmp_path / "train.parquet").rename(tmp_path / "train-00001-of-00002.parquet")
+    texts, labels = sentences(7, seed=9)
+    write_split(tmp_path, "train-00000-of-00002", sentence=texts, label=labels, idx=list(range(7)))
+    assert [text for text, in read_task("cola", tmp_path).train.texts[:7]] == texts
+    assert len(read_task("cola", tmp_path).train.texts) == 17
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "metrics"),
+    [
+        ([3, 7, 7, 3], ("3", "7"), ("accuracy",)),
+        (["no", "yes", "maybe", "no"], ("maybe", "no", "yes"), ("accuracy",)),
+        ([0.5, 2.0, 1.0, 4.0], (), ("spearman", "pearson")),
+    ],
+)
+def test_a_task_of_ones_own_says_by_its_labels_what_it_is(tmp_path: Path, labels: list, names: tuple, metrics: tuple):
+    """Integers and texts are classes, fractions a regression."""
+    for split in ("train", "validation"):
+        write_split(tmp_path, split, question=list("abcd"), sentence=list("efgh"), label=labels)
+    task = read_task("mine", tmp_path)
+    assert (task.labels, task.metrics) == (names, metrics)
+    assert task.train.texts[0] == ("a", "e")
+    expected = [names.index(str(label)) for label in labels] if names else labels
+    assert task.validation.gold.tolist() == expected
+
+
+def test_a_tenth_of_the_training_data_is_held_out(tmp_path: Path):
+    """None of it is in what is left, and nothing of the validation is touched."""
+    task = read_task("cola", write_cola(tmp_path, n=50))
+    held = task.held_out()
+    assert (len(held.train.gold), len(held.validation.gold)) == (45, 5)
+    everything = sorted([*held.train.texts, *held.validation.texts])
+    assert everything == sorted(task.train.texts)
+    np.testing.assert_array_equal(held.validation.gold, task.held_out().validation.gold)
+
+
+FAULTS = {
+    "no label": ({"sentence": ["a", "b"]}, {}, "no column 'label'"),
+    "a label is missing": ({"sentence": ["a", "b"], "label": [0, None]}, {}, "no label in row 1"),
+    "a test set": ({"sentence": ["a", "b"], "label": [-1, -1]}, {}, "no label in row 0"),
+    "no text": ({"text": ["a", "b"], "label": [0, 1]}, {}, "no column 'sentence'"),
+    "a number as text": ({"sentence": ["a", None], "label": [0, 1]}, {}, "None as sentence in row 1"),
+    "an unknown label": ({"sentence": ["a", "b"], "label": [0, 5]}, {}, "label 5 in row 1"),
+    "one label only": ({"sentence": ["a", "b"], "label": [1, 1]}, {"sentence": ["a"], "label": [1]}, "one label only"),
+    "validation has more": (
+        {"sentence": ["a", "b"], "label": [1, 1]},
+        {"sentence": ["a"], "label": [0]},
+        "label 'unacceptable', which the training data lack",
+    ),
+    "no row": ({"sentence": [], "label": []}, {}, "hold no example"),
+}
+
+
+@pytest.mark.parametrize(("train", "validation", "told"), FAULTS.values(), ids=FAULTS)
+def test_a_faulty_task_is_told_in_one_sentence(tmp_path: Path, train: dict, validation: dict, told: str):
+    """What was received, and what is expected."""
+    write_split(tmp_path, "train", **train)
+    write_split(tmp_path, "validation", **(validation or {"sentence": ["a", "b"], "label": [0, 1]}))
+    with pytest.raises(CorpusError, match=told):
+        read_task("cola", tmp_path)
+
+
+def test_a_label_of_ones_own_task_that_training_lacks_is_told(tmp_path: Path):
+    """By its name."""
+    write_split(tmp_path, "train", sentence=["a", "b"], label=["no", "yes"])
+    write_split(tmp_path, "validation", sentence=["a"], label=["perhaps"])
+    with pytest.raises(CorpusError, match="the label 'perhaps' in row 0; the labels in training are no, yes"):
+        read_task("mine", tmp_path)
+
+
+def test_a_value_that_is_no_number_is_told(tmp_path: Path):
+    """Neither text nor NaN."""
+    write_split(tmp_path, "train", sentence=["a", "b"], label=[0.5, float("nan")])
+    write_split(tmp_path, "validation", sentence=["a"], label=[1.0])
+    with pytest.raises(CorpusError, match="nan as label in row 1"):
+        read_task("mine", tmp_path)
+
+
+def test_a_folder_without_a_split_tells_what_it_has(tmp_path: Path):
+    """The names of the files that are there."""
+    write_split(tmp_path, "train", sentence=["a"], label=[0])
+    with pytest.raises(CorpusError, match="no validation.parquet, but train.parquet"):
+        read_task("cola", tmp_path)
+
+
+def test_a_file_that_is_no_parquet_is_told(tmp_path: Path):
+    """Whatever its name says."""
+    write_cola(tmp_path)
+    (tmp_path / "train.parquet").write_text("sentence,label")
+    with pytest.raises(CorpusError, match="train.parquet cannot be read as a parquet file"):
+        read_task("cola", tmp_path)

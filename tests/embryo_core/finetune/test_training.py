@@ -1,0 +1,108 @@
+"""Training learns what can be learned, scores at chance on shuffled labels, and depends on nothing but its seed."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.finetune.protocols import Settings
+from embryo_core.finetune.tasks import read_task
+from embryo_core.finetune.trainees import TextTrainee, make_trainee
+from embryo_core.finetune.training import tune
+from embryo_core.types import Run
+from tests.conftest import at
+from tests.embryo_core.finetune.conftest import write_cola, write_pairs
+
+LEARNING = Settings(learning_rate=2e-3, batch=16, updates=60, warmup=6, length=64, classifier_dropout=0.0)
+SHORT = replace(LEARNING, updates=3, warmup=0)
+
+
+@pytest.fixture(scope="module")
+def trainee(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> TextTrainee:
+    """A small CoLA."""
+    task = read_task("cola", write_cola(tmp_path_factory.mktemp("cola")))
+    return make_trainee(task, load_tokenizer(tiny_run), 64)
+
+
+@pytest.fixture
+def folder(tiny_run: Run) -> Path:
+    """The checkpoint at step 16."""
+    return at(tiny_run, 16).path
+
+
+def test_a_task_is_learned(trainee, folder):
+    """A word that stands in the sentence: far above the majority."""
+    tuned = tune(folder, trainee, LEARNING, seed=1)
+    assert trainee.score(tuned.outputs) > 0.8
+    assert tuned.curve[-1].train_loss < tuned.curve[0].train_loss
+    assert tuned.curve[-1].score == trainee.score(tuned.outputs)
+
+
+def test_shuffled_labels_score_at_chance(trainee, folder):
+    """Matthews' correlation within three deviations of 0, which is that of 64 independent coins."""
+    shuffled = np.random.default_rng(0).permutation(trainee.train_gold)
+    tuned = tune(folder, replace(trainee, train_gold=shuffled), LEARNING, seed=1)
+    assert abs(trainee.score(tuned.outputs)) < 3 / np.sqrt(len(trainee.gold))
+
+
+def test_the_curve_has_a_point_for_each_epoch_and_the_end(trainee, folder):
+    """96 sequences in batches of 16 are six updates."""
+    tuned = tune(folder, trainee, replace(SHORT, updates=14), seed=1)
+    assert [point.update for point in tuned.curve] == [6, 12, 14]
+
+
+def test_a_seed_gives_the_same_outputs_again_and_another_gives_others(trainee, folder):
+    """Bit for bit."""
+    first, again, other = (tune(folder, trainee, SHORT, seed).outputs for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_the_whole_model_is_trained(trainee, folder):
+    """Every matrix of the encoder has moved; the checkpoint on disk has not."""
+    before = (folder / "model.safetensors").read_bytes()
+    tuned = tune(folder, trainee, SHORT, seed=1)
+    stored = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).state_dict()
+    same = [name for name, value in stored.items() if value.ndim > 1 and torch.equal(value, tuned.encoder[name])]
+    assert not same
+    assert (folder / "model.safetensors").read_bytes() == before
+
+
+def test_outputs_are_those_of_transformers_one_sentence_at_a_time(trainee, folder, tmp_path):
+    """Padding, sorting and the fused activation change nothing beyond rounding: no update, the same head."""
+    tuned = tune(folder, trainee, replace(SHORT, updates=1, learning_rate=0.0), seed=5)
+    torch.manual_seed(5)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32).eval()
+    for i in range(8):
+        ids, segments, mask = trainee.validation.batch(np.array([i]))
+        with torch.inference_mode():
+            expected = model(torch.tensor(ids), torch.tensor(mask), torch.tensor(segments)).logits[0].numpy()
+        rounding = 1000 * np.finfo(np.float32).eps * max(1.0, np.abs(expected).max())
+        np.testing.assert_allclose(tuned.outputs[i], expected, rtol=0, atol=rounding)
+
+
+def test_values_are_learned_on_their_own_scale(tiny_run, folder, tmp_path):
+    """A regression whose values lie around 1,000 answers around 1,000."""
+    task = read_task("stsb", write_pairs(tmp_path, labels=5, value=True))
+    far = replace(task, train=replace(task.train, gold=1000 + task.train.gold))
+    trainee = make_trainee(far, load_tokenizer(tiny_run), 64)
+    found = trainee.findings(tune(folder, trainee, SHORT, seed=1).outputs, seed=1)
+    assert all(990 < answer.answer < 1014 for answer in found.answers)
+
+
+def test_training_goes_on_from_given_weights(trainee, folder):
+    """Those of another tuning, without its head."""
+    first = tune(folder, trainee, SHORT, seed=1)
+    resting = replace(SHORT, learning_rate=0.0)
+    encoder = tune(folder, trainee, resting, seed=2, start=first.encoder).encoder
+    assert all(torch.equal(value, first.encoder[name]) for name, value in encoder.items())
+
+
+def test_a_loss_that_is_not_finite_ends_training(trainee, folder):
+    """With the update up to which it was lost."""
+    with pytest.raises(ArithmeticError, match="not finite up to update 6"):
+        tune(folder, trainee, replace(LEARNING, learning_rate=1e30, warmup=0), seed=1)
