@@ -309,6 +309,23 @@ class TrainerState(Struct, frozen=True):
     log_history: Annotated[list[dict[Text, nested(2, most=1000)]], Meta(max_length=1_000_000)] = []
 
 
+# === audit.json ===
+
+
+class Faulty(Struct, frozen=True):
+    """An `audit.Fault`."""
+
+    step: Count
+    kind: Label
+    what: Text
+
+
+class FaultCard(Struct, frozen=True):
+    """audit.json: what the last audit of the run found."""
+
+    faults: Annotated[list[Faulty], Meta(max_length=100_000)]
+
+
 # === log.jsonl ===
 
 LogRow = Annotated[dict[Text, nested(5, most=10_000)], Meta(max_length=256)]
