@@ -14,8 +14,10 @@ from tqdm import tqdm
 
 from embryo_core import corpora, metrics, results, runs
 from embryo_core.engine.capabilities import gives
+from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.model import Model, load
 from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, MissingWeights, OtherData, unknown
+from embryo_core.sources.ahead import fetched_ahead
 from embryo_core.types import Checkpoint, Data, Findings, Limits, Metric, Run, Source
 
 log = logging.getLogger(__name__)
@@ -42,13 +44,16 @@ def evaluate(
     options: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     progress: bool = False,
+    device: Device = CPU,
+    discard: bool = False,
 ) -> Report:
     """Compute metrics at the checkpoints that give what they need, and store what they find.
 
     Without `metric_names` all metrics are computed, but those whose data were not given; without `steps`, on each
     metric's own grid. `data` has a path for each source: {"treebank": ...}. A variant, such as {"probing:mine": ...},
     is computed whatever the names. `options` are those that the metrics declare. What is done is skipped, or computed
-    again with `overwrite`. A checkpoint that cannot be read, or a metric that fails on one, is reported and passed over.
+    again with `overwrite`. Models are computed on `device`. Weights on the Hub are fetched one checkpoint ahead, and with
+    `discard` those that were fetched are removed again. A checkpoint that cannot be read, or a metric that fails on one, is reported and passed over.
 
     Raises EmbryoError for an unknown metric, source or step, and for data that are missing, unreadable, or not those of
     the results at hand; nothing written before is lost by that.
@@ -58,8 +63,9 @@ def evaluate(
     with tqdm(
         total=sum(len(task.pending) for task in tasks), desc=run.name, unit="result", disable=not progress
     ) as bar:
-        for checkpoint in sorted({c for task in tasks for c in task.pending}, key=lambda c: c.step):
-            _evaluate_checkpoint(checkpoint, tasks, report, bar)
+        pending = sorted({c for task in tasks for c in task.pending}, key=lambda c: c.step)
+        for checkpoint in fetched_ahead(pending, discard):
+            _evaluate_checkpoint(checkpoint, tasks, report, bar, device)
     results.compact(run)
     return report
 
@@ -216,11 +222,11 @@ def _passes(tasks: list[Task]) -> list[list[Task]]:
     return list(together.values())
 
 
-def _evaluate_checkpoint(checkpoint: Checkpoint, tasks: list[Task], report: Report, bar: tqdm) -> None:
+def _evaluate_checkpoint(checkpoint: Checkpoint, tasks: list[Task], report: Report, bar: tqdm, device: Device) -> None:
     todo = [task for task in tasks if checkpoint in task.pending]
     bar.set_postfix_str(f"step {checkpoint.step}")
     try:
-        model = load(checkpoint)
+        model = load(checkpoint, device)
     except (BrokenCheckpoint, MissingWeights) as reason:  # the latter: removed since the plan was made
         report.failures.append(str(reason))
         bar.update(len(todo))
