@@ -15,9 +15,9 @@ from embryo_core import runs
 from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS, gives
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.fast import FastEngine
+from embryo_core.engine.remote import fetch_checkpoint
 from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.errors import MissingCapability
-from embryo_core.sources.hub import fetch_checkpoint
 from embryo_core.types import Checkpoint
 
 

@@ -22,7 +22,9 @@ from tqdm import tqdm
 from embryo_core import runs
 from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS
 from embryo_core.engine.families import FAMILIES
+from embryo_core.engine.remote import fetch
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, EmbryoError, RunError
+from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Manifest, Settings
 from embryo_core.runs.weight_files import PICKLED, SAFETENSORS, WEIGHTS
 from embryo_core.sources import folders, hub, trainer
@@ -108,14 +110,14 @@ def _find(source: Sequence[str], patterns: Sequence[str]) -> list[Found]:
         return [_at(place, Counts(step=int(step))) for step, place in (match.groups() for match in listed)]
     if len(source) > 1:
         raise RunError("Several sources are given and not each is STEP:PATH; give one folder, one hf: name, or a list.")
-    if source[0].startswith(hub.HUB):
-        return hub.find(source[0].removeprefix(hub.HUB), patterns)
+    if source[0].startswith(HUB):
+        return hub.find(source[0].removeprefix(HUB), patterns)
     return folders.find_in(Path(source[0]).expanduser(), patterns)
 
 
 def _at(place: str, counts: Counts) -> Found:
-    if place.startswith(hub.HUB):
-        return hub.at(place.removeprefix(hub.HUB), counts)
+    if place.startswith(HUB):
+        return hub.at(place.removeprefix(HUB), counts)
     return folders.at(Path(place).expanduser(), counts)
 
 
@@ -137,7 +139,7 @@ def _chosen(found: list[Found], steps: Iterable[int] | None) -> list[Found]:
 
 def _place_of(found: Found) -> str:
     if found.pointer.repository:
-        return hub.HUB + found.pointer.repository
+        return HUB + found.pointer.repository
     return str(Path(found.pointer.file).parent)
 
 
@@ -200,7 +202,7 @@ def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
 
 
 def _local(pointer: Pointer) -> Path:
-    return hub.fetch(pointer) if pointer.repository else Path(pointer.file)
+    return fetch(pointer) if pointer.repository else Path(pointer.file)
 
 
 def _tokens(found: Found) -> int | None:

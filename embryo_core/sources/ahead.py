@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from embryo_core.engine import remote
 from embryo_core.errors import MissingWeights
-from embryo_core.sources import hub
 from embryo_core.types import Checkpoint
 
 
@@ -21,11 +21,11 @@ def fetched_ahead(checkpoints: Sequence[Checkpoint], discard: bool) -> Iterator[
                 coming = pool.submit(_fetch, checkpoints[i + 1])
             yield checkpoint
             if discard and fetched:
-                hub.discard(checkpoint)
+                remote.discard(checkpoint)
 
 
 def _fetch(checkpoint: Checkpoint) -> bool:
     try:
-        return hub.fetch_checkpoint(checkpoint)
+        return remote.fetch_checkpoint(checkpoint)
     except MissingWeights:
         return False

@@ -6,17 +6,23 @@ is: its revisions are listed and read.
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-from embryo_core.errors import MissingWeights, RunError
+from embryo_core.engine.remote import fetch_file, offline
+from embryo_core.errors import RunError
 from embryo_core.runs import hub_folder
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.weight_files import WEIGHTS
 from embryo_core.sources.found import Found
 from embryo_core.sources.patterns import FIELD, Counts, match_names
-from embryo_core.types import Checkpoint, Pointer
+from embryo_core.types import Pointer
 
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+Answer = TypeVar("Answer")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -46,45 +52,12 @@ def at(name: str, counts: Counts) -> Found:
     return _pinned(repository, revision or "main", counts)
 
 
-def fetch(pointer: Pointer) -> Path:
-    """The file that a pointer names, fetched unless it is in the cache. Raises MissingWeights where that fails."""
-    return _file(pointer.repository, pointer.commit, pointer.file)
-
-
-def fetch_checkpoint(checkpoint: Checkpoint) -> bool:
-    """Bring a checkpoint's weights into the cache; whether they were not there before. Raises as `fetch`."""
-    pointer = checkpoint.pointer
-    if pointer is None or not pointer.repository or cached(pointer):
-        return False
-    fetch(pointer)
-    return True
-
-
-def discard(checkpoint: Checkpoint) -> None:
-    """Remove a checkpoint's revision from the cache; files that other revisions have too stay."""
-    from huggingface_hub import scan_cache_dir
-
-    scan_cache_dir(_cache(checkpoint.pointer.repository)).delete_revisions(checkpoint.pointer.commit).execute()
-
-
 def fetch_small(pointer: Pointer, names: Iterable[str]) -> Path:
     """The folder of a commit, with those of these files, and of the usual settings, that the repository has."""
     wanted = {*names, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt", "config.json"}
     for name in sorted(wanted & set(_names(pointer.repository, pointer.commit))):
-        _file(pointer.repository, pointer.commit, name)
+        fetch_file(pointer.repository, pointer.commit, name)
     return hub_folder(pointer.repository) / "snapshots" / pointer.commit
-
-
-def cached(pointer: Pointer) -> bool:
-    """Whether the file that a pointer names is in the cache."""
-    return (hub_folder(pointer.repository) / "snapshots" / pointer.commit / pointer.file).exists()
-
-
-def offline() -> bool:
-    """Whether huggingface_hub is told to do without the network."""
-    from huggingface_hub import is_offline_mode
-
-    return is_offline_mode()
 
 
 # === The Hub, or its cache ===
@@ -96,7 +69,7 @@ def _revisions(repository: str) -> dict[str, str]:
         refs = _asked(repository, lambda api: api.list_repo_refs(repository))
         return {ref.name: ref.target_commit for ref in (*refs.branches, *refs.tags)}
     folder = hub_folder(repository) / "refs"
-    refs = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    refs = [path for path in sorted(folder.rglob("*")) if path.isfetch_file()]
     commits = {path.relative_to(folder).as_posix(): path.read_text(encoding="ascii").strip() for path in refs}
     return {name: commit for name, commit in commits.items() if COMMIT.fullmatch(commit)}
 
@@ -124,7 +97,7 @@ def _at_commit(repository: str, commit: str, counts: Counts) -> Found:
     weights = next((name for name in WEIGHTS if name in names), None)
     if weights is None or "config.json" not in names:
         raise RunError(f"{HUB}{repository}@{commit[:7]} has no config.json with one of {', '.join(WEIGHTS)} beside it.")
-    config = _file(repository, commit, "config.json")
+    config = fetch_file(repository, commit, "config.json")
     pointer = Pointer(weights, repository, commit)
     return Found(counts, config, hub_folder(repository), pointer, names[weights])
 
@@ -139,20 +112,7 @@ def _names(repository: str, commit: str) -> dict[str, str | None]:
     return {name: blob if SHA256.fullmatch(blob) else None for name, blob in blobs.items()}
 
 
-def _file(repository: str, commit: str, name: str) -> Path:
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    try:
-        return Path(hf_hub_download(repository, name, revision=commit, cache_dir=_cache(repository)))
-    except LocalEntryNotFoundError:
-        why = "is not in the local cache, and the network is off or cannot be reached"
-    except (HfHubHTTPError, OSError) as reason:
-        why = f"cannot be fetched ({str(reason).splitlines()[0]})"
-    raise MissingWeights(f"{name} of {HUB}{repository}@{commit[:7]} {why}; fetch it where there is one, or leave out that step.")
-
-
-def _asked(repository: str, question):
+def _asked(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:
     """What the Hub answers. Raises RunError where it does not."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
@@ -162,7 +122,3 @@ def _asked(repository: str, question):
     except (HfHubHTTPError, HFValidationError, OSError) as reason:
         why = (str(reason).splitlines() or [type(reason).__name__])[0]
         raise RunError(f"The Hub does not tell of {HUB}{repository} ({why}); check the name, or set HF_HUB_OFFLINE=1.") from None
-
-
-def _cache(repository: str) -> Path:
-    return hub_folder(repository).parent

@@ -10,9 +10,10 @@ import pytest
 
 from embryo_core import query, results, runs
 from embryo_core.cli import main
+from embryo_core.engine import remote
 from embryo_core.engine.model import load
 from embryo_core.errors import MissingWeights, RunError
-from embryo_core.sources import add, hub
+from embryo_core.sources import add
 from embryo_core.sources.ahead import fetched_ahead
 from tests.conftest import SAMPLE
 from tests.embryo_core.sources.conftest import STEPS
@@ -24,7 +25,7 @@ NAME = "owner/series"
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of the test's own, and no network."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    assert hub.offline()
+    assert remote.offline()
     return tmp_path / "hub"
 
 
@@ -99,8 +100,8 @@ def test_weights_that_are_not_in_the_cache_are_told(root, series, cache):
 def test_the_next_one_is_fetched_ahead_and_what_was_fetched_goes(root, series, monkeypatch):
     """At each checkpoint the one after it is on its way; those that were in the cache before stay."""
     run, fetched, gone = add([f"hf:{NAME}"], "public").run, [], []
-    monkeypatch.setattr(hub, "fetch_checkpoint", lambda checkpoint: fetched.append(checkpoint.step) or checkpoint.step > 0)
-    monkeypatch.setattr(hub, "discard", lambda checkpoint: gone.append(checkpoint.step))
+    monkeypatch.setattr(remote, "fetch_checkpoint", lambda checkpoint: fetched.append(checkpoint.step) or checkpoint.step > 0)
+    monkeypatch.setattr(remote, "discard", lambda checkpoint: gone.append(checkpoint.step))
     seen = []
     for checkpoint in fetched_ahead(runs.checkpoints(run), discard=True):
         seen.append((checkpoint.step, list(gone)))
@@ -110,8 +111,8 @@ def test_the_next_one_is_fetched_ahead_and_what_was_fetched_goes(root, series, m
 def test_discarding_removes_one_revision_alone(root, series, cache):
     """Its weights go, the others' stay."""
     run = add([f"hf:{NAME}"], "public").run
-    hub.discard(runs.checkpoint(run, 10))
-    assert [hub.cached(c.pointer) for c in runs.checkpoints(run)] == [True, False, True]
+    remote.discard(runs.checkpoint(run, 10))
+    assert [remote.cached(c.pointer) for c in runs.checkpoints(run)] == [True, False, True]
 
 
 @pytest.mark.parametrize(
