@@ -29,6 +29,8 @@ PAGES = [
 
 st.set_page_config(page_title="Embryo", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
 chosen = st.navigation(PAGES, position="top")
+if wanted := permalink.leads_to():
+    st.switch_page(next(page for page in PAGES if page.url_path == wanted))
 try:
     chosen.run()
 except EmbryoError as error:

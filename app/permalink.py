@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 STATE = "permalink"  # session: name -> the user's choice
+LEADS = "permalink_leads"  # session: the page to which a click leads
 SHOWN = "permalink_shown"  # session: name -> value on the page now being drawn, None where it is the default
 
 _history = st.components.v2.component(
@@ -43,6 +44,11 @@ def get(name: str) -> str | None:
     return st.session_state.get(STATE, {}).get(name)
 
 
+def take(name: str) -> str | None:
+    """The same, for a value that is kept elsewhere from now on and forgotten here."""
+    return st.session_state.get(STATE, {}).pop(name, None)
+
+
 def choose(name: str, value: object) -> None:
     """Keep the user's choice for this session."""
     st.session_state.setdefault(STATE, {})[name] = str(value)
@@ -51,6 +57,16 @@ def choose(name: str, value: object) -> None:
 def show(name: str, value: object | None) -> None:
     """Put this value into the URL of the page now being drawn; None leaves it out."""
     st.session_state.setdefault(SHOWN, {})[name] = None if value is None else str(value)
+
+
+def lead_to(page: str) -> None:
+    """Have the page of this name opened in place of the one that is about to be drawn; for callbacks."""
+    st.session_state[LEADS] = page
+
+
+def leads_to() -> str | None:
+    """The page that was asked for, once."""
+    return st.session_state.pop(LEADS, None)
 
 
 def publish() -> None:

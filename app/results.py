@@ -13,7 +13,7 @@ from app.charts import head_behaviour, knowledge, probing, tokens
 from app.components.head_maps import grid_payload
 from embryo_core import results as store
 from embryo_core import runs
-from embryo_core.curves import Scale, normalise_rows
+from embryo_core.curves import Scale, normalise_rows, telling_scale
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
@@ -64,6 +64,7 @@ cloze = cached(results_state, 32)(store.read_cloze)
 probes = cached(results_state, 64)(store.read_probes)
 sources = cached(results_state, 16)(store.read_sources)
 done = cached(results_state, 64)(store.done)
+examples = cached(results_state, 16)(store.read_examples)
 
 
 def templates(run: Run) -> dict[str, str]:
@@ -78,6 +79,31 @@ def log(run: Run) -> pd.DataFrame:
 
 
 # === As the figures take them ===
+
+
+@cached(results_state, 64)
+def usual_scale(run: Run, metric: str) -> Scale:
+    """The scale on which the scores of a metric, or of all whose names begin so, change (see `curves.telling_scale`).
+
+    Raises ResultsError.
+    """
+    frame = store.read_scores(run)
+    return _telling(frame[frame["metric"].str.startswith(metric)], ["metric", "group", "layer"], "value")
+
+
+@cached(_log_state, 8)
+def usual_scale_of_log(run: Run) -> Scale:
+    """The scale on which the loss on held-out text changes."""
+    frame = pd.DataFrame(runs.read_log(run))
+    known = {"split", "masked_lm_loss"} <= set(frame)
+    return _telling(frame[frame["split"] == "heldout"], ["split"], "masked_lm_loss") if known else "log"
+
+
+def _telling(frame: pd.DataFrame, curve: list[str], value: str) -> Scale:
+    if frame.empty:
+        return "log"
+    by_step = frame.set_index(["step", *curve])[value].unstack(curve).sort_index()
+    return telling_scale(by_step.index.to_numpy(), by_step)
 
 
 @cached(results_state, 32)
@@ -116,6 +142,15 @@ def head_scores(run: Run) -> pd.DataFrame:
     return head_behaviour.behaviour_curves(store.read_scores(run))
 
 
+def strongest_head(run: Run) -> tuple[str, int, int]:
+    """Pattern, layer and head to open on (see `charts.head_behaviour.strongest`); the first head where none was measured.
+
+    Raises ResultsError.
+    """
+    frame = head_scores(run)
+    return (None if frame.empty else head_behaviour.strongest(frame)) or ("previous", 1, 1)
+
+
 @cached(results_state, 8)
 def probe_scores(run: Run) -> pd.DataFrame:
     """What the probes find (see `charts.probing.probe_scores`). Raises ResultsError."""
@@ -134,7 +169,8 @@ def head_history(run: Run, layer: int, head: int, normalised: bool = False, shar
         history = replace(history, shared_end=colour_end(_all_weights(run, normalised)[1]))
     if not normalised:
         return history
-    return replace(history, note=f"{history.note}, each row divided by its sum", weights=normalise_rows(history.weights))
+    note = f"{history.note}, each row divided by its sum"
+    return replace(history, note=note, weights=normalise_rows(history.weights))
 
 
 @cached(results_state, 16)

@@ -14,6 +14,7 @@ LIMITS = {  # characters, by the name of the text in the URL
     "text2": LINK,
     "sentence": LINK,
     "word": 100,
+    "search": 100,
     "facts": 100,
 }
 

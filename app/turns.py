@@ -1,9 +1,9 @@
 """Whose question is computed: one at a time on all cores, cheap ones first, and none that nobody waits for any more.
 
-A question's place is the time of its arrival and PATIENCE seconds more for each second that it costs, so that cheap ones
-go first and dear ones are not put off for ever. A heavy question pauses between two of its pieces (embryo_core/query/
-pieces.py) while another has a place before it. A session has one question at a time: Streamlit runs its pages in one
-thread, and what the visitor does next ends what is running, as does leaving. Costs are estimated by
+A question's place is the time of its arrival and PATIENCE seconds more for each second that it costs, so that cheap
+ones go first and dear ones are not put off for ever. A heavy question pauses between two of its pieces
+(embryo_core/query/pieces.py) while another has a place before it. A session has one question at a time: Streamlit runs
+its pages in one thread, and what the visitor does next ends what is running, as does leaving. Costs are estimated by
 embryo_core/query/cost.py; the environment variable EMBRYO_QUESTION_BUDGET bounds them.
 """
 
@@ -24,7 +24,7 @@ BUDGET = "EMBRYO_QUESTION_BUDGET"  # seconds of one core; without it a question 
 PATIENCE = 10  # seconds of waiting for each second of cost
 LIGHT = 0.5  # a question of this cost at most, in seconds, goes on to its end once it has begun
 HEAVY = 4  # so many questions above LIGHT hold memory at a time: they have begun, and pause or compute
-LOOK = 0.1  # seconds after which one who waits looks whether its visitor still does
+POLL = 0.1  # seconds between two checks of a waiting question whether its visitor still waits
 
 Result = TypeVar("Result")
 
@@ -69,7 +69,7 @@ class Turns:
                 self._changed.notify_all()
 
     def _wait(self, asked: _Asked) -> None:
-        """Return once the question has its turn. Raises what `wanted` does, or Dropped in the question's other threads."""
+        """Return once the question has its turn. Raises what `wanted` does; Dropped in the other threads."""
         while True:
             if asked.dropped:
                 raise Dropped
@@ -82,7 +82,7 @@ class Turns:
                 if (asked.begun and asked.cost <= LIGHT) or self._first() is asked:
                     asked.begun = True
                     return
-                self._changed.wait(LOOK)
+                self._changed.wait(POLL)
 
     def _first(self) -> _Asked:
         """The question whose turn it is; a heavy one may begin only while fewer than HEAVY others have."""
@@ -113,7 +113,7 @@ def in_turn(cost: float, command: str, compute: Callable[[], Result]) -> Result:
 
 
 def budget() -> float:
-    """Seconds of one core that a question may cost. Raises ConfigError where EMBRYO_QUESTION_BUDGET is no such number."""
+    """Seconds of one core that a question may cost. Raises ConfigError where EMBRYO_QUESTION_BUDGET is no number."""
     received = os.environ.get(BUDGET)
     if not received:
         return float("inf")

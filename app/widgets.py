@@ -1,4 +1,4 @@
-"""What every page is made of: its head (run picker, time bar), pickers that live in the URL, tables to click."""
+"""What every page is made of: its head (run picker, time bar), and pickers that live in the URL."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from app import permalink
 from app.captions.markdown import literal
+from app.captions.sentences import split
 from app.charts.smoothing import WINDOWS
 from app.charts.step_axis import StepAxis
-from app.components import messages
 from app.components.copy_button import copy_button
 from app.components.time_bar import time_bar
 from embryo_core import runs
@@ -22,8 +21,8 @@ from embryo_core.errors import EmbryoError, QueryError, TooCostly
 from embryo_core.types import Checkpoint, Run
 
 SMOOTHING = "smooth"  # its name in the URL
+SCALE_OF = "scale_of_page"  # session: the scale that the reader chose, by page
 PASSING = "step_passing"  # session: the chosen step is one that play passes through, and stays out of the URL
-PERCENT = {"format": "percent", "step": 0.001}  # of a column of shares
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class View:
     @property
     def axis(self) -> StepAxis:
         """The axis of steps of every figure on the page."""
-        return StepAxis(self.step, self.scale, runs.changes(self.run), self.run.counted_in)
+        return StepAxis(self.scale, runs.changes(self.run), self.run.counted_in)
 
     def evaluated(self, steps: Iterable[int]) -> int:
         """Which of the evaluated `steps`, at least one, to show: the last up to the chosen step, else the first."""
@@ -60,15 +59,22 @@ class View:
 # === Head of a page ===
 
 
-def open_page(title: str) -> View:
-    """Draw the head of a page and return what the user looks at; where there is no run, say what to do and stop."""
+def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log") -> View:
+    """Draw the head of a page and return what the user looks at; where there is no run, say what to do and stop.
+
+    The axis of steps has the `usual` scale until the reader chooses one on this page.
+    """
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
     known = {run.name: run for run in runs.list_runs()}
     broken = {runs.shown(path.name): reason for path, reason in runs.broken_runs() if path.name not in known}
     if not known and not broken:
         st.title(title, anchor=False)
-        stop("There is no run to look at yet.", "python -m pretrain tiny --corpus PATH --run data/runs/NAME")
+        folders = " and ".join(str(root / "runs") for root in runs.roots())
+        stop(
+            f"There is no run in {folders}; pretrain one, or name other folders in EMBRYO_DATA.",
+            "python -m pretrain tiny --corpus PATH --run data/runs/NAME",
+        )
 
     def named(name: str) -> str:
         return f"{name} (broken)" if name in broken else name
@@ -87,12 +93,34 @@ def open_page(title: str) -> View:
         for _, reason in runs.broken(run):
             stop(reason, "python -m embryo_core runs")
         stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")
-    wanted = permalink.get("scale")
-    scale = wanted if wanted in SCALES else "log"
-    view = View(run, checkpoints, _wanted_step(checkpoints[-1].step), scale, _smoothing())
+    view = View(run, checkpoints, _wanted_step(checkpoints[-1].step), _scale(title, run, usual), _smoothing())
     view = replace(view, step=view.evaluated(view.steps))
     _show_time(view)
+    _tell_unknown(view, [*known, *broken])
     return view
+
+
+def _scale(page: str, run: Run, usual: Callable[[Run], Scale]) -> Scale:
+    """The scale that the reader chose on this page, by the time bar or a link, else the usual one."""
+    chosen = st.session_state.setdefault(SCALE_OF, {})
+    if (wanted := permalink.take("scale")) in SCALES:
+        chosen[page] = wanted
+    try:
+        return chosen.get(page) or usual(run)
+    except EmbryoError:
+        return "log"  # the page itself tells which results cannot be read
+
+
+def _tell_unknown(view: View, names: Sequence[str]) -> None:
+    """Say where a link names a run or step that is not here; its address stays until the reader chooses another."""
+    run, step = permalink.get("run"), permalink.get("step")
+    if run and run not in names:
+        st.info(literal(f"Run '{run}' is not here; showing '{view.run.name}'."), icon=":material/info:")
+        permalink.show("run", run)
+    if step and step != str(view.step):
+        told = f"Run '{view.run.name}' has no checkpoint at step {step[:20]}; showing step {view.step:,}."
+        st.info(literal(told), icon=":material/info:")
+        permalink.show("step", step)
 
 
 def at_weights(view: View) -> View:
@@ -112,6 +140,7 @@ def _show_time(view: View) -> None:
     with st.container(key="time"):
         time_bar(
             view.checkpoints,
+            view.step,
             view.axis,
             on_step=_choose_step,
             on_scale=lambda chosen: permalink.choose("scale", chosen),
@@ -139,6 +168,12 @@ def stop(message: str, command: str = "") -> None:
         st.code(command, language="bash", wrap_lines=True)
     permalink.publish()
     st.stop()
+
+
+def show_caption(text: str, **appearance: Any) -> None:
+    """A caption below a figure or a table: its first sentence, and the rest behind an info mark."""
+    first, rest = split(text)
+    st.caption(first, help=rest, **appearance)
 
 
 @contextmanager
@@ -207,12 +242,12 @@ def pick_many(
     return [option for option in options if option in chosen]
 
 
-def pick_switch(name: str, label: str, default: bool = False) -> bool:
-    """On or off."""
+def pick_switch(name: str, label: str, default: bool = False, optional: bool = False) -> bool:
+    """On or off; an `optional` switch stays out of the URL while it has its default."""
     key = f"pick_{name}"
     st.session_state[key] = {"on": True, "off": False}.get(permalink.get(name) or "", default)
     chosen = st.toggle(label, key=key, on_change=_keep, args=(name,))
-    permalink.show(name, "on" if chosen else "off")
+    permalink.show(name, None if optional and chosen == default else "on" if chosen else "off")
     return chosen
 
 
@@ -228,7 +263,7 @@ def pick_smoothing() -> None:
         help="Adds the mean of so many neighbouring points to each curve. Markers stay as measured.",
         on_change=_keep,
         args=(SMOOTHING,),
-        width=200,
+        width=150,
     )
     permalink.show(SMOOTHING, None if _smoothing() == 1 else _smoothing())
 
@@ -238,14 +273,14 @@ def _smoothing() -> int:
     return {str(points): points for points in WINDOWS}.get(permalink.get(SMOOTHING) or "", 1)
 
 
-def pick_layer(layers: int) -> int:
+def pick_layer(layers: int, default: int = 1) -> int:
     """A layer, counted from 1, the lowest."""
-    return pick_one("layer", "Layer", range(1, layers + 1))
+    return pick_one("layer", "Layer", range(1, layers + 1), default)
 
 
-def pick_head(heads: int) -> int:
+def pick_head(heads: int, default: int = 1) -> int:
     """An attention head, counted from 1."""
-    return pick_one("head", "Head", range(1, heads + 1))
+    return pick_one("head", "Head", range(1, heads + 1), default)
 
 
 def _marked(format_func: Callable[[Any], str]) -> Callable[[Any], str]:
@@ -258,42 +293,3 @@ def _keep(name: str) -> None:
     if isinstance(chosen, bool):
         chosen = "on" if chosen else "off"
     permalink.choose(name, ",".join(chosen) if isinstance(chosen, list) else chosen)
-
-
-# === Tables ===
-
-
-def show_rows(
-    table: pd.DataFrame, key: str, on_row: Callable[[int], None], columns: dict[str, Any], height: int | str = "auto"
-) -> None:
-    """A table whose rows can be clicked: `on_row` gets the row's place, from 0, before the page is drawn again."""
-
-    def clicked() -> None:
-        if (row := messages.clicked_row(st.session_state[key], len(table))) is not None:
-            on_row(row)
-
-    st.dataframe(
-        table,
-        hide_index=True,
-        key=key,
-        on_select=clicked,
-        selection_mode="single-row",
-        placeholder="–",
-        column_config=columns,
-        height=height,
-    )
-
-
-def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) -> None:
-    """Ranked words (columns rank, token, probability), `what` being the head of their column; never read as markup.
-
-    Without `bars` beside the probabilities the table is narrow.
-    """
-    column = st.column_config
-    bar = column.ProgressColumn("probability", format="percent", min_value=0, max_value=table["probability"].max())
-    columns = {
-        "rank": column.TextColumn("rank", width=44, alignment="right"),
-        "token": column.TextColumn(what),
-        "probability": bar if bars else column.NumberColumn("probability", format="percent", width=72),
-    }
-    st.dataframe(table, column_config=columns, column_order=list(columns), hide_index=True, key=key)

@@ -124,8 +124,8 @@ def main() -> None:
             server.wait()
     print(
         f"{len(STEPS)} checkpoints x {LAYERS * HEADS} heads of {LENGTH} positions: {measured['fps']:.0f} frames/s, "
-        f"99 % of frames within {measured['slowest']:.0f} ms; {measured['late']} of {measured['frames']} showed another "
-        f"step; {len(asked)} messages to the server"
+        f"99 % of frames within {measured['slowest']:.0f} ms; {measured['late']} of {measured['frames']} showed "
+        f"another step; {len(asked)} messages to the server"
     )
 
 

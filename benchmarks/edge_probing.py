@@ -3,8 +3,9 @@
     python -m benchmarks.edge_probing RUN --probing PATH [--step N] [--tasks TASK ...] [--layers N ...]
 
 Ours probes all tasks in all layers, control tasks included, from the data as they lie on disk. The paper's procedure
-(benchmarks/paper_probing.py) does each task and layer anew; it is run for the given tasks and layers (the last layer, if
-none is given), to its end, and its time for all layers is taken to be in proportion. Its control tasks are not counted.
+(benchmarks/paper_probing.py) does each task and layer anew; it is run for the given tasks and layers (the last layer,
+if none is given), to its end, and its time for all layers is taken to be in proportion. Its control tasks are not
+counted.
 """
 
 import argparse
@@ -40,7 +41,7 @@ def main() -> int:
     middle = time.perf_counter()
     findings = metric.compute(model, data)
     ours = time.perf_counter() - start
-    print(f"ours: {ours:.1f} s, of which reading {middle - start:.1f} s (once for all checkpoints of a run)", flush=True)
+    print(f"ours: {ours:.1f} s, of which reading {middle - start:.1f} s (once for all checkpoints)", flush=True)
 
     torch.set_num_threads(passes_at_once())  # theirs shares each product among the cores, ours a probe on each
     paper, total = PaperProbing(checkpoint.path, run.tokenizer), 0.0

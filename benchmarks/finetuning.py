@@ -3,8 +3,9 @@
     python -m benchmarks.finetuning RUN --glue FOLDER [--step N] [--tasks TASK ...] [--rate R] [--seeds N] [--only ours]
 
 Ours is what `finetune --protocol quick` does once the learning rate is known: a process on each core, sequences sorted
-by length. The plain loop is that of transformers' run_glue: batches of 32 in random order, each padded to 128 pieces, by
-the model as the checkpoint stores it and torch's AdamW, on all cores. Both see as many epochs at the same learning rate.
+by length. The plain loop is that of transformers' run_glue: batches of 32 in random order, each padded to 128 pieces,
+by the model as the checkpoint stores it and torch's AdamW, on all cores. Both see as many epochs at the same learning
+rate.
 """
 
 import argparse
@@ -42,13 +43,17 @@ def main() -> int:
     print(f"{run.name}, step {checkpoint.step}, {passes_at_once()} cores, torch {torch.__version__}", flush=True)
     start = time.perf_counter()
     tokenizer = load_tokenizer(run)
-    trainees = {name: make_trainee(read_task(name, options.glue / name), tokenizer, QUICK_LENGTH) for name in options.tasks}
+    tasks = [read_task(name, options.glue / name) for name in options.tasks]
+    trainees = {task.name: make_trainee(task, tokenizer, QUICK_LENGTH) for task in tasks}
     print(f"reading: {time.perf_counter() - start:.1f} s (once for all checkpoints of a run)", flush=True)
     ours, seconds = _ours(checkpoint, trainees, options.rate, options.seeds)
     print(f"ours: {seconds:.1f} s", flush=True)
-    plain, plain_seconds = ({}, 0.0) if options.only == "ours" else _plain(checkpoint, trainees, options.rate, options.seeds)
+    plain, plain_seconds = {}, 0.0
+    if options.only != "ours":
+        plain, plain_seconds = _plain(checkpoint, trainees, options.rate, options.seeds)
     for name in options.tasks:
-        both = [f"{label} {_spread(found[name])}" for label, found in (("ours", ours), ("plain", plain)) if name in found]
+        measured = (("ours", ours), ("plain", plain))
+        both = [f"{label} {_spread(found[name])}" for label, found in measured if name in found]
         print(f"{name:6}", "   ".join(both))
     if plain:
         print(f"plain: {plain_seconds:.1f} s   ratio {plain_seconds / seconds:.1f}")

@@ -81,7 +81,8 @@ def _compare(
             own.append(time.perf_counter() - start)
     torch.set_num_threads(1)
     mine, stored, single = (1e3 * statistics.median(own) for own in seconds)
-    theirs = f"pipeline as stored {stored:7.1f} ms ({stored / mine:4.1f})   in float32 {single:7.1f} ms ({single / mine:4.1f})"
+    theirs = f"pipeline as stored {stored:7.1f} ms ({stored / mine:4.1f})"
+    theirs += f"   in float32 {single:7.1f} ms ({single / mine:4.1f})"
     print(f"{what:27} ours {mine:7.1f} ms   {theirs}", flush=True)
 
 

@@ -1,10 +1,11 @@
 """Which recipe learns fastest: short ALBERTs that differ in one setting at a time, on equal tokens of the same text.
 
-    python -m benchmarks.recipes --corpus FOLDER ... --heldout FILE --runs data/runs/recipes [--steps 8000] [VARIANT ...]
+    python -m benchmarks.recipes --corpus FOLDER ... --heldout FILE --runs FOLDER [--steps 8000] [VARIANT ...]
 
-Each variant is a run of its own below `--runs` and is resumed where it was stopped; without a name, all are trained. All
-are measured on the same held-out text with the same masks, 15 % of single pieces, whatever they are trained with. The
-table has, for each, the tokens seen until the held-out loss reaches `--until`, and loss and accuracy at the last step.
+Each variant is a run of its own below `--runs` and is resumed where it was stopped; without a name, all are trained.
+All are measured on the same held-out text with the same masks, 15 % of single pieces, whatever they are trained with.
+The table has, for each, the tokens seen until the held-out loss reaches `--until`, and loss and accuracy at the last
+step.
 """
 
 import argparse

@@ -192,7 +192,8 @@ def compare(name: str, size: int, length: int, rounds: int) -> float:
     typical = {way: median(turn[way] for turn in timed) for way in steps}
     ratios = [turn["torch"] / turn["keras"] for turn in timed]
     speeds = ", ".join(f"{way} {size * length / typical[way]:,.0f} tokens/s" for way in ("keras", "torch"))
-    print(f"{name}, {size} x {length} tokens: {speeds}; ratio {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+    spread = f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+    print(f"{name}, {size} x {length} tokens: {speeds}; ratio {spread}")
     reached, plain = update_flops(config, made) / typical["keras"] / 1e9, 2e-9 * MATRIX**3 / typical["product"]
     print(
         f"    {reached:.0f} GFLOP/s of the {plain:.0f} of a plain matrix product: {reached / plain:.0%} "

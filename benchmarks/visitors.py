@@ -202,7 +202,7 @@ def main() -> None:
     with serve(options.memory) as (port, process):
         alone, beside = asyncio.run(beside_heavy(port, 20))
         delay = max(beside) - statistics.median(alone)
-        print(f"a light question alone {statistics.median(alone):.2f} s, beside a heavy one at most {max(beside):.2f} s")
+        print(f"a light question {statistics.median(alone):.2f} s, beside a heavy one at most {max(beside):.2f} s")
         print(f"delayed by at most {delay:.2f} s", flush=True)
         taken, lost = asyncio.run(crowd(port, options.sessions, options.every, 60 * options.minutes))
         p50, p95 = statistics.quantiles(taken, n=20)[9::9]

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from embryo_core.commands import add, animate, audit, evaluate, fetch, finetune, query, runs
+from embryo_core.commands import add, animate, evaluate, examples, fetch, finetune, query, runs
 from embryo_core.errors import EmbryoError
 
 COMMANDS = (
@@ -14,6 +14,7 @@ COMMANDS = (
     finetune,
     runs,
     query,
+    examples,
     animate,
     fetch,
 )

@@ -90,8 +90,8 @@ def read_lama(path: Path) -> list[Fact]:
                 )
     if not facts:
         raise CorpusError(
-            f"{path} holds no fact; add TREx/RELATION.jsonl for a relation of relations.jsonl, or fetch the paper's 25: "
-            "python -m embryo_core fetch lama"
+            f"{path} holds no fact; add TREx/RELATION.jsonl for a relation of relations.jsonl, or fetch the paper's "
+            "25: python -m embryo_core fetch lama"
         )
     return list(facts.values())
 
@@ -245,7 +245,7 @@ def _fact(place: str, row: dict[str, Any], relation: str, template: str) -> Fact
 
 
 def _content_sha256(path: Path) -> str:
-    """SHA-256 of what a file or folder holds: its own name and compression (.xz) change nothing, nor do hidden files."""
+    """SHA-256 of what a file or folder holds: its name, compression (.xz) and hidden files change nothing."""
     if path.is_file():
         with _opened(path) as file:
             return runs.sha256(file)

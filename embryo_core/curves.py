@@ -25,7 +25,7 @@ Z = 1.959963984540054  # two-sided 95 % of the normal distribution
 
 
 def rescale(values: ArrayLike, last: float) -> Floats:
-    """Values [S] of a curve, or ends of its intervals, divided by its `last` value, as in Figure 1; all NaN if it is 0."""
+    """Values [S] of a curve, or ends of its intervals, divided by its `last` value (Figure 1); all NaN if it is 0."""
     values = np.asarray(values, float)
     return values / last if last else np.full(len(values), np.nan)
 
@@ -33,7 +33,8 @@ def rescale(values: ArrayLike, last: float) -> Floats:
 def smooth(values: ArrayLike, window: int = 3) -> Floats:
     """Mean [S] of each value with its neighbours within an odd `window`; at the ends, of those that there are.
 
-    For the eye alone: nothing is computed from it. Neighbours are points, however many steps lie between them. Raises ValueError for an even window.
+    For the eye alone: nothing is computed from it. Neighbours are points, however many steps lie between them. Raises
+    ValueError for an even window.
     """
     if window < 1 or window % 2 == 0:
         raise ValueError(f"The window is an odd number of points. Received: {window}.")
@@ -46,7 +47,7 @@ def smooth(values: ArrayLike, window: int = 3) -> Floats:
 
 
 def interval(value: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
-    """Wilson's 95 % score interval (low, high) of a share `value` in [0, 1] counted on `n` > 0 cases; numbers or arrays.
+    """Wilson's 95 % score interval (low, high) of a share `value` in [0, 1] of `n` > 0 cases; numbers or arrays.
 
     Unlike value +- 1.96 standard errors it stays within [0, 1], and has a width at 0 and at 1.
     """
@@ -58,10 +59,9 @@ def interval(value: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def difference_interval(first: ArrayLike, second: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
-    """Newcombe's 95 % interval (low, high) of first - second, two shares counted on `n` > 0 cases each; numbers or arrays.
-
-    Method 10 of Newcombe (1998), which joins the two intervals of Wilson as if the cases were independent. For shares of
-    the same cases, which as a rule go together, it is wider than it need be.
+    """Newcombe's 95 % interval (low, high) of first - second, two shares of `n` > 0 cases each; numbers or arrays.
+    Method 10 of Newcombe (1998), which joins the two intervals of Wilson as if the cases were independent. It is wider
+    than needed for shares of the same cases, which as a rule rise and fall together.
     """
     first, second = np.asarray(first, float), np.asarray(second, float)
     (first_low, first_high), (second_low, second_high) = interval(first, n), interval(second, n)
@@ -140,7 +140,7 @@ def peak(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: Array
 
 
 def expected_layer(values: ArrayLike, baseline: float) -> float | None:
-    """Centre of gravity of what the layers 0 to L, `values` [L + 1], have above the `baseline`, in layers from 0 to L.
+    """The layer, 0 to L, at the centre of gravity of what `values` [L + 1] have above the `baseline`.
 
     The sum of layer x gain over the sum of gains, a gain being max(0, value - baseline); L / 2 where all layers gain
     alike, None where none is above the baseline.
@@ -154,7 +154,7 @@ def expected_layer(values: ArrayLike, baseline: float) -> float | None:
 
 
 def normalise_rows(weights: ArrayLike) -> NDArray[np.floating]:
-    """Averaged maps [..., L, L] with each row divided by its sum: a position's attention, shared among those of the map.
+    """Averaged maps [..., L, L] with each row divided by its sum: how a position divides its attention.
 
     The rows of an averaged map do not sum to 1 (see docs/metrics.md), and so cannot be compared with each other; after
     this they can. A row that is 0 throughout stays so.
@@ -239,3 +239,19 @@ def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Flo
     if scale == "log":
         values = np.log(values)
     return (values - values[0]) / ((values[-1] - values[0]) or 1.0)
+
+
+def telling_scale(steps: Sequence[int] | NDArray[np.integer], curves: ArrayLike) -> Scale:
+    """The scale on which the curves [S, C] change in the middle of the axis rather than at one of its ends.
+
+    Each curve that changes counts the same: the sum of its changes from step to step is 1. The scale is the one on which
+    half of all change has happened nearest to the middle; "log" where nothing changes. Missing values are no change.
+    """
+    changes = np.nan_to_num(np.abs(np.diff(np.asarray(curves, float), axis=0)))
+    totals = changes.sum(axis=0)
+    shares = (changes[:, totals > 0] / totals[totals > 0]).sum(axis=1)
+    if not shares.sum():
+        return "log"
+    done = np.concatenate([[0], np.cumsum(shares) / shares.sum()])
+    middle = {scale: float(np.interp(0.5, done, axis_shares(steps, scale))) for scale in SCALES}
+    return min(reversed(SCALES), key=lambda scale: abs(middle[scale] - 0.5))

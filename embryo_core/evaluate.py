@@ -1,7 +1,7 @@
 """Evaluate a run: plan what is missing, compute it checkpoint by checkpoint, write each result as a whole.
 
-A kill at any moment loses at most what is being computed: each (metric, step) is written as a whole, and a rerun goes on
-from there to the same results. Results of a metric always come from one set of data, noted in sources.json.
+A kill at any moment loses at most what is being computed: each (metric, step) is written as a whole, and a rerun goes
+on from there to the same results. Results of a metric always come from one set of data, noted in sources.json.
 """
 
 import logging
@@ -53,19 +53,19 @@ def evaluate(
     metric's own grid. `data` has a path for each source: {"treebank": ...}. A variant, such as {"probing:mine": ...},
     is computed whatever the names. `options` are those that the metrics declare. What is done is skipped, or computed
     again with `overwrite`. Models are computed on `device`. Weights on the Hub are fetched one checkpoint ahead, and with
-    `discard` those that were fetched are removed again. A checkpoint that cannot be read, or a metric that fails on one, is reported and passed over.
+    `discard` those that were fetched are removed again. A checkpoint that cannot be read, or a metric that fails on
+    one, is reported and passed over.
 
     Raises EmbryoError for an unknown metric, source or step, and for data that are missing, unreadable, or not those of
     the results at hand; nothing written before is lost by that.
     """
-    tasks, report = plan(run, data, metric_names, steps, overwrite)
-    _open_sources(run, tasks, data, limit, options or {}, overwrite)
-    with tqdm(
-        total=sum(len(task.pending) for task in tasks), desc=run.name, unit="result", disable=not progress
-    ) as bar:
-        pending = sorted({c for task in tasks for c in task.pending}, key=lambda c: c.step)
+    jobs, report = plan(run, data, metric_names, steps, overwrite)
+    _open_sources(run, jobs, data, limit, options or {}, overwrite)
+    total = sum(len(job.pending) for job in jobs)
+    pending = sorted({c for job in jobs for c in job.pending}, key=lambda c: c.step)
+    with tqdm(total=total, desc=run.name, unit="result", disable=not progress) as bar:
         for checkpoint in fetched_ahead(pending, discard):
-            _evaluate_checkpoint(checkpoint, tasks, report, bar, device)
+            _evaluate_checkpoint(checkpoint, jobs, report, bar, device)
     results.compact(run)
     return report
 
@@ -74,8 +74,8 @@ def evaluate(
 
 
 @dataclass
-class Task:
-    """One metric in one evaluation."""
+class Job:
+    """What one metric has to do in an evaluation, and what it does that with."""
 
     metric: Metric
     pending: list[Checkpoint]
@@ -92,21 +92,21 @@ def plan(
     metric_names: Sequence[str] | None,
     steps: Iterable[int] | None,
     overwrite: bool,
-) -> tuple[list[Task], Report]:
-    """What is to be computed, and a report of what is done, broken or left out. Arguments and errors as of `evaluate`."""
+) -> tuple[list[Job], Report]:
+    """The jobs, and a report of what is done, broken or left out. Arguments and errors as of `evaluate`."""
     if not runs.checkpoints(run) and not runs.broken(run):
         runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
     checkpoints = None if steps is None else runs.loadable(run, steps)
     named = metric_names is not None
-    tasks = [_task(run, metric, checkpoints, named, overwrite) for metric in _chosen(data, metric_names)]
-    without = [task.metric for task in tasks if task.pending and task.metric.source not in data]
-    if without and (named or len(without) == sum(bool(task.pending or task.done_before) for task in tasks)):
+    jobs = [_job(run, metric, checkpoints, named, overwrite) for metric in _chosen(data, metric_names)]
+    without = [job.metric for job in jobs if job.pending and job.metric.source not in data]
+    if without and (named or len(without) == sum(bool(job.pending or job.done_before) for job in jobs)):
         raise CorpusError(_ask_for_data(without[0]))
-    report = Report(done_before=sum(task.done_before for task in tasks), left_out=[metric.name for metric in without])
+    report = Report(done_before=sum(job.done_before for job in jobs), left_out=[metric.name for metric in without])
     if steps is None:
         report.failures += [reason for _, reason in runs.broken(run)]
-        report.thinned += runs.left_out({checkpoint for task in tasks for checkpoint in task.impossible})
-    return [task for task in tasks if task.pending and task.metric not in without], report
+        report.thinned += runs.left_out({checkpoint for job in jobs for checkpoint in job.impossible})
+    return [job for job in jobs if job.pending and job.metric not in without], report
 
 
 def _chosen(data: Mapping[str, Path], names: Sequence[str] | None) -> list[Metric]:
@@ -130,7 +130,7 @@ def _variant(source: str) -> Metric:
     return with_variants[base].variant(name)
 
 
-def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, named: bool, overwrite: bool) -> Task:
+def _job(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, named: bool, overwrite: bool) -> Job:
     grid = _default_grid(run, metric) if checkpoints is None else checkpoints
     candidates = [checkpoint for checkpoint in grid if _meets(checkpoint, metric)]
     if named and grid and not candidates:
@@ -141,11 +141,11 @@ def _task(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, named:
     done = results.done(run, metric.name)
     pending = [c for c in candidates if c.has_weights and (overwrite or c.step not in done)]
     impossible = [c for c in candidates if not c.has_weights and c.step not in done]
-    return Task(metric, pending, len(candidates) - len(pending) - len(impossible), impossible)
+    return Job(metric, pending, len(candidates) - len(pending) - len(impossible), impossible)
 
 
 def _meets(checkpoint: Checkpoint, metric: Metric) -> bool:
-    """Whether the checkpoint gives what the metric needs; a broken one may, and tells what is wrong when it is loaded."""
+    """Whether the checkpoint gives what the metric needs; a broken one passes, and fails when it is loaded."""
     try:
         return metric.needs <= gives(checkpoint)
     except BrokenCheckpoint:
@@ -167,31 +167,31 @@ def _ask_for_data(metric: Metric) -> str:
 
 
 def _open_sources(
-    run: Run, tasks: list[Task], data: Mapping[str, Path], limit: int | None, options: Mapping[str, Any], overwrite: bool
+    run: Run, jobs: list[Job], data: Mapping[str, Path], limit: int | None, options: Mapping[str, Any], overwrite: bool
 ) -> None:
-    """Give each task its source. Raises OtherData where the results at hand are of other data, without `overwrite`."""
-    opened = {name: corpora.open_source(data[name], limit) for name in {task.metric.source for task in tasks}}
-    for task in tasks:
-        own = {option.name: options.get(option.name, option.default) for option in task.metric.options}
-        task.source = replace(opened[task.metric.source], options=own)
-        done = results.done(run, task.metric.name)
+    """Give each job its source. Raises OtherData where the results at hand are of other data, without `overwrite`."""
+    opened = {name: corpora.open_source(data[name], limit) for name in {job.metric.source for job in jobs}}
+    for job in jobs:
+        own = {option.name: options.get(option.name, option.default) for option in job.metric.options}
+        job.source = replace(opened[job.metric.source], options=own)
+        done = results.done(run, job.metric.name)
         kept = done & {c.step for c in runs.checkpoints(run) if not c.has_weights}
-        task.overwrite = overwrite and not kept  # what cannot be computed again never goes
+        job.overwrite = overwrite and not kept  # what cannot be computed again never goes
         try:
-            if done and not task.overwrite:  # known before the data are read, which takes time
-                results.check_identity(run, task.metric.name, _identity(task))
+            if done and not job.overwrite:  # known before the data are read, which takes time
+                results.check_identity(run, job.metric.name, _identity(job))
         except OtherData:
             if not kept:
                 raise
             raise OtherData(
-                f"Results of '{task.metric.name}' for run '{run.name}' are of other data than those received, and those "
-                f"of {len(kept)} steps without weights cannot be computed again; give the same data."
+                f"Results of '{job.metric.name}' for run '{run.name}' are of other data than those received, and "
+                f"those of {len(kept)} steps without weights cannot be computed again; give the same data."
             ) from None
 
 
-def _identity(task: Task) -> results.Identity:
+def _identity(job: Job) -> results.Identity:
     """What tells these results from those of other data, and the name of the data for messages."""
-    source, options = task.source, task.metric.options
+    source, options = job.source, job.metric.options
     own = {option.name: source.options[option.name] for option in options if option.identifies}
     return {"data": source.path.name, "sha256": source.sha256, "limit": source.limit, **own}
 
@@ -200,30 +200,30 @@ def _identity(task: Task) -> results.Identity:
 
 
 def limits(model: Model) -> Limits:
-    """What the models of this one's run read, the same at every step."""
+    """What the models of a run read; the same at every step."""
     frequencies = model.checkpoint.run.path / "frequencies.tsv"
     return Limits(model.max_positions, frequencies if frequencies.is_file() else None)
 
 
-def compute(model: Model, tasks: Sequence[Task]) -> list[Findings]:
+def compute(model: Model, jobs: Sequence[Job]) -> list[Findings]:
     """What metrics find at one loaded checkpoint; several are those of one shared pass (see `_passes`)."""
-    first = tasks[0].metric
-    if len(tasks) == 1:
-        return [first.compute(model, tasks[0].data)]
-    return first.shared_pass(model, [(task.metric, task.data) for task in tasks])
+    first = jobs[0].metric
+    if len(jobs) == 1:
+        return [first.compute(model, jobs[0].data)]
+    return first.shared_pass(model, [(job.metric, job.data) for job in jobs])
 
 
-def _passes(tasks: list[Task]) -> list[list[Task]]:
-    """Tasks that share a pass over the same source, together; every other task by itself."""
-    together: dict[Any, list[Task]] = {}
-    for task in tasks:
-        key = (task.metric.shared_pass, task.source) if task.metric.shared_pass else task.metric.name
-        together.setdefault(key, []).append(task)
+def _passes(jobs: list[Job]) -> list[list[Job]]:
+    """Jobs that share a pass over the same source, together; every other job by itself."""
+    together: dict[Any, list[Job]] = {}
+    for job in jobs:
+        key = (job.metric.shared_pass, job.source) if job.metric.shared_pass else job.metric.name
+        together.setdefault(key, []).append(job)
     return list(together.values())
 
 
-def _evaluate_checkpoint(checkpoint: Checkpoint, tasks: list[Task], report: Report, bar: tqdm, device: Device) -> None:
-    todo = [task for task in tasks if checkpoint in task.pending]
+def _evaluate_checkpoint(checkpoint: Checkpoint, jobs: list[Job], report: Report, bar: tqdm, device: Device) -> None:
+    todo = [job for job in jobs if checkpoint in job.pending]
     bar.set_postfix_str(f"step {checkpoint.step}")
     try:
         model = load(checkpoint, device)
@@ -231,34 +231,34 @@ def _evaluate_checkpoint(checkpoint: Checkpoint, tasks: list[Task], report: Repo
         report.failures.append(str(reason))
         bar.update(len(todo))
         return
-    for task in tasks:  # all at once, so that bad data are known before anything takes time
-        if task.data is None:
-            _read(task, model)
+    for job in jobs:  # all at once, so that bad data are known before anything takes time
+        if job.data is None:
+            _read(job, model)
     for together in _passes(todo):
         _compute_and_write(model, together, report)
         bar.update(len(together))
 
 
-def _read(task: Task, model: Model) -> None:
+def _read(job: Job, model: Model) -> None:
     """Read a metric's data; only when that went well do results of other data make room."""
-    task.data = task.metric.read(model.tokenizer, limits(model), task.source)
-    results.begin(model.checkpoint.run, task.metric.name, _identity(task), task.data.summary, task.overwrite)
+    job.data = job.metric.read(model.tokenizer, limits(model), job.source)
+    results.begin(model.checkpoint.run, job.metric.name, _identity(job), job.data.summary, job.overwrite)
 
 
-def _compute_and_write(model: Model, tasks: list[Task], report: Report) -> None:
-    checkpoint, name = model.checkpoint, tasks[0].metric.name
+def _compute_and_write(model: Model, jobs: list[Job], report: Report) -> None:
+    checkpoint, name = model.checkpoint, jobs[0].metric.name
     try:
-        found = compute(model, tasks)
-        for task, findings in zip(tasks, found, strict=True):
-            results.write(checkpoint, task.metric.name, findings, _identity(task))
+        found = compute(model, jobs)
+        for job, findings in zip(jobs, found, strict=True):
+            results.write(checkpoint, job.metric.name, findings, _identity(job))
     except (OSError, OtherData):  # a full disk, or another evaluation: nothing more can be written
         raise
     except Exception as reason:  # the batch boundary: one failure does not stop the others
-        if len(tasks) > 1:  # one of them failed: computed alone, the others do not
-            for task in tasks:
-                _compute_and_write(model, [task], report)
+        if len(jobs) > 1:  # one of them failed: computed alone, the others do not
+            for job in jobs:
+                _compute_and_write(model, [job], report)
             return
         log.exception("%s failed at step %d of %s", name, checkpoint.step, checkpoint.run.name)
         report.failures.append(f"Metric '{name}' failed at step {checkpoint.step}: {reason}")
     else:
-        report.computed += len(tasks)
+        report.computed += len(jobs)

@@ -14,8 +14,8 @@ from embryo_core.corpora import FETCHED, read_lama
 from embryo_core.errors import CorpusError, unknown
 
 # UD release of 2025-05-10. The hashes are of the released files, as they stand at that commit; that of train is of the
-# release's documents joined in the order of its split list, which gives dev and test byte for byte. Test comes first: it
-# is what `evaluate` takes.
+# release's documents joined in the order of its split list, which gives dev and test byte for byte. Test comes first:
+# it is what `evaluate` takes.
 TREEBANK = (
     "https://raw.githubusercontent.com/UniversalDependencies/UD_English-EWT/15d613d8447b3478787d4c278730a1e48a945efb"
 )
@@ -25,9 +25,10 @@ TREEBANK_FILES = {
     "en_ewt-ud-train.conllu": "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b",
 }
 
-# LAMA as its authors offer it with negated templates besides, which are not read. Of their archives it is the one with a
-# public checksum: that of the data set "lama" in Hugging Face's datasets 2. Its content is checked as well: each relation
-# of the paper's Table 8 has to have at least as many facts as the paper asked (the paper left out facts, it added none).
+# LAMA as its authors offer it with negated templates besides, which are not read. Of their archives it is the one with
+# a public checksum: that of the data set "lama" in Hugging Face's datasets 2. Its content is checked as well: each
+# relation of the paper's Table 8 has to have at least as many facts as the paper asked (the paper left out facts, it
+# added none).
 LAMA = "https://dl.fbaipublicfiles.com/LAMA/negated_data.tar.gz"
 LAMA_SHA256 = "1a151058e6608e47983ea4c99c50bb69248c1c0763a04a3793b0a0b657aa0b61"
 LAMA_LIMIT = 2**30  # bytes, unpacked
@@ -46,10 +47,10 @@ ONTONOTES = (
 
 
 def fetch(what: str, into: Path) -> list[Path]:
-    """Download "treebank" or "lama" below the folder `into`, unless it is there; what to give as --treebank or --lama.
+    """Download "treebank" or "lama" below the folder `into`, unless it is there; returns the paths to evaluate on.
 
-    Of LAMA's relations the paper's 25 are kept. Raises CorpusError when there is no connection or what came is not what
-    was asked for, naming the address and how to do it by hand; and for "ontonotes", saying where it is to be had.
+    Of LAMA's relations the paper's 25 are kept. Raises CorpusError where there is no connection or the content is
+    another, with the address and the way by hand; and for "ontonotes", with its publisher.
     """
     match what:
         case "treebank":

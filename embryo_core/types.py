@@ -190,7 +190,7 @@ class AttentionMap:
 
 @dataclass(frozen=True)
 class ProbeCurve:
-    """One point of a probe's own training curve: after so many iterations, its loss in training and F1 in development."""
+    """One point of a probe's own training curve: its loss in training and F1 in development after some iterations."""
 
     task: str
     layer: int  # 0 is the embeddings

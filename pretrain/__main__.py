@@ -68,7 +68,7 @@ def import_parser() -> argparse.ArgumentParser:
 
 
 def _add_run(parse: argparse.ArgumentParser) -> None:
-    parse.add_argument("--run", type=_run_folder, required=True, metavar="NAME", help="NAME for data/runs/NAME, or a folder")
+    parse.add_argument("--run", type=_run_folder, required=True, metavar="NAME", help="data/runs/NAME, or a folder")
 
 
 def _run_folder(text: str) -> Path:

@@ -79,7 +79,7 @@ def write_card(run: Run) -> Run:
 
 
 def _defaults(family: str) -> dict[str, Any]:
-    """The settings that have a default: a run that was started by an earlier version, without one of them, has it."""
+    """The defaults of the settings; a run of an earlier version that lacks a setting was trained with its default."""
     kind = type(next(iter(FAMILIES[family].presets.values())))
     return {field.name: field.default for field in fields(kind) if field.default is not MISSING}
 
@@ -109,7 +109,7 @@ def _first_step(run: Run) -> int:
 
 
 def _last_common_step(run: Run) -> int:
-    """How many updates do not depend on when the run ends: then the rate decays; or masks get fewer from the first."""
+    """How many updates do not depend on when the run ends: those before the rate decays; none if the masks change."""
     if run.config["masked_share_end"] is not None:
         return 0
     return max(run.config["warmup_steps"], run.config["constant_steps"])

@@ -55,7 +55,7 @@ def origin(start: Checkpoint) -> Origin:
 
 
 def check_model(architecture: dict[str, object], start: Checkpoint) -> None:
-    """Raise ConfigError unless the settings make the model of the checkpoint, as their config.json tell."""
+    """Raise ConfigError unless the settings make the model of the checkpoint, by their config.json."""
     theirs = runs.read_config(start, dict[str, object])
     for name, ours in architecture.items():
         if name not in FREE and theirs.get(name) != ours:

@@ -63,8 +63,8 @@ def prepare(
 ) -> Corpus:
     """Clean, tokenize and store the text of `sources`, with a tokenizer trained on it; or open what was stored before.
 
-    `tokenizer` is the kind of its vocabulary, "unigram" or "wordpiece". `vocabulary` is the folder of a tokenizer that is
-    used in place of a new one.
+    `tokenizer` is the kind of its vocabulary, "unigram" or "wordpiece". `vocabulary` is the folder of a tokenizer that
+    is used in place of a new one.
 
     A file or data set that `heldout` also names is never trained on, nor is a paragraph that occurs there. `progress`
     is told what is being done. A preparation that was interrupted goes on with its next part: tokenizer, held-out text,
@@ -122,8 +122,8 @@ def frequencies(corpus: Corpus) -> Counter[str]:
         alone = end - begin == 1
         single += np.bincount(part[begin[alone]], minlength=len(starts))
         content, size = part.tobytes(), part.itemsize
-        places = zip((begin[~alone] * size).tolist(), (end[~alone] * size).tolist(), strict=True)
-        longer.update(content[a:b] for a, b in places)
+        spans = zip((begin[~alone] * size).tolist(), (end[~alone] * size).tolist(), strict=True)
+        longer.update(content[a:b] for a, b in spans)
     words: Counter[str] = Counter()
     counted = [([i], int(single[i])) for i in np.flatnonzero(single).tolist()]
     counted += [(np.frombuffer(ids, np.uint16).tolist(), n) for ids, n in longer.items()]

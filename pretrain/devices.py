@@ -2,7 +2,7 @@
 
 A batch, its order and its masks stay functions of (seed, step): each device takes its rows. Losses are divided by the
 counts of the whole batch, and gradients are summed before they are clipped, so that the curve is that of one device but
-for rounding. Every host runs the same loop; what the others than the first write is thrown away.
+for rounding. Every host runs the same loop; only what the first one writes is kept.
 """
 
 import shutil
@@ -158,7 +158,7 @@ class TensorFlowReplicas(Devices):
 
 
 def _of_replica(model: PretrainingModel, x: Any, y: Any) -> tuple[dict[int, Any], dict[str, Any]]:
-    """A replica's part of the gradients, by the place of the variable, and of the sums over all predictions."""
+    """A replica's part of the gradients, by the index of the variable, and of the sums over all predictions."""
     import tensorflow as tf
 
     loss, sums = 0.0, {}

@@ -1,10 +1,11 @@
 """Training examples out of token ids: whole sentences of a document as two segments, and the order of the examples.
 
 As in the data creation of BERT and ALBERT: an example is [CLS] A [SEP] B [SEP], A the first few of its sentences and B
-the rest; a pairing (pairs.py) may swap or replace them, and only then is the longer one cut at either rim until both
-fit. Boundary, pairing and cuts are drawn anew each time an example is seen. The rims must not tell the order. In a
-chunk that grows until it is long enough the last sentence is longer than the others, so that B would be longer, and cut
-more often, than A; so half of the chunks here grow towards the front.
+the rest. A pairing (pairs.py) may swap or replace them; then the longer one is cut at either end until both fit.
+Boundary, pairing and cuts are drawn anew each time an example is seen.
+
+The ends of the segments must not give their order away. A chunk grows until it is long enough, so its last sentence is
+longer than the others: B would be longer than A, and cut more often. So half of the chunks here grow to the front.
 """
 
 from collections.abc import Callable
@@ -93,7 +94,7 @@ def batch_of(
     starts, stops, pair = pairing(packing, starts, stops, rng)
     starts, lengths = _truncated(packing, starts, stops - starts, rng)
     at = np.arange(packing.sequence_length)[None, :]
-    middle = lengths[:, :1] + 1  # places of the two [SEP]
+    middle = lengths[:, :1] + 1  # positions of the two [SEP]
     last = middle + lengths[:, 1:] + 1
     source = np.where(at < middle, starts[:, :1] + at - 1, starts[:, 1:] + at - middle - 1)
     ids = packing.text.tokens[np.clip(source, 0, len(packing.text.tokens) - 1)].astype(np.int32)
@@ -109,7 +110,7 @@ def _boundaries(packing: Packing, begin: np.ndarray, end: np.ndarray, chance: np
     """First token of segment B of each example, chosen by `chance` in [0, 1).
 
     A document of one sentence has no sentence's end inside: it is cut before a word near a random place of its middle
-    half (or inside its first word, where that is so long). Its order can be told from its full stop.
+    half (or inside its first word, where that is so long). Its full stop gives its order away.
     """
     sentences = packing.text.sentences
     low = np.searchsorted(sentences, begin, side="right")

@@ -89,7 +89,11 @@ class PairFamily(Family):
 
         initial = {"stddev": config.initializer_range}
         words = heads.MaskedWordHead(
-            encoder.embeddings, activation=layers.gelu_tanh, epsilon=config.layer_norm_eps, name="predictions", **initial
+            encoder.embeddings,
+            activation=layers.gelu_tanh,
+            epsilon=config.layer_norm_eps,
+            name="predictions",
+            **initial,
         )
         made, learned = {"masked_lm": words}, {"masked_lm": objectives.masked_language_model}
         if sentence := SENTENCE_LOSSES[config.sentence_loss]:

@@ -1,4 +1,4 @@
-"""The heads of pretraining: hidden states [B, L, H] of the last layer and the model's inputs in, logits in float32 out."""
+"""The heads of pretraining: the last layer's hidden states [B, L, H] and the model's inputs in, float32 logits out."""
 
 from collections.abc import Callable
 

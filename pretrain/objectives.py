@@ -66,6 +66,6 @@ def replaced_tokens(found: Detection, targets) -> Outcome:
 
 def at_positions(values, positions, length: int):
     """Values [B, P] at their positions [B, P] and 0 elsewhere: float32 [B, L]. Position 0, [CLS], is an unused one."""
-    places = ops.one_hot(positions, length, dtype="float32")  # (B, P, L)
+    selected = ops.one_hot(positions, length, dtype="float32")  # (B, P, L)
     used = ops.cast(positions > 0, "float32") * ops.cast(values, "float32")
-    return ops.sum(places * used[:, :, None], axis=1)
+    return ops.sum(selected * used[:, :, None], axis=1)

@@ -1,4 +1,4 @@
-"""Vocabularies of the originals, spiece.model and vocab.txt, as the tokenizer of a run: the same text, the same pieces."""
+"""Vocabularies of the originals, spiece.model and vocab.txt, as a run's tokenizer: the same text, the same pieces."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def write_tokenizer(vocabulary: Path, folder: Path, cased: bool = False) -> int:
     except (RuntimeError, ValueError) as reason:
         raise ConfigError(f"{vocabulary} is not a vocabulary of the original code ({reason}).") from None
     if missing := [token for token in special if made.token_to_id(token) is None]:
-        raise ConfigError(f"{vocabulary} is not a vocabulary of the original code: it has no {' and no '.join(missing)}.")
+        raise ConfigError(f"{vocabulary} is not a vocabulary of the original code: it lacks {' and '.join(missing)}.")
     tokenizers.write(made, special, folder)
     return made.get_vocab_size()
 

@@ -24,7 +24,16 @@ log = logging.getLogger(__name__)
 NAME = re.compile(r"step([0-9]{1,18})\.npz")
 END = struct.Struct("<4s6xH8sH")  # of an archive: its mark, the number of members, sizes, length of a comment
 # What zipfile raises for an archive that is not as it was written, whatever byte of it is another.
-DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError, struct.error)
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+)
 
 
 @dataclass(frozen=True)
@@ -63,12 +72,12 @@ def latest_state(run_path: Path) -> Path | None:
         log.warning("%s is damaged and passed over.", path)
     if found:
         folder = run_path / "state"
-        raise BrokenRun(f"Every state in {folder} is damaged; remove that folder to train the run from its start again.")
+        raise BrokenRun(f"Every state in {folder} is damaged; remove that folder to train the run from its start.")
     return None
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether every member of the archive has its checksum, and each is in its directory, which has none."""
+    """Whether every member is as its checksum says, and the directory, which has no checksum, lists them all."""
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             file.seek(-END.size, os.SEEK_END)

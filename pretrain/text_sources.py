@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from embryo_core import runs
 from embryo_core.errors import CorpusError
 
 SUFFIXES = (".txt", ".txt.xz")
@@ -30,9 +31,7 @@ class Source:
         """What identifies the text, with no path in it: file name, bytes and sha256, or the data set's name."""
         if self.path is None:
             return {"name": self.name}
-        with self.path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return {"name": self.name, "bytes": self.path.stat().st_size, "sha256": digest}
+        return {"name": self.name, "bytes": self.path.stat().st_size, "sha256": runs.sha256(self.path)}
 
 
 def find_sources(named: Iterable[str], without: Iterable[Source] = ()) -> list[Source]:

@@ -1,4 +1,4 @@
-"""TensorFlow 1 checkpoints of the original albert, bert and electra as a run: python -m pretrain import PATH --run NAME.
+"""Checkpoints of the original albert, bert and electra (TensorFlow 1) as a run: python -m pretrain import PATH.
 
 Sizes are read off the variables, and what they do not tell off the configuration beside them (albert_config.json,
 bert_config.json). How many sequences and tokens had been seen is unknown.
@@ -61,7 +61,7 @@ def find_series(path: Path) -> dict[int, Path]:
     if path.is_dir():
         prefixes = [file.with_suffix("") for file in path.glob("*.index")]
         if not prefixes:
-            raise ConfigError(f"{path} has no checkpoint of TensorFlow 1: there is no file model.ckpt-STEP.index in it.")
+            raise ConfigError(f"{path} has no checkpoint of TensorFlow 1: it has no file model.ckpt-STEP.index.")
     else:
         prefixes = [path.with_suffix("") if path.suffix in (".index", ".meta") else path]
     return {_step(prefix): prefix for prefix in prefixes}
@@ -140,7 +140,7 @@ def configuration(family: str, tensors: Tensors, prefix: Path) -> Config:
         "num_hidden_layers": count(r"encoder\.layer\.(\d+)\."),
         "num_hidden_groups": count(r"albert_layer_groups\.(\d+)\."),
         "embedding_size": size("word_embeddings.weight", 1),
-    } | _told(family, prefix)
+    } | _from_configuration(family, prefix)
     sizes.setdefault("num_attention_heads", max(1, sizes["hidden_size"] // 64))  # as in every model of electra
     if "generator" in tensors:
         hidden = next(a.shape[0] for name, a in tensors["generator"].items() if name.endswith("query.weight"))
@@ -151,20 +151,20 @@ def configuration(family: str, tensors: Tensors, prefix: Path) -> Config:
     return replace(preset, **training, **{name: found for name, found in sizes.items() if name in known})
 
 
-def _told(family: str, prefix: Path) -> dict[str, Any]:
+def _from_configuration(family: str, prefix: Path) -> dict[str, Any]:
     """What the configuration beside a checkpoint, or in the folder above, says that its variables do not."""
     counts = ["num_attention_heads"] + (["num_hidden_layers"] if family == "albert" else [])
     shares = ["hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"]
     for path in _beside(prefix.parent, f"{family}_config.json"):
         try:
-            told = json.loads(path.read_text(encoding="utf-8"))
-            found = {name: int(told[name]) for name in counts}
-            return found | {name: float(told[name]) for name in shares if name in told}
+            read = json.loads(path.read_text(encoding="utf-8"))
+            found = {name: int(read[name]) for name in counts}
+            return found | {name: float(read[name]) for name in shares if name in read}
         except (ValueError, KeyError, TypeError) as reason:
             raise ConfigError(f"{path} is not the configuration of an original {family} ({reason!r}).") from None
     if family == "electra":
         return {}
-    raise ConfigError(f"{prefix.parent / f'{family}_config.json'} does not exist; it says how many heads the model has.")
+    raise ConfigError(f"{prefix.parent / f'{family}_config.json'} does not exist; it says how many heads there are.")
 
 
 def _beside(folder: Path, name: str) -> Iterator[Path]:
@@ -207,7 +207,9 @@ def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary:
         code_version=version("embryo"),
     )
     if before and (before.config, before.tokenizer_sha256) != (run.config, run.tokenizer_sha256):
-        raise ConfigError(f"Run '{run.name}' has another model or vocabulary than {vocabulary.parent}; give another --run.")
+        raise ConfigError(
+            f"Run '{run.name}' has another model or vocabulary than {vocabulary.parent}; give another --run."
+        )
     runs.write_run(run)
     return run
 

@@ -88,4 +88,4 @@ def tensor_of(variable: str, family: str, source: object) -> Tensor | None:
     for pattern, name in SCOPES[family].items():
         if part and (found := re.fullmatch(pattern, scope)):
             return Tensor(folder, f"{found.expand(name).replace('/', '.')}.{part}", variable.endswith("/kernel"))
-    raise ConfigError(f"{source} has the variable {variable}, which the original {family} has not; nothing was written.")
+    raise ConfigError(f"{source} has the variable {variable}, which the original {family} lacks; nothing was written.")

@@ -75,7 +75,7 @@ def train(counts: Counter[str], vocabulary_size: int) -> models.Unigram:
 
 
 def begins_word(piece: str) -> bool:
-    """Whether a piece begins a word. <unk> does not: a word that begins with an unknown character is "▁", then <unk>."""
+    """Whether a piece begins a word. <unk> does not: a word whose first character is unknown is "▁", then <unk>."""
     return piece.startswith(WORD_START)
 
 

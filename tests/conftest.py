@@ -73,7 +73,7 @@ def tiny_results(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run
 
 @pytest.fixture
 def short_probing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Probes are trained for a moment only, where a test asks what becomes of their scores and not how good they are."""
+    """Probes are trained for a moment only, for tests of what becomes of their scores and not of how good they are."""
     shorten_probing(monkeypatch)
 
 

@@ -1,4 +1,4 @@
-"""A run from a stranger whose texts would be images, links, icons, formulas and tags if anything read them as markup."""
+"""A run from a stranger whose texts would be images, links, icons, formulas and tags if they were read as markup."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Results of edge probing of a known shape, written through the store: two tasks of the metric and one of one's own."""
+"""Results of edge probing of a known shape, written through the store: two tasks of the metric, one of the user."""
 
 from embryo_core import results
 from embryo_core.types import Findings, ProbeCurve, Run, Score

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,15 @@ def test_no_import_goes_through_a_wall(wall: Wall):
     rooms = [module for module in MODULES if module.startswith(wall.room) and not module.startswith(wall.doors)]
     through = [(m, name) for m in rooms for name in imports(m) for never in wall.never if within(name, never)]
     assert rooms and not through
+
+
+def test_arrows_between_rooms_go_in_one_direction():
+    """No room, nor a module that stands beside the rooms, imports what imports it, over however many others."""
+    arrows: dict[str, set[str]] = {}
+    for module in MODULES:
+        room = room_of(module.removesuffix(".py").replace("/", "."))
+        arrows.setdefault(room, set()).update({room_of(name) for name in imports(module)} - {room})
+    TopologicalSorter(arrows).prepare()
 
 
 def test_parquet_is_read_and_written_in_one_room():
@@ -153,6 +163,22 @@ def test_every_module_opens_with_a_sentence(module: str):
     assert re.fullmatch(r"[\w`].*[.:?)]", opening, re.DOTALL)
 
 
+@pytest.mark.parametrize("package", [module for module in MODULES if module.endswith("__init__.py")])
+def test_a_package_lists_what_it_offers(package: str):
+    """A package that is more than a folder has __all__, and nothing else of it is imported but its modules."""
+    listed = [
+        ast.literal_eval(node.value)
+        for node in tree(package).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    assert len(listed) == any(not isinstance(node, ast.Expr) for node in tree(package).body)
+    folder = REPOSITORY / package.removesuffix("__init__.py")
+    offered = {name for names in listed for name in names} | {path.stem for path in folder.iterdir()}
+    room = package.removesuffix("/__init__.py").replace("/", ".")
+    inside = {name.removeprefix(f"{room}.") for m in MODULES for name in imports(m) if within(name, room)} - {room}
+    assert {name.split(".")[0] for name in inside} <= offered
+
+
 def test_no_module_is_named_for_leftovers():
     """No utils, common or helpers: a module is named for its job."""
     assert not [m for m in MODULES if re.search(r"(^|/)_?(utils?|common|helpers?|misc)(/|\.py)", m)]
@@ -217,6 +243,11 @@ def imported(node: ast.AST, module: str) -> list[str]:
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "distribution":
         return [node.args[0].value]  # a package whose files are read
     return []
+
+
+def room_of(name: str) -> str:
+    """The room or module of the upper floor that a dotted name is in: embryo_core.runs of embryo_core.runs.log."""
+    return ".".join(name.split(".")[:2])
 
 
 def within(name: str, package: str) -> bool:

@@ -106,6 +106,7 @@ def test_make_installs_from_the_locks_alone():
 
 def test_pip_takes_the_lock():
     """Its own parser finds every package pinned, with a hash."""
-    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--no-index", "--require-hashes", "--no-deps"]
-    done = subprocess.run([*command, "-r", "requirements.lock"], cwd=REPOSITORY, check=False, capture_output=True, text=True)
+    options = "--dry-run --quiet --no-index --require-hashes --no-deps -r requirements.lock".split()
+    command = [sys.executable, "-m", "pip", "install", *options]
+    done = subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -18,8 +18,9 @@ HOW = {
 def averaged(history: HeadHistory, sentences: Sequence[int], normalised: bool) -> str:
     """The caption of one head's averaged maps; `sentences` [L] are those that reach each position, where known."""
     return (
-        f"{literal(history.note)}: from each position (row) to each position (column), 0 to {history.size - 1} with [CLS] "
-        f"first. {_entries(sentences)}{'' if normalised else 'So rows do not sum to 1; the switch above divides them. '}"
+        f"{literal(history.note)}: from each position (row) to each position (column), 0 to {history.size - 1} with "
+        f"[CLS] first. {_entries(sentences)}"
+        f"{'' if normalised else 'So rows do not sum to 1; the switch above divides them. '}"
         f"{map_style.clipping(history)}"
     )
 
@@ -31,7 +32,7 @@ def shared_weights(run: Run) -> str:
         return ""
     groups = run.config.get("num_hidden_groups", 1)
     which = "All layers" if groups == 1 else f"Layers of each of the {groups} groups"
-    return f" {which} share their weights: a head of one number is the same in each, and reads what the layer below gives."
+    return f" {which} share their weights: heads of one number are the same, and read what the layer below gives."
 
 
 def _entries(sentences: Sequence[int]) -> str:
@@ -41,7 +42,7 @@ def _entries(sentences: Sequence[int]) -> str:
 
 
 def all_heads(steps: int, block: int, shared: bool) -> str:
-    """The caption of the small multiples, a pixel being the mean of so many weights each way; colours may be `shared`."""
+    """The caption of the small multiples, a pixel for `block` x `block` weights; colours may be `shared`."""
     blocks = f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
     return (
         "Rows are layers, columns are heads, at the same step; click one to see it large. Colours run from 0 to the "

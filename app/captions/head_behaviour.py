@@ -9,8 +9,8 @@ from app.charts.head_behaviour import Pattern, baseline
 def value(pattern: Pattern, note: str, here: pd.DataFrame) -> str:
     """The caption of a pattern at one step, its rows being `here`, measured on what the `note` says."""
     return (
-        f"{_sentence(pattern.means)}. {_sentence(literal(note))}; n = {here['n'].max():,} in each cell. Colours run from the "
-        "lowest to the highest value of any head at any step. Click a cell for its head."
+        f"{_sentence(pattern.means)}. {_sentence(literal(note))}; n = {here['n'].max():,} in each cell. Colours run "
+        "from the lowest to the highest value of any head at any step. Click a cell for its head."
     )
 
 

@@ -8,9 +8,10 @@ from app.charts.knowledge import HISTORIES
 RULES = (
     "A fact is **learned** if it is answered rightly from some step on, up to the last; **forgotten** if it was right "
     "over one stretch of steps only, and then wrong to the end; **oscillating** if it was right over two or more "
-    "stretches; **never learned** if at no step. The curve of a relation counts as fallen where it is significantly (95 %) "
-    "below its highest point so far. It is **learned** if it never falls, **oscillating** if it comes back, and else "
-    "**forgotten** below half of that point or **declined** above; **never learned** if it is never surely above 2 %."
+    "stretches; **never learned** if at no step. The curve of a relation counts as fallen where it is significantly "
+    "(95 %) below its highest point so far. It is **learned** if it never falls, **oscillating** if it comes back, and "
+    "else **forgotten** below half of that point or **declined** above; **never learned** if it is never surely above "
+    "2 %."
 )
 ONE_FACT = "What the model answered at each step, as in the paper's Table 9."
 
@@ -19,8 +20,8 @@ def precision(note: str) -> str:
     """The caption of the curves of relations, on the facts that the `note` names."""
     return (
         "Precision at 1: the share of facts whose object is the model's first answer at the masked place, among all "
-        f"pieces of its vocabulary ({literal(note)}). Bands are 95 % Wilson intervals from the number of facts. Click a point "
-        "for its facts."
+        f"pieces of its vocabulary ({literal(note)}). Bands are 95 % Wilson intervals from the number of facts. Click "
+        "a point for its facts."
     )
 
 

@@ -49,13 +49,14 @@ def heat_map(data: pd.DataFrame, layer: int, step: int) -> str:
 def peaks(table: pd.DataFrame) -> str:
     """The caption of the figure of peaks."""
     return (
-        "Left: the step at which each layer's F1 is highest; line: steps whose F1 is not significantly lower. Right: how "
-        "far it has fallen from there by the last step, in points of F1, with its 95 % interval (Newcombe, from the "
-        f"{_span(table['n'])} targets of the test sets). Hollow: the decay may be nothing. Click a mark for its task, "
-        "layer and step."
+        "Left: the step at which each layer's F1 is highest; line: steps whose F1 is not significantly lower. Right: "
+        "how far it has fallen from there by the last step, in points of F1, with its 95 % interval (Newcombe, from "
+        f"the {_span(table['n'])} targets of the test sets). Hollow: the decay may be nothing. Click a mark for its "
+        "task, layer and step."
     )
 
 
+NOTHING_FELL = "Peak and decay: no layer has fallen significantly from its peak"
 PEAK_TABLE = "Click a row for its task, layer and step."
 
 

@@ -46,8 +46,8 @@ def tracked(track: Track, step: int, masks: int) -> str:
 
 
 def fact(true_object: str, evaluated: bool) -> str:
-    """The true object, and where the precomputed row comes from, or why there is none."""
-    stored = "“precomputed” is the answer stored when the run was evaluated on LAMA."
+    """The true object, and where the stored row comes from, or why there is none."""
+    stored = "“stored” is the answer stored when the run was evaluated on LAMA."
     missing = "the run has not been evaluated at this step."
     return f"The true object is **{literal(true_object)}**; {stored if evaluated else missing}"
 

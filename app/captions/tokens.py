@@ -10,7 +10,7 @@ TASKS = {
     "match",
 }
 ONE_WORD = 0.9  # share of a category's right answers above which one word alone makes its curve
-FEWEST = 10  # right answers of which a share is told
+FEWEST = 10  # right answers from which a share is given
 
 
 def accuracy(metric: str, title: str, note: str, data: pd.DataFrame, rescaled: bool, bands: bool) -> str:
@@ -30,9 +30,9 @@ def acquisition(order: pd.DataFrame) -> str:
     """The rule of the onset, and the categories that have none."""
     never = ", ".join(map(literal, order.loc[order["onset"].isna(), "group"]))
     rule = (
-        "First step from which the accuracy stays at or above half of its last value, dips within its 95 % interval left "
-        "out of account. Line: the steps between which that may lie. Categories that share a place (=) were acquired "
-        "between the same two checkpoints."
+        "First step from which the accuracy stays at or above half of its last value, dips within its 95 % interval "
+        "left out of account. Line: the steps between which that may lie. Categories that share a place (=) were "
+        "acquired between the same two checkpoints."
     )
     return f"{rule} Without an onset: {never}." if never else rule
 
@@ -48,8 +48,8 @@ def one_word(answers: pd.DataFrame) -> str:
         steps = f"{rows['step'].min():,}" + (f" to {rows['step'].max():,}" if len(rows) > 1 else "")
         of_words = rows["of_words"].iloc[-1]
         remarks.append(
-            f"{literal(group)} at {'steps' if len(rows) > 1 else 'step'} {steps}: “{literal(word)}”, {100 * of_words:.0f} % of "
-            "the category's words"
+            f"{literal(group)} at {'steps' if len(rows) > 1 else 'step'} {steps}: “{literal(word)}”, "
+            f"{100 * of_words:.0f} % of the category's words"
         )
     if not remarks:
         return ""
@@ -59,6 +59,6 @@ def one_word(answers: pd.DataFrame) -> str:
 def words(found: pd.DataFrame, words: pd.DataFrame) -> str:
     """How many words were `found` among all `words` of a category, and how many of their occurrences are correct."""
     return (
-        f"{len(found):,} of {len(words):,} words of this category; "
-        f"{found['correct'].sum():,} of {found['n'].sum():,} occurrences predicted correctly."
+        f"{len(found):,} of {len(words):,} words; "
+        f"{found['correct'].sum():,} of {found['n'].sum():,} occurrences predicted correctly. Click a word to follow it on the Query page."
     )

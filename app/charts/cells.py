@@ -1,11 +1,11 @@
 """What all heat maps share: points that answer the pointer, lines around cells, and the axes of layers by steps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
 from app.charts import style
-from app.charts.step_axis import StepAxis
+from app.charts.step_axis import STEP_MARK, StepAxis, follow_step
 
 TICKS_AT_MOST = 26  # step labels that fit side by side
 
@@ -32,28 +32,39 @@ def add_points(
     figure.update_layout(hoverdistance=-1)  # anywhere in a cell its middle is the closest point
 
 
-def outline(figure: go.Figure, columns: tuple[int, int], rows: tuple[int, int], **line: object) -> None:
+def outline(
+    figure: go.Figure, columns: tuple[int, int], rows: tuple[int, int], name: str | None = None, **line: object
+) -> None:
     """A line of the given color, width and dash around the cells of a range of columns and rows, ends included."""
     (left, right), (low, high) = columns, rows
-    figure.add_shape(type="rect", x0=left - 0.5, x1=right + 0.5, y0=low - 0.5, y1=high + 0.5, line=line)
+    figure.add_shape(type="rect", name=name, x0=left - 0.5, x1=right + 0.5, y0=low - 0.5, y1=high + 0.5, line=line)
+
+
+def outline_step(
+    figure: go.Figure, columns: Mapping[int, int], rows: tuple[int, int], **line: object
+) -> None:
+    """The same around the column of the chosen step, which it follows; `columns` are those of the sorted steps."""
+    last = max(columns.values())
+    outline(figure, (last, last), rows, STEP_MARK, **line)
+    follow_step(figure, [*columns], [[column] for column in columns.values()])
 
 
 def finish_by_step(
-    figure: go.Figure, axis: StepAxis, steps: list[int], layers: Sequence[object], y_title: str, height: int
+    figure: go.Figure, axis: StepAxis, steps: list[str], layers: Sequence[object], y_title: str, height: int
 ) -> go.Figure:
-    """Axes of a grid with a column for each step and a row for each layer, the lowest at the bottom."""
+    """Axes of a grid with a column for each of the steps, as they are written, and a row for each layer, upwards."""
     shown = range(0, len(steps), -(-len(steps) // TICKS_AT_MOST))
-    style.finish(figure, y_title, height=height, legend="none")
+    style.finish(figure, y_title, height=height, legend=False)
     style.set_axes(
         figure,
         "x",
         title={"text": axis.title, "standoff": 18},
         tickvals=list(shown),
-        ticktext=[style.short(steps[place]) for place in shown],
+        ticktext=[steps[place] for place in shown],
         tickangle=0,
         tickfont={"size": style.FONT - 3},
         range=[-0.55, len(steps) - 0.45],
+        fixedrange=True,
     )
-    rows = [-0.55, len(layers) - 0.45]
-    ticks = {"tickvals": list(range(len(layers))), "ticktext": list(layers)}
-    return style.set_axes(figure, "y", **ticks, showgrid=False, range=rows)
+    rows = {"tickvals": list(range(len(layers))), "ticktext": list(layers), "range": [-0.55, len(layers) - 0.45]}
+    return style.set_axes(figure, "y", **rows, showgrid=False, fixedrange=True)

@@ -8,7 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from app.charts import style
-from app.charts.step_axis import STEP_LINE
+from app.charts.step_axis import STEP_LINE, STEP_MARK
 
 # Arial's widths, which each system has under one of these names: text takes as much room in a file as it was given.
 FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"
@@ -17,6 +17,7 @@ LETTER = 8.4  # pixels: the widest mean letter of a generic font of 14 pixels
 KEY = 46  # pixels of a legend's line and marker, and the gap to the next entry
 SMALL = 10.5  # pixels of the small print
 LINE = 14  # pixels from one of its lines to the next
+MARKS = (STEP_LINE, STEP_MARK)  # of the step that is chosen on the page
 AXIS = re.compile(r"[xy]axis\d*")
 BESIDE = 120  # pixels that the numbers or names of the vertical axis may take
 TITLE = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "top", "pad": {"l": 12, "t": 10}}
@@ -55,7 +56,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         "font": {"family": FAMILY, "size": style.FONT, "color": INK},
         "title": {"text": _joined(heading), "font": {"size": 15}, **TITLE},
         "legend": file.get("legend", {}) | legend | {"y": 1 - (top - room) / height},
-        "shapes": [shape for shape in file.get("shapes", ()) if shape.get("name") != STEP_LINE],
+        "shapes": [shape for shape in file.get("shapes", ()) if shape.get("name") not in MARKS],
         "annotations": [*file.get("annotations", ()), text],
     }
 

@@ -75,6 +75,7 @@ PATTERNS = {
         "Syntax: head → dependent", "whose syntactic head is the word that attends most to them"
     ),
 }
+WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns that are shares of a head's attention
 
 
 # === Tables ===
@@ -150,6 +151,18 @@ def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFra
     return pd.DataFrame(rows).astype({"appears": "Int64"})
 
 
+def strongest(frame: pd.DataFrame) -> tuple[str, int, int] | None:
+    """Pattern, layer and head of the highest mean attention weight at the last step; None where there is none.
+
+    Weights alone can be compared: entropy, distance and attachment have other units.
+    """
+    last = frame[frame["what"].isin(WEIGHTS) & (frame["step"] == frame["step"].max())]
+    if last.empty:
+        return None
+    row = last.loc[last["value"].idxmax()]
+    return str(row["what"]), int(row["layer"]), int(row["head"])
+
+
 # === Layer by head ===
 
 
@@ -210,9 +223,9 @@ def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float]
         figure.add_annotation(x=row.head, y=row.layer, text=row.text, showarrow=False, font_size=style.FONT - 2)
     layer, head = chosen
     cells.outline(figure, (head, head), (layer, layer), color=CHOSEN, width=3)
-    style.finish(figure, "layer", height=min(90 + 46 * len(colours), 560), legend="none")
-    figure.update_xaxes(title_text="head", dtick=1, range=[0.5, colours.columns.max() + 0.5])
-    figure.update_yaxes(dtick=1, range=[colours.index.max() + 0.5, 0.5], showgrid=False)
+    style.finish(figure, "layer", height=min(90 + 46 * len(colours), 560), legend=False)
+    figure.update_xaxes(title_text="head", dtick=1, range=[0.5, colours.columns.max() + 0.5], fixedrange=True)
+    figure.update_yaxes(dtick=1, range=[colours.index.max() + 0.5, 0.5], showgrid=False, fixedrange=True)
     return figure
 
 
@@ -229,8 +242,8 @@ def curves_figure(
 ) -> go.Figure:
     """The pattern in every head over the steps: the chosen head large, the others faint in the colour of their layer.
 
-    `rows` are those of `of_pattern`, `base` is the `baseline`; smoothing is that of the chosen head. Every point carries
-    its layer, head and step as customdata.
+    `rows` are those of `of_pattern`, `base` is the `baseline`; smoothing is that of the chosen head. Every point
+    carries its layer, head and step as customdata.
     """
     layers = sorted(set(rows["layer"]))
     colours = sample_colorscale("Viridis", np.linspace(0.25, 0.9, len(layers)))

@@ -9,7 +9,6 @@ from app.charts.step_axis import StepAxis
 from embryo_core import curves
 
 ALL = "all"  # the group of the scores over all facts together
-IN_TABLE_1 = ("P138", "P176", "P407", "P1376", "P140", "P103", "P159")  # the paper's examples
 NAMES = {
     "P17": "country",
     "P19": "place of birth",
@@ -37,7 +36,8 @@ NAMES = {
     "P740": "place of foundation",
     "P1376": "capital of",
 }
-HISTORIES = ("learned", "oscillating", "forgotten", "never learned")
+NEVER = "never learned"
+HISTORIES = ("learned", "oscillating", "forgotten", NEVER)
 
 
 def label(relation: str) -> str:
@@ -66,10 +66,11 @@ def best_first(frame: pd.DataFrame) -> list[str]:
 
 
 def default_relations(frame: pd.DataFrame) -> list[str]:
-    """What to show first: all relations together and the paper's examples, or else the six that end highest."""
-    last = frame[frame["step"] == frame["step"].max()].set_index("relation")["value"].drop(ALL, errors="ignore")
-    chosen = [relation for relation in IN_TABLE_1 if relation in last.index]
-    return [ALL, *(chosen or last.sort_values(ascending=False).index[:6])]
+    """What to show first: all relations together, and of those that the model ever learned the six that rise highest."""
+    by_relation = list(frame[frame["relation"] != ALL].groupby("relation"))
+    fates = {name: curves.classify_curve(own["value"], own["n"]) for name, own in by_relation}
+    heights = {name: own["value"].max() - own["value"].iloc[0] for name, own in by_relation if fates[name] != NEVER}
+    return [ALL, *sorted(heights, key=heights.get, reverse=True)[:6]]
 
 
 def relation_figure(frame: pd.DataFrame, relations: list[str], axis: StepAxis) -> go.Figure:
@@ -87,7 +88,7 @@ def relation_figure(frame: pd.DataFrame, relations: list[str], axis: StepAxis) -
         _line(figure, rows, relation, place, axis)
     axis.draw(figure, sorted(set(frame["step"])))
     figure.update_yaxes(tickformat=".0%", rangemode="tozero")
-    return style.finish(figure, "precision at 1", height=460, legend="top")
+    return style.finish(figure, "precision at 1", height=460)
 
 
 def _colour(relation: str, place: int) -> str:
@@ -195,8 +196,9 @@ def fact_figure(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
     """
     figure = go.Figure()
     x = axis.values(history["step"])
+    answers = history[["step", "prediction", "rank"]].values
     shared = {
-        "customdata": [[s, style.plain(word), rank] for s, word, rank in history[["step", "prediction", "rank"]].values],
+        "customdata": [[step, style.plain(word), rank] for step, word, rank in answers],
         "hovertemplate": "step %{customdata[0]:,}: %{y:.2%}<br>top answer: %{customdata[1]}<br>"
         "rank of the true object: %{customdata[2]:,}",
     }
@@ -209,4 +211,4 @@ def fact_figure(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
     smoothing.add_curve(figure, x, history, "probability", *names[1], marker=full, **shared)
     axis.draw(figure, list(history["step"]))
     figure.update_yaxes(tickformat="~%", rangemode="tozero")
-    return style.finish(figure, "probability", height=280, legend="top")
+    return style.finish(figure, "probability", height=280)

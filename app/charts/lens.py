@@ -1,6 +1,6 @@
 """The lens as a grid: layer by step, the top word written in each cell, its probability as colour."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,25 +12,73 @@ from app.charts.step_axis import StepAxis
 
 LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
 TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # of the colour bar
-WIDTH = 760  # pixels that the cells have together on a page of 1,200; fixes how many letters fit into one
-LETTER = 6.2  # pixels
+LETTER = 6.4  # pixels of a letter of a word in a cell
+AROUND = 12  # pixels around a word
+NARROWEST, LEAST = 34, 900  # pixels of a column, and of all together
+BESIDE = 60  # pixels of the names of the layers
+SURE = 0.1  # the probability that some word has in some layer once there is something to read
 
 
-def grid(table: pd.DataFrame, axis: StepAxis, pin: tuple[int, int], marked: Mapping[str, str]) -> go.Figure:
+def noise(table: pd.DataFrame) -> list[int]:
+    """The first steps, at which no layer gives any word a probability of SURE; none where it is never given.
+
+    `table` has the columns step and probability.
+    """
+    surest = table.groupby("step")["probability"].max().sort_index()
+    if surest.max() < SURE:
+        return []
+    return surest.index[: int((surest >= SURE).to_numpy().argmax())].tolist()
+
+
+def grid(
+    table: pd.DataFrame,
+    axis: StepAxis,
+    pin: tuple[int, int] | None,
+    marked: Mapping[str, str],
+    folded: Sequence[int] = (),
+) -> go.Figure:
     """The grid of a lens with a line around the pinned cell (layer, step) and around the column of the chosen step.
 
-    `table` has the columns step, layer, rank, token, probability; `marked` gives the role of words to be outlined where
-    they are on top. Colour goes with the square root of the probability, the same on every grid. Every cell carries its
-    layer and step as customdata.
+    Without a pin the line is around the last layer at the chosen step. `table` has the columns step, layer, rank, token,
+    probability; `marked` gives the role of words to be outlined where they are on top. The first steps that are `folded`
+    are one empty column; the others are wide enough for every word, so that the grid has a width of its own. Colour goes
+    with the square root of the probability, the same on every grid. Every cell carries its layer and step as customdata.
     """
-    top = table[table["rank"] == 1]
-    steps, layers = sorted(set(top["step"])), sorted(set(top["layer"]))
-    words, values = (top.pivot(index="layer", columns="step", values=name) for name in ("token", "probability"))
-    letters = max(2, int(WIDTH / len(steps) / LETTER))
+    top = table[(table["rank"] == 1) & ~table["step"].isin(folded)]
+    columns, names = _columns(sorted(set(table["step"])), folded)
+    layers = sorted(set(top["layer"]))
     figure = go.Figure()
+    _add_words(figure, top, columns)
+    _add_points(figure, top, columns, layers)
+    for word, step, layer in top[["token", "step", "layer"]].itertuples(index=False):
+        if word in marked:
+            _outline(figure, columns[step], layers.index(layer), MARKED[marked[word]][0], 2)
+    top_row = len(layers) - 1
+    cells.outline_step(figure, columns, (0, top_row), color=style.GREY, width=1.5, dash="dot")
+    if pin:
+        _outline(figure, columns[pin[1]], layers.index(pin[0]), style.VERMILION, 3)
+    else:
+        cells.outline_step(figure, columns, (top_row, top_row), color=style.VERMILION, width=3)
+    wide = max(NARROWEST, AROUND + LETTER * top["token"].str.len().max())
+    figure.update_layout(width=BESIDE + max(LEAST, wide * len(names)))
+    return cells.finish_by_step(figure, axis, names, layers, "layer", height=max(430, 44 * len(layers) + 120))
+
+
+def _columns(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int], list[str]]:
+    """The column of each step, and what is written below each column."""
+    fold = len(folded)
+    columns = {step: max(0, place - fold + 1) if fold else place for place, step in enumerate(steps)}
+    written = [style.short(step) for step in steps]
+    return columns, [f"{written[0]} … {written[fold - 1]}" if fold > 1 else written[0], *written[fold or 1 :]]
+
+
+def _add_words(figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int]) -> None:
+    """The cells; of folded steps there are none."""
+    words, values = (top.pivot(index="layer", columns="step", values=name) for name in ("token", "probability"))
     figure.add_heatmap(
+        x=[columns[step] for step in words.columns],
         z=np.sqrt(values.to_numpy()),
-        text=[[style.plain(_cut(word, letters)) for word in row] for row in words.to_numpy()],
+        text=[[style.plain(word) for word in row] for row in words.to_numpy()],
         texttemplate="%{text}",
         textfont_size=style.FONT - 3,
         zmin=0,
@@ -54,19 +102,6 @@ def grid(table: pd.DataFrame, axis: StepAxis, pin: tuple[int, int], marked: Mapp
         ygap=1,
         hoverinfo="skip",
     )
-    _add_points(figure, top, steps, layers)
-    for word, step, layer in top[["token", "step", "layer"]].itertuples(index=False):
-        if word in marked:
-            _outline(figure, steps.index(step), layers.index(layer), MARKED[marked[word]][0], 2)
-    if axis.chosen in steps:
-        columns = (steps.index(axis.chosen), steps.index(axis.chosen))
-        cells.outline(figure, columns, (0, len(layers) - 1), color=style.GREY, width=1.5, dash="dot")
-    _outline(figure, steps.index(pin[1]), layers.index(pin[0]), style.VERMILION, 3)
-    return cells.finish_by_step(figure, axis, steps, layers, "layer", height=max(430, 44 * len(layers) + 120))
-
-
-def _cut(word: str, letters: int) -> str:
-    return word if len(word) <= letters else word[: letters - 1] + "…"
 
 
 def _mix(t: float) -> str:
@@ -74,13 +109,13 @@ def _mix(t: float) -> str:
     return "#" + "".join(f"{round(low + (high - low) * t):02x}" for low, high in zip(LIGHT, DARK))
 
 
-def _add_points(figure: go.Figure, top: pd.DataFrame, steps: list[int], layers: list[int]) -> None:
+def _add_points(figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int], layers: list[int]) -> None:
     described = [
         [layer, step, style.plain(word), f"{step:,}", f"{probability:.3g}"]
         for layer, step, word, probability in top[["layer", "step", "token", "probability"]].itertuples(index=False)
     ]
     hover = "%{customdata[2]}, probability %{customdata[4]}<br>layer %{customdata[0]}, step %{customdata[3]}"
-    cells.add_points(figure, top["step"].map(steps.index), top["layer"].map(layers.index), described, hover)
+    cells.add_points(figure, top["step"].map(columns), top["layer"].map(layers.index), described, hover)
 
 
 def _outline(figure: go.Figure, x: int, y: int, colour: str, width: int) -> None:

@@ -39,7 +39,7 @@ def training_curve(
             + "<extra></extra>",
         )
     axis.draw(figure, list(log["step"]) or [0])
-    style.finish(figure, y_title, height=300, legend="top")
+    style.finish(figure, y_title, height=300)
     if chance is not None:
         ends = axis.values([min(log["step"], default=0), max(log["step"], default=0)])
         dashes = {"color": style.GREY, "width": 1.5, "dash": "dash"}
@@ -75,7 +75,7 @@ def coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
             hovertemplate=f"%{{y}}, step %{{customdata:,}}: {label}<extra></extra>",
         )
     axis.draw(figure, list(done["step"]))
-    style.finish(figure, "", height=300, legend="top")
+    style.finish(figure, "", height=300)
     metrics = list(dict.fromkeys(done["metric"]))
     figure.update_yaxes(categoryorder="array", categoryarray=metrics[::-1], showgrid=False)
     return figure

@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import smoothing, style
-from app.charts.step_axis import StepAxis
+from app.charts.step_axis import STEP_MARK, StepAxis, follow_step
 from embryo_core import curves
 
 PREFIX = "edge_probing_"
@@ -22,6 +22,7 @@ LOOKS = {  # colour and marker
     MASKED: (style.GREY, "cross"),
 }
 SHOWN = {"shown": "value", "shown_low": "low", "shown_high": "high", "shown_majority": "majority"}
+RING = 9  # pixels from its middle to its line
 OWN_LOOKS = ((style.ORANGE, "star"), (style.PINK, "x"), (style.OLIVE, "triangle-down"), (style.SKY, "hexagon"))
 
 
@@ -215,14 +216,14 @@ def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, axis
     alike = {"color": style.GREY, "width": 1.5, "dash": "dash"}
     figure.add_scatter(x=ends, y=[layers / 2] * 2, name="all layers alike", mode="lines", line=alike, hoverinfo="skip")
     axis.draw(figure, steps)
-    return style.finish(figure, "expected layer", height=420, legend="top")
+    return style.finish(figure, "expected layer", height=420)
 
 
 # === Two tasks ===
 
 
-def path_figure(table: pd.DataFrame, x_task: str, y_task: str, chosen: int) -> go.Figure:
-    """`path` of two tasks through the steps, the later the brighter; the `chosen` step has a ring and its number."""
+def path_figure(table: pd.DataFrame, x_task: str, y_task: str) -> go.Figure:
+    """`path` of two tasks through the steps, the later the brighter; a ring follows the chosen step."""
     figure = go.Figure()
     order = np.arange(len(table))
     figure.add_scatter(
@@ -238,25 +239,19 @@ def path_figure(table: pd.DataFrame, x_task: str, y_task: str, chosen: int) -> g
         f"{plain(y_task)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<extra></extra>",
         showlegend=False,
     )
-    _ring(figure, table[table["step"] == chosen], table["f1_x"].mean())
+    places = table[["f1_x", "f1_y"]].values.tolist()
+    follow_step(figure, table["step"], places)
+    _ring(figure, *places[-1])
     figure.update_xaxes(title_text=f"{plain(x_task)} (F1)", tickformat=".3~p")
     figure.update_yaxes(tickformat=".3~p")
-    return style.finish(figure, f"{plain(y_task)} (F1)", height=420, legend="none")
+    return style.finish(figure, f"{plain(y_task)} (F1)", height=420, legend=False)
 
 
-def _ring(figure: go.Figure, here: pd.DataFrame, middle: float) -> None:
-    """A ring around a step's point, its number on the side that has room; `middle` is the mean of the points' x."""
-    late = (here["f1_x"] > middle).any()
-    figure.add_scatter(
-        x=here["f1_x"],
-        y=here["f1_y"],
-        text=[f"  step {step:,}  " for step in here["step"]],
-        mode="markers+text",
-        textposition="middle left" if late else "middle right",
-        marker={"size": 18, "symbol": "circle-open", "color": style.VERMILION, "line": {"width": 3}},
-        hoverinfo="skip",
-        cliponaxis=False,
-    )
+def _ring(figure: go.Figure, x: float, y: float) -> None:
+    """A ring around a point, of the same size on the screen whatever the zoom."""
+    size = {"xsizemode": "pixel", "ysizemode": "pixel", "x0": -RING, "x1": RING, "y0": -RING, "y1": RING}
+    line = {"color": style.VERMILION, "width": 3}
+    figure.add_shape(type="circle", name=STEP_MARK, xanchor=x, yanchor=y, line=line, **size)
 
 
 def _step_bar(steps: list[int]) -> dict:

@@ -121,10 +121,10 @@ def layers_figure(
 # === Layer by step ===
 
 
-def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int], axis: StepAxis) -> go.Figure:
+def heat_map(data: pd.DataFrame, quantity: str, layer: int, axis: StepAxis) -> go.Figure:
     """`layer_curves` as measured, layer by step, with its points of F1 in each cell; a column for each checkpoint.
 
-    A line goes round the column of the chosen step and the cell of the chosen layer. Every cell is a point with its
+    A line goes round the column of the chosen step, and its cell of the `layer`. Every cell is a point with its
     layer and step as customdata.
     """
     values = data.pivot(index="layer", columns="step", values="value")
@@ -154,14 +154,12 @@ def heat_map(data: pd.DataFrame, quantity: str, chosen: tuple[int | None, int], 
         "%{text}, step %{customdata[1]:,}: %{customdata[2]:.1%}<br>n = %{customdata[3]:,} targets",
         data["layer"].map(layer_name),
     )
-    layer, step = chosen
-    if step in steps:
-        columns = (steps.index(step), steps.index(step))
-        cells.outline(figure, columns, (0, len(layers) - 1), color=CHOSEN, width=1.5, dash="dot")
-        if layer in layers:
-            cells.outline(figure, columns, (layers.index(layer), layers.index(layer)), color=CHOSEN, width=3)
+    columns = {step: column for column, step in enumerate(steps)}
+    cells.outline_step(figure, columns, (0, len(layers) - 1), color=CHOSEN, width=1.5, dash="dot")
+    if layer in layers:
+        cells.outline_step(figure, columns, (layers.index(layer),) * 2, color=CHOSEN, width=3)
     names = [layer_name(layer) for layer in layers]
-    return cells.finish_by_step(figure, axis, steps, names, "", height=min(100 + 42 * len(layers), 560))
+    return cells.finish_by_step(figure, axis, [*map(style.short, steps)], names, "", height=min(100 + 42 * len(layers), 560))
 
 
 # === Peak and decay ===
@@ -191,8 +189,8 @@ def _add_peaks(
         "y": rows["layer"] - shift,
         "legendgroup": task,
         "customdata": rows.assign(**100 * rows[["decay", "low", "high"]]).values.tolist(),
-        "hovertemplate": f"<b>{plain(task)}</b>, %{{text}}<br>peak at step %{{customdata[2]:,}} (%{{customdata[9]:,}} to "
-        "%{customdata[10]:,}): F1 %{customdata[3]:.1%}<br>last step: %{customdata[4]:.1%}<br>decay: "
+        "hovertemplate": f"<b>{plain(task)}</b>, %{{text}}<br>peak at step %{{customdata[2]:,}} (%{{customdata[9]:,}} "
+        "to %{customdata[10]:,}): F1 %{customdata[3]:.1%}<br>last step: %{customdata[4]:.1%}<br>decay: "
         "%{customdata[5]:.1f} points (95 %: %{customdata[6]:.1f} to %{customdata[7]:.1f})<extra></extra>",
         "text": [layer_name(layer) for layer in rows["layer"]],
         "unselected_marker_opacity": 1,
@@ -219,7 +217,7 @@ def _reach(above: Sequence[float], below: Sequence[float], colour: str) -> dict[
 
 def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float]) -> go.Figure:
     """Both panels' axes for so many tasks within a row; a log step axis runs from the first peak to the last step."""
-    style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760), legend="right")
+    style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760))
     figure.update_xaxes(title_text="step of the peak", row=1, col=1)
     if figure.layout.xaxis.type == "log":
         low, high = np.log10(ends)
@@ -265,7 +263,7 @@ def training_figure(table: pd.DataFrame) -> go.Figure:
                 row=1,
                 col=column,
             )
-    style.finish(figure, "", height=320, legend="top")
+    style.finish(figure, "", height=320)
     figure.update_xaxes(title_text="iteration of the probe's optimizer")
     figure.update_yaxes(title_text="F1 on the development set", tickformat=".0%", rangemode="tozero", row=1, col=1)
     return figure.update_yaxes(title_text="training loss (nats)", rangemode="tozero", row=1, col=2)

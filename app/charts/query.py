@@ -1,6 +1,6 @@
 """Figures of the Query page: probability and rank of the answers to a [MASK] over the steps of pretraining."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log10
 from typing import Any
@@ -27,6 +27,7 @@ class Axes:
     log_probability: bool
     probabilities: tuple[float, float]  # the least and the most
     lowest: int  # rank
+    colours: Mapping[str, str]  # by answer, the same in each figure; others are grey
 
     @property
     def step_range(self) -> tuple[float, float]:
@@ -42,7 +43,15 @@ def shared_axes(tables: Sequence[pd.DataFrame], time: StepAxis, log_probability:
     together = pd.concat(tables)
     steps = tuple(sorted(set(together["step"])))
     reach = together["probability"].min(), together["probability"].max()
-    return Axes(steps, time, log_probability, reach, max(int(together["rank"].max()), 3))
+    return Axes(steps, time, log_probability, reach, max(int(together["rank"].max()), 3), _colours(together))
+
+
+def _colours(together: pd.DataFrame) -> dict[str, str]:
+    """Colours of the answers without a role: the final ones first, then the most probable."""
+    answers = together[together["role"] == ""].groupby("token")
+    order = pd.DataFrame({"final": answers["final"].any(), "probability": answers["probability"].max()})
+    tokens = order.sort_values(["final", "probability"], ascending=False, kind="stable").index
+    return dict(zip(tokens, COLOURS))
 
 
 def probability(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
@@ -76,9 +85,8 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
     by_answer = curves.groupby(["token", "role"]).indices
     x, exact = np.array(axes.time.values(curves["step"])), curves["exact"].to_numpy()
     hover = _hover(curves)
-    colours = iter(COLOURS)
     for place, (token, role) in enumerate(_in_order(curves, by_answer)):
-        colour, dash = MARKED[role] if role else (next(colours, style.GREY), "solid")
+        colour, dash = MARKED[role] if role else (axes.colours.get(token, style.GREY), "solid")
         rows = by_answer[token, role]
         own, final = curves.iloc[rows], curves["final"].iat[rows[0]]
         traces += smoothing.curve(
@@ -98,9 +106,9 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
     figure = go.Figure(traces)  # all at once: to add them one by one takes three times as long
     axes.time.draw(figure, axes.steps)
     style.set_axes(figure, "x", range=axes.step_range)
-    style.finish(figure, column, height=400, legend="top")
+    style.finish(figure, column, height=400)
     # columns of a fixed share: a saved file may lack the page's font, and wider letters still have room
-    figure.layout.legend.update(itemsizing="constant", entrywidthmode="fraction", entrywidth=0.32)
+    figure.layout.legend.update(entrywidthmode="fraction", entrywidth=0.32)
     return figure
 
 

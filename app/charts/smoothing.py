@@ -28,8 +28,8 @@ def curve(
 ) -> list[dict[str, Any]]:
     """Traces of the column `value` of `rows`: as measured, bold with markers, and the smoothed line where there is one.
 
-    Beside a smoothed line the measured points are joined by a faint one. `measured` are further settings of the measured
-    trace; its line may have a width and a dash.
+    Beside a smoothed line the measured points are joined by a faint one. `measured` are further settings of the
+    measured trace; its line may have a width and a dash.
     """
     line = {"color": colour, "width": 2.2} | measured.pop("line", {})
     marker = {"color": colour} | measured.pop("marker", {})

@@ -1,4 +1,8 @@
-"""The axis of steps that every figure shares: scale, unit, the line at the chosen step, and where training changed."""
+"""The axis of steps that every figure shares: scale, unit, where training changed, and marks of the chosen step.
+
+A figure holds its marks at its last step, whatever step is chosen, and the time bar moves them in the browser
+(components/step_marks.js): so a figure is the same at every step, and keeps its zoom and its hidden curves.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,14 +14,14 @@ from embryo_core.curves import Scale, axis_values
 from embryo_core.types import Change
 
 CHANGE_LINE = "change"
-STEP_LINE = "step"  # the name of the shape that marks the chosen step; the time bar moves it while the user drags
+STEP_LINE = "step"  # name of the line at the chosen step
+STEP_MARK = "mark of the step"  # name of any other shape that marks it; see `follow_step`
 
 
 @dataclass(frozen=True)
 class StepAxis:
-    """How a page draws time: the chosen step, the scale of the axis of steps, what changed, and what a step counts."""
+    """How a page draws time: the scale of the axis of steps, what changed, and what a step counts."""
 
-    chosen: int
     scale: Scale
     changes: tuple[Change, ...] = ()  # of the run: other text, longer sequences, a falling rate
     counted_in: str = "updates"  # what a step counts (see `types.Run`)
@@ -32,12 +36,12 @@ class StepAxis:
         return axis_values([*steps], self.scale).tolist()
 
     def draw(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
-        """Give a figure of these `steps` the axis, the line at the chosen step, and one where training changed."""
+        """Give a figure of these `steps` the axis, the line that marks a step, and one where training changed."""
         self.set_range(figure, steps)
         for change in self.changes:
             if min(steps) <= change.step <= max(steps):
                 self._mark(figure, change)
-        (x,) = self.values([self.chosen])
+        (x,) = self.values([max(steps)])
         return figure.add_shape(
             {"type": "line", "name": STEP_LINE, "xref": "x", "yref": "y domain", "x0": x, "x1": x, "y0": 0, "y1": 1},
             line={"color": style.GREY, "width": 1.5, "dash": "dot"},
@@ -69,3 +73,11 @@ class StepAxis:
             return style.set_axes(figure, "x", **named, tickvals=self.values(ticks), ticktext=ticktext)
         margin = (high - low) * 0.02
         return style.set_axes(figure, "x", **named, range=[low - margin, high + margin], tickformat="~s")
+
+
+def follow_step(figure: go.Figure, steps: Sequence[int], places: Sequence[Sequence[float]]) -> go.Figure:
+    """Have shapes named STEP_MARK follow the step: `places` are their [x] or [x, y] at each of the sorted `steps`.
+
+    They are drawn at the last place.
+    """
+    return figure.update_layout(meta={"steps": [*map(int, steps)], "places": [[*map(float, place)] for place in places]})

@@ -67,19 +67,19 @@ def add_band(
     )
 
 
-def finish(figure: go.Figure, y_title: str, height: int = 380, legend: str = "right") -> go.Figure:
-    """Sizes, fonts, margins and grid; the legend stands at the right, at the top, or not at all ("none")."""
-    top = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
-    right = {"x": 1.01, "y": 1, "xanchor": "left", "yanchor": "top"}
+def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = True) -> go.Figure:
+    """Sizes, fonts, margins and grid; the legend stands above, where a phone has room for it too."""
+    above = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
     layout = {
         "height": height,
         "font": {"size": FONT},
-        "margin": {"l": 8, "r": 8, "t": 36 if legend == "top" else 12, "b": 8},
+        "margin": {"l": 8, "r": 8, "t": 36 if legend else 12, "b": 8},
         "hovermode": "closest",
+        "dragmode": "zoom",  # a double click zooms out again
         "hoverlabel": {"font": {"size": FONT}, "align": "left"},
-        "showlegend": legend != "none",
-        "legend": {**(top if legend == "top" else right), "font": {"size": FONT}, "title": {"text": ""}}
-        | {"tracegroupgap": 0},
+        "showlegend": legend,
+        "legend": {**above, "font": {"size": FONT}, "title": {"text": ""}}
+        | {"tracegroupgap": 0, "itemsizing": "constant"},
     }
     axis = {
         "title": {"font": {"size": FONT}, "standoff": 10},

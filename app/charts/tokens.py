@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from app.charts import smoothing, style
+from app.charts import smoothing, style, tags
 from app.charts.step_axis import StepAxis
 from embryo_core.curves import interval, onset, rescale
 
@@ -16,6 +16,11 @@ SETS = {
     "frequency bands": tuple(style.FREQUENCY_BANDS),
 }
 OPTIONAL = ("VBP",)  # the paper's Table 4 has the other verb forms
+
+
+def _written(group: str) -> str:
+    """A category as a figure has it."""
+    return style.plain(tags.named(group))
 
 
 def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
@@ -28,8 +33,8 @@ def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
 def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.DataFrame:
     """What is drawn, a row per category and step: group, step, n, accuracy, low, high, shown, shown_low, shown_high.
 
-    `accuracy`, with its Wilson 95 % interval `low` to `high`, is as measured, in [0, 1]; what is `shown` of the three is
-    the same or, if `rescaled`, divided by the accuracy at the last step (a category that ends at 0 is left out).
+    `accuracy`, with its Wilson 95 % interval `low` to `high`, is as measured, in [0, 1]; what is `shown` of the three
+    is the same or, if `rescaled`, divided by the accuracy at the last step (a category that ends at 0 is left out).
     """
     parts = []
     for group in groups:
@@ -47,6 +52,12 @@ def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.Da
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
+def most_changed(data: pd.DataFrame) -> str:
+    """The category of `curves` whose accuracy as measured changes most between two steps."""
+    accuracy = data.groupby("group", sort=False)["accuracy"]
+    return (accuracy.max() - accuracy.min()).idxmax()
+
+
 def accuracy_figure(
     data: pd.DataFrame, axis: StepAxis, rescaled: bool = False, bands: bool = True
 ) -> go.Figure:
@@ -57,7 +68,7 @@ def accuracy_figure(
     drawn = [(group, data[data["group"] == group]) for group in by_height]
     for group, rows in drawn if bands else ():
         x, colour = axis.values(rows["step"]), style.colour(group)
-        style.add_band(figure, x, rows["shown_low"], rows["shown_high"], colour, style.plain(group))
+        style.add_band(figure, x, rows["shown_low"], rows["shown_high"], colour, _written(group))
     for group, rows in drawn:
         _add_curve(figure, group, rows, axis)
     axis.draw(figure, list(data["step"]) or [0])
@@ -71,12 +82,12 @@ def _add_curve(figure: go.Figure, group: str, rows: pd.DataFrame, axis: StepAxis
         axis.values(rows["step"]),
         rows,
         "shown",
-        style.plain(group),
+        _written(group),
         style.colour(group),
         marker={"symbol": style.SYMBOL_OF.get(group, "circle"), "size": 8},
         customdata=rows[["group", "step", "accuracy", "low", "high", "n"]].to_numpy(object),
         hovertemplate=(
-            f"<b>{style.plain(group)}</b>, step %{{customdata[1]:,}}<br>"
+            f"<b>{_written(group)}</b>, step %{{customdata[1]:,}}<br>"
             "accuracy %{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
             "n = %{customdata[5]:,} words; click to see them<extra></extra>"
         ),
@@ -111,7 +122,7 @@ def acquisition_figure(order: pd.DataFrame, steps: Sequence[int], axis: StepAxis
     for row, label in zip(there.itertuples(), _place_labels(there), strict=True):
         _add_onset(figure, row, label, axis)
     axis.draw(figure, steps)
-    style.finish(figure, "", height=90 + 30 * len(there), legend="none")
+    style.finish(figure, "", height=90 + 30 * len(there), legend=False)
     _frame_ties(figure, there)
     return figure.update_yaxes(categoryorder="array", categoryarray=_place_labels(there)[::-1], showgrid=False)
 
@@ -119,7 +130,7 @@ def acquisition_figure(order: pd.DataFrame, steps: Sequence[int], axis: StepAxis
 def _place_labels(there: pd.DataFrame) -> list[str]:
     """Each category with its place, "2= noun" where it shares it."""
     tied = there["place"].duplicated(keep=False)
-    rows = zip(there["place"], tied, there["group"].map(style.plain))
+    rows = zip(there["place"], tied, there["group"].map(_written))
     return [f"{place}{'=' if tie else '.'} {group}" for place, tie, group in rows]
 
 
@@ -132,11 +143,11 @@ def _add_onset(figure: go.Figure, row: tuple, label: str, axis: StepAxis) -> Non
     figure.add_scatter(
         x=axis.values(steps),
         y=[label] * len(steps),
-        name=style.plain(row.group),
+        name=_written(row.group),
         mode="lines+markers",
         line={"color": style.faint(colour, 0.45), "width": 3},
         marker=marker,
-        customdata=[[style.plain(row.group), row.onset, ends, row.last, row.n]] * len(steps),
+        customdata=[[_written(row.group), row.onset, ends, row.last, row.n]] * len(steps),
         hovertemplate=(
             "<b>%{customdata[0]}</b>: step %{customdata[1]:,} (%{customdata[2]})<br>"
             "last accuracy %{customdata[3]:.1%}, n = %{customdata[4]:,} words<extra></extra>"

@@ -10,7 +10,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const find = (selector) => parentElement.querySelector(selector);
   const [root, canvas] = [find(".grid"), find(".cells")];
   const { signal } = renew(parentElement);
-  const state = (parentElement.embryo ??= { index: 0 });
+  const state = { index: indexOfStep(steps) };
   const chosen = { layer: 1, head: 1, scale: "linear", shared: false };
 
   const [width, height] = [heads * size, layers * size];
@@ -110,9 +110,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   on(find(".png"), "click", () => savePng(...file()));
   on(window, "embryo:step", ({ detail }) => { state.index = indexOfStep(steps, detail.step); repaint(); });
   const follow = (head) => {
-    const { step, ...rest } = head;
-    Object.assign(chosen, rest);
-    state.index = indexOfStep(steps, step);
+    Object.assign(chosen, head);
     recolour();
     repaint();
     describe();

@@ -1,8 +1,8 @@
 """Two components that keep attention maps in the browser and redraw them at every step without asking the server.
 
-`head_history` shows one head at every checkpoint, with a step scrubber of its own; `head_grid` shows all heads of all
-layers as small multiples. Both follow the page's time bar through the window event `embryo:step`, and the grid follows
-the other's head through `embryo:head`. Maps travel as bytes: a JSON header, its length before it, then the maps.
+`head_history` shows one head at every checkpoint; `head_grid` shows all heads of all layers as small multiples. Both
+follow the page's time bar through the window event `embryo:step`, and the grid follows the other's head through
+`embryo:head`. Maps travel as bytes: a JSON header, its length before it, then the maps.
 """
 
 import json
@@ -23,19 +23,9 @@ GRID_SIZE = 32  # longer maps are averaged over square blocks, so that no small 
 FOLDER = Path(__file__).parent
 
 
-def head_history(
-    history: HeadHistory, scale: Scale, step: int, name: str, on_step: Callable[[int], None], key: str
-) -> None:
-    """Show one head's maps, at first those of `step`; `on_step` gets the step that the user settled on.
-
-    `name` begins the names of the files that it saves.
-    """
-
-    def settled() -> None:
-        if (chosen := member(st.session_state[key].step, history.steps.tolist())) is not None:
-            on_step(chosen)
-
-    _history(key=key, data=history_payload(history, scale, step, name), on_step_change=settled)
+def head_history(history: HeadHistory, scale: Scale, name: str, key: str) -> None:
+    """Show one head's maps at the time bar's step; `name` begins the names of the files that it saves."""
+    _history(key=key, data=history_payload(history, scale, name))
 
 
 def head_grid(
@@ -56,9 +46,9 @@ def head_grid(
 # === What travels ===
 
 
-def history_payload(history: HeadHistory, scale: Scale, step: int, name: str) -> bytes:
+def history_payload(history: HeadHistory, scale: Scale, name: str) -> bytes:
     """One head's history as float32: what is stored, to the digit."""
-    shown = {"run": history.run, "layer": history.layer, "head": history.head, "step": step, "name": name}
+    shown = {"run": history.run, "layer": history.layer, "head": history.head, "name": name}
     shown["shared"] = history.shared_end is not None
     return pack(map_style.drawing(history, scale) | shown, history.weights.astype("<f4"))
 

@@ -10,4 +10,13 @@ if (!history.oneEntryPerPage) {
   };
 }
 
+// On a phone the menu of pages covers the page: it closes when one is chosen.
+if (!history.closesMenu) {
+  history.closesMenu = true;
+  document.addEventListener("click", ({ target }) => {
+    if (innerWidth >= 640 || !target.closest?.('[data-testid="stSidebarNavLink"]')) return;
+    setTimeout(() => document.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click());
+  });
+}
+
 export default function () {}

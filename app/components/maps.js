@@ -7,11 +7,9 @@ function unpack(bytes) {
   return { header, body: bytes.slice(4 + length) };
 }
 
-// Index of the last stored step that is not after `step`.
-function indexOfStep(steps, step) {
-  let index = 0;
-  for (let i = 0; i < steps.length && steps[i] <= step; i++) index = i;
-  return index;
+// Index of the last stored step that is not after the time bar's; before that is drawn, of the last at all.
+function indexOfStep(steps, step = window.embryoStep ?? Infinity) {
+  return Math.max(0, steps.findLastIndex((stored) => stored <= step));
 }
 
 // Calls `draw` once before the next frame, however often it is asked to.

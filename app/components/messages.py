@@ -28,6 +28,7 @@ def clicked_values(state: Any, handler: Callable[..., None]) -> list[Any]:
 
 
 def clicked_row(state: Any, count: int) -> int | None:
-    """The row that was clicked in a table of so many rows, from 0; None where there is none."""
-    rows = field(field(state, "selection"), "rows")
-    return member(rows[0], range(count)) if isinstance(rows, list) and rows else None
+    """The row whose cell was clicked in a table of so many rows, from 0; None where there is none."""
+    cells = field(field(state, "selection"), "cells")
+    first = cells[0] if isinstance(cells, list) and cells else None
+    return member(first[0], range(count)) if isinstance(first, (list, tuple)) and first else None

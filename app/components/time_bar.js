@@ -42,36 +42,44 @@ class TimeBar {
       };
     this.observer = new ResizeObserver(() => this.draw());
     this.observer.observe(this.track);
-    this.heard = ({ detail }) => this.follow(detail.step);
-    window.addEventListener("embryo:step", this.heard);
-  }
-
-  // A step moved elsewhere on the page, as on the attention map's own scrubber, which also tells the server.
-  follow(step) {
-    if (step === this.step || !this.steps?.includes(step)) return;
-    this.step = step;
-    this.stop();
-    this.draw();
-    this.moveLines();
+    this.pressed = (event) => isFree(event) && this.key(event);
+    window.addEventListener("keydown", this.pressed);
+    this.states = new MutationObserver(() => this.tellWaiting());
+    this.states.observe(document.querySelector(".stApp"), { attributeFilter: ["data-test-script-state"] });
   }
 
   // What the server says, at every run of the page: its step counts unless the user is just moving elsewhere.
-  update({ steps, tokens, hollow, changes, step, scale, shares, values, line }) {
-    Object.assign(this, { steps, tokens, hollow: new Set(hollow), changes, scale, shares, values, line });
+  update({ step, hollow, ...given }) {
+    Object.assign(this, given, { hollow: new Set(hollow), served: step });
+    const { steps } = given;
     const answered = step === this.sent || !steps.includes(this.sent);
     if (answered) this.sent = null;
-    if (answered && !this.dragging && !this.settle && !playing.on) this.step = step;
-    if (!steps.includes(this.step)) this.step = step;
+    const still = answered && !this.dragging && !this.settle && !playing.on;
+    if (still || !steps.includes(this.step)) this.show(step);
     this.draw();
+    stepMarks.watch(this);
     if (playing.on && !this.timer) this.start();
   }
 
   move(step) {
     if (step === this.step) return;
-    this.step = step;
+    this.show(step);
     this.draw();
-    this.moveLines();
+    stepMarks.move();
+  }
+
+  // Whatever draws steps in the browser hears of each; what comes later finds the step in the window.
+  show(step) {
+    this.step = window.embryoStep = step;
     window.dispatchEvent(new CustomEvent("embryo:step", { detail: { step } }));
+    this.tellWaiting();
+  }
+
+  // Tables and numbers of another step than the bar's wait for the server, and look so (page.css).
+  tellWaiting() {
+    const waits = this.step !== this.served || !idle();
+    document.documentElement.toggleAttribute("data-embryo-waiting", waits && this.step !== this.drawn);
+    if (!waits) this.drawn = this.step;
   }
 
   // `passing` while playing: the page follows, but the step does not become a place in the browser's history.
@@ -85,7 +93,9 @@ class TimeBar {
   key(event) {
     const index = this.steps.indexOf(this.step);
     const last = this.steps.length - 1;
-    const to = { ArrowLeft: index - 1, ArrowDown: index - 1, ArrowRight: index + 1, ArrowUp: index + 1, Home: 0, End: last }[event.key];
+    const onBar = event.currentTarget === this.track;
+    const own = onBar ? { ArrowDown: index - 1, ArrowUp: index + 1, Home: 0, End: last } : {};
+    const to = own[event.key] ?? leadsTo(event.key, index, this.steps.length);
     if (event.key === " ") playing.on ? this.stop() : this.start();
     else if (to === undefined) return;
     else {
@@ -129,20 +139,6 @@ class TimeBar {
 
   pixels(share) {
     return 8 + share * (this.track.clientWidth - 16);
-  }
-
-  // Moves the line that marks the chosen step on every figure (the shape named by charts/step_axis.py).
-  moveLines() {
-    const index = this.steps.indexOf(this.step);
-    for (const plot of document.querySelectorAll(".js-plotly-plot")) {
-      const { shapes = [], xaxis } = plot._fullLayout ?? {};
-      shapes.forEach((shape, place) => {
-        if (shape.name !== this.line) return;
-        const line = plot.querySelector(`.shapelayer path[data-index="${place}"]`);
-        const to = xaxis.d2p(this.values[xaxis.type][index]);
-        line?.setAttribute("transform", `translate(${to - xaxis.d2p(shape.x0)}, 0)`);
-      });
-    }
   }
 
   stepAt(event) {
@@ -203,7 +199,8 @@ class TimeBar {
     clearInterval(this.timer);
     clearTimeout(this.settle);
     this.observer.disconnect();
-    window.removeEventListener("embryo:step", this.heard);
+    this.states.disconnect();
+    window.removeEventListener("keydown", this.pressed);
   }
 }
 

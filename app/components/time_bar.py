@@ -1,8 +1,8 @@
 """The time bar: play, a mark per checkpoint, linear or log steps; a component that runs in the page, not in a frame.
 
-While the user drags or plays, the window hears `embryo:step` events ({detail: {step}}), so that whatever is drawn in
-the browser follows without asking the server; the server hears of a step when the user lets go, or at the pace at
-which it answers while playing.
+At each step that the bar shows, the window hears `embryo:step` ({detail: {step}}) and keeps it as `embryoStep`, so that
+whatever is drawn in the browser follows without asking the server. The server hears of a step when the user lets go,
+or at the pace at which it answers while playing; what it has yet to draw waits visibly.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,29 +11,31 @@ from typing import Any
 
 import streamlit as st
 
-from app.charts.step_axis import STEP_LINE, StepAxis
+from app.charts.step_axis import STEP_LINE, STEP_MARK, StepAxis
 from app.components.messages import field, member
 from embryo_core.curves import SCALES, Scale, axis_shares, axis_values
 from embryo_core.types import Change, Checkpoint
 
 HERE = Path(__file__).parent
 KEY = "time_bar"
+SCRIPTS = ("cell_keys.js", "step_marks.js", "time_keys.js", "time_bar.js")
 
 _component = st.components.v2.component(
     "embryo.time_bar",
     html=(HERE / "time_bar.html").read_text(encoding="utf-8"),
     css=(HERE / "time_bar.css").read_text(encoding="utf-8"),
-    js=(HERE / "time_bar.js").read_text(encoding="utf-8"),
+    js="".join((HERE / name).read_text(encoding="utf-8") for name in SCRIPTS),
 )
 
 
 def time_bar(
     checkpoints: Sequence[Checkpoint],
+    step: int,
     axis: StepAxis,
     on_step: Callable[[int, bool], None],
     on_scale: Callable[[Scale], None],
 ) -> None:
-    """Draw the bar for these checkpoints along the axis that the figures below share.
+    """Draw the bar for these checkpoints, at one's step, along the axis that the figures below share.
 
     `on_step` gets the step that the user chose, and whether it is only passed through, as while playing.
     """
@@ -42,8 +44,8 @@ def time_bar(
 
     def moved() -> None:
         message = st.session_state[KEY].step
-        if (step := member(field(message, "step"), steps)) is not None:
-            on_step(step, field(message, "passing") is True)
+        if (chosen := member(field(message, "step"), steps)) is not None:
+            on_step(chosen, field(message, "passing") is True)
 
     def scaled() -> None:
         if scale := member(st.session_state[KEY].scale, SCALES, str):
@@ -51,13 +53,13 @@ def time_bar(
 
     _component(
         key=KEY,
-        data=bar_data(checkpoints, axis),
+        data=bar_data(checkpoints, step, axis),
         on_step_change=moved,
         on_scale_change=scaled,
     )
 
 
-def bar_data(checkpoints: Sequence[Checkpoint], axis: StepAxis) -> dict[str, Any]:
+def bar_data(checkpoints: Sequence[Checkpoint], step: int, axis: StepAxis) -> dict[str, Any]:
     """What the browser is given: for both scales where each step lies on the bar (0 to 1) and on a figure's axis.
 
     A step is hollow where the checkpoint has lost its weights. `changes` are marked between the steps.
@@ -67,12 +69,13 @@ def bar_data(checkpoints: Sequence[Checkpoint], axis: StepAxis) -> dict[str, Any
         "steps": steps,
         "tokens": [checkpoint.tokens for checkpoint in checkpoints],
         "hollow": [checkpoint.step for checkpoint in checkpoints if not checkpoint.has_weights],
-        "step": axis.chosen,
+        "step": step,
         "scale": axis.scale,
         "changes": [_place(change, steps) for change in axis.changes if steps[0] <= change.step <= steps[-1]],
         "shares": {scale: axis_shares(steps, scale).tolist() for scale in SCALES},
         "values": {scale: axis_values(steps, scale).tolist() for scale in SCALES},
         "line": STEP_LINE,
+        "mark": STEP_MARK,
     }
 
 

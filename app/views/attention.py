@@ -1,6 +1,6 @@
 """Attention: how heads form, what they do, and how they read a sentence, step by step (Section 4, Figure 4)."""
 
-from app import widgets
+from app import results, widgets
 from app.views import attention_maps, head_behaviour, sentence
 
 SECTIONS = {
@@ -12,7 +12,7 @@ SECTIONS = {
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Attention")
+    view = widgets.open_page("Attention", lambda run: results.usual_scale(run, head_behaviour.METRIC))
     section = widgets.pick_one(
         "section",
         "Section",

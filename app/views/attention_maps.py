@@ -36,25 +36,26 @@ def show(view: View) -> None:
             f"Run '{view.run.name}' has no attention maps yet.",
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --treebank PATH",
         )
-    layer, head, drawn = _pick(layers, heads)
+    layer, head, drawn = _pick(view, layers, heads)
     history = results.head_history(view.run, layer, head, normalised, drawn.shared)
     left, right = st.columns(2, gap="large")
     with left:
         _one_head(view, history, drawn)
     with right:
-        st.subheader("All heads", anchor=False)
+        st.header("All heads", anchor=False)
         head_maps.head_grid(grid, layers, heads, on_head=_head_chosen, key=GRID)
         _below_all_heads(view, steps, history.size, drawn)
     _positions(view, layer, head, history)
 
 
-def _pick(layers: int, heads: int) -> tuple[int, int, Drawn]:
+def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
     """A layer, a head, and how the maps are drawn."""
+    _, layer, head = results.strongest_head(view.run)
     columns = st.columns([1, 1, 1, 1, 1, 1], vertical_alignment="bottom")
     with columns[0]:
-        layer = widgets.pick_layer(layers)
+        layer = widgets.pick_layer(layers, layer)
     with columns[1]:
-        head = widgets.pick_head(heads)
+        head = widgets.pick_head(heads, head)
     with columns[2]:
         scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
     with columns[3]:
@@ -68,11 +69,11 @@ def _pick(layers: int, heads: int) -> tuple[int, int, Drawn]:
 
 def _one_head(view: View, history: HeadHistory, drawn: Drawn) -> None:
     layer, head = history.layer, history.head
-    st.subheader(f"Layer {layer}, head {head}", anchor=False)
+    st.header(f"Layer {layer}, head {head}", anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
-    head_maps.head_history(history, drawn.scale, view.step, name, on_step=_step_chosen, key=HISTORY)
+    head_maps.head_history(history, drawn.scale, name, key=HISTORY)
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
-    st.caption(captions.averaged(history, sentences, drawn.normalised))
+    widgets.show_caption(captions.averaged(history, sentences, drawn.normalised))
     animation_downloads.show(history, drawn.scale, name)
 
 
@@ -83,7 +84,7 @@ def _below_all_heads(view: View, steps: list[int], length: int, drawn: Drawn) ->
     run, name = view.run, f"{view.run.name}-attention"
     caption = captions.all_heads(len(steps), block, drawn.shared) + captions.shared_weights(run)
     with st.container(horizontal=True, gap="medium", key="below_all_heads"):
-        st.caption(caption, width="stretch")
+        widgets.show_caption(caption, width="stretch")
         st.download_button(
             "CSV",
             lambda: charts.weights_table(results.attention_step(run, step, drawn.normalised), step).to_csv(index=False),
@@ -105,17 +106,13 @@ def _below_all_heads(view: View, steps: list[int], length: int, drawn: Drawn) ->
         )
 
 
-def _step_chosen(step: int) -> None:
-    permalink.choose("step", step)
-
-
 def _head_chosen(layer: int, head: int) -> None:
     permalink.choose("layer", layer)
     permalink.choose("head", head)
 
 
 def _positions(view: View, layer: int, head: int, history: HeadHistory) -> None:
-    st.subheader("Where this head attends", anchor=False)
+    st.header("Where this head attends", anchor=False)
     measured = charts.position_weights(history.steps, history.weights)
     frame = with_smoothed(measured, "weight", view.smoothing, ["position"])
     figures.show(

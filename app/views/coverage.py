@@ -1,4 +1,4 @@
-"""The Overview, coverage: which metrics have been computed at which checkpoints, and the command for the rest."""
+"""The Overview, coverage: where something has not been computed yet, what has been, and the command for the rest."""
 
 import streamlit as st
 
@@ -11,14 +11,16 @@ from embryo_core.engine.capabilities import gives
 from embryo_core.metrics import METRICS
 
 
-def show(view: View) -> None:
-    """Draw a row of marks for the checkpoints and for each metric that the run can have."""
-    st.subheader("What has been computed", anchor=False)
+def show_missing(view: View) -> None:
+    """Draw a row of marks for the checkpoints and for each metric, unless there is nothing left to compute."""
     given = gives(runs.checkpoints(view.run)[-1])
     data_of = {metric.name: metric.source for metric in METRICS if metric.needs <= given}
     done = {metric: results.done(view.run, metric) for metric in data_of}
     data = charts.coverage_table(view.run.planned_steps, view.steps, done)
     missing = {metric: data_of[metric] for metric, steps in done.items() if not steps.issuperset(view.loadable)}
+    if data["done"].all():
+        return
+    st.header("What has been computed", anchor=False)
     figure = charts.coverage(data, view.axis)
     thinned = len(view.steps) - len(view.loadable)
     caption = captions.coverage(view.run, len(view.steps), thinned, missing)

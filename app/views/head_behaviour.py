@@ -8,6 +8,7 @@ from app.captions import head_behaviour as captions
 from app.charts import head_behaviour as charts
 from app.charts.head_behaviour import PATTERNS
 from app.charts.smoothing import with_smoothed
+from app.tables import show_rows
 from app.widgets import View
 
 METRIC = "head_behaviour"
@@ -22,7 +23,7 @@ def show(view: View) -> None:
             f"What the heads of run '{view.run.name}' do has not been measured yet.",
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --treebank PATH",
         )
-    what, chosen, change = _pick(frame)
+    what, chosen, change = _pick(view, frame)
     step = view.evaluated(frame["step"])
     left, right = st.columns(2, gap="large")
     with left:
@@ -33,19 +34,20 @@ def show(view: View) -> None:
     _one_head(frame, chosen, step)
 
 
-def _pick(frame: pd.DataFrame) -> tuple[str, Head, float | None]:
+def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
     """A pattern, a head, and the change by which the pattern counts as present (None: see `Pattern`)."""
     measured = set(frame["what"])
+    usual, layer, head = results.strongest_head(view.run)
     columns = st.columns([2, 1, 1, 2, 2], vertical_alignment="bottom")
     with columns[4]:
         widgets.pick_smoothing()
     with columns[0]:
         options = [name for name in PATTERNS if name in measured]
-        what = widgets.pick_one("pattern", "Pattern", options, "previous", lambda name: PATTERNS[name].label)
+        what = widgets.pick_one("pattern", "Pattern", options, usual, lambda name: PATTERNS[name].label)
     with columns[1]:
-        layer = widgets.pick_layer(int(frame["layer"].max()))
+        layer = widgets.pick_layer(int(frame["layer"].max()), layer)
     with columns[2]:
-        head = widgets.pick_head(int(frame["head"].max()))
+        head = widgets.pick_head(int(frame["head"].max()), head)
     with columns[3]:
         changes = {"baseline" if change is None else f"{change:+g}": change for change in PATTERNS[what].changes}
         options = sorted(changes, key=lambda option: abs(changes[option] or 0))
@@ -60,7 +62,7 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
     rows = charts.of_pattern(frame, what)
     here = rows[rows["step"] == step]
     note = results.sources(view.run).get(METRIC, {}).get("note", f"{here['n'].max():,} cases")
-    st.subheader(f"{PATTERNS[what].label}, step {step:,}", anchor=False)
+    st.header(f"{PATTERNS[what].label}, step {step:,}", anchor=False)
     figures.show(
         charts.value_figure(rows, what, step, chosen),
         here,
@@ -75,7 +77,7 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
 
 def _since(view: View, frame: pd.DataFrame, what: str, change: float | None, chosen: Head) -> None:
     since = charts.appearances(frame, what, change)
-    st.subheader("Present since step", anchor=False)
+    st.header("Present since step", anchor=False)
     figures.show(
         charts.appearance_figure(since, sorted(set(frame["step"])), chosen),
         since,
@@ -90,7 +92,7 @@ def _since(view: View, frame: pd.DataFrame, what: str, change: float | None, cho
 
 def _over_steps(view: View, frame: pd.DataFrame, what: str, change: float | None, chosen: Head) -> None:
     rows = with_smoothed(charts.of_pattern(frame, what), "value", view.smoothing, ["layer", "head"])
-    st.subheader("Over the steps", anchor=False)
+    st.header("Over the steps", anchor=False)
     figures.show(
         charts.curves_figure(rows, charts.baseline(frame), what, change, chosen, view.axis),
         rows,
@@ -105,11 +107,11 @@ def _over_steps(view: View, frame: pd.DataFrame, what: str, change: float | None
 
 def _one_head(frame: pd.DataFrame, chosen: Head, step: int) -> None:
     layer, head = chosen
-    st.subheader(f"All that layer {layer}, head {head} does", anchor=False)
+    st.header(f"All that layer {layer}, head {head} does", anchor=False)
     table = charts.profile(frame, layer, head, step)
     steps = {"first": frame["step"].min(), "now": step, "last": frame["step"].max()}
     shown = {number: name for name, number in steps.items()}.values()  # the chosen step may be the first or the last
-    widgets.show_rows(
+    show_rows(
         table[["pattern", *shown, "history", "appears"]],
         f"profile_{layer}_{head}",
         lambda row: permalink.choose("pattern", table["what"].iloc[row]),
@@ -124,7 +126,7 @@ def _one_head(frame: pd.DataFrame, chosen: Head, step: int) -> None:
             "appears": st.column_config.NumberColumn("present since step", format="localized"),
         },
     )
-    st.caption("Click a row to see that pattern in all heads.")
+    widgets.show_caption("Click a row to see that pattern in all heads.")
 
 
 # === What a click chooses ===

@@ -9,7 +9,7 @@ METRIC = "world_knowledge"
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Knowledge")
+    view = widgets.open_page("Knowledge", lambda run: results.usual_scale(run, METRIC))
     scores = results.scores(view.run, METRIC)
     facts = results.fact_histories(view.run)
     if scores.empty or facts.empty:

@@ -7,14 +7,17 @@ from app import figures, permalink, results, texts, widgets
 from app.captions import knowledge as captions
 from app.charts import knowledge as charts
 from app.charts.smoothing import with_smoothed
-from app.widgets import PERCENT, View
+from app.tables import PERCENT, show_rows
+from app.views.query_fact import choose_text
+from app.widgets import View
+from embryo_core.types import Fact
 
 ANY = "any"
 
 
 def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
     """Draw the pickers, the table of facts and, beside it, one fact."""
-    st.subheader("Facts", anchor=False)
+    st.header("Facts", anchor=False)
     left, right = st.columns([3, 2], gap="large")
     with left:
         relation, history, words = _pick(frame, set(facts["relation"]))
@@ -40,7 +43,7 @@ def _pick(frame: pd.DataFrame, asked: set[str]) -> tuple[str, str, str]:
 def _table(table: pd.DataFrame, history: str, words: str, relation: str, step: int) -> None:
     listed = charts.search(table if history == ANY else table[table["history"] == history], words)
     number = st.column_config.NumberColumn
-    widgets.show_rows(
+    show_rows(
         listed.drop(columns="fact"),
         f"facts_{relation}_{history}_{words}",
         lambda row: permalink.choose("fact", listed["fact"].iloc[row]),
@@ -56,14 +59,26 @@ def _table(table: pd.DataFrame, history: str, words: str, relation: str, step: i
         },
         height=420,
     )
-    st.caption(captions.facts(table, listed, step))
+    widgets.show_caption(captions.facts(table, listed, step))
+
+
+def _ask(fact: Fact) -> None:
+    """Go to the Query page with a fact's question."""
+    permalink.choose("template", fact.relation)
+    choose_text(fact.question, fact.id)
+    permalink.lead_to("query")
 
 
 def _one_fact(view: View, cloze: pd.DataFrame, known: pd.DataFrame) -> None:
     names = known.set_index("fact")
     texts = (names["subject"] + " → " + names["object"] + " (" + names["history"] + ")").to_dict()
     learned = known.loc[known["history"] == "learned", "fact"]
-    fact = widgets.pick_one("fact", "Fact", list(texts), next(iter(learned), None), texts.__getitem__)
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    with left:
+        fact = widgets.pick_one("fact", "Fact", list(texts), next(iter(learned), None), texts.__getitem__)
+    if template := results.templates(view.run).get(names["relation"][fact]):
+        asked = Fact(fact, names["relation"][fact], template, names["subject"][fact], names["object"][fact])
+        right.button("Ask it", help="Opens the Query page with this fact", on_click=_ask, args=(asked,))
     answers = charts.fact_history(cloze, fact)
     history = with_smoothed(answers, "probability", view.smoothing)
     figures.show(

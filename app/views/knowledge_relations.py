@@ -7,7 +7,8 @@ from app import figures, permalink, results, widgets
 from app.captions import knowledge as captions
 from app.charts import knowledge as charts
 from app.charts.smoothing import with_smoothed
-from app.widgets import PERCENT, View
+from app.tables import PERCENT, show_rows
+from app.widgets import View
 
 
 def show(view: View, frame: pd.DataFrame, note: str) -> None:
@@ -48,10 +49,10 @@ def _point_chosen(relation: str, step: int) -> None:
 
 def show_table(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
     """Draw a row for each relation: its precision, how many of its facts were asked, and their histories."""
-    st.subheader("Every relation", anchor=False)
+    st.header("Every relation", anchor=False)
     table = charts.relation_table(frame, results.scores(view.run, "world_knowledge_coverage"), facts, step)
     number = st.column_config.NumberColumn
-    widgets.show_rows(
+    show_rows(
         table,
         "relation_table",
         lambda row: permalink.choose("relation", table["relation"].iloc[row]),
@@ -65,4 +66,4 @@ def show_table(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) 
             "history": st.column_config.TextColumn("curve", help="The history of the relation's P@1"),
         },
     )
-    st.caption(captions.relations(facts))
+    widgets.show_caption(captions.relations(facts))

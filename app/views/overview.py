@@ -51,7 +51,7 @@ CHANCE = {"sentence_order_accuracy": 0.5, "next_sentence_accuracy": 0.5}
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Overview")
+    view = widgets.open_page("Overview", results.usual_scale_of_log)
     log = results.log(view.run)
     card.show(view, log)
     audit.show(view.run)
@@ -62,12 +62,12 @@ def show() -> None:
         with place:
             _training_curve(view, log, quantity)
     with columns[len(WORDS) + len(second[:1])]:
-        coverage.show(view)
+        coverage.show_missing(view)
 
 
 def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:
     title, unit, (counted, n), about = CURVES[quantity]
-    st.subheader(title, anchor=False)
+    st.header(title, anchor=False)
     if log.empty or quantity not in log:
         st.info(f"The run's log.jsonl holds no {quantity} yet.", icon=":material/info:")
         return

@@ -1,39 +1,53 @@
-"""Probing: what linear probes read from every layer about structure (Section 4, Figures 2b, 3, 10 and 11)."""
+"""Probing, its sections: what linear probes read from every layer about structure (Section 4, Figures 2b, 3, 10 and 11)."""
 
+import pandas as pd
 import streamlit as st
 
 from app import results, widgets
 from app.captions.probing import METRIC
 from app.charts.probing import BEST, LAST, layer_name
 from app.views import probing_layers, probing_peaks, probing_tasks, probing_training
+from app.widgets import View
 
 LAYERS = {BEST: "best at each step", LAST: "last"}
 UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
+SECTIONS = {"tasks": "All tasks", "layers": "One task, layer by layer", "order": "Order of layers and tasks"}
 
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Probing")
+    view = widgets.open_page("Probing", lambda run: results.usual_scale(run, f"{METRIC}_f1"))
     frame = results.probe_scores(view.run)
     if frame.empty:
         widgets.stop(
             f"The layers of run '{view.run.name}' have not been probed yet.",
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --probing PATH",
         )
+    section = widgets.pick_one(
+        "probing", "Section", list(SECTIONS), format_func=SECTIONS.get, segmented=True, label_visibility="collapsed"
+    )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         layer = _pick_layer(sorted(set(frame["layer"])))
-        rescaled = widgets.pick_one("unit", "F1 and accuracy", list(UNITS), format_func=UNITS.get, segmented=True)
-        bands = widgets.pick_switch("bands", "95 % bands", default=True)
+        rescaled = section == "tasks" and widgets.pick_one(
+            "unit", "F1 and accuracy", list(UNITS), format_func=UNITS.get, segmented=True
+        ) == "rescaled"
+        bands = section != "order" and widgets.pick_switch("bands", "95 % bands", default=True)
         widgets.pick_smoothing()
-    probing_tasks.show(view, frame, layer, rescaled == "rescaled", bands)
-    task, number, step = probing_layers.show(view, frame, layer, bands)
-    probing_peaks.show(view, frame)
+    if section == "tasks":
+        probing_tasks.show(view, frame, layer, rescaled, bands)
+    elif section == "layers":
+        probing_training.show(view, *probing_layers.show(view, frame, layer, bands))
+    else:
+        _show_order(view, frame, layer)
+
+
+def _show_order(view: View, frame: pd.DataFrame, layer: str | int) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         probing_tasks.show_expected(view, frame)
     with right:
         probing_tasks.show_two(view, frame, layer)
-    probing_training.show(view, task, number, step)
+    probing_peaks.show(view, frame)
 
 
 def _pick_layer(layers: list[int]) -> str | int:

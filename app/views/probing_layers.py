@@ -14,7 +14,7 @@ from app.widgets import View
 
 def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tuple[str, int, int]:
     """Draw one task layer by layer; returns the chosen task, layer and evaluated step."""
-    st.subheader("One task, layer by layer", anchor=False)
+    st.header("One task, layer by layer", anchor=False)
     task, quantity = _pick(frame)
     data = charts.layer_curves(frame, task, quantity)
     smoothed = with_smoothed(data, "value", view.smoothing, ["layer"])
@@ -33,7 +33,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
         on_point=_cell_chosen,
     )
     figures.show(
-        charts.heat_map(data, quantity, (number, step), view.axis),
+        charts.heat_map(data, quantity, number, view.axis),
         data,
         f"{name}-map",
         captions.heat_map(data, number, step),

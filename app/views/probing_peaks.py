@@ -3,28 +3,30 @@
 import pandas as pd
 import streamlit as st
 
-from app import figures, permalink, widgets
+from app import figures, permalink
 from app.captions import probing as captions
 from app.charts import probing_layers as charts
 from app.charts.probing import label, layer_name
-from app.widgets import PERCENT, View
+from app.tables import PERCENT, show_rows
+from app.widgets import View
 
 
 def show(view: View, frame: pd.DataFrame) -> None:
-    """Draw the peaks of all tasks and layers as a figure and as a table."""
-    st.subheader("Peak and decay", anchor=False)
+    """Draw the peaks of all tasks and layers as a figure and as a table, folded where no layer has surely fallen."""
     table = charts.peaks(frame)
-    figures.show(
-        charts.peaks_figure(table, sorted(set(frame["step"])), view.axis),
-        table,
-        f"{view.run.name}-probing-peaks",
-        captions.peaks(table),
-        "Peak and decay of each layer",
-        view,
-        captions.METRIC,
-        on_point=_choose,
-    )
-    _table(table)
+    fallen = bool((table["low"] > 0).any())
+    with st.expander("Peak and decay" if fallen else captions.NOTHING_FELL, expanded=fallen):
+        figures.show(
+            charts.peaks_figure(table, sorted(set(frame["step"])), view.axis),
+            table,
+            f"{view.run.name}-probing-peaks",
+            captions.peaks(table),
+            "Peak and decay of each layer",
+            view,
+            captions.METRIC,
+            on_point=_choose,
+        )
+        _table(table)
 
 
 def _choose(task: str, layer: int, step: int) -> None:
@@ -36,7 +38,7 @@ def _choose(task: str, layer: int, step: int) -> None:
 def _table(table: pd.DataFrame) -> None:
     number = st.column_config.NumberColumn
     shown = table.assign(task=table["task"].map(label), layer=table["layer"].map(layer_name))
-    widgets.show_rows(
+    show_rows(
         shown.assign(decay=100 * table["decay"])[["task", "layer", "step", "f1", "last", "decay", "n"]],
         "peak_table",
         lambda row: _choose(*table.iloc[row][["task", "layer", "step"]]),

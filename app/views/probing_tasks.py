@@ -12,7 +12,7 @@ from app.widgets import View
 
 def show(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, bands: bool) -> None:
     """Draw the scores of all tasks in one layer over the steps."""
-    st.subheader("What probes read from the layers, over the steps", anchor=False)
+    st.header("What probes read from the layers, over the steps", anchor=False)
     measured = charts.task_curves(charts.of_layer(frame, layer), results.log(view.run), rescaled)
     data = with_smoothed(measured, "shown", view.smoothing, ["task"])
     figures.show(
@@ -35,7 +35,7 @@ def _task_chosen(task: str, step: int) -> None:
 
 def show_expected(view: View, frame: pd.DataFrame) -> None:
     """Draw in which layer each task is found, over the steps."""
-    st.subheader("Expected layer", anchor=False)
+    st.header("Expected layer", anchor=False)
     table = with_smoothed(charts.expected_layers(frame), "expected", view.smoothing, ["task"])
     if table.empty:
         st.info("No layer is above the majority baseline at any step.", icon=":material/info:")
@@ -54,7 +54,7 @@ def show_expected(view: View, frame: pd.DataFrame) -> None:
 
 def show_two(view: View, frame: pd.DataFrame, layer: str | int) -> None:
     """Draw the path of two tasks through the steps."""
-    st.subheader("Two tasks against each other", anchor=False)
+    st.header("Two tasks against each other", anchor=False)
     tasks = list(frame["task"].unique())
     if len(tasks) < 2:
         st.info("Only one task has been probed; a second one is needed.", icon=":material/info:")
@@ -66,7 +66,7 @@ def show_two(view: View, frame: pd.DataFrame, layer: str | int) -> None:
         return
     step = view.evaluated(table["step"])
     figures.show(
-        charts.path_figure(table, x, y, step),
+        charts.path_figure(table, x, y),
         table,
         f"{view.run.name}-{x}-{y}",
         captions.two_tasks(table, frame, layer, step),

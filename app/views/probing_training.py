@@ -13,7 +13,7 @@ from app.widgets import View
 def show(view: View, task: str, layer: int, step: int) -> None:
     """Draw how the probe of this task, layer and step was trained."""
     name = literal(label(task))
-    st.subheader(f"How the probe was trained: {name}, {layer_name(layer)}, step {step:,}", anchor=False)
+    st.header(f"How the probe was trained: {name}, {layer_name(layer)}, step {step:,}", anchor=False)
     table = results.probes(view.run, task, layer, step)
     if table.empty:
         st.info("The training curve of this probe was not kept.", icon=":material/info:")

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from app import permalink, widgets
+from app import permalink, results, widgets
 from app.captions import query as captions
 from app.charts import query as charts
 from app.components.copy_button import copy_button
@@ -16,7 +17,7 @@ from embryo_core import query
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.at_weights(widgets.open_page("Query"))
+    view = widgets.at_weights(widgets.open_page("Query", lambda run: results.usual_scale(run, "mask_prediction")))
     questions = ask(view)
     if not questions:
         st.info(
@@ -25,22 +26,24 @@ def show() -> None:
         )
         query_answers.load_ahead(view.run)
         return
-    with st.container(horizontal=True, gap="large", key="query_how"):
-        mask = _pick_mask(max(asked.masks for asked in questions))
-        probabilities = widgets.pick_one(
-            "probability", "Probability axis", ("linear", "log"), segmented=True, optional=True, width="content"
-        )
+    mask = _pick_mask(max(asked.masks for asked in questions))
     if mask == TOGETHER:
-        st.caption(captions.JOINTLY)
+        widgets.show_caption(captions.JOINTLY)
     found: list[Answers | None] = [None] * len(questions)
-    for place, column in enumerate(st.columns(len(questions), gap="large")):
+    for place, column in enumerate(_beside(len(questions))):
         with column, widgets.explaining():
             found[place] = _answer(questions[place], mask)
     known = [answers for answers in found if answers]
     if known:
-        widgets.pick_smoothing()
-        axes = charts.shared_axes([answers.table() for answers in known], view.axis, probabilities == "log")
-        _show_alone(known[0], axes) if len(found) == 1 else _show_compared(found, axes)
+        above, below = st.container(), st.container(horizontal=True, gap="large", key="query_how")
+        with below:
+            log = widgets.pick_one(
+                "probability", "Probability axis", ("linear", "log"), segmented=True, optional=True, width="content"
+            )
+            widgets.pick_smoothing()
+        axes = charts.shared_axes([answers.table() for answers in known], view.axis, log == "log")
+        with above:
+            _show_alone(known[0], axes) if len(found) == 1 else _show_compared(found, axes)
         query_lens.show(known)
     _show_commands(questions, mask)
 
@@ -72,6 +75,11 @@ def _answer(asked: Asked, mask: int | str) -> Answers:
 # === Answers, side by side ===
 
 
+def _beside(count: int) -> list[DeltaGenerator]:
+    """A place for each of so many questions, two side by side."""
+    return [place for _ in range(0, count, 2) for place in st.columns(min(count, 2), gap="large")]
+
+
 def _show_alone(answers: Answers, axes: charts.Axes) -> None:
     """One question: its answers at the chosen step, and beside them those over all steps."""
     left, right = st.columns([2, 3], gap="large")
@@ -83,7 +91,7 @@ def _show_alone(answers: Answers, axes: charts.Axes) -> None:
 
 
 def _show_compared(found: list[Answers | None], axes: charts.Axes) -> None:
-    """Two questions in lockstep: each kind of answer in a row of its own, so that like stands beside like."""
+    """Questions in lockstep: each kind of answer in a row of its own, so that like stands beside like."""
     _show_row(found, lambda answers, place: query_step.show_question(answers))
     _show_row(found, query_step.show)
     for draw in query_history.PARTS:
@@ -91,7 +99,7 @@ def _show_compared(found: list[Answers | None], axes: charts.Axes) -> None:
 
 
 def _show_row(found: list[Answers | None], draw: Callable[[Answers, int], None]) -> None:
-    for place, (column, answers) in enumerate(zip(st.columns(len(found), gap="large"), found), start=1):
+    for place, (column, answers) in enumerate(zip(_beside(len(found)), found), start=1):
         if answers:
             with column:
                 draw(answers, place)

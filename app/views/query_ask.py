@@ -5,19 +5,18 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from app import permalink, texts, widgets
+from app import permalink, results, texts, widgets
+from app.captions.markdown import literal
 from app.views.query_fact import choose_text, pick_fact
 from app.widgets import View
 from embryo_core import query, runs
 from embryo_core.types import Fact, Run
 
-EXAMPLES = (
-    query.EXAMPLE,
-    "She put the book [MASK] the table .",
-    "They [MASK] going home .",
-    "He was born in [MASK] , in the [MASK] of England .",
-)
-COMPARISONS = {"none": "Nothing", "run": "Another run", "text": "Another sentence"}
+EXAMPLES = (query.EXAMPLE, "She put the book [MASK] the table .", "They [MASK] going home .")  # of any run
+TWO_MASKS = "He was born in [MASK] , in the [MASK] of England ."
+NOT_YET = " (not learned yet)"
+IN_EXPANDER = ("template", "word", "compare")  # choices in the URL that open it
+COMPARISONS = {"none": "Nothing", "run": "Another run", "text": "Another sentence", "both": "Both"}
 
 
 @dataclass(frozen=True)
@@ -36,83 +35,94 @@ class Asked:
 
 
 def ask(view: View) -> list[Asked]:
-    """Draw the pickers; the questions asked, none where no text has been written yet."""
+    """Draw the pickers; the questions asked, at first the run's own example, none where the text is empty."""
+    examples = _examples(view.run)
     with st.container(border=True, key="ask"):
-        left, right = st.columns([3, 2], gap="large")
-        with left:
-            text = _pick_text()
-        with right:
-            fact = pick_fact(view.run, text)
-        _show_examples()
-        left, right = st.columns([3, 2], gap="large", vertical_alignment="bottom")
-        with right:
-            word = texts.pick_text(
-                "word",
-                "Track a word",
-                placeholder="Paris",
-                help="Any word: one that the vocabulary has only in pieces widens its [MASK] to as many.",
-            )
-        with left:
-            first = Asked(view, text, word.strip(), fact)
-            second = _pick_comparison(first)
-    return [asked for asked in (first, second) if asked and first.text.strip() and asked.text.strip()]
+        text = _pick_text(next(iter(examples)))
+        _show_examples(examples)
+        with st.expander("A fact, a word to track, a comparison", expanded=any(map(permalink.get, IN_EXPANDER))):
+            fact, word, questions = _pick_more(view, text)
+    asked = [replace(question, fact=fact if question.text == text else None, word=word) for question in questions]
+    return [question for question in asked if text.strip() and question.text.strip()]
+
+
+def _pick_more(view: View, text: str) -> tuple[Fact | None, str, list[Asked]]:
+    """A fact that the text may be, a word to track, and the questions compared."""
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        fact = pick_fact(view.run, text)
+    with right:
+        word = texts.pick_text(
+            "word",
+            "Track a word",
+            placeholder="Paris",
+            help="Any word: one that the vocabulary has only in pieces widens its [MASK] to as many.",
+        )
+    return fact, word.strip(), _pick_comparison(Asked(view, text, "", None))
 
 
 # === The text ===
 
 
-def _pick_text() -> str:
+def _examples(run: Run) -> dict[str, str]:
+    """Texts to click, and what their buttons say: the run's own examples, else those of any run."""
+    found = results.examples(run)
+    said = {one.text: one.text + (NOT_YET if one.since is None else "") for one in found}
+    return (said or dict(zip(EXAMPLES, EXAMPLES))) | {TWO_MASKS: TWO_MASKS}
+
+
+def _pick_text(default: str) -> str:
     """The text, kept in the URL, with examples to click; it is shown as it was typed and never read as markup."""
     label = "Text with [MASK]"
-    st.session_state["query_text"] = texts.bounded("text", label)
+    st.session_state["query_text"] = texts.bounded("text", label, default)
     text = st.text_area(
         label,
         key="query_text",
-        height=124,
+        height=68,
         max_chars=texts.LIMITS["text"],
         placeholder=EXAMPLES[0],
         help="[mask] in any case is read as [MASK]. Ctrl+Enter asks.",
         on_change=lambda: choose_text(st.session_state["query_text"]),
     )
-    permalink.show("text", text if 0 < len(text) <= texts.LINK else None)
+    permalink.show("text", text if 0 < len(text) <= texts.LINK and text != default else None)
     if len(text) > texts.LINK:
-        st.caption(f"A text of more than {texts.LINK:,} characters is left out of the page's address.")
+        widgets.show_caption(f"A text of more than {texts.LINK:,} characters is left out of the page's address.")
     return text
 
 
-def _show_examples() -> None:
+def _show_examples(examples: dict[str, str]) -> None:
     """Ask, which a click outside the text does as well, and texts to click."""
     with st.container(horizontal=True, vertical_alignment="center", key="examples"):
-        st.button("Ask", type="primary", key="query_ask", on_click=_ask_example_unless_text)
-        for example in EXAMPLES:
-            st.button(example, type="tertiary", on_click=choose_text, args=(example,))
+        st.button("Ask", type="primary", key="query_ask", on_click=_ask_unless_text, args=(next(iter(examples)),))
+        for example, said in examples.items():
+            st.button(literal(said), type="tertiary", on_click=choose_text, args=(example,))
 
 
-def _ask_example_unless_text() -> None:
+def _ask_unless_text(example: str) -> None:
     if not st.session_state["query_text"].strip():  # as it is now: leaving the box to click has handed it over
-        choose_text(EXAMPLES[0])
+        choose_text(example)
 
 
 # === A comparison ===
 
 
-def _pick_comparison(first: Asked) -> Asked | None:
-    """The same question to another run, or another one to the same run."""
+def _pick_comparison(first: Asked) -> list[Asked]:
+    """The first question, and what stands beside it: another run's answer, another sentence, or both of both."""
     others = {run.name: run for run in runs.list_runs() if run.name != first.view.run.name and _can_answer(run)}
-    options = [name for name in COMPARISONS if name != "run" or others]
+    options = [name for name in COMPARISONS if name in ("none", "text") or others]
     left, right = st.columns(2, vertical_alignment="bottom")
     with left:
         wanted = widgets.pick_one(
             "compare", "Compare with", options, format_func=COMPARISONS.get, segmented=True, optional=True
         )
+    views, asked = [first.view], [first.text]
     with right:
-        if wanted == "run":
+        if wanted in ("run", "both"):
             other = others[widgets.pick_one("other", "The other run", list(others))]
-            return replace(first, view=_same_step(first.view, other))
-        if wanted == "text":
-            text = texts.pick_text("text2", "The other sentence, with [MASK]", placeholder=EXAMPLES[0])
-            return replace(first, text=text, fact=None)
-    return None
+            views.append(_same_step(first.view, other))
+        if wanted in ("text", "both"):
+            asked.append(texts.pick_text("text2", "The other sentence, with [MASK]", placeholder=EXAMPLES[0]))
+    return [replace(first, view=view, text=text) for text in asked for view in views]
 
 
 def _can_answer(run: Run) -> bool:

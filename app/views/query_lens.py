@@ -8,6 +8,7 @@ import streamlit as st
 from app import figures, permalink, widgets
 from app.captions import query as captions
 from app.charts import lens as charts
+from app.tables import show_ranking
 from app.views import query_answers
 from app.views.query_answers import TOGETHER, Answers
 from app.views.query_step import show_question
@@ -17,31 +18,34 @@ from embryo_core.query.lens import Lens
 
 def show(found: list[Answers]) -> None:
     """Draw the lens of each question."""
-    st.subheader("Lens", anchor=False)
+    st.header("Lens", anchor=False)
     if any(answers.mask == TOGETHER for answers in found):
         st.info("Choose one mask above to see what each layer would put in its place.", icon=":material/layers:")
         return
+    show_first = widgets.pick_switch("first_steps", "First steps, before any layer is sure of a word", optional=True)
     for place, answers in enumerate(found, start=1):
         if len(found) > 1:
             show_question(answers)
         with widgets.explaining():
-            _show_one(answers, place)
+            _show_one(answers, place, show_first)
 
 
-def _show_one(answers: Answers, place: int) -> None:
+def _show_one(answers: Answers, place: int, show_first: bool) -> None:
     asked, name = answers.asked, answers.file_name("lens", place)
     found = query_answers.by_layer(asked, answers.mask)
-    pin = _pinned(found, asked.view)
     table = query_answers.lens_table(found)
-    left, right = st.columns([3, 1], gap="medium")
+    left, right = st.columns([4, 1], gap="medium")
+    with right:
+        pin = _pick_pin(found, asked.view, name)
+        _show_pinned(found, pin, name)
     with left:
-        figure = charts.grid(table, asked.view.axis, pin, answers.pieces)
+        folded = [] if show_first else charts.noise(table)
+        pinned = pin if permalink.get("pin") else None
+        figure = charts.grid(table, asked.view.axis, pinned, answers.pieces, [] if pin[1] in folded else folded)
         roles = list(answers.pieces.values())
         caption = captions.lens(asked.view.run.name, len(found.steps), roles, first=place == 1)
         title = f"Each layer's answer: {asked.text}"
-        figures.show(figure, table, name, caption, title, asked.view, on_point=_pin)
-    with right:
-        _show_pinned(found, pin, name)
+        figures.show(figure, table, name, caption, title, asked.view, on_point=_pin, own_width=True)
 
 
 def _pin(layer: int, step: int) -> None:
@@ -56,13 +60,32 @@ def _pinned(found: Lens, view: View) -> tuple[int, int]:
     return min(layer, found.layers[-1]), replace(view, step=step).evaluated(found.steps)
 
 
-def _show_pinned(found: Lens, pin: tuple[int, int], name: str) -> None:
-    layer, step = pin
-    where = f"Layer {layer}" if layer else "Embeddings"
-    st.markdown(f"**{where} at step {step:,}**")
-    ranking = query_answers.ranking(found.cells[found.steps.index(step)][layer])
-    widgets.show_ranking(ranking, "piece", key=f"pinned_{name}", bars=False)
+def _pick_pin(found: Lens, view: View, name: str) -> tuple[int, int]:
+    """Boxes for the layer and the step of the pinned cell, which a click in the grid sets as well."""
+    pin = _pinned(found, view)
+    layers, steps = [*reversed(found.layers)], list(found.steps)
+    keys = f"pin_layer_{name}", f"pin_step_{name}"
+    for key, value in zip(keys, pin):
+        st.session_state[key] = value
+
+    def picked() -> None:
+        _pin(*(st.session_state[key] for key in keys))
+
+    st.selectbox("Layer", layers, key=keys[0], format_func=_layer_name, on_change=picked)
+    st.selectbox("Step", steps, key=keys[1], format_func="{:,}".format, on_change=picked)
     if permalink.get("pin"):
         st.button(
             "Unpin", key=f"unpin_{name}", help="Follow the time bar again", on_click=permalink.choose, args=("pin", "")
         )
+    return pin
+
+
+def _layer_name(layer: int) -> str:
+    return f"Layer {layer}" if layer else "Embeddings"
+
+
+def _show_pinned(found: Lens, pin: tuple[int, int], name: str) -> None:
+    layer, step = pin
+    st.markdown(f"**{_layer_name(layer)} at step {step:,}**")
+    ranking = query_answers.ranking(found.cells[found.steps.index(step)][layer])
+    show_ranking(ranking, "piece", key=f"pinned_{name}", bars=False)

@@ -5,6 +5,7 @@ import streamlit as st
 
 from app import results, widgets
 from app.captions import query as captions
+from app.tables import show_ranking
 from app.views import query_answers
 from app.views.query_answers import TOGETHER, TRACKED, TRUE_OBJECT, Answers
 from embryo_core.query import spell_rank
@@ -21,18 +22,18 @@ def show_question(answers: Answers) -> None:
 def show(answers: Answers, place: int) -> None:
     """Draw the answers at the chosen step; `place` tells the questions of a page apart."""
     asked = answers.asked
-    st.subheader(f"At step {asked.view.step:,}", anchor=False)
+    st.header(f"At step {asked.view.step:,}", anchor=False)
     with widgets.explaining():
         found = query_answers.at_step(asked)
         best = found.joint if answers.mask == TOGETHER else found.masks[answers.mask - 1]
         what = "words" if answers.mask == TOGETHER else "piece"
-        widgets.show_ranking(query_answers.ranking(best), what, key=f"answers_{place}")
+        show_ranking(query_answers.ranking(best), what, key=f"answers_{place}")
         if asked.fact:
             _show_fact(answers, best[0], place)
     if track := answers.marked.get(TRACKED):
-        st.caption(captions.tracked(track, asked.view.evaluated(track.steps), asked.masks))
+        widgets.show_caption(captions.tracked(track, asked.view.evaluated(track.steps), asked.masks))
     elif asked.word and answers.mask == TOGETHER:
-        st.caption("A word is tracked in one mask: choose which above.")
+        widgets.show_caption("A word is tracked in one mask: choose which above.")
 
 
 def _show_fact(answers: Answers, best: Prediction, place: int) -> None:
@@ -42,19 +43,19 @@ def _show_fact(answers: Answers, best: Prediction, place: int) -> None:
     table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS).rename_axis("").reset_index()
     number = {name: st.column_config.NumberColumn(format="percent", step=0.0001) for name in COLUMNS if name[0] == "p"}
     st.dataframe(table, hide_index=True, column_config=number, key=f"fact_{place}")
-    st.caption(captions.fact(answers.asked.fact.object, "precomputed" in rows))
+    widgets.show_caption(captions.fact(answers.asked.fact.object, "stored" in rows))
 
 
 def _fact_rows(answers: Answers, best: Prediction) -> dict[str, tuple]:
-    """Answer and true object at the chosen step: "live", and "precomputed" by the evaluation, as far as there are."""
+    """Answer and true object at the chosen step: as asked "now" and as "stored" by the evaluation, where there are."""
     fact, view = answers.asked.fact, answers.asked.view
     rows = {}
     if (track := answers.marked.get(TRUE_OBJECT)) and view.step in track.steps:
         i = track.steps.index(view.step)
         rank = spell_rank(track.ranks[i], track.exact[i])
-        rows["live"] = (best.token, best.probability, rank, track.probabilities[i])
+        rows["now"] = (best.token, best.probability, rank, track.probabilities[i])
     cloze = results.cloze(view.run, fact.relation, fact.id)
     for row in cloze[cloze["step"] == view.step].itertuples():
         rank = spell_rank(row.rank, True)
-        rows["precomputed"] = (row.prediction, row.prediction_probability, rank, row.probability)
+        rows["stored"] = (row.prediction, row.prediction_probability, rank, row.probability)
     return rows

@@ -6,6 +6,7 @@ from app import permalink, results, texts, widgets
 from app.captions import attention as captions
 from app.captions.markdown import literal
 from app.components import animation_downloads, head_maps
+from app.components.frame import frame
 from app.turns import in_turn
 from app.widgets import View
 from embryo_core.curves import SCALES
@@ -46,7 +47,7 @@ def _show_both(view: View, kind: str, text: str, found: SentenceAttention) -> No
 
 
 def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
-    st.subheader(f"All heads at step {view.step:,}", anchor=False)
+    st.header(f"All heads at step {view.step:,}", anchor=False)
     layers, heads, size, _ = found.weights.shape
     if size > LONGEST:
         st.info(
@@ -67,9 +68,9 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
         page = bertviz.head_view(found.weights, found.pieces, chosen, begin, dark)
     else:
         page = bertviz.model_view(found.weights, found.pieces, chosen, dark)
-    st.iframe(page.html, height=page.height, alt=f"bertviz, {VIEWS[kind].lower()}")
+    frame(page.html, page.height, f"bertviz, {VIEWS[kind].lower()}", key=f"bertviz_{kind}")
     caption = captions.sentence_at_step(kind, view.run.name, view.step, size, chosen)
-    st.caption(caption + captions.few_layers(few, layers))
+    widgets.show_caption(caption + captions.few_layers(few, layers))
 
 
 @results.cached(results.checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
@@ -81,7 +82,7 @@ def _attention(run: Run, step: int, text: str) -> SentenceAttention:
 
 
 def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
-    st.subheader("One head, step by step", anchor=False)
+    st.header("One head, step by step", anchor=False)
     layers, heads, size, _ = found.weights.shape
     columns = st.columns([1, 1, 2], vertical_alignment="bottom")
     with columns[0]:
@@ -96,13 +97,9 @@ def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
     note = f"Attention weights on one sentence of {size} pieces"
     history = HeadHistory(view.run.name, layer, head, note, maps.steps, maps.weights, maps.pieces)
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"
-    head_maps.head_history(history, scale, view.step, name, on_step=_step_chosen, key=HISTORY)
-    st.caption(captions.sentence_over_steps(history))
+    head_maps.head_history(history, scale, name, key=HISTORY)
+    widgets.show_caption(captions.sentence_over_steps(history))
     animation_downloads.show(history, scale, name)
-
-
-def _step_chosen(step: int) -> None:
-    permalink.choose("step", step)
 
 
 @results.cached(results.checkpoints_state, 16, "Reading your sentence at every checkpoint …")

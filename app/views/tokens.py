@@ -1,10 +1,13 @@
 """Tokens: when each part of speech is learned (Section 3, Figures 1, 7 and 8)."""
 
+from collections.abc import Iterable
+
 import pandas as pd
 import streamlit as st
 
 from app import figures, permalink, results, widgets
 from app.captions import tokens as captions
+from app.charts import tags
 from app.charts import tokens as charts
 from app.charts.smoothing import with_smoothed
 from app.views import tokens_words
@@ -17,8 +20,8 @@ UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Tokens")
     titles = {metric.name: metric.name.replace("_", " ").capitalize() for metric in METRICS if metric.page == PAGE}
+    view = widgets.open_page("Tokens", lambda run: results.usual_scale(run, _metric(titles)))
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
     with choices:
         metric = widgets.pick_one("metric", "Task", sorted(titles), format_func=titles.get, segmented=True)
@@ -33,7 +36,7 @@ def show() -> None:
         bands = widgets.pick_switch("bands", "95 % bands", default=True)
         widgets.pick_smoothing()
     usual = [group for group in sets[family] if group not in charts.OPTIONAL]
-    groups = widgets.pick_many(family.replace(" ", "_"), "Categories", sets[family], usual, pills=True)
+    groups = widgets.pick_many(family.replace(" ", "_"), "Categories", sets[family], usual, tags.named, pills=True)
     measured = charts.curves(scores, groups, rescaled=unit == "rescaled")
     data = with_smoothed(measured, "shown", view.smoothing, ["group"])
     if data.empty:
@@ -42,13 +45,20 @@ def show() -> None:
     _accuracy(view, metric, titles[metric], data, unit == "rescaled", bands)
     left, right = st.columns([4, 3], gap="large")
     with left:
-        tokens_words.show(view, metric, list(data["group"].unique()), view.evaluated(scores["step"]))
+        step = view.evaluated(scores["step"])
+        tokens_words.show(view, metric, list(data["group"].unique()), charts.most_changed(measured), step)
     with right:
         _acquisition(view, metric, charts.curves(scores, groups, rescaled=False))
 
 
+def _metric(names: Iterable[str]) -> str:
+    """The metric in the URL, else the first."""
+    wanted = permalink.get("metric")
+    return wanted if wanted in names else min(names)
+
+
 def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled: bool, bands: bool) -> None:
-    st.subheader(f"{title} accuracy by category", anchor=False)
+    st.header(f"{title} accuracy by category", anchor=False)
     note = results.sources(view.run).get(metric, {}).get("note", "the treebank given to the evaluation")
     caption = captions.accuracy(metric, title, note, data, rescaled, bands)
     if rescaled:
@@ -71,7 +81,7 @@ def _open_point(group: str, step: int) -> None:
 
 
 def _acquisition(view: View, metric: str, data: pd.DataFrame) -> None:
-    st.subheader("Order of acquisition", anchor=False)
+    st.header("Order of acquisition", anchor=False)
     order = charts.acquisition(data)
     figure = charts.acquisition_figure(order, list(data["step"].unique()), view.axis)
     name = f"{view.run.name}-{metric}-acquisition"

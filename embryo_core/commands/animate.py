@@ -25,5 +25,6 @@ def execute(options: argparse.Namespace) -> int:
     check_suffix(options.output)
     history = read_averaged(runs.open_run(options.run), options.layer, options.head)
     write_animation(history, options.output, options.colours)
-    print(f"{options.output}: {history.title}, {len(history.steps)} steps from {history.steps[0]} to {history.steps[-1]}")
+    steps = history.steps
+    print(f"{options.output}: {history.title}, {len(steps)} steps from {steps[0]} to {steps[-1]}")
     return 0

@@ -73,8 +73,8 @@ def _folders(options: argparse.Namespace) -> dict[str, Path]:
         found = {name: folder for name, folder in folders.items() if folder.is_dir() or name in own}
         if not found:
             raise CorpusError(
-                f"No task has data: {options.glue} holds no folder named {', '.join(GLUE)}; give --glue FOLDER, --squad "
-                "FOLDER or --task NAME=FOLDER."
+                f"No task has data: {options.glue} holds no folder named {', '.join(GLUE)}; give --glue FOLDER, "
+                "--squad FOLDER or --task NAME=FOLDER."
             )
         return found
     for name in options.tasks:

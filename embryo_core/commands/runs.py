@@ -58,8 +58,12 @@ def _thin(options: argparse.Namespace) -> int:
         print(f"step {checkpoint.step}: weights, {size / 1e6:,.1f} MB")
         if options.yes:
             runs.remove_weights(checkpoint)
-    total = f"{sum(size for _, size in going) / 1e6:,.1f} MB in {len(going)} of {len(runs.checkpoints(run))} checkpoints"
-    print(f"Removed: {total}." if options.yes else f"Nothing was removed yet; the same command with --yes frees {total}.")
+    size = sum(size for _, size in going) / 1e6
+    total = f"{size:,.1f} MB in {len(going)} of {len(runs.checkpoints(run))} checkpoints"
+    if options.yes:
+        print(f"Removed: {total}.")
+    else:
+        print(f"Nothing was removed yet; the same command with --yes frees {total}.")
     return 0
 
 

@@ -1,7 +1,7 @@
 """Loaded models kept between queries within a limit in bytes, least recently used out first.
 
 The limit is the environment variable EMBRYO_MODEL_MEMORY, such as "500 MB" or "4GB" (default 2 GB). It is one of
-resident memory: what models that were let go leave behind is handed back to the system.
+resident memory: the memory of a freed model is handed back to the system.
 """
 
 import ctypes

@@ -14,7 +14,7 @@ WITHOUT_WEIGHTS = frozenset({"convbert", "fnet", "mra", "nystromformer"})  # hav
 
 
 def gives(checkpoint: Checkpoint) -> frozenset[str]:
-    """Of "masked_words", "states", "attentions" and "trainable", those that the checkpoint's model gives.
+    """Which of "masked_words", "states", "attentions" and "trainable" the checkpoint's model gives.
 
     ELECTRA's discriminator gives masked words by the generator inside its folder, where there is one. A family that no
     engine reads gives nothing. Raises BrokenCheckpoint where config.json cannot be read.

@@ -168,5 +168,5 @@ def use_one_core_per_pass() -> None:
     Passes side by side are faster than one after the other with each small product shared among the cores, and the
     numbers do not depend on how many cores there are.
     """
-    passes_at_once()  # counted before torch is told
+    passes_at_once()  # counted before torch's own count changes
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""How a model family lies on disk: what the fast engine has to know of it to read a checkpoint in Hugging Face layout."""
+"""How a model family lies on disk: what the fast engine has to know to read a checkpoint in Hugging Face layout."""
 
 from dataclasses import dataclass
 

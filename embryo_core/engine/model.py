@@ -22,7 +22,7 @@ from embryo_core.types import Checkpoint
 
 
 class Engine(Protocol):
-    """What computes one checkpoint: tensors in, tensors out. `mask` [B, 1, 1, L] is True at tokens; None: no padding."""
+    """What computes one checkpoint, tensors in, tensors out. `mask` [B, 1, 1, L]: True at tokens; None: no padding."""
 
     max_positions: int
     num_layers: int
@@ -115,7 +115,7 @@ class Model:
 def mlm_logits(
     models: Sequence[Model], ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
 ) -> list[np.ndarray]:
-    """Masked-word logits [n, V] by each of C models of one run as by `Model.mlm_logits`, for its part of ids [C, B, L].
+    """Masked-word logits [n, V] of each of C models of one run; model c reads ids[c] [B, L] (see `Model.mlm_logits`).
 
     Attention mask and positions are the same for all. Between models no time is lost to Python or to its lock.
     """

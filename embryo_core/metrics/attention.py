@@ -1,9 +1,9 @@
 """Attention: the maps of every head, averaged over the sentences of a treebank (Figure 4).
 
-Entry [i, j] of a map is the mean weight from position i to position j over the sentences that have both. Positions count
-from 0, which is [CLS]; [SEP] ends each sentence wherever that is, and none is padded. The map ends where fewer than
-MINIMUM sentences reach, or at LENGTH. Its rows do not sum to 1: the entries of a row average over different sentences,
-those far from [CLS] over the longer ones alone (see curves.normalise_rows).
+Entry [i, j] of a map is the mean weight from position i to position j over the sentences that have both. Positions
+count from 0, which is [CLS]; [SEP] ends each sentence wherever that is, and none is padded. The map ends where fewer
+than MINIMUM sentences reach, or at LENGTH. Its rows do not sum to 1: the entries of a row average over different
+sentences, those far from [CLS] over the longer ones alone (see curves.normalise_rows).
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ MINIMUM = 10  # sentences behind every entry, or all of them where there are few
 
 
 @dataclass(frozen=True, eq=False)
-class Sentences:
+class MapSentences:
     """Encoded sentences, and the side L of the maps they give."""
 
     sentences: tuple[Sentence, ...]
@@ -37,7 +37,7 @@ class Attention(AttentionMetric):
 
     name = "attention"
 
-    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Sentences:
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> MapSentences:
         sentences = encode(tokenizer, limits, source).sentences
         lengths = np.array([len(sentence.ids) for sentence in sentences])
         length = min(int(np.sort(lengths)[-min(MINIMUM, len(lengths))]), LENGTH)
@@ -47,16 +47,16 @@ class Attention(AttentionMetric):
             "sentences_per_position": [int((lengths > position).sum()) for position in range(length)],
             "note": f"averaged over {len(sentences):,} sentences of {source.path.name}",
         }
-        return Sentences(sentences, length, summary)
+        return MapSentences(sentences, length, summary)
 
-    def observe(self, model: "Model", data: Sentences) -> "Maps":
+    def observe(self, model: "Model", data: MapSentences) -> "Maps":
         return Maps(model, data)
 
 
 class Maps:
     """Sums of the weights of every head over the sentences of one checkpoint."""
 
-    def __init__(self, model: "Model", data: Sentences):
+    def __init__(self, model: "Model", data: MapSentences):
         self._sentences = len(data.sentences)
         self._total = np.zeros((model.num_layers, model.num_heads, data.length, data.length))
         self._reached = np.zeros((data.length, data.length), np.int64)  # sentences that have both positions

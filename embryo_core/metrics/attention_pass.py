@@ -8,7 +8,6 @@ import numpy as np
 
 from embryo_core.corpora import TREEBANK
 from embryo_core.metrics import batches
-from embryo_core.metrics.treebank import Sentence
 from embryo_core.types import Data, Findings, Metric
 
 if TYPE_CHECKING:
@@ -16,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class Sentences(Data, Protocol):
-    """What a metric of attention reads: at least the treebank's encoded sentences."""
+    """What a metric of attention reads: at least the sentences of `treebank.encode`, in their order."""
 
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[Any, ...]  # each has its `ids`
 
 
 class Observer(Protocol):

@@ -31,8 +31,8 @@ TASKS = ("pos", "constituent", "coref", "srl")
 
 
 @dataclass(frozen=True, eq=False)
-class Tasks:
-    """What `read` returns."""
+class Probing:
+    """Tasks to probe, and how."""
 
     data: ProbingData
     protocol: str
@@ -65,7 +65,7 @@ class EdgeProbing(Metric):
             )
         return EdgeProbing(name)
 
-    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Tasks:
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Probing:
         folders = _folders(source.path) if self._task is None else {self._task: source.path}
         data = read_tasks(folders, tokenizer, limits, source.limit)
         sizes = {task.name: task.sizes for task in data.tasks}
@@ -76,17 +76,17 @@ class EdgeProbing(Metric):
             "tasks": sizes,
             "note": _note(data, source, limits),
         }
-        return Tasks(data, source.options["protocol"], source.options["probe-memory"] * 2**20, summary)
+        return Probing(data, source.options["protocol"], source.options["probe-memory"] * 2**20, summary)
 
-    def compute(self, model: "Model", tasks: Tasks) -> Findings:
+    def compute(self, model: "Model", probing: Probing) -> Findings:
         from embryo_core.metrics.probing.features import span_features
         from embryo_core.metrics.probing.training import train_all  # torch: the list of metrics does without
 
-        features = span_features(model, tasks.data, tasks.memory)
+        features = span_features(model, probing.data, probing.memory)
         findings = Findings()
-        for task, trained in zip(
-            tasks.data.tasks, train_all(features, tasks.data.tasks, tasks.protocol, model.passes_at_once), strict=True
-        ):
+        tasks = probing.data.tasks
+        all_trained = train_all(features, tasks, probing.protocol, model.passes_at_once)
+        for task, trained in zip(tasks, all_trained, strict=True):
             findings.scores += _scores(task, trained)
             findings.probes += _curves(task, trained)
         return findings

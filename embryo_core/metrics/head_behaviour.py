@@ -18,8 +18,8 @@ tokens. Scores are the share of words whose strongest link is with their syntact
     head_to_dependent      the word which attends most to the dependent
     fixed_offset           the baseline on the same words: their head is the word at the one best offset
 
-Each is a score named head_behaviour_<what>, its layer counted from 1, its group the head, from 1; of the baseline, which
-knows no head, the group is the offset (+1: the next word). Roots have no head and are not asked.
+Each is a score named head_behaviour_<what>, its layer counted from 1, its group the head, from 1; of the baseline,
+which knows no head, the group is the offset (+1: the next word). Roots have no head and are not asked.
 """
 
 import unicodedata
@@ -42,7 +42,7 @@ SUMS = (*MEANS, "between", *LINKS)  # between: the weight between pieces of the 
 
 
 @dataclass(frozen=True, eq=False)
-class Sentence:
+class ParsedSentence:
     """One encoded sentence of P pieces and W words that have pieces."""
 
     ids: np.ndarray  # [P + 2] with [CLS] and [SEP]
@@ -52,10 +52,10 @@ class Sentence:
 
 
 @dataclass(frozen=True, eq=False)
-class Sentences:
+class ParsedSentences:
     """What `read` returns."""
 
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[ParsedSentence, ...]
     summary: dict[str, Any]
 
 
@@ -64,23 +64,23 @@ class HeadBehaviour(AttentionMetric):
 
     name = "head_behaviour"
 
-    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Sentences:
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> ParsedSentences:
         sentences = tuple(map(_parsed, treebank.encode(tokenizer, limits, source).sentences))
         pieces = sum(len(sentence.word) for sentence in sentences)
         asked = sum(int((sentence.head >= 0).sum()) for sentence in sentences)
         note = f"{pieces:,} pieces in {len(sentences):,} sentences of {source.path.name}"
         syntax = f"; syntax over {asked:,} words with a head" if asked else "; it has no syntactic heads"
         summary = {"sentences": len(sentences), "pieces": pieces, "words": asked, "note": note + syntax}
-        return Sentences(sentences, summary)
+        return ParsedSentences(sentences, summary)
 
-    def observe(self, model: "Model", data: Sentences) -> "Sums":
+    def observe(self, model: "Model", data: ParsedSentences) -> "Sums":
         return Sums(model, data)
 
 
 class Sums:
     """Sums of each quantity over every sentence, for one checkpoint."""
 
-    def __init__(self, model: "Model", data: Sentences):
+    def __init__(self, model: "Model", data: ParsedSentences):
         self._data = data
         self._found = np.zeros((len(data.sentences), len(SUMS), model.num_layers, model.num_heads))
 
@@ -105,7 +105,7 @@ class Sums:
         return Findings(scores=scores + (_baseline(self._data) if asked else []))
 
 
-def _baseline(data: Sentences) -> list[Score]:
+def _baseline(data: ParsedSentences) -> list[Score]:
     """The share of words whose head is at the offset that is the most frequent; the nearest of equal ones."""
     offsets = np.concatenate([s.head[s.head >= 0] - np.flatnonzero(s.head >= 0) for s in data.sentences])
     known, counts = np.unique(offsets, return_counts=True)
@@ -114,7 +114,7 @@ def _baseline(data: Sentences) -> list[Score]:
     return [Score("head_behaviour_fixed_offset", counts[best] / n, n, f"{known[best]:+d}")]
 
 
-def _parsed(sentence: treebank.Sentence) -> Sentence:
+def _parsed(sentence: treebank.Sentence) -> ParsedSentence:
     """A treebank's sentence with what is asked about its words."""
     words, word = np.unique(sentence.word_of_piece, return_inverse=True)  # a word may have no piece at all
     number = {int(own): i for i, own in enumerate(words)}
@@ -122,14 +122,14 @@ def _parsed(sentence: treebank.Sentence) -> Sentence:
     for i, own in enumerate(words if sentence.example.heads else ()):
         head[i] = number.get(sentence.example.heads[own], -1)
     punctuation = np.array([_is_punctuation(sentence.example.words[own]) for own in words], bool)[word]
-    return Sentence(sentence.ids, word, punctuation, head)
+    return ParsedSentence(sentence.ids, word, punctuation, head)
 
 
 def _is_punctuation(word: str) -> bool:
     return all(unicodedata.category(character).startswith("P") for character in word)
 
 
-def _sums(weights: np.ndarray, sentences: list[Sentence]) -> np.ndarray:
+def _sums(weights: np.ndarray, sentences: list[ParsedSentence]) -> np.ndarray:
     """Sums of each quantity in SUMS within each sentence, [quantities, layers, b, heads].
 
     Weights [layers, b, heads, P + 2, P + 2] are of b sentences of P pieces.
@@ -156,11 +156,11 @@ def _sums(weights: np.ndarray, sentences: list[Sentence]) -> np.ndarray:
     )
 
 
-def _links(inner: np.ndarray, sentences: list[Sentence]) -> tuple[np.ndarray, np.ndarray]:
+def _links(inner: np.ndarray, sentences: list[ParsedSentence]) -> tuple[np.ndarray, np.ndarray]:
     """Words whose strongest link, as dependent and as head, is with their syntactic head: each [layers, b, heads].
 
-    Attention between pieces, [layers, b, heads, P, P], becomes attention between words; a sentence with fewer words than
-    pieces has rows and columns to spare, which no link may choose.
+    Attention between pieces, [layers, b, heads, P, P], becomes attention between words; a sentence with fewer words
+    than pieces has rows and columns to spare, which no link may choose.
     """
     pieces = inner.shape[-1]
     of_word = np.stack([sentence.word for sentence in sentences])[:, None, :] == np.arange(pieces)[:, None]

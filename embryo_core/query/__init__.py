@@ -13,6 +13,7 @@ from embryo_core.query.beam import (
     spell_rank,
     top_k,
 )
+from embryo_core.query.examples import find_examples, read_questions
 from embryo_core.query.lens import Lens, lens
 from embryo_core.query.pieces import pausing
 from embryo_core.query.question import (
@@ -53,6 +54,7 @@ __all__ = [
     "attend",
     "attend_over_steps",
     "check_text",
+    "find_examples",
     "find_mask",
     "joint_log_probability",
     "leads",
@@ -62,6 +64,7 @@ __all__ = [
     "normalise_masks",
     "pausing",
     "read_question",
+    "read_questions",
     "read_sentence",
     "read_word",
     "readable",

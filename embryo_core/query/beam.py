@@ -156,7 +156,7 @@ def spell_rank(rank: int, exact: bool) -> str:
 
 
 def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> np.ndarray:
-    """Logits [C, B, V] by each of C models of every piece at one position of each row of its own ids [C, B, L].
+    """Logits [C, B, V] over all pieces: model c reads its rows ids[c] [B, L], each at one position.
 
     As many models or rows are passed at once as make a piece (see pieces.py).
     """

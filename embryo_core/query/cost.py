@@ -1,9 +1,10 @@
 """The cost of a question, estimated before it is asked: the seconds that it takes on one core.
 
-Counted are the matrix products of all its passes, exactly, and three things that take as long where a text is short: the
-work on the logits of each row (sorting them, summing their exponentials), each pass, and each checkpoint. Each function
-is named for the question that it estimates. Seconds are those of the machine in docs/benchmarks.md with its models in
-memory; another machine, or a question of several threads, differs by a factor that is the same for all questions.
+Counted are the matrix products of all its passes, exactly, and three things that take as long where a text is short:
+the work on the logits of each row (sorting them, summing their exponentials), each pass, and each checkpoint. Each
+function is named for the question that it estimates. Seconds are those of the machine in docs/benchmarks.md with its
+models in memory; another machine, or a question of several threads, differs by a factor that is the same for all
+questions.
 """
 
 from embryo_core import runs

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 ASIDE = 8  # questions whose threads may wait between two pieces while those of another work
-LOOK = 0.1  # seconds after which the caller's thread looks again whether the question still has its turn
+POLL = 0.1  # seconds between two checks of the caller's thread whether the question still has its turn
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ def sweep(
 
 
 def _join(working: Sequence[Future]) -> None:
-    """Wait for the other threads, and raise what they raised; the caller's may be told meanwhile to end."""
-    while wait(working, LOOK).not_done:
+    """Wait for the other threads, and raise what they raised, or what ends the question meanwhile."""
+    while wait(working, POLL).not_done:
         between_pieces()
     for one in working:
         one.result()

@@ -1,5 +1,6 @@
 """Results on disk: what metrics found, written to parquet and read back as tables; no other room touches parquet."""
 
+from embryo_core.results.examples import read_examples, write_examples
 from embryo_core.results.foreign import read_foreign
 from embryo_core.results.read import (
     AttentionHistory,
@@ -17,7 +18,7 @@ from embryo_core.results.read import (
     read_words,
 )
 from embryo_core.results.sources import Identity, check_identity, read_sources
-from embryo_core.results.write import begin, compact, forget, write
+from embryo_core.results.write import begin, compact, write
 
 __all__ = [
     "AttentionHistory",
@@ -26,12 +27,12 @@ __all__ = [
     "check_identity",
     "compact",
     "done",
-    "forget",
     "read_answers",
     "read_attention",
     "read_attention_step",
     "read_attention_steps",
     "read_cloze",
+    "read_examples",
     "read_foreign",
     "read_probes",
     "read_scores",
@@ -41,4 +42,5 @@ __all__ = [
     "read_tuning",
     "read_words",
     "write",
+    "write_examples",
 ]

@@ -33,7 +33,7 @@ State = tuple[int, ...]
 
 
 def is_stored(path: Path) -> bool:
-    """Whether a table is stored here, be it that its file or its checksum is lost."""
+    """Whether a table is stored here; its file or its checksum may be lost."""
     return os.path.lexists(path) or os.path.lexists(_beside(path))
 
 

@@ -108,7 +108,7 @@ def read_probes(run: Run, task: str | None = None, layer: int | None = None, ste
 
 
 def read_task_scores(run: Run, task: str | None = None) -> pd.DataFrame:
-    """Scores of fine-tuned checkpoints and of the controls, of one task or all; sorted by task, metric, predictor, seed.
+    """Scores of fine-tuned checkpoints and of controls, of one task or all; sorted by task, metric, predictor, seed.
 
     Columns: step, task, seed, predictor, metric, value, n.
     """
@@ -116,7 +116,7 @@ def read_task_scores(run: Run, task: str | None = None) -> pd.DataFrame:
 
 
 def read_tuning(run: Run, task: str | None = None, step: int | None = None) -> pd.DataFrame:
-    """Training curves of the fine-tunings: step, task, seed, update, train_loss, dev_score; sorted by task, seed, step."""
+    """Training curves of fine-tuning: step, task, seed, update, train_loss, dev_score; sorted by task, seed, step."""
     return _frame(run, TUNING, task, step)
 
 
@@ -211,15 +211,15 @@ def _read_once(run: Run, table: Table, where: pc.Expression, step: int | None) -
     # Parts are listed before the compacted table is opened: one that goes in between is in that table.
     parts = {key: folder for key, folder in list_parts(run).items() if step in (None, key[1])}
     compacted = _load(run, run.results / f"{table.name}.parquet", table, where & _outside(parts))
-    sources = [table.schema.empty_table() if compacted is None else compacted]
+    tables = [table.schema.empty_table() if compacted is None else compacted]
     for folder in parts.values():
         path = folder / f"{table.name}.parquet"
         found = _load(run, path, table, where) if is_stored(path) else None
         if found is not None:
-            sources.append(found)
+            tables.append(found)
         elif is_stored(path) or not folder.is_dir():
             raise FileNotFoundError(folder)
-    rows = pa.concat_tables(sources)
+    rows = pa.concat_tables(tables)
     return rows.sort_by([(name, "ascending") for name in table.key]) if len(parts) else rows
 
 
@@ -248,7 +248,7 @@ def _load(run: Run, path: Path, table: Table, where: pc.Expression) -> pa.Table 
 
 @contextmanager
 def _explaining(run: Run, path: Path) -> Iterator[None]:
-    """Turn what goes wrong in reading a file into a ResultsError, except that there is none."""
+    """Turn every error of reading a file into a ResultsError, but for a missing file."""
     try:
         yield
     except FileNotFoundError:

@@ -79,12 +79,6 @@ def begin(run: Run, metric: str, identity: Identity, summary: dict[str, Any], ov
         write_json(run.results / "sources.json", dict(sorted(noted.items())))
 
 
-def forget(run: Run, metric: str) -> None:
-    """Remove all results of a metric."""
-    with lock(run):
-        _forget(run, metric)
-
-
 def _forget(run: Run, metric: str) -> None:
     """Remove a metric's results; its data are forgotten first, so that a killed removal is not taken for done."""
     write_json(run.results / "sources.json", {k: v for k, v in read_sources(run).items() if k != metric})

@@ -1,4 +1,4 @@
-"""What changed in the course of a pretraining: its text, the length of its sequences, the phase of its learning rate."""
+"""What changed during a pretraining: its text, the length of its sequences, the phase of its learning rate."""
 
 from msgspec import convert
 

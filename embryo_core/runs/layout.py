@@ -24,7 +24,7 @@ RUN_FIELDS = "name family objective config tokenizer_sha256 corpus planned_steps
 
 
 def roots() -> list[Path]:
-    """Folders that hold `runs/` and `results/`: those in EMBRYO_DATA (separated like PATH), else data/ and data/demo/."""
+    """Folders with `runs/` and `results/`: those in EMBRYO_DATA (separated like PATH), else data/ and data/demo/."""
     named = os.environ.get("EMBRYO_DATA")
     if named:
         return [Path(part).expanduser().resolve() for part in named.split(os.pathsep) if part]

@@ -28,7 +28,6 @@ HEADER_LIMIT = 4 * MB  # of model.safetensors: what describes its tensors
 PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
 
 
-
 def resolve(names: dict[str, Any]) -> None:
     """Have msgspec resolve the fields of every Struct among a module's names, while the module is imported.
 
@@ -343,5 +342,17 @@ class Evaluated(Struct, frozen=True):
 
 Shown = dict[Label, Evaluated]
 Sources = Annotated[dict[Label, Annotated[dict[Text, nested(4)], Meta(max_length=1000)]], Meta(max_length=1000)]
+
+
+# === examples.json of the results ===
+
+
+class ExampleQuestion(Struct, frozen=True):
+    """A question that is worth asking of a run."""
+
+    text: Text
+    word: Label  # that fills its [MASK]
+    since: Count | None = None  # the step from which the word leads for good; None: the run has not learned it
+
 
 resolve(globals())

@@ -2,7 +2,7 @@
 
 The library is written for files that one trusts: a normaliser that replaces each character by many, several times over,
 takes all memory and aborts the process, and no `except` sees that. So what can be bounded is bounded here: size, depth,
-number of steps, length of patterns, their counted repeats, and how much a text may grow. What cannot be told from the
+number of steps, length of patterns, their counted repeats, and how much a text may grow. What cannot be known from the
 file is how long a pattern runs on a given text: only a child process with a limit of time would be safe from that, and
 a host who takes tokenizers from strangers should read their patterns.
 """

@@ -55,7 +55,7 @@ def colour_ends(weights: np.ndarray) -> np.ndarray:
 
 
 def _levels(weights: np.ndarray, scale: Scale, shared: bool) -> np.ndarray:
-    """Places in the palette, [S, layers, heads, M, M], of maps made small enough for their frame."""
+    """Indices into the palette, [S, layers, heads, M, M], of maps made small enough for their frame."""
     ends = map_style.colour_end(weights) if shared else colour_ends(weights)[:, :, None, None]
     positions = map_style.colour_positions(shrink(weights, SIDE), ends, scale)
     return np.rint(positions * (COLOURS - 1)).astype(np.uint8)

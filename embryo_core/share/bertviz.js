@@ -44,3 +44,18 @@ if ("layer" in settings) {
   };
   for (const event of ["change", "click", "dblclick"]) document.addEventListener(event, keep);
 }
+
+// The model view: the head that the reader has opened is opened again.
+if ("display_mode" in settings) {
+  const name = "embryo:model-view";
+  document.addEventListener("click", () => {
+    const headings = [...document.querySelectorAll("text.detail")].map((text) => text.textContent);
+    const open = headings.map((text) => text.match(/^Layer (\d+), Head (\d+)$/)).find(Boolean);
+    window.sessionStorage?.setItem(name, JSON.stringify(open ? open.slice(1).map(Number) : []));
+  });
+  window.addEventListener("load", () => {
+    const [layer, head] = JSON.parse(window.sessionStorage?.getItem(name) ?? "[]");
+    const small = document.getElementById(`attn_background_${settings.include_layers.indexOf(layer)}_${head - 1}`);
+    small?.parentNode.lastElementChild.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  });
+}

@@ -109,7 +109,7 @@ def colour_positions(weights: np.ndarray, end: float, scale: Scale) -> np.ndarra
 
 
 def legend(end: float, scale: Scale, larger: float = 0) -> Legend:
-    """The colour bar with the weights at its left end, its middle and its right end, above which lies a share `larger`."""
+    """The colour bar with the weights at its left end, middle and right end; a share `larger` lies above the last."""
     last = f"≥ {end:.2g}" if larger else f"{end:.2g}"
     if scale == "linear":
         ends = "0", f"{end / 2:.2g}", last

@@ -196,7 +196,7 @@ class Albert(PairFamily):
         }
 
     def note(self, config: AlbertConfig) -> str:
-        """Where parts of layers are shared, which transformers cannot say, that the weights are there repeatedly."""
+        """That shared weights are repeated, where layers share one part alone: transformers does not know that."""
         if config.share not in ("attention", "ffn"):
             return ""
         part = {"attention": "attention", "ffn": "feed-forward network"}[config.share]

@@ -13,6 +13,11 @@ from embryo_core.types import Run
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 
 
+def captions_of(app: AppTest) -> list[str]:
+    """All captions of a page, each with what is behind its info mark."""
+    return [f"{caption.value} {caption.help or ''}".strip() for caption in app.caption]
+
+
 class Dashboard:
     """The whole dashboard, on the data roots that EMBRYO_DATA names."""
 

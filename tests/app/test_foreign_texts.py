@@ -13,7 +13,7 @@ from embryo_core.types import Run
 from tests.hostile import make_hostile
 
 PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "query")
-READ_AS_MARKDOWN = "title header subheader caption markdown info warning error success".split()
+READ_AS_MARKDOWN = "title header caption markdown info warning error success".split()
 
 
 @pytest.fixture

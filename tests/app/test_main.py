@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from app import views
+from app.captions.markdown import literal
+from embryo_core import runs
 from embryo_core.metrics import METRICS
 from embryo_core.types import Run
 
@@ -32,7 +34,8 @@ def test_without_a_run_a_page_says_how_to_make_one(page: str, dashboard) -> None
     """With no run at all a page shows one sentence and the command of pretraining."""
     app = dashboard.open(page)
     assert not app.exception
-    assert "no run" in app.info[0].value
+    assert "no run" in app.info[0].value and literal("EMBRYO_DATA") in app.info[0].value
+    assert all(literal(str(root / "runs")) in app.info[0].value for root in runs.roots())
     assert "python -m pretrain" in app.code[0].value
 
 
@@ -94,24 +97,41 @@ def test_a_run_without_checkpoints_is_a_message(page: str, dashboard_without_res
 
 
 def test_a_step_that_the_run_lacks_becomes_the_last_before_it(dashboard_with_results) -> None:
-    """A link to a step of another run opens at the last step of this one up to that; nonsense, at the last of all."""
-    assert dashboard_with_results.open("overview", step="15").query_params["step"] == "8"
-    assert dashboard_with_results.open("overview", step="-x").query_params["step"] == "16"
-    assert dashboard_with_results.open("overview", step="1" * 5000).query_params["step"] == "16"
+    """The last step up to it is shown, or the last of all for nonsense; the page says so and keeps the address."""
+    for wanted, shown in (("15", "8"), ("-x", "16"), ("1" * 5000, "16")):
+        app = dashboard_with_results.open("overview", step=wanted)
+        told = f"Run 'tiny' has no checkpoint at step {wanted[:20]}; showing step {shown}."
+        assert app.info[0].value.replace("\\", "") == told and app.query_params["step"] == wanted
 
 
-def test_an_unknown_run_in_a_link_opens_the_first(dashboard_with_results) -> None:
-    """A link to a run that is not here opens one that is."""
-    assert dashboard_with_results.open("overview", run="elsewhere").query_params["run"] == "tiny"
+def test_an_unknown_run_in_a_link_is_told_until_another_is_chosen(dashboard_with_results) -> None:
+    """A run that is here is shown; the address stays as it was opened."""
+    app = dashboard_with_results.open("overview", run="zzz")
+    assert app.info[0].value == literal("Run 'zzz' is not here; showing 'tiny'.") and app.query_params["run"] == "zzz"
+    app.session_state["permalink"]["run"] = "tiny"  # as a choice in the box does
+    app.run()
+    assert app.query_params["run"] == "tiny" and not app.info
 
 
 def test_the_step_follows_the_user_from_page_to_page(dashboard_with_results) -> None:
-    """The step and scale chosen on one page are those of the next, and in its URL."""
-    app = dashboard_with_results.open("overview", step="8", scale="linear")
+    """The step chosen on one page is that of the next, and in its URL."""
+    app = dashboard_with_results.open("overview", step="8")
     dashboard_with_results.go(app, "tokens")
     assert app.title[0].value == "Tokens"
     assert app.query_params["step"] == "8"
-    assert app.query_params["scale"] == "linear"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_page_keeps_its_own_scale(page: str, dashboard_with_results) -> None:
+    """What a link or the reader chose on one page holds there alone, also after a visit to another."""
+    other = "overview" if page == "tokens" else "tokens"
+    usual = dashboard_with_results.open(other).query_params["scale"]
+    rare = "linear" if usual == "log" else "log"
+    app = dashboard_with_results.open(page, scale=rare)
+    dashboard_with_results.go(app, other)
+    assert app.query_params["scale"] == usual
+    dashboard_with_results.go(app, page)
+    assert app.query_params["scale"] == rare
 
 
 def test_opening_imports_neither_torch_nor_transformers() -> None:

@@ -8,7 +8,8 @@ WHERE = {  # page and further parameters by the name of the text
     "text": ("query", {}),
     "text2": ("query", {"compare": "text", "text": "a [MASK] ."}),
     "sentence": ("attention", {"section": "sentence"}),
-    "word": ("tokens", {}),
+    "word": ("query", {"text": "a [MASK] ."}),
+    "search": ("tokens", {}),
     "facts": ("knowledge", {}),
 }
 

@@ -65,12 +65,12 @@ def test_cheap_questions_go_first(start) -> None:
 
 def test_a_heavy_question_pauses_between_its_pieces(start) -> None:
     """A cheap question begins while a heavy one is at work, which goes on only when that is done."""
-    queue, done, looks = Turns(), [], []
+    queue, done, checks = Turns(), [], []
     begun, waiting = threading.Event(), threading.Event()
 
     def wanted() -> None:
-        looks.append(None)
-        if begun.is_set() and len(looks) > 3:  # it has looked while it waits
+        checks.append(None)
+        if begun.is_set() and len(checks) > 3:  # it has checked while it waits
             waiting.set()
 
     def ask() -> None:

@@ -19,11 +19,11 @@ def test_the_last_evaluated_step_up_to_the_chosen_one_is_shown(chosen: int, show
 
 
 def test_at_a_step_without_weights_another_is_asked(open_page, own_run: Run) -> None:
-    """The last one before it that has weights, as the page tells; with no weights left the page ends with a sentence."""
+    """The last one before it that has weights, as the page says; with no weights left, the page says that."""
     runs.remove_weights(runs.checkpoint(own_run, 8))
     page = open_page("query", own_run, step="8", text="The [MASK] runs .")
     assert [info.value for info in page.info] == ["The weights of step 8 were removed; step 0 is asked in its place."]
-    assert "At step 0" in [heading.value for heading in page.subheader] and not page.exception
+    assert "At step 0" in [heading.value for heading in page.header] and not page.exception
     for step in (0, 16):
         runs.remove_weights(runs.checkpoint(own_run, step))
     page = open_page("query", own_run, text="The [MASK] runs .")
@@ -32,6 +32,6 @@ def test_at_a_step_without_weights_another_is_asked(open_page, own_run: Run) -> 
 
 def test_the_axis_of_a_view_is_that_of_its_run_step_and_scale(tiny_run: Run) -> None:
     """Figures are handed the axis, which also marks where the run's training changed."""
-    assert View(tiny_run, (), 8, "linear").axis == StepAxis(8, "linear")
+    assert View(tiny_run, (), 8, "linear").axis == StepAxis("linear")
     phases = replace(tiny_run, config=tiny_run.config | {"short_steps": 8})
     assert View(phases, (), 8, "linear").axis.changes == (Change(8, "sequences of 32 tokens"),)

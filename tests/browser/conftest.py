@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from embryo_core.types import Run
 
@@ -72,6 +72,15 @@ class Visitor:
         """Wait until the server has run the page to its end; there must be no exception on it."""
         expect(self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]')).to_be_visible()
         expect(self.page.get_by_test_id("stException")).to_have_count(0)
+
+    def files(self, figure: str = "") -> Locator:
+        """The opened menu of a figure's files, by what its downloads are called; without a name, of the first figure."""
+        self.page.keyboard.press("Escape")  # closes another one
+        body = self.page.get_by_test_id("stPopoverBody")
+        expect(body).to_have_count(0)
+        self.page.locator(f'[class*="st-key-save_{figure}"] button').first.click()
+        expect(body.get_by_role("button", name="SVG")).to_be_visible()
+        return body
 
     def query(self) -> dict[str, str]:
         """The query parameters in the address bar."""

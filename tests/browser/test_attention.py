@@ -28,10 +28,11 @@ def click_cell(visitor, number: int, layer: int, head: int) -> None:
     visitor.page.mouse.click(x, y)
 
 
-def downloaded(visitor, number: int) -> list[dict[str, str]]:
-    """Rows of the table below a figure, as saved."""
+def downloaded(visitor) -> list[dict[str, str]]:
+    """Rows of the table of the first figure, as saved."""
+    menu = visitor.files()
     with visitor.page.expect_download() as download:
-        visitor.page.get_by_test_id("stDownloadButton").nth(number).get_by_role("button").click()
+        menu.get_by_role("button", name="CSV").click()
     return list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8"))))
 
 
@@ -65,12 +66,12 @@ def test_the_section_follows_the_time_bar(visit, app):
     """Another step gives the values of that step, on the page and in the download."""
     visitor = visit(app)
     visitor.open("attention", section="heads", pattern="previous")
-    last = downloaded(visitor, 0)
+    last = downloaded(visitor)
     visitor.page.locator(".bar .track").press("Home")
     visitor.expect_query(step="0")
     expect(visitor.page.get_by_role("heading", name="Previous token, step 0")).to_be_visible()
     visitor.settle()
-    first = downloaded(visitor, 0)
+    first = downloaded(visitor)
     assert {row["step"] for row in last} == {"16"} and {row["step"] for row in first} == {"0"}
     assert [(row["layer"], row["head"]) for row in first] == [("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")]
     assert [row["value"] for row in first] != [row["value"] for row in last]

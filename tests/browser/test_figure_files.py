@@ -19,7 +19,7 @@ OUTSIDE = """() => {
 
 def saved(visitor, figure: str, columns: str, format: str):
     """The file that a figure's button saves, once the size is chosen."""
-    files = visitor.page.locator(f".st-key-files_{figure}")
+    files = visitor.files(figure)
     files.get_by_role("combobox").select_option(columns)
     with visitor.page.expect_download() as download:
         files.get_by_role("button", name=format, exact=True).click()
@@ -57,7 +57,8 @@ def test_maps_and_figures_are_saved_as_png(visit, app):
     figure = saved(visitor, "tiny-attention-positions-layer2-head1", "two", "PNG")
     with Image.open(figure.path()) as image:
         assert image.width == pytest.approx(SIZES["two"].inches * 300, abs=2)
-    for button, name in ((".history .png", "tiny-attention-layer2-head1-step16"), (".grid .png", "tiny-attention-step16")):
+    files = {".history .png": "tiny-attention-layer2-head1-step16", ".grid .png": "tiny-attention-step16"}
+    for button, name in files.items():
         with visitor.page.expect_download() as download:
             visitor.page.locator(button).click()
         assert download.value.suggested_filename == f"{name}.png"

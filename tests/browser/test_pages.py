@@ -9,7 +9,8 @@ from playwright.sync_api import Locator, expect
 MIDDLES = "all => [...all].map(one => one.getBoundingClientRect()).map(({ left, right }) => (left + right) / 2)"
 POINTS_AND_LINE = f"""figure => {{
     const middles = {MIDDLES};
-    const curves = [...figure.querySelectorAll(".scatterlayer .trace")].map(one => one.querySelectorAll(".points path"));
+    const traces = [...figure.querySelectorAll(".scatterlayer .trace")];
+    const curves = traces.map(trace => trace.querySelectorAll(".points path"));
     return [middles(curves.find(points => points.length) ?? []), middles(figure.querySelectorAll(".shapelayer path"))];
 }}"""
 PAGES = ("Overview", "Tokens", "Attention", "Probing", "Knowledge", "Query")
@@ -219,17 +220,16 @@ def test_a_text_that_cannot_be_queried_gets_one_sentence(visit, app, text: str, 
 
 @pytest.mark.parametrize("title", PAGES)
 def test_a_figure_downloads_as_svg_and_as_csv(visit, app, title: str):
-    """A figure's own button saves it as a vector graphic, the one below it the rows that it was drawn from."""
+    """The menu below a figure saves it as a vector graphic, and the rows that it was drawn from."""
     visitor = visit(app)
     visitor.open(path(title), **({"text": "Paris is the capital of [MASK] ."} if title == "Query" else {}))
-    name, content = downloaded(
-        visitor, visitor.page.get_by_test_id("stDownloadButton").get_by_role("button", name="CSV").first
-    )
+    expect(visitor.page.locator(".js-plotly-plot .nsewdrag").first).to_be_attached()
+    menu = visitor.files()
+    name, content = downloaded(visitor, menu.get_by_role("button", name="CSV"))
     rows = list(csv.DictReader(io.StringIO(content)))
     assert name.endswith(".csv") and rows and all(rows[0])
 
-    expect(visitor.page.locator(".js-plotly-plot .nsewdrag").first).to_be_attached()
-    name, content = downloaded(visitor, visitor.page.get_by_role("button", name="SVG", exact=True).last)
+    name, content = downloaded(visitor, menu.get_by_role("button", name="SVG", exact=True))
     assert name.endswith(".svg") and content.startswith("<svg") and content.rstrip().endswith("</svg>")
 
 

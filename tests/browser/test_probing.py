@@ -12,7 +12,12 @@ from tests.browser.conftest import serve
 from tests.conftest import copy_run
 from tests.probed import F1, STEPS, write_probes
 
-FIGURES = ("tasks", "layers", "heat map", "peaks", "expected layer", "two tasks", "training")
+SECTIONS = {  # of the page: its figures, from above
+    "tasks": ("tasks",),
+    "layers": ("layers", "heat map", "training"),
+    "order": ("expected layer", "two tasks", "peaks"),
+}
+NAMES = {"tasks": "All tasks", "layers": "One task, layer by layer", "order": "Order of layers and tasks"}
 POINT = """(plot, [trace, index]) => {  // where a point is drawn, in pixels of the window
   const { x, y, xaxis, yaxis } = plot.data[trace];
   const layout = plot._fullLayout, axis = (name, kind) => layout[(name ?? kind).replace(kind, `${kind}axis`)];
@@ -38,13 +43,15 @@ def probed(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def figure(visitor, name: str) -> Locator:
-    """A figure of the page, by its name in FIGURES."""
-    return visitor.page.locator(".js-plotly-plot").nth(FIGURES.index(name))
+    """A figure of the section that is open, by its name in SECTIONS."""
+    (place,) = [figures.index(name) for figures in SECTIONS.values() if name in figures]
+    return visitor.page.locator(".js-plotly-plot").nth(place)
 
 
 def drawn(visitor, name: str) -> Locator:
-    """A figure, once the page's last one is drawn: then nothing moves any more."""
-    expect(figure(visitor, FIGURES[-1]).locator(".nsewdrag").first).to_be_attached()
+    """A figure, once the section's last one is drawn: then nothing moves any more."""
+    (last,) = [figures[-1] for figures in SECTIONS.values() if name in figures]
+    expect(figure(visitor, last).locator(".nsewdrag").first).to_be_attached()
     return figure(visitor, name)
 
 
@@ -66,19 +73,23 @@ def trace_named(visitor, name: str, trace: str) -> int:
 
 
 def test_the_page_opens_from_the_navigation_with_all_its_figures(visit, probed):
-    """Seven figures, each with a caption."""
+    """Seven figures in three sections."""
     visitor = visit(probed)
     visitor.open()
     visitor.follow("Probing")
-    for name in FIGURES:
-        expect(figure(visitor, name)).to_be_visible()
-    expect(visitor.page.locator(".js-plotly-plot")).to_have_count(len(FIGURES))
+    for section, figures in SECTIONS.items():
+        visitor.page.get_by_role("radio", name=NAMES[section]).click()
+        visitor.expect_query(probing=section)
+        visitor.settle()
+        for name in figures:
+            expect(figure(visitor, name)).to_be_visible()
+        expect(visitor.page.locator(".js-plotly-plot")).to_have_count(len(figures))
 
 
 def test_a_click_in_the_heat_map_chooses_layer_and_step(visit, probed):
     """Every figure follows, the probe's own training among them."""
     visitor = visit(probed)
-    visitor.open("probing")
+    visitor.open("probing", probing="layers")
     cell = [(layer, step) for layer in F1["pos"] for step in STEPS].index((2, 8))
     click_point(visitor, "heat map", 1, cell, "layer 2, step 8: 90.0%")
     visitor.expect_query(probe_layer="2", step="8")
@@ -99,7 +110,7 @@ def test_a_click_on_a_task_chooses_it(visit, probed):
 def test_a_click_on_a_peak_chooses_task_layer_and_step(visit, probed):
     """And a click on the path of two tasks a step."""
     visitor = visit(probed)
-    visitor.open("probing")
+    visitor.open("probing", probing="order")
     click_point(visitor, "peaks", 0, 2, "part of speech, layer 2")
     visitor.expect_query(probe_task="pos", probe_layer="2", step="8")
     visitor.settle()
@@ -111,24 +122,23 @@ def test_a_click_on_a_peak_chooses_task_layer_and_step(visit, probed):
 def test_a_link_shows_the_same_to_somebody_else(visit, probed):
     """Choices made by hand are in the address."""
     visitor = visit(probed)
-    visitor.open("probing")
+    visitor.open("probing", probing="layers")
     visitor.page.get_by_role("radio", name="Selectivity").click()
     visitor.expect_query(score="selectivity")
-    visitor.page.get_by_role("radio", name="Relative to last step").click()
-    visitor.expect_query(unit="rescaled")
     visitor.settle()
     other = visit(probed)
     other.open_link(visitor.page.url)
     expect(other.page.get_by_role("radio", name="Selectivity")).to_be_checked()
-    expect(other.page.get_by_role("radio", name="Relative to last step")).to_be_checked()
+    expect(other.page.get_by_role("radio", name=NAMES["layers"])).to_be_checked()
 
 
 def test_a_figure_gives_its_numbers(visit, probed):
     """The table below the heat map has every cell, as measured."""
     visitor = visit(probed)
-    visitor.open("probing")
+    visitor.open("probing", probing="layers")
+    menu = visitor.files("tiny-pos-f1-map")
     with visitor.page.expect_download() as download:
-        visitor.page.get_by_test_id("stDownloadButton").nth(FIGURES.index("heat map")).get_by_role("button").click()
+        menu.get_by_role("button", name="CSV").click()
     rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8"))))
     found = {(int(row["layer"]), int(row["step"])): float(row["value"]) for row in rows}
     assert found == {(layer, step): f1 for layer, f1s in F1["pos"].items() for step, f1 in zip(STEPS, f1s)}
@@ -136,14 +146,19 @@ def test_a_figure_gives_its_numbers(visit, probed):
 
 
 def test_every_figure_can_be_saved_as_a_picture(visit, probed):
-    """As a vector graphic, by the button below it."""
+    """As a vector graphic, from the menu below it."""
     visitor = visit(probed)
-    visitor.open("probing")
-    for place in range(len(FIGURES)):
-        expect(visitor.page.locator(".js-plotly-plot .nsewdrag").nth(place)).to_be_attached()
-        with visitor.page.expect_download() as download:
-            visitor.page.get_by_role("button", name="SVG").nth(place).click()
-        assert download.value.path().read_text(encoding="utf-8").startswith("<svg")
+    for section, figures in SECTIONS.items():
+        visitor.open("probing", probing=section)
+        drawn(visitor, figures[-1])
+        saves = visitor.page.locator('[class*="st-key-save_"]')
+        names = saves.evaluate_all("all => all.map(one => one.className.match(/st-key-save_(\\S+)/)[1])")
+        assert len(names) == len(figures)
+        for name in names:
+            menu = visitor.files(name)
+            with visitor.page.expect_download() as download:
+                menu.get_by_role("button", name="SVG").click()
+            assert download.value.path().read_text(encoding="utf-8").startswith("<svg")
 
 
 @pytest.mark.parametrize("width", [1280, 900])
@@ -152,8 +167,9 @@ def test_nothing_lies_upon_the_data_or_beside_the_page(visit, probed, width: int
     """Legends and colour bars keep off the data, and the page is as wide as the window."""
     visitor = visit(probed)
     visitor.page.set_viewport_size({"width": width, "height": 1000})
-    visitor.open("probing", scale=scale)
-    for name in FIGURES:
-        expect(figure(visitor, name).locator(".nsewdrag").first).to_be_attached()
-        assert figure(visitor, name).evaluate(OVERLAPS) == 0, name
-    assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for section, figures in SECTIONS.items():
+        visitor.open("probing", scale=scale, probing=section)
+        for name in figures:
+            expect(figure(visitor, name).locator(".nsewdrag").first).to_be_attached()
+            assert figure(visitor, name).evaluate(OVERLAPS) == 0, name
+        assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")

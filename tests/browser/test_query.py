@@ -23,11 +23,6 @@ def figure(visitor, name: str) -> Locator:
     return visitor.page.locator(f".st-key-figure_{name} .js-plotly-plot")
 
 
-def files(visitor, name: str) -> Locator:
-    """The buttons below the chart of this name that save it."""
-    return visitor.page.locator(f".st-key-below_{name}")
-
-
 def choose(visitor, label: str, typed: str) -> None:
     """Type into a select box and take the first hit."""
     box = visitor.page.get_by_role("combobox", name=label)
@@ -98,12 +93,33 @@ def test_a_fact_is_found_by_typing_and_marked_in_the_figures(visit, app):
     """A relation and a subject fill the text; the true object has its own line, the stored answer stands beside."""
     visitor = visit(app)
     visitor.open("query")
+    visitor.page.get_by_text("A fact, a word to track, a comparison").click()
     choose(visitor, "LAMA relation", "capital (P36)")
     choose(visitor, "Subject", "")
     box = visitor.page.get_by_role("textbox", name="Text with [MASK]")
     expect(box).to_have_value(re.compile(r"The capital of .+ is \[MASK\] \."))
     expect(figure(visitor, "tiny-query-probability")).to_contain_text("(true object)", timeout=FIRST_QUERY)
     expect(visitor.page.get_by_text("is the answer stored when the run was evaluated on LAMA.")).to_be_visible()
+
+
+def test_a_word_and_a_fact_lead_here(visit, app):
+    """A click on a word asks a sentence in which it is followed; a button beside a fact asks its question."""
+    visitor = visit(app)
+    visitor.open("tokens", step="8")
+    table = visitor.page.get_by_test_id("stDataFrame").first
+    table.scroll_into_view_if_needed()
+    box = table.bounding_box()
+    visitor.page.mouse.click(box["x"] + 60, box["y"] + 35 + 17)
+    expect(visitor.heading("Query")).to_be_visible()
+    visitor.settle()
+    assert "[MASK]" in visitor.query()["text"] and visitor.query()["word"] and visitor.query()["step"] == "8"
+    expect(visitor.page.get_by_text("Tracked:")).to_be_visible(timeout=FIRST_QUERY)
+
+    visitor.follow("Knowledge")
+    visitor.page.get_by_role("button", name="Ask it").click()
+    expect(visitor.heading("Query")).to_be_visible()
+    visitor.settle()
+    assert visitor.query()["subject"] and "[MASK]" in visitor.query()["text"]
 
 
 def test_two_sentences_share_their_axes(visit, app):
@@ -124,16 +140,16 @@ def test_two_sentences_share_their_axes(visit, app):
 
 
 def test_figures_are_saved_as_svg_png_and_csv(visit, app):
-    """Each figure has its three buttons, and each gives a file of its kind under the figure's name."""
+    """Each figure has a menu of three files, and each gives a file of its kind under the figure's name."""
     visitor = visit(app)
     open_query(visitor)
     for name in ("tiny-query-probability", "tiny-query-rank", "tiny-query-lens"):
         expect(figure(visitor, name)).to_be_visible()
-        below = files(visitor, name)
+        menu = visitor.files(name)
         for kind, start in (("svg", b"<svg"), ("png", b"\x89PNG")):
-            title, content = saved(visitor, below.get_by_role("button", name=kind.upper(), exact=True))
+            title, content = saved(visitor, menu.get_by_role("button", name=kind.upper(), exact=True))
             assert (title, content[: len(start)]) == (f"{name}.{kind}", start)
-        title, content = saved(visitor, below.get_by_test_id("stDownloadButton").get_by_role("button"))
+        title, content = saved(visitor, menu.get_by_test_id("stDownloadButton").get_by_role("button"))
         rows = list(csv.DictReader(io.StringIO(content.decode())))
         assert title == f"{name}.csv" and {"token", "step", "probability", "rank"} <= rows[0].keys()
 

@@ -23,12 +23,23 @@ def root(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return tmp_path / "data"
 
 
+def test_examples_are_found_kept_and_told(root, capsys, tmp_path):
+    """A line for each, with the word and since when; the Query page reads them from the results."""
+    questions = tmp_path / "questions.tsv"
+    questions.write_text("The cat [MASK] on the mat .\tsat\nThe [MASK] sat .\tcat\n")
+    assert main(["examples", "tiny", "--questions", str(questions)]) == 0
+    found = results.read_examples(runs.open_run("tiny"))
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == len(found) > 0
+    assert all(line.startswith(f"{example.text}  {example.word}, ") for line, example in zip(told, found))
+
+
 def test_runs_lists_checkpoints_and_results(root, capsys):
     """One line per run, one per metric computed for it."""
     assert main(["runs"]) == 0
-    told = capsys.readouterr().out
-    assert "tiny  albert, 3 checkpoints, steps 0 to 16" in told
-    assert "mask_prediction: 3 steps" in told
+    output = capsys.readouterr().out
+    assert "tiny  albert, 3 checkpoints, steps 0 to 16" in output
+    assert "mask_prediction: 3 steps" in output
 
 
 def test_runs_tells_what_is_broken_and_lists_the_rest(root, capsys):
@@ -41,15 +52,15 @@ def test_runs_tells_what_is_broken_and_lists_the_rest(root, capsys):
     (runs_folder / "tiny" / "checkpoints" / "step8" / "manifest.json").write_text("{}")
     (root / "results" / "tiny" / "sources.json").write_text('{"attention": {"note": 5}}')
     assert main(["runs"]) == 1
-    told = capsys.readouterr()
-    assert "tiny  albert, 2 checkpoints, steps 0 to 16" in told.out
+    output = capsys.readouterr()
+    assert "tiny  albert, 2 checkpoints, steps 0 to 16" in output.out
     for name in ("alone/run.json", "cyclic/run.json", "step8/manifest.json", "sources.json"):
-        assert f"{name} " in told.err
-    assert told.err.count("Broken: ") == 4
+        assert f"{name} " in output.err
+    assert output.err.count("Broken: ") == 4
 
 
 def test_runs_counts_damaged_lines_of_a_log(root, capsys):
-    """They are left out of every page, and told here."""
+    """They are left out of every page, and reported here."""
     with (root / "runs" / "tiny" / "log.jsonl").open("ab") as file:
         file.write(b'\xff\n{"split": "tr')
     assert main(["runs"]) == 0
@@ -62,8 +73,8 @@ def test_thin_lists_and_removes_only_when_told(root, capsys):
     size = f"{weights.stat().st_size / 1e6:.1f} MB"
     command = ["runs", "--thin", "tiny", "--keep", "0", "every:16"]
     assert main(command) == 0
-    told = capsys.readouterr().out
-    assert f"step 8: weights, {size}" in told and f"with --yes frees {size} in 1 of 3 checkpoints" in told
+    output = capsys.readouterr().out
+    assert f"step 8: weights, {size}" in output and f"with --yes frees {size} in 1 of 3 checkpoints" in output
     assert weights.is_file()
     before = results.read_scores(runs.open_run("tiny"))
     assert main([*command, "--yes"]) == 0
@@ -74,15 +85,15 @@ def test_thin_lists_and_removes_only_when_told(root, capsys):
 
 
 def test_runs_goes_on_after_a_damaged_result(root, tiny_run, capsys):
-    """A run whose results cannot be read is told; its log, and the runs after it, are listed as ever."""
+    """A run whose results cannot be read is reported; its log, and the runs after it, are listed as ever."""
     shutil.copytree(tiny_run.path, root / "runs" / "ugly")
     (root / "results" / "tiny" / "scores.parquet").write_bytes(b"x")
     with (root / "runs" / "tiny" / "log.jsonl").open("ab") as file:
         file.write(b"\xff\n")
     assert main(["runs"]) == 1
-    told = capsys.readouterr()
-    assert "log.jsonl: 1 damaged lines" in told.out and "ugly  albert, 3 checkpoints" in told.out
-    assert told.err.count("\n") == 1 and "scores.parquet cannot be read" in told.err
+    output = capsys.readouterr()
+    assert "log.jsonl: 1 damaged lines" in output.out and "ugly  albert, 3 checkpoints" in output.out
+    assert output.err.count("\n") == 1 and "scores.parquet cannot be read" in output.err
 
 
 def test_runs_without_any_tells_how_to_start_one(capsys):
@@ -102,13 +113,13 @@ def test_evaluate_computes_and_counts(root, sample, capsys):
 
 
 def test_evaluate_with_a_broken_checkpoint_ends_with_status_1(root, sample, capsys):
-    """The others are evaluated; the failure is told on stderr."""
+    """The others are evaluated; the failure is reported on stderr."""
     (root / "runs" / "tiny" / "checkpoints" / "step8" / "model.safetensors").unlink()
     command = ["evaluate", "tiny", "--metrics", "attention", "--treebank", str(sample / "treebank.conllu")]
     assert main([*command, "--overwrite"]) == 1
-    told = capsys.readouterr()
-    assert "2 results computed" in told.out
-    assert "Failed: " in told.err and "model.safetensors does not exist" in told.err
+    output = capsys.readouterr()
+    assert "2 results computed" in output.out
+    assert "Failed: " in output.err and "model.safetensors does not exist" in output.err
 
 
 def test_a_fifth_probing_task_is_a_folder(root, sample, capsys, short_probing):
@@ -117,9 +128,9 @@ def test_a_fifth_probing_task_is_a_folder(root, sample, capsys, short_probing):
     mine = sample / "probing" / "coref"
     command = ["evaluate", "tiny", "--steps", "16", "--probing", str(sample / "probing"), "--limit", "4"]
     assert main([*command, "--probe", f"mine={mine}", "--probe-memory", "1"]) == 0
-    told = capsys.readouterr().out
-    assert "Left out, as no data were given for them: token_reconstruction" in told
-    assert "2 results computed" in told
+    output = capsys.readouterr().out
+    assert "Left out, as no data were given for them: token_reconstruction" in output
+    assert "2 results computed" in output
     scores = results.read_scores(runs.open_run("tiny"), "edge_probing_f1")
     assert set(scores["group"]) == {"pos", "constituent", "coref", "srl", "mine"}
     assert main(["runs"]) == 0
@@ -149,9 +160,9 @@ def test_a_metric_with_data_of_its_own_is_one_file_and_one_line(root, tmp_path, 
 def test_query_answers_at_one_step(root, capsys):
     """As many of the best pieces as were asked for."""
     assert main(["query", "tiny", "The [MASK] runs .", "--step", "16", "--top", "3"]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("tiny, step 16")
-    assert [line.split()[0] for line in told.splitlines()[-3:]] == ["1", "2", "3"]
+    output = capsys.readouterr().out
+    assert output.startswith("tiny, step 16")
+    assert [line.split()[0] for line in output.splitlines()[-3:]] == ["1", "2", "3"]
 
 
 def test_query_answers_at_all_steps(root, capsys):
@@ -173,9 +184,9 @@ def test_animate_writes_what_the_suffix_says(root, tmp_path, capsys, name, begin
 def test_query_tracks_a_word(root, capsys):
     """A line per step; a text and a word that begin with "-" are taken as they are."""
     assert main(["query", "tiny", "--step", "all", "--track", "rivers", "--", "- The [MASK] run ."]) == 0
-    told = capsys.readouterr().out
-    assert "- The [MASK]" in told and "2 pieces, river ##s" in told
-    assert [line.split()[0] for line in told.splitlines()[-3:]] == ["0", "8", "16"]
+    output = capsys.readouterr().out
+    assert "- The [MASK]" in output and "2 pieces, river ##s" in output
+    assert [line.split()[0] for line in output.splitlines()[-3:]] == ["0", "8", "16"]
     assert main(["query", "tiny", "--step", "8", "--track=-", "--", "A [MASK] ."]) == 2
     assert "'-' has characters that are not in the vocabulary" in capsys.readouterr().err
 
@@ -191,7 +202,7 @@ def test_query_reads_every_layer(root, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["evaluate", "tyni"], "Unknown run 'tyni'. Did you mean 'tiny'?"),
         (["evaluate", "tiny", "--metrics", "pos"], "Unknown metric 'pos'."),
@@ -218,11 +229,11 @@ def test_query_reads_every_layer(root, capsys):
         (["query", "tiny", "The [MASK] .", "--track", " "], "The word to track is empty"),
     ],
 )
-def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, told):
+def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, message):
     """On stderr, without a traceback."""
     assert main(arguments) == 2
     output = capsys.readouterr()
-    assert told in output.err and output.err.startswith("Error: ") and "Traceback" not in output.err
+    assert message in output.err and output.err.startswith("Error: ") and "Traceback" not in output.err
 
 
 @pytest.mark.parametrize(
@@ -237,7 +248,7 @@ def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, told):
         [],
     ],
 )
-def test_arguments_that_make_no_sense_are_told(arguments, capsys):
+def test_arguments_that_make_no_sense_are_reported(arguments, capsys):
     """argparse tells the usage and ends with status 2."""
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
@@ -274,7 +285,8 @@ def test_ctrl_c_is_one_line_and_status_130(root, sample, command, stopped_in):
 
 def test_a_command_without_metrics_imports_none():
     """Only `evaluate` waits for what the metrics are made of."""
-    code = "import sys; from embryo_core.cli import main; main(['fetch', 'ontonotes']); assert 'numpy' not in sys.modules"
+    code = "import sys; from embryo_core.cli import main; main(['fetch', 'ontonotes']); "
+    code += "assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=True, capture_output=True)
 
 

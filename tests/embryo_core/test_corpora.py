@@ -1,4 +1,4 @@
-"""Annotated data in every format are read to the same Examples, and faults are told with file and line."""
+"""Annotated data in every format are read to the same Examples, and faults are reported with file and line."""
 
 import json
 import lzma
@@ -65,7 +65,7 @@ def json_lines(path: Path) -> Path:
     ],
 )
 def test_every_format_gives_the_same_examples(tmp_path, write, name):
-    """The format is told by the extension, or by the first line."""
+    """The format is known by the extension, or by the first line."""
     assert read_treebank(write(tmp_path / name)) == EXAMPLES
 
 
@@ -122,11 +122,11 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize(("name", "content", "told"), FAULTS.values(), ids=FAULTS.keys())
-def test_faults_are_told_with_their_place(tmp_path, name, content, told):
+@pytest.mark.parametrize(("name", "content", "message"), FAULTS.values(), ids=FAULTS.keys())
+def test_faults_are_reported_with_their_place(tmp_path, name, content, message):
     """One sentence with the file, and the line where there is one."""
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(CorpusError, match=told):
+    with pytest.raises(CorpusError, match=message):
         read_treebank(tmp_path / name)
 
 
@@ -180,7 +180,7 @@ def target(**changed: object) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("{", "is not JSON"),
         ("[]", "expected a JSON object"),
@@ -197,10 +197,10 @@ def target(**changed: object) -> dict:
         (target(span2=[0, 1]), "some targets have one span and some have two"),
     ],
 )
-def test_a_malformed_line_gives_file_and_number(tmp_path, line, told):
+def test_a_malformed_line_gives_file_and_number(tmp_path, line, message):
     """In one sentence, whatever is wrong with it."""
     folder = probing(tmp_path, GOOD, "", line, GOOD)
-    with pytest.raises(CorpusError, match=rf"train\.jsonl, line 3.*({told})"):
+    with pytest.raises(CorpusError, match=rf"train\.jsonl, line 3.*({message})"):
         read_probing(folder, "train")
 
 
@@ -244,7 +244,7 @@ def test_facts_have_their_relations_template_and_a_unique_id(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "template", "told"),
+    ("rows", "template", "message"),
     [
         ([{"uuid": "a", "sub_label": "Ada"}], "[X] [Y]", r"P19\.jsonl, line 1: .*lacks 'obj_label'"),
         ([{"sub_label": "Ada", "obj_label": "Oslo"}], "[X] .", r"relations\.jsonl, line 1: .*one \[X\] and one \[Y\]"),
@@ -256,14 +256,14 @@ def test_facts_have_their_relations_template_and_a_unique_id(tmp_path):
         ),
     ],
 )
-def test_faults_of_facts_are_told(tmp_path, rows, template, told):
+def test_faults_of_facts_are_reported(tmp_path, rows, template, message):
     """One sentence with file and line."""
-    with pytest.raises(CorpusError, match=told):
+    with pytest.raises(CorpusError, match=message):
         read_lama(lama(tmp_path, rows, template))
 
 
 def test_a_missing_lama_tells_what_to_run(tmp_path):
-    """The folder has to hold relations.jsonl; files alone are told what it has to have."""
+    """The folder has to hold relations.jsonl; files alone get a message that says what is missing."""
     with pytest.raises(CorpusError, match="python -m embryo_core fetch lama"):
         read_lama(tmp_path)
     (lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}]) / "relations.jsonl").unlink()
@@ -282,11 +282,11 @@ def test_any_relation_with_a_template_is_read(tmp_path):
         assert [fact.relation for fact in read_lama(tmp_path)] == expected
 
 
-def test_a_relation_without_a_template_is_told(tmp_path):
+def test_a_relation_without_a_template_is_reported(tmp_path):
     """It does not vanish beside others; the message has the line to add."""
     folder = lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}])
     (folder / "TREx" / "P27.jsonl").write_text('{"sub_label": "Ada", "obj_label": "Norway"}\n')
-    with pytest.raises(CorpusError, match=r'P27\.jsonl has no template; add a line to .*{"relation": "P27", "template"'):
+    with pytest.raises(CorpusError, match=r'P27\.jsonl has no template; add a line .*{"relation": "P27", "template"'):
         read_lama(folder)
 
 

@@ -31,17 +31,17 @@ def test_a_full_disk_stops_it_with_one_sentence(own_run: Run, monkeypatch, capsy
     with monkeypatch.context() as patch:
         patch.setattr(pq.ParquetWriter, "write_table", write)
         assert main(command) == 2
-    told = capsys.readouterr().err
-    last = told.splitlines()[-1]
+    output = capsys.readouterr().err
+    last = output.splitlines()[-1]
     assert last.startswith("Error: ") and "No space left on device" in last and "goes on from there" in last
-    assert len(tried) == 1 and "Traceback" not in told
+    assert len(tried) == 1 and "Traceback" not in output
     assert results.done(own_run, NAME) == {0}
     assert main([*command, "--metrics", NAME]) == 0
     assert results.done(own_run, NAME) == {0, 8, 16}
 
 
 def test_of_two_that_begin_together_with_other_data_one_goes_on(own_run: Run, monkeypatch):
-    """Both find no results; one notes its data and writes, and the other is told at its first word."""
+    """Both find no results; one notes its data and writes, and the other is refused at its first write."""
     read = TokenReconstruction.read
 
     def read_last(self, *arguments):

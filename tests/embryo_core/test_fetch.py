@@ -206,7 +206,7 @@ def test_an_archive_with_too_few_facts_is_refused(serve_lama, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content, told",
+    "content, message",
     [
         (b"<html>Access denied</html>", "cannot be unpacked"),
         (lama_archive()[:-500], "cannot be unpacked"),
@@ -214,10 +214,10 @@ def test_an_archive_with_too_few_facts_is_refused(serve_lama, tmp_path):
         (packed({"TREx/P19.jsonl": b"{}\n"}), "relations.jsonl does not exist"),
     ],
 )
-def test_what_is_not_lama_is_refused(serve_lama, tmp_path, content, told):
+def test_what_is_not_lama_is_refused(serve_lama, tmp_path, content, message):
     """A page of words, half an archive, or other content leaves no folder that could be taken for LAMA."""
     serve_lama(content)
-    with pytest.raises(CorpusError, match=told):
+    with pytest.raises(CorpusError, match=message):
         fetch.fetch("lama", tmp_path)
     assert list(tmp_path.iterdir()) == []
 

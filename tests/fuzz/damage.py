@@ -41,8 +41,12 @@ def damage(folders: list[Path], outside: Path, rng: random.Random) -> str:
 def sign(run: Run) -> None:
     """Put the hashes of damaged files into manifests and run.json, as a stranger can: what is behind them is read."""
     for manifest in run.path.glob("checkpoints/*/manifest.json"):
-        _rehash(manifest, lambda content, folder: content["sha256"].update({n: _hash(folder / n) for n in content["sha256"]}))
-    _rehash(run.path / "run.json", lambda content, folder: content.update(tokenizer_sha256=_hash(run.tokenizer / "tokenizer.json")))
+        _rehash(
+            manifest,
+            lambda content, folder: content["sha256"].update({n: _hash(folder / n) for n in content["sha256"]}),
+        )
+    tokenizer = run.tokenizer / "tokenizer.json"
+    _rehash(run.path / "run.json", lambda content, folder: content.update(tokenizer_sha256=_hash(tokenizer)))
 
 
 def _rehash(path: Path, change: Callable[[dict, Path], None]) -> None:

@@ -1,4 +1,4 @@
-"""Damaged data of an evaluation are told in one sentence."""
+"""Damaged data of an evaluation are reported in one sentence."""
 
 import random
 import shutil
@@ -26,7 +26,7 @@ def size(path: Path) -> int:
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_damaged_data_of_an_evaluation_are_told(kind: str, tmp_path: Path):
+def test_damaged_data_of_an_evaluation_are_reported(kind: str, tmp_path: Path):
     """Their readers raise CorpusError with the place, or read what is still sound."""
     for seed in range(10 * FOLDERS):
         rng, folder = random.Random(seed), tmp_path / str(seed) / "data" / kind

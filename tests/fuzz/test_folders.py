@@ -68,7 +68,7 @@ def read_all(folder: Path) -> None:
 def test_damaged_folders_harm_nobody(
     seed: int, sound: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    """Whatever is wrong with one run, it is told in sentences, and the sound run beside it is listed."""
+    """Whatever is wrong with one run, it is reported in sentences, and the sound run beside it is listed."""
     rng = random.Random(seed)
     monkeypatch.setenv("EMBRYO_DATA", os.pathsep.join([str(sound.path.parents[1]), str(tmp_path / "data")]))
     monkeypatch.setenv("EMBRYO_MODEL_MEMORY", "50 MB")

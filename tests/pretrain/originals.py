@@ -47,7 +47,8 @@ def variables(family: str, seed: int = 0) -> Variables:
         dense(f"{layer}/ffn_1/intermediate/output/dense", I, H)
         norm(f"{layer}/LayerNorm", H)
         norm(f"{layer}/LayerNorm_1", H)
-    encoders = {"albert": [], "bert": [("bert", H, I)], "electra": [("electra", H, I), ("generator", GENERATOR["H"], GENERATOR["I"])]}  # fmt: skip
+    electra = [("electra", H, I), ("generator", GENERATOR["H"], GENERATOR["I"])]
+    encoders = {"albert": [], "bert": [("bert", H, I)], "electra": electra}
     for scope, hidden, inner in encoders[family]:
         if hidden != embedding:
             dense(f"{scope}/embeddings_project", embedding, hidden)
@@ -113,7 +114,8 @@ def pairs(family: str, w: Variables, ids: np.ndarray, segments: np.ndarray) -> n
 def replaced(w: Variables, ids: np.ndarray, segments: np.ndarray) -> np.ndarray:
     """Logits of ELECTRA's discriminator, [B, T]."""
     states = states_of("electra", w, ids, segments)[-1]
-    return _dense(_gelu(_dense(states, w, "discriminator_predictions/dense")), w, "discriminator_predictions/dense_1")[..., 0]
+    hidden = _gelu(_dense(states, w, "discriminator_predictions/dense"))
+    return _dense(hidden, w, "discriminator_predictions/dense_1")[..., 0]
 
 
 def states_of(family: str, w: Variables, ids: np.ndarray, segments: np.ndarray, scope: str = "") -> list[np.ndarray]:

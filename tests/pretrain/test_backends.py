@@ -51,7 +51,10 @@ def by_tensorflow(arguments: list[str], tmp_path_factory: pytest.TempPathFactory
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("config", "backend"), [("tiny", "torch"), ("tiny", "jax"), ("electra-tiny", "jax")], indirect=["config"], scope="module"
+    ("config", "backend"),
+    [("tiny", "torch"), ("tiny", "jax"), ("electra-tiny", "jax")],
+    indirect=["config"],
+    scope="module",
 )
 def test_another_backend_trains_as_tensorflow_does(
     backend: str, by_tensorflow: Path, arguments: list[str], config: Config, texts, cache, tmp_path: Path

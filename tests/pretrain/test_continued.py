@@ -13,7 +13,7 @@ from embryo_core import runs
 from embryo_core.types import Change, Run
 from pretrain.__main__ import main
 
-SETTINGS = ["--set", "steps=6", "warmup_steps=2", "save_every=3", "state_every=2", "log_every=1", "measured_sequences=0"]
+SETTINGS = "--set steps=6 warmup_steps=2 save_every=3 state_every=2 log_every=1 measured_sequences=0".split()
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_a_continued_run_can_be_continued(continued: Run, command: list[str], ro
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"--init-from": "first@4"}, "no checkpoint at step 4; the nearest is 3"),
         ({"--init-from": "frist"}, "Unknown run 'frist'"),
@@ -145,8 +145,8 @@ def test_a_continued_run_can_be_continued(continued: Run, command: list[str], ro
     ],
     ids=("step", "run", "vocabulary", "layers"),
 )
-def test_what_cannot_be_continued_is_told(
-    first: Run, command: list[str], root: Path, monkeypatch, capsys, change: dict, told: str
+def test_what_cannot_be_continued_is_reported(
+    first: Run, command: list[str], root: Path, monkeypatch, capsys, change: dict, message: str
 ):
     """One sentence, and no run is begun."""
     (root / "data").mkdir(exist_ok=True)
@@ -155,7 +155,7 @@ def test_what_cannot_be_continued_is_told(
     monkeypatch.setenv("EMBRYO_DATA", str(root / "data"))
     arguments = [change.get("--init-from", part) if part.endswith("@3") else part for part in command]
     assert main([*arguments[:-1], *change.get("settings", []), "--run", str(root / "refused")]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (root / "refused").exists()
 
 
@@ -164,9 +164,9 @@ def test_a_run_resumes_with_the_start_it_had(first: Run, continued: Run, command
     before = (continued.path / "run.json").read_bytes()
     without = [part for part in command if part != "--init-from" and not part.endswith("@3")]
     other = [part.replace("@3", "@2") for part in command]
-    for arguments, told in ((without, "started with --init-from first@3; resume"), (other, "received --init-from")):
+    for arguments, message in ((without, "started with --init-from first@3; resume"), (other, "received --init-from")):
         assert main([*arguments, str(continued.path)]) == 2
-        assert told in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     assert main([*command, str(first.path)]) == 2
     assert "was started with no --init-from" in capsys.readouterr().err
     assert (continued.path / "run.json").read_bytes() == before

@@ -132,7 +132,7 @@ def test_a_damaged_cache_names_the_folder_to_delete(
 
 
 def test_a_cache_of_an_earlier_version_gets_its_checksums(corpus: Corpus, tmp_path: Path) -> None:
-    """At its first opening; a part of one that was never finished and cannot be read is told as well."""
+    """At its first opening; a part of one that was never finished and cannot be read is reported as well."""
     folder = Path(shutil.copytree(corpus.folder, tmp_path / "cache"))
     (folder / CHECKSUMS).unlink()
     open_corpus(folder)

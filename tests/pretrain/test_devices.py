@@ -41,7 +41,8 @@ def arguments(texts: tuple[Path, Path], cache: Path) -> list[str]:
 def losses(run: Path) -> np.ndarray:
     """Loss of the masked words and of the pairs at each step [STEPS, 2], as they were in training."""
     rows = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    found = {row["step"]: (row["masked_lm_loss"], row["sentence_order_loss"]) for row in rows if row["split"] == "train"}
+    train = [row for row in rows if row["split"] == "train"]
+    found = {row["step"]: (row["masked_lm_loss"], row["sentence_order_loss"]) for row in train}
     assert sorted(found) == list(range(1, STEPS + 1))
     return np.array([found[step] for step in sorted(found)])
 

@@ -41,7 +41,7 @@ def test_flags_are_short_for_settings(line: str, expected: dict):
     ("line", "sentence"),
     [
         ("bert-tiny --share all", "--share all: the family bert has no such setting; albert has it"),
-        ("electra-tiny --sentence-loss sop", "--sentence-loss sop: .* electra has no such setting; albert, bert has it"),
+        ("electra-tiny --sentence-loss sop", "sop: .* electra has no such setting; albert, bert has it"),
         ("bert-tiny --embedding-size 8", "the family bert has no such setting; albert, electra has it"),
         ("tiny --dropout 1", "hidden_dropout_prob 1.0 must be at least 0 and below 1"),
         ("tiny --mask-rate 30", "masked_share 30.0 must be above 0 and below 1"),

@@ -123,12 +123,13 @@ def test_a_folder_that_is_no_run_is_left_alone(refused: Refused, texts, tmp_path
 
 
 def test_a_run_is_pretrained_by_one_process_at_a_time(refused: Refused, own: Path, texts):
-    """The second is told so, and the log of the first stays its own."""
+    """The second is refused, and the log of the first stays its own."""
     with runs.locked(own):
-        assert "own is being pretrained by another process" in refused("--corpus", texts[0], "--run", own, "--steps", "1")
+        message = refused("--corpus", texts[0], "--run", own, "--steps", "1")
+    assert "own is being pretrained by another process" in message
 
 
-def test_a_damaged_cache_is_told(tmp_path: Path, texts, capsys: pytest.CaptureFixture[str]):
+def test_a_damaged_cache_is_reported(tmp_path: Path, texts, capsys: pytest.CaptureFixture[str]):
     """With the folder to delete, and before a run is made."""
     command = ["tiny", "--corpus", str(texts[0]), "--cache", str(tmp_path / "cache"), "--run", str(tmp_path / "run")]
     prepare_data(preset("tiny"), [str(texts[0])], [], tmp_path / "cache")
@@ -140,7 +141,7 @@ def test_a_damaged_cache_is_told(tmp_path: Path, texts, capsys: pytest.CaptureFi
     assert said.count("\n") == 1 and f"delete {folder} and" in said and not (tmp_path / "run").exists()
 
 
-def test_a_full_disk_at_a_checkpoint_is_told(tmp_path: Path, texts, cache: Path, monkeypatch, capsys):
+def test_a_full_disk_at_a_checkpoint_is_reported(tmp_path: Path, texts, cache: Path, monkeypatch, capsys):
     """One sentence, and the same command goes on once there is room."""
     write_bytes = Path.write_bytes
 
@@ -159,7 +160,7 @@ def test_a_full_disk_at_a_checkpoint_is_told(tmp_path: Path, texts, cache: Path,
     assert [checkpoint.step for checkpoint in runs.checkpoints(runs.read_run(tmp_path / "run"))] == [0, 1]
 
 
-def test_a_folder_that_cannot_be_made_is_told(refused: Refused, texts, tmp_path: Path):
+def test_a_folder_that_cannot_be_made_is_reported(refused: Refused, texts, tmp_path: Path):
     """What the system refuses, here a folder below a file, is one sentence too."""
     (tmp_path / "file").write_text("")
     assert "Not a directory" in refused("--corpus", texts[0], "--run", tmp_path / "file" / "run")

@@ -110,7 +110,8 @@ def test_states_attentions_and_logits_agree(parts: list[Part], batch: MaskedBatc
             np.testing.assert_allclose(array(ours), other.numpy(), rtol=0, atol=TOLERANCE)
         bias = padding_bias(batch.attention_mask)
         for layer, state, other in zip(part.encoder.transformer, states[:-1], expected.attentions, strict=True):
-            np.testing.assert_allclose(array(layer.attention.attend(state, bias)), other.numpy(), rtol=0, atol=TOLERANCE)
+            found = array(layer.attention.attend(state, bias))
+            np.testing.assert_allclose(found, other.numpy(), rtol=0, atol=TOLERANCE)
         for name, logits in part.logits.items():
             np.testing.assert_allclose(logits, expected[name].numpy(), rtol=0, atol=TOLERANCE)
             assert np.ptp(logits) > 0.1

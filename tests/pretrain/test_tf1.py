@@ -67,7 +67,7 @@ def test_logits_are_those_of_the_original(folder: Path, family: str):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_series_is_a_run_that_can_be_asked(folder: Path, family: str):
-    """Every step of a folder; states as the original's; unknown counts are unknown; a second import adds what is new."""
+    """Every step of a folder, with the original's states; unknown counts stay so; a second import adds what is new."""
     values = {step: originals.variables(family, seed=step) for step in (0, 25, 100)}
     for step in (0, 25):
         originals.save(folder / f"model.ckpt-{step}", values[step])
@@ -115,17 +115,17 @@ def test_another_vocabulary_changes_no_run(folder: Path, capsys):
     run = imported(folder)
     before = (run.tokenizer / "tokenizer.json").read_bytes()
     lines = (folder / "vocab.txt").read_text().splitlines()
-    for pieces, told in ((lines[::-1], "another model or vocabulary"), ([*lines, "more"], "has 41 pieces")):
+    for pieces, message in ((lines[::-1], "another model or vocabulary"), ([*lines, "more"], "has 41 pieces")):
         (folder / "other.txt").write_text("\n".join(pieces))
         command = ["import", str(folder), "--run", str(run.path), "--vocabulary", str(folder / "other.txt")]
         originals.save(folder / "model.ckpt-9", originals.variables("bert"))
         assert main(command) == 2
-        assert told in capsys.readouterr().err
+        assert message in capsys.readouterr().err
         assert (run.tokenizer / "tokenizer.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (lambda folder: (folder / "model.ckpt-7.index").unlink(), "model.ckpt-7.index does not exist"),
         (lambda folder: _truncate(folder / "model.ckpt-7.data-00000-of-00001"), "cannot be read"),
@@ -143,13 +143,13 @@ def test_another_vocabulary_changes_no_run(folder: Path, capsys):
     ids=("index", "data", "short index", "no data", "vocabulary", "other vocabulary", "configuration", "no heads",
          "unknown", "missing", "misshapen", "another model"),
 )  # fmt: skip
-def test_what_cannot_be_imported_is_told_in_one_sentence(folder: Path, capsys, damage, told: str):
+def test_what_cannot_be_imported_is_reported_in_one_sentence(folder: Path, capsys, damage, message: str):
     """And no checkpoint is written."""
     originals.save(folder / "model.ckpt-7", originals.variables("bert"))
     damage(folder)
     assert main(["import", str(folder / "model.ckpt-7"), "--run", str(folder / "run")]) == 2
     said = capsys.readouterr().err
-    assert told in said and said.startswith("error: ") and "Traceback" not in said
+    assert message in said and said.startswith("error: ") and "Traceback" not in said
     assert not list(folder.glob("run/checkpoints/*"))
 
 
@@ -162,10 +162,10 @@ def _change(folder: Path, changes: dict) -> None:
     originals.save(folder / "model.ckpt-7", {name: value for name, value in values.items() if value is not None})
 
 
-def test_a_folder_without_checkpoints_is_told(folder: Path, capsys):
+def test_a_folder_without_checkpoints_is_reported(folder: Path, capsys):
     """What a checkpoint's files are called is in the sentence."""
     assert main(["import", str(folder), "--run", str(folder / "run")]) == 2
-    assert "no file model.ckpt-STEP.index in it" in capsys.readouterr().err
+    assert "has no file model.ckpt-STEP.index" in capsys.readouterr().err
 
 
 def test_another_model_is_no_step_of_the_run(folder: Path, capsys):

@@ -221,7 +221,8 @@ def test_a_killed_run_ends_with_the_same_weights(
     """
     run = tmp_path / "run"
     chance = random.Random(8)
-    for step in (chance.randint(1, 70), chance.randint(80, 140)) if command[0] == "tiny" else (chance.randint(25, 140),):
+    stretches = [(1, 70), (80, 140)] if command[0] == "tiny" else [(25, 140)]
+    for step in (chance.randint(*stretch) for stretch in stretches):
         kill_from_step(processes, command, run, step)
     to_the_end(processes, command, run)
     assert weights(run) == weights(uninterrupted) and len(list(run.glob("checkpoints/step*"))) == 10

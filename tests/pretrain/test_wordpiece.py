@@ -55,7 +55,7 @@ def test_transformers_reads_both_files_alike(folder: Path, tokenizer: Tokenizer)
 
 
 def test_a_word_is_cut_greedily(tokenizer: Tokenizer, lines: list[str]):
-    """Each piece is the longest in the vocabulary that the rest of the word begins with, "##" before all but the first."""
+    """Each piece is the longest that the rest of the word begins with; all but the first have "##" before them."""
     vocabulary = tokenizer.get_vocab()
     for word in {word for line in lines for word in cut(tokenizer, line)}:
         expected, rest = [], word

@@ -5,5 +5,7 @@ from pkgutil import iter_modules
 
 from embryo_core.engine.layout import Layout
 
+__all__ = ["FAMILIES"]
+
 _FOUND: list[Layout] = [import_module(f"{__name__}.{module.name}").LAYOUT for module in iter_modules(__path__)]
 FAMILIES = {layout.model_type: layout for layout in _FOUND}

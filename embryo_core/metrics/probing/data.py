@@ -54,8 +54,8 @@ class ProbingTask:
 class ProbingData:
     """Tasks, and the sentences and spans that they share.
 
-    Spans are numbered at random and training targets follow these numbers, so that whoever reads features in the order
-    of targets reads them in a random order of sentences and yet, by and large, from first to last.
+    Spans are numbered at random, and training targets are in the order of these numbers. So the targets in a row are of
+    sentences at random, while their features are read nearly from the first to the last.
     """
 
     tasks: list[ProbingTask]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Plateau:
-    """What evaluations in a row without a better F1 lead to."""
+    """What happens after so many evaluations in a row without a better F1."""
 
     halve: int  # from so many on, each halves the learning rate and begins Adam's moments anew
     stop: int  # after so many, training stops (patience)

@@ -37,7 +37,7 @@ def test_each_position_is_the_mean_of_its_entries(maps):
 def test_the_figure_holds_the_weights_at_their_steps(maps, scale):
     """Each line has the numbers of its position, in the order of the recorded steps."""
     frame = charts.position_weights(STEPS, maps[:, 0, 0])
-    figure = charts.position_figure(frame, StepAxis(8, scale))
+    figure = charts.position_figure(frame, StepAxis(scale))
     assert [line.name for line in figure.data] == list(charts.POSITIONS)
     for line in figure.data:
         rows = frame[frame["position"] == line.name]

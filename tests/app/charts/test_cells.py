@@ -32,7 +32,8 @@ def test_a_line_goes_round_whole_cells() -> None:
 def test_step_labels_fit_side_by_side(count: int, shown: int) -> None:
     """Every step where there is room, else every second, third and so on; each under its own column."""
     steps = [1000 * i for i in range(count)]
-    figure = cells.finish_by_step(go.Figure(), StepAxis(0, "log"), steps, ["embeddings", "layer 1"], "", 300)
+    names = [f"{step:,}" for step in steps]
+    figure = cells.finish_by_step(go.Figure(), StepAxis("log"), names, ["embeddings", "layer 1"], "", 300)
     places, labels = figure.layout.xaxis.tickvals, figure.layout.xaxis.ticktext
     assert len(places) == len(labels) == shown
     assert labels[1] == {3: "1,000", 26: "1,000", 27: "2,000", 154: "6,000"}[count]

@@ -1,4 +1,4 @@
-"""A figure's file is laid out for paper: light, in a generic font, without the step line, with title and small print."""
+"""A figure's file is laid out for paper: light, generic font, no step line, with title and small print."""
 
 import json
 
@@ -17,7 +17,7 @@ LOG = pd.DataFrame(
 @pytest.fixture
 def figure():
     """A figure of a page, with its step line."""
-    return overview.training_curve(LOG, "masked_lm_accuracy", "accuracy", StepAxis(8, "log"))
+    return overview.training_curve(LOG, "masked_lm_accuracy", "accuracy", StepAxis("log"))
 
 
 @pytest.mark.parametrize("columns", figure_file.SIZES)

@@ -49,6 +49,13 @@ def test_scores_become_layers_and_heads(frame):
     assert set(frame["what"]) == {"previous", "entropy", "dependent_to_head", "fixed_offset"}
 
 
+def test_the_strongest_pattern_is_the_highest_weight_at_the_last_step(frame):
+    """Entropy is higher and no weight."""
+    head = max(PREVIOUS, key=lambda head: PREVIOUS[head][-1])
+    assert charts.strongest(frame) == ("previous", *head)
+    assert charts.strongest(frame[frame["what"] == "entropy"]) is None
+
+
 def since(frame, what, change) -> dict:
     """Step by layer and head."""
     return {
@@ -116,14 +123,14 @@ def test_appearances_in_no_head_are_drawn_empty(frame):
 def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
     """Points carry layer, head and step; the star stands at the step from which the pattern is there."""
     rows = charts.of_pattern(frame, "previous")
-    figure = charts.curves_figure(rows, charts.baseline(frame), "previous", 0.05, (2, 1), StepAxis(16, scale))
+    figure = charts.curves_figure(rows, charts.baseline(frame), "previous", 0.05, (2, 1), StepAxis(scale))
     *lines, star = figure.data
     points = {tuple(about[:3]): y for line in lines for about, y in zip(line.customdata, line.y) if len(about)}
     assert points == {(*head, step): v for head, values in PREVIOUS.items() for step, v in zip(STEPS, values)}
     own = next(line for line in lines if line.name == "layer 2, head 1")
     assert list(own.y) == PREVIOUS[2, 1]
     assert (star.name, list(star.x), list(star.y)) == ("present since step 8", [8], [0.07])
-    without = charts.curves_figure(rows, charts.baseline(frame), "previous", 0.05, (1, 1), StepAxis(16, scale))
+    without = charts.curves_figure(rows, charts.baseline(frame), "previous", 0.05, (1, 1), StepAxis(scale))
     assert len(without.data) == len(lines)
 
 

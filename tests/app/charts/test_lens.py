@@ -6,7 +6,7 @@ import pytest
 
 from app.charts import lens, style
 from app.charts.query import MARKED
-from app.charts.step_axis import StepAxis
+from app.charts.step_axis import STEP_MARK, StepAxis
 
 STEPS = (0, 8, 16)
 
@@ -29,7 +29,7 @@ def outlines(figure, colour: str) -> list[tuple[float, float]]:
 
 def test_each_cell_has_the_top_word_and_its_probability() -> None:
     """The grid has a row per layer and a column per step; words are escaped, colour is the root of the probability."""
-    figure = lens.grid(table(), StepAxis(8, "log"), (1, 8), {})
+    figure = lens.grid(table(), StepAxis("log"), (1, 8), {})
     cells = figure.data[0]
     assert [list(row) for row in cells.text] == [["&lt;b&gt;a&lt;/b&gt;"] * 3, ["&lt;b&gt;a&lt;/b&gt;"] * 2 + ["rome"]]
     assert np.asarray(cells.z) == pytest.approx(np.full((2, 3), np.sqrt(0.5)))
@@ -38,7 +38,7 @@ def test_each_cell_has_the_top_word_and_its_probability() -> None:
 
 def test_a_cell_can_be_clicked() -> None:
     """Every cell has a point that carries its layer and step."""
-    points = lens.grid(table(), StepAxis(8, "log"), (1, 8), {}).data[1]
+    points = lens.grid(table(), StepAxis("log"), (1, 8), {}).data[1]
     assert {(x, y): tuple(data[:2]) for x, y, data in zip(points.x, points.y, points.customdata)} == {
         (i, layer): (layer, step) for i, step in enumerate(STEPS) for layer in (0, 1)
     }
@@ -46,14 +46,34 @@ def test_a_cell_can_be_clicked() -> None:
 
 def test_pin_chosen_step_and_marked_words_are_outlined() -> None:
     """The pinned cell, the column of the chosen step, and cells that hold the true object have lines around them."""
-    figure = lens.grid(table(), StepAxis(8, "log"), (1, 0), {"rome": "true object"})
+    figure = lens.grid(table(), StepAxis("log"), (1, 0), {"rome": "true object"})
     assert outlines(figure, style.VERMILION) == [(0, 1)]
-    assert outlines(figure, style.GREY) == [(1, 0.5)]
+    assert outlines(figure, style.GREY) == [(2, 0.5)]
     assert outlines(figure, MARKED["true object"][0]) == [(2, 1)]
+    assert [shape.name for shape in figure.layout.shapes if shape.line.color == style.VERMILION] == [None]
 
 
-def test_a_long_word_is_cut_in_its_cell_and_whole_when_hovered() -> None:
-    """What does not fit is cut off with an ellipsis; hovering gives the whole word."""
-    figure = lens.grid(table("a" * 100), StepAxis(8, "log"), (1, 8), {})
-    assert figure.data[0].text[0][0].endswith("…") and len(figure.data[0].text[0][0]) < 100
-    assert figure.data[1].customdata[0][2] == "a" * 100
+def test_without_a_pin_the_last_layer_follows_the_step() -> None:
+    """Column and cell of the chosen step are the time bar's to move, over the columns of the grid."""
+    figure = lens.grid(table(), StepAxis("log"), None, {})
+    moved = [shape.line.color for shape in figure.layout.shapes if shape.name == STEP_MARK]
+    assert moved == [style.GREY, style.VERMILION] and outlines(figure, style.VERMILION) == [(2, 1)]
+    assert figure.layout.meta == {"steps": list(STEPS), "places": [[0], [1], [2]]}
+
+
+def test_every_word_is_whole_and_has_room() -> None:
+    """A long word makes the columns, and with them the figure, wider."""
+    short, long = (lens.grid(table(word), StepAxis("log"), (1, 8), {}) for word in ("a", "a" * 100))
+    assert long.data[0].text[0][0] == "a" * 100
+    assert long.layout.width >= 3 * 100 * 6 > short.layout.width
+
+
+def test_first_steps_at_which_no_layer_is_sure_are_one_empty_column() -> None:
+    """Found by the highest probability of each step; the marks of these steps lie on that column."""
+    noisy = table().assign(probability=lambda rows: rows["probability"].where(rows["step"] == STEPS[2], 0.09))
+    assert lens.noise(noisy) == list(STEPS[:2]) and lens.noise(table()) == []
+    assert lens.noise(noisy.assign(probability=0.01)) == []
+    figure = lens.grid(noisy, StepAxis("log"), None, {}, STEPS[:2])
+    assert list(figure.layout.xaxis.ticktext) == ["0 … 8", "16"] and list(figure.data[0].x) == [1]
+    assert figure.layout.meta == {"steps": list(STEPS), "places": [[0], [0], [1]]}
+    assert {point[1] for point in figure.data[1].customdata} == {STEPS[2]}

@@ -5,7 +5,7 @@ import pytest
 
 from app.charts import probing as charts
 from app.charts import style
-from app.charts.step_axis import StepAxis
+from app.charts.step_axis import STEP_MARK, StepAxis
 from embryo_core import curves
 from embryo_core.curves import SCALES
 
@@ -97,7 +97,7 @@ def test_a_log_without_held_out_text_leaves_the_tasks(frame, log) -> None:
     """A run without a log, or without a held-out part, has no masked accuracy to show."""
     data = charts.task_curves(charts.of_layer(frame, 1), log, rescaled=False)
     assert set(data["task"]) == set(N)
-    assert len(charts.tasks_figure(data, StepAxis(8, "log"), False, True).data)
+    assert len(charts.tasks_figure(data, StepAxis("log"), False, True).data)
 
 
 def test_rescaled_curves_end_at_one(frame) -> None:
@@ -134,7 +134,7 @@ def test_a_path_has_the_steps_of_both_tasks(frame) -> None:
 def test_the_first_figure_draws_the_table(frame) -> None:
     """The measured line with points, a band and a dashed majority for each task; a point knows its step."""
     data = charts.task_curves(charts.of_layer(frame, charts.BEST), LOG, rescaled=False)
-    figure = charts.tasks_figure(data, StepAxis(8, "linear"), False, True)
+    figure = charts.tasks_figure(data, StepAxis("linear"), False, True)
     srl = data[data["task"] == "srl"]
     line = named(figure, "semantic role")
     assert list(line.x) == STEPS and list(line.y) == list(srl["shown"])
@@ -149,14 +149,14 @@ def test_the_first_figure_draws_the_table(frame) -> None:
 def test_bands_can_be_left_out(frame) -> None:
     """Then no trace is filled."""
     data = charts.task_curves(charts.of_layer(frame, 0), LOG, rescaled=False)
-    assert any(trace.fill for trace in charts.tasks_figure(data, StepAxis(8, "log"), False, True).data)
-    assert not any(trace.fill for trace in charts.tasks_figure(data, StepAxis(8, "log"), False, False).data)
+    assert any(trace.fill for trace in charts.tasks_figure(data, StepAxis("log"), False, True).data)
+    assert not any(trace.fill for trace in charts.tasks_figure(data, StepAxis("log"), False, False).data)
 
 
 def test_bands_and_baselines_are_rescaled_with_the_curve(frame) -> None:
     """Each by the last value of its task."""
     data = charts.task_curves(charts.of_layer(frame, 1), LOG[:0], rescaled=True)
-    figure = charts.tasks_figure(data, StepAxis(8, "log"), True, True)
+    figure = charts.tasks_figure(data, StepAxis("log"), True, True)
     dashed = {round(trace.y[0], 4) for trace in figure.data if trace.line.dash == "dash" and trace.y[0] is not None}
     assert dashed == {round(0.2 / last, 4) for last in (0.7, 0.5, 0.3)}
     srl = data[data["task"] == "srl"]
@@ -178,24 +178,26 @@ def test_names_of_tasks_are_never_markup(frame) -> None:
 
 def test_the_expected_layer_is_compared_with_all_layers_alike(frame) -> None:
     """The dashed line lies half way up the layers; a task has a point at each step that has a value."""
-    figure = charts.expected_figure(charts.expected_layers(frame), STEPS, 2, StepAxis(8, "log"))
+    figure = charts.expected_figure(charts.expected_layers(frame), STEPS, 2, StepAxis("log"))
     assert list(named(figure, "all layers alike").y) == [1, 1]
     assert len(named(figure, "mine").x) == 2
 
 
-def test_the_path_marks_the_chosen_step(frame) -> None:
-    """The ring lies on the point of the step, which knows it."""
+def test_a_ring_follows_the_step_along_the_path(frame) -> None:
+    """It is drawn on the point of the last step, and told where those of the others are."""
     table = charts.path(charts.of_layer(frame, 2), "pos", "srl")
-    line, ring = charts.path_figure(table, "pos", "srl", 8).data
-    assert [point[0] for point in line.customdata] == STEPS
-    assert (ring.x[0], ring.y[0]) == (line.x[2], line.y[2]) and ring.text[0].strip() == "step 8"
+    figure = charts.path_figure(table, "pos", "srl")
+    (line,), (ring,) = figure.data, figure.layout.shapes
+    assert [point[0] for point in line.customdata] == figure.layout.meta["steps"] == STEPS
+    assert figure.layout.meta["places"] == [[x, y] for x, y in zip(line.x, line.y)]
+    assert ring.name == STEP_MARK and (ring.xanchor, ring.yanchor) == (line.x[-1], line.y[-1])
     assert list(line.marker.colorbar.ticktext) == ["0", "1", "8", "700"]
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_one_checkpoint_is_enough_for_every_figure(frame, scale) -> None:
     """A run that has just begun: each task is one point, at the place of step 0."""
-    first, axis = frame[frame["step"] == 0], StepAxis(0, scale)
+    first, axis = frame[frame["step"] == 0], StepAxis(scale)
     tasks = charts.task_curves(charts.of_layer(first, charts.BEST), LOG[:1], rescaled=True)
     expected = charts.expected_layers(first)
     figures = [charts.tasks_figure(tasks, axis, True, True), charts.expected_figure(expected, [0], 2, axis)]
@@ -204,5 +206,5 @@ def test_one_checkpoint_is_enough_for_every_figure(frame, scale) -> None:
         assert len(curves) == table["task"].nunique() > 0
         assert all(list(trace.x) == axis.values([0]) and len(trace.y) == 1 for trace in curves)
     path = charts.path(charts.of_layer(first, 0), "pos", "srl")
-    line, ring = charts.path_figure(path, "pos", "srl", 0).data
-    assert len(path) == 1 and (line.x, line.y) == (ring.x, ring.y)
+    (line,) = charts.path_figure(path, "pos", "srl").data
+    assert len(path) == len(line.x) == 1

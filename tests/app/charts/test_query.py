@@ -27,9 +27,9 @@ def curves() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def axes(*tables: pd.DataFrame, chosen: int = 8, scale: Scale = "log", log_probability: bool = False) -> query.Axes:
+def axes(*tables: pd.DataFrame, scale: Scale = "log", log_probability: bool = False) -> query.Axes:
     """Axes of these tables, or of `curves`."""
-    return query.shared_axes(tables or [curves()], StepAxis(chosen, scale), log_probability)
+    return query.shared_axes(tables or [curves()], StepAxis(scale), log_probability)
 
 
 def test_the_final_answer_comes_first_with_its_star() -> None:
@@ -83,10 +83,20 @@ def test_figures_beside_each_other_have_the_same_axes(log_probability: bool) -> 
         assert one.xaxis.range == two.xaxis.range
 
 
-def test_the_chosen_step_is_a_line() -> None:
-    """The chosen step is one vertical line."""
+def test_the_step_is_a_line() -> None:
+    """One vertical line, drawn at the last step."""
     figure = query.rank(curves(), 8, 8, axes(scale="linear"))
-    assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(8, 8)]
+    assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(STEPS[-1], STEPS[-1])]
+
+
+def test_an_answer_has_one_colour_in_every_figure() -> None:
+    """Also where it is not the final answer of both; the final ones come first, what is left is grey."""
+    other = curves().assign(final=False)
+    other = pd.concat([other, other.assign(token=other["token"] + "x", final=True, probability=0.001)])
+    shared = axes(curves(), other)
+    drawn = [{t.name: t.line.color for t in query.rank(own, 8, 8, shared).data if t.line.color} for own in (curves(), other)]
+    common = [name for name in drawn[0] if name in drawn[1]]
+    assert common and all(drawn[0][name] == drawn[1][name] for name in common)
 
 
 def test_many_candidates_share_grey_without_legend() -> None:

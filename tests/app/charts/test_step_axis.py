@@ -1,4 +1,4 @@
-"""Every figure draws steps at the same places, and marks the chosen one."""
+"""Every figure draws steps at the same places, and has a mark for the chosen one."""
 
 import plotly.graph_objects as go
 import pytest
@@ -10,38 +10,38 @@ from embryo_core.types import Change
 
 def test_steps_lie_where_the_rule_of_the_axis_puts_them() -> None:
     """A linear axis has the steps themselves, a log axis a place for step 0 too."""
-    assert StepAxis(8, "linear").values([0, 8, 16]) == [0, 8, 16]
-    assert StepAxis(8, "log").values([0, 8, 16]) == [STEP_0, 8, 16]
+    assert StepAxis("linear").values([0, 8, 16]) == [0, 8, 16]
+    assert StepAxis("log").values([0, 8, 16]) == [STEP_0, 8, 16]
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_the_chosen_step_is_marked_by_the_line_that_the_time_bar_moves(scale) -> None:
-    """One dotted line through the whole height, at the place of the chosen step."""
-    axis = StepAxis(0, scale)
+def test_a_figure_has_a_line_that_the_time_bar_moves(scale) -> None:
+    """One dotted line through the whole height, at the last step whatever step is chosen."""
+    axis = StepAxis(scale)
     (line,) = axis.draw(go.Figure(), [0, 8, 16]).layout.shapes
-    assert line.name == STEP_LINE and line.x0 == line.x1 == axis.values([0])[0]
+    assert line.name == STEP_LINE and line.x0 == line.x1 == axis.values([16])[0]
     assert not axis.set_range(go.Figure(), [0, 8, 16]).layout.shapes
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_change_of_training_is_marked_with_its_words(scale) -> None:
     """A line at its place, which the time bar does not move; a change outside the figure's steps is left out."""
-    axis = StepAxis(8, scale, (Change(12, "sequences of 128 tokens"), Change(99, "learning rate falls")))
+    axis = StepAxis(scale, (Change(12, "sequences of 128 tokens"), Change(99, "learning rate falls")))
     mark, chosen = axis.draw(go.Figure(), [0, 8, 16]).layout.shapes
     assert mark.name != STEP_LINE == chosen.name and mark.x0 == mark.x1 == axis.values([12])[0]
     assert mark.label.text == "sequences of 128 tokens"
-    named = StepAxis(8, scale, (Change(12, "corpus: <a href='x'>y</a>"),)).draw(go.Figure(), [0, 8, 16])
+    named = StepAxis(scale, (Change(12, "corpus: <a href='x'>y</a>"),)).draw(go.Figure(), [0, 8, 16])
     assert "<" not in named.layout.shapes[0].label.text
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_title_says_what_a_step_counts(scale) -> None:
     """The unit stands in the title, the scale is that of the axis."""
-    axis = StepAxis(8, scale, counted_in="sequences").draw(go.Figure(), [0, 8]).layout.xaxis
+    axis = StepAxis(scale, counted_in="sequences").draw(go.Figure(), [0, 8]).layout.xaxis
     assert axis.title.text == "sequences seen" and axis.type == scale
 
 
 def test_one_checkpoint_has_an_axis() -> None:
     """A run that has just begun, at step 0."""
     for scale in SCALES:
-        StepAxis(0, scale).draw(go.Figure(), [0])
+        StepAxis(scale).draw(go.Figure(), [0])

@@ -29,8 +29,8 @@ def read(payload: bytes) -> tuple[dict, bytes]:
 def test_a_history_travels_to_the_digit(maps):
     """The large map's weights arrive as stored, with the facts that the drawing needs."""
     history = HeadHistory("tiny", 2, 4, "Attention weights", STEPS, maps[:, 1, 3])
-    header, body = read(head_maps.history_payload(history, "log", 8, "file"))
-    assert header["steps"] == [0, 8, 16] and header["step"] == 8 and header["name"] == "file"
+    header, body = read(head_maps.history_payload(history, "log", "file"))
+    assert header["steps"] == [0, 8, 16] and header["name"] == "file"
     assert (header["run"], header["layer"], header["head"]) == ("tiny", 2, 4)
     assert header["maximum"] == history.weights.max()
     assert np.array_equal(np.frombuffer(body, "<f4").reshape(3, 6, 6), history.weights)
@@ -40,7 +40,7 @@ def test_a_history_travels_to_the_digit(maps):
 def test_the_browser_gets_the_style_of_all_renderers(maps, scale):
     """Colours, decades, margins, labels and legend arrive as Python has them, in the large map and in the grid."""
     history = HeadHistory("tiny", 2, 4, "Attention weights", STEPS, maps[:, 1, 3])
-    header, _ = read(head_maps.history_payload(history, scale, 8, "file"))
+    header, _ = read(head_maps.history_payload(history, scale, "file"))
     style = json.loads(json.dumps(map_style.drawing(history, scale)))
     assert {name: header[name] for name in style} == style
     grid, _ = read(head_maps.grid_payload("tiny", STEPS, maps))

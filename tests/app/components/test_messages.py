@@ -62,7 +62,7 @@ def to_components(app: AppTest, message: object) -> AppTest:
 
 @pytest.mark.parametrize("section", ("maps", "sentence"))
 def test_components_ignore_malformed_messages(section: str, dashboard_with_results) -> None:
-    """Time bar, maps, history, copy button and figure files: whatever they send, nothing is chosen and nothing fails."""
+    """Time bar, maps, history, copy button and figure files: no such message chooses anything, and none fails."""
     app = dashboard_with_results.open("attention", section=section, step="16")
     before = {name: app.query_params.get(name) for name in EVERYTHING}
     assert len(drawn(app, "bidi_component")) >= 4
@@ -86,7 +86,7 @@ def test_figures_and_tables_ignore_malformed_clicks(page: str, dashboard_with_re
     before = dict(app.query_params)
     for message in MALFORMED:
         row = None if message == 3 else message  # a table may have a row 3
-        text = json.dumps({"selection": {"points": [{"customdata": message}], "rows": [row]}})
+        text = json.dumps({"selection": {"points": [{"customdata": message}], "cells": [[row, "task"]]}})
         elements = drawn(app, "plotly_chart") + drawn(app, "arrow_data_frame")
         send(app, **{f"{element}=string_value": text for element in elements})
         assert not app.exception and not app.error, message
@@ -113,5 +113,6 @@ def test_a_click_brings_what_the_handler_is_annotated_with() -> None:
     assert clicked_values(state(["noun", 8, 0.5]), handler) == ["noun", 8]
     for customdata in (["noun"], [8, "noun"], ["noun", True], ["noun", 8.0], "noun", None, {"0": "noun", "1": 8}):
         assert clicked_values(state(customdata), handler) == []
-    assert clicked_row({"selection": {"rows": [1]}}, 2) == 1
-    assert [clicked_row({"selection": {"rows": rows}}, 2) for rows in ([], [2], [-1], ["1"], [None], 1)] == [None] * 6
+    assert clicked_row({"selection": {"cells": [(1, "task")]}}, 2) == 1
+    cells = ([], [[2, "task"]], [[-1, "task"]], [["1", "task"]], [[None]], [[]], [1], 1)
+    assert [clicked_row({"selection": {"cells": each}}, 2) for each in cells] == [None] * len(cells)

@@ -15,31 +15,31 @@ CHECKPOINTS = [Checkpoint(None, step, None, 0, 10 * step, 0, has_weights=step !=
 @pytest.mark.parametrize("scale", SCALES)
 def test_marks_divide_the_bar_as_points_divide_a_figure(scale) -> None:
     """A mark's share of the bar is the share of its point between the first and the last point of a figure."""
-    data = bar_data(CHECKPOINTS, StepAxis(8, "log"))
-    x = np.array(StepAxis(8, scale).values(STEPS))
+    data = bar_data(CHECKPOINTS, 8, StepAxis("log"))
+    x = np.array(StepAxis(scale).values(STEPS))
     x = np.log10(x) if scale == "log" else x  # as Plotly draws it
     expected = (x - x[0]) / (x[-1] - x[0])
     assert np.allclose(data["shares"][scale], expected, rtol=0, atol=8 * np.finfo(float).eps)
-    assert data["values"][scale] == StepAxis(8, scale).values(STEPS)
+    assert data["values"][scale] == StepAxis(scale).values(STEPS)
 
 
 def test_the_bar_shows_the_chosen_step_on_the_chosen_scale() -> None:
     """What the browser draws first is what the page was opened with."""
-    data = bar_data(CHECKPOINTS, StepAxis(8, "linear"))
+    data = bar_data(CHECKPOINTS, 8, StepAxis("linear"))
     assert (data["step"], data["scale"], data["steps"]) == (8, "linear", STEPS)
     assert data["tokens"] == [0, 10, 80, 7000]
 
 
 def test_a_checkpoint_without_weights_is_hollow() -> None:
     """The browser is told which of the steps have results alone."""
-    assert bar_data(CHECKPOINTS, StepAxis(8, "linear"))["hollow"] == [8]
+    assert bar_data(CHECKPOINTS, 8, StepAxis("linear"))["hollow"] == [8]
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_change_of_training_has_its_place_between_the_steps(scale) -> None:
     """Where a checkpoint at that step would have its mark; one beyond the last checkpoint is left out."""
     changes = (Change(8, "corpus: domain.txt"), Change(701, "learning rate falls"))
-    data = bar_data(CHECKPOINTS, StepAxis(8, scale, changes))
+    data = bar_data(CHECKPOINTS, 8, StepAxis(scale, changes))
     (mark,) = data["changes"]
     assert mark["what"] == "step 8: corpus: domain.txt"
     assert mark["shares"][scale] == pytest.approx(data["shares"][scale][STEPS.index(8)])

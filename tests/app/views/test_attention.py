@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import results as app_results
 from embryo_core import results
+from tests.app.conftest import captions_of
 
 
 @pytest.fixture
@@ -23,17 +24,17 @@ def test_the_page_shows_a_head_and_all_heads(look, tiny_results):
     assert not test.exception and not test.error
     assert [box.options for box in test.selectbox if box.label in ("Layer", "Head")] == [["1", "2"], ["1", "2"]]
     sentences = results.read_attention(tiny_results, 1, 1).sentences
-    assert any(f"{sentences:,} sentences" in caption.value for caption in test.caption)
-    assert any("the weights of this head over all 3 steps" in caption.value for caption in test.caption)
+    assert any(f"{sentences:,} sentences" in caption for caption in captions_of(test))
+    assert any("the weights of this head over all 3 steps" in caption for caption in captions_of(test))
 
 
 def test_rows_can_be_shown_with_a_sum_of_one(look, tiny_results):
-    """Averaged rows do not sum to 1, the caption says why; switched on, every row that is not 0 does, and the URL says so."""
+    """Averaged rows do not sum to 1, and the caption says why; switched on, every row but one of 0 does."""
     test = look(tiny_results)
-    assert any("So rows do not sum to 1" in caption.value for caption in test.caption)
+    assert any("So rows do not sum to 1" in caption for caption in captions_of(test))
     next(switch for switch in test.toggle if switch.label == "Rows sum to 1").set_value(True).run()
     assert not test.exception and test.query_params["rows"] in ("on", ["on"])
-    assert any("each row divided by its sum" in caption.value for caption in test.caption)
+    assert any("each row divided by its sum" in caption for caption in captions_of(test))
     shown = [app_results.head_history(tiny_results, 1, 1, on).weights.sum(axis=-1) for on in (False, True)]
     assert not np.allclose(shown[0], 1, atol=1e-3) and np.allclose(shown[1], 1, atol=1e-3)
     everything = app_results.attention_step(tiny_results, 16, normalised=True)
@@ -43,9 +44,9 @@ def test_rows_can_be_shown_with_a_sum_of_one(look, tiny_results):
 def test_layer_and_head_come_from_the_url_and_go_back_to_it(look, tiny_results):
     """A link opens the head it names; another choice is in the URL at once."""
     test = look(tiny_results, layer="2", head="2")
-    assert "Layer 2, head 2" in [heading.value for heading in test.subheader]
+    assert "Layer 2, head 2" in [heading.value for heading in test.header]
     next(box for box in test.selectbox if box.label == "Head").select("1").run()
-    assert "Layer 2, head 1" in [heading.value for heading in test.subheader]
+    assert "Layer 2, head 1" in [heading.value for heading in test.header]
     assert test.query_params["head"] in ("1", ["1"])
 
 

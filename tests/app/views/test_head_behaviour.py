@@ -4,8 +4,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.captions.markdown import literal
+from app.charts import head_behaviour as charts
 from embryo_core import results
 from embryo_core.evaluate import evaluate
+from tests.app.conftest import captions_of
 
 
 def open_section(dashboard, **query: str) -> AppTest:
@@ -22,7 +24,7 @@ def box(test: AppTest, label: str):
 
 def captions(test: AppTest) -> str:
     """All captions as one text."""
-    return "\n".join(caption.value for caption in test.caption)
+    return "\n".join(caption for caption in captions_of(test))
 
 
 def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tiny_results):
@@ -31,13 +33,16 @@ def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tin
     note = results.read_sources(tiny_results)["head_behaviour"]["note"]
     n = results.read_scores(tiny_results, "head_behaviour_previous")["n"].max()
     assert literal(note) in captions(test) and f"n = {n:,}" in captions(test)
-    assert [heading.value for heading in test.subheader][:2] == ["Previous token, step 16", "Present since step"]
+    pattern, layer, head = charts.strongest(charts.behaviour_curves(results.read_scores(tiny_results)))
+    headings = [heading.value for heading in test.header]
+    assert headings[:2] == [f"{charts.PATTERNS[pattern].label}, step 16", "Present since step"]
+    assert f"All that layer {layer}, head {head} does" in headings
 
 
 def test_the_view_is_in_the_url_and_comes_from_it(dashboard_with_results):
     """Pattern, rule, layer and head; a link restores them."""
     test = open_section(dashboard_with_results, pattern="entropy", change="-0.1", layer="2", head="2", step="8")
-    assert "Entropy, step 8" in [heading.value for heading in test.subheader]
+    assert "Entropy, step 8" in [heading.value for heading in test.header]
     assert "at least 0.1 below its own at step 0" in captions(test)
     assert "Layer 2, head 2, large, among all 4 heads" in captions(test)
     box(test, "Pattern").select("sep").run()
@@ -74,9 +79,10 @@ def test_a_treebank_without_heads_offers_no_syntax(dashboard_without_results, ow
 
 @pytest.mark.parametrize("query", [{"pattern": "<img src=x>"}, {"change": "9e999"}, {"layer": "77", "head": "-1"}])
 def test_nonsense_in_a_link_shows_the_default(dashboard_with_results, query):
-    """The page opens."""
-    test = open_section(dashboard_with_results, **query)
-    assert box(test, "Pattern").value == "previous"
+    """The page opens as without it."""
+    names = ("Pattern", "Layer", "Head", "Present once it has")
+    usual, test = (open_section(dashboard_with_results, **parameters) for parameters in ({}, query))
+    assert [box(test, name).value for name in names] == [box(usual, name).value for name in names]
 
 
 def test_without_scores_the_section_says_what_to_run(dashboard_without_results):

@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from embryo_core import results
 from embryo_core.types import ClozeAnswer, Findings, Run, Score
+from tests.app.conftest import captions_of
 from tests.conftest import at
 
 
@@ -46,7 +47,7 @@ def test_the_page_opens_on_evaluated_results(look, tiny_results):
     test = look(tiny_results)
     assert not test.exception and not test.error
     facts = results.read_cloze(tiny_results)["fact"].nunique()
-    assert any(f"Of {facts:,} facts asked" in caption.value for caption in test.caption)
+    assert any(f"Of {facts:,} facts asked" in caption for caption in captions_of(test))
     assert len(test.dataframe) == 3
 
 
@@ -59,14 +60,14 @@ def test_the_tables_hold_the_stored_answers(look, asked_run):
     ]
     assert facts.set_index("subject")["rank"].to_dict() == {"Italy": 1, "<script>alert(1)</script>": 5, "**Peru**": 5}
     assert list(history["rank"]) == [5, 1, 1]
-    assert any("At step 8 1 of 3 facts" in caption.value for caption in test.caption)
+    assert any("At step 8 1 of 3 facts" in caption for caption in captions_of(test))
 
 
 def test_subjects_reach_the_page_only_as_values_of_tables_and_boxes(look, asked_run):
     """No markdown or HTML is made of what the data says."""
     test = look(asked_run, fact="P36/<script>alert(1)</script>")
     assert not test.exception
-    written = [element.value for element in (*test.markdown, *test.caption, *test.subheader, *test.title)]
+    written = [element.value for element in (*test.markdown, *test.caption, *test.header, *test.title)]
     assert not any("script" in text or "Peru" in text for text in written)
     assert box(test, "Fact").value == "P36/<script>alert(1)</script>"
 

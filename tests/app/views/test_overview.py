@@ -4,6 +4,7 @@ import pytest
 
 from embryo_core import runs
 from embryo_core.types import Run
+from tests.app.conftest import captions_of
 
 
 def test_the_card_counts_checkpoints_and_tokens(dashboard_with_results, tiny_run: Run) -> None:
@@ -17,16 +18,16 @@ def test_the_card_counts_checkpoints_and_tokens(dashboard_with_results, tiny_run
 
 
 def test_nothing_is_left_to_compute_on_full_results(dashboard_with_results) -> None:
-    """Where every metric is computed at every checkpoint, the page says so and gives no command."""
+    """Where every metric is computed at every planned checkpoint, the page does not speak of it."""
     page = dashboard_with_results.open("overview")
-    assert any("all metrics" in caption.value for caption in page.caption)
-    assert not page.code
+    assert "What has been computed" not in [heading.value for heading in page.header] and not page.code
 
 
 def test_what_is_missing_comes_with_its_command(dashboard_without_results) -> None:
     """Without results the page still shows the run, and the command that evaluates it."""
     page = dashboard_without_results.open("overview")
     assert not page.exception
+    assert "What has been computed" in [heading.value for heading in page.header]
     assert page.code[0].value.startswith("python -m embryo_core evaluate tiny --metrics ")
     assert "--treebank PATH --lama PATH" in page.code[0].value
 
@@ -38,7 +39,7 @@ def test_what_can_no_longer_be_computed_is_not_missing(dashboard_with_results, o
         runs.remove_weights(checkpoint)
     page = dashboard_with_results.open("overview")
     assert not page.exception and not page.code
-    assert any("3 have lost their weights" in caption.value for caption in page.caption)
+    assert any("3 have lost their weights" in caption for caption in captions_of(page))
 
 
 def test_a_run_without_a_log_says_so(dashboard_without_results, own_run: Run) -> None:
@@ -64,12 +65,12 @@ def test_the_third_curve_is_that_of_the_second_objective(dashboard_without_resul
     log.write_text(log.read_text().replace("sentence_order", objective))
     page = dashboard_without_results.open("overview")
     assert not page.exception
-    titles = [heading.value for heading in page.subheader if "accuracy" in heading.value]
+    titles = [heading.value for heading in page.header if "accuracy" in heading.value]
     assert titles == ["Masked-word accuracy", *([title] if title else [])]
 
 
 def test_held_out_curves_tell_their_n(dashboard_with_results) -> None:
     """The captions name what was measured and on how much of it."""
-    captions = " ".join(caption.value for caption in dashboard_with_results.open("overview").caption)
+    captions = " ".join(caption for caption in captions_of(dashboard_with_results.open("overview")))
     assert "200 masked pieces" in captions
     assert "20 sentence pairs" in captions

@@ -5,6 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 from embryo_core import results
 from embryo_core.types import Findings, Run, Score
+from tests.app.conftest import captions_of
 from tests.conftest import at
 from tests.probed import NOTE, STEPS, write_probes
 
@@ -30,11 +31,17 @@ def box(page: AppTest, label: str):
 
 def captions(page: AppTest) -> str:
     """All captions as one text."""
-    return "\n".join(caption.value for caption in page.caption)
+    return "\n".join(caption for caption in captions_of(page))
+
+
+def everything(dashboard, **query: str) -> tuple[str, list[str]]:
+    """Captions and headings of all sections."""
+    pages = [open_page(dashboard, probing=section, **query) for section in ("tasks", "layers", "order")]
+    return "\n".join(map(captions, pages)), [heading for page in pages for heading in headings(page)]
 
 
 def headings(page: AppTest) -> list[str]:
-    return [heading.value for heading in page.subheader]
+    return [heading.value for heading in page.header]
 
 
 # === What it says ===
@@ -42,7 +49,7 @@ def headings(page: AppTest) -> list[str]:
 
 def test_captions_name_the_data_and_n(probed) -> None:
     """Targets of the test sets, sizes of the splits, the held-out pieces, and the notes of all evaluations."""
-    text = captions(open_page(probed))
+    text, _ = everything(probed)
     assert f"Data: {NOTE}; {NOTE}." in text
     assert "n = 50 to 400 targets" in text
     assert "share of 200 masked pieces of held-out text" in text
@@ -61,16 +68,16 @@ def test_captions_name_the_data_and_n(probed) -> None:
 )
 def test_captions_say_which_layer(probed, chosen: str, said: str, trained: str) -> None:
     """All figures that show one layer show the chosen one."""
-    page = open_page(probed, probe_layer=chosen)
-    assert f"frozen states of one layer: {said}." in captions(page)
-    assert f"at each checkpoint (3), in {said};" in captions(page)
-    assert f"thick: {trained}." in captions(page)
-    assert f"How the probe was trained: part of speech, {trained}, step 16" in headings(page)
+    text, headed = everything(probed, probe_layer=chosen)
+    assert f"frozen states of one layer: {said}." in text
+    assert f"at each checkpoint (3), in {said};" in text
+    assert f"thick: {trained}." in text
+    assert f"How the probe was trained: part of speech, {trained}, step 16" in headed
 
 
 def test_the_table_of_peaks_has_every_task_and_layer(probed) -> None:
     """F1 at the peak and at the end as means of three steps, the decay in points."""
-    table = open_page(probed).dataframe[0].value
+    table = open_page(probed, probing="order").dataframe[0].value
     assert list(table["task"]) == ["part of speech"] * 3 + ["semantic role"] * 3 + ["mine"] * 3
     assert list(table["layer"][:3]) == ["embeddings", "layer 1", "layer 2"]
     row = table.iloc[1]  # 0.50, 0.80, 0.75
@@ -80,41 +87,47 @@ def test_the_table_of_peaks_has_every_task_and_layer(probed) -> None:
 # === What is chosen ===
 
 
-def test_a_link_restores_the_view(probed) -> None:
-    """Every choice comes back from the URL, and stays in it."""
-    wanted = {
-        "step": "8",
-        "scale": "linear",
-        "probe_layer": "2",
-        "unit": "rescaled",
-        "bands": "off",
-        "probe_task": "mine",
-        "score": "selectivity",
-        "x_task": "srl",
-        "y_task": "mine",
-    }
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"probing": "tasks", "unit": "rescaled", "bands": "off"},
+        {"probing": "layers", "probe_task": "mine", "score": "selectivity", "bands": "off"},
+        {"probing": "order", "x_task": "srl", "y_task": "mine"},
+    ],
+    ids=lambda wanted: wanted["probing"],
+)
+def test_a_link_restores_the_view(probed, wanted: dict[str, str]) -> None:
+    """Every choice of a section comes back from the URL, and stays in it."""
+    wanted = {"step": "8", "scale": "linear", "probe_layer": "2"} | wanted
     page = open_page(probed, **wanted)
     assert {name: page.query_params[name] for name in wanted} == wanted
-    assert "F1 less F1 on the control task" in captions(page)
-    assert "all divided by the curve's own last value" in captions(page)
-    assert "95 % interval (Wilson)" not in captions(page)
-    assert "How the probe was trained: mine, layer 2, step 8" in headings(page)
-    assert box(page, "Vertical axis").options == ["part of speech", "mine"]
+    said = {
+        "tasks": "all divided by the curve's own last value",
+        "layers": "F1 less F1 on the control task",
+        "order": "The path runs from dark to bright",
+    }
+    assert said[wanted["probing"]] in captions(page) and "95 % interval (Wilson)" not in captions(page)
+    if wanted["probing"] == "layers":
+        assert "How the probe was trained: mine, layer 2, step 8" in headings(page)
+    if wanted["probing"] == "order":
+        assert box(page, "Vertical axis").options == ["part of speech", "mine"]
 
 
 @pytest.mark.parametrize(
-    "query", [{"probe_layer": "77"}, {"probe_task": "<b>"}, {"score": "9"}, {"x_task": "", "y_task": "?"}, {"unit": "-"}]
+    "query",
+    [{"probe_layer": "77"}, {"probe_task": "<b>"}, {"score": "9"}, {"x_task": "", "y_task": "?"}, {"unit": "-"}],
 )
 def test_nonsense_in_a_link_shows_the_default(probed, query: dict[str, str]) -> None:
     """The page opens as without it."""
-    page = open_page(probed, **query)
-    assert box(page, "Task").value == "pos" and box(page, "Layer").value == "best"
+    assert box(open_page(probed, probing="-", **query), "Layer").value == "best"
+    assert box(open_page(probed, probing="layers", **query), "Task").value == "pos"
+    page = open_page(probed, probing="order", **query)
     assert (box(page, "Horizontal axis").value, box(page, "Vertical axis").value) == ("pos", "srl")
 
 
 def test_no_task_is_set_against_itself(probed) -> None:
     """Choosing for the one side what the other shows gives the other another."""
-    page = open_page(probed, x_task="srl", y_task="pos")
+    page = open_page(probed, probing="order", x_task="srl", y_task="pos")
     box(page, "Horizontal axis").select("pos").run()
     assert not page.exception
     assert "pos" not in box(page, "Vertical axis").options and box(page, "Vertical axis").value == "srl"
@@ -137,7 +150,7 @@ def test_steps_not_yet_evaluated_are_no_obstacle(dashboard_without_results, own_
     if compacted:
         results.compact(own_run)
     for step in ("0", "8", "16"):
-        page = open_page(dashboard_without_results, step=step)
+        page = open_page(dashboard_without_results, probing="layers", step=step)
         assert "a column for each evaluated checkpoint (1)" in captions(page)
         assert "How the probe was trained: part of speech, layer 2, step 8" in headings(page)
 
@@ -146,26 +159,27 @@ def test_a_task_that_lags_behind_is_shown_as_far_as_it_is(dashboard_without_resu
     """One's own task at one step, the paper's at all: each figure takes the steps that there are."""
     write_probes(own_run, tasks=("pos",))
     write_probes(own_run, tasks=("mine",), steps=(8,))
-    page = open_page(dashboard_without_results, probe_task="mine", step="16")
-    assert "How the probe was trained: mine, layer 2, step 8" in headings(page)
-    assert "F1 of both tasks at each checkpoint (1)" in captions(page)
+    text, headed = everything(dashboard_without_results, probe_task="mine", step="16")
+    assert "How the probe was trained: mine, layer 2, step 8" in headed
+    assert "F1 of both tasks at each checkpoint (1)" in text
 
 
 def test_tasks_without_a_common_step_are_not_compared(dashboard_without_results, own_run: Run) -> None:
     """One sentence instead of the figure."""
     write_probes(own_run, tasks=("pos",), steps=(0,))
     write_probes(own_run, tasks=("mine",), steps=(8,))
-    page = open_page(dashboard_without_results)
+    page = open_page(dashboard_without_results, probing="order")
     assert any("no step at which both tasks" in info.value for info in page.info)
 
 
 def test_a_single_task_of_ones_own_is_a_page(dashboard_without_results, own_run: Run) -> None:
     """Nothing of the paper's tasks is needed; there is no second task to compare with."""
     write_probes(own_run, tasks=("mine",))
-    page = open_page(dashboard_without_results)
-    assert box(page, "Task").options == ["mine"]
-    assert "part of speech" not in captions(page) and NOTE in captions(page)
-    assert "400 targets for training, 60 for development, 50 for testing" in captions(page)
+    text, _ = everything(dashboard_without_results)
+    assert box(open_page(dashboard_without_results, probing="layers"), "Task").options == ["mine"]
+    assert "part of speech" not in text and NOTE in text
+    assert "400 targets for training, 60 for development, 50 for testing" in text
+    page = open_page(dashboard_without_results, probing="order")
     assert any("a second one is needed" in info.value for info in page.info)
 
 
@@ -173,11 +187,21 @@ def test_scores_without_training_curves_and_controls_are_enough(dashboard_withou
     """Selectivity cannot be chosen then, not even by a link."""
     scores = [Score("edge_probing_f1", 0.5, 40, "<i>own</i>", layer) for layer in range(3)]
     results.write(at(own_run, 8), "edge_probing", Findings(scores=scores))
-    page = open_page(dashboard_without_results, score="selectivity")
-    assert page.query_params["score"] == "f1"
-    assert "<i>own</i>" not in captions(page)
-    assert [info.value for info in page.info] == [
+    layers, order = (
+        open_page(dashboard_without_results, probing=section, score="selectivity") for section in ("layers", "order")
+    )
+    assert layers.query_params["score"] == "f1"
+    assert "<i>own</i>" not in captions(layers) + captions(order)
+    assert [info.value for info in layers.info] == ["The training curve of this probe was not kept."]
+    assert [info.value for info in order.info] == [
         "No layer is above the majority baseline at any step.",
         "Only one task has been probed; a second one is needed.",
-        "The training curve of this probe was not kept.",
     ]
+
+
+def test_peaks_are_folded_where_none_has_surely_fallen(dashboard_without_results, own_run: Run) -> None:
+    """With few targets every interval of a decay holds zero; the fold says what there is to see."""
+    scores = [Score("edge_probing_f1", 0.5 + layer / 100, 40, "pos", layer) for layer in range(3)]
+    results.write(at(own_run, 8), "edge_probing", Findings(scores=scores))
+    (fold,) = open_page(dashboard_without_results, probing="order").expander
+    assert fold.label == "Peak and decay: no layer has fallen significantly from its peak" and not fold.proto.expanded

@@ -7,12 +7,15 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.views import query_answers
+from app.captions.markdown import literal
+from app.views import query_answers, query_ask
 from embryo_core import query, results, runs
 from embryo_core.engine.cache import ModelCache
 from embryo_core.query.lens import lens
 from embryo_core.query.track import track
+from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Fact, Run
+from tests.app.conftest import captions_of
 
 TEXT = "the cat sat on the [MASK] ."
 MARKUP = "</script><img src=x onerror=alert(1)> **bold** $(rm) [MASK] '"
@@ -70,14 +73,14 @@ def words(table: pd.DataFrame) -> list[str]:
 
 
 def test_models_are_loaded_while_the_question_is_written(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The empty page begins to load every checkpoint and does not wait; a second visit does not begin again."""
+    """An empty box begins to load every checkpoint and does not wait; a second visit does not begin again."""
     models, begun = ModelCache(limit=10**9), []
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
     monkeypatch.setattr(query_answers, "MODELS", models)
     monkeypatch.setattr(query_answers, "Thread", lambda **how: begun.append(threading.Thread(**how)) or begun[-1])
     for _ in range(2):
-        app = AppTest.from_function(page, default_timeout=60).run()
-        assert not app.exception and not app.error and not app.warning
+        app = ask(AppTest.from_function(page, default_timeout=60), "")
+        assert not app.error and not app.warning
     (loading,) = begun
     assert loading.daemon
     loading.join()
@@ -87,32 +90,49 @@ def test_models_are_loaded_while_the_question_is_written(own_run: Run, monkeypat
 def test_what_cannot_be_loaded_ahead_is_told_by_the_first_question(
     own_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tokenizer of another run: the empty page stays as it is, a question brings the sentence."""
+    """A tokenizer of another run: with an empty box the page stays as it is, a question brings the sentence."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
     (own_run.tokenizer / "tokenizer.json").write_text("{}")
-    app = AppTest.from_function(page, default_timeout=60).run()
-    assert not app.exception and not app.error and not app.warning
+    app = ask(AppTest.from_function(page, default_timeout=60), "")
+    assert not app.error and not app.warning
     asked = ask(AppTest.from_function(page, default_timeout=60))
     assert "put that file back" in asked.error[0].value
 
 
 def test_without_text_it_says_what_to_write(app: AppTest) -> None:
     """An empty box brings an invitation and examples, no error."""
-    app.run()
-    assert not app.exception and not app.error and not app.warning
+    ask(app, "")
+    assert not app.error and not app.warning
     assert "[MASK]" in app.info[0].value
+
+
+def test_the_page_opens_on_an_answered_example(app: AppTest) -> None:
+    """The first example of any run, where the run has none of its own; it stays out of the URL."""
+    app.run()
+    assert app.text_area[0].value == query.EXAMPLE and app.metric and not app.exception
+    assert "text" not in app.query_params
+
+
+def test_a_run_opens_on_its_own_examples(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are buttons, and one that it has not learned says so."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
+    examples = [ExampleQuestion("A [MASK] sat .", "cat", 8), ExampleQuestion("The [MASK] ran .", "dog")]
+    results.write_examples(own_run, examples)
+    app = AppTest.from_function(page, default_timeout=60).run()
+    assert app.text_area[0].value == "A [MASK] sat ." and app.metric
+    labels = [literal("A [MASK] sat ."), literal("The [MASK] ran . (not learned yet)")]
+    assert [button.label for button in app.button[1:3]] == labels
 
 
 def test_an_example_fills_the_box(app: AppTest) -> None:
     """A click on an example asks it; Ask with an empty box asks the first."""
     app.run()
-    _, first, second = app.button[:3]
-    second.click().run()
-    assert app.text_area[0].value == second.label
+    app.button[2].click().run()
+    assert app.text_area[0].value == query_ask.EXAMPLES[1]
     assert app.metric and not app.exception
     app.text_area[0].set_value("").run()
     app.button[0].click().run()
-    assert app.text_area[0].value == first.label
+    assert app.text_area[0].value == query_ask.EXAMPLES[0]
 
 
 def test_ask_takes_the_text_that_was_just_typed(app: AppTest) -> None:
@@ -143,7 +163,7 @@ def test_bad_texts_get_one_sentence(app: AppTest, text: str, sentence: str) -> N
 def test_text_is_never_markup(app: AppTest) -> None:
     """HTML and Markdown, typed anywhere, reach no element that would render them, and the commands quote them."""
     ask(app, MARKUP, word=MARKUP, compare="text", text2=MARKUP)
-    shown = [*app.markdown, *app.caption, *app.title, *app.subheader, *app.metric, *app.info, *app.warning]
+    shown = [*app.markdown, *app.caption, *app.title, *app.header, *app.metric, *app.info, *app.warning]
     assert not any("<img" in str(element.value).replace("\\<", "") for element in shown)
     assert not any("**bold**" in str(element.value) for element in shown)
     assert app.text_area[0].value == MARKUP
@@ -178,7 +198,7 @@ def test_answers_are_those_at_the_chosen_step(app: AppTest, tiny_run: Run) -> No
     table = app.dataframe[0].value
     assert words(table) == [p.token for p in expected]
     assert table["probability"].tolist() == pytest.approx([p.probability for p in expected])
-    assert app.subheader[0].value == "At step 8"
+    assert app.header[0].value == "At step 8"
     assert [metric.label for metric in app.metric] == [
         "Final answer",
         "First leads at step",
@@ -190,7 +210,7 @@ def test_several_masks_can_be_looked_at_one_by_one(app: AppTest) -> None:
     """With two masks the joint answers come first, and the definition is stated; a mask can be chosen by link."""
     ask(app, "the [MASK] of [MASK]")
     assert "|" in words(app.dataframe[0].value)[0]
-    assert any("jointly" in caption.value for caption in app.caption)
+    assert any("jointly" in caption for caption in captions_of(app))
     app.session_state["permalink"]["mask"] = "2"
     app.run()
     assert "|" not in words(app.dataframe[0].value)[0]
@@ -201,7 +221,7 @@ def test_a_tracked_word_says_its_pieces_and_the_definition(app: AppTest, tiny_ru
     found = track(tiny_run, TEXT, "catsat")
     assert len(found.pieces) > 1
     ask(app, word="catsat", step="8")
-    (caption,) = [caption.value for caption in app.caption if caption.value.startswith("Tracked")]
+    (caption,) = [caption for caption in captions_of(app) if caption.startswith("Tracked")]
     assert f"{found.probabilities[1]:.3g}" in caption
     assert f"{len(found.pieces)} pieces" in caption and "chain rule" in caption
 
@@ -251,7 +271,7 @@ def test_with_all_masks_together_the_lens_asks_for_one(app: AppTest) -> None:
 def test_a_fact_fills_the_text_and_its_stored_answer_is_the_live_one(
     app_with_facts: AppTest, tiny_results: Run
 ) -> None:
-    """Relation and subject ask the fact's question; precomputed and live answers agree; the object is marked."""
+    """Relation and subject ask the fact's question; what is stored and what is asked now agree; the object is marked."""
     app = app_with_facts.run()
     box(app, "LAMA relation").set_value("P36").run()
     cloze = results.read_cloze(tiny_results, "P36")
@@ -263,7 +283,7 @@ def test_a_fact_fills_the_text_and_its_stored_answer_is_the_live_one(
     live, stored = (row.tolist() for row in table.iloc[:, 1:].to_numpy())
     assert live[0] == stored[0] and live[2] == stored[2]
     assert [live[1], live[3]] == pytest.approx([stored[1], stored[3]], rel=1e-4)
-    assert any(fact["object"] in caption.value for caption in app.caption)
+    assert any(fact["object"] in caption for caption in captions_of(app))
 
 
 def test_another_text_lets_the_fact_go(app_with_facts: AppTest, tiny_results: Run) -> None:
@@ -280,10 +300,23 @@ def test_another_text_lets_the_fact_go(app_with_facts: AppTest, tiny_results: Ru
 # === Comparisons ===
 
 
+def test_two_runs_and_two_sentences_are_four_answers(
+    app: AppTest, own_run: Run, tiny_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run answers each sentence."""
+    monkeypatch.setenv("EMBRYO_DATA", f"{tiny_run.path.parents[1]}:{own_run.path.parents[1]}")
+    own_run.path.rename(own_run.path.with_name("other"))
+    ask(app, compare="both", other="other", text2="a [MASK] .", run="tiny", step="8")
+    assert [header.value for header in app.header].count("At step 8") == 4 and len(app.metric) == 12
+    asked = [f"{literal(run)}**: {literal(text)}" for text in (TEXT, "a [MASK] .") for run in ("tiny", "other")]
+    written = [markdown.value for markdown in app.markdown]
+    assert all(any(one in text for text in written) for one in asked)
+
+
 def test_a_second_sentence_stands_beside_the_first(app: AppTest) -> None:
     """Both sentences are answered at the same step; one without a mask is told so, the other has its answers."""
     ask(app, compare="text", text2="a [MASK] .", step="8")
-    assert [header.value for header in app.subheader].count("At step 8") == 2
+    assert [header.value for header in app.header].count("At step 8") == 2
     assert len(app.metric) == 6
     ask(app, compare="text", step="8")
     app.session_state["permalink"]["text2"] = "no mask"
@@ -300,5 +333,5 @@ def test_a_second_run_is_shown_at_its_nearest_step(
     own_run.path.rename(own_run.path.with_name("other"))
     (own_run.path.with_name("other") / "checkpoints" / "step16" / "manifest.json").unlink()
     ask(app, compare="run", other="other", run="tiny", step="16")
-    assert [header.value for header in app.subheader if header.value.startswith("At")] == ["At step 16", "At step 8"]
+    assert [header.value for header in app.header if header.value.startswith("At")] == ["At step 16", "At step 8"]
     assert not app.error and len(app.metric) == 6

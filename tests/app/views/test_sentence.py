@@ -8,6 +8,8 @@ from functools import partial
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.app.conftest import captions_of
+
 TEXT = "The cat sat on the mat ."
 
 
@@ -17,10 +19,16 @@ def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
     return partial(open_page, "attention", section="sentence")
 
 
+def frames(test: AppTest) -> list[str]:
+    """The documents in frames."""
+    components = [element.proto for element in test.get("bidi_component")]
+    return [json.loads(proto.json)["html"] for proto in components if proto.component_name == "embryo.frame"]
+
+
 def frame(test: AppTest) -> str:
     """The document that bertviz draws in."""
-    (found,) = test.get("iframe")
-    return found.proto.srcdoc
+    (found,) = frames(test)
+    return found
 
 
 def data(test: AppTest) -> dict:
@@ -33,8 +41,8 @@ def test_the_sentence_needs_no_results(look, tiny_run):
     test = look(tiny_run)
     assert not test.exception and not test.error and not test.warning
     assert data(test)["include_layers"] == [1, 2]
-    assert "All heads at step 16" in [heading.value for heading in test.subheader]
-    captions = " ".join(caption.value for caption in test.caption)
+    assert "All heads at step 16" in [heading.value for heading in test.header]
+    captions = " ".join(caption for caption in captions_of(test))
     assert f"({len(data(test)['tokens'])} pieces" in captions and "over all 3 steps" in captions
 
 
@@ -42,7 +50,7 @@ def test_the_view_comes_from_the_url(look, tiny_run):
     """Sentence, view, layers, and the step, which changes the weights."""
     test = look(tiny_run, sentence=TEXT, heads="model", layers="2", step="8")
     assert "total_heads" in data(test) and data(test)["include_layers"] == [2]
-    assert data(test)["tokens"][0] == "[CLS]" and "step 8, layer 2." in test.caption[0].value
+    assert data(test)["tokens"][0] == "[CLS]" and "step 8, layer 2." in captions_of(test)[0]
     assert data(look(tiny_run, sentence=TEXT, heads="model", layers="2", step="0"))["weights"] != data(test)["weights"]
 
 
@@ -56,7 +64,7 @@ def test_the_model_view_begins_with_as_many_layers_as_are_quick(look, tiny_run, 
     """The caption says so; the others are added by their pills."""
     monkeypatch.setattr("app.views.sentence.LINES", 2)
     test = look(tiny_run, heads="model")
-    assert data(test)["include_layers"] == [1] and "It begins with 1 of 2 layers" in test.caption[0].value
+    assert data(test)["include_layers"] == [1] and "It begins with 1 of 2 layers" in captions_of(test)[0]
     assert data(look(tiny_run, heads="model", layers="1,2"))["include_layers"] == [1, 2]
 
 
@@ -64,15 +72,15 @@ def test_a_text_too_long_for_bertviz_is_still_followed_over_the_steps(look, tiny
     """What it would take is told."""
     monkeypatch.setattr("app.views.sentence.LONGEST", 4)
     test = look(tiny_run)
-    assert "at most 4. Shorten it." in test.info[0].value and not test.get("iframe")
-    assert "over all 3 steps" in test.caption[-1].value
+    assert "at most 4. Shorten it." in test.info[0].value and not frames(test)
+    assert "over all 3 steps" in captions_of(test)[-1]
 
 
 def test_without_layers_one_is_asked_for(look, tiny_run):
     """The head over the steps stays."""
     test = look(tiny_run, layers="")
-    assert test.info[0].value == "Choose a layer." and not test.get("iframe")
-    assert "One head, step by step" in [heading.value for heading in test.subheader]
+    assert test.info[0].value == "Choose a layer." and not frames(test)
+    assert "One head, step by step" in [heading.value for heading in test.header]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +89,7 @@ def test_without_layers_one_is_asked_for(look, tiny_run):
 def test_a_text_that_cannot_be_read_gets_one_sentence(look, tiny_run, text, told):
     """Nothing is drawn."""
     test = look(tiny_run, sentence=text)
-    assert told in test.warning[0].value and not test.get("iframe") and not test.exception
+    assert told in test.warning[0].value and not frames(test) and not test.exception
 
 
 def test_hostile_text_stays_text(look, tiny_run):
@@ -96,7 +104,7 @@ def test_a_broken_checkpoint_is_named(look, own_run):
     broken = r"model\.safetensors does not exist"
     assert broken in look(own_run, step="8").error[0].value
     test = look(own_run, step="16")
-    assert broken in test.warning[0].value and len(test.get("iframe")) == 1
+    assert broken in test.warning[0].value and len(frames(test)) == 1
 
 
 def test_the_development_downloads_as_gif_and_as_page(look, tiny_run):

@@ -1,8 +1,10 @@
 """The tokens page: what its pickers show, and the words behind a point."""
 
+from app.charts import tags
 from app.views import coverage, tokens
 from embryo_core import results
 from embryo_core.types import Findings, Metric, Run, Score
+from tests.app.conftest import captions_of
 from tests.conftest import at
 
 
@@ -16,7 +18,7 @@ def test_a_link_restores_every_picker(dashboard_with_results) -> None:
         "bands": "off",
         "parts_of_speech": "determiner,noun",
         "words": "noun",
-        "word": "a",
+        "search": "a",
     }
     page = dashboard_with_results.open("tokens", **wanted)
     assert not page.exception
@@ -44,29 +46,33 @@ def test_defaults_of_long_pickers_stay_out_of_the_url(dashboard_with_results) ->
 
 
 def test_the_words_are_those_of_the_store(dashboard_with_results, tiny_results: Run) -> None:
-    """The table holds exactly the words of the category at the step, counted without case for an uncased model."""
+    """The table holds exactly the words of the category at the step, counted without case for an uncased model.
+
+    Tags have their names.
+    """
     page = dashboard_with_results.open("tokens", words="noun", step="16")
     expected = results.read_words(tiny_results, "mask_prediction", group="noun", step=16)
     shown = page.dataframe[0].value
-    merged = {(tag, word.lower()) for tag, word in expected[["tag", "word"]].to_numpy()}
+    merged = {(tags.named(tag), word.lower()) for tag, word in expected[["tag", "word"]].to_numpy()}
     assert sorted(map(tuple, shown[["tag", "word"]].to_numpy())) == sorted(merged)
     assert shown["n"].sum() == expected["n"].sum()
     assert shown["correct"].sum() == expected["correct"].sum()
 
 
-def test_search_narrows_the_words(dashboard_with_results) -> None:
-    """The search keeps the words that hold the text, whatever its case, and takes it literally."""
-    page = dashboard_with_results.open("tokens", words="noun", word="E")
-    found = list(page.dataframe[0].value["word"])
-    assert found and all("e" in word.lower() for word in found)
-    page.text_input(key="pick_word").set_value("(").run()
+def test_search_looks_in_all_categories(dashboard_with_results) -> None:
+    """It keeps the words that hold the text, whatever its case, and takes it literally; each row has its category."""
+    page = dashboard_with_results.open("tokens", words="noun", search="E")
+    found = page.dataframe[0].value
+    assert len(found) and all("e" in word.lower() for word in found["word"])
+    assert set(found["category"]) > {"noun"}
+    page.text_input(key="pick_search").set_value("(").run()
     assert not page.exception
     assert len(page.dataframe[0].value) == 0
 
 
 def test_the_caption_names_the_data_and_n(dashboard_with_results) -> None:
     """The caption of the curves says what they were computed on."""
-    captions = [caption.value for caption in dashboard_with_results.open("tokens").caption]
+    captions = [caption for caption in captions_of(dashboard_with_results.open("tokens"))]
     assert any(r"treebank\.conllu" in caption and "n = " in caption for caption in captions)
 
 
@@ -88,7 +94,7 @@ def test_a_metric_of_the_page_is_there_without_a_line_in_the_page(
         results.write(at(own_run, step), "vowel_prediction", Findings(scores=scores))
     page = dashboard_without_results.open("tokens")
     assert not page.exception and not page.error
-    assert page.subheader[0].value == "Vowel prediction accuracy by category"
+    assert page.header[0].value == "Vowel prediction accuracy by category"
     assert page.query_params["family"] == "categories" and page.selectbox(key="pick_words").options == ["a", "e"]
     overview = dashboard_without_results.open("overview")
     assert "--metrics vowel_prediction --treebank PATH" in overview.code[-1].value

@@ -56,7 +56,7 @@ def test_a_single_piece_is_a_known_word(tiny_run):
     tokenizer = load_tokenizer(tiny_run)
     assert tokenizer.pieces([tokenizer.single_piece("the")]) == ["▁the"]
     assert tokenizer.single_piece("unforgettable") is None
-    assert tokenizer.single_piece("☃") is None
+    assert tokenizer.single_piece("☃") is None and tokenizer.single_piece("<unk>") is None
 
 
 # === Tokenizers from strangers ===
@@ -88,7 +88,7 @@ def spread_ids(content: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (rename("[MASK]", "[mask]"), r"no token \[MASK\]"),
         (spread_ids, "the id 4000, but has 5 pieces"),
@@ -98,9 +98,9 @@ def spread_ids(content: dict[str, Any]) -> None:
     ],
     ids=("no mask", "id beyond the pieces", "bad pattern", "panic", "no pieces"),
 )
-def test_a_tokenizer_that_cannot_be_used_is_a_broken_run(own_run: Run, change: Callable, told: str):
+def test_a_tokenizer_that_cannot_be_used_is_a_broken_run(own_run: Run, change: Callable, message: str):
     """One sentence names the file, even where the library's Rust code panics, which is no Exception."""
-    with pytest.raises(BrokenRun, match=rf"tokenizer\.json .*{told}"):
+    with pytest.raises(BrokenRun, match=rf"tokenizer\.json .*{message}"):
         load_tokenizer(with_tokenizer(own_run, change))
 
 

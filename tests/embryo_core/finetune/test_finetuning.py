@@ -1,5 +1,6 @@
 """A run is fine-tuned task by task into parts of the results; killed and run again it goes on to the same table."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -152,7 +153,7 @@ def test_a_killed_run_goes_on_to_the_same_table(tiny_run: Run, own_run: Run, col
     process.wait()
     subprocess.run([*command, "0", "8", "16"], cwd=REPOSITORY, check=True)
     killed = results.read_task_scores(own_run), results.read_answers(own_run, "cola")
-    results.forget(own_run, "finetuning:cola:1")
+    shutil.rmtree(own_run.results)
     subprocess.run([*command, "0", "8", "16"], cwd=REPOSITORY, check=True)
     whole = results.read_task_scores(own_run), results.read_answers(own_run, "cola")
     for one, other in zip(killed, whole, strict=True):
@@ -164,6 +165,6 @@ def test_two_processes_give_the_table_of_one(own_run: Run, cola: Path):
     """Each with a thread of its own, as one has here."""
     finetune(own_run, {"cola": cola}, [0, 16], jobs=1)
     alone = results.read_answers(own_run, "cola")
-    results.forget(own_run, "finetuning:cola:1")
+    shutil.rmtree(own_run.results)
     assert finetune(own_run, {"cola": cola}, [0, 16], jobs=2).computed == 2
     pd.testing.assert_frame_equal(results.read_answers(own_run, "cola"), alone)

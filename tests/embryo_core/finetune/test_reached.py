@@ -33,7 +33,8 @@ def frame(shares: dict[int, float], n: int = 400, seeds: int = 2) -> pd.DataFram
     for step, share in shares.items():
         for seed in range(1, seeds + 1):
             right = np.arange(n) < round(share * n)
-            rows.append(pd.DataFrame({"step": step, "seed": seed, "example": np.arange(n), "gold": 1.0, "answer": right}))
+            same = {"step": step, "seed": seed, "gold": 1.0}
+            rows.append(pd.DataFrame({"example": np.arange(n), "answer": right, **same}))
     return pd.concat(rows, ignore_index=True).astype({"answer": float})
 
 

@@ -49,7 +49,7 @@ def test_of_a_pair_the_longer_text_is_cut_first(tokenizer, first: int, second: i
 
 
 def test_an_epoch_has_every_row_once():
-    """In batches of the given size, but for one that is smaller; another order in every epoch, the same for one seed."""
+    """In batches of the given size, but for one; in another order in every epoch, the same for one seed."""
     lengths = np.random.default_rng(0).integers(3, 60, 70)
     batches = list(islice(training_batches(lengths, 8, np.random.default_rng(1)), 18))
     for epoch in (batches[:9], batches[9:]):

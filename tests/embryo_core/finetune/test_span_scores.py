@@ -18,7 +18,9 @@ GOLD = {
     "accents": ["Café Müller's"],
     "hyphen": ["state-of-the-art"],
 }
-ANSWERS = ["", "the battle of hastings.", "battle", "1066", "A", "cafe muller", "Café Müller’s", "of of", "stateoftheart"]
+ANSWERS = [
+    "", "the battle of hastings.", "battle", "1066", "A", "cafe muller", "Café Müller’s", "of of", "stateoftheart",
+]
 
 
 def official(answer: str, gold: list[str]) -> tuple[float, float]:

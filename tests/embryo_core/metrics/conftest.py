@@ -19,7 +19,7 @@ from tests.conftest import SAMPLE_DATA, copy_run
 
 @pytest.fixture(scope="session")
 def trained(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Model:
-    """Step 16 of the tiny run, trained anew for some updates on the sample's own sentences and facts, stored in float16."""
+    """Step 16 of the tiny run, trained for some updates more on the sample's sentences and facts, stored in float16."""
     run = copy_run(tiny_run, tmp_path_factory.mktemp("trained"))
     counts = ["the\t90"] + [f"word{i}\t50" for i in range(60)] + ["river\t9", "town\t8"]
     (run.path / "frequencies.tsv").write_text("\n".join(counts) + "\n", encoding="utf-8")

@@ -50,7 +50,7 @@ def test_layers_and_heads_are_numbered_from_1(trained):
 
 
 def test_a_map_ends_where_ten_sentences_reach(trained, tmp_path):
-    """Of twelve sentences of 5 to 16 pieces with [CLS] and [SEP], the tenth longest has 7, and ten have all positions."""
+    """Of twelve sentences of 5 to 16 pieces, [CLS] and [SEP] included, the tenth longest has 7, as has the map."""
     words = [word for pieces in range(5, 17) for word in (*[("the", "DT")] * (pieces - 2), None)]
     data = read(Attention(), trained, write_treebank(tmp_path / "a.conllu", *words))
     assert data.length == 7

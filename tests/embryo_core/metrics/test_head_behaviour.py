@@ -87,7 +87,8 @@ def _between_words(a, word_of, count) -> np.ndarray:
 def test_scores_equal_plain_loops_over_transformers(trained, sample):
     """Every score of every head, and the number of cases behind it.
 
-    An error e in an attention score changes a weight p by 2 e p at most, entropy by 2 e (ln L + 1), a distance by 4 e L.
+    An error e in an attention score changes a weight p by 2 e p at most, entropy by 2 e (ln L + 1), a distance by 4 e
+    L.
     """
     scores = found(trained)
     expected, ties = by_hand(trained, corpora.read_treebank(sample / "treebank.conllu"))

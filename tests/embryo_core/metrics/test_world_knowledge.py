@@ -60,7 +60,7 @@ def test_coverage_is_the_share_of_objects_that_are_one_piece(trained, sample, fi
 
 
 def test_the_templates_are_noted(trained, sample):
-    """What is told of the data holds the template of every relation, so that a question can be shown without LAMA."""
+    """The summary of the data holds the template of every relation, so that a question can be shown without LAMA."""
     noted = read(WorldKnowledge(), trained).summary["templates"]
     assert noted == {fact.relation: fact.template for fact in corpora.read_lama(sample / "lama")}
 
@@ -89,7 +89,7 @@ def test_an_unknown_object_is_not_asked(trained, tmp_path):
     assert [fact.object for fact in read(WorldKnowledge(), trained, write_lama(tmp_path, *objects)).asked] == ["the"]
 
 
-def test_facts_that_cannot_be_asked_at_all_are_told(trained, tmp_path):
+def test_facts_that_cannot_be_asked_at_all_are_reported(trained, tmp_path):
     """A vocabulary without any of the objects gives one sentence, not an empty result."""
     with pytest.raises(CorpusError, match="No object of the 1 facts"):
         read(WorldKnowledge(), trained, write_lama(tmp_path, "Llanfairpwllgwyngyll"))

@@ -48,6 +48,6 @@ def test_every_layer_equals_transformers(tiny_run: Run, mask: int) -> None:
 
 
 def test_a_mask_that_is_not_there(tiny_run: Run) -> None:
-    """It is told how many there are."""
+    """The message says how many there are."""
     with pytest.raises(QueryError, match="There is no .MASK. 3: the text has 2"):
         lens(tiny_run, TWO, mask=3)

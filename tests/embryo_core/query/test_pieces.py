@@ -53,7 +53,8 @@ def test_smaller_pieces_give_the_same_answer(
     assert [history.leaders for history in found.masks] == [history.leaders for history in expected.masks]
     model = MODELS.get(runs.checkpoint(tiny_run, 16))
     for one, other in zip(found.joint.candidates, expected.joint.candidates, strict=True):
-        tolerance = 2 * probability_rounding(model, model.max_positions, np.array(other.probabilities))  # of two factors
+        # of two factors
+        tolerance = 2 * probability_rounding(model, model.max_positions, np.array(other.probabilities))
         assert one.probabilities == pytest.approx(other.probabilities, rel=tolerance)
 
 

@@ -1,4 +1,4 @@
-"""One text through the heads: the weights are the model's own, and a text that cannot be read is told why."""
+"""One text through the heads: the weights are the model's own, and a text that cannot be read gets a reason."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_a_broken_checkpoint_is_left_out_and_named(own_run):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("  ", "The text is empty"),
         ("cat " * 500, r"pieces long .* this model reads at most \d+\. Shorten it"),
@@ -53,7 +53,7 @@ def test_a_broken_checkpoint_is_left_out_and_named(own_run):
     ],
     ids=("empty", "past the positions", "past all reason"),
 )
-def test_a_text_that_cannot_be_read_gets_one_sentence(tiny_run, text, told):
+def test_a_text_that_cannot_be_read_gets_one_sentence(tiny_run, text, message):
     """What was received, and the limit."""
-    with pytest.raises(QueryError, match=told):
+    with pytest.raises(QueryError, match=message):
         attend(tiny_run, text, 0)

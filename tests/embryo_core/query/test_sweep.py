@@ -1,4 +1,4 @@
-"""A sweep asks every readable checkpoint once, in the order of steps, and keeps no more models than the limit allows."""
+"""A sweep asks every readable checkpoint once, in the order of steps, within the limit of memory for models."""
 
 import sys
 

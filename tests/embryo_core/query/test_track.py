@@ -89,7 +89,7 @@ def test_a_fact_asked_live_gets_the_stored_answer(tiny_results: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "word", "mask", "told"),
+    ("text", "word", "mask", "message"),
     [
         (ONE, "  ", 1, "The word to track is empty"),
         (ONE, "☃", 1, "'☃' has characters that are not in the vocabulary"),
@@ -101,8 +101,8 @@ def test_a_fact_asked_live_gets_the_stored_answer(tiny_results: Run) -> None:
         ("[MASK]" + " ." * 61, "rivers", 1, "With 2 masks for the pieces of the word the text is 65 pieces long"),
     ],
 )
-def test_what_cannot_be_tracked(tiny_run: Run, text: str, word: str, mask: int, told: str) -> None:
+def test_what_cannot_be_tracked(tiny_run: Run, text: str, word: str, mask: int, message: str) -> None:
     """One sentence that says what was received and what to do."""
     with pytest.raises(QueryError) as error:
         track(tiny_run, text, word, mask)
-    assert told in str(error.value)
+    assert message in str(error.value)

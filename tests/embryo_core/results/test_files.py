@@ -24,6 +24,11 @@ SCORE = {"evaluation": "m", "step": 8, "metric": "m", "layer": None, "group": No
 MAP = {"evaluation": "attention", "step": 8, "layer": 1, "head": 1, "sentences": 7, "length": 2, "weights": [0.5] * 4}
 
 
+def give_way(run: Run, metric: str) -> None:
+    """Have the results of a metric make room for those of other data."""
+    results.begin(run, metric, {"sha256": "another"}, {}, overwrite=True)
+
+
 @pytest.fixture(params=["part", "compacted"])
 def path(run: Run, request: pytest.FixtureRequest) -> Path:
     """The scores of one step, in a part or in the compacted table."""
@@ -79,9 +84,9 @@ def test_a_file_without_checksum_gets_one_from_who_trusts_it(run: Run, path: Pat
     """Results of earlier versions: the sentence has both ways out, and the first of them works."""
     scores = results.read_scores(run)
     path.with_name("scores.parquet.sha256").unlink()
-    told = refused(run)
-    assert "python -m embryo_core evaluate egg --overwrite" in told
-    command = told.partition("run in its folder: ")[2].partition(", else")[0]
+    message = refused(run)
+    assert "python -m embryo_core evaluate egg --overwrite" in message
+    command = message.partition("run in its folder: ")[2].partition(", else")[0]
     subprocess.run(command, shell=True, cwd=path.parent, check=True)
     assert results.read_scores(run).equals(scores)
 
@@ -96,7 +101,8 @@ def test_a_damaged_checksum_is_told(run: Run, path: Path, content: bytes):
 def test_a_file_is_hashed_once(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
     """And again when it is another, even of the same size."""
     hashed = []
-    monkeypatch.setattr(reading, "sha256", lambda path: hashed.append(path) or hashlib.sha256(path.read_bytes()).hexdigest())
+    sha256 = reading.sha256
+    monkeypatch.setattr(reading, "sha256", lambda path: hashed.append(path) or sha256(path))
     for _ in range(3):
         results.read_scores(run)
     once = len(hashed)
@@ -108,9 +114,9 @@ def test_a_file_is_hashed_once(run: Run, path: Path, monkeypatch: pytest.MonkeyP
 def test_a_file_of_holes_is_not_hashed(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
     """A damage that makes it 20 GB long, or 1 GB, costs no time."""
     monkeypatch.setattr(files, "digest", lambda *_: pytest.fail("hashed"))
-    for size, told in ((20 * 10**9, "at most 2,147,483,648 are read"), (2**30, "no parquet file")):
+    for size, message in ((20 * 10**9, "at most 2,147,483,648 are read"), (2**30, "no parquet file")):
         os.truncate(path, size)
-        assert told in refused(run)
+        assert message in refused(run)
 
 
 # === Regular files of this run alone ===
@@ -146,7 +152,7 @@ def test_a_part_that_is_a_link_is_refused_and_never_removed(run: Run, tmp_path: 
     (run.results / linked).symlink_to(tmp_path / "elsewhere")
     before = tree(tmp_path / "elsewhere")
     assert f"{run.results / linked} is a link" in refused(run)
-    for change in (lambda: results.compact(run), lambda: results.forget(run, "mask_prediction")):
+    for change in (lambda: results.compact(run), lambda: give_way(run, "mask_prediction")):
         with pytest.raises(ResultsError, match="is a link"):
             change()
     assert tree(tmp_path / "elsewhere") == before != {}
@@ -187,7 +193,9 @@ def test_rows_out_of_bounds_are_refused(run: Run, change: dict):
 
 
 @pytest.mark.parametrize(
-    "change", [{"length": 3}, {"length": 2**20}, {"weights": [0.5] * 3}, {"head": 2**30}, {"weights": [np.inf] * 4}], ids=str
+    "change",
+    [{"length": 3}, {"length": 2**20}, {"weights": [0.5] * 3}, {"head": 2**30}, {"weights": [np.inf] * 4}],
+    ids=str,
 )
 def test_maps_that_are_none_are_refused(run: Run, change: dict):
     """Square, of finite weights, of heads that a model may have."""
@@ -222,7 +230,7 @@ def test_a_file_replaced_while_it_is_read_is_read_again(run: Run, monkeypatch: p
     results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.5, 3)]))
     monkeypatch.setattr(files, "write_checksums", read_and_write)
     results.compact(run)
-    results.forget(run, "m")
+    give_way(run, "m")
     assert seen == [2] * 4 + [2, 2] and results.read_scores(run).empty
     assert not list(run.results.rglob("scores*"))
 
@@ -245,5 +253,6 @@ def test_a_removal_that_was_killed_is_none(run: Run, monkeypatch: pytest.MonkeyP
     assert len(results.read_scores(run)) == 1
     path.unlink()
     assert results.read_scores(run).empty and results.done(run, "m") == set()
-    results.forget(run, "m")
+    results.write(at(run, 0), "m", Findings(scores=[Score("m", 0.5, 3)]))
+    give_way(run, "m")
     assert not files.is_stored(path)

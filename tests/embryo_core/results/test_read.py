@@ -1,4 +1,4 @@
-"""What was written is read back, from parts and compacted tables alike, and a broken file is told."""
+"""What was written is read back, from parts and compacted tables alike, and a broken file is reported."""
 
 import shutil
 

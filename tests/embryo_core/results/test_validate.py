@@ -36,12 +36,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("findings, told", REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_no_measurement_is_refused(run, findings, told):
+@pytest.mark.parametrize("findings, message", REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_no_measurement_is_refused(run, findings, message):
     """One bad row among good ones refuses the whole write and leaves what was there."""
     results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.75, 3, "all")]))
     before = tree(run.results)
-    with pytest.raises(ResultsError, match=told) as error:
+    with pytest.raises(ResultsError, match=message) as error:
         results.write(at(run, 8), "m", findings)
     assert "nothing was written" in str(error.value) and "'m' at step 8" in str(error.value)
     assert tree(run.results) == before

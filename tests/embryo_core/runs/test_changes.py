@@ -1,4 +1,4 @@
-"""What changed in the course of a pretraining is told from its card."""
+"""What changed in the course of a pretraining is read off its card."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ ORIGIN = Origin("first", 100, 800, 20_000, "0" * 64, (Change(40, "sequences of 1
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({}, ()),
         ({"steps": 16, "short_steps": 8}, (Change(8, "sequences of 32 tokens"),)),
@@ -21,10 +21,10 @@ ORIGIN = Origin("first", 100, 800, 20_000, "0" * 64, (Change(40, "sequences of 1
     ],
     ids=str,
 )
-def test_phases_of_length_and_rate_are_changes(tiny_run: Run, settings: dict, told: tuple):
+def test_phases_of_length_and_rate_are_changes(tiny_run: Run, settings: dict, message: tuple):
     """Where the second phase begins; a phase as long as the run has no second."""
     phases = {"short_batch_size": 8, "short_sequence_length": 16}
-    assert runs.changes(replace(tiny_run, config=tiny_run.config | phases | settings)) == told
+    assert runs.changes(replace(tiny_run, config=tiny_run.config | phases | settings)) == message
 
 
 def test_a_continued_run_has_the_changes_of_the_first_and_its_own(tiny_run: Run):

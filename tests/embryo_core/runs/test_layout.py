@@ -83,7 +83,7 @@ def test_a_broken_run_is_left_out_of_the_list(own_run: Run, monkeypatch: pytest.
     ],
     ids=("number", "null", "lists", "empty", "deep", "no text", "NaN"),
 )
-def test_a_run_card_that_is_none_is_told_and_other_runs_stay(own_run: Run, monkeypatch, tmp_path, content: str | bytes):
+def test_a_broken_run_card_is_reported_and_other_runs_stay(own_run: Run, monkeypatch, tmp_path, content: str | bytes):
     """Whatever run.json holds, other runs are listed, and this one with its folder and its reason."""
     (own_run.path.with_name("other")).mkdir()
     card = own_run.path.with_name("other") / "run.json"
@@ -163,7 +163,7 @@ def test_the_folder_of_a_run_may_be_a_link(own_run: Run, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name", ["\x1b[2Jrun", "a\nb", b"\xff".decode(errors="surrogateescape")])
 def test_a_folder_whose_name_cannot_be_shown_is_broken(own_run: Run, monkeypatch, tmp_path, name: str):
-    """A name that would steer the terminal, or that is no text, is told in escapes."""
+    """A name that would steer the terminal, or that is no text, is reported in escapes."""
     own_run.path.rename(own_run.path.with_name(name))
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
     ((_, reason),) = runs.broken_runs()

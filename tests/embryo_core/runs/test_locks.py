@@ -1,4 +1,4 @@
-"""A lock is held by one at a time; the others wait or are told, and it goes with its process."""
+"""A lock is held by one at a time; the others wait or are refused, and it goes with its process."""
 
 import subprocess
 import sys
@@ -9,7 +9,9 @@ import pytest
 from embryo_core.errors import BusyRun
 from embryo_core.runs import locked
 
-HOLD = "import sys, time; from pathlib import Path; from embryo_core.runs import locked\nwith locked(Path(sys.argv[1])):\n"
+HOLD = """import sys, time; from pathlib import Path; from embryo_core.runs import locked
+with locked(Path(sys.argv[1])):
+"""
 
 
 def holder(folder: Path) -> subprocess.Popen:
@@ -23,7 +25,7 @@ def holder(folder: Path) -> subprocess.Popen:
     return process
 
 
-def test_the_second_is_told(tmp_path: Path):
+def test_the_second_is_reported(tmp_path: Path):
     """While another process holds the lock; afterwards it is free, though nobody released it."""
     process = holder(tmp_path / "run")
     try:

@@ -1,4 +1,4 @@
-"""Checkpoints come in the order of steps; whatever is wrong with one is told, and the others stay."""
+"""Checkpoints come in the order of steps; whatever is wrong with one is reported, and the others stay."""
 
 import json
 import os
@@ -105,7 +105,7 @@ def test_a_missing_tensor_file_is_found(own_run: Run):
     ],
     ids=lambda facts: ascii(facts)[:40],
 )
-def test_a_manifest_beyond_its_bounds_is_told(own_run: Run, facts: dict):
+def test_a_manifest_beyond_its_bounds_is_reported(own_run: Run, facts: dict):
     """Counts are within 64 bits and not negative; names are plain file names with the hash of each, and few."""
     manifest = own_run.path / "checkpoints" / "step8" / "manifest.json"
     runs.write_json(manifest, json.loads(manifest.read_text()) | facts)
@@ -113,7 +113,7 @@ def test_a_manifest_beyond_its_bounds_is_told(own_run: Run, facts: dict):
     assert "manifest.json is not valid" in runs.broken(own_run)[0][1]
 
 
-def test_infinity_in_a_manifest_is_told(own_run: Run):
+def test_infinity_in_a_manifest_is_reported(own_run: Run):
     """Python's json reads it as a number; it is none, and int() of it ended every page."""
     manifest = own_run.path / "checkpoints" / "step8" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"step": 8', '"step": Infinity'))
@@ -207,9 +207,12 @@ def test_a_file_is_hashed_once(own_run: Run, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("header", "told"),
+    ("header", "message"),
     [
-        ({"a": {"dtype": "F32", "shape": [1, 2**50], "data_offsets": [0, 2**52]}}, "does not have the tensors of its header"),
+        (
+            {"a": {"dtype": "F32", "shape": [1, 2**50], "data_offsets": [0, 2**52]}},
+            "does not have the tensors of its header",
+        ),
         ({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}, "is not valid"),
         ({"a": {"dtype": "F8", "shape": [4], "data_offsets": [0, 4]}}, "does not have the tensors of its header"),
         ({"a": {"dtype": "F16", "shape": [2**18], "data_offsets": [0, 2**19]}}, "config.json makes it"),
@@ -217,14 +220,14 @@ def test_a_file_is_hashed_once(own_run: Run, monkeypatch):
     ],
     ids=("larger than the file", "negative", "of unknown type", "more than config.json", "none"),
 )
-def test_tensors_are_checked_before_memory_is_taken(own_run: Run, header: dict, told: str):
+def test_tensors_are_checked_before_memory_is_taken(own_run: Run, header: dict, message: str):
     """Of a file whose hash is right, the header describes every byte, and no more tensors than config.json has."""
     checkpoint = runs.checkpoint(own_run, 8)
     text = json.dumps(header).encode()
-    weights = len(text).to_bytes(8, "little") + text + bytes(2**19 if told.startswith("config") else 4)
+    weights = len(text).to_bytes(8, "little") + text + bytes(2**19 if message.startswith("config") else 4)
     (checkpoint.path / "model.safetensors").write_bytes(weights)
     runs.write_manifest(checkpoint.path, 8, 0, 0)
-    with pytest.raises(BrokenCheckpoint, match=told):
+    with pytest.raises(BrokenCheckpoint, match=message):
         runs.verify(checkpoint)
 
 
@@ -238,7 +241,7 @@ def test_weights_that_the_manifest_does_not_name_are_refused(own_run: Run):
         runs.verify(checkpoint)
 
 
-def test_a_flood_of_folders_is_told(own_run: Run, monkeypatch):
+def test_a_flood_of_folders_is_reported(own_run: Run, monkeypatch):
     """Only so many folders are read, and the rest are reported as one."""
     monkeypatch.setattr(manifests, "MOST", 2)
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]

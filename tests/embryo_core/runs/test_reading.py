@@ -10,7 +10,7 @@ from embryo_core.runs import reading
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-def test_a_file_that_may_not_be_read_is_told(tmp_path: Path):
+def test_a_file_that_may_not_be_read_is_reported(tmp_path: Path):
     """Mode 000 is an error of ours with the system's reason."""
     (tmp_path / "run.json").touch(mode=0)
     with pytest.raises(BrokenRun, match=r"run\.json cannot be read: Permission denied"):

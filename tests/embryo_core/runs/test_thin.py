@@ -91,7 +91,7 @@ def test_a_question_to_all_steps_takes_those_with_weights_and_says_so(thinned: R
 
 
 def test_a_question_to_a_step_without_weights_names_the_nearest(thinned: Run):
-    """Not a broken file: the weights were taken away, and where to ask instead is told."""
+    """Not a broken file: the weights were taken away, and the message says where to ask instead."""
     for ask in (query.answer, query.attend):
         with pytest.raises(MissingWeights, match="no weights any more; the nearest step with weights is 0"):
             ask(thinned, TEXT, 8)
@@ -135,7 +135,7 @@ def test_a_run_without_any_weights_says_so(thinned: Run):
 
 
 def test_config_of_a_thinned_checkpoint_is_still_read(thinned: Run):
-    """What its model gave is known without its weights; a damaged file is still told."""
+    """What its model gave is known without its weights; a damaged file is still reported."""
     checkpoint = runs.checkpoint(thinned, 8)
     assert runs.read_config(checkpoint, runs.ModelClass).model_type == "albert"
     (checkpoint.path / "config.json").write_text("{")

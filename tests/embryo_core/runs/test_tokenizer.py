@@ -46,7 +46,7 @@ def test_nested_replacements_are_refused(own_run: Run):
 
 
 @pytest.mark.parametrize(
-    ("part", "told"),
+    ("part", "message"),
     [
         (sequence(*[{"type": "Lowercase"}] * 65), "66 steps are more than the 64"),
         (replace("a" * 5000, ""), "is too long"),
@@ -58,10 +58,10 @@ def test_nested_replacements_are_refused(own_run: Run):
     ],
     ids=("steps", "long pattern", "nested repeats", "long repeat", "prefix", "large", "text"),
 )
-def test_what_could_take_all_memory_is_refused(own_run: Run, part: Any, told: str):
+def test_what_could_take_all_memory_is_refused(own_run: Run, part: Any, message: str):
     """Steps, patterns, their repeats and what they insert are bounded."""
     write_part(own_run, "normalizer", part)
-    with pytest.raises(BrokenRun, match=told):
+    with pytest.raises(BrokenRun, match=message):
         runs.check_tokenizer(own_run)
 
 
@@ -82,7 +82,7 @@ def test_patterns_of_public_tokenizers_pass(own_run: Run):
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"added_tokens": 5}', '{"added_tokens": [{"content": 5}]}'])
-def test_what_is_no_tokenizer_is_told(own_run: Run, content: str):
+def test_what_is_no_tokenizer_is_reported(own_run: Run, content: str):
     """One sentence with the file."""
     (own_run.tokenizer / "tokenizer.json").write_text(content)
     with pytest.raises(BrokenRun, match=r"tokenizer\.json is not valid"):

@@ -52,7 +52,7 @@ def test_the_legend_tells_the_weights_of_its_ends_and_its_middle(scale, wanted):
 
 
 def test_a_few_large_weights_do_not_darken_the_others():
-    """Colours end at the 99th percentile of a head's weights, and the share above it is told."""
+    """Colours end at the 99th percentile of a head's weights, and the share above it is given."""
     weights = np.full((1, 20, 20), 0.01)
     weights[0, 0, :3] = 0.9
     shown = replace(history(20), weights=weights)

@@ -115,7 +115,8 @@ def test_what_transformers_cannot_share_is_repeated_and_noted():
         found[share] = albert.huggingface(config)["num_hidden_groups"], albert.note(config)
     assert found["all"] == (2, "") and found["none"] == (4, "")
     assert found["attention"][0] == found["ffn"][0] == 4
-    assert "share their attention alone (share=attention); a checkpoint is an ALBERT of 4 groups" in found["attention"][1]
+    note = "share their attention alone (share=attention); a checkpoint is an ALBERT of 4 groups"
+    assert note in found["attention"][1]
     assert "share their feed-forward network alone (share=ffn)" in found["ffn"][1]
 
 

@@ -47,7 +47,8 @@ def test_spans_are_positions_of_pieces(trained: Model, tmp_path: Path):
     folder = write_task(tmp_path / "t", train=[(text, [("A", (0, 1)), ("B", (3, 4)), ("C", (4, 5)), ("D", (0, 5))])])
     data = read_tasks({"t": folder}, trained.tokenizer, limits(trained), None)
     assert targets(data) == sorted(
-        ((0, int(begin[a]), int(begin[b])), label) for label, a, b in (("A", 0, 1), ("B", 3, 4), ("C", 4, 5), ("D", 0, 5))
+        ((0, int(begin[a]), int(begin[b])), label)
+        for label, a, b in (("A", 0, 1), ("B", 3, 4), ("C", 4, 5), ("D", 0, 5))
     )
     assert len(data.sentences) == 1 and len(data.sentences[0]) == begin[-1] + 1
     assert data.sentences[0][0] == trained.tokenizer.cls_id and data.sentences[0][-1] == trained.tokenizer.sep_id
@@ -124,10 +125,10 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("splits", "told"), WRONG.values(), ids=WRONG.keys())
-def test_tasks_that_cannot_be_probed_are_told(trained: Model, tmp_path: Path, splits, told):
+@pytest.mark.parametrize(("splits", "message"), WRONG.values(), ids=WRONG.keys())
+def test_tasks_that_cannot_be_probed_are_told(trained: Model, tmp_path: Path, splits, message):
     """With the folder at fault."""
     folder = write_task(tmp_path / "t", **splits)
-    with pytest.raises(CorpusError, match=told) as error:
+    with pytest.raises(CorpusError, match=message) as error:
         read_tasks({"t": folder}, trained.tokenizer, limits(trained), None)
     assert str(folder) in str(error.value)

@@ -22,7 +22,8 @@ PLENTY = 2**30
 @pytest.fixture(scope="module")
 def data(trained: Model, sample: Path) -> ProbingData:
     """Two tasks of the sample, one with two spans."""
-    return read_tasks({task: sample / "probing" / task for task in ("constituent", "srl")}, trained.tokenizer, limits(trained), None)
+    folders = {task: sample / "probing" / task for task in ("constituent", "srl")}
+    return read_tasks(folders, trained.tokenizer, limits(trained), None)
 
 
 def test_spans_by_hand(trained: Model, tmp_path: Path):

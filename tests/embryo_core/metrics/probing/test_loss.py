@@ -9,7 +9,7 @@ EPSILON = float(np.finfo(np.float32).eps)
 
 
 def test_loss_and_gradient_are_those_of_torch():
-    """For each probe by itself, in float64 and by autograd; a float32 logarithm of K exponentials is K roundings off."""
+    """For each probe by itself, in float64 by autograd; a float32 logarithm of K exponentials is off by K roundings."""
     torch.manual_seed(0)
     batch, probes, labels = 50, 2, 7
     logits = torch.randn(batch, probes, labels) * 3

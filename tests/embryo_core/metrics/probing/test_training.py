@@ -86,7 +86,9 @@ def test_pairs_and_few_targets_come_to_the_optimum_too(n, labels):
 # === Evaluations in development ===
 
 
-@pytest.mark.parametrize("protocol", [replace(FAST, iterations=200, epochs=1), replace(PAPER, iterations=60, batch=100)])
+@pytest.mark.parametrize(
+    "protocol", [replace(FAST, iterations=200, epochs=1), replace(PAPER, iterations=60, batch=100)]
+)
 def test_the_weights_that_were_best_in_development_are_tested(protocol):
     """Where the test set is the development set, F1 in the test is the highest of the curve, whichever came last."""
     features, task = random_task(400, 5, 24)
@@ -100,7 +102,8 @@ def test_the_weights_that_were_best_in_development_are_tested(protocol):
 def test_the_paper_protocol_stops_when_development_stands_still(probing):
     """Nothing in development can be right here: no evaluation is better than the first, and twenty more are made."""
     features, task = probing
-    dev = replace(task.dev, labels=np.full_like(task.dev.labels, UNSEEN), control=np.full_like(task.dev.control, UNSEEN))
+    unseen = np.full_like(task.dev.labels, UNSEEN)
+    dev = replace(task.dev, labels=unseen, control=unseen)
     (probe,) = train_probes(features[:1], replace(task, dev=dev), replace(PAPER, iterations=300))
     assert [point.iteration for point in probe.curve] == [10 * i for i in range(1, 22)]
     assert {point.dev_f1 for point in probe.curve} == {(0.0, 0.0)}

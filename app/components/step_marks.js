@@ -1,0 +1,48 @@
+// Marks of the chosen step on the figures, which the browser moves: a figure is drawn once for all steps (see
+// charts/step_axis.py), so that its zoom and its hidden curves stay as the reader left them.
+const stepMarks = {
+  heard: new WeakSet(), // figures whose redrawing is heard
+
+  // `bar` is the time bar: its step, and where each step lies on an axis of steps.
+  watch(bar) {
+    this.bar = bar;
+    this.observer ??= new MutationObserver(() => {
+      this.asked ??= requestAnimationFrame(() => {
+        this.asked = null;
+        this.meet();
+      });
+    });
+    this.observer.observe(document.body, { childList: true, subtree: true });
+    this.meet();
+    this.move();
+  },
+
+  // Plotly puts marks back where the figure has them whenever it draws: then they are moved again.
+  meet() {
+    for (const plot of document.querySelectorAll(".js-plotly-plot")) {
+      if (this.heard.has(plot) || !plot.on) continue;
+      this.heard.add(plot);
+      plot.on("plotly_afterplot", () => this.moveOn(plot));
+      cellKeys.meet(plot);
+      this.moveOn(plot);
+    }
+  },
+
+  move() {
+    document.querySelectorAll(".js-plotly-plot").forEach((plot) => this.moveOn(plot));
+  },
+
+  moveOn(plot) {
+    const { shapes = [], xaxis, yaxis, meta } = plot._fullLayout ?? {};
+    const { line, mark, steps } = this.bar;
+    plot.classList.toggle("at-a-step", !shapes.some(({ name }) => name === line || name === mark));
+    shapes.forEach((shape, index) => {
+      if (shape.name !== line && shape.name !== mark) return;
+      const [from, to] = shape.name === line
+        ? [[shape.x0], [this.bar.values[xaxis.type][steps.indexOf(this.bar.step)]]]
+        : [meta.places.at(-1), meta.places[Math.max(0, meta.steps.findLastIndex((step) => step <= this.bar.step))]];
+      const by = [xaxis, yaxis].map((axis, i) => (to[i] === undefined ? 0 : axis.d2p(to[i]) - axis.d2p(from[i])));
+      plot.querySelector(`.shapelayer path[data-index="${index}"]`)?.setAttribute("transform", `translate(${by})`);
+    });
+  },
+};

@@ -1,0 +1,47 @@
+"""Tables of every page: rows to click, and ranked words."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.components import messages
+
+PERCENT = {"format": "percent", "step": 0.001}  # of a column of shares
+
+
+def show_rows(
+    table: pd.DataFrame, key: str, on_row: Callable[[int], None], columns: dict[str, Any], height: int | str = "auto"
+) -> None:
+    """A table whose rows can be clicked in any cell: `on_row` gets the row's place, from 0, before the page is drawn again."""
+
+    def clicked() -> None:
+        if (row := messages.clicked_row(st.session_state[key], len(table))) is not None:
+            on_row(row)
+
+    st.dataframe(
+        table,
+        hide_index=True,
+        key=key,
+        on_select=clicked,
+        selection_mode="single-cell",
+        placeholder="–",
+        column_config=columns,
+        height=height,
+    )
+
+
+def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) -> None:
+    """Ranked words (columns rank, token, probability), `what` being the head of their column; never read as markup.
+
+    Without `bars` beside the probabilities the table is narrow.
+    """
+    column = st.column_config
+    bar = column.ProgressColumn("probability", format="percent", min_value=0, max_value=table["probability"].max())
+    columns = {
+        "rank": column.TextColumn("rank", width=44, alignment="right"),
+        "token": column.TextColumn(what),
+        "probability": bar if bars else column.NumberColumn("probability", format="percent", width=72),
+    }
+    st.dataframe(table, column_config=columns, column_order=list(columns), hide_index=True, key=key)

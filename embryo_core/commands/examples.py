@@ -1,0 +1,31 @@
+"""`examples`: questions that a run comes to answer, for its Query page."""
+
+import argparse
+from pathlib import Path
+
+from embryo_core import runs
+from embryo_core.commands.arguments import RUN
+
+HELP = "find questions that a run comes to answer, for its Query page"
+QUESTIONS = runs.REPOSITORY / "data" / "sample" / "questions.tsv"
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """The run, and the questions to try."""
+    command.add_argument("run", metavar="RUN", help=RUN)
+    command.add_argument(
+        "--questions", type=Path, default=QUESTIONS, metavar="FILE", help="texts with [MASK], a tab, the word"
+    )
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Find the examples, keep them beside the results, and tell them."""
+    from embryo_core import query, results
+
+    run = runs.open_run(options.run)
+    examples = query.find_examples(run, query.read_questions(options.questions))
+    results.write_examples(run, examples)
+    for example in examples:
+        since = "not learned yet" if example.since is None else f"learned at step {example.since:,}"
+        print(f"{example.text}  {example.word}, {since}")
+    return 0

@@ -1,0 +1,27 @@
+"""Example questions of a run, in examples.json beside its results."""
+
+import os
+from collections.abc import Sequence
+
+from msgspec import to_builtins
+
+from embryo_core import runs
+from embryo_core.errors import ResultsError
+from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.types import Run
+
+FILE = "examples.json"
+
+
+def read_examples(run: Run) -> list[ExampleQuestion]:
+    """The examples of a run, in their order; none where none were looked for. Raises ResultsError."""
+    path = run.results / FILE
+    if not os.path.lexists(path):
+        return []
+    return runs.read_json(path, run.results, list[ExampleQuestion], ResultsError)
+
+
+def write_examples(run: Run, examples: Sequence[ExampleQuestion]) -> None:
+    """Keep these as the examples of a run, in place of any before."""
+    run.results.mkdir(parents=True, exist_ok=True)
+    runs.write_json(run.results / FILE, to_builtins(list(examples)))

@@ -1,0 +1,172 @@
+"""Moving through time in a browser: what the reader did to a page stays, and what is late looks so."""
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+VIEW = """figure => JSON.stringify([
+    figure._fullLayout.xaxis.range, figure._fullLayout.yaxis.range, figure._fullData.map(({ visible }) => visible)])"""
+FRAMES_SEEN = """() => {
+    const host = [...document.querySelectorAll("*")].map((one) => one.shadowRoot?.querySelector(".frames")).find(Boolean);
+    const drawn = (frame) => !frame.className && frame.contentDocument?.querySelector("svg");
+    window.blank = 0;
+    const look = () => { window.blank += [...host.children].some(drawn) ? 0 : 1; requestAnimationFrame(look); };
+    look();
+}"""
+
+
+def step_shown(visitor) -> Locator:
+    """The step that the time bar reads."""
+    return visitor.page.locator(".reading .step")
+
+
+def mark_at(figure: Locator) -> float:
+    """The middle of the line at the chosen step, in pixels of the page."""
+    box = figure.locator(".shapelayer path").last.bounding_box()
+    return box["x"] + box["width"] / 2
+
+
+# === What stays ===
+
+
+def test_zoom_and_hidden_curves_stay_at_another_step(visit, app):
+    """A zoomed figure, one of its curves hidden, is the same figure at every step; only its line moves."""
+    visitor = visit(app)
+    visitor.open("tokens", scale="linear", step="16")
+    figure = visitor.page.locator(".js-plotly-plot").first
+    hidden = figure.locator(".legend .traces").nth(1)
+    hidden.locator(".legendtoggle").click()
+    expect(hidden).to_have_css("opacity", "0.5")
+    box = figure.locator(".nsewdrag.drag").bounding_box()
+    visitor.page.mouse.move(box["x"] + 20, box["y"] + 40)
+    visitor.page.mouse.down()
+    visitor.page.mouse.move(box["x"] + box["width"] - 60, box["y"] + box["height"] - 60, steps=5)
+    visitor.page.mouse.up()
+    visitor.page.wait_for_timeout(600)  # until a second click would no longer be a double click
+    before, line = figure.evaluate(VIEW), mark_at(figure)
+    visitor.page.locator(".bar .track").press("ArrowLeft")
+    visitor.expect_query(step="8")
+    visitor.settle()
+    assert figure.evaluate(VIEW) == before and mark_at(figure) < line
+
+
+@pytest.mark.parametrize("kind", ["head", "model"])
+def test_bertviz_is_never_blank_and_keeps_its_choice(visit, app, kind):
+    """At every frame of a change of step something is drawn; layer and opened head are the same after it."""
+    visitor = visit(app)
+    visitor.open("attention", section="sentence", sentence="The cat sat .", heads=kind, step="16")
+    bertviz = visitor.page.frame_locator('iframe[title^="bertviz"]')
+    if kind == "head":
+        bertviz.locator("#layer").select_option("2")
+    else:
+        bertviz.locator("svg > g > rect:last-of-type").nth(1).click(force=True)
+    visitor.page.evaluate(FRAMES_SEEN)
+    visitor.page.locator(".bar .track").press("Home")
+    expect(visitor.page.get_by_role("heading", name="All heads at step 0")).to_be_visible()
+    visitor.settle()
+    expect(visitor.page.locator("iframe.coming")).to_have_count(0)
+    if kind == "head":
+        expect(bertviz.locator("#layer")).to_have_value("2")
+    else:
+        expect(bertviz.get_by_text(re.compile("Layer 1, Head 2"))).to_be_visible()
+    assert visitor.page.evaluate("window.blank") == 0
+
+
+# === Playing ===
+
+
+def test_playing_never_steps_back(visit, app):
+    """The bar and the line of a figure go forward alone, however late the server answers."""
+    visitor = visit(app)
+    visitor.open("tokens", step="0")
+    figure = visitor.page.locator(".js-plotly-plot").first
+    expect(figure.locator(".shapelayer path").last).to_be_attached()
+    visitor.page.evaluate(
+        """() => {
+            window.places = [];
+            const look = () => {
+                const line = [...document.querySelectorAll(".js-plotly-plot .shapelayer path")].at(0);
+                if (line) window.places.push(line.getBoundingClientRect().x);
+                requestAnimationFrame(look);
+            };
+            look();
+        }"""
+    )
+    visitor.page.get_by_role("button", name="Play").click()
+    visitor.expect_query(step="16")
+    visitor.settle()
+    places = visitor.page.evaluate("window.places")
+    assert places == sorted(places) and places[-1] > places[0]
+
+
+def test_a_page_has_one_play_button(visit, app):
+    """The attention maps follow the time bar's."""
+    visitor = visit(app)
+    for section in ("maps", "sentence"):
+        visitor.open("attention", section=section)
+        expect(visitor.page.locator(".history")).to_be_visible()
+        expect(visitor.page.get_by_role("button", name="Play")).to_have_count(1)
+
+
+def test_a_table_of_another_step_waits_visibly(visit, app):
+    """From the move on until the page is drawn at that step."""
+    visitor = visit(app)
+    visitor.open("tokens", step="16")
+    waiting = visitor.page.locator("html[data-embryo-waiting]")
+    expect(waiting).to_have_count(0)
+    track = visitor.page.locator(".bar .track")
+    found = track.evaluate(
+        "track => { track.dispatchEvent(new KeyboardEvent('keydown', { key: 'Home' }));"
+        " return document.documentElement.hasAttribute('data-embryo-waiting'); }"
+    )
+    assert found
+    visitor.expect_query(step="0")
+    expect(waiting).to_have_count(0)
+
+
+# === Keys ===
+
+
+def test_keys_move_through_time_from_anywhere_but_a_text_field(visit, app):
+    """Arrows and pages step, space plays; in a text field they write."""
+    visitor = visit(app)
+    visitor.open("tokens", step="0")
+    visitor.heading("Tokens").click()
+    for key, step in (("ArrowRight", "8"), ("ArrowLeft", "0"), ("PageUp", "8"), ("PageDown", "0")):
+        visitor.page.keyboard.press(key)
+        expect(step_shown(visitor)).to_have_text(f"step {step}")
+    field = visitor.page.get_by_role("textbox", name="Search")
+    field.fill("ab")
+    for key in ("ArrowLeft", " ", "PageUp"):
+        visitor.page.keyboard.press(key)
+    expect(field).to_have_value("a b")
+    expect(step_shown(visitor)).to_have_text("step 0")
+    visitor.heading("Tokens").click()
+    visitor.page.keyboard.press(" ")
+    expect(visitor.page.get_by_role("button", name="Pause")).to_be_visible()
+    visitor.expect_query(step="16")
+
+
+# === Clicks ===
+
+
+def test_a_row_is_chosen_by_a_click_on_any_cell(visit, app):
+    """The last cell of a relation's row opens its facts."""
+    visitor = visit(app)
+    visitor.open("knowledge")
+    table = visitor.page.get_by_test_id("stDataFrame").first
+    table.scroll_into_view_if_needed()
+    box = table.bounding_box()
+    visitor.page.mouse.click(box["x"] + box["width"] - 40, box["y"] + 35 * 2 + 17)
+    visitor.page.wait_for_function("new URL(location).searchParams.get('relation')")
+    visitor.settle()
+
+
+def test_the_mode_bar_covers_nothing(visit, app):
+    """Figures have none to see; the buttons below still save them."""
+    visitor = visit(app)
+    visitor.open("tokens")
+    figure = visitor.page.locator(".js-plotly-plot").first
+    figure.hover()
+    expect(figure.locator(".modebar-container")).to_be_hidden()

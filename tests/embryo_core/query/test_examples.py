@@ -1,0 +1,66 @@
+"""The examples of a run are questions that it comes to answer, and one that it has not learned."""
+
+from pathlib import Path
+
+import pytest
+
+from embryo_core import runs
+from embryo_core.errors import CorpusError, QueryError
+from embryo_core.query import examples
+from embryo_core.query.track import Track
+from embryo_core.types import Run
+
+STEPS = (0, 8, 16, 32)
+RANKS = {  # of the word, by text
+    "early [MASK] .": (9, 1, 1, 1),
+    "lost and found [MASK] .": (9, 1, 9, 1),
+    "late [MASK] .": (9, 9, 9, 1),
+    "always [MASK] .": (1, 1, 1, 1),
+    "forgotten [MASK] .": (9, 1, 1, 9),
+    "far [MASK] .": (9, 9, 9, 9),
+    "close [MASK] .": (9, 9, 9, 2),
+}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Questions whose histories are those of RANKS, and one whose word the vocabulary lacks."""
+
+    def track(run: Run, text: str, word: str) -> Track:
+        if text not in RANKS:
+            raise QueryError("not in the vocabulary")
+        pieces = ("two", "##pieces") if word == "twopieces" else (word,)
+        chances = tuple(0.5 / rank for rank in RANKS[text])
+        return Track("tiny", text, word, 1, pieces, text, STEPS, chances, RANKS[text], (True,) * 4, ())
+
+    monkeypatch.setattr(examples, "track", track)
+    return [*((text, "word") for text in RANKS), ("unknown [MASK] .", "word"), ("early [MASK] .", "twopieces")]
+
+
+def test_examples_go_from_early_to_late_and_end_with_one_not_learned(asked, tiny_run: Run) -> None:
+    """Learned: led at the last step and not at the first; not learned: never led, most probable at the last step."""
+    found = [(example.text, example.since) for example in examples.find_examples(tiny_run, asked)]
+    learned = [("early [MASK] .", 8), ("lost and found [MASK] .", 32), ("late [MASK] .", 32)]
+    assert found == [*learned, ("close [MASK] .", None)]
+
+
+def test_a_run_that_answers_nothing_has_an_example_all_the_same(asked, tiny_run: Run) -> None:
+    """What it has not learned; and with nothing to ask there is none."""
+    (only,) = examples.find_examples(tiny_run, [("far [MASK] .", "word")])
+    assert only.since is None and examples.find_examples(tiny_run, []) == []
+
+
+def test_the_questions_of_the_project_are_read() -> None:
+    """Each has one mask and one word."""
+    questions = examples.read_questions(runs.REPOSITORY / "data" / "sample" / "questions.tsv")
+    assert len(questions) >= 50 and len({text for text, _ in questions}) == len(questions)
+
+
+@pytest.mark.parametrize("line", ["no tab [MASK] .", "no mask\tword", "[MASK] [MASK]\tword", "[MASK]\ta\tb"])
+def test_a_line_that_is_no_question_is_refused(tmp_path: Path, line: str) -> None:
+    """With the line, and what one looks like."""
+    (tmp_path / "questions.tsv").write_text(f"A [MASK] .\tcat\n{line}\n")
+    with pytest.raises(CorpusError, match="write a text with one"):
+        examples.read_questions(tmp_path / "questions.tsv")
+    with pytest.raises(CorpusError, match="cannot be read"):
+        examples.read_questions(tmp_path / "nothing.tsv")
