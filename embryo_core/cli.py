@@ -9,7 +9,6 @@ from embryo_core.errors import EmbryoError
 
 COMMANDS = (
     add,
-    audit,
     evaluate,
     finetune,
     runs,

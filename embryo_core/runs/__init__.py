@@ -1,6 +1,5 @@
 """Runs on disk: where they are, what they hold, and how files from strangers are read."""
 
-from embryo_core.runs.audit import Fault, Measured, judge, read_audit, write_audit
 from embryo_core.runs.changes import changes
 from embryo_core.runs.checksums import read_checksums, write_checksums
 from embryo_core.runs.files import replacing, sha256, write_json
@@ -30,8 +29,6 @@ from embryo_core.runs.weight_files import weights_file
 __all__ = [
     "REPOSITORY",
     "Architecture",
-    "Fault",
-    "Measured",
     "ModelClass",
     "Shown",
     "Sources",
@@ -46,7 +43,6 @@ __all__ = [
     "damaged_lines",
     "generator",
     "hub_folder",
-    "judge",
     "left_out",
     "list_runs",
     "loadable",
@@ -54,7 +50,6 @@ __all__ = [
     "log_grid",
     "open_run",
     "parse_row",
-    "read_audit",
     "read_bytes",
     "read_checksums",
     "read_config",
@@ -73,7 +68,6 @@ __all__ = [
     "verify",
     "was_added",
     "weights_file",
-    "write_audit",
     "write_checksums",
     "write_json",
     "write_manifest",

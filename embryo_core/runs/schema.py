@@ -21,7 +21,6 @@ LIMITS = {  # bytes that a file may have, by its name; one of another name may h
     "frequencies.tsv": 64 * MB,
     "tokenizer.json": 64 * MB,
     "trainer_state.json": 256 * MB,
-    "audit.json": 16 * MB,
 }
 OTHER_LIMIT = 64 * MB
 HEADER_LIMIT = 4 * MB  # of model.safetensors: what describes its tensors
@@ -306,23 +305,6 @@ class TrainerState(Struct, frozen=True):
     max_steps: Whole = 0
     num_input_tokens_seen: Count = 0
     log_history: Annotated[list[dict[Text, nested(2, most=1000)]], Meta(max_length=1_000_000)] = []
-
-
-# === audit.json ===
-
-
-class Faulty(Struct, frozen=True):
-    """An `audit.Fault`."""
-
-    step: Count
-    kind: Label
-    what: Text
-
-
-class FaultCard(Struct, frozen=True):
-    """audit.json: what the last audit of the run found."""
-
-    faults: Annotated[list[Faulty], Meta(max_length=100_000)]
 
 
 # === log.jsonl ===

@@ -11,7 +11,6 @@ from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaske
 from tests.conftest import SAMPLE
 
 STEPS = (0, 10, 20)
-BYTES = 261  # special tokens and single bytes; pieces follow by how frequent they are
 PADDED = 640  # rows of the vocabulary, more than the tokenizer has
 
 
@@ -43,7 +42,7 @@ def trainer_folder(byte_level: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def model_of(step: int) -> RobertaForMaskedLM:
-    """The model at one step: random weights, the bias of frequent pieces growing with the step."""
+    """The model at one step, of random weights."""
     torch.manual_seed(step)
     config = RobertaConfig(
         vocab_size=PADDED,
@@ -56,7 +55,6 @@ def model_of(step: int) -> RobertaForMaskedLM:
         type_vocab_size=1,
     )
     model = RobertaForMaskedLM(config)
-    model.lm_head.bias.data[BYTES:] = step * torch.linspace(1, 0, PADDED - BYTES)
     model.lm_head.bias.data[-5:] = 100.0  # rows of no piece, which would win if they were read
     return model.eval()
 

@@ -1,9 +1,11 @@
 """A byte-level RoBERTa is evaluated with the counts of a slow computation by transformers and tokenizers alone."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from embryo_core import results
@@ -16,17 +18,26 @@ SENTENCES = 12
 TREEBANK = SAMPLE / "treebank.conllu"
 
 
-def test_counts_are_those_of_transformers_alone(root, trainer_folder, byte_level):
+def test_counts_are_those_of_transformers_alone(root, trainer_folder, byte_level, tmp_path):
     """Words read unmasked and masked as a whole, at every step, over the pieces of the tokenizer."""
-    run = add([str(trainer_folder)], "rob").run
+    folder = shutil.copytree(trainer_folder, tmp_path / "rob")
+    favour(folder / "checkpoint-20", AutoTokenizer.from_pretrained(byte_level)("of the", add_special_tokens=False).input_ids[-1])
+    run = add([str(folder)], "rob").run
     evaluate(run, {"treebank": TREEBANK}, ["token_reconstruction", "mask_prediction"], limit=SENTENCES)
     for step in (0, 10, 20):
-        slow = slow_counts(trainer_folder / f"checkpoint-{step}", byte_level)
+        slow = slow_counts(folder / f"checkpoint-{step}", byte_level)
         for metric in ("token_reconstruction", "mask_prediction"):
             scores = results.read_scores(run, metric)
             score = scores[(scores["step"] == step) & (scores["group"] == "all")].iloc[0]
             assert (score["n"], round(score["value"] * score["n"])) == slow[metric]
     assert slow["mask_prediction"][1] > 0  # else equal counts would say little
+
+
+def favour(checkpoint: Path, piece: int) -> None:
+    """Have a checkpoint answer one piece wherever it is asked, so that some words are right."""
+    tensors = load_file(checkpoint / "model.safetensors")
+    tensors["lm_head.bias"][piece] += 50
+    save_file(tensors, checkpoint / "model.safetensors", metadata={"format": "pt"})
 
 
 def slow_counts(checkpoint: Path, tokenizer_folder: Path) -> dict[str, tuple[int, int]]:
