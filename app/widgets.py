@@ -48,7 +48,7 @@ class View:
     @property
     def axis(self) -> StepAxis:
         """The axis of steps of every figure on the page."""
-        return StepAxis(self.scale, runs.changes(self.run))
+        return StepAxis(self.scale, runs.changes(self.run), self.run.counted_in)
 
     def evaluated(self, steps: Iterable[int]) -> int:
         """Which of the evaluated `steps`, at least one, to show: the last up to the chosen step, else the first."""

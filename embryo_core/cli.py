@@ -4,10 +4,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from embryo_core.commands import animate, evaluate, examples, fetch, finetune, query, runs
+from embryo_core.commands import add, animate, evaluate, examples, fetch, finetune, query, runs
 from embryo_core.errors import EmbryoError
 
 COMMANDS = (
+    add,
     evaluate,
     finetune,
     runs,

@@ -14,8 +14,10 @@ from tqdm import tqdm
 
 from embryo_core import corpora, metrics, results, runs
 from embryo_core.engine.capabilities import gives
+from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.model import Model, load
 from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, MissingWeights, OtherData, unknown
+from embryo_core.sources.ahead import fetched_ahead
 from embryo_core.types import Checkpoint, Data, Findings, Limits, Metric, Run, Source
 
 log = logging.getLogger(__name__)
@@ -42,14 +44,17 @@ def evaluate(
     options: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     progress: bool = False,
+    device: Device = CPU,
+    discard: bool = False,
 ) -> Report:
     """Compute metrics at the checkpoints that give what they need, and store what they find.
 
     Without `metric_names` all metrics are computed, but those whose data were not given; without `steps`, on each
     metric's own grid. `data` has a path for each source: {"treebank": ...}. A variant, such as {"probing:mine": ...},
     is computed whatever the names. `options` are those that the metrics declare. What is done is skipped, or computed
-    again with `overwrite`. A checkpoint that cannot be read, or a metric that fails on one, is reported and passed
-    over.
+    again with `overwrite`. Models are computed on `device`. Weights on the Hub are fetched one checkpoint ahead, and with
+    `discard` those that were fetched are removed again. A checkpoint that cannot be read, or a metric that fails on
+    one, is reported and passed over.
 
     Raises EmbryoError for an unknown metric, source or step, and for data that are missing, unreadable, or not those of
     the results at hand; nothing written before is lost by that.
@@ -57,9 +62,10 @@ def evaluate(
     jobs, report = plan(run, data, metric_names, steps, overwrite)
     _open_sources(run, jobs, data, limit, options or {}, overwrite)
     total = sum(len(job.pending) for job in jobs)
+    pending = sorted({c for job in jobs for c in job.pending}, key=lambda c: c.step)
     with tqdm(total=total, desc=run.name, unit="result", disable=not progress) as bar:
-        for checkpoint in sorted({c for job in jobs for c in job.pending}, key=lambda c: c.step):
-            _evaluate_checkpoint(checkpoint, jobs, report, bar)
+        for checkpoint in fetched_ahead(pending, discard):
+            _evaluate_checkpoint(checkpoint, jobs, report, bar, device)
     results.compact(run)
     return report
 
@@ -216,11 +222,11 @@ def _passes(jobs: list[Job]) -> list[list[Job]]:
     return list(together.values())
 
 
-def _evaluate_checkpoint(checkpoint: Checkpoint, jobs: list[Job], report: Report, bar: tqdm) -> None:
+def _evaluate_checkpoint(checkpoint: Checkpoint, jobs: list[Job], report: Report, bar: tqdm, device: Device) -> None:
     todo = [job for job in jobs if checkpoint in job.pending]
     bar.set_postfix_str(f"step {checkpoint.step}")
     try:
-        model = load(checkpoint)
+        model = load(checkpoint, device)
     except (BrokenCheckpoint, MissingWeights) as reason:  # the latter: removed since the plan was made
         report.failures.append(str(reason))
         bar.update(len(todo))

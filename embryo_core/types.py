@@ -36,12 +36,23 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class SpecialTokens:
+    """How a tokenizer writes its special tokens; None for unknown words: it can write every text."""
+
+    mask: str = "[MASK]"
+    cls: str = "[CLS]"  # before every text
+    sep: str = "[SEP]"  # after it
+    pad: str | None = "[PAD]"
+    unk: str | None = "[UNK]"
+
+
+@dataclass(frozen=True)
 class Run:
     """One pretraining: `<root>/runs/<name>/`, described by its run.json (a Run is read by `runs.open_run`)."""
 
     name: str
     path: Path
-    family: str  # albert | bert | electra
+    family: str  # model_type in config.json: albert, bert, electra, roberta, ...
     objective: str
     config: dict[str, Any] = field(hash=False)  # every setting of the pretraining, as given
     tokenizer_sha256: str
@@ -50,6 +61,8 @@ class Run:
     code_version: str
     note: str = ""  # what else a reader of the checkpoints has to know
     origin: Origin | None = None  # of a continued run, whose steps up to there are the first run's
+    special_tokens: SpecialTokens | None = None  # None: those of a tokenizer that pretrain made
+    counted_in: str = "updates"  # what a step counts: updates, sequences, tokens, words
 
     @property
     def results(self) -> Path:
@@ -63,8 +76,17 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Pointer:
+    """Where weights are that were added and not copied: a file of this machine, or one of a Hub repository."""
+
+    file: str  # absolute path; in a repository the name
+    repository: str = ""  # owner/name; "" is this machine
+    commit: str = ""  # of the repository
+
+
+@dataclass(frozen=True)
 class Checkpoint:
-    """One step of a run. `step` counts optimizer updates and comes from the manifest, never from a file's position.
+    """One step of a run. `step` comes from the manifest, never from a file's position; `Run.counted_in` says its unit.
 
     A checkpoint may have lost its weights (`runs --thin`); its results stay.
     """
@@ -76,6 +98,7 @@ class Checkpoint:
     tokens: int | None  # training tokens seen so far, padding excluded
     written: int  # when its manifest was, in nanoseconds: a step that was trained again is another checkpoint
     has_weights: bool = True
+    pointer: Pointer | None = None  # None: the weights are in `path`
 
 
 # === What annotated corpora hold ===

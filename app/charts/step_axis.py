@@ -24,12 +24,12 @@ class StepAxis:
 
     scale: Scale
     changes: tuple[Change, ...] = ()  # of the run: other text, longer sequences, a falling rate
-    unit: str = "optimizer updates"
+    counted_in: str = "updates"  # what a step counts (see `types.Run`)
 
     @property
     def title(self) -> str:
         """The title of the axis."""
-        return f"step ({self.unit})"
+        return "step (optimizer updates)" if self.counted_in == "updates" else f"{self.counted_in} seen"
 
     def values(self, steps: Iterable[int]) -> list[float]:
         """Where steps lie on the axis, as Plotly takes it (see `curves.axis_values`)."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, named_path, positive
+from embryo_core.commands.arguments import RUN, add_device, named_path, positive
 from embryo_core.commands.fetch import CORPORA
 from embryo_core.errors import CorpusError
 
@@ -25,12 +25,15 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="the first N sentences, facts of each relation, examples of each split",
     )
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
+    command.add_argument("--discard", action="store_true", help="remove again what was fetched from the Hub")
+    add_device(command)
     _add_data(command)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Evaluate, and tell what was computed, left out and failed."""
     from embryo_core import metrics
+    from embryo_core.engine.device import find_device
     from embryo_core.evaluate import evaluate  # torch takes seconds to import, and the other commands do without
 
     run = runs.open_run(options.run)
@@ -45,6 +48,8 @@ def execute(options: argparse.Namespace) -> int:
         options={option.name: getattr(options, option.name.replace("-", "_")) for option in declared},
         overwrite=options.overwrite,
         progress=True,
+        device=find_device(options.device, options.dtype),
+        discard=options.discard,
     )
     if report.left_out:
         print(f"Left out, as no data were given for them: {', '.join(report.left_out)}.")

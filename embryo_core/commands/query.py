@@ -3,7 +3,7 @@
 import argparse
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, positive
+from embryo_core.commands.arguments import RUN, add_device, positive
 
 HELP = "fill the [MASK] of a text, track a word, or read every layer, at one step or at all"
 
@@ -21,11 +21,16 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--mask", type=positive, default=1, metavar="M", help="the [MASK] to track or read, 1 is the first (default)"
     )
+    add_device(command)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Ask, and print the answer as a table."""
+    from embryo_core.engine.cache import MODELS
+    from embryo_core.engine.device import find_device
     from embryo_core.query import report
+
+    MODELS.device = find_device(options.device, options.dtype)
 
     run, step = runs.open_run(options.run), None if options.step == "all" else options.step
     if options.track is not None:

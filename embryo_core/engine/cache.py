@@ -17,6 +17,7 @@ from embryo_core.errors import BrokenCheckpoint, ConfigError, MissingWeights
 from embryo_core.types import Checkpoint
 
 if TYPE_CHECKING:
+    from embryo_core.engine.device import Device
     from embryo_core.engine.model import Model
 
 Key = tuple[str, int]  # folder, and when its manifest was written
@@ -29,6 +30,7 @@ class ModelCache:
 
     def __init__(self, limit: int | None = None):
         """`limit` in bytes of memory; None reads EMBRYO_MODEL_MEMORY at every load."""
+        self.device: Device | None = None  # that models are loaded to; None: the CPU
         self._limit = limit
         self._models: OrderedDict[Key, Model] = OrderedDict()
         self._lock = Lock()
@@ -51,7 +53,7 @@ class ModelCache:
             if (model := self._find(key)) is None:
                 from embryo_core.engine.model import load  # torch is imported by the first query, not by the dashboard
 
-                model = load(checkpoint)
+                model = load(checkpoint, self.device) if self.device else load(checkpoint)
                 self._keep(key, model, limit)
         return model
 

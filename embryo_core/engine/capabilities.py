@@ -6,6 +6,11 @@ from embryo_core.types import Checkpoint
 
 ENCODER = frozenset({"states", "attentions", "trainable"})  # trainable: it can be fine-tuned as a whole
 MASKED_LANGUAGE_MODEL = ENCODER | {"masked_words"}
+THROUGH_TRANSFORMERS = frozenset(  # families of masked language models that transformers reads, as model_type says
+    "camembert convbert data2vec-text deberta deberta-v2 distilbert ernie esm eurobert fnet megatron-bert mobilebert "
+    "modernbert mpnet mra nystromformer rembert roberta roberta-prelayernorm roformer xlm-roberta xlm-roberta-xl".split()
+)
+WITHOUT_WEIGHTS = frozenset({"convbert", "fnet", "mra", "nystromformer"})  # have no attention weights of every head
 
 
 def gives(checkpoint: Checkpoint) -> frozenset[str]:
@@ -14,15 +19,17 @@ def gives(checkpoint: Checkpoint) -> frozenset[str]:
     ELECTRA's discriminator gives masked words by the generator inside its folder, where there is one. A family that no
     engine reads gives nothing. Raises BrokenCheckpoint where config.json cannot be read.
     """
-    if has_masked_word_head(checkpoint):
-        return MASKED_LANGUAGE_MODEL
-    if runs.read_config(checkpoint, runs.ModelClass).model_type not in FAMILIES:
+    family = runs.read_config(checkpoint, runs.ModelClass).model_type
+    if family not in FAMILIES and family not in THROUGH_TRANSFORMERS:
         return frozenset()
     inner = runs.generator(checkpoint)
-    return MASKED_LANGUAGE_MODEL if inner and has_masked_word_head(inner) else ENCODER
+    predicts = has_masked_word_head(checkpoint) or (inner and has_masked_word_head(inner))
+    return (MASKED_LANGUAGE_MODEL if predicts else ENCODER) - ({"attentions"} if family in WITHOUT_WEIGHTS else set())
 
 
 def has_masked_word_head(checkpoint: Checkpoint) -> bool:
     """Whether the model in this very folder predicts masked words. Raises BrokenCheckpoint as `gives` does."""
     saved = runs.read_config(checkpoint, runs.ModelClass)
-    return saved.model_type in FAMILIES and saved.name in FAMILIES[saved.model_type].masked_word_heads
+    if saved.model_type in FAMILIES:
+        return saved.name in FAMILIES[saved.model_type].masked_word_heads
+    return saved.model_type in THROUGH_TRANSFORMERS and saved.name.endswith(("ForMaskedLM", "ForPreTraining"))

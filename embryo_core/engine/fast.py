@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from embryo_core.engine import cpu, network
+from embryo_core.engine.device import CPU_TOKENS
 from embryo_core.engine.weights import nbytes, read_network
 from embryo_core.types import Checkpoint
 
@@ -21,6 +22,7 @@ class FastEngine:
         self.num_heads = sizes.heads
         self.hidden_size = sizes.hidden
         self.nbytes = nbytes(self._network)
+        self.tokens_at_once = CPU_TOKENS
 
     def head(self, states: Tensor) -> Tensor:
         return network.apply_head(states, self._network.head)
@@ -37,6 +39,5 @@ class FastEngine:
     ) -> list[Tensor]:
         return network.logits([engine._network for engine in engines], ids, mask, at)
 
-    @staticmethod
-    def passes_at_once() -> int:
+    def passes_at_once(self) -> int:
         return cpu.passes_at_once()

@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import gives
+from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS, gives
+from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.fast import FastEngine
+from embryo_core.engine.remote import fetch_checkpoint
 from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.errors import MissingCapability
 from embryo_core.types import Checkpoint
@@ -27,6 +29,7 @@ class Engine(Protocol):
     num_heads: int
     hidden_size: int
     nbytes: int  # of memory
+    tokens_at_once: int  # in a batch
 
     def head(self, states: Tensor) -> Tensor:
         """Masked-word logits [n, V] of states [n, H]."""
@@ -41,8 +44,7 @@ class Engine(Protocol):
     def logits(engines: Sequence[Self], ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]) -> list[Tensor]:
         """Masked-word logits [n, V] of each of C engines at positions (rows, columns) of its part of ids [C, B, L]."""
 
-    @staticmethod
-    def passes_at_once() -> int:
+    def passes_at_once(self) -> int:
         """How many passes may run at once, each in a thread of its own."""
 
 
@@ -65,6 +67,7 @@ class Model:
         self.hidden_size = engine.hidden_size  # H
         self.nbytes = engine.nbytes + (generator.nbytes if generator else 0)  # of memory
         self.passes_at_once = engine.passes_at_once()  # each in a thread of its own
+        self.tokens_at_once = min(part.tokens_at_once for part in (engine, generator) if part)  # in a batch
         self._engine = engine
         self._generator = generator
 
@@ -123,13 +126,27 @@ def mlm_logits(
     return [logits.numpy() for logits in found]
 
 
-def load(checkpoint: Checkpoint) -> Model:
-    """Read a checkpoint. Raises BrokenCheckpoint, TokenizerMismatch, BrokenRun."""
+def load(checkpoint: Checkpoint, device: Device = CPU) -> Model:
+    """Read a checkpoint: by the fast engine on a CPU where that knows the family, else through transformers.
+
+    Weights on the Hub are fetched. Raises BrokenCheckpoint, TokenizerMismatch, BrokenRun, and MissingWeights where they
+    were removed or cannot be fetched.
+    """
+    fetch_checkpoint(checkpoint)
     runs.verify(checkpoint)
     tokenizer = load_tokenizer(checkpoint.run)
     inner = runs.generator(checkpoint)
-    generator = load(inner) if inner else None
-    return Model(checkpoint, tokenizer, FastEngine(checkpoint, tokenizer.vocabulary_size), generator)
+    generator = load(inner, device) if inner else None
+    return Model(checkpoint, tokenizer, _engine(checkpoint, tokenizer.vocabulary_size, device), generator)
+
+
+def _engine(checkpoint: Checkpoint, pieces: int, device: Device) -> Engine:
+    family = runs.read_config(checkpoint, runs.ModelClass).model_type
+    if device == CPU and family not in THROUGH_TRANSFORMERS:
+        return FastEngine(checkpoint, pieces)
+    from embryo_core.engine.hub import HubEngine  # transformers takes seconds to import
+
+    return HubEngine(checkpoint, pieces, device)
 
 
 def _mask(attention_mask: np.ndarray) -> Tensor | None:

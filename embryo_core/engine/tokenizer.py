@@ -10,7 +10,12 @@ import tokenizers
 
 from embryo_core import runs
 from embryo_core.errors import BrokenRun, TokenizerMismatch
-from embryo_core.types import Run
+from embryo_core.types import Run, SpecialTokens
+
+MASK = "[MASK]"  # how a text has its mask, whatever the tokenizer calls it
+SENTENCEPIECE, BYTE_LEVEL = "▁", "Ġ"  # mark the first piece of a word
+DECODER = tokenizers.decoders.ByteLevel()
+UNDECODED = "\ufffd"
 
 
 @dataclass(frozen=True)
@@ -30,22 +35,30 @@ class Pieces:
 
 
 class Tokenizer:
-    """A run's tokenizer.json, the same bytes that pretraining used; cheap to build and shared by all steps."""
+    """A run's tokenizer.json, the same bytes that pretraining used; cheap to build and shared by all steps.
 
-    def __init__(self, path: Path):
+    Special tokens are those of the run, and so is how a word begins: byte-level BPE cuts a word inside a text together
+    with the blank before it, where other tokenizers drop the blank or put a mark of their own.
+    """
+
+    def __init__(self, path: Path, special: SpecialTokens | None = None):
+        """`special` are the special tokens; None: those of a tokenizer that pretrain made."""
         self.path = path
         self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self.mask_id = self._special("[MASK]")
-        self.cls_id = self._special("[CLS]")
-        self.sep_id = self._special("[SEP]")
-        self.pad_id = self._special("[PAD]", "<pad>")
-        self.unk_id = self._special("[UNK]", "<unk>")
+        self.mask = special.mask if special else MASK
+        self.mask_id = self._special(self.mask)
+        self.cls_id = self._special(special.cls if special else "[CLS]")
+        self.sep_id = self._special(special.sep if special else "[SEP]")
+        self.pad_id = self._special(*([special.pad] if special else ["[PAD]", "<pad>"]))
+        self.unk_id = self._special(*([special.unk] if special else ["[UNK]", "<unk>"]))
         largest = max(self._tokenizer.get_vocab(with_added_tokens=True).values())
         if largest >= self.vocabulary_size:
             raise BrokenRun(f"{path} gives a piece the id {largest}, but has {self.vocabulary_size} pieces; repair it.")
         self._word_ids = lru_cache(maxsize=100_000)(self._ids)  # words recur
+        self._blank = " " if self._ids("a b") != self._ids("a") + self._ids("b") else ""  # before a word in a text
+        self.word_start = self._find_word_start()
 
     @property
     def vocabulary_size(self) -> int:
@@ -59,13 +72,17 @@ class Tokenizer:
 
     def encode_words(self, words: Sequence[str]) -> Encoding:
         """Tokenize each word on its own and join the pieces, as the paper's evaluation does; no special tokens."""
-        pieces = [self._word_ids(word) for word in words]
+        pieces = [self._word_ids(self._blank + word if i else word) for i, word in enumerate(words)]
         word_of_piece = np.repeat(np.arange(len(pieces)), [len(ids) for ids in pieces])
         return Encoding(np.array([i for ids in pieces for i in ids], np.int64), word_of_piece)
 
     def encode_text(self, text: str) -> np.ndarray:
-        """Ids [L] of running text between [CLS] and [SEP]; "[MASK]" in the text is the mask."""
-        return np.array([self.cls_id, *self._ids(text), self.sep_id], np.int64)
+        """Ids [L] of running text between [CLS] and [SEP], or what the run has for them; "[MASK]" is the mask."""
+        return np.array([self.cls_id, *self._ids(text.replace(MASK, self.mask)), self.sep_id], np.int64)
+
+    def encode_word(self, word: str) -> np.ndarray:
+        """Ids [pieces] of a word as it stands inside a text; no special tokens."""
+        return np.array(self._ids(self._blank + word.replace(MASK, self.mask)), np.int64)
 
     def encode_texts(self, texts: Sequence[str]) -> list[Pieces]:
         """Pieces of each running text, without special tokens; on all cores."""
@@ -73,8 +90,8 @@ class Tokenizer:
         return [Pieces(np.array(one.ids, np.int32), np.array(one.offsets, np.int32).reshape(-1, 2)) for one in found]
 
     def single_piece(self, word: str) -> int | None:
-        """The id of a word that is one known piece of the vocabulary, else None."""
-        ids = self._ids(word)
+        """The id of a word that, inside a text, is one known piece of the vocabulary, else None."""
+        ids = self.encode_word(word).tolist()
         return ids[0] if len(ids) == 1 and ids[0] != self.unk_id else None
 
     def cut(self, text: str) -> list[str]:
@@ -88,14 +105,29 @@ class Tokenizer:
         """The piece of each id, as it stands in the vocabulary (with its word-boundary mark)."""
         return [self._tokenizer.id_to_token(int(i)) for i in ids]
 
+    def spell(self, piece: str) -> str:
+        """A piece as text, without the mark of a word's first piece; bytes that are no text by themselves stay."""
+        if self.word_start == BYTE_LEVEL:
+            text = DECODER.decode([piece])
+            return piece if UNDECODED in text else text.removeprefix(" ")
+        return piece.removeprefix(self.word_start)
+
     def _ids(self, text: str) -> list[int]:
         return self._tokenizer.encode(text, add_special_tokens=False).ids
 
-    def _special(self, *names: str) -> int:
+    def _special(self, *names: str | None) -> int | None:
+        """The id of the first of these tokens that is there; None where the tokenizer has no such token."""
         for name in names:
+            if name is None:
+                return None
             if (found := self._tokenizer.token_to_id(name)) is not None:
                 return found
-        raise BrokenRun(f"{self.path} has no token {' or '.join(names)}; it is not a tokenizer written by pretrain.")
+        raise BrokenRun(f"{self.path} has no token {' or '.join(names)}; it is not the tokenizer of this run.")
+
+    def _find_word_start(self) -> str:
+        """What marks the first piece of a word: "▁" (SentencePiece), "Ġ" (byte-level BPE), "" where nothing does."""
+        last = self._tokenizer.encode("a a", add_special_tokens=False).tokens[-1:]
+        return next((mark for mark in (SENTENCEPIECE, BYTE_LEVEL) if last and last[0].startswith(mark)), "")
 
 
 def load_tokenizer(run: Run) -> Tokenizer:
@@ -106,13 +138,13 @@ def load_tokenizer(run: Run) -> Tokenizer:
             f"{path} (sha256 {found[:12]}...) is not the tokenizer that run '{run.name}' was pretrained with "
             f"(sha256 {run.tokenizer_sha256[:12]}...); put that file back."
         )
-    return _read_tokenizer(path, found)
+    return _read_tokenizer(path, found, run.special_tokens)
 
 
 @lru_cache(maxsize=8)
-def _read_tokenizer(path: Path, sha256: str) -> Tokenizer:
+def _read_tokenizer(path: Path, sha256: str, special: SpecialTokens | None) -> Tokenizer:
     try:
-        tokenizer = Tokenizer(path)
+        tokenizer = Tokenizer(path, special)
         tokenizer.encode_words(tokenizer.cut("Tried once, so that what fails fails here."))
         return tokenizer
     except (BrokenRun, KeyboardInterrupt, SystemExit):

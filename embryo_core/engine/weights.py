@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 
 from embryo_core import runs
 from embryo_core.engine.capabilities import has_masked_word_head
@@ -16,7 +14,8 @@ from embryo_core.engine.cpu import Linear, make_linear, own
 from embryo_core.engine.families import FAMILIES
 from embryo_core.engine.layout import Layout
 from embryo_core.engine.network import Embeddings, Head, Layer, Network, Norm
-from embryo_core.errors import BrokenCheckpoint, TokenizerMismatch
+from embryo_core.engine.stored import broken, check_finite, read_tensors
+from embryo_core.errors import TokenizerMismatch
 from embryo_core.types import Checkpoint
 
 OBJECT = 1024  # bytes that a tensor takes beside its numbers
@@ -75,11 +74,6 @@ def nbytes(part: Any) -> int:
     return sum(map(nbytes, part)) if isinstance(part, tuple | list) else 0
 
 
-def broken(checkpoint: Checkpoint, what: str) -> BrokenCheckpoint:
-    """The error for a checkpoint with something wrong."""
-    return BrokenCheckpoint(f"{checkpoint.path}: {what}; train this step again or delete that folder.")
-
-
 # === config.json ===
 
 
@@ -108,7 +102,7 @@ def _read_sizes(checkpoint: Checkpoint) -> Sizes:
     )
 
 
-# === model.safetensors ===
+# === Stored tensors ===
 
 
 class _Stored:
@@ -118,10 +112,8 @@ class _Stored:
         self.checkpoint = checkpoint
         self._sizes = sizes
         self._missing: list[str] = []
-        try:
-            self._left = load_file(checkpoint.path / "model.safetensors")
-        except (OSError, SafetensorError) as reason:
-            raise broken(checkpoint, f"model.safetensors cannot be read ({reason})") from None
+        self._file = runs.weights_file(checkpoint)[0].name
+        self._left = read_tensors(checkpoint)
 
     def take(self, name: str, *shape: int) -> torch.Tensor:
         """The tensor of that name; where it is missing, zeros until `finish` raises."""
@@ -131,9 +123,8 @@ class _Stored:
             return torch.zeros(shape)
         if tensor.shape != shape:
             found = f"{name} is {list(tensor.shape)}, config.json makes it {list(shape)}"
-            raise broken(self.checkpoint, f"model.safetensors cannot be read with its config.json ({found})")
-        if not all(bound.isfinite() for bound in tensor.aminmax()):  # NaN is both bounds; faster than isfinite of all
-            raise broken(self.checkpoint, f"model.safetensors has a number in {name} that is not finite")
+            raise broken(self.checkpoint, f"{self._file} cannot be read with its config.json ({found})")
+        check_finite(self.checkpoint, name, tensor)
         return tensor
 
     def linear(self, out: int, into: int, *names: str) -> Linear:
@@ -150,7 +141,7 @@ class _Stored:
         """Raise BrokenCheckpoint for what was missing, and for tensors that no part of the model is."""
         foreign = [name for name in self._left if not any(part in name for part in self._sizes.layout.unread)]
         if self._missing or foreign:
-            raise broken(self.checkpoint, f"model.safetensors lacks {self._missing} and has {foreign} besides")
+            raise broken(self.checkpoint, f"{self._file} lacks {self._missing} and has {foreign} besides")
 
 
 def _embeddings(sizes: Sizes, stored: _Stored, pieces: int) -> tuple[Embeddings, torch.Tensor]:

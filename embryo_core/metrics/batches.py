@@ -7,17 +7,16 @@ from typing import TypeVar
 import numpy as np
 
 T = TypeVar("T")
-TOKENS = 1024  # a batch's activations then stay within a core's cache
 
 
-def compute(lengths: np.ndarray, cores: int, work: Callable[[np.ndarray], None], tokens: int = TOKENS) -> None:
+def compute(lengths: np.ndarray, cores: int, work: Callable[[np.ndarray], None], tokens: int) -> None:
     """Call `work` with the indices of each batch of sequences, in `cores` threads; it stores what it finds itself."""
     for _ in compute_in_order(lengths, cores, work, tokens):
         pass
 
 
 def compute_in_order(
-    lengths: np.ndarray, cores: int, work: Callable[[np.ndarray], T], tokens: int = TOKENS
+    lengths: np.ndarray, cores: int, work: Callable[[np.ndarray], T], tokens: int
 ) -> Iterator[tuple[np.ndarray, T]]:
     """The indices of each batch and what `work` returned for them; batches come in the same order at every call."""
     pool = ThreadPoolExecutor(cores)
@@ -28,7 +27,7 @@ def compute_in_order(
         pool.shutdown(cancel_futures=True)
 
 
-def of_one_length(lengths: np.ndarray, tokens: int = TOKENS) -> Iterator[np.ndarray]:
+def of_one_length(lengths: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
     """Indices [b] of sequences of equal length, b * length at most `tokens` (but b at least 1), longest first."""
     order = np.argsort(-lengths, kind="stable")
     for same in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1):

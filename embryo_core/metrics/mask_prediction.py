@@ -44,5 +44,5 @@ class MaskPrediction(Metric):
             wrong = np.bincount(rows, best != ids[rows, columns], minlength=len(batch))
             correct[batch] = wrong == 0
 
-        batches.compute(lengths, model.passes_at_once, judge)
+        batches.compute(lengths, model.passes_at_once, judge, model.tokens_at_once)
         return part_of_speech.findings(self.name, data, correct)

@@ -37,7 +37,7 @@ class TokenReconstruction(Metric):
             best = model.mlm_logits(ids, np.ones_like(ids), rows, columns).argmax(axis=1)
             right[offsets[batch[rows]] + columns] = best == ids.ravel()
 
-        batches.compute(lengths, model.passes_at_once, judge)
+        batches.compute(lengths, model.passes_at_once, judge, model.tokens_at_once)
         right_before = np.cumsum([0, *right])
         first = offsets[data.sentence]
         correct = right_before[first + data.end] - right_before[first + data.start] == data.end - data.start

@@ -79,7 +79,7 @@ class WorldKnowledge(Metric):
             for i, reply in zip(batch, _replies(logits, data.objects[batch]), strict=True):
                 answers[i] = _answer(data.asked[i], reply, data.vocabulary)
 
-        batches.compute(np.array([len(ids) for ids in data.questions]), model.passes_at_once, ask)
+        batches.compute(np.array([len(ids) for ids in data.questions]), model.passes_at_once, ask, model.tokens_at_once)
         cloze = [answers[i] for i in range(len(answers))]
         return Findings(scores=_scores(cloze, data.total), cloze=cloze)
 

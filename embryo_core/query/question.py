@@ -85,12 +85,12 @@ def read_question(text: str, tokenizer: "Tokenizer", max_positions: int) -> Ques
 
 
 def readable(tokenizer: "Tokenizer", ids: Sequence[int]) -> list[str]:
-    """Pieces as they are read: a word's first piece without its "▁", a piece inside a word after "##"."""
-    pieces = tokenizer.pieces(ids)
-    if not tokenizer.pieces(tokenizer.encode_text("a"))[1].startswith("▁"):
+    """Pieces as they are read: a word's first piece without its mark, a piece inside a word after "##"."""
+    pieces, mark = tokenizer.pieces(ids), tokenizer.word_start
+    if not mark:
         return pieces  # WordPiece: "##" already marks the pieces inside words
     special = (tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.unk_id)
     return [
-        piece if i in special or piece == "▁" else piece[1:] if piece.startswith("▁") else f"##{piece}"
+        piece if i in special or piece == mark else ("" if piece.startswith(mark) else "##") + tokenizer.spell(piece)
         for i, piece in zip(ids, pieces, strict=True)
     ]

@@ -46,9 +46,9 @@ def sweep(
     chosen = runs.loadable(run, steps)
     if not chosen:
         runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
-    from embryo_core.engine.cpu import passes_at_once  # torch is imported by the first query, not by the dashboard
+    from embryo_core.engine.device import CPU  # torch is imported by the first query, not by the dashboard
 
-    threads = passes_at_once()
+    threads = (MODELS.device or CPU).passes_at_once()
     room = memory_limit() // (4 * threads)
     answered: dict[int, tuple[Tokenizer, Answer]] = {}
     broken: dict[int, str] = {}

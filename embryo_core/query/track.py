@@ -72,7 +72,7 @@ def read_word(word: str, tokenizer: Tokenizer) -> np.ndarray:
     word = word.strip()
     if not word:
         raise QueryError("The word to track is empty; write a word, such as Paris.")
-    ids = tokenizer.encode_text(word)[1:-1]
+    ids = tokenizer.encode_word(word)
     special = {tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id}
     if not len(ids) or special & set(ids.tolist()):
         raise QueryError(f"'{word}' is not a word to track; write one without [MASK] and other special tokens.")

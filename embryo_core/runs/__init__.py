@@ -19,10 +19,12 @@ from embryo_core.runs.manifests import (
     verify,
     write_manifest,
 )
-from embryo_core.runs.reading import read_json, shown
+from embryo_core.runs.pointers import allow, hub_folder, was_added
+from embryo_core.runs.reading import read_bytes, read_json, shown
 from embryo_core.runs.schema import Architecture, ModelClass, Shown, Sources
 from embryo_core.runs.thin import remove_weights, to_remove
-from embryo_core.runs.tokenizer import check_tokenizer
+from embryo_core.runs.tokenizer import check_tokenizer, check_tokenizer_file
+from embryo_core.runs.weight_files import weights_file
 
 __all__ = [
     "REPOSITORY",
@@ -30,14 +32,17 @@ __all__ = [
     "ModelClass",
     "Shown",
     "Sources",
+    "allow",
     "broken",
     "broken_runs",
     "changes",
     "check_tokenizer",
+    "check_tokenizer_file",
     "checkpoint",
     "checkpoints",
     "damaged_lines",
     "generator",
+    "hub_folder",
     "left_out",
     "list_runs",
     "loadable",
@@ -45,6 +50,7 @@ __all__ = [
     "log_grid",
     "open_run",
     "parse_row",
+    "read_bytes",
     "read_checksums",
     "read_config",
     "read_json",
@@ -60,6 +66,8 @@ __all__ = [
     "step_grid",
     "to_remove",
     "verify",
+    "was_added",
+    "weights_file",
     "write_checksums",
     "write_json",
     "write_manifest",

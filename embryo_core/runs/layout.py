@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from msgspec.structs import astuple
+
 from embryo_core.errors import BrokenRun, UnknownRun, unknown
 from embryo_core.runs.files import write_json
 from embryo_core.runs.reading import read_json, refusal
 from embryo_core.runs.schema import OriginCard, RunCard
-from embryo_core.types import Change, Origin, Run
+from embryo_core.types import Change, Origin, Run, SpecialTokens
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RUN_FIELDS = "name family objective config tokenizer_sha256 corpus planned_steps code_version note".split()
@@ -66,13 +68,16 @@ def read_run(path: Path) -> Run:
         card.code_version,
         card.note,
         _origin(card.origin),
+        SpecialTokens(*astuple(card.special_tokens)) if card.special_tokens else None,
+        card.counted_in,
     )
 
 
 def write_run(run: Run) -> None:
     """Write run.json (the folder is made)."""
-    origin = {"origin": asdict(run.origin)} if run.origin else {}
-    write_json(run.path / "run.json", {name: getattr(run, name) for name in RUN_FIELDS} | origin)
+    parts = {name: asdict(part) for name in ("origin", "special_tokens") if (part := getattr(run, name))}
+    counted = {"counted_in": run.counted_in} if run.counted_in != Run.counted_in else {}
+    write_json(run.path / "run.json", {name: getattr(run, name) for name in RUN_FIELDS} | parts | counted)
 
 
 def _origin(card: OriginCard | None) -> Origin | None:

@@ -5,20 +5,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from math import log2, prod
+from math import log2
 from pathlib import Path
 from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, UnknownStep
 from embryo_core.runs.files import sha256, write_json
-from embryo_core.runs.reading import Content, digest, open_inside, parse_json, read_json, refusal, shown
-from embryo_core.runs.schema import HEADER_LIMIT, Architecture, Header, Manifest, Tensor
-from embryo_core.types import Checkpoint, Run
+from embryo_core.runs.pointers import follow
+from embryo_core.runs.reading import Content, digest, read_json, refusal, shown
+from embryo_core.runs.schema import Architecture, Manifest, PointerCard
+from embryo_core.runs.weight_files import WEIGHTS, check_weights, most_bytes, weights_file
+from embryo_core.types import Checkpoint, Pointer, Run
 
-WEIGHTS = "model.safetensors"
 GENERATOR = "generator"
 MOST = 16_384  # folders of checkpoints that are read; the rest are reported as one
-BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4}  # of an element, by its type in safetensors
 
 
 def step_grid(total: int, every: int) -> tuple[int, ...]:
@@ -97,7 +97,7 @@ def generator(checkpoint: Checkpoint) -> Checkpoint | None:
     """The model that predicts masked words inside an ELECTRA's checkpoint, in generator/; None where there is none."""
     path = checkpoint.path / GENERATOR
     inside = checkpoint.path.name == GENERATOR  # of which there is one level
-    return replace(checkpoint, path=path) if not inside and (path / "config.json").is_file() else None
+    return replace(checkpoint, path=path, pointer=None) if not inside and (path / "config.json").is_file() else None
 
 
 def _scan(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
@@ -113,16 +113,26 @@ def _scan(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
     for path in (folder / name for name in islice(names, MOST)):
         try:
             manifest, written = _read_manifest(path, run.path)
+            pointer = _pointer(run, manifest.weights, path)
         except BrokenCheckpoint as error:
             yield path, error
             continue
         if (first := seen.setdefault(manifest.step, path)) == path:
             counts = manifest.step, path, manifest.sequences, manifest.tokens
-            yield path, Checkpoint(run, *counts, written, WEIGHTS not in manifest.removed)
+            yield path, Checkpoint(run, *counts, written, not manifest.removed, pointer)
         else:
             yield path, refusal(path, f"has step {manifest.step}, which {shown(first.name)} has too", BrokenCheckpoint)
     if len(names) > MOST:
         yield folder, refusal(folder, f"has {len(names):,} folders, and {MOST:,} are read", BrokenCheckpoint)
+
+
+def _pointer(run: Run, card: PointerCard | None, folder: Path) -> Pointer | None:
+    """The pointer in a manifest, which has to be one that this user may follow. Raises BrokenCheckpoint."""
+    if card is None:
+        return None
+    pointer = Pointer(card.file, card.repository, card.commit)
+    follow(run, pointer, folder / "manifest.json")
+    return pointer
 
 
 def _read_manifest(folder: Path, within: Path) -> tuple[Manifest, int]:
@@ -159,34 +169,24 @@ def verify(checkpoint: Checkpoint) -> None:
     run = checkpoint.run.path
     sizes = read_config(checkpoint, Architecture)
     manifest, _ = _read_manifest(checkpoint.path, run)
-    if WEIGHTS in manifest.removed:
+    if manifest.removed:
         raise without_weights(checkpoint)
-    weights_limit = 8 + HEADER_LIMIT + max(BYTES.values()) * sizes.most_parameters
-    if WEIGHTS not in manifest.sha256:
-        raise refusal(checkpoint.path / "manifest.json", f"does not name {WEIGHTS}", BrokenCheckpoint)
-    _check_tensors(checkpoint.path / WEIGHTS, run, weights_limit, sizes)  # quicker than the hash of a file of holes
-    for name, expected in manifest.sha256.items():
-        path = checkpoint.path / name
-        if digest(path, run, BrokenCheckpoint, weights_limit if name == WEIGHTS else None) != expected:
+    weights, within = weights_file(checkpoint)
+    expected = {checkpoint.path / name: sha256 for name, sha256 in manifest.sha256.items()}
+    if manifest.weights:
+        expected[weights] = manifest.weights.sha256
+    elif weights not in expected:
+        raise refusal(checkpoint.path / "manifest.json", f"does not name {weights.name}", BrokenCheckpoint)
+    check_weights(weights, within, sizes)  # quicker than the hash of a file of holes
+    for path, sha256_ in expected.items():
+        found = digest(path, within if path == weights else run, BrokenCheckpoint, _limit(path, weights, sizes))
+        if found != sha256_:
             raise refusal(path, "is not the file in the manifest (truncated or changed)", BrokenCheckpoint)
 
 
-def _check_tensors(path: Path, within: Path, limit: int, sizes: Architecture) -> None:
-    """Raise BrokenCheckpoint unless the header describes all of the file, and no more numbers than the sizes allow."""
-    with open_inside(path, within, BrokenCheckpoint, limit) as file:
-        length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
-        if length > min(HEADER_LIMIT, total - 8):
-            raise refusal(path, f"has a header of {length:,} bytes (truncated or changed)", BrokenCheckpoint)
-        header = parse_json(file.read(length), path, Header, BrokenCheckpoint)
-    header.pop("__metadata__", None)
-    tensors = [parse_json(bytes(tensor), path, Tensor, BrokenCheckpoint) for tensor in header.values()]
-    counts = [prod(tensor.shape) for tensor in tensors]
-    described = [BYTES.get(tensor.dtype, 0) * count for tensor, count in zip(tensors, counts, strict=True)]
-    if described != [tensor.nbytes for tensor in tensors] or sum(described) != total - 8 - length:
-        raise refusal(path, "does not have the tensors of its header (truncated or changed)", BrokenCheckpoint)
-    if sum(counts) > sizes.most_parameters:
-        most = f"config.json makes it at most {sizes.most_parameters:,}"
-        raise refusal(path, f"has {sum(counts):,} numbers, and {most}", BrokenCheckpoint)
+def _limit(path: Path, weights: Path, sizes: Architecture) -> int | None:
+    """Bytes that a file may have; None: those of its name. Of two files of weights one is not read, but is hashed."""
+    return most_bytes(sizes) if path == weights or path.name in WEIGHTS else None
 
 
 # === Writing ===

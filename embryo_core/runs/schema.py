@@ -4,10 +4,12 @@ A name that is not listed here is read over: files of later versions, and of tra
 """
 
 from functools import reduce
-from typing import Annotated, Any
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct, convert
 from msgspec.json import Decoder
+from msgspec.structs import force_setattr
 
 MB = 2**20
 LIMITS = {  # bytes that a file may have, by its name; one of another name may have OTHER_LIMIT
@@ -18,6 +20,7 @@ LIMITS = {  # bytes that a file may have, by its name; one of another name may h
     "log.jsonl": 64 * MB,
     "frequencies.tsv": 64 * MB,
     "tokenizer.json": 64 * MB,
+    "trainer_state.json": 256 * MB,
 }
 OTHER_LIMIT = 64 * MB
 HEADER_LIMIT = 4 * MB  # of model.safetensors: what describes its tensors
@@ -42,6 +45,8 @@ Text = Annotated[str, Meta(max_length=4096)]
 Word = Annotated[str, Meta(pattern=r"^[\w.+-]{1,64}\Z")]
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Label = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]{1,200}\Z")]  # no control characters
+Commit = Annotated[str, Meta(pattern=r"^([0-9a-f]{40})?\Z")]
+Repository = Annotated[str, Meta(pattern=r"^([A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?)?\Z")]
 FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}\Z")]  # plain: no folder, nothing hidden
 Scalar = Text | Whole | float | bool | None
 
@@ -133,6 +138,16 @@ class OriginCard(Struct, frozen=True):
     changes: Annotated[list[ChangeCard], Meta(max_length=100)] = []
 
 
+class TokensCard(Struct, frozen=True):
+    """A `types.SpecialTokens`."""
+
+    mask: Label
+    cls: Label
+    sep: Label
+    pad: Label | None = None
+    unk: Label | None = None
+
+
 class RunCard(Struct, frozen=True):
     """run.json; `name` is there for readers of the file: the folder names the run."""
 
@@ -145,6 +160,8 @@ class RunCard(Struct, frozen=True):
     code_version: Text
     note: Text = ""
     origin: OriginCard | None = None
+    special_tokens: TokensCard | None = None
+    counted_in: Literal["updates", "sequences", "tokens", "words"] = "updates"
 
     def __post_init__(self) -> None:
         convert(self.config, Settings)
@@ -154,10 +171,27 @@ class RunCard(Struct, frozen=True):
 # === Checkpoints ===
 
 
+class PointerCard(Struct, frozen=True):
+    """A `types.Pointer`, and the SHA-256 of the file that it leads to."""
+
+    file: Text
+    sha256: Sha256
+    repository: Repository = ""
+    commit: Commit = ""
+
+    def __post_init__(self) -> None:
+        convert(PurePosixPath(self.file).name, FileName)
+        if bool(self.repository) != bool(self.commit):
+            raise ValueError("a repository without a commit, or a commit without a repository")
+        if self.repository:
+            convert(self.file, FileName)
+
+
 class Manifest(Struct, frozen=True):
     """manifest.json of a checkpoint: how far training had come, and the SHA-256 of each file.
 
-    `removed` has those of files that were taken away to save space, so that a copy of them can be recognised.
+    `removed` has those of files that were taken away to save space, so that a copy of them can be recognised. `weights`
+    leads to weights that are not in the folder.
     """
 
     step: Count
@@ -165,6 +199,7 @@ class Manifest(Struct, frozen=True):
     tokens: Count | None
     sha256: Annotated[dict[FileName, Sha256], Meta(max_length=256)]
     removed: Annotated[dict[FileName, Sha256], Meta(max_length=256)] = {}
+    weights: PointerCard | None = None
 
 
 class ModelClass(Struct, frozen=True):
@@ -179,25 +214,43 @@ class ModelClass(Struct, frozen=True):
         return (self.architectures or [""])[0]
 
 
+OTHER_NAMES = {  # of sizes: DistilBERT's
+    "hidden_size": "dim",
+    "num_hidden_layers": "n_layers",
+    "num_attention_heads": "n_heads",
+    "intermediate_size": "hidden_dim",
+}
+EXACT = ("albert", "bert", "electra")  # families whose parameters are counted; others have at most SLACK times as many
+SLACK = 4
+
+
 class Architecture(Struct, frozen=True):
-    """config.json of a checkpoint: its sizes, named as in transformers' configurations of ALBERT, BERT and ELECTRA."""
+    """config.json of a checkpoint: its sizes, named as in transformers' configurations."""
 
     model_type: Word
-    hidden_size: size(2**16)
-    num_hidden_layers: size(1024)
-    num_attention_heads: size(1024)
-    intermediate_size: size(2**18)
     vocab_size: size(2**22)
     max_position_embeddings: size(2**20)
+    hidden_size: size(2**16) = 0
+    num_hidden_layers: size(1024) = 0
+    num_attention_heads: size(1024) = 0
+    intermediate_size: size(2**18) = 0
+    dim: size(2**16) = 0
+    n_layers: size(1024) = 0
+    n_heads: size(1024) = 0
+    hidden_dim: size(2**18) = 0
     hidden_act: Word | None = None  # the engine asks for it
     embedding_size: size(2**16) | None = None  # None: hidden_size
-    type_vocab_size: size(2**10) = 2
+    type_vocab_size: Annotated[int, Meta(ge=0, le=2**10)] = 2
     num_hidden_groups: size(1024) = 1  # of ALBERT: layers with weights of their own
     inner_group_num: size(1024) = 1
     layer_norm_eps: Annotated[float, Meta(gt=0, lt=1)] = 1e-12
     tie_word_embeddings: bool = True
 
     def __post_init__(self) -> None:
+        for name, other in OTHER_NAMES.items():
+            if not (getattr(self, name) or getattr(self, other)):
+                raise ValueError(f"Object missing required field `{name}`")
+            force_setattr(self, name, getattr(self, name) or getattr(self, other))
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(f"hidden_size {self.hidden_size} is not divisible by {self.num_attention_heads} heads")
         if self.num_hidden_groups > self.num_hidden_layers:
@@ -223,7 +276,8 @@ class Architecture(Struct, frozen=True):
         """Parameters of the largest model of these sizes: untied decoder, pooler and a second head included."""
         hidden, rows = self.hidden_size, self.vocab_size + self.max_position_embeddings + self.type_vocab_size
         heads = (self.width + 1) * hidden + (hidden + 1) * (self.width + 2 * hidden) + 4 * (self.width + hidden)
-        return self.in_layers + self.vocab_size * self.width + rows * self.width + 2 * self.vocab_size + heads
+        counted = self.in_layers + self.vocab_size * self.width + rows * self.width + 2 * self.vocab_size + heads
+        return counted if self.model_type in EXACT else SLACK * counted
 
 
 class Tensor(Struct, frozen=True):
@@ -240,6 +294,18 @@ class Tensor(Struct, frozen=True):
 
 
 Header = Annotated[dict[Text, Raw], Meta(max_length=100_000)]  # a Tensor by name, and "__metadata__"
+
+# === Of the folders that a Trainer of transformers writes ===
+
+
+class TrainerState(Struct, frozen=True):
+    """trainer_state.json: what the Trainer noted down."""
+
+    global_step: Count = 0
+    max_steps: Whole = 0
+    num_input_tokens_seen: Count = 0
+    log_history: Annotated[list[dict[Text, nested(2, most=1000)]], Meta(max_length=1_000_000)] = []
+
 
 # === log.jsonl ===
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.runs.files import write_json
-from embryo_core.runs.manifests import WEIGHTS, checkpoint, checkpoints, loadable, log_grid
+from embryo_core.runs.manifests import checkpoint, checkpoints, loadable, log_grid
 from embryo_core.runs.reading import read_json
+from embryo_core.runs.weight_files import WEIGHTS
 from embryo_core.types import Checkpoint, Run
 
 
@@ -47,8 +48,8 @@ def remove_weights(found: Checkpoint) -> None:
     """
     for path in (found.path / "manifest.json", *found.path.glob("*/manifest.json")):
         manifest = read_json(path, found.run.path, dict[str, Any], BrokenCheckpoint)
-        if digest := manifest["sha256"].pop(WEIGHTS, None):
-            write_json(path, manifest | {"removed": {WEIGHTS: digest}})
+        if removed := {name: manifest["sha256"].pop(name) for name in WEIGHTS if name in manifest["sha256"]}:
+            write_json(path, manifest | {"removed": removed})
     for file in _weights(found):
         file.unlink()
 
@@ -61,7 +62,7 @@ def _nearest(steps: Collection[int], wanted: int, kind: str) -> int:
 
 
 def _weights(found: Checkpoint) -> list[Path]:
-    return [path for path in found.path.rglob(WEIGHTS) if path.is_file()]
+    return [path for name in WEIGHTS for path in found.path.rglob(name) if path.is_file()]
 
 
 def _size(found: Checkpoint) -> int:

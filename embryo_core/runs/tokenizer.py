@@ -60,6 +60,11 @@ def check_tokenizer(run: Run) -> str:
     return found
 
 
+def check_tokenizer_file(path: Path) -> None:
+    """Raise BrokenRun for a tokenizer.json that may not be handed to the library."""
+    read_json(path, path.parent, TokenizerFile, BrokenRun)
+
+
 @lru_cache(maxsize=64)
 def _check(path: Path, within: Path, _sha256: str) -> None:
     read_json(path, within, TokenizerFile, BrokenRun)

@@ -36,7 +36,7 @@ def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:
         for own, mean in zip(features, means, strict=True):
             own.index_copy_(0, torch.from_numpy(spans), mean)
 
-    batches.compute(lengths, model.passes_at_once, pool)
+    batches.compute(lengths, model.passes_at_once, pool, model.tokens_at_once)
     return features
 
 

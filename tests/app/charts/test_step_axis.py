@@ -37,8 +37,8 @@ def test_a_change_of_training_is_marked_with_its_words(scale) -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_title_says_what_a_step_counts(scale) -> None:
     """The unit stands in the title, the scale is that of the axis."""
-    axis = StepAxis(scale, unit="sequences").draw(go.Figure(), [0, 8]).layout.xaxis
-    assert axis.title.text == "step (sequences)" and axis.type == scale
+    axis = StepAxis(scale, counted_in="sequences").draw(go.Figure(), [0, 8]).layout.xaxis
+    assert axis.title.text == "sequences seen" and axis.type == scale
 
 
 def test_one_checkpoint_has_an_axis() -> None:

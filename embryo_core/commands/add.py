@@ -1,0 +1,46 @@
+"""`add`: a run of checkpoints that others wrote."""
+
+import argparse
+import sys
+
+HELP = "make a run of checkpoints at hand: a Trainer's folder, any folders, the Hub; they stay where they are"
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """The source, the name, and how a step is told."""
+    command.epilog = "Known patterns need no --pattern: checkpoint-N, stepN, global_stepN, pytorch_model_N.bin and others."
+    command.add_argument(
+        "source",
+        nargs="+",
+        metavar="SOURCE",
+        help="a folder of checkpoints, hf:OWNER/NAME (its revisions), hf:OWNER/NAME-{step}k (a repository each), or a "
+        "list of STEP:PATH or STEP:hf:OWNER/NAME@REVISION",
+    )
+    command.add_argument("--name", required=True, help="of the run")
+    command.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="default: every step there is")
+    command.add_argument(
+        "--pattern",
+        nargs="+",
+        default=[],
+        metavar="PATTERN",
+        help="how a name tells the step: 'step{step}-tokens{tokens}B', 'chck_{words}M', 'ext{step+5000}'",
+    )
+    command.add_argument("--tokenizer", metavar="FOLDER", help="the tokenizer, where the checkpoints have none")
+    command.add_argument("--copy", action="store_true", help="copy the weights into the run")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Add the run, and tell where its weights are and what was passed over."""
+    from embryo_core.sources import add
+
+    added = add(options.source, options.name, options.steps, options.pattern, options.tokenizer, options.copy)
+    run, steps = added.run, added.steps
+    print(f"{run.name}  {run.family}, {len(steps)} checkpoints, {run.counted_in} {steps[0]} to {steps[-1]}  ({run.path})")
+    print("Weights were copied from:" if options.copy else "Weights stay where they are, and are read there:")
+    for place in added.places:
+        print(f"    {place}")
+    if added.gone:
+        print(f"Without weights from now on, as their files are gone: steps {', '.join(map(str, added.gone))}.")
+    for trouble in added.troubles:
+        print(f"Left out: {trouble}", file=sys.stderr)
+    return 1 if added.troubles else 0

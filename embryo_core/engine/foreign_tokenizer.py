@@ -1,0 +1,56 @@
+"""The tokenizer that came with foreign checkpoints, read once through transformers and kept as a tokenizer.json."""
+
+from pathlib import Path
+
+from transformers import AutoTokenizer
+from transformers.utils import logging
+
+from embryo_core import runs
+from embryo_core.errors import BrokenRun
+from embryo_core.types import SpecialTokens
+
+FILES = (  # one of which a folder with a tokenizer has
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "spm.model",
+    "tokenizer.model",
+)
+TRIED = "a"  # a text, to see what is put around it
+
+
+def has_tokenizer(folder: Path) -> bool:
+    """Whether a folder holds a tokenizer."""
+    return any((folder / name).is_file() for name in FILES)
+
+
+def read_foreign(folder: Path) -> tuple[str, SpecialTokens]:
+    """The tokenizer in a folder as the text of a tokenizer.json, and its special tokens.
+
+    WordPiece, SentencePiece and byte-level BPE. Raises BrokenRun where transformers cannot read it, where it has no
+    mask, and where it puts other than one token before and one after a text.
+    """
+    logging.set_verbosity_error()
+    if (folder / FILES[0]).is_file():
+        runs.check_tokenizer_file((folder / FILES[0]).resolve())
+    try:
+        found = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+        around = found(TRIED).input_ids
+        inner = found(TRIED, add_special_tokens=False).input_ids
+        backend = found.backend_tokenizer
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, ImportError) as reason:
+        why = str(reason).partition("\n")[0]
+        raise BrokenRun(f"{folder} has no tokenizer that transformers reads ({why}); name one with --tokenizer.") from None
+    if found.mask_token is None:
+        raise BrokenRun(f"The tokenizer in {folder} has no mask token; name that of the pretraining with --tokenizer.")
+    if len(around) != len(inner) + 2 or around[1:-1] != inner:
+        raise BrokenRun(
+            f"The tokenizer in {folder} makes {found.convert_ids_to_tokens(around)} of '{TRIED}'; a model is read whose "
+            "tokenizer puts one token before a text and one after it."
+        )
+    backend.no_truncation()
+    backend.no_padding()
+    first, last = found.convert_ids_to_tokens([around[0], around[-1]])
+    return backend.to_str(pretty=False), SpecialTokens(found.mask_token, first, last, found.pad_token, found.unk_token)

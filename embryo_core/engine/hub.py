@@ -1,0 +1,140 @@
+"""The engine through transformers: every family of masked language models, on any device."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, PreTrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
+from transformers.utils import logging
+
+from embryo_core import runs
+from embryo_core.engine import cpu
+from embryo_core.engine.capabilities import has_masked_word_head
+from embryo_core.engine.device import CPU, Device
+from embryo_core.engine.stored import broken, check_finite, read_tensors
+from embryo_core.errors import TokenizerMismatch
+from embryo_core.types import Checkpoint
+
+READ = ("auto_map", "quantization_config", "dtype", "torch_dtype")  # what could name code or another form: left out
+FAILURES = (ValueError, TypeError, KeyError, AttributeError, RuntimeError, ImportError, AssertionError)
+
+
+class HubEngine:
+    """One loaded checkpoint as an `Engine` (see model.py)."""
+
+    def __init__(self, checkpoint: Checkpoint, pieces: int, device: Device = CPU):
+        """Read a checkpoint for a tokenizer of so many pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
+        cpu.use_one_core_per_pass()
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        sizes = runs.read_config(checkpoint, runs.Architecture)
+        if sizes.vocab_size < pieces:
+            raise TokenizerMismatch(
+                f"The tokenizer of run '{checkpoint.run.name}' has {pieces} pieces, "
+                f"but {checkpoint.path} has {sizes.vocab_size}; put the tokenizer of its pretraining back."
+            )
+        model = _read_model(checkpoint, sizes).to(device.name, device.dtype).eval()
+        self._device, self._pieces = device, pieces
+        self._base: PreTrainedModel = model.base_model
+        self._head = _head_alone(model) if has_masked_word_head(checkpoint) else None
+        self.max_positions = _positions(self._base, sizes.max_position_embeddings)
+        self.num_layers = sizes.num_hidden_layers
+        self.num_heads = sizes.num_attention_heads
+        self.hidden_size = sizes.hidden_size
+        self.nbytes = sum(part.numel() * part.element_size() for part in (*model.parameters(), *model.buffers()))
+        self.tokens_at_once = device.tokens_at_once(pieces)
+
+    def head(self, states: Tensor) -> Tensor:
+        logits = self._head(inputs_embeds=states.to(self._device.name, self._device.dtype)[None]).logits[0]
+        return logits[:, : self._pieces].float().cpu()
+
+    def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        found = self._pass(ids, mask, output_hidden_states=True)
+        states = (*found.hidden_states[:-1], found.last_hidden_state)
+        return torch.stack([state.float().cpu() for state in states])
+
+    def attentions(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        found = self._pass(ids, mask, output_attentions=True).attentions
+        return torch.stack([weights.float().cpu() for weights in found])
+
+    @staticmethod
+    def logits(
+        engines: "Sequence[HubEngine]", ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]
+    ) -> list[Tensor]:
+        found = []
+        for engine, own in zip(engines, ids, strict=True):
+            states = engine._pass(own, mask).last_hidden_state
+            found.append(engine.head(states[at[0].to(states.device), at[1].to(states.device)]))
+        return found
+
+    def passes_at_once(self) -> int:
+        return self._device.passes_at_once()
+
+    def _pass(self, ids: Tensor, mask: Tensor | None, **outputs: bool) -> Any:
+        seen = torch.ones_like(ids) if mask is None else mask[:, 0, 0].long()
+        place = self._device.name
+        return self._base(input_ids=ids.to(place), attention_mask=seen.to(place), **outputs)
+
+
+def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedModel:
+    """The model with its weights, all of which have to be there; a class of transformers, whatever config.json names."""
+    tensors = read_tensors(checkpoint)
+    for name, tensor in tensors.items():
+        check_finite(checkpoint, name, tensor)
+    loader = AutoModelForMaskedLM if has_masked_word_head(checkpoint) else AutoModel
+    try:
+        config = _config(checkpoint)
+        with torch.device("meta"):  # takes no memory
+            parameters = sum(part.numel() for part in loader.from_config(config).parameters())
+        if parameters > sizes.most_parameters:
+            raise broken(checkpoint, f"config.json makes a model of {parameters:,} parameters")
+        model, report = loader._model_mapping[type(config)].from_pretrained(
+            None,
+            config=config,
+            state_dict=tensors,
+            attn_implementation="eager",  # the one that returns its weights
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
+    except FAILURES as reason:
+        why = str(reason).partition("\n")[0]
+        raise broken(checkpoint, f"transformers cannot read it ({why})") from None
+    if lacking := sorted(name for name in report["missing_keys"] if "pooler" not in name):
+        file, _ = runs.weights_file(checkpoint)
+        raise broken(checkpoint, f"{file.name} lacks {', '.join(lacking[:5])}")
+    return model
+
+
+def _config(checkpoint: Checkpoint) -> PreTrainedConfig:
+    """The configuration by its model_type, without what could name code from elsewhere."""
+    content = runs.read_config(checkpoint, dict[str, Any])
+    plain = {name: value for name, value in content.items() if not name.startswith("_") and name not in READ}
+    return AutoConfig.for_model(plain.pop("model_type"), **plain)
+
+
+class _Given(nn.Module):
+    """Stands for the encoder where its output is at hand."""
+
+    def forward(self, *_: Any, inputs_embeds: Tensor, **__: Any) -> BaseModelOutputWithPoolingAndCrossAttentions:
+        return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=inputs_embeds)
+
+
+def _head_alone(model: PreTrainedModel) -> PreTrainedModel:
+    """The model but for its encoder, in whose place states [1, n, H] are given as `inputs_embeds`.
+
+    Every class names the parts of its head otherwise; this way the class itself applies them.
+    """
+    head = copy.copy(model)
+    head._modules = model._modules | {model.base_model_prefix: _Given()}
+    return head
+
+
+def _positions(base: PreTrainedModel, configured: int) -> int:
+    """Pieces in a sequence; where position embeddings have a row for padding, they are counted from behind it."""
+    for name, part in base.named_modules():
+        if name.endswith("position_embeddings") and isinstance(part, nn.Embedding) and part.padding_idx is not None:
+            return part.num_embeddings - part.padding_idx - 1
+    return configured

@@ -1,0 +1,55 @@
+"""Files of Hub repositories through the cache of huggingface_hub: fetched when they are needed, removed on request."""
+
+from pathlib import Path
+
+from embryo_core.errors import MissingWeights
+from embryo_core.runs import hub_folder
+from embryo_core.runs.pointers import HUB
+from embryo_core.types import Checkpoint, Pointer
+
+
+def fetch(pointer: Pointer) -> Path:
+    """The file that a pointer names, fetched unless it is in the cache. Raises MissingWeights where that fails."""
+    return fetch_file(pointer.repository, pointer.commit, pointer.file)
+
+
+def fetch_checkpoint(checkpoint: Checkpoint) -> bool:
+    """Bring a checkpoint's weights into the cache; whether they were not there before. Raises as `fetch`."""
+    pointer = checkpoint.pointer
+    if pointer is None or not pointer.repository or cached(pointer):
+        return False
+    fetch(pointer)
+    return True
+
+
+def discard(checkpoint: Checkpoint) -> None:
+    """Remove a checkpoint's revision from the cache; files that other revisions have too stay."""
+    from huggingface_hub import scan_cache_dir
+
+    scan_cache_dir(hub_folder(checkpoint.pointer.repository).parent).delete_revisions(checkpoint.pointer.commit).execute()
+
+
+def cached(pointer: Pointer) -> bool:
+    """Whether the file that a pointer names is in the cache."""
+    return (hub_folder(pointer.repository) / "snapshots" / pointer.commit / pointer.file).exists()
+
+
+def offline() -> bool:
+    """Whether huggingface_hub is told to do without the network."""
+    from huggingface_hub import is_offline_mode
+
+    return is_offline_mode()
+
+
+def fetch_file(repository: str, commit: str, name: str) -> Path:
+    """One file of a repository at a commit, from the cache or the Hub. Raises MissingWeights where neither has it."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        return Path(hf_hub_download(repository, name, revision=commit, cache_dir=hub_folder(repository).parent))
+    except LocalEntryNotFoundError:
+        why = "is not in the local cache, and the network is off or cannot be reached"
+    except (HfHubHTTPError, OSError) as reason:
+        why = f"cannot be fetched ({str(reason).splitlines()[0]})"
+    raise MissingWeights(f"{name} of {HUB}{repository}@{commit[:7]} {why}; fetch it where there is one, or leave out that step.")

@@ -1,0 +1,63 @@
+"""The tensors of a checkpoint as they are stored: safetensors, or torch's own files, of which nothing is unpickled."""
+
+from pickle import UnpicklingError
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from embryo_core import runs
+from embryo_core.errors import BrokenCheckpoint
+from embryo_core.types import Checkpoint
+
+OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # of a layer normalisation, in models converted long ago
+UNREADABLE = (OSError, SafetensorError, UnpicklingError, RuntimeError, ValueError, EOFError, KeyError, AttributeError)
+
+
+def read_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
+    """Tensors by name, in memory or mapped from the file; names of normalisations as they are today.
+
+    The file has to be verified before (`runs.verify`). Raises BrokenCheckpoint where it cannot be read, and where a
+    number is not finite.
+    """
+    path, _ = runs.weights_file(checkpoint)
+    try:
+        tensors = load_file(path) if path.suffix == ".safetensors" else _load_pickled(path)
+    except UNREADABLE as reason:
+        why = str(reason).partition("\n")[0]
+        raise broken(checkpoint, f"{path.name} cannot be read ({why})") from None
+    return {_name_of_today(name): tensor for name, tensor in tensors.items()}
+
+
+def check_finite(checkpoint: Checkpoint, name: str, tensor: Tensor) -> None:
+    """Raise BrokenCheckpoint where a number of this tensor is NaN or infinite."""
+    if not is_finite(tensor):
+        file, _ = runs.weights_file(checkpoint)
+        raise broken(checkpoint, f"{file.name} has a number in {name} that is not finite")
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Whether every number of a tensor is finite; NaN is both bounds, and this is faster than isfinite of all."""
+    return tensor.numel() == 0 or all(bound.isfinite() for bound in tensor.aminmax())
+
+
+def broken(checkpoint: Checkpoint, what: str) -> BrokenCheckpoint:
+    """The error for a checkpoint with something wrong."""
+    return BrokenCheckpoint(f"{checkpoint.path}: {what}; train this step again or delete that folder.")
+
+
+def _load_pickled(path) -> dict[str, Tensor]:
+    """Only tensors and plain containers are read (`weights_only`); no code in the file is run."""
+    found = torch.load(path, map_location="cpu", weights_only=True)
+    tensors = {name: tensor for name, tensor in found.items() if isinstance(tensor, Tensor)}
+    if sum(tensor.numel() * tensor.element_size() for tensor in tensors.values()) > 2 * path.stat().st_size:
+        raise ValueError("its tensors are larger than the file")  # a view that repeats a few numbers; tied ones are twice
+    return tensors
+
+
+def _name_of_today(name: str) -> str:
+    for old, new in OLD_NAMES.items():
+        if name.endswith(old):
+            return name.removesuffix(old) + new
+    return name

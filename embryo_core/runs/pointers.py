@@ -1,0 +1,82 @@
+"""Weights that a run points to: followed only where this user added the run, as a list outside the run's folder says.
+
+A run's folder may come from a stranger, and a pointer in it could lead to any file or repository. `python -m embryo_core
+add` notes in the user's own settings which run may read which folders and repositories. A pointer of any other run is
+refused with a sentence; so is one that leads out of the noted folders.
+"""
+
+import os
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from embryo_core.errors import BrokenCheckpoint
+from embryo_core.runs.files import write_json
+from embryo_core.runs.reading import read_json, shown
+from embryo_core.runs.schema import Text
+from embryo_core.types import Pointer, Run
+
+HUB = "hf:"  # before the name of a repository
+Added = Annotated[dict[Text, Annotated[list[Text], Meta(max_length=100_000)]], Meta(max_length=100_000)]
+
+
+def allow(run: Path, places: Iterable[str]) -> None:
+    """Note that this user added the run in this folder: it may read weights in these folders and "hf:" repositories."""
+    known = {} if not _list().is_file() else read_json(_list(), _list().parent, Added, BrokenCheckpoint)
+    write_json(_list(), known | {os.path.realpath(run): sorted(set(places))})
+
+
+def was_added(run: Path) -> bool:
+    """Whether this user added the run in this folder."""
+    return os.path.realpath(run) in _added()
+
+
+def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
+    """The file that a pointer leads to, which may have to be fetched, and the folder that it has to be in.
+
+    Raises BrokenCheckpoint where this user did not add the run, or added other places.
+    """
+    allowed = _added().get(str(run.path), ())
+    if pointer.repository:
+        folder = hub_folder(pointer.repository)
+        if HUB + pointer.repository in allowed:
+            return folder / "snapshots" / pointer.commit / pointer.file, folder
+    for place in allowed:
+        if not place.startswith(HUB) and Path(pointer.file).parent == Path(place):
+            return Path(pointer.file), Path(place)
+    where = f"{HUB}{pointer.repository}@{pointer.commit[:7]}" if pointer.repository else shown(pointer.file)
+    raise BrokenCheckpoint(
+        f"{shown(manifest)} points to {where}, outside the run, and this user did not add the run from there; where you "
+        f"trust it, add it again with: python -m embryo_core add SOURCE --name {run.name}"
+    )
+
+
+def hub_folder(repository: str) -> Path:
+    """The folder of a repository in the cache of huggingface_hub, whose settings are these variables."""
+    home = os.environ.get("HF_HOME") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface"
+    )
+    cache = os.environ.get("HF_HUB_CACHE") or os.path.join(home, "hub")
+    return Path(cache) / f"models--{repository.replace('/', '--')}"
+
+
+def _list() -> Path:
+    settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return Path(settings) / "embryo" / "added.json"
+
+
+def _added() -> dict[str, list[str]]:
+    """Places by the folder of the run; read again only when the list is another: every query lists all checkpoints."""
+    try:
+        found = os.stat(_list())
+    except OSError:
+        return {}
+    return _parse(_list(), found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=8)
+def _parse(path: Path, *_state: int) -> dict[str, list[str]]:
+    return read_json(path, path.parent, Added, BrokenCheckpoint)

@@ -1,0 +1,51 @@
+"""Checkpoints in folders of this machine: a Trainer's, any folders with a step in the name, weights by their step."""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from embryo_core.errors import RunError
+from embryo_core.runs.weight_files import WEIGHTS
+from embryo_core.sources.found import Found
+from embryo_core.sources.patterns import KNOWN, Counts, match_names
+from embryo_core.types import Pointer
+
+MOST = 100_000  # names of a folder that are looked at
+
+
+def find_in(folder: Path, patterns: Sequence[str]) -> list[Found]:
+    """The checkpoints in a folder whose names match a pattern, unordered. Raises RunError for none."""
+    if not folder.is_dir():
+        raise RunError(f"{folder} is no folder; give one that holds checkpoints, hf:OWNER/NAME, or a list of STEP:PATH.")
+    depth = max((pattern.count("/") for pattern in patterns), default=0)
+    names = [path.relative_to(folder).as_posix() for path in _below(folder, depth)][:MOST]
+    matched = match_names(names, patterns)
+    if not matched:
+        tried = ", ".join(patterns or KNOWN)
+        raise RunError(f"{folder} has no checkpoint whose name matches {tried}; name its form with --pattern.")
+    return [at(folder / name, counts) for name, counts in matched.items()]
+
+
+def at(path: Path, counts: Counts) -> Found:
+    """The checkpoint in a folder, or of a file of weights beside its config.json. Raises RunError where it is none."""
+    folder = path if path.is_dir() else path.parent
+    weights = _weights(folder) if path.is_dir() else path
+    if not (folder / "config.json").is_file() or not weights.is_file():
+        raise RunError(f"{path} holds no checkpoint: it needs config.json and one of {', '.join(WEIGHTS)} beside it.")
+    config, state = Path(os.path.realpath(folder / "config.json")), folder / "trainer_state.json"
+    pointer = Pointer(os.path.realpath(weights))
+    return Found(counts, config, config.parent, pointer, None, state if state.is_file() else None)
+
+
+def _weights(folder: Path) -> Path:
+    """The file of the weights. Raises RunError where they are in several parts, which nothing here reads."""
+    for name in WEIGHTS:
+        if (folder / name).is_file():
+            return folder / name
+        if (folder / f"{name}.index.json").is_file():
+            raise RunError(f"{folder} has its weights in several parts; save it as one {WEIGHTS[0]} (max_shard_size).")
+    return folder / WEIGHTS[0]
+
+
+def _below(folder: Path, depth: int) -> Iterable[Path]:
+    return sorted(folder.glob("/".join("*" * (depth + 1))))

@@ -1,0 +1,124 @@
+"""Checkpoints on the Hugging Face Hub: revisions of one repository, or a family of repositories, pinned to commits.
+
+Everything goes through the cache of huggingface_hub. Where its network is off (HF_HUB_OFFLINE), the cache is all there
+is: its revisions are listed and read.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from embryo_core.engine.remote import fetch_file, offline
+from embryo_core.errors import RunError
+from embryo_core.runs import hub_folder
+from embryo_core.runs.pointers import HUB
+from embryo_core.runs.weight_files import WEIGHTS
+from embryo_core.sources.found import Found
+from embryo_core.sources.patterns import FIELD, Counts, match_names
+from embryo_core.types import Pointer
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+Answer = TypeVar("Answer")
+COMMIT = re.compile(r"[0-9a-f]{40}")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def find(name: str, patterns: Sequence[str]) -> list[Found]:
+    """Checkpoints of OWNER/NAME, one of its revisions each, or of OWNER/NAME-{step}k, a repository each.
+
+    Raises RunError where there is none.
+    """
+    if FIELD.search(name):
+        repositories = match_names(_repositories(name), [name])
+        found = [_pinned(repository, "main", counts) for repository, counts in repositories.items()]
+    else:
+        commits = _revisions(name)
+        found = [_at_commit(name, commits[revision], counts) for revision, counts in match_names(commits, patterns).items()]
+    if not found:
+        raise RunError(
+            f"{HUB}{name} has no {'repository' if FIELD.search(name) else 'revision'} whose name tells a step, "
+            f"{'in the local cache (the network is off)' if offline() else 'on the Hub'}; name its form with --pattern."
+        )
+    return found
+
+
+def at(name: str, counts: Counts) -> Found:
+    """The checkpoint at OWNER/NAME@REVISION, or at the main branch of OWNER/NAME."""
+    repository, _, revision = name.partition("@")
+    return _pinned(repository, revision or "main", counts)
+
+
+def fetch_small(pointer: Pointer, names: Iterable[str]) -> Path:
+    """The folder of a commit, with those of these files, and of the usual settings, that the repository has."""
+    wanted = {*names, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt", "config.json"}
+    for name in sorted(wanted & set(_names(pointer.repository, pointer.commit))):
+        fetch_file(pointer.repository, pointer.commit, name)
+    return hub_folder(pointer.repository) / "snapshots" / pointer.commit
+
+
+# === The Hub, or its cache ===
+
+
+def _revisions(repository: str) -> dict[str, str]:
+    """Commit of each branch and tag."""
+    if not offline():
+        refs = _asked(repository, lambda api: api.list_repo_refs(repository))
+        return {ref.name: ref.target_commit for ref in (*refs.branches, *refs.tags)}
+    folder = hub_folder(repository) / "refs"
+    refs = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    commits = {path.relative_to(folder).as_posix(): path.read_text(encoding="ascii").strip() for path in refs}
+    return {name: commit for name, commit in commits.items() if COMMIT.fullmatch(commit)}
+
+
+def _repositories(pattern: str) -> list[str]:
+    """Names of repositories that may match a pattern: those of its owner."""
+    owner, _, _ = pattern.rpartition("/")
+    if not offline():
+        start = FIELD.split(pattern)[0].rpartition("/")[2]
+        return [model.id for model in _asked(pattern, lambda api: list(api.list_models(author=owner, search=start)))]
+    folders = hub_folder(pattern).parent.glob("models--*")
+    return [folder.name.removeprefix("models--").replace("--", "/", 1) for folder in folders]
+
+
+def _pinned(repository: str, revision: str, counts: Counts) -> Found:
+    commits = {} if COMMIT.fullmatch(revision) else _revisions(repository)
+    if not COMMIT.fullmatch(revision) and revision not in commits:
+        known = ", ".join(sorted(commits)[:10]) or "none"
+        raise RunError(f"{HUB}{repository} has no revision '{revision}'; known: {known}.")
+    return _at_commit(repository, commits.get(revision, revision), counts)
+
+
+def _at_commit(repository: str, commit: str, counts: Counts) -> Found:
+    names = _names(repository, commit)
+    weights = next((name for name in WEIGHTS if name in names), None)
+    if weights is None or "config.json" not in names:
+        raise RunError(f"{HUB}{repository}@{commit[:7]} has no config.json with one of {', '.join(WEIGHTS)} beside it.")
+    config = fetch_file(repository, commit, "config.json")
+    pointer = Pointer(weights, repository, commit)
+    return Found(counts, config, hub_folder(repository), pointer, names[weights])
+
+
+def _names(repository: str, commit: str) -> dict[str, str | None]:
+    """Files at a commit, with the SHA-256 of those that the Hub or the cache tells it of."""
+    if not offline():
+        found = _asked(repository, lambda api: api.model_info(repository, revision=commit, files_metadata=True))
+        return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in found.siblings}
+    folder = hub_folder(repository) / "snapshots" / commit
+    blobs = {path.name: Path(os.path.realpath(path)).name for path in folder.glob("*")}  # a blob is named by its hash
+    return {name: blob if SHA256.fullmatch(blob) else None for name, blob in blobs.items()}
+
+
+def _asked(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:
+    """What the Hub answers. Raises RunError where it does not."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    try:
+        return question(HfApi())
+    except (HfHubHTTPError, HFValidationError, OSError) as reason:
+        why = (str(reason).splitlines() or [type(reason).__name__])[0]
+        raise RunError(f"The Hub does not tell of {HUB}{repository} ({why}); check the name, or set HF_HUB_OFFLINE=1.") from None

@@ -1,0 +1,79 @@
+"""Names that say how far training had come: "step1000-tokens4B" matches "step{step}-tokens{tokens}B".
+
+A pattern has the text of a name and fields in braces. A field stands for a whole number; k, M, B or T right behind it
+multiplies, and {step+1000} counts on from 1000, for a phase whose numbers begin anew. A step counts updates; a pattern
+without {step} counts what it has instead: sequences, tokens or words.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from embryo_core.errors import RunError
+
+FIELDS = {"step": "updates", "sequences": "sequences", "tokens": "tokens", "words": "words"}  # what each counts
+FIELD = re.compile(r"\{(\w+)(?:\+(\d{1,15}))?\}([kMBT](?![A-Za-z]))?")
+UNITS = {None: 1, "k": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
+KNOWN = (  # patterns that are tried where none is given; the one with most matches is taken
+    "checkpoint-{step}",
+    "step{step}-tokens{tokens}B",
+    "step{step}",
+    "step_{step}",
+    "step-{step}",
+    "global_step{step}",
+    "chck_{words}M",
+    "pytorch_model_{step}.bin",
+    "{step}",
+)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How far training had come, as a name says it; None: it does not say."""
+
+    step: int | None = None
+    sequences: int | None = None
+    tokens: int | None = None
+    words: int | None = None
+
+    @property
+    def first(self) -> tuple[int, str]:
+        """What places a checkpoint on the axis: its number, and what that counts."""
+        return next((count, unit) for name, unit in FIELDS.items() if (count := getattr(self, name)) is not None)
+
+
+class Pattern:
+    """One pattern, such as "checkpoint-{step}". Raises RunError where it has no field, or an unknown one."""
+
+    def __init__(self, text: str):
+        self.text = text
+        self._fields = [(name, int(start or 0), UNITS[unit or None]) for name, start, unit in FIELD.findall(text)]
+        names = [name for name, _, _ in self._fields]
+        if not names or not set(names) <= FIELDS.keys() or len(set(names)) < len(names):
+            known = ", ".join(f"{{{name}}}" for name in FIELDS)
+            raise RunError(f"The pattern '{text}' has no field, or not one of each; known: {known}.")
+        parts = re.split(FIELD.pattern, text)[:: FIELD.groups + 1]
+        units = [found[2] or "" for found in FIELD.findall(text)] + [""]
+        numbers = [r"(\d{1,18})" + unit for unit in units[:-1]] + [""]
+        self._regex = re.compile("".join(re.escape(p) + number for p, number in zip(parts, numbers, strict=True)))
+
+    def match(self, name: str) -> Counts | None:
+        """The counts in a name; None where it does not match from end to end."""
+        found = self._regex.fullmatch(name)
+        if found is None:
+            return None
+        values = zip(self._fields, found.groups(), strict=True)
+        return Counts(**{field: int(number) * unit + start for (field, start, unit), number in values})
+
+
+def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Counts]:
+    """The counts of each name that matches: by the first of these patterns, or by the known one that matches most."""
+    names = list(names)
+    if patterns:
+        return {name: counts for name in names for counts in _first([Pattern(text) for text in patterns], name)}
+    tried = [{n: counts for n in names if (counts := Pattern(text).match(n))} for text in KNOWN]
+    return max(tried, key=len)
+
+
+def _first(patterns: Sequence[Pattern], name: str) -> list[Counts]:
+    return [counts for pattern in patterns if (counts := pattern.match(name))][:1]

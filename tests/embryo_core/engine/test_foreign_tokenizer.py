@@ -1,0 +1,94 @@
+"""Tokenizers of other families become a tokenizer.json of the run's, which cuts text as transformers does."""
+
+from pathlib import Path
+
+import pytest
+import sentencepiece
+from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
+from transformers import (
+    AlbertConfig,
+    AlbertTokenizer,
+    AutoTokenizer,
+    BertConfig,
+    BertTokenizer,
+    RobertaConfig,
+    RobertaTokenizer,
+)
+
+from embryo_core.engine.foreign_tokenizer import has_tokenizer, read_foreign
+from embryo_core.engine.tokenizer import Tokenizer
+from embryo_core.errors import BrokenRun
+from embryo_core.query.question import readable
+from tests.conftest import SAMPLE
+
+TEXT = "The river runs to the sea ."
+
+
+def wordpiece(folder: Path) -> None:
+    """BERT's vocab.txt."""
+    trained = BertWordPieceTokenizer()
+    trained.train([str(SAMPLE / "text.txt")], vocab_size=500, show_progress=False)
+    trained.save_model(str(folder))
+    BertTokenizer.from_pretrained(folder).save_pretrained(folder)
+    BertConfig().save_pretrained(folder)
+
+
+def sentence_piece(folder: Path) -> None:
+    """ALBERT's spiece.model, and nothing else that transformers would prefer."""
+    special = "--pad_id=0 --unk_id=1 --bos_id=-1 --eos_id=-1 --control_symbols=[CLS],[SEP] --user_defined_symbols=[MASK]"
+    sentencepiece.SentencePieceTrainer.train(
+        f"--input={SAMPLE / 'text.txt'} --model_prefix={folder / 'spiece'} --vocab_size=400 --minloglevel=2 {special}"
+    )
+    AlbertConfig().save_pretrained(folder)
+    AlbertTokenizer.from_pretrained(folder).save_pretrained(folder)
+
+
+def byte_level(folder: Path) -> None:
+    """RoBERTa's vocab.json and merges.txt."""
+    trained = ByteLevelBPETokenizer()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    trained.train([str(SAMPLE / "text.txt")], vocab_size=600, special_tokens=special, show_progress=False)
+    trained.save_model(str(folder))
+    RobertaTokenizer.from_pretrained(folder).save_pretrained(folder)
+    RobertaConfig().save_pretrained(folder)
+
+
+@pytest.fixture(params=[wordpiece, sentence_piece, byte_level], ids=lambda make: make.__name__)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A folder with a tokenizer of one kind."""
+    request.param(tmp_path)
+    return tmp_path
+
+
+def read(folder: Path) -> Tokenizer:
+    """The tokenizer as a run has it."""
+    text, special = read_foreign(folder)
+    path = folder / "kept.json"
+    path.write_text(text, encoding="utf-8")
+    return Tokenizer(path, special)
+
+
+def test_text_is_cut_as_by_transformers(folder):
+    """Ids of a text with a mask, special tokens around it included; words joined are the running text."""
+    own, theirs = read(folder), AutoTokenizer.from_pretrained(folder)
+    masked = TEXT.replace("river", "[MASK]")
+    assert own.encode_text(masked).tolist() == theirs(masked.replace("[MASK]", theirs.mask_token)).input_ids
+    assert own.encode_words(TEXT.split()).ids.tolist() == theirs(TEXT, add_special_tokens=False).input_ids
+    assert (own.mask_id, own.cls_id, own.sep_id) == (theirs.mask_token_id, *theirs("").input_ids)
+    assert own.vocabulary_size == len(theirs)
+
+
+def test_pieces_are_read_by_how_a_word_begins(folder):
+    """Whatever marks it, a word's first piece is shown plain, and a piece inside a word after "##"."""
+    tokenizer = read(folder)
+    shown = readable(tokenizer, tokenizer.encode_text("a riverside")[2:-1])
+    assert not shown[0].startswith("##") and all(piece.startswith("##") for piece in shown[1:])
+    assert "".join(piece.removeprefix("##") for piece in shown) == "riverside"
+    assert (tokenizer.single_piece("the"), tokenizer.single_piece("riverside")) == (tokenizer.encode_text("a the")[-2], None)
+
+
+def test_a_folder_without_one_is_told(tmp_path):
+    """And a tokenizer without a mask cannot ask."""
+    assert not has_tokenizer(tmp_path)
+    with pytest.raises(BrokenRun, match="has no tokenizer that transformers reads"):
+        read_foreign(tmp_path)

@@ -1,0 +1,180 @@
+"""The engine through transformers: the same numbers as the fast one, and every family that it is said to read."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForMaskedLM
+
+from embryo_core import runs
+from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS, gives
+from embryo_core.engine.device import CPU, Device, find_device
+from embryo_core.engine.fast import FastEngine
+from embryo_core.engine.hub import HubEngine
+from embryo_core.engine.model import Model, load
+from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.errors import BrokenCheckpoint, ConfigError
+from embryo_core.runs import REPOSITORY
+from embryo_core.types import Checkpoint, Run
+
+PIECES = 40
+
+
+def both(checkpoint: Checkpoint) -> tuple[Model, Model]:
+    """A checkpoint through either engine."""
+    tokenizer = load_tokenizer(checkpoint.run)
+    engines = [engine(checkpoint, tokenizer.vocabulary_size) for engine in (FastEngine, HubEngine)]
+    return tuple(Model(checkpoint, tokenizer, engine) for engine in engines)
+
+
+@pytest.fixture(scope="module")
+def demo() -> Checkpoint:
+    """The last checkpoint of the demo that has weights."""
+    return runs.loadable(runs.read_run(next((REPOSITORY / "data/demo/runs").iterdir())))[-1]
+
+
+def test_both_engines_give_the_demo_the_same_numbers(demo):
+    """Logits to 1e-5, states and attentions too, relative to the largest of them: float32, summed in another order."""
+    fast, hub = both(demo)
+    ids = fast.tokenizer.encode_text("The capital of France is [MASK] , a city on the river .")[None]
+    seen, at = np.ones_like(ids), (np.array([0, 0]), np.array([6, 2]))
+    for one, other in (
+        (fast.mlm_logits(ids, seen, *at), hub.mlm_logits(ids, seen, *at)),
+        (fast.hidden_states(ids, seen), hub.hidden_states(ids, seen)),
+        (fast.attentions(ids, seen), hub.attentions(ids, seen)),
+        (fast.mlm_head(fast.hidden_states(ids, seen)[1, 0]), hub.mlm_head(fast.hidden_states(ids, seen)[1, 0])),
+    ):
+        assert np.abs(one - other).max() <= 1e-5 * np.abs(one).max()
+
+
+def test_padding_changes_nothing(demo):
+    """A sentence beside a longer one has the logits that it has alone."""
+    _, hub = both(demo)
+    short, long = (hub.tokenizer.encode_text(text) for text in ("The [MASK] runs .", "The [MASK] runs to the sea ."))
+    ids = np.full((2, len(long)), hub.tokenizer.pad_id)
+    ids[0, : len(short)], ids[1] = short, long
+    mask = np.arange(len(long)) < np.array([[len(short)], [len(long)]])
+    together = hub.mlm_logits(ids, mask, np.array([0]), np.array([2]))
+    alone = hub.mlm_logits(short[None], np.ones_like(short)[None], np.array([0]), np.array([2]))
+    assert np.abs(together - alone).max() <= 1e-5 * np.abs(alone).max()
+
+
+def write(run: Run, family: str, change: dict | None = None) -> Checkpoint:
+    """A tiny model of a family, random weights, in place of the run's checkpoint at step 8."""
+    names = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+    own = {
+        "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48},
+        "mobilebert": names | {"embedding_size": 16, "true_hidden_size": 16, "intra_bottleneck_size": 16},
+        "rembert": names | {"input_embedding_size": 16, "output_embedding_size": 16},
+        "eurobert": names | {"num_key_value_heads": 2},
+        "xlm-roberta-xl": names | {"layer_norm_eps": 1e-5},
+    }
+    special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+    sizes = own.get(family, names) | special | {"vocab_size": 700, "max_position_embeddings": PIECES} | (change or {})
+    torch.manual_seed(0)
+    model = AutoModelForMaskedLM.from_config(AutoConfig.for_model(family, **sizes))
+    folder = runs.checkpoint(run, 8).path
+    model.save_pretrained(folder)
+    (folder / "manifest.json").unlink()
+    runs.write_manifest(folder, 8, None, None)
+    return runs.checkpoint(run, 8)
+
+
+@pytest.mark.parametrize("family", sorted(THROUGH_TRANSFORMERS))
+def test_every_family_gives_what_it_is_said_to(own_run, family):
+    """Logits are those of transformers' own class; states and attentions have the shapes of the facade."""
+    model = load(write(own_run, family))
+    ids = np.array([[1, *range(5, 14), 2]])
+    seen, at = np.ones_like(ids), (np.array([0]), np.array([4]))
+    own = AutoModelForMaskedLM.from_pretrained(model.checkpoint.path, attn_implementation="eager").eval()
+    with torch.inference_mode():
+        expected = own(torch.as_tensor(ids), attention_mask=torch.as_tensor(seen)).logits[0, 4].numpy()
+    found = model.mlm_logits(ids, seen, *at)
+    assert found.shape == (1, model.vocabulary_size)
+    assert np.abs(found[0] - expected[: found.shape[1]]).max() <= 1e-5 * np.abs(expected).max()
+    states = model.hidden_states(ids, seen)
+    assert states.shape == (3, 1, 11, 32)
+    assert np.abs(model.mlm_head(states[-1, 0, 4:5]) - found).max() <= 1e-5 * np.abs(expected).max()
+    if "attentions" in model.gives:
+        weights = model.attentions(ids, seen)
+        assert weights.shape == (2, 1, 2, 11, 11)
+        assert np.abs(weights.sum(-1) - 1).max() < 11 * np.finfo(np.float32).eps
+    longest = np.full((1, model.max_positions), 5)
+    assert np.isfinite(model.hidden_states(longest, np.ones_like(longest))).all()
+
+
+def test_positions_are_counted_from_behind_the_padding(own_run):
+    """RoBERTa's position embeddings have two rows that no piece uses."""
+    assert load(write(own_run, "roberta", {"pad_token_id": 1})).max_positions == PIECES - 2
+
+
+def test_an_encoder_without_head_gives_no_masked_words(own_run):
+    """What config.json names tells it."""
+    checkpoint = write(own_run, "roberta")
+    config = json.loads((checkpoint.path / "config.json").read_text()) | {"architectures": ["RobertaModel"]}
+    rewrite(checkpoint, "config.json", json.dumps(config).encode())
+    model = load(runs.checkpoint(own_run, 8))
+    assert gives(model.checkpoint) == {"states", "attentions", "trainable"}
+    assert model.hidden_states(np.array([[5, 6]]), np.ones((1, 2))).shape == (3, 1, 2, 32)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"auto_map": {"AutoModelForMaskedLM": "evil--code.Model"}, "_attn_implementation": "a/kernel"}, None),
+        ({"num_hidden_layers": 3}, "lacks roberta.encoder.layer.2"),
+        ({"hidden_size": 64}, "cannot be read|lacks|transformers cannot"),
+        ({"num_hidden_layers": 4000}, "config.json is not valid"),
+        ({"vocab_size": 100}, None),
+    ],
+)
+def test_a_config_that_does_not_fit_is_told(own_run, change, told):
+    """Names of code from elsewhere are left out; sizes have to be those of the weights."""
+    checkpoint = write(own_run, "roberta")
+    config = json.loads((checkpoint.path / "config.json").read_text())
+    rewrite(checkpoint, "config.json", json.dumps(config | change).encode())
+    if told is None and "vocab_size" not in change:
+        assert load(runs.checkpoint(own_run, 8)).num_layers == 2
+        return
+    with pytest.raises(Exception, match=told or "has 100") as raised:
+        load(runs.checkpoint(own_run, 8))
+    assert str(raised.value).count("\n") == 0
+
+
+def test_a_number_that_is_not_finite_is_refused(own_run):
+    """As by the fast engine."""
+    checkpoint = write(own_run, "roberta")
+    model = AutoModelForMaskedLM.from_pretrained(checkpoint.path)
+    model.roberta.encoder.layer[1].output.dense.weight.data[3, 4] = float("nan")
+    model.save_pretrained(checkpoint.path)
+    (checkpoint.path / "manifest.json").unlink()
+    runs.write_manifest(checkpoint.path, 8, None, None)
+    with pytest.raises(BrokenCheckpoint, match="layer.1.output.dense.weight that is not finite"):
+        load(runs.checkpoint(own_run, 8))
+
+
+def test_a_device_that_is_not_there_is_one_sentence():
+    """auto takes what there is."""
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigError, match="This machine has no device 'cuda'; it has: cpu"):
+            find_device("cuda")
+        assert find_device("auto") == CPU
+
+
+def test_other_numbers_go_through_transformers(tiny_run):
+    """In bfloat16 an ALBERT answers nearly as in float32."""
+    checkpoint = runs.checkpoint(tiny_run, 16)
+    ids = np.array([[2, 7, 9, 4, 11, 3]])
+    at = (np.array([0]), np.array([3]))
+    one, other = (load(checkpoint, device).mlm_logits(ids, np.ones_like(ids), *at) for device in (CPU, Device("cpu", torch.bfloat16)))
+    assert 0 < np.abs(one - other).max() <= 32 * torch.finfo(torch.bfloat16).eps * np.abs(one).max()
+
+
+def rewrite(checkpoint: Checkpoint, name: str, content: bytes) -> None:
+    """Another content for a file, with a manifest that has its hash."""
+    path: Path = checkpoint.path / name
+    path.write_bytes(content)
+    (checkpoint.path / "manifest.json").unlink()
+    runs.write_manifest(checkpoint.path, checkpoint.step, None, None)

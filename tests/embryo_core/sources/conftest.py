@@ -1,0 +1,67 @@
+"""A tiny RoBERTa with a byte-level vocabulary as a Trainer's folder, written by transformers and tokenizers alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import ByteLevelBPETokenizer
+from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM, RobertaTokenizer
+
+from tests.conftest import SAMPLE
+
+STEPS = (0, 10, 20)
+PADDED = 640  # rows of the vocabulary, more than the tokenizer has
+
+
+@pytest.fixture(scope="session")
+def byte_level(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a byte-level BPE tokenizer as RoBERTa has, trained on the sample."""
+    folder = tmp_path_factory.mktemp("byte-level")
+    trained = ByteLevelBPETokenizer()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    trained.train([str(SAMPLE / "text.txt")], vocab_size=600, special_tokens=special, show_progress=False)
+    trained.save_model(str(folder))
+    RobertaTokenizer.from_pretrained(str(folder)).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trainer_folder(byte_level: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """checkpoint-0, -10 and -20 of a RoBERTa of random weights, two layers deep, as a Trainer leaves them."""
+    folder = tmp_path_factory.mktemp("trainer")
+    for step in STEPS:
+        checkpoint = folder / f"checkpoint-{step}"
+        model_of(step).save_pretrained(checkpoint)
+        PreTrainedTokenizerFast.from_pretrained(byte_level).save_pretrained(checkpoint)
+        logged = [{"step": s, "loss": 6.0 - s / 10, "learning_rate": 1e-3, "epoch": 0.1} for s in range(5, step + 1, 5)]
+        logged += [{"step": s, "eval_loss": 5.5 - s / 10, "eval_runtime": 0.1} for s in STEPS if s <= step]
+        state = {"global_step": step, "max_steps": 20, "num_input_tokens_seen": 512 * step, "log_history": logged}
+        (checkpoint / "trainer_state.json").write_text(json.dumps(state))
+    return folder
+
+
+def model_of(step: int) -> RobertaForMaskedLM:
+    """The model at one step, of random weights."""
+    torch.manual_seed(step)
+    config = RobertaConfig(
+        vocab_size=PADDED,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=48,
+        max_position_embeddings=90,
+        initializer_range=0.3,
+        type_vocab_size=1,
+    )
+    model = RobertaForMaskedLM(config)
+    model.lm_head.bias.data[-5:] = 100.0  # rows of no piece, which would win if they were read
+    return model.eval()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data root and settings of the test's own."""
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    return tmp_path / "data"

@@ -1,0 +1,227 @@
+"""Checkpoints of others become a run where they are: a Trainer's, folders with a step in the name, a list."""
+
+import json
+import shutil
+from typing import ClassVar
+
+import pytest
+import torch
+from torch.utils.data import Dataset
+from transformers import Trainer, TrainingArguments
+
+from embryo_core import query, results, runs
+from embryo_core.cli import main
+from embryo_core.engine.model import load
+from embryo_core.errors import BrokenCheckpoint, RunError
+from embryo_core.sources import add
+from tests.conftest import SAMPLE
+from tests.embryo_core.sources.conftest import PADDED, STEPS, model_of
+
+
+class Noise(Dataset):
+    """Eight sequences of ids, each its own labels."""
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
+        ids = torch.arange(10, 22) + index
+        return {"input_ids": ids, "labels": ids}
+
+
+def test_a_folder_written_by_the_trainer_itself(root, byte_level, tmp_path):
+    """Its checkpoints are the run's, its trainer_state.json the log; training again and adding again brings the rest."""
+    folder = tmp_path / "trained"
+    settings = {"save_steps": 2, "logging_steps": 1, "eval_steps": 2, "eval_strategy": "steps", "report_to": []}
+    for steps in (4, 6):
+        arguments = TrainingArguments(str(folder), max_steps=steps, use_cpu=True, disable_tqdm=True, **settings)
+        Trainer(model_of(0), arguments, train_dataset=Noise(), eval_dataset=Noise()).train(resume_from_checkpoint=steps > 4)
+        added = add([str(folder)], "trained", tokenizer=str(byte_level))
+        assert added.steps == tuple(range(2, steps + 1, 2)) and not added.troubles
+    log = runs.read_log(added.run)
+    assert [row["step"] for row in log if row["split"] == "train"] == [1, 2, 3, 4, 5, 6]
+    assert [row["step"] for row in log if row["split"] == "heldout"] == [2, 4, 6]
+    assert all({"masked_lm_loss", "loss"} <= row.keys() for row in log) and "learning_rate" in log[0]
+    stored = load(runs.checkpoint(added.run, 6))
+    assert stored.gives >= {"masked_words", "states", "attentions"}
+
+
+def test_nothing_is_copied_and_all_commands_work(root, trainer_folder, capsys):
+    """A run that points to its weights is listed, evaluated and queried as any other, and told where they are."""
+    assert main(["add", str(trainer_folder), "--name", "rob"]) == 0
+    told = capsys.readouterr().out
+    assert "3 checkpoints, updates 0 to 20" in told and f"{trainer_folder}/checkpoint-10" in told
+    run = runs.open_run("rob")
+    assert not [*run.path.rglob("*.safetensors")]
+    assert [checkpoint.tokens for checkpoint in runs.checkpoints(run)] == [None, 5120, 10240]
+    command = ["evaluate", "rob", "--treebank", str(SAMPLE / "treebank.conllu"), "--limit", "5"]
+    assert main(command) == 0
+    assert set(results.read_scores(run, "mask_prediction")["step"]) == {*STEPS}
+    assert main(["query", "rob", "The [MASK] runs ."]) == 0
+    assert "step  best answer" in capsys.readouterr().out
+
+
+def test_weights_are_copied_where_that_is_asked_for(root, trainer_folder):
+    """The run then stands alone, and answers as the one that points."""
+    there, own = (add([str(trainer_folder)], name, [20], copy=copy).run for name, copy in (("there", False), ("own", True)))
+    assert (own.path / "checkpoints" / "step20" / "model.safetensors").is_file()
+    answers = [query.answer(run, "The [MASK] runs .", 20) for run in (there, own)]
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    ("names", "pattern", "steps"),
+    [
+        (["global_step5", "global_step10", "other"], [], [5, 10]),
+        (["step1-tokens2B", "step3-tokens6B"], [], [1, 3]),
+        (["a/ext5", "a/decay5"], ["a/ext{step}", "a/decay{step+100}"], [5, 105]),
+    ],
+)
+def test_folders_with_a_step_in_the_name(root, trainer_folder, tmp_path, names, pattern, steps):
+    """Names are matched by a known pattern, or by the user's own; other folders are left alone."""
+    for name in names:
+        shutil.copytree(trainer_folder / "checkpoint-10", tmp_path / "series" / name)
+    added = add([str(tmp_path / "series")], "series", patterns=pattern)
+    assert list(added.steps) == steps
+    tokens = [checkpoint.tokens for checkpoint in runs.checkpoints(added.run)]
+    assert tokens == ([2 * 10**9, 6 * 10**9] if "tokens" in names[0] else [5120, 5120])
+
+
+def test_a_list_of_steps_and_paths(root, trainer_folder):
+    """Each is taken as given, whatever the name."""
+    added = add([f"{7 * step}:{trainer_folder}/checkpoint-{step}" for step in STEPS], "listed")
+    assert added.steps == (0, 70, 140)
+
+
+def test_weights_of_every_step_beside_one_config(root, trainer_folder, byte_level, tmp_path):
+    """pytorch_model_N.bin, read as tensors alone, answers as the safetensors of that step."""
+    folder = tmp_path / "flat"
+    shutil.copytree(byte_level, folder)
+    model_of(0).config.save_pretrained(folder)
+    config = json.loads((folder / "config.json").read_text()) | {"architectures": ["RobertaForMaskedLM"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    for step in STEPS:
+        torch.save(model_of(step).state_dict(), folder / f"pytorch_model_{step}.bin")
+    flat, reference = add([str(folder)], "flat").run, add([str(trainer_folder)], "reference").run
+    for step in STEPS:
+        assert query.answer(flat, "The [MASK] .", step) == query.answer(reference, "The [MASK] .", step)
+
+
+def test_words_where_steps_are_unknown(root, trainer_folder, tmp_path):
+    """chck_1M is placed by the words it has seen; the run says what is counted, and tokens are unknown."""
+    for count, step in ((1, 10), (10, 20)):
+        folder = shutil.copytree(trainer_folder / f"checkpoint-{step}", tmp_path / "words" / f"chck_{count}M")
+        (folder / "trainer_state.json").unlink()
+    run = add([str(tmp_path / "words")], "words").run
+    assert run.counted_in == "words" and runs.read_log(run) == []
+    assert [(c.step, c.tokens, c.sequences) for c in runs.checkpoints(run)] == [(10**6, None, None), (10**7, None, None)]
+
+
+def test_a_checkpoint_that_is_gone_keeps_its_results(root, trainer_folder, tmp_path):
+    """Added again without it, the run has the step without weights; new ones are taken in."""
+    source = shutil.copytree(trainer_folder, tmp_path / "moving")
+    shutil.rmtree(source / "checkpoint-20")
+    add([str(source)], "moving")
+    shutil.rmtree(source / "checkpoint-0")
+    shutil.copytree(trainer_folder / "checkpoint-20", source / "checkpoint-20")
+    added = add([str(source)], "moving")
+    assert added.steps == (10, 20) and added.gone == (0,)
+    assert [(c.step, c.has_weights) for c in runs.checkpoints(added.run)] == [(0, False), (10, True), (20, True)]
+
+
+def test_the_run_of_a_stranger_is_not_followed_out_of_its_folder(root, trainer_folder, tmp_path, monkeypatch):
+    """Another user's copy of the run names no file that this user added: each checkpoint is refused with a sentence."""
+    run = add([str(trainer_folder)], "rob").run
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "of somebody else"))
+    assert runs.checkpoints(run) == []
+    assert len(runs.broken(run)) == 3
+    assert all("outside the run" in reason and "add SOURCE --name rob" in reason for _, reason in runs.broken(run))
+
+
+def test_an_added_run_is_not_followed_anywhere_else(root, trainer_folder, tmp_path):
+    """A manifest that was changed to lead to another folder is refused."""
+    run = add([str(trainer_folder)], "rob").run
+    path = run.path / "checkpoints" / "step10" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["weights"]["file"] = str(tmp_path / "model.safetensors")
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(BrokenCheckpoint, match="outside the run"):
+        raise BrokenCheckpoint(runs.broken(run)[0][1])
+    assert [checkpoint.step for checkpoint in runs.checkpoints(run)] == [0, 20]
+
+
+def test_weights_that_were_changed_since_are_refused(root, trainer_folder, tmp_path):
+    """The manifest has the hash of what was added."""
+    source = shutil.copytree(trainer_folder, tmp_path / "changing")
+    run = add([str(source)], "changing").run
+    model_of(1).save_pretrained(source / "checkpoint-10")
+    with pytest.raises(BrokenCheckpoint, match="is not the file in the manifest"):
+        load(runs.checkpoint(run, 10))
+
+
+def test_code_in_weights_is_not_run(root, trainer_folder, tmp_path):
+    """A pickle that would call a function is refused, and the function is not called."""
+    source = shutil.copytree(trainer_folder, tmp_path / "hostile")
+    for step in STEPS:
+        (source / f"checkpoint-{step}" / "model.safetensors").unlink()
+        torch.save(_Hostile(), source / f"checkpoint-{step}" / "pytorch_model.bin")
+    run = add([str(source)], "hostile").run
+    with pytest.raises(BrokenCheckpoint, match="pytorch_model.bin cannot be read"):
+        load(runs.checkpoint(run, 10))
+    assert not _Hostile.called
+
+
+class _Hostile:
+    called: ClassVar[list[bool]] = []
+
+    def __reduce__(self):
+        return _Hostile.called.append, (True,)
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "told"),
+    [
+        (["{folder}/none"], {}, "is no folder; give one that holds checkpoints"),
+        (["{folder}/checkpoint-0"], {}, "has no checkpoint whose name matches checkpoint-"),
+        (["{folder}"], {"patterns": ["x{step}"]}, "matches x{step}"),
+        (["{folder}"], {"patterns": ["checkpoint"]}, "has no field"),
+        (["{folder}"], {"patterns": ["{epoch}"]}, "has no field, or not one of each; known: {step}"),
+        (["{folder}"], {"steps": [7]}, "has no checkpoint at step 7; known: 0, 10, 20"),
+        (["{folder}"], {"tokenizer": "none"}, "There is no tokenizer in none"),
+        (["1:{folder}/checkpoint-0", "1:{folder}/checkpoint-10"], {}, "Step 1 is there twice"),
+        (["1:{folder}/checkpoint-0", "{folder}"], {}, "not each is STEP:PATH"),
+        (["1:{folder}"], {}, "holds no checkpoint"),
+    ],
+)
+def test_a_source_that_is_none_is_one_sentence(root, trainer_folder, source, more, told):
+    """Nothing is left behind."""
+    with pytest.raises(RunError) as raised:
+        add([one.replace("{folder}", str(trainer_folder)) for one in source], "none", **more)
+    assert told in str(raised.value) and not runs.list_runs()
+
+
+def test_a_run_that_was_pretrained_is_never_replaced(root, trainer_folder, tiny_run):
+    """Nor is a name taken that leads elsewhere."""
+    shutil.copytree(tiny_run.path, root / "runs" / "tiny")
+    with pytest.raises(RunError, match="and it was not added; choose another --name"):
+        add([str(trainer_folder)], "tiny")
+    with pytest.raises(RunError, match="is no name of a run"):
+        add([str(trainer_folder)], "../tiny")
+
+
+def test_a_family_that_nothing_reads_is_told(root, trainer_folder, tmp_path, capsys):
+    """The other checkpoints are added; status 1."""
+    source = shutil.copytree(trainer_folder, tmp_path / "mixed")
+    config = json.loads((source / "checkpoint-10" / "config.json").read_text())
+    (source / "checkpoint-10" / "config.json").write_text(json.dumps(config | {"model_type": "gpt2"}))
+    assert main(["add", str(source), "--name", "mixed"]) == 1
+    told = capsys.readouterr()
+    assert "2 checkpoints" in told.out and "has the model_type 'gpt2', which is not read; known: albert" in told.err
+
+
+def test_rows_beyond_the_tokenizer_are_never_answered(root, trainer_folder):
+    """The vocabulary is padded with rows that would win; answers are pieces of the tokenizer."""
+    run = add([str(trainer_folder)], "rob").run
+    model = load(runs.checkpoint(run, 20))
+    assert model.vocabulary_size < PADDED - 5
+    assert all(prediction.token for prediction in query.answer(run, "The [MASK] runs .", 20).masks[0])

@@ -1,0 +1,24 @@
+"""The planned steps of a foreign run are read off those at hand."""
+
+import pytest
+
+from embryo_core.sources.grid import planned
+
+
+@pytest.mark.parametrize(
+    ("steps", "missing"),
+    [
+        ([], set()),
+        ([5], set()),
+        ([0, 10, 20, 30], set()),
+        ([0, 10, 30, 40], {20}),
+        ([10, 20, 40, 50, 60, 90], {30, 70, 80}),
+        ([0, 1, 2, 4, 16, 32, 64, 100, 200, 300, 500], {8, 400}),
+        ([1, 2, 8, 16], {4}),
+        ([0, 3, 7, 19, 50], set()),
+        ([0, 1000, 2000, 3000, 3500], set()),
+    ],
+)
+def test_what_lacks_on_an_even_grid_or_one_of_doublings(steps, missing):
+    """Irregular steps have no grid, and a last step beside the grid is no gap."""
+    assert set(planned(steps)) - set(steps) == missing

@@ -1,0 +1,136 @@
+"""Revisions and families of repositories from a cache in Hub layout, pinned to commits, without a network."""
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from embryo_core import query, results, runs
+from embryo_core.cli import main
+from embryo_core.engine import remote
+from embryo_core.engine.model import load
+from embryo_core.errors import MissingWeights, RunError
+from embryo_core.sources import add
+from embryo_core.sources.ahead import fetched_ahead
+from tests.conftest import SAMPLE
+from tests.embryo_core.sources.conftest import STEPS
+
+NAME = "owner/series"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of the test's own, and no network."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    assert remote.offline()
+    return tmp_path / "hub"
+
+
+def store(cache: Path, repository: str, revision: str, folder: Path) -> str:
+    """Put a folder into the cache as huggingface_hub does: blobs by their hash, a snapshot of links, a ref."""
+    home = cache / f"models--{repository.replace('/', '--')}"
+    commit = hashlib.sha1(f"{repository}@{revision}".encode()).hexdigest()
+    snapshot = home / "snapshots" / commit
+    snapshot.mkdir(parents=True)
+    (home / "blobs").mkdir(exist_ok=True)
+    for path in folder.iterdir():
+        digest = runs.sha256(path) if path.suffix == ".safetensors" else hashlib.sha1(path.read_bytes()).hexdigest()
+        shutil.copyfile(path, home / "blobs" / digest)
+        (snapshot / path.name).symlink_to(os.path.relpath(home / "blobs" / digest, snapshot))
+    (home / "refs").mkdir(exist_ok=True)
+    (home / "refs" / revision).write_text(commit)
+    return commit
+
+
+@pytest.fixture
+def series(cache: Path, trainer_folder: Path) -> dict[int, str]:
+    """The Trainer's checkpoints as revisions of one repository; commits by step."""
+    return {step: store(cache, NAME, f"step{step}-tokens{step}B", trainer_folder / f"checkpoint-{step}") for step in STEPS}
+
+
+def test_revisions_of_one_repository(root, series, trainer_folder, capsys):
+    """Each is pinned to its commit, and is evaluated and queried as the folder that it was made of."""
+    assert main(["add", f"hf:{NAME}", "--name", "public"]) == 0
+    assert f"hf:{NAME}" in capsys.readouterr().out
+    run, local = runs.open_run("public"), add([str(trainer_folder)], "local").run
+    found = runs.checkpoints(run)
+    assert {c.step: c.pointer.commit for c in found} == series
+    assert [c.tokens for c in found] == [None, 10**10, 2 * 10**10]
+    for step in STEPS:
+        assert query.answer(run, "The [MASK] .", step) == query.answer(local, "The [MASK] .", step)
+
+
+def test_a_family_of_repositories(root, cache, trainer_folder):
+    """The step is in the repository's name; others of the owner are left alone."""
+    for step in (10, 20):
+        store(cache, f"owner/seed_0-step_{step}k", "main", trainer_folder / f"checkpoint-{step}")
+    store(cache, "owner/other", "main", trainer_folder / "checkpoint-0")
+    run = add(["hf:owner/seed_0-step_{step}k"], "family").run
+    assert [c.step for c in runs.checkpoints(run)] == [10_000, 20_000]
+    assert load(runs.checkpoint(run, 20_000)).num_layers == 2
+
+
+def test_a_list_of_revisions(root, series):
+    """STEP:hf:OWNER/NAME@REVISION, by its name or its commit."""
+    run = add([f"1:hf:{NAME}@step10-tokens10B", f"2:hf:{NAME}@{series[20]}"], "listed").run
+    assert [c.pointer.commit for c in runs.checkpoints(run)] == [series[10], series[20]]
+
+
+def test_a_commit_stays_when_the_branch_moves(root, series, cache, trainer_folder):
+    """What was added is what is read, whatever the revision points to later."""
+    run = add([f"hf:{NAME}"], "public").run
+    before = query.answer(run, "The [MASK] .", 10)
+    (cache / "models--owner--series" / "refs" / "step10-tokens10B").write_text(series[20])
+    assert query.answer(runs.read_run(run.path), "The [MASK] .", 10) == before
+
+
+def test_weights_that_are_not_in_the_cache_are_told(root, series, cache):
+    """One sentence; the other steps are evaluated."""
+    run = add([f"hf:{NAME}"], "public").run
+    (cache / "models--owner--series" / "snapshots" / series[10] / "model.safetensors").unlink()
+    with pytest.raises(MissingWeights, match="is not in the local cache, and the network is off"):
+        load(runs.checkpoint(run, 10))
+    assert main(["evaluate", "public", "--treebank", str(SAMPLE / "treebank.conllu"), "--limit", "3"]) == 1
+    assert set(results.read_scores(run, "mask_prediction")["step"]) == {0, 20}
+
+
+def test_the_next_one_is_fetched_ahead_and_what_was_fetched_goes(root, series, monkeypatch):
+    """At each checkpoint the one after it is on its way; those that were in the cache before stay."""
+    run, fetched, gone = add([f"hf:{NAME}"], "public").run, [], []
+    monkeypatch.setattr(remote, "fetch_checkpoint", lambda checkpoint: fetched.append(checkpoint.step) or checkpoint.step > 0)
+    monkeypatch.setattr(remote, "discard", lambda checkpoint: gone.append(checkpoint.step))
+    seen = []
+    for checkpoint in fetched_ahead(runs.checkpoints(run), discard=True):
+        seen.append((checkpoint.step, list(gone)))
+    assert seen == [(0, []), (10, []), (20, [10])] and gone == [10, 20] and fetched == [*STEPS]
+
+
+def test_discarding_removes_one_revision_alone(root, series, cache):
+    """Its weights go, the others' stay."""
+    run = add([f"hf:{NAME}"], "public").run
+    remote.discard(runs.checkpoint(run, 10))
+    assert [remote.cached(c.pointer) for c in runs.checkpoints(run)] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [("hf:owner/none", "has no revision whose name tells a step"), ("1:hf:owner/series@x", "has no revision 'x'; known: step")],
+)
+def test_what_is_not_there_is_told(root, series, source, told):
+    """With where it was looked for."""
+    with pytest.raises(RunError, match=told):
+        add([source], "none")
+
+
+def test_a_repository_that_was_not_added_is_not_read(root, series):
+    """A manifest of a stranger may name any repository."""
+    run = add([f"hf:{NAME}"], "public").run
+    path = run.path / "checkpoints" / "step10" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["weights"]["repository"] = "owner/other"
+    path.write_text(json.dumps(manifest))
+    assert [c.step for c in runs.checkpoints(run)] == [0, 20]
+    assert "outside the run" in runs.broken(run)[0][1]

@@ -1,0 +1,50 @@
+"""Names tell how far training had come, by patterns with fields."""
+
+import pytest
+
+from embryo_core.errors import RunError
+from embryo_core.sources.patterns import Counts, Pattern, match_names
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "counts"),
+    [
+        ("step{step}", "step1000", Counts(step=1000)),
+        ("step{step}-tokens{tokens}B", "step1000-tokens4B", Counts(step=1000, tokens=4 * 10**9)),
+        ("owner/seed_0-step_{step}k", "owner/seed_0-step_20k", Counts(step=20_000)),
+        ("chck_{words}M", "chck_100M", Counts(words=10**8)),
+        ("{step}Model", "5Model", Counts(step=5)),
+        ("ext{step+1000}", "ext5", Counts(step=1005)),
+        ("a.{sequences}", "a.7", Counts(sequences=7)),
+        ("a.{sequences}", "ab7", None),
+        ("step{step}", "step10-final", None),
+        ("step{step}", "xstep10", None),
+    ],
+)
+def test_a_name_matches_from_end_to_end(pattern, name, counts):
+    """Letters that are no unit, dots and the rest of a pattern stand for themselves."""
+    assert Pattern(pattern).match(name) == counts
+
+
+@pytest.mark.parametrize("text", ["step", "{epoch}", "{step}{step}", ""])
+def test_a_pattern_without_a_field_is_refused(text):
+    """The sentence names the fields."""
+    with pytest.raises(RunError, match="known: {step}, {sequences}, {tokens}, {words}"):
+        Pattern(text)
+
+
+def test_the_known_pattern_that_matches_most_is_taken():
+    """One stray name of another form does not count."""
+    names = ["checkpoint-5", "checkpoint-10", "step3", "runs"]
+    assert match_names(names, []) == {"checkpoint-5": Counts(step=5), "checkpoint-10": Counts(step=10)}
+
+
+def test_the_first_pattern_given_that_matches_is_taken():
+    """Phases have patterns of their own."""
+    found = match_names(["step5", "decay5"], ["step{step}", "decay{step+100}"])
+    assert {name: counts.first for name, counts in found.items()} == {"step5": (5, "updates"), "decay5": (105, "updates")}
+
+
+def test_what_places_a_checkpoint():
+    """The step where it is known, else what there is."""
+    assert Counts(step=3, tokens=9).first == (3, "updates") and Counts(tokens=9, words=4).first == (9, "tokens")
