@@ -42,9 +42,10 @@ LAMA ?= data/sample/lama
 PROBING ?= data/sample/probing
 arguments_evaluation = $(RUN) --treebank $(TREEBANK) --lama $(LAMA)
 arguments_edge_probing = $(RUN) --probing $(PROBING)
+arguments_finetuning = $(RUN) --glue $(GLUE)
 arguments_attention_scrub = $(addprefix --chromium ,$(shell command -v chromium))
-# recipes.py trains for hours and is started by hand (see docs/recipes.md).
-BENCHMARKS := $(filter-out recipes,$(notdir $(basename $(shell grep -l __main__ benchmarks/*.py))))
+# recipes.py trains for hours and is started by hand (see docs/recipes.md); finetuning.py needs GLUE=FOLDER.
+BENCHMARKS := $(filter-out recipes $(if $(GLUE),,finetuning),$(notdir $(basename $(shell grep -l __main__ benchmarks/*.py))))
 
 bench: $(BENCHMARKS:%=bench-%)
 

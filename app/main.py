@@ -23,6 +23,7 @@ PAGES = [
     page("attention", ":material/grid_on:"),
     page("probing", ":material/layers:"),
     page("knowledge", ":material/public:"),
+    page("finetuning", ":material/tune:"),
     page("query", ":material/edit_note:"),
     page("overview", visibility="hidden"),  # the first page has both addresses
 ]

@@ -9,13 +9,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app.charts import head_behaviour, knowledge, probing, tokens
+from app.charts import finetuning, head_behaviour, knowledge, probing, tokens
 from app.components.head_maps import grid_payload
 from embryo_core import results as store
 from embryo_core import runs
 from embryo_core.curves import Scale, normalise_rows, telling_scale
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
+from embryo_core.finetune.reached import Reached
+from embryo_core.finetune.reached import reached as first_reached
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
 from embryo_core.share.map_style import colour_end
 from embryo_core.types import Run
@@ -64,6 +66,8 @@ cloze = cached(results_state, 32)(store.read_cloze)
 probes = cached(results_state, 64)(store.read_probes)
 sources = cached(results_state, 16)(store.read_sources)
 done = cached(results_state, 64)(store.done)
+tuning = cached(results_state, 32)(store.read_tuning)
+task_answers = cached(results_state, 8)(store.read_answers)
 examples = cached(results_state, 16)(store.read_examples)
 
 
@@ -155,6 +159,18 @@ def strongest_head(run: Run) -> tuple[str, int, int]:
 def probe_scores(run: Run) -> pd.DataFrame:
     """What the probes find (see `charts.probing.probe_scores`). Raises ResultsError."""
     return probing.probe_scores(store.read_scores(run))
+
+
+@cached(results_state, 8)
+def task_curves(run: Run) -> pd.DataFrame:
+    """Scores of the fine-tuned checkpoints (see `charts.finetuning.task_curves`). Raises ResultsError."""
+    return finetuning.task_curves(store.read_task_scores(run))
+
+
+@cached(results_state, 32, "Drawing the development examples anew")
+def reached(run: Run, task: str, metric: str, share: float) -> Reached | None:
+    """When a task's score reached a share of its last value (see `finetune.reached`). Raises ResultsError."""
+    return first_reached(store.read_answers(run, task), metric, share)
 
 
 @cached(results_state, 64)

@@ -4,14 +4,15 @@
 
 Ours is what `finetune --protocol quick` does once the learning rate is known: a process on each core, sequences sorted
 by length. The plain loop is that of transformers' run_glue: batches of 32 in random order, each padded to 128 pieces,
-by the model as the checkpoint stores it and torch's AdamW, on all cores. Both see as many epochs at the same learning
-rate.
+by the model as the checkpoint stores it and torch's AdamW, on all cores. Both take as many epochs at the same rate.
+Beside the seconds that passed stand those of cores, which other work on the machine changes less.
 """
 
 import argparse
+import resource
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from embryo_core.finetune.workers import open_workers
 from embryo_core.types import Checkpoint
 
 TASKS = ("cola", "mrpc", "rte", "stsb")
+Scores = dict[str, list[float]]  # of each seed, by task
 Job = tuple[str, int, Path, Settings]  # task, seed, folder of the checkpoint, settings
 
 
@@ -46,18 +48,32 @@ def main() -> int:
     tasks = [read_task(name, options.glue / name) for name in options.tasks]
     trainees = {task.name: make_trainee(task, tokenizer, QUICK_LENGTH) for task in tasks}
     print(f"reading: {time.perf_counter() - start:.1f} s (once for all checkpoints of a run)", flush=True)
-    ours, seconds = _ours(checkpoint, trainees, options.rate, options.seeds)
-    print(f"ours: {seconds:.1f} s", flush=True)
-    plain, plain_seconds = {}, 0.0
-    if options.only != "ours":
-        plain, plain_seconds = _plain(checkpoint, trainees, options.rate, options.seeds)
+    ours, seconds = _timed("ours", lambda: _ours(checkpoint, trainees, options.rate, options.seeds))
+    plain, plain_seconds = {}, (0.0, 0.0)
+    if options.only == "both":
+        plain, plain_seconds = _timed("plain", lambda: _plain(checkpoint, trainees, options.rate, options.seeds))
     for name in options.tasks:
-        measured = (("ours", ours), ("plain", plain))
-        both = [f"{label} {_spread(found[name])}" for label, found in measured if name in found]
-        print(f"{name:6}", "   ".join(both))
+        for label, found in (("ours", ours), ("plain", plain)):
+            if name in found:
+                print(f"{name:6} {label:6} {_spread(found[name])}")
     if plain:
-        print(f"plain: {plain_seconds:.1f} s   ratio {plain_seconds / seconds:.1f}")
+        passed, of_cores = (one / other for one, other in zip(plain_seconds, seconds, strict=True))
+        print(f"ratio {passed:.1f}, of core seconds {of_cores:.1f}")
     return 0
+
+
+def _timed(name: str, work: Callable[[], Scores]) -> tuple[Scores, tuple[float, float]]:
+    """What the work returns, with the seconds that passed and those of cores, which are printed too."""
+    before, start = _core_seconds(), time.perf_counter()
+    found = work()
+    seconds = time.perf_counter() - start, _core_seconds() - before
+    print(f"{name}: {seconds[0]:.1f} s, {seconds[1]:.1f} core seconds", flush=True)
+    return found, seconds
+
+
+def _core_seconds() -> float:
+    """Seconds of cores that this process and those it has ended took so far."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 def _options() -> argparse.Namespace:
@@ -79,21 +95,18 @@ def _spread(scores: list[float]) -> str:
 # === Ours ===
 
 
-def _ours(
-    checkpoint: Checkpoint, trainees: Mapping[str, Trainee], rate: float, seeds: int
-) -> tuple[dict[str, list[float]], float]:
-    """Scores by task, and seconds from the start of the processes on."""
+def _ours(checkpoint: Checkpoint, trainees: Mapping[str, Trainee], rate: float, seeds: int) -> Scores:
+    """The start of the processes is part of it."""
     jobs = [
         (name, seed, checkpoint.path, quick(len(trainee.targets), rate))
         for name, trainee in sorted(trainees.items(), key=lambda one: -one[1].train.ends[-1])
         for seed in range(1, seeds + 1)
     ]
     found: dict[str, list[float]] = {name: [] for name in trainees}
-    start = time.perf_counter()
     with open_workers(trainees, "cpu", passes_at_once()) as workers:
         for (name, *_), score in workers.do(_tune, jobs):
             found[name].append(score)
-    return found, time.perf_counter() - start
+    return found
 
 
 def _tune(job: Job, trainees: Mapping[str, Trainee], device: str) -> float:
@@ -104,16 +117,12 @@ def _tune(job: Job, trainees: Mapping[str, Trainee], device: str) -> float:
 # === The plain loop ===
 
 
-def _plain(
-    checkpoint: Checkpoint, trainees: Mapping[str, TextTrainee], rate: float, seeds: int
-) -> tuple[dict[str, list[float]], float]:
+def _plain(checkpoint: Checkpoint, trainees: Mapping[str, TextTrainee], rate: float, seeds: int) -> Scores:
     torch.set_num_threads(passes_at_once())
-    start = time.perf_counter()
-    found = {
+    return {
         name: [_plain_score(checkpoint.path, trainee, rate, seed) for seed in range(1, seeds + 1)]
         for name, trainee in trainees.items()
     }
-    return found, time.perf_counter() - start
 
 
 def _plain_score(folder: Path, trainee: TextTrainee, rate: float, seed: int) -> float:

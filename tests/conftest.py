@@ -61,10 +61,12 @@ def own_run(tiny_run: Run, tmp_path: Path) -> Run:
 
 @pytest.fixture(scope="session")
 def tiny_results(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The tiny run in a root of its own with all metrics evaluated on data/sample; to be read only."""
+    """The tiny run in a root of its own with all metrics evaluated on data/sample, and tuned; to be read only."""
     from embryo_core.evaluate import evaluate
+    from tests.tuned import store_tuning
 
     run = copy_run(tiny_run, tmp_path_factory.mktemp("results"))
+    store_tuning(run, "rte")
     with pytest.MonkeyPatch.context() as patch:
         shorten_probing(patch)
         evaluate(run, SAMPLE_DATA)

@@ -23,7 +23,7 @@ def tasks(
         "of always saying the most frequent label"
         + ("; band: 95 % interval (Wilson) of the value as measured" if bands else "")
         + ("; all divided by the curve's own last value" if rescaled else "")
-        + f". {_data(sources)} Click a point for its task and step."
+        + f". {_data(sources)} Click a point to open its task at that step."
     )
 
 
@@ -57,7 +57,7 @@ def peaks(table: pd.DataFrame) -> str:
 
 
 NOTHING_FELL = "Peak and decay: no layer has fallen significantly from its peak"
-PEAK_TABLE = "Click a row for its task, layer and step."
+PEAK_TABLE = "Click a row to open its task, layer and step."
 
 
 def expected(frame: pd.DataFrame) -> str:
@@ -66,7 +66,7 @@ def expected(frame: pd.DataFrame) -> str:
         "In which layer a task is found: the centre of gravity of the F1 that the layers 0 (embeddings) to "
         f"{frame['layer'].max()} have above the majority baseline; n = {_span(frame['n'])} targets. Above the dashed "
         f"line, the upper layers know more than the lower ones. {LINES}. A step without a layer above the baseline is "
-        "left out. Click a point for its task and step."
+        "left out. Click a point to open its task at that step."
     )
 
 

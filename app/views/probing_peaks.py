@@ -33,6 +33,7 @@ def _choose(task: str, layer: int, step: int) -> None:
     permalink.choose("probe_task", task)
     permalink.choose("probe_layer", layer)
     permalink.choose("step", step)
+    permalink.choose("probing", "layers")  # the section that shows them
 
 
 def _table(table: pd.DataFrame) -> None:

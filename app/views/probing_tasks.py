@@ -31,6 +31,7 @@ def _task_chosen(task: str, step: int) -> None:
     permalink.choose("step", step)
     if task != charts.MASKED:
         permalink.choose("probe_task", task)
+        permalink.choose("probing", "layers")  # the section that shows it
 
 
 def show_expected(view: View, frame: pd.DataFrame) -> None:

@@ -22,7 +22,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--protocol",
         default="quick",
-        help="quick (default): 3 epochs, a learning rate chosen once on training data; or paper: its settings",
+        help="quick (default): 2 epochs, a learning rate chosen once on training data; or paper: its settings",
     )
     command.add_argument(
         "--glue", type=Path, default=CORPORA / "glue", metavar="FOLDER", help="folder of cola/, sst2/, ... with parquet"

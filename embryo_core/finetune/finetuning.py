@@ -4,9 +4,7 @@ Each task at each step with each seed is a part of its own in the results: kille
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
@@ -19,7 +17,7 @@ from embryo_core.finetune.plan import Asked
 from embryo_core.finetune.questions import QuestionTask
 from embryo_core.finetune.rates import HELD_OUT, Choice, choose
 from embryo_core.finetune.trainees import Trainee, make_trainee
-from embryo_core.finetune.units import evaluation, work
+from embryo_core.finetune.units import Unit, evaluation, work
 from embryo_core.finetune.workers import Workers, choose_device, default_jobs, open_workers
 from embryo_core.types import Checkpoint, Run
 
@@ -72,7 +70,7 @@ def _finetune(
     report: Report,
     progress: bool,
 ) -> None:
-    late = plan.trainable(run, None)[-1]
+    late = plan.late(run)
     tokenizer = load_tokenizer(run)
     plan.check_vocabulary(late, tokenizer.vocabulary_size)
     choices = {one.name: plan.noted_choice(run, one) for one in asked if one.protocol == "quick"}
@@ -87,15 +85,14 @@ def _finetune(
         _work(workers, plan.units(asked, checkpoints, cost), report, tqdm(desc=run.name, disable=not progress))
 
 
-def _work(workers: Workers, units: Sequence[Any], report: Report, bar: tqdm) -> None:
+def _work(workers: Workers, units: Sequence[Unit], report: Report, bar: tqdm) -> None:
     bar.total = sum(item.written for unit in units for item in unit.items)
     with bar:
-        for unit, failures in workers.do(work, units):
-            count = sum(item.written for item in unit.items)
-            report.computed += count - len(failures)
+        for unit, (written, failures) in workers.do(work, units):
+            report.computed += written
             report.failures += failures
             bar.set_postfix_str(f"step {unit.checkpoint.step}")
-            bar.update(count)
+            bar.update(sum(item.written for item in unit.items))
 
 
 # === Data and settings ===
@@ -127,8 +124,7 @@ def _paper(asked: Asked) -> protocols.Settings:
 
 
 def _settings(asked: Asked, trainee: Trainee, choice: Choice | None) -> protocols.Settings:
-    settings = protocols.quick(len(trainee.targets), choice.learning_rate) if choice else _paper(asked)
-    return replace(settings, length=int(max(trainee.train.lengths.max(), trainee.validation.lengths.max())))
+    return protocols.quick(len(trainee.targets), choice.learning_rate) if choice else _paper(asked)
 
 
 def _mean_length(trainee: Trainee) -> float:

@@ -18,7 +18,7 @@ from embryo_core.finetune.forms import GLUE, SQUAD
 from embryo_core.finetune.protocols import Settings
 from embryo_core.finetune.questions import QuestionTask, read_questions
 from embryo_core.finetune.rates import Choice
-from embryo_core.finetune.tasks import Task, read_task
+from embryo_core.finetune.tasks import TextTask, read_task
 from embryo_core.finetune.units import Item, Unit, evaluation, weights_file
 from embryo_core.types import Checkpoint, Run
 
@@ -37,7 +37,7 @@ class Asked:
     done_before: int
     overwrite: bool  # results of other data may go
     more: dict[str, Any] = field(default_factory=dict)  # what else identifies its results
-    data: Task | QuestionTask | None = None
+    data: TextTask | QuestionTask | None = None
     settings: Settings | None = None
 
     @property
@@ -71,6 +71,18 @@ def trainable(run: Run, steps: Iterable[int] | None) -> list[Checkpoint]:
             "ALBERT, BERT or ELECTRA."
         )
     return found
+
+
+def late(run: Run) -> Checkpoint:
+    """The last checkpoint that can be fine-tuned and whose files are right. Raises BrokenCheckpoint where none is."""
+    for checkpoint in reversed(trainable(run, None)):
+        try:
+            runs.verify(checkpoint)
+        except BrokenCheckpoint as error:
+            reason = error
+        else:
+            return checkpoint
+    raise reason
 
 
 def _gives(checkpoint: Checkpoint) -> frozenset[str]:

@@ -34,8 +34,8 @@ PAPER = {
 PAPER_UNANSWERABLE = Settings(3e-5, 48, 8144, 814, 512)  # of SQuAD 2.0
 
 QUICK_BATCH = 32
-QUICK_EPOCHS = 3
-QUICK_UPDATES = 2000  # at most: tasks of over 21,000 examples are seen less than three times
+QUICK_EPOCHS = 2
+QUICK_UPDATES = 2000  # at most: tasks of over 32,000 examples are seen less than twice
 QUICK_LENGTH = 128
 QUICK_RATES = (1e-4, 2e-4, 4e-4, 8e-4)  # small models need larger ones than the paper's
 PROTOCOLS = ("quick", "paper")
@@ -45,7 +45,8 @@ def paper(task: str, unanswerable: bool = False) -> Settings:
     """The paper's settings of a task; `unanswerable` for SQuAD 2.0. Raises ConfigError for a task it does not have."""
     if task not in PAPER:
         raise ConfigError(
-            f"Protocol 'paper' has no settings for the task '{task}', only for {', '.join(PAPER)}; use --protocol quick."
+            f"Protocol 'paper' has no settings for the task '{task}', only for {', '.join(PAPER)}; use --protocol "
+            "quick."
         )
     return PAPER_UNANSWERABLE if unanswerable else PAPER[task]
 

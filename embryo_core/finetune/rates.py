@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from embryo_core import runs
 from embryo_core.finetune.protocols import QUICK_RATES, Settings, quick
 from embryo_core.finetune.trainees import Trainee
 from embryo_core.finetune.training import tune
@@ -48,11 +47,7 @@ class Choice:
 
 
 def choose(workers: Workers, checkpoint: Checkpoint, sizes: Mapping[str, int]) -> dict[str, Choice]:
-    """The best learning rate of each task, given how many training sequences are left; of equals the smallest.
-
-    Raises BrokenCheckpoint.
-    """
-    runs.verify(checkpoint)
+    """The best learning rate of each task, given how many training sequences are left; of equals the smallest."""
     trials = [Trial(checkpoint, task, quick(size, rate)) for task, size in sizes.items() for rate in QUICK_RATES]
     scores = {(trial.task, trial.settings.learning_rate): score for trial, score in workers.do(_try, trials)}
     choices = {}

@@ -23,12 +23,13 @@ def reached(answers: pd.DataFrame, metric: str, share: float) -> Reached | None:
     """When the score's mean over seeds reached a share of its last value; None where that is not above 0.
 
     `answers` has the columns step, seed, example, gold and answer; every (step, seed) answered the same examples. The
-    interval is that of the same steps with the development examples drawn anew, with replacement, for all of them alike.
+    interval is that of these steps with the development examples drawn anew, with replacement, the same for all steps.
+    Draws whose last score is not above 0 reach no step and are left out of it.
     """
     steps, scores, drawn = _by_step(answers, metric)
-    if scores[-1] <= 0:
-        return None
     firsts = [steps[first_at(curve, share)] for curve in drawn if curve[-1] > 0]
+    if scores[-1] <= 0 or not firsts:
+        return None
     low, high = np.quantile(firsts, [0.025, 0.975], method="inverted_cdf")
     return Reached(int(steps[first_at(scores, share)]), int(low), int(high))
 

@@ -30,7 +30,7 @@ class Split:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class TextTask:
     """A task over one or two texts; without labels it is a regression."""
 
     name: str
@@ -39,14 +39,14 @@ class Task:
     train: Split
     validation: Split
 
-    def held_out(self) -> "Task":
+    def held_out(self) -> "TextTask":
         """The same task on the training data alone, a tenth of which is now the validation."""
         order = np.random.default_rng(SHUFFLE).permutation(len(self.train.gold))
         size = max(1, len(order) // HELD_OUT)
         return replace(self, train=self.train.part(order[size:]), validation=self.train.part(order[:size]))
 
 
-def read_task(name: str, folder: Path) -> Task:
+def read_task(name: str, folder: Path) -> TextTask:
     """A task of GLUE by its name, or one of the user's own, from the parquet files in its folder.
 
     An own task has the columns of one of GLUE's, and a label: an integer or a text (classes), or a fraction (a
@@ -57,13 +57,13 @@ def read_task(name: str, folder: Path) -> Task:
     validation = read_split(folder, form.validation if form else "validation")
     if form is None:
         form = _own_form(folder, train)
-    splits = [
-        _split(files, columns, form)
-        for files, columns in ((f"the training data of {folder}", train), (f"the validation data of {folder}", validation))
-    ]
+    splits = (
+        _split(f"the training data of {folder}", train, form),
+        _split(f"the validation data of {folder}", validation, form),
+    )
     if form.labels:
         _check_labels(folder, form, *splits)
-    return Task(name, form.labels, form.metrics, *splits)
+    return TextTask(name, form.labels, form.metrics, *splits)
 
 
 def read_split(folder: Path, split: str) -> Columns:
@@ -121,8 +121,8 @@ def _check_labels(folder: Path, form: Form, train: Split, validation: Split) -> 
     seen = set(train.gold.tolist())
     if lacking := sorted(set(validation.gold.tolist()) - seen):
         raise CorpusError(
-            f"The validation data of {folder} have the label '{form.labels[lacking[0]]}', which the training data lack; "
-            "give both the same labels."
+            f"The validation data of {folder} have the label '{form.labels[lacking[0]]}', which the training data "
+            "lack; give both the same labels."
         )
     if len(seen) < 2:
         raise CorpusError(f"The training data of {folder} have one label only; give at least two.")

@@ -12,7 +12,7 @@ from embryo_core.finetune import span_scores
 from embryo_core.finetune.questions import QuestionTask
 from embryo_core.finetune.scores import control, score, scores
 from embryo_core.finetune.sequences import Sequences, encode
-from embryo_core.finetune.tasks import Task
+from embryo_core.finetune.tasks import TextTask
 from embryo_core.finetune.windows import Windows, cut_windows, read_spans, spans
 from embryo_core.types import Answer, Findings, SpanAnswer, TaskScore
 
@@ -123,7 +123,7 @@ class SpanTrainee:
         return answers
 
 
-def make_trainee(task: Task | QuestionTask, tokenizer: Tokenizer, length: int) -> TextTrainee | SpanTrainee:
+def make_trainee(task: TextTask | QuestionTask, tokenizer: Tokenizer, length: int) -> TextTrainee | SpanTrainee:
     """Encode a task in sequences of at most `length` pieces."""
     if isinstance(task, QuestionTask):
         cut = partial(cut_windows, tokenizer=tokenizer, length=length)

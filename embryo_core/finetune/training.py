@@ -9,6 +9,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
+from embryo_core.errors import BrokenCheckpoint
 from embryo_core.finetune.protocols import Settings
 from embryo_core.finetune.sequences import Sequences, batches_by_length, training_batches
 from embryo_core.finetune.trainees import Trainee
@@ -95,20 +96,31 @@ def predict(model: nn.Module, data: Trainee) -> np.ndarray:
 
 
 def _model(folder: Path, data: Trainee, settings: Settings, start: Weights | None) -> nn.Module:
-    """The checkpoint's encoder in float32, with a new head."""
-    config = transformers.AutoConfig.from_pretrained(folder, num_labels=data.outputs, local_files_only=True)
-    config.hidden_act = FUSED.get(config.hidden_act, config.hidden_act)
+    """The checkpoint's encoder in float32, with a new head. Raises BrokenCheckpoint where weights are missing."""
+    own = {"local_files_only": True, "trust_remote_code": False}  # a checkpoint may be a stranger's
+    config = transformers.AutoConfig.from_pretrained(folder, num_labels=data.outputs, **own)
+    activation = getattr(config, "hidden_act", None)
+    if activation in FUSED:
+        config.hidden_act = FUSED[activation]
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = settings.dropout
     config.classifier_dropout = config.classifier_dropout_prob = settings.classifier_dropout
     transformers.logging.set_verbosity_error()  # that the head is new is no news
     transformers.logging.disable_progress_bar()
-    model = CLASSES[data.kind].from_pretrained(folder, config=config, dtype=torch.float32, local_files_only=True)
+    model, report = CLASSES[data.kind].from_pretrained(
+        folder, config=config, dtype=torch.float32, output_loading_info=True, **own
+    )
+    encoder = f"{model.base_model_prefix}."
+    if lacking := sorted(name for name in report["missing_keys"] if name.startswith(encoder) and "pooler" not in name):
+        raise BrokenCheckpoint(f"{folder} lacks weights of its encoder ({', '.join(lacking[:3])}); train this step again.")
     if start is not None:
         model.base_model.load_state_dict(start)
     return model
 
 
-def _optimizer(model: nn.Module, settings: Settings) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
+def _optimizer(
+    model: nn.Module, settings: Settings
+) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
+    """AdamW, and the course of its learning rate."""
     plain = [value for value in model.parameters() if value.ndim < 2]  # biases and normalisation
     decayed = [value for value in model.parameters() if value.ndim >= 2]
     groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": plain, "weight_decay": 0.0}]
@@ -124,11 +136,12 @@ def _forward(model: nn.Module, sequences: Sequences, rows: np.ndarray, kind: str
     """Outputs [B, outputs]; of spans the logits of first and last piece [B, 2, L], -inf at padding."""
     device = model.device
     ids, segments, mask = (torch.from_numpy(array).to(device) for array in sequences.batch(rows))
-    if model.config.type_vocab_size < 2:
-        segments = torch.zeros_like(segments)
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    if getattr(model.config, "type_vocab_size", 0) > 1:  # RoBERTa knows one segment, DistilBERT none
+        inputs["token_type_ids"] = segments
     bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
     with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
-        found = model(input_ids=ids, token_type_ids=segments, attention_mask=mask)
+        found = model(**inputs)
     if kind != "span":
         return found.logits
     logits = torch.stack([found.start_logits, found.end_logits], 1)

@@ -1,4 +1,4 @@
-"""Units of work: what one process fine-tunes of one checkpoint with one seed, each task written as soon as it is done."""
+"""Units of work: what one process fine-tunes of one checkpoint with one seed; a task is written once it is done."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Unit:
-    """Tasks of one checkpoint and seed, in order; `mnli` is where weights after MNLI are kept until the unit is done."""
+    """Tasks of one checkpoint and seed, in order; `mnli` is where its weights after MNLI are kept until it is done."""
 
     checkpoint: Checkpoint
     seed: int
@@ -53,21 +53,28 @@ def weights_file(checkpoint: Checkpoint, seed: int, settings: Settings, identity
     return checkpoint.run.path.parents[1] / "cache" / "finetuning" / checkpoint.run.name / name
 
 
-def work(unit: Unit, trainees: Mapping[str, Trainee], device: str) -> list[str]:
-    """Fine-tune and write every task of a unit; a sentence for each that failed. A full disk raises OSError."""
-    failures: list[str] = []
+def work(unit: Unit, trainees: Mapping[str, Trainee], device: str) -> tuple[int, list[str]]:
+    """Fine-tune and write every task of a unit: how many were written, and a sentence for each that failed.
+
+    A full disk raises OSError.
+    """
+    written, failures = 0, []
     for item in unit.items:
+        named = f"Fine-tuning on '{item.task}' at step {unit.checkpoint.step} with seed {unit.seed}"
+        if item.from_mnli and not unit.mnli.is_file():
+            failures.append(f"{named} begins from weights after MNLI, which there are not.")
+            continue
         try:
             _work_item(unit, item, trainees[item.task], device)
+            written += item.written
         except (OSError, OtherData):  # nothing more can be written
             raise
         except Exception as reason:  # the batch boundary: one failure does not stop the others
-            log.debug("%s failed", item.task, exc_info=True)
-            at = f"step {unit.checkpoint.step} with seed {unit.seed}"
-            failures.append(f"Fine-tuning on '{item.task}' at {at} failed: {reason}.".replace("..", "."))
+            log.debug("%s failed", named, exc_info=True)
+            failures.append(f"{named} failed: {reason}")
     if unit.mnli and not failures:
         unit.mnli.unlink(missing_ok=True)
-    return failures
+    return written, failures
 
 
 def _work_item(unit: Unit, item: Item, trainee: Trainee, device: str) -> None:

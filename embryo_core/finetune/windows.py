@@ -73,7 +73,7 @@ def spans(windows: Windows, questions: Sequence[Question]) -> np.ndarray:
 def read_spans(windows: Windows, logits: np.ndarray, may_be_empty: bool) -> np.ndarray:
     """The characters [questions, 2] of each question's best answer by logits [w, 2, L]; [0, 0] is no answer.
 
-    The best answer has the largest sum of the logits of its first and last piece over all windows. Where answers may be
+    The best answer has the highest sum of the logits of its first and last piece over all windows. Where answers may be
     empty, it has to be above the least sum for [CLS].
     """
     count = windows.question[-1] + 1
@@ -90,7 +90,7 @@ def read_spans(windows: Windows, logits: np.ndarray, may_be_empty: bool) -> np.n
 
 
 def _best(logits: np.ndarray, offset: int, pieces: int) -> tuple[float, int, int]:
-    """The largest sum of logits [2, L] of a first and a last piece of the part, and these pieces."""
+    """The highest sum of logits [2, L] of a first and a last piece of the part, and these pieces."""
     first, last = logits[:, offset : offset + pieces]
     best = (-np.inf, 0, 0)
     for i in np.argsort(-first, kind="stable")[:CANDIDATES]:

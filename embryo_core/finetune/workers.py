@@ -1,10 +1,13 @@
 """Fine-tunings side by side: one process each, which is given the encoded tasks once."""
 
 import multiprocessing
+import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 import torch
@@ -55,12 +58,16 @@ def open_workers(trainees: Trainees, device: str, jobs: int) -> Iterator[Workers
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(trainees, device, threads))
     try:
         yield Workers(trainees, device, pool)
+    except BaseException:  # Ctrl-C, a full disk: nobody waits for the minutes that a fine-tuning may still take
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def choose_device(name: str | None) -> str:
-    """The device of that name, or by default the first GPU, else the processor. Raises ConfigError for one not there."""
+    """The device of that name, by default the first GPU, else the processor. Raises ConfigError for another."""
     if name is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -77,8 +84,16 @@ def default_jobs(device: str) -> int:
 
 
 def _begin(trainees: Trainees, device: str, threads: int) -> None:
+    """Prepare a worker process, which leaves Ctrl-C to its parent and ends with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
     _given.update(trainees=trainees, device=device)
+
+
+def _end_with_parent() -> None:
+    multiprocessing.parent_process().join()
+    os._exit(1)
 
 
 def _work(work: Work, job: Any) -> Any:

@@ -259,7 +259,8 @@ def _explaining(run: Run, path: Path) -> Iterator[None]:
 
 def _unreadable(run: Run, path: Path, reason: object) -> ResultsError:
     why = runs.shown((str(reason) or type(reason).__name__).splitlines()[0])
+    command = next((table.command for table in TABLES if table.name == path.stem), "evaluate")
     return ResultsError(
         f"{runs.shown(path)} cannot be read ({why}); delete it with its .sha256 and run: "
-        f"python -m embryo_core evaluate {run.name} --overwrite"
+        f"python -m embryo_core {command} {run.name} --overwrite"
     )

@@ -27,6 +27,7 @@ class Table:
     columns: dict[str, str]
     key: tuple[str, ...]  # identifies a row; rows are sorted by it
     group: tuple[str, ...] = ()  # rows equal in these are one row group, which is read or passed over as a whole
+    command: str = "evaluate"  # that writes it
 
     @property
     def all_columns(self) -> dict[str, str]:
@@ -89,18 +90,21 @@ TASK_SCORES = Table(
     "task_scores",
     {"task": "string", "seed": "int32", "predictor": "string", "metric": "string", "value": "float64", "n": "int64"},
     key=("task", "metric", "predictor", "seed", "step"),
+    command="finetune",
 )
 TUNING = Table(
     "tuning",
     {"task": "string", "seed": "int32", "update": "int32", "train_loss": "float64", "dev_score": "float64"},
     key=("task", "seed", "step", "update"),
     group=("task",),
+    command="finetune",
 )
 ANSWERS = Table(
     "answers",
     {"task": "string", "seed": "int32", "example": "int32", "gold": "float32", "answer": "float32"},
     key=("task", "example", "seed", "step"),
     group=("task",),
+    command="finetune",
 )
 SPANS = Table(
     "spans",
@@ -115,5 +119,6 @@ SPANS = Table(
     },
     key=("task", "question", "seed", "step"),
     group=("task",),
+    command="finetune",
 )
 TABLES = (SCORES, WORDS, CLOZE, ATTENTION, PROBES, TASK_SCORES, TUNING, ANSWERS, SPANS)

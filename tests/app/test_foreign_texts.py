@@ -12,7 +12,7 @@ from app.captions.markdown import JOINER
 from embryo_core.types import Run
 from tests.hostile import make_hostile
 
-PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "query")
+PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "finetuning", "query")
 READ_AS_MARKDOWN = "title header caption markdown info warning error success".split()
 
 

@@ -13,7 +13,7 @@ POINTS_AND_LINE = f"""figure => {{
     const curves = traces.map(trace => trace.querySelectorAll(".points path"));
     return [middles(curves.find(points => points.length) ?? []), middles(figure.querySelectorAll(".shapelayer path"))];
 }}"""
-PAGES = ("Overview", "Tokens", "Attention", "Probing", "Knowledge", "Query")
+PAGES = ("Overview", "Tokens", "Attention", "Probing", "Knowledge", "Finetuning", "Query")
 
 
 def path(title: str) -> str:

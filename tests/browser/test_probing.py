@@ -99,21 +99,22 @@ def test_a_click_in_the_heat_map_chooses_layer_and_step(visit, probed):
 
 
 def test_a_click_on_a_task_chooses_it(visit, probed):
-    """In the first figure, with the step of the point."""
+    """In the first figure, with the step of the point; the task is opened layer by layer."""
     visitor = visit(probed)
     visitor.open("probing")
     click_point(visitor, "tasks", trace_named(visitor, "tasks", "semantic role"), 1, "semantic role, step 8, layer 2")
-    visitor.expect_query(probe_task="srl", step="8")
+    visitor.expect_query(probe_task="srl", step="8", probing="layers")
     visitor.settle()
 
 
 def test_a_click_on_a_peak_chooses_task_layer_and_step(visit, probed):
-    """And a click on the path of two tasks a step."""
+    """And opens them; a click on the path of two tasks chooses a step."""
     visitor = visit(probed)
     visitor.open("probing", probing="order")
     click_point(visitor, "peaks", 0, 2, "part of speech, layer 2")
-    visitor.expect_query(probe_task="pos", probe_layer="2", step="8")
+    visitor.expect_query(probe_task="pos", probe_layer="2", step="8", probing="layers")
     visitor.settle()
+    visitor.open("probing", probing="order")
     click_point(visitor, "two tasks", 0, 0, "step 0")
     visitor.expect_query(step="0")
     visitor.settle()

@@ -29,7 +29,7 @@ COMMANDS = (
     ["query", "bad", "The [MASK] runs .", "--lens"],
     ["animate", "bad", "--layer", "2", "--head", "1", "-o", "head.html"],
 )
-PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "query")
+PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "finetuning", "query")
 
 
 @pytest.fixture(scope="module")

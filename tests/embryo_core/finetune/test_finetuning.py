@@ -87,6 +87,18 @@ def test_mnli_is_tuned_again_for_its_weights_alone(own_run: Run, tmp_path: Path)
     assert (report.computed, report.done_before) == (1, 1)
 
 
+def test_where_mnli_fails_the_tasks_after_it_are_not_tuned(own_run: Run, tmp_path: Path):
+    """A sentence for each, and nothing written; other steps are done."""
+    folders = {
+        "mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"),
+        "rte": write_pairs(tmp_path / "rte", 2),
+    }
+    (own_run.path / "checkpoints" / "step0" / "model.safetensors").write_bytes(b"")
+    report = finetune(own_run, folders, [0, 16], protocol="paper", jobs=1)
+    assert report.computed == 2 and len(report.failures) == 2
+    assert "begins from weights after MNLI" in report.failures[1]
+
+
 def test_the_paper_needs_mnli(own_run: Run, tmp_path: Path):
     """And has no settings for a task of one's own."""
     with pytest.raises(ConfigError, match="add mnli to --tasks"):
@@ -108,6 +120,14 @@ def test_a_broken_checkpoint_is_told_and_passed_over(own_run: Run, cola: Path):
     (own_run.path / "checkpoints" / "step0" / "model.safetensors").write_bytes(b"")
     report = finetune(own_run, {"cola": cola}, jobs=1)
     assert report.computed == 2 and "step0" in report.failures[0] and len(report.failures) == 1
+
+
+def test_where_the_last_checkpoint_is_broken_the_one_before_chooses_the_learning_rate(own_run: Run, cola: Path):
+    """And the last is told."""
+    (own_run.path / "checkpoints" / "step16" / "model.safetensors").write_bytes(b"")
+    report = finetune(own_run, {"cola": cola}, [8, 16], jobs=1)
+    assert report.computed == 1 and len(report.failures) == 1
+    assert results.read_sources(own_run)["finetuning:cola:1"]["rate_step"] == 8
 
 
 def test_a_model_without_an_encoder_is_refused(own_run: Run, cola: Path):

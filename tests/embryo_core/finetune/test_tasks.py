@@ -74,12 +74,12 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize(("train", "validation", "told"), FAULTS.values(), ids=FAULTS)
-def test_a_faulty_task_is_told_in_one_sentence(tmp_path: Path, train: dict, validation: dict, told: str):
+@pytest.mark.parametrize(("train", "validation", "message"), FAULTS.values(), ids=FAULTS)
+def test_a_faulty_task_is_told_in_one_sentence(tmp_path: Path, train: dict, validation: dict, message: str):
     """What was received, and what is expected."""
     write_split(tmp_path, "train", **train)
     write_split(tmp_path, "validation", **(validation or {"sentence": ["a", "b"], "label": [0, 1]}))
-    with pytest.raises(CorpusError, match=told):
+    with pytest.raises(CorpusError, match=message):
         read_task("cola", tmp_path)
 
 

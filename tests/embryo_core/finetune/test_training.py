@@ -1,5 +1,6 @@
 """Training learns what can be learned, scores at chance on shuffled labels, and depends on nothing but its seed."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.errors import BrokenCheckpoint
 from embryo_core.finetune.protocols import Settings
 from embryo_core.finetune.tasks import read_task
 from embryo_core.finetune.trainees import TextTrainee, make_trainee
@@ -100,6 +103,16 @@ def test_training_goes_on_from_given_weights(trainee, folder):
     resting = replace(SHORT, learning_rate=0.0)
     encoder = tune(folder, trainee, resting, seed=2, start=first.encoder).encoder
     assert all(torch.equal(value, first.encoder[name]) for name, value in encoder.items())
+
+
+def test_a_checkpoint_that_lacks_weights_is_refused(trainee, folder, tmp_path):
+    """Nothing of an encoder is made up."""
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["albert.encoder.embedding_hidden_mapping_in.weight"]
+    save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(BrokenCheckpoint, match="lacks weights of its encoder"):
+        tune(tmp_path, trainee, SHORT, seed=1)
 
 
 def test_a_loss_that_is_not_finite_ends_training(trainee, folder):

@@ -5,12 +5,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embryo_core.types import AttentionMap, ClozeAnswer, Findings, ProbeCurve, Run, Score, WordCount
+from embryo_core.types import (
+    Answer,
+    AttentionMap,
+    ClozeAnswer,
+    Findings,
+    ProbeCurve,
+    Run,
+    Score,
+    SpanAnswer,
+    TaskScore,
+    TuningPoint,
+    WordCount,
+)
 
 STEPS = (0, 1, 2, 8)
 TAGS = ("DT", "NN", "VBD")
 BANDS = ("rank 50-99", None, "rank 300-349", None)
-METRICS = ("mask_prediction", "world_knowledge", "attention", "edge_probing")
+TUNED = "finetuning:rte:1"
+METRICS = ("mask_prediction", "world_knowledge", "attention", "edge_probing", TUNED)
 
 
 @pytest.fixture
@@ -33,6 +46,8 @@ def find(metric: str, step: int, seed: int = 0) -> Findings:
         maps = [AttentionMap(i + 1, j + 1, weights[i, j], 7) for i in range(2) for j in range(3)]
         findings.attention = [maps[i] for i in rng.permutation(len(maps))]
         return findings
+    if metric == TUNED:
+        return _tuned(rng)
     groups = [("all", None), ("noun", None), (None, 1), (None, 2)]
     scores = [Score(metric, float(rng.random()), int(rng.integers(1, 99)), *group) for group in groups]
     findings.scores = [scores[i] for i in rng.permutation(len(scores))]
@@ -53,6 +68,17 @@ def find(metric: str, step: int, seed: int = 0) -> Findings:
             for i in rng.permutation(12)
         ]
     return findings
+
+
+def _tuned(rng: np.random.Generator) -> Findings:
+    """Rows of the four tables of fine-tuning, in a random order."""
+    tasks = [("rte", "squad")[i % 2] for i in rng.permutation(6)]
+    return Findings(
+        task_scores=[TaskScore(task, i, "model", "f1", float(rng.random()), 7) for i, task in enumerate(tasks)],
+        tuning=[TuningPoint(task, 1, i + 1, float(rng.random()), -0.5) for i, task in enumerate(tasks)],
+        answers=[Answer(task, 1, i, 0.0, float(rng.integers(0, 2))) for i, task in enumerate(tasks)],
+        spans=[SpanAnswer(task, 1, f"q{i}", i, i + 3, 0.0, 0.5) for i, task in enumerate(tasks)],
+    )
 
 
 def tree(folder: Path) -> dict[str, bytes]:

@@ -11,7 +11,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.results.files import seal
 from embryo_core.types import AttentionMap, Findings, Run
 from tests.conftest import at
-from tests.embryo_core.results.conftest import METRICS, STEPS, find, truncated
+from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find, truncated
 
 SQUARE = np.full((2, 2), 0.5)
 BREAKS = {"truncated": truncated, "empty": lambda _: b"", "foreign": lambda _: b"not parquet" * 99}
@@ -175,16 +175,39 @@ def test_a_broken_file_names_itself_and_what_to_run(run, damage, compacted):
         "cloze": lambda: results.read_cloze(run, "P1"),
         "attention": lambda: results.read_attention_steps(run),
         "probes": lambda: results.read_probes(run, "pos"),
+        "task_scores": lambda: results.read_task_scores(run),
+        "tuning": lambda: results.read_tuning(run, "rte"),
+        "answers": lambda: results.read_answers(run, "rte"),
+        "spans": lambda: results.read_spans(run, "squad"),
     }
+    of_finetune = ("task_scores", "tuning", "answers", "spans")
     for path in sorted(run.results.rglob("*.parquet")):
         whole = path.read_bytes()
         path.write_bytes(damage(whole))
         with pytest.raises(ResultsError, match="cannot be read") as error:
             reads[path.stem]()
         message = str(error.value)
-        assert str(path) in message and "run: python -m embryo_core evaluate egg --overwrite" in message
+        command = "finetune" if path.stem in of_finetune else "evaluate"
+        assert str(path) in message and f"run: python -m embryo_core {command} egg --overwrite" in message
         assert "\n" not in message
         path.write_bytes(whole)
+
+
+def test_fine_tunings_come_back_as_found(run):
+    """Scores, curves and answers of one task or all, with their step."""
+    for step in (8, 0):
+        results.write(at(run, step), TUNED, find(TUNED, step))
+    found = find(TUNED, 8)
+    pairs = (
+        (results.read_task_scores, found.task_scores),
+        (results.read_tuning, found.tuning),
+        (results.read_answers, found.answers),
+        (results.read_spans, found.spans),
+    )
+    for read, given in pairs:
+        rows = read(run, "squad")
+        own = sorted(tuple(vars(one).values()) for one in given if one.task == "squad")
+        assert sorted(map(tuple, rows[rows["step"] == 8].drop(columns="step").to_numpy().tolist())) == own
 
 
 def test_a_flipped_bit_is_never_a_result(run):

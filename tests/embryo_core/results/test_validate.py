@@ -5,7 +5,18 @@ import pytest
 
 from embryo_core import results
 from embryo_core.errors import ResultsError
-from embryo_core.types import AttentionMap, ClozeAnswer, Findings, ProbeCurve, Score, WordCount
+from embryo_core.types import (
+    Answer,
+    AttentionMap,
+    ClozeAnswer,
+    Findings,
+    ProbeCurve,
+    Score,
+    SpanAnswer,
+    TaskScore,
+    TuningPoint,
+    WordCount,
+)
 from tests.conftest import at
 from tests.embryo_core.results.conftest import tree
 
@@ -32,6 +43,14 @@ REFUSED = {
         "train_loss nan",
     ),
     "F1 above 1": (Findings(probes=[ProbeCurve("pos", 0, True, 1, 0.3, 1.5)]), "dev_f1 1.5"),
+    "a score above 1": (Findings(task_scores=[TaskScore("rte", 1, "model", "accuracy", 1.5, 4)]), "value 1.5"),
+    "a score on nothing": (Findings(task_scores=[TaskScore("rte", 1, "model", "accuracy", 0.5, 0)]), "n 0"),
+    "a fine-tuning's loss that is NaN": (
+        Findings(tuning=[TuningPoint("rte", 1, 3, float("nan"), 0.5)]),
+        "train_loss nan",
+    ),
+    "an answer that is NaN": (Findings(answers=[Answer("stsb", 1, 0, 2.5, float("nan"))]), "answer nan"),
+    "a span that ends before it begins": (Findings(spans=[SpanAnswer("squad", 1, "q", 5, 3, 0.0, 0.0)]), "end 3"),
     "a row twice": (Findings(scores=[Score("m", 0.5, 3), Score("m", 0.6, 3)]), "two rows"),
 }
 

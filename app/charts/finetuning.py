@@ -1,0 +1,192 @@
+"""Figures and tables of fine-tuning over pretraining: tasks over the steps, one fine-tuning's own curve (Section 5)."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from app.charts import smoothing, style
+from app.charts.step_axis import StepAxis
+from embryo_core import curves
+from embryo_core.finetune.forms import GLUE, SQUAD
+from embryo_core.finetune.reached import Reached
+
+AVERAGE = "glue average"
+MAIN = ("matthews", "f1", "spearman", "accuracy")  # a task's score is the first of these that it has
+NAMES = {
+    "cola": "CoLA",
+    "sst2": "SST-2",
+    "mrpc": "MRPC",
+    "stsb": "STS-B",
+    "qqp": "QQP",
+    "mnli": "MNLI",
+    "qnli": "QNLI",
+    "rte": "RTE",
+    SQUAD: "SQuAD",
+    AVERAGE: "GLUE average",
+}
+METRICS = {
+    "matthews": "Matthews' correlation",
+    "f1": "F1",
+    "spearman": "Spearman's correlation",
+    "pearson": "Pearson's correlation",
+    "accuracy": "accuracy",
+    "exact": "exact match",
+}
+
+
+def label(task: str) -> str:
+    """A task as people write it."""
+    return NAMES.get(task, task)
+
+
+def task_curves(scores: pd.DataFrame) -> pd.DataFrame:
+    """Each task's score over the steps: task, metric, step, value, low, high, seeds, n, control.
+
+    The value is the mean over the seeds, `low` and `high` their least and greatest score; `control` is the score of the
+    predictor that reads no text. `scores` are those of `results.read_task_scores`.
+    """
+    known = scores[scores["metric"].isin(MAIN)]
+    rank = known["metric"].map(MAIN.index)
+    main = known[rank == rank.groupby(known["task"]).transform("min")]
+    is_model = main["predictor"] == "model"
+    grouped = main[is_model].groupby(["task", "metric", "step"])
+    found = grouped.agg(
+        value=("value", "mean"), low=("value", "min"), high=("value", "max"), seeds=("seed", "nunique"), n=("n", "max")
+    )
+    control = main[~is_model].groupby(["task", "metric", "step"])["value"].mean().rename("control")
+    return found.join(control).reset_index()
+
+
+def average(frame: pd.DataFrame) -> pd.DataFrame:
+    """The mean score of the GLUE tasks in rows of `task_curves`, at the steps that all of them have; may be empty."""
+    glue = frame[frame["task"].isin(GLUE)]
+    complete = glue.groupby("step").filter(lambda rows: len(rows) == glue["task"].nunique())
+    means = complete.groupby("step")[["value", "control"]].mean().reset_index()
+    return means.assign(task=AVERAGE, tasks=", ".join(label(task) for task in GLUE if task in set(glue["task"])))
+
+
+def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
+    """Rows of `task_curves` as lines with the spread of the seeds, the best step marked, and each control dashed.
+
+    Every point carries its task and step as customdata.
+    """
+    figure = go.Figure()
+    for place, (task, rows) in enumerate(frame.groupby("task", sort=False)):
+        colour, of, x = style.PALETTE[place % len(style.PALETTE)], style.plain(label(task)), axis.values(rows["step"])
+        if "low" in rows and rows["low"].notna().any() and (rows["high"] > rows["low"]).any():
+            _add_spread(figure, x, rows, colour, of)
+        smoothing.add_curve(
+            figure,
+            x,
+            rows,
+            "value",
+            of,
+            colour,
+            customdata=rows[["task", "step"]].to_numpy(),
+            hovertemplate=f"{of}, step %{{customdata[1]:,}}: %{{y:.3f}}<extra></extra>",
+            marker={"size": np.where(rows["value"] == rows["value"].max(), 11, 6), "symbol": style.SYMBOLS[place % 9]},
+        )
+        figure.add_scatter(
+            x=x,
+            y=rows["control"],
+            name=f"{of}, control",
+            legendgroup=of,
+            showlegend=False,
+            mode="lines",
+            line={"color": colour, "width": 1, "dash": "dash"},
+            hovertemplate=f"{of}, without reading: %{{y:.3f}}<extra></extra>",
+        )
+    axis.draw(figure, sorted(set(frame["step"])))
+    return style.finish(figure, "score in development", height=460)
+
+
+def _add_spread(figure: go.Figure, x: Sequence[float], rows: pd.DataFrame, colour: str, of: str) -> None:
+    figure.add_scatter(
+        x=[*x, *x[::-1]],
+        y=[*rows["high"], *rows["low"][::-1]],
+        name=f"{of}, seeds",
+        legendgroup=of,
+        showlegend=False,
+        mode="lines",
+        line_width=0,
+        fill="toself",
+        fillcolor=style.faint(colour, 0.13),
+        hoverinfo="skip",
+    )
+
+
+def curve_figure(curve: pd.DataFrame, metric: str) -> go.Figure:
+    """One step's fine-tunings: loss in training and score in development after each epoch, a line for each seed."""
+    figure = go.Figure()
+    for seed, rows in curve.groupby("seed"):
+        for column, name, colour, dash in (
+            ("dev_score", f"{METRICS[metric]} in development", style.BLUE, "solid"),
+            ("train_loss", "loss in training", style.VERMILION, "dot"),
+        ):
+            figure.add_scatter(
+                x=rows["update"],
+                y=rows[column],
+                name=f"{name}, seed {seed}",
+                mode="lines+markers",
+                line={"color": colour, "dash": dash},
+                hovertemplate=f"seed {seed}, update %{{x:,}}: %{{y:.3f}}<extra>{name}</extra>",
+            )
+    figure.update_xaxes(title={"text": "updates of the fine-tuning"})
+    return style.finish(figure, "loss, score", height=320)
+
+
+def associations(frame: pd.DataFrame, masked: pd.DataFrame) -> pd.DataFrame:
+    """Spearman's correlation over the steps of each task's score with the accuracy on masked words: task, value, steps.
+
+    `masked` has the columns step and value. Tasks with fewer than four steps in common with it are left out.
+    """
+    rows = []
+    for task, scores in frame.groupby("task", sort=False):
+        both = scores[["step", "value"]].merge(masked[["step", "value"]], on="step", suffixes=("", "_masked"))
+        if len(both) >= 4:
+            rows.append((task, both["value"].rank().corr(both["value_masked"].rank()), len(both)))
+    return pd.DataFrame(rows, columns=["task", "value", "steps"])
+
+
+def histories(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """How the answers of one seed went, by the rules for facts: example, gold, one column a step, history.
+
+    `answers` has the columns step, seed, example, gold and answer.
+    """
+    own = answers[answers["seed"] == seed]
+    table = own.pivot(index="example", columns="step", values="answer")
+    gold = own.groupby("example")["gold"].first()
+    right = table.eq(gold, axis=0).to_numpy()
+    patterns, which = np.unique(right, axis=0, return_inverse=True)  # far fewer than examples
+    names = np.array([curves.classify_history(pattern) for pattern in patterns], dtype=object)
+    table.columns = [f"step {step:,}" for step in table.columns]
+    return table.assign(history=names[which]).reset_index().merge(gold.reset_index(), on="example")
+
+
+def task_table(frame: pd.DataFrame, step: int, reached: Mapping[str, Sequence[Reached | None]]) -> pd.DataFrame:
+    """A row for each task: its score now and last, its best step, the control, and when it reached 95 % and 99 %."""
+    rows = []
+    for task, scores in frame.groupby("task", sort=False):
+        by_step = scores.set_index("step")["value"]
+        last = scores.iloc[-1]
+        rows.append(
+            {
+                "task": label(task),
+                "metric": METRICS[last["metric"]],
+                "now": by_step.get(step),
+                "last": last["value"],
+                "best": int(by_step.idxmax()),
+                "control": last["control"],
+                "n": int(last["n"]),
+                "seeds": int(scores["seeds"].max()),
+                **dict(zip(("95 %", "99 %"), map(_with_interval, reached.get(task, ())), strict=False)),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _with_interval(found: Reached | None) -> str:
+    """A step with its interval."""
+    return "never above 0" if found is None else f"{found.step:,} ({found.earliest:,} to {found.latest:,})"

@@ -1,0 +1,105 @@
+"""Finetuning: how much pretraining each downstream task needs (Section 5, Figures 5, 12 and 13, Table 6)."""
+
+import pandas as pd
+import streamlit as st
+
+from app import figures, permalink, results, widgets
+from app.captions import finetuning as captions
+from app.charts import finetuning as charts
+from app.charts.smoothing import with_smoothed
+from app.tables import show_rows
+from app.views import finetuning_behind
+from app.widgets import View
+from embryo_core.finetune.forms import SQUAD
+
+SHARES = (0.95, 0.99)
+
+
+def show() -> None:
+    """Draw the page."""
+    view = widgets.open_page("Finetuning")
+    frame = results.task_curves(view.run)
+    if frame.empty:
+        widgets.stop(
+            f"Run '{view.run.name}' has not been fine-tuned yet.",
+            f"python -m embryo_core finetune {view.run.name} --glue FOLDER --tasks cola mrpc rte stsb",
+        )
+    tasks = list(frame["task"].unique())
+    left, right = st.columns([5, 1], vertical_alignment="bottom")
+    with left:
+        chosen = widgets.pick_many("tasks", "Tasks", tasks, tasks, charts.label, pills=True)
+    with right:
+        widgets.pick_smoothing()
+    if not chosen:
+        st.info("Choose at least one task.", icon=":material/info:")
+        return
+    picked = frame[frame["task"].isin(chosen)]
+    _curves(view, picked)
+    task = _table(view, picked, chosen)
+    _associations(view, picked)
+    finetuning_behind.show(view, task, picked[picked["task"] == task])
+
+
+def _curves(view: View, frame: pd.DataFrame) -> None:
+    shown = [frame, charts.average(frame)] if frame["task"].nunique() > 1 else [frame]
+    data = with_smoothed(pd.concat(shown, ignore_index=True), "value", view.smoothing, ["task"])
+    figures.show(
+        charts.tasks_figure(data, view.axis),
+        data,
+        f"{view.run.name}-finetuning",
+        captions.scores(frame, results.sources(view.run)),
+        "Downstream tasks over pretraining",
+        view,
+        f"finetuning:{frame['task'].iloc[0]}:1",
+        on_point=_point_chosen,
+    )
+
+
+def _point_chosen(task: str, step: int) -> None:
+    permalink.choose("step", step)
+    if task != charts.AVERAGE:
+        permalink.choose("task", task)
+
+
+def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
+    """Draw a row for each task; returns the one to look behind."""
+    st.header("How much pretraining each task needs", anchor=False)
+    metrics = frame.groupby("task")["metric"].first()
+    reached = {
+        task: [results.reached(view.run, task, metrics[task], share) for share in SHARES]
+        for task in tasks
+        if task != SQUAD
+    }
+    step = view.evaluated(frame["step"])
+    number = st.column_config.NumberColumn
+    show_rows(
+        charts.task_table(frame, step, reached),
+        "tasks_table",
+        lambda row: permalink.choose("task", tasks[row]),
+        {
+            "now": number(f"step {step:,}", format="%.3f"),
+            "last": number("last step", format="%.3f"),
+            "best": number("best step", format="localized"),
+            "control": number("control", format="%.3f"),
+            "n": number("examples", format="localized"),
+            "95 %": st.column_config.TextColumn("95 % reached at step"),
+            "99 %": st.column_config.TextColumn("99 % reached at step"),
+        },
+    )
+    widgets.show_caption(captions.table(charts.average(frame)))
+    return widgets.pick_one("task", "Task to look behind", tasks, format_func=charts.label)
+
+
+def _associations(view: View, frame: pd.DataFrame) -> None:
+    log = results.log(view.run)
+    if log.empty or "masked_lm_accuracy" not in log:
+        return
+    masked = log[log["split"] == "heldout"].rename(columns={"masked_lm_accuracy": "value"})
+    table = charts.associations(frame, masked)
+    if table.empty:
+        return
+    st.header("Does the accuracy on masked words predict the task?", anchor=False)
+    number = st.column_config.NumberColumn
+    columns = {"value": number("Spearman's correlation", format="%.2f"), "steps": "steps"}
+    st.dataframe(table.assign(task=table["task"].map(charts.label)), hide_index=True, column_config=columns)
+    widgets.show_caption(captions.ASSOCIATIONS)

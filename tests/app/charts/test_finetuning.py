@@ -1,0 +1,96 @@
+"""Scores, averages and histories of fine-tunings are those computed by hand; figures hold every point."""
+
+import pandas as pd
+import pytest
+
+from app.charts import finetuning as charts
+from app.charts.step_axis import StepAxis
+from embryo_core.finetune.reached import Reached
+
+AXIS = StepAxis(8, "log")
+
+
+def rows(task: str, metric: str, values: dict[int, list[float]], control: float) -> list[dict]:
+    """Rows of the store: values of each step by seed, and the control's."""
+    return [
+        {"step": step, "task": task, "seed": seed, "predictor": predictor, "metric": metric, "value": value, "n": 50}
+        for step, by_seed in values.items()
+        for seed, model in enumerate(by_seed, 1)
+        for predictor, value in (("model", model), ("majority", control))
+    ]
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    """CoLA with two seeds, RTE with one and a further metric, SQuAD at one step."""
+    stored = rows("cola", "matthews", {0: [0.0, 0.1], 8: [0.2, 0.4], 16: [0.1, 0.3]}, 0.0)
+    stored += rows("rte", "accuracy", {0: [0.5], 8: [0.6]}, 0.52)
+    stored += rows("squad", "f1", {8: [0.3]}, 0.0) + rows("squad", "exact", {8: [0.2]}, 0.0)
+    return charts.task_curves(pd.DataFrame(stored))
+
+
+def test_a_curve_is_the_mean_of_the_seeds_with_its_spread(frame):
+    """And of a task's first metric alone."""
+    cola = frame[frame["task"] == "cola"].set_index("step")
+    assert cola["value"].tolist() == pytest.approx([0.05, 0.3, 0.2])
+    assert (cola["low"][8], cola["high"][8], cola["seeds"][8], cola["n"][8], cola["control"][8]) == (0.2, 0.4, 2, 50, 0)
+    assert frame.loc[frame["task"] == "squad", "metric"].tolist() == ["f1"]
+
+
+def test_the_average_is_over_glue_at_steps_that_all_its_tasks_have(frame):
+    """SQuAD is none of them; RTE has no step 16."""
+    average = charts.average(frame)
+    assert average["step"].tolist() == [0, 8]
+    assert average["value"].tolist() == pytest.approx([0.275, 0.45])
+    assert average["tasks"].iloc[0] == "CoLA, RTE"
+
+
+def test_the_figure_holds_every_point_and_its_control(frame):
+    """Each with task and step for a click; the best step is larger."""
+    figure = charts.tasks_figure(frame, AXIS)
+    cola = next(trace for trace in figure.data if trace.name == "CoLA")
+    assert [tuple(one) for one in cola.customdata] == [("cola", 0), ("cola", 8), ("cola", 16)]
+    assert list(cola.marker.size) == [6, 11, 6]
+    assert {"CoLA, control", "RTE, control", "SQuAD, control", "CoLA, seeds"} <= {trace.name for trace in figure.data}
+    assert "RTE, seeds" not in {trace.name for trace in figure.data}
+
+
+def test_the_table_tells_when_a_share_was_reached(frame):
+    """With the interval; a score that is never above 0 reaches nothing."""
+    table = charts.task_table(frame, 8, {"cola": [Reached(8, 0, 16), None]}).set_index("task")
+    assert table.loc["CoLA", "95 %"] == "8 (0 to 16)" and table.loc["CoLA", "99 %"] == "never above 0"
+    assert (table.loc["CoLA", "best"], table.loc["CoLA", "seeds"]) == (8, 2)
+    assert (table.loc["CoLA", "now"], table.loc["RTE", "control"]) == pytest.approx((0.3, 0.52))
+
+
+def test_examples_have_the_histories_of_facts():
+    """Right from a step on, right and then wrong, both, and never."""
+    answers = {"learned": (0, 1, 1), "forgotten": (1, 0, 0), "oscillating": (1, 0, 1), "never learned": (0, 0, 0)}
+    stored = pd.DataFrame(
+        [
+            {"step": step, "seed": seed, "example": i, "gold": 1.0, "answer": float(right[place] if seed == 2 else 1)}
+            for seed in (1, 2)
+            for i, right in enumerate(answers.values())
+            for place, step in enumerate((0, 8, 16))
+        ]
+    )
+    found = charts.histories(stored, seed=2)
+    assert found["history"].tolist() == list(answers)
+    assert found.loc[1, ["step 0", "step 8", "step 16", "gold"]].tolist() == [1, 0, 0, 1]
+
+
+def test_associations_need_four_steps():
+    """Spearman's correlation of what rises and what rises, but for one pair, is 0.8."""
+    steps = [0, 1, 2, 4]
+    scores = pd.DataFrame({"task": "cola", "step": steps, "value": [0.1, 0.2, 0.4, 0.3]})
+    masked = pd.DataFrame({"step": [*steps, 8], "value": [0.1, 0.2, 0.3, 0.4, 0.5]})
+    found = charts.associations(scores, masked)
+    assert found["value"].tolist() == pytest.approx([0.8]) and found["steps"].tolist() == [4]
+    assert charts.associations(scores[:3], masked).empty
+
+
+def test_a_fine_tunings_curve_has_two_lines_for_each_seed():
+    """Loss and score."""
+    curve = pd.DataFrame({"seed": [1, 1, 2], "update": [3, 6, 3], "train_loss": 0.5, "dev_score": 0.1})
+    figure = charts.curve_figure(curve, "matthews")
+    assert len(figure.data) == 4 and list(figure.data[0].x) == [3, 6]

@@ -1,0 +1,77 @@
+"""The Finetuning page in Streamlit's own test runner: with results, without, with a broken file, with odd names."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from embryo_core.types import Run
+from tests.app.conftest import captions_of
+from tests.tuned import store_tuning
+
+
+@pytest.fixture
+def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    """Opens the page on the data root of a run, with parameters in the URL."""
+    return partial(open_page, "finetuning")
+
+
+@pytest.fixture
+def tuned(own_run: Run) -> Run:
+    """A run with a task of GLUE and one of the user's own."""
+    store_tuning(own_run, "rte")
+    store_tuning(own_run, "my-task")
+    return own_run
+
+
+def test_the_page_answers_how_much_pretraining_a_task_needs(look, tuned):
+    """Score now and last, best step, and from when 95 % of the last value were reached."""
+    test = look(tuned, step="8")
+    assert not test.exception and not test.error
+    table = test.dataframe[0].value.set_index("task")
+    assert list(table.index) == ["my-task", "RTE"]
+    assert (table.loc["RTE", "now"], table.loc["RTE", "last"], table.loc["RTE", "best"]) == (0.75, 1.0, 16)
+    assert table.loc["RTE", "95 %"].startswith("16 (")
+    assert any("A single seed: no spread is known" in caption for caption in captions_of(test))
+    assert any("GLUE average at step 16: 1.000, over RTE" in caption for caption in captions_of(test))
+
+
+def test_examples_are_listed_by_their_history(look, tuned):
+    """By the rules for facts; the choice is in the URL."""
+    test = look(tuned, task="rte", example_history="oscillating")
+    listed = test.dataframe[-1].value
+    assert listed[["example", "step 0", "step 8", "step 16", "gold"]].values.tolist() == [[3, 1, 0, 1, 1]]
+    assert test.query_params["example_history"] in ("oscillating", ["oscillating"])
+
+
+def test_no_task_chosen_is_a_message(look, tuned):
+    """One sentence."""
+    test = look(tuned, tasks="none")
+    assert not test.exception and "Choose at least one task" in test.info[0].value
+
+
+def test_without_results_the_page_says_what_to_run(look, tiny_run):
+    """One sentence and one command."""
+    test = look(tiny_run)
+    assert not test.exception and not test.error
+    assert "has not been fine-tuned yet" in test.info[0].value.replace("\\", "")
+    assert "python -m embryo_core finetune tiny" in test.code[0].value
+
+
+def test_a_broken_file_is_a_message(look, own_run):
+    """A results file that is not parquet gives one sentence, not a traceback."""
+    own_run.results.mkdir(parents=True)
+    (own_run.results / "task_scores.parquet").write_bytes(b"not parquet")
+    test = look(own_run)
+    assert not test.exception
+    assert "cannot be read" in test.error[0].value.replace("\\", "")
+
+
+def test_names_of_tasks_are_never_markup(look, own_run):
+    """A stranger's results may name a task as they like."""
+    store_tuning(own_run, "![x](https:)")
+    test = look(own_run)
+    assert not test.exception
+    written = [element.value for element in (*test.markdown, *test.header)] + [*captions_of(test)]
+    assert not any("![x](" in text for text in written)
