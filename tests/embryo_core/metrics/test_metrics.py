@@ -66,7 +66,7 @@ def test_batches_hold_every_sequence_once_and_one_length_each():
     for batch in batches:
         assert len(set(lengths[batch])) == 1
         assert len(batch) == 1 or lengths[batch].sum() <= 10
-    assert list(of_one_length(np.array([], int))) == []
+    assert list(of_one_length(np.array([], int), tokens=10)) == []
 
 
 def test_a_failing_batch_fails_the_whole():
