@@ -147,7 +147,7 @@ def head_scores(run: Run) -> pd.DataFrame:
 
 
 def strongest_head(run: Run) -> tuple[str, int, int]:
-    """Pattern, layer and head to open on (see `charts.head_behaviour.strongest`); the first head where none was measured.
+    """Pattern, layer and head to open on (see `charts.head_behaviour.strongest`); without measurements the first.
 
     Raises ResultsError.
     """

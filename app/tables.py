@@ -14,7 +14,7 @@ PERCENT = {"format": "percent", "step": 0.001}  # of a column of shares
 def show_rows(
     table: pd.DataFrame, key: str, on_row: Callable[[int], None], columns: dict[str, Any], height: int | str = "auto"
 ) -> None:
-    """A table whose rows can be clicked in any cell: `on_row` gets the row's place, from 0, before the page is drawn again."""
+    """A table whose rows can be clicked in any cell: `on_row` gets the row's place, from 0, before the next drawing."""
 
     def clicked() -> None:
         if (row := messages.clicked_row(st.session_state[key], len(table))) is not None:

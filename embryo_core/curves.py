@@ -244,7 +244,7 @@ def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Flo
 def telling_scale(steps: Sequence[int] | NDArray[np.integer], curves: ArrayLike) -> Scale:
     """The scale on which the curves [S, C] change in the middle of the axis rather than at one of its ends.
 
-    Each curve that changes counts the same: the sum of its changes from step to step is 1. The scale is the one on which
+    Each curve that changes counts the same: the sum of its changes from step to step is 1. On the scale chosen,
     half of all change has happened nearest to the middle; "log" where nothing changes. Missing values are no change.
     """
     changes = np.nan_to_num(np.abs(np.diff(np.asarray(curves, float), axis=0)))

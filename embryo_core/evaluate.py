@@ -52,9 +52,9 @@ def evaluate(
     Without `metric_names` all metrics are computed, but those whose data were not given; without `steps`, on each
     metric's own grid. `data` has a path for each source: {"treebank": ...}. A variant, such as {"probing:mine": ...},
     is computed whatever the names. `options` are those that the metrics declare. What is done is skipped, or computed
-    again with `overwrite`. Models are computed on `device`. Weights on the Hub are fetched one checkpoint ahead, and with
-    `discard` those that were fetched are removed again. A checkpoint that cannot be read, or a metric that fails on
-    one, is reported and passed over.
+    again with `overwrite`. Models are computed on `device`. Weights on the Hub are fetched one checkpoint ahead, and
+    with `discard` those that were fetched are removed again. A checkpoint that cannot be read, or a metric that fails
+    on one, is reported and passed over.
 
     Raises EmbryoError for an unknown metric, source or step, and for data that are missing, unreadable, or not those of
     the results at hand; nothing written before is lost by that.

@@ -27,7 +27,7 @@ SAMPLE_DATA = {"treebank": SAMPLE / "treebank.conllu", "lama": SAMPLE / "lama", 
 
 @pytest.fixture(autouse=True)
 def only_test_data(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No test sees the user's own runs or settings: roots() is an empty folder until the test sets EMBRYO_DATA itself."""
+    """No test sees the user's own runs or settings: roots() is an empty folder until a test sets EMBRYO_DATA."""
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path_factory.getbasetemp() / "no-data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "settings"))
 

@@ -2,7 +2,7 @@
 
 import re
 
-END = re.compile(r"(?<=[^\\][.!?]) (?=[A-Z0-9\"“*≥])")  # of a sentence; the next one begins with a capital, a digit or a mark
+END = re.compile(r"(?<=[^\\][.!?]) (?=[A-Z0-9\"“*≥])")  # of a sentence; a capital, digit or mark begins the next
 
 
 def split(caption: str) -> tuple[str, str | None]:

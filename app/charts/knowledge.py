@@ -66,7 +66,7 @@ def best_first(frame: pd.DataFrame) -> list[str]:
 
 
 def default_relations(frame: pd.DataFrame) -> list[str]:
-    """What to show first: all relations together, and of those that the model ever learned the six that rise highest."""
+    """What to show first: all relations together, and the six that rise highest of those that were ever learned."""
     by_relation = list(frame[frame["relation"] != ALL].groupby("relation"))
     fates = {name: curves.classify_curve(own["value"], own["n"]) for name, own in by_relation}
     heights = {name: own["value"].max() - own["value"].iloc[0] for name, own in by_relation if fates[name] != NEVER}

@@ -39,10 +39,11 @@ def grid(
 ) -> go.Figure:
     """The grid of a lens with a line around the pinned cell (layer, step) and around the column of the chosen step.
 
-    Without a pin the line is around the last layer at the chosen step. `table` has the columns step, layer, rank, token,
-    probability; `marked` gives the role of words to be outlined where they are on top. The first steps that are `folded`
-    are one empty column; the others are wide enough for every word, so that the grid has a width of its own. Colour goes
-    with the square root of the probability, the same on every grid. Every cell carries its layer and step as customdata.
+    Without a pin the line is around the last layer at the chosen step. `table` has the columns step, layer, rank,
+    token, probability; `marked` gives the role of words to be outlined where they are on top. The first steps that are
+    `folded` are one empty column; the others are wide enough for every word, so that the grid has a width of its own.
+    Colour goes with the square root of the probability, the same on every grid. Every cell carries its layer and step
+    as customdata.
     """
     top = table[(table["rank"] == 1) & ~table["step"].isin(folded)]
     columns, names = _columns(sorted(set(table["step"])), folded)

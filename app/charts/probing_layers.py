@@ -159,7 +159,8 @@ def heat_map(data: pd.DataFrame, quantity: str, layer: int, axis: StepAxis) -> g
     if layer in layers:
         cells.outline_step(figure, columns, (layers.index(layer),) * 2, color=CHOSEN, width=3)
     names = [layer_name(layer) for layer in layers]
-    return cells.finish_by_step(figure, axis, [*map(style.short, steps)], names, "", height=min(100 + 42 * len(layers), 560))
+    height = min(100 + 42 * len(layers), 560)
+    return cells.finish_by_step(figure, axis, [*map(style.short, steps)], names, "", height=height)
 
 
 # === Peak and decay ===

@@ -108,7 +108,7 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
     style.set_axes(figure, "x", range=axes.step_range)
     style.finish(figure, column, height=400)
     # columns of a fixed share: a saved file may lack the page's font, and wider letters still have room
-    figure.layout.legend.update(entrywidthmode="fraction", entrywidth=0.32)
+    figure.layout.legend.update(itemsizing="constant", entrywidthmode="fraction", entrywidth=0.32)
     return figure
 
 

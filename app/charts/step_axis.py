@@ -80,4 +80,5 @@ def follow_step(figure: go.Figure, steps: Sequence[int], places: Sequence[Sequen
 
     They are drawn at the last place.
     """
-    return figure.update_layout(meta={"steps": [*map(int, steps)], "places": [[*map(float, place)] for place in places]})
+    meta = {"steps": [*map(int, steps)], "places": [[*map(float, place)] for place in places]}
+    return figure.update_layout(meta=meta)

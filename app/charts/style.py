@@ -79,7 +79,7 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = Tr
         "hoverlabel": {"font": {"size": FONT}, "align": "left"},
         "showlegend": legend,
         "legend": {**above, "font": {"size": FONT}, "title": {"text": ""}}
-        | {"tracegroupgap": 0, "itemsizing": "constant"},
+        | {"tracegroupgap": 0},
     }
     axis = {
         "title": {"font": {"size": FONT}, "standoff": 10},

@@ -1,4 +1,4 @@
-"""Probing, its sections: what linear probes read from every layer about structure (Section 4, Figures 2b, 3, 10 and 11)."""
+"""Probing, its sections: what linear probes read from every layer (Section 4, Figures 2b, 3, 10 and 11)."""
 
 import pandas as pd
 import streamlit as st

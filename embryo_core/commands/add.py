@@ -8,7 +8,7 @@ HELP = "make a run of checkpoints at hand: a Trainer's folder, any folders, the 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """The source, the name, and how a step is told."""
-    command.epilog = "Known patterns need no --pattern: checkpoint-N, stepN, global_stepN, pytorch_model_N.bin and others."
+    command.epilog = "Known names need no --pattern: checkpoint-N, stepN, global_stepN, pytorch_model_N.bin and others."
     command.add_argument(
         "source",
         nargs="+",
@@ -35,7 +35,8 @@ def execute(options: argparse.Namespace) -> int:
 
     added = add(options.source, options.name, options.steps, options.pattern, options.tokenizer, options.copy)
     run, steps = added.run, added.steps
-    print(f"{run.name}  {run.family}, {len(steps)} checkpoints, {run.counted_in} {steps[0]} to {steps[-1]}  ({run.path})")
+    counted = f"{run.counted_in} {steps[0]} to {steps[-1]}"
+    print(f"{run.name}  {run.family}, {len(steps)} checkpoints, {counted}  ({run.path})")
     print("Weights were copied from:" if options.copy else "Weights stay where they are, and are read there:")
     for place in added.places:
         print(f"    {place}")

@@ -26,5 +26,5 @@ def add_device(command: argparse.ArgumentParser) -> None:
     """--device and --dtype; see engine/device.py, which is not imported here."""
     command.add_argument("--device", choices=("cpu", "cuda", "mps", "auto"), default="cpu", help="default cpu")
     command.add_argument(
-        "--dtype", choices=("float32", "bfloat16", "float16"), default="float32", help="of the weights (default float32)"
+        "--dtype", choices=("float32", "bfloat16", "float16"), default="float32", help="of weights (default float32)"
     )

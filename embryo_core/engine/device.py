@@ -38,7 +38,7 @@ CPU = Device()
 
 
 def find_device(name: str, dtype: str = "float32") -> Device:
-    """The device of this name; "auto" is the first GPU at hand, or else the CPU. Raises ConfigError where it is absent."""
+    """The device of this name; "auto" is the first GPU, or else the CPU. Raises ConfigError where it is absent."""
     here = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next((gpu for gpu in ("cuda", "mps") if here[gpu]), "cpu")

@@ -42,13 +42,15 @@ def read_foreign(folder: Path) -> tuple[str, SpecialTokens]:
         backend = found.backend_tokenizer
     except (OSError, ValueError, TypeError, KeyError, AttributeError, ImportError) as reason:
         why = str(reason).partition("\n")[0]
-        raise BrokenRun(f"{folder} has no tokenizer that transformers reads ({why}); name one with --tokenizer.") from None
+        raise BrokenRun(
+            f"{folder} has no tokenizer that transformers reads ({why}); name one with --tokenizer."
+        ) from None
     if found.mask_token is None:
         raise BrokenRun(f"The tokenizer in {folder} has no mask token; name that of the pretraining with --tokenizer.")
     if len(around) != len(inner) + 2 or around[1:-1] != inner:
         raise BrokenRun(
-            f"The tokenizer in {folder} makes {found.convert_ids_to_tokens(around)} of '{TRIED}'; a model is read whose "
-            "tokenizer puts one token before a text and one after it."
+            f"The tokenizer in {folder} makes {found.convert_ids_to_tokens(around)} of '{TRIED}'; a model is read "
+            "whose tokenizer puts one token before a text and one after it."
         )
     backend.no_truncation()
     backend.no_padding()

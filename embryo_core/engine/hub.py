@@ -80,7 +80,7 @@ class HubEngine:
 
 
 def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedModel:
-    """The model with its weights, all of which have to be there; a class of transformers, whatever config.json names."""
+    """The model with its weights, all of which have to be there; a class of transformers alone."""
     tensors = read_tensors(checkpoint)
     for name, tensor in tensors.items():
         check_finite(checkpoint, name, tensor)

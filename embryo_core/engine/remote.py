@@ -52,4 +52,6 @@ def fetch_file(repository: str, commit: str, name: str) -> Path:
         why = "is not in the local cache, and the network is off or cannot be reached"
     except (HfHubHTTPError, OSError) as reason:
         why = f"cannot be fetched ({str(reason).splitlines()[0]})"
-    raise MissingWeights(f"{name} of {HUB}{repository}@{commit[:7]} {why}; fetch it where there is one, or leave out that step.")
+    raise MissingWeights(
+        f"{name} of {HUB}{repository}@{commit[:7]} {why}; fetch it where there is one, or leave out that step."
+    )

@@ -52,7 +52,8 @@ def _load_pickled(path) -> dict[str, Tensor]:
     found = torch.load(path, map_location="cpu", weights_only=True)
     tensors = {name: tensor for name, tensor in found.items() if isinstance(tensor, Tensor)}
     if sum(tensor.numel() * tensor.element_size() for tensor in tensors.values()) > 2 * path.stat().st_size:
-        raise ValueError("its tensors are larger than the file")  # a view that repeats a few numbers; tied ones are twice
+        # a view may repeat a few numbers; tied tensors are twice
+        raise ValueError("its tensors are larger than the file")
     return tensors
 
 

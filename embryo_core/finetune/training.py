@@ -111,7 +111,8 @@ def _model(folder: Path, data: Trainee, settings: Settings, start: Weights | Non
     )
     encoder = f"{model.base_model_prefix}."
     if lacking := sorted(name for name in report["missing_keys"] if name.startswith(encoder) and "pooler" not in name):
-        raise BrokenCheckpoint(f"{folder} lacks weights of its encoder ({', '.join(lacking[:3])}); train this step again.")
+        names = ", ".join(lacking[:3])
+        raise BrokenCheckpoint(f"{folder} lacks weights of its encoder ({names}); train this step again.")
     if start is not None:
         model.base_model.load_state_dict(start)
     return model

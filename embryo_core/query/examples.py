@@ -1,4 +1,4 @@
-"""Questions that are worth asking of a run: out of a list, those that it comes to answer, and one that it has not learned."""
+"""Questions worth asking of a run: out of a list, those that it comes to answer, and one that it has not learned."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ LEARNED = 4  # so many questions that the run answers, from an early one to a la
 
 
 def read_questions(path: Path) -> list[tuple[str, str]]:
-    """Texts with one [MASK] and the words that fill them: a tab between the two, a line for each. Raises CorpusError."""
+    """Texts with one [MASK], each with its word: a tab between the two, a line for each. Raises CorpusError."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -30,8 +30,8 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
 
     A question is learned where its word leads at the last step and not at the first; of these, LEARNED are taken that
     are spread over the order in which they were learned. Of the others, one follows whose word is most probable at the
-    last step without ever having led. Words that the run's vocabulary has only in pieces are left out. Raises as `track`
-    does where no checkpoint can be read.
+    last step without ever having led. Words that the run's vocabulary has only in pieces are left out. Raises as
+    `track` does where no checkpoint can be read.
     """
     found = [history for history in (_history(run, *question) for question in questions) if history]
     learned = sorted((_since(history), place) for place, history in enumerate(found) if _is_learned(history))

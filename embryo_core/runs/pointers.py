@@ -1,8 +1,8 @@
 """Weights that a run points to: followed only where this user added the run, as a list outside the run's folder says.
 
-A run's folder may come from a stranger, and a pointer in it could lead to any file or repository. `python -m embryo_core
-add` notes in the user's own settings which run may read which folders and repositories. A pointer of any other run is
-refused with a sentence; so is one that leads out of the noted folders.
+A run's folder may come from a stranger, and a pointer in it could lead to any file or repository. `python -m
+embryo_core add` notes in the user's own settings which run may read which folders and repositories. A pointer of any
+other run is refused with a sentence; so is one that leads out of the noted folders.
 """
 
 import os
@@ -49,8 +49,8 @@ def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
             return Path(pointer.file), Path(place)
     where = f"{HUB}{pointer.repository}@{pointer.commit[:7]}" if pointer.repository else shown(pointer.file)
     raise BrokenCheckpoint(
-        f"{shown(manifest)} points to {where}, outside the run, and this user did not add the run from there; where you "
-        f"trust it, add it again with: python -m embryo_core add SOURCE --name {run.name}"
+        f"{shown(manifest)} points to {where}, outside the run, and this user did not add the run from there; where "
+        f"you trust it, add it again with: python -m embryo_core add SOURCE --name {run.name}"
     )
 
 

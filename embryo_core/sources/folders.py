@@ -16,7 +16,9 @@ MOST = 100_000  # names of a folder that are looked at
 def find_in(folder: Path, patterns: Sequence[str]) -> list[Found]:
     """The checkpoints in a folder whose names match a pattern, unordered. Raises RunError for none."""
     if not folder.is_dir():
-        raise RunError(f"{folder} is no folder; give one that holds checkpoints, hf:OWNER/NAME, or a list of STEP:PATH.")
+        raise RunError(
+            f"{folder} is no folder; give one that holds checkpoints, hf:OWNER/NAME, or a list of STEP:PATH."
+        )
     depth = max((pattern.count("/") for pattern in patterns), default=0)
     names = [path.relative_to(folder).as_posix() for path in _below(folder, depth)][:MOST]
     matched = match_names(names, patterns)

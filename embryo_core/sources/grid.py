@@ -15,7 +15,10 @@ def planned(steps: Sequence[int]) -> tuple[int, ...]:
     """
     found = sorted(steps)
     every = _even_distance(found)
-    even = set() if every is None else set(range(min(s for s in found if s % every == found[-1] % every), found[-1], every))
+    even: set[int] = set()
+    if every is not None:
+        first = min(step for step in found if step % every == found[-1] % every)
+        even = set(range(first, found[-1], every))
     low = [step for step in found if 0 < step and (every is None or step < every)]
     powers = len(low) >= FEWEST_POWERS and all(step & (step - 1) == 0 for step in low)
     doublings = {2**k for k in range(low[0].bit_length() - 1, low[-1].bit_length())} if powers else set()

@@ -37,7 +37,8 @@ def find(name: str, patterns: Sequence[str]) -> list[Found]:
         found = [_pinned(repository, "main", counts) for repository, counts in repositories.items()]
     else:
         commits = _revisions(name)
-        found = [_at_commit(name, commits[revision], counts) for revision, counts in match_names(commits, patterns).items()]
+        matched = match_names(commits, patterns)
+        found = [_at_commit(name, commits[revision], counts) for revision, counts in matched.items()]
     if not found:
         raise RunError(
             f"{HUB}{name} has no {'repository' if FIELD.search(name) else 'revision'} whose name tells a step, "
@@ -54,7 +55,8 @@ def at(name: str, counts: Counts) -> Found:
 
 def fetch_small(pointer: Pointer, names: Iterable[str]) -> Path:
     """The folder of a commit, with those of these files, and of the usual settings, that the repository has."""
-    wanted = {*names, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt", "config.json"}
+    more = "tokenizer_config.json special_tokens_map.json added_tokens.json merges.txt config.json".split()
+    wanted = {*names, *more}
     for name in sorted(wanted & set(_names(pointer.repository, pointer.commit))):
         fetch_file(pointer.repository, pointer.commit, name)
     return hub_folder(pointer.repository) / "snapshots" / pointer.commit
@@ -69,7 +71,7 @@ def _revisions(repository: str) -> dict[str, str]:
         refs = _asked(repository, lambda api: api.list_repo_refs(repository))
         return {ref.name: ref.target_commit for ref in (*refs.branches, *refs.tags)}
     folder = hub_folder(repository) / "refs"
-    refs = [path for path in sorted(folder.rglob("*")) if path.isfetch_file()]
+    refs = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     commits = {path.relative_to(folder).as_posix(): path.read_text(encoding="ascii").strip() for path in refs}
     return {name: commit for name, commit in commits.items() if COMMIT.fullmatch(commit)}
 
@@ -121,4 +123,6 @@ def _asked(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:
         return question(HfApi())
     except (HfHubHTTPError, HFValidationError, OSError) as reason:
         why = (str(reason).splitlines() or [type(reason).__name__])[0]
-        raise RunError(f"The Hub does not tell of {HUB}{repository} ({why}); check the name, or set HF_HUB_OFFLINE=1.") from None
+        raise RunError(
+            f"The Hub does not list {HUB}{repository} ({why}); check the name, or set HF_HUB_OFFLINE=1."
+        ) from None

@@ -74,7 +74,7 @@ class Visitor:
         expect(self.page.get_by_test_id("stException")).to_have_count(0)
 
     def files(self, figure: str = "") -> Locator:
-        """The opened menu of a figure's files, by what its downloads are called; without a name, of the first figure."""
+        """The opened menu of a figure's files, by the name of its downloads; without a name, of the first figure."""
         self.page.keyboard.press("Escape")  # closes another one
         body = self.page.get_by_test_id("stPopoverBody")
         expect(body).to_have_count(0)

@@ -8,7 +8,8 @@ from playwright.sync_api import Locator, expect
 VIEW = """figure => JSON.stringify([
     figure._fullLayout.xaxis.range, figure._fullLayout.yaxis.range, figure._fullData.map(({ visible }) => visible)])"""
 FRAMES_SEEN = """() => {
-    const host = [...document.querySelectorAll("*")].map((one) => one.shadowRoot?.querySelector(".frames")).find(Boolean);
+    const hosts = [...document.querySelectorAll("*")];
+    const host = hosts.map((one) => one.shadowRoot?.querySelector(".frames")).find(Boolean);
     const drawn = (frame) => !frame.className && frame.contentDocument?.querySelector("svg");
     window.blank = 0;
     const look = () => { window.blank += [...host.children].some(drawn) ? 0 : 1; requestAnimationFrame(look); };

@@ -7,7 +7,7 @@ from app.charts import finetuning as charts
 from app.charts.step_axis import StepAxis
 from embryo_core.finetune.reached import Reached
 
-AXIS = StepAxis(8, "log")
+AXIS = StepAxis("log")
 
 
 def rows(task: str, metric: str, values: dict[int, list[float]], control: float) -> list[dict]:

@@ -94,7 +94,8 @@ def test_an_answer_has_one_colour_in_every_figure() -> None:
     other = curves().assign(final=False)
     other = pd.concat([other, other.assign(token=other["token"] + "x", final=True, probability=0.001)])
     shared = axes(curves(), other)
-    drawn = [{t.name: t.line.color for t in query.rank(own, 8, 8, shared).data if t.line.color} for own in (curves(), other)]
+    figures = [query.rank(own, 8, 8, shared) for own in (curves(), other)]
+    drawn = [{trace.name: trace.line.color for trace in figure.data if trace.line.color} for figure in figures]
     common = [name for name in drawn[0] if name in drawn[1]]
     assert common and all(drawn[0][name] == drawn[1][name] for name in common)
 

@@ -271,7 +271,7 @@ def test_with_all_masks_together_the_lens_asks_for_one(app: AppTest) -> None:
 def test_a_fact_fills_the_text_and_its_stored_answer_is_the_live_one(
     app_with_facts: AppTest, tiny_results: Run
 ) -> None:
-    """Relation and subject ask the fact's question; what is stored and what is asked now agree; the object is marked."""
+    """Relation and subject ask the fact's question; stored and live answers agree; the object is marked."""
     app = app_with_facts.run()
     box(app, "LAMA relation").set_value("P36").run()
     cloze = results.read_cloze(tiny_results, "P36")

@@ -168,7 +168,8 @@ def test_other_numbers_go_through_transformers(tiny_run):
     checkpoint = runs.checkpoint(tiny_run, 16)
     ids = np.array([[2, 7, 9, 4, 11, 3]])
     at = (np.array([0]), np.array([3]))
-    one, other = (load(checkpoint, device).mlm_logits(ids, np.ones_like(ids), *at) for device in (CPU, Device("cpu", torch.bfloat16)))
+    models = (load(checkpoint, device) for device in (CPU, Device("cpu", torch.bfloat16)))
+    one, other = (model.mlm_logits(ids, np.ones_like(ids), *at) for model in models)
     assert 0 < np.abs(one - other).max() <= 32 * torch.finfo(torch.bfloat16).eps * np.abs(one).max()
 
 

@@ -30,12 +30,13 @@ class Noise(Dataset):
 
 
 def test_a_folder_written_by_the_trainer_itself(root, byte_level, tmp_path):
-    """Its checkpoints are the run's, its trainer_state.json the log; training again and adding again brings the rest."""
+    """Its checkpoints are the run's, its trainer_state.json the log; adding it again brings what came since."""
     folder = tmp_path / "trained"
     settings = {"save_steps": 2, "logging_steps": 1, "eval_steps": 2, "eval_strategy": "steps", "report_to": []}
     for steps in (4, 6):
         arguments = TrainingArguments(str(folder), max_steps=steps, use_cpu=True, disable_tqdm=True, **settings)
-        Trainer(model_of(0), arguments, train_dataset=Noise(), eval_dataset=Noise()).train(resume_from_checkpoint=steps > 4)
+        trainer = Trainer(model_of(0), arguments, train_dataset=Noise(), eval_dataset=Noise())
+        trainer.train(resume_from_checkpoint=steps > 4)
         added = add([str(folder)], "trained", tokenizer=str(byte_level))
         assert added.steps == tuple(range(2, steps + 1, 2)) and not added.troubles
     log = runs.read_log(added.run)
@@ -63,7 +64,8 @@ def test_nothing_is_copied_and_all_commands_work(root, trainer_folder, capsys):
 
 def test_weights_are_copied_where_that_is_asked_for(root, trainer_folder):
     """The run then stands alone, and answers as the one that points."""
-    there, own = (add([str(trainer_folder)], name, [20], copy=copy).run for name, copy in (("there", False), ("own", True)))
+    there = add([str(trainer_folder)], "there", [20], copy=False).run
+    own = add([str(trainer_folder)], "own", [20], copy=True).run
     assert (own.path / "checkpoints" / "step20" / "model.safetensors").is_file()
     answers = [query.answer(run, "The [MASK] runs .", 20) for run in (there, own)]
     assert answers[0] == answers[1]
@@ -114,7 +116,8 @@ def test_words_where_steps_are_unknown(root, trainer_folder, tmp_path):
         (folder / "trainer_state.json").unlink()
     run = add([str(tmp_path / "words")], "words").run
     assert run.counted_in == "words" and runs.read_log(run) == []
-    assert [(c.step, c.tokens, c.sequences) for c in runs.checkpoints(run)] == [(10**6, None, None), (10**7, None, None)]
+    found = [(c.step, c.tokens, c.sequences) for c in runs.checkpoints(run)]
+    assert found == [(10**6, None, None), (10**7, None, None)]
 
 
 def test_a_checkpoint_that_is_gone_keeps_its_results(root, trainer_folder, tmp_path):

@@ -21,7 +21,8 @@ TREEBANK = SAMPLE / "treebank.conllu"
 def test_counts_are_those_of_transformers_alone(root, trainer_folder, byte_level, tmp_path):
     """Words read unmasked and masked as a whole, at every step, over the pieces of the tokenizer."""
     folder = shutil.copytree(trainer_folder, tmp_path / "rob")
-    favour(folder / "checkpoint-20", AutoTokenizer.from_pretrained(byte_level)("of the", add_special_tokens=False).input_ids[-1])
+    tokenizer = AutoTokenizer.from_pretrained(byte_level)
+    favour(folder / "checkpoint-20", tokenizer("of the", add_special_tokens=False).input_ids[-1])
     run = add([str(folder)], "rob").run
     evaluate(run, {"treebank": TREEBANK}, ["token_reconstruction", "mask_prediction"], limit=SENTENCES)
     for step in (0, 10, 20):

@@ -15,6 +15,7 @@ from embryo_core.engine.model import load
 from embryo_core.errors import MissingWeights, RunError
 from embryo_core.sources import add
 from embryo_core.sources.ahead import fetched_ahead
+from embryo_core.types import Checkpoint
 from tests.conftest import SAMPLE
 from tests.embryo_core.sources.conftest import STEPS
 
@@ -48,7 +49,9 @@ def store(cache: Path, repository: str, revision: str, folder: Path) -> str:
 @pytest.fixture
 def series(cache: Path, trainer_folder: Path) -> dict[int, str]:
     """The Trainer's checkpoints as revisions of one repository; commits by step."""
-    return {step: store(cache, NAME, f"step{step}-tokens{step}B", trainer_folder / f"checkpoint-{step}") for step in STEPS}
+    return {
+        step: store(cache, NAME, f"step{step}-tokens{step}B", trainer_folder / f"checkpoint-{step}") for step in STEPS
+    }
 
 
 def test_revisions_of_one_repository(root, series, trainer_folder, capsys):
@@ -100,7 +103,12 @@ def test_weights_that_are_not_in_the_cache_are_told(root, series, cache):
 def test_the_next_one_is_fetched_ahead_and_what_was_fetched_goes(root, series, monkeypatch):
     """At each checkpoint the one after it is on its way; those that were in the cache before stay."""
     run, fetched, gone = add([f"hf:{NAME}"], "public").run, [], []
-    monkeypatch.setattr(remote, "fetch_checkpoint", lambda checkpoint: fetched.append(checkpoint.step) or checkpoint.step > 0)
+
+    def fetch(checkpoint: Checkpoint) -> bool:
+        fetched.append(checkpoint.step)
+        return checkpoint.step > 0
+
+    monkeypatch.setattr(remote, "fetch_checkpoint", fetch)
     monkeypatch.setattr(remote, "discard", lambda checkpoint: gone.append(checkpoint.step))
     seen = []
     for checkpoint in fetched_ahead(runs.checkpoints(run), discard=True):
@@ -117,7 +125,10 @@ def test_discarding_removes_one_revision_alone(root, series, cache):
 
 @pytest.mark.parametrize(
     ("source", "told"),
-    [("hf:owner/none", "has no revision whose name tells a step"), ("1:hf:owner/series@x", "has no revision 'x'; known: step")],
+    [
+        ("hf:owner/none", "has no revision whose name tells a step"),
+        ("1:hf:owner/series@x", "has no revision 'x'; known: step"),
+    ],
 )
 def test_what_is_not_there_is_told(root, series, source, told):
     """With where it was looked for."""

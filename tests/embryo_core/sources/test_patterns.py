@@ -42,7 +42,8 @@ def test_the_known_pattern_that_matches_most_is_taken():
 def test_the_first_pattern_given_that_matches_is_taken():
     """Phases have patterns of their own."""
     found = match_names(["step5", "decay5"], ["step{step}", "decay{step+100}"])
-    assert {name: counts.first for name, counts in found.items()} == {"step5": (5, "updates"), "decay5": (105, "updates")}
+    firsts = {name: counts.first for name, counts in found.items()}
+    assert firsts == {"step5": (5, "updates"), "decay5": (105, "updates")}
 
 
 def test_what_places_a_checkpoint():

@@ -1,0 +1,83 @@
+"""Eyes, keyboard and phone: no serious violation that axe-core finds, cells by keyboard, and room on a small screen."""
+
+from itertools import pairwise
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+VIEWS = {  # every page and section: its path and parameters
+    "overview": ("", {}),
+    "tokens": ("tokens", {}),
+    "maps": ("attention", {"section": "maps"}),
+    "heads": ("attention", {"section": "heads"}),
+    "sentence": ("attention", {"section": "sentence"}),
+    "tasks": ("probing", {"probing": "tasks"}),
+    "layers": ("probing", {"probing": "layers"}),
+    "order": ("probing", {"probing": "order"}),
+    "knowledge": ("knowledge", {}),
+    "query": ("query", {}),
+}
+GRAVE = ("serious", "critical")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_nothing_grave(visit, app, view: str, scheme: str):
+    """On every page and section, light and dark."""
+    visitor = visit(app)
+    visitor.page.emulate_media(color_scheme=scheme)
+    path, query = VIEWS[view]
+    visitor.open(path, **query)
+    visitor.page.wait_for_timeout(1000)  # until figures and frames are drawn
+    found = Axe().run(visitor.page).response["violations"]
+    grave = [f"{one['id']}: {node['html'][:160]}" for one in found if one["impact"] in GRAVE for node in one["nodes"]]
+    assert not grave, "\n".join(grave)
+
+
+def test_headings_go_down_one_level_at_a_time(visit, app):
+    """h1 is followed by h2."""
+    visitor = visit(app)
+    for path, query in VIEWS.values():
+        visitor.open(path, **query)
+        levels = visitor.page.locator("h1, h2, h3, h4").evaluate_all("all => all.map(one => Number(one.tagName[1]))")
+        assert levels[0] == 1 and all(below <= above + 1 for above, below in pairwise(levels))
+
+
+def test_cells_are_reached_and_chosen_by_keyboard(visit, app):
+    """A heat map is one tab stop; arrows announce cells and leave the step alone, Enter chooses one."""
+    visitor = visit(app)
+    visitor.open("attention", section="heads", layer="1", head="1", pattern="entropy", step="8")
+    figure = visitor.page.get_by_role("application").first
+    figure.focus()
+    announced = figure.get_by_role("status")
+    for key, cell in (("ArrowDown", "layer 1, head 1"), ("ArrowDown", "layer 2, head 1"), ("ArrowRight", "layer 2, head 2")):
+        visitor.page.keyboard.press(key)
+        expect(announced).to_contain_text(cell)
+    visitor.page.keyboard.press("Enter")
+    visitor.expect_query(layer="2", head="2", step="8")
+
+
+def test_a_phone_has_a_labelled_menu_that_closes(visit, app):
+    """It covers the page until one is chosen."""
+    visitor = visit(app)
+    visitor.page.set_viewport_size({"width": 390, "height": 800})
+    visitor.open()
+    menu = visitor.page.get_by_test_id("stExpandSidebarButton")
+    assert menu.evaluate("button => getComputedStyle(button, '::after').content") == '"Menu"'
+    menu.click()
+    visitor.page.get_by_test_id("stSidebarNavLink").filter(has_text="Knowledge").click()
+    expect(visitor.heading("Knowledge")).to_be_visible()
+    expect(visitor.page.get_by_test_id("stSidebar")).to_have_attribute("aria-expanded", "false")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_phone_scrolls_down_and_not_sideways(visit, app, view: str):
+    """Nothing is wider than the screen, and the time bar's reading is in it."""
+    visitor = visit(app)
+    visitor.page.set_viewport_size({"width": 390, "height": 800})
+    path, query = VIEWS[view]
+    visitor.open(path, **query)
+    assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    box = visitor.page.locator(".reading").bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
