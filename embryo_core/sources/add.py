@@ -86,8 +86,8 @@ def add(
         grid = planned(sorted({*reached, *gone}))
         runs.write_run(replace(draft, tokenizer_sha256=sha256, special_tokens=special, planned_steps=grid))
         _write_log(added, folder / "log.jsonl")
-    places = tuple(sorted({_place_of(one) for one in added}))
-    runs.allow(place, () if copy else places)
+        places = tuple(sorted({_place_of(one) for one in added}))
+        runs.allow(place, () if copy else places)  # before the run is there: killed in between, it can be added again
     return Added(runs.read_run(place), reached, places, gone, troubles)
 
 
