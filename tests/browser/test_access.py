@@ -21,18 +21,23 @@ VIEWS = {  # every page and section: its path and parameters
 GRAVE = ("serious", "critical")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
-def test_axe_finds_nothing_grave(visit, app, view: str, scheme: str):
+def test_axe_finds_nothing_grave(visit, app, view: str):
     """On every page and section, light and dark."""
     visitor = visit(app)
-    visitor.page.emulate_media(color_scheme=scheme)
     path, query = VIEWS[view]
-    visitor.open(path, **query)
-    visitor.page.wait_for_timeout(1000)  # until figures and frames are drawn
-    found = Axe().run(visitor.page).response["violations"]
-    grave = [f"{one['id']}: {node['html'][:160]}" for one in found if one["impact"] in GRAVE for node in one["nodes"]]
-    assert not grave, "\n".join(grave)
+    for scheme in ("light", "dark"):
+        visitor.page.emulate_media(color_scheme=scheme)
+        visitor.open(path, **query)
+        visitor.page.wait_for_timeout(1000)  # until figures and frames are drawn
+        found = Axe().run(visitor.page).response["violations"]
+        grave = [
+            f"{scheme}, {one['id']}: {node['html'][:160]}"
+            for one in found
+            if one["impact"] in GRAVE
+            for node in one["nodes"]
+        ]
+        assert not grave, "\n".join(grave)
 
 
 def test_headings_go_down_one_level_at_a_time(visit, app):
@@ -51,7 +56,8 @@ def test_cells_are_reached_and_chosen_by_keyboard(visit, app):
     figure = visitor.page.get_by_role("application").first
     figure.focus()
     announced = figure.get_by_role("status")
-    for key, cell in (("ArrowDown", "layer 1, head 1"), ("ArrowDown", "layer 2, head 1"), ("ArrowRight", "layer 2, head 2")):
+    cells = {"ArrowDown": ("layer 1, head 1", "layer 2, head 1"), "ArrowRight": ("layer 2, head 2",)}
+    for key, cell in [(key, cell) for key, reached in cells.items() for cell in reached]:
         visitor.page.keyboard.press(key)
         expect(announced).to_contain_text(cell)
     visitor.page.keyboard.press("Enter")

@@ -19,8 +19,8 @@ def open_query(visitor, text: str = TEXT, **query: str) -> None:
 
 
 def figure(visitor, name: str) -> Locator:
-    """The chart whose downloads have this name."""
-    return visitor.page.locator(f".st-key-figure_{name} .js-plotly-plot")
+    """The chart whose downloads have this name; not the one of before, which stays until the page is drawn again."""
+    return visitor.page.locator(f'.st-key-figure_{name}[data-stale="false"] .js-plotly-plot')
 
 
 def choose(visitor, label: str, typed: str) -> None:
