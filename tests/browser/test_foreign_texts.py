@@ -1,6 +1,6 @@
 """What a browser makes of the texts of a run from a stranger: letters, and nothing else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,8 @@ from app.captions.markdown import JOINER
 from embryo_core.types import Run
 from tests.browser.conftest import Visitor, serve
 from tests.hostile import NAME, NOTE, make_hostile
+
+LIVE = "a[href*='evil'], a[href*='127.0.0.1:9'], img, .katex"
 
 
 def test_foreign_texts_become_no_link_image_or_request(
@@ -24,6 +26,19 @@ def test_foreign_texts_become_no_link_image_or_request(
             main = visitor.page.get_by_test_id("stMain")
             if page == "query":
                 expect(main.get_by_test_id("stMetric").first).to_be_visible()
-            expect(main.locator("a[href*='evil'], a[href*='127.0.0.1:9'], img, .katex")).to_have_count(0)
+            expect(main.locator(LIVE)).to_have_count(0)
             expect(main.get_by_test_id("stIconMaterial").filter(has_text="home")).to_have_count(0)
-            assert text in main.inner_text().replace(JOINER, ""), page
+            shown = main.inner_text() + "".join(behind_marks(visitor))
+            assert text in shown.replace(JOINER, ""), page
+
+
+def behind_marks(visitor: Visitor) -> Iterator[str]:
+    """What the info mark of each caption says; there is nothing live in it."""
+    said = visitor.page.get_by_test_id("stTooltipContent")
+    for mark in visitor.page.get_by_test_id("stCaptionContainer").get_by_test_id("stTooltipHoverTarget").all():
+        mark.hover()
+        expect(said).to_be_visible()
+        expect(said.locator(LIVE)).to_have_count(0)
+        yield said.inner_text()
+        visitor.page.mouse.move(0, 0)
+        expect(said).to_have_count(0)

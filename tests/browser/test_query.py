@@ -145,11 +145,10 @@ def test_figures_are_saved_as_svg_png_and_csv(visit, app):
     open_query(visitor)
     for name in ("tiny-query-probability", "tiny-query-rank", "tiny-query-lens"):
         expect(figure(visitor, name)).to_be_visible()
-        menu = visitor.files(name)
         for kind, start in (("svg", b"<svg"), ("png", b"\x89PNG")):
-            title, content = saved(visitor, menu.get_by_role("button", name=kind.upper(), exact=True))
+            title, content = saved(visitor, visitor.files(name).get_by_role("button", name=kind.upper(), exact=True))
             assert (title, content[: len(start)]) == (f"{name}.{kind}", start)
-        title, content = saved(visitor, menu.get_by_test_id("stDownloadButton").get_by_role("button"))
+        title, content = saved(visitor, visitor.files(name).get_by_test_id("stDownloadButton").get_by_role("button"))
         rows = list(csv.DictReader(io.StringIO(content.decode())))
         assert title == f"{name}.csv" and {"token", "step", "probability", "rank"} <= rows[0].keys()
 
