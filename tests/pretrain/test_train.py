@@ -21,7 +21,7 @@ from pretrain.__main__ import main
 from pretrain.batches import Data
 from pretrain.card import new_card, write_card
 from pretrain.config import Config
-from pretrain.train import train
+from pretrain.train import build, train
 
 
 def new_run(folder: Path, config: Config, data: Data) -> Run:
@@ -77,23 +77,33 @@ def finished(config: Config, data: Data, snapshots: Path, tmp_path_factory: pyte
     return run
 
 
-@pytest.mark.parametrize(("accelerator", "compute_dtype"), [(True, "auto"), (False, "bfloat16")])
-def test_on_an_accelerator_or_when_told_it_trains_in_bfloat16(
-    accelerator: bool,
-    compute_dtype: str,
-    finished: Run,
-    config: Config,
-    data: Data,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("compute_dtype", "accelerator", "policy"),
+    [
+        ("auto", True, "mixed_bfloat16"),
+        ("auto", False, "float32"),
+        ("bfloat16", False, "mixed_bfloat16"),
+        ("float32", True, "float32"),
+    ],
+)
+def test_products_are_computed_in_the_type_that_is_set(
+    compute_dtype: str, accelerator: bool, policy: str, config: Config, data: Data, monkeypatch: pytest.MonkeyPatch
 ):
-    """The first update has the loss of float32 within bfloat16's precision, and weights are kept in float32."""
+    """By default in bfloat16 on an accelerator."""
     monkeypatch.setattr("pretrain.train.on_accelerator", lambda: accelerator)
-    changed = replace(config, steps=2, short_steps=1, compute_dtype=compute_dtype)
+    try:
+        model = build(replace(config, compute_dtype=compute_dtype), data.training(0))
+        assert model.encoder.transformer[0].attention.query.dtype_policy.name == policy
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
+def test_in_bfloat16_it_trains_as_in_float32(finished: Run, config: Config, data: Data, tmp_path: Path):
+    """The first update has the loss of float32 within bfloat16's precision, and weights are kept in float32."""
+    changed = replace(config, steps=2, short_steps=1, compute_dtype="bfloat16")
     run = new_run(tmp_path / "run", changed, data)
     try:
         train(run, changed, data)
-        assert keras.config.dtype_policy().name == "mixed_bfloat16"
     finally:
         keras.config.set_dtype_policy("float32")
     (first,), (expected,) = ([row for row in log(at.path) if row["split"] == "train"][:1] for at in (run, finished))
