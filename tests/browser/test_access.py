@@ -74,7 +74,7 @@ def test_a_phone_has_a_labelled_menu_that_closes(visit, app):
     menu.click()
     visitor.page.get_by_test_id("stSidebarNavLink").filter(has_text="Knowledge").click()
     expect(visitor.heading("Knowledge")).to_be_visible()
-    expect(visitor.page.get_by_test_id("stSidebar")).to_have_attribute("aria-expanded", "false")
+    expect(visitor.page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
 
 
 @pytest.mark.parametrize("view", VIEWS)
