@@ -70,7 +70,8 @@ def test_a_phone_has_a_labelled_menu_that_closes(visit, app):
     visitor.page.set_viewport_size({"width": 390, "height": 800})
     visitor.open()
     menu = visitor.page.get_by_test_id("stExpandSidebarButton")
-    assert menu.evaluate("button => getComputedStyle(button, '::after').content") == '"Menu"'
+    labelled = """button => getComputedStyle(button, "::after").content === '"Menu"'"""
+    visitor.page.wait_for_function(labelled, arg=menu.element_handle())  # the page's styles come with its content
     menu.click()
     visitor.page.get_by_test_id("stSidebarNavLink").filter(has_text="Knowledge").click()
     expect(visitor.heading("Knowledge")).to_be_visible()

@@ -198,7 +198,7 @@ def test_back_leaves_a_page_at_once(visit, app):
     visitor.follow("Query")
     visitor.expect_query(step="16")
     for title in ("Knowledge", "Tokens"):
-        visitor.page.wait_for_timeout(1000)  # a component that has just appeared may ask for one more run of its page
+        visitor.page.wait_for_timeout(4000)  # a component that has just appeared may ask for one more run of its page
         visitor.settle()
         visitor.page.go_back()
         expect(visitor.heading(title)).to_be_visible()
