@@ -76,7 +76,7 @@ def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
     for place, (task, rows) in enumerate(frame.groupby("task", sort=False)):
         colour, of, x = style.PALETTE[place % len(style.PALETTE)], style.plain(label(task)), axis.values(rows["step"])
         if "low" in rows and rows["low"].notna().any() and (rows["high"] > rows["low"]).any():
-            _add_spread(figure, x, rows, colour, of)
+            style.add_band(figure, x, rows["low"], rows["high"], colour, of, "seeds")
         smoothing.add_curve(
             figure,
             x,
@@ -100,21 +100,6 @@ def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
         )
     axis.draw(figure, sorted(set(frame["step"])))
     return style.finish(figure, "score in development", height=460)
-
-
-def _add_spread(figure: go.Figure, x: Sequence[float], rows: pd.DataFrame, colour: str, of: str) -> None:
-    figure.add_scatter(
-        x=[*x, *x[::-1]],
-        y=[*rows["high"], *rows["low"][::-1]],
-        name=f"{of}, seeds",
-        legendgroup=of,
-        showlegend=False,
-        mode="lines",
-        line_width=0,
-        fill="toself",
-        fillcolor=style.faint(colour, 0.13),
-        hoverinfo="skip",
-    )
 
 
 def curve_figure(curve: pd.DataFrame, metric: str) -> go.Figure:

@@ -50,13 +50,19 @@ def faint(colour: str, opacity: float) -> str:
 
 
 def add_band(
-    figure: go.Figure, x: list[float], low: Iterable[float], high: Iterable[float], colour: str, of: str
+    figure: go.Figure,
+    x: list[float],
+    low: Iterable[float],
+    high: Iterable[float],
+    colour: str,
+    of: str,
+    what: str = "95 % band",
 ) -> None:
-    """A 95 % band behind the curve named `of`, with which it comes and goes by the legend."""
+    """A band behind the curve named `of`, with which it comes and goes by the legend."""
     figure.add_scatter(
         x=[*x, *x[::-1]],
         y=[*high, *reversed([*low])],
-        name=f"{of}, 95 % band",
+        name=f"{of}, {what}",
         legendgroup=of,
         showlegend=False,
         mode="lines",
