@@ -1,6 +1,7 @@
 """The real app in Chromium: servers on free ports, and visitors that notice every error and every foreign request."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -27,6 +28,16 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+AT_REST = """() => {
+    const roots = [document];
+    for (const root of roots) {
+        root.querySelectorAll("*").forEach((one) => one.shadowRoot && roots.push(one.shadowRoot));
+    }
+    const drawn = roots.map((root) => (root.body ?? root).innerHTML).join();
+    const still = drawn === window.drawnBefore && document.getAnimations().every((one) => one.playState !== "running");
+    window.drawnBefore = drawn;
+    return still && !document.querySelector('[data-stale="true"]');
+}"""
 expect.set_options(timeout=PATIENCE)
 
 
@@ -72,6 +83,13 @@ class Visitor:
         """Wait until the server has run the page to its end; there must be no exception on it."""
         expect(self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]')).to_be_visible()
         expect(self.page.get_by_test_id("stException")).to_have_count(0)
+
+    def rest(self) -> None:
+        """Wait until the page stands still: components are filled, nothing fades, half a second changes nothing."""
+        for track in self.page.locator(".bar .track").all():
+            expect(track).to_have_attribute("aria-valuenow", re.compile(r"\d"))
+        self.page.wait_for_function(AT_REST, polling=500)
+        self.settle()
 
     def files(self, figure: str = "") -> Locator:
         """The opened menu of a figure's files, by the name of its downloads; without a name, of the first figure."""

@@ -29,7 +29,7 @@ def test_axe_finds_nothing_grave(visit, app, view: str):
     for scheme in ("light", "dark"):
         visitor.page.emulate_media(color_scheme=scheme)
         visitor.open(path, **query)
-        visitor.page.wait_for_timeout(1000)  # until figures and frames are drawn
+        visitor.rest()
         found = Axe().run(visitor.page).response["violations"]
         grave = [
             f"{scheme}, {one['id']}: {node['html'][:160]}"
