@@ -35,6 +35,8 @@ def execute(options: argparse.Namespace) -> int:
             print(f"    {judgement.summary}")
         if judgement.statistic:
             print(f"    {judgement.statistic}")
+        if judgement.remedy:
+            print(f"    run: {judgement.remedy}")
     return 0
 
 
@@ -47,5 +49,6 @@ def _as_json(judgement: "Judgement") -> dict[str, Any]:
         "predicts": finding.predicts,
         "verdict": judgement.verdict,
         "statistic": judgement.statistic,
+        "remedy": judgement.remedy,
         "comparisons": [vars(comparison) for comparison in judgement.comparisons],
     }

@@ -77,9 +77,9 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> str:
     n = len(first)
     ranks = [pd.Series(values).rank() for values in (first, second)]
     if n < 4 or any(rank.nunique() < 2 for rank in ranks):
-        return f"no rank agreement can be told from n = {n}"
+        return f"No rank agreement can be told from n = {n}."
     rho = float(np.corrcoef(*ranks)[0, 1])
     reach = curves.Z * np.sqrt((1 + rho**2 / 2) / (n - 3))
     z = np.arctanh(np.clip(rho, -1 + 1e-12, 1 - 1e-12))
     low, high = np.tanh([z - reach, z + reach])
-    return f"Spearman's rho with the paper's order {rho:.2f} ({low:.2f} to {high:.2f}, n = {n})"
+    return f"Spearman's rho with the paper's order {rho:.2f} ({low:.2f} to {high:.2f}, n = {n})."

@@ -64,7 +64,8 @@ class Judgement:
     finding: Finding
     verdict: Verdict
     comparisons: tuple[Comparison, ...]
-    statistic: str  # a sentence
+    statistic: str  # what else tells of it, or why nothing can be said
+    remedy: str = ""  # the command that computes what is missing
 
     @property
     def holding(self) -> int:

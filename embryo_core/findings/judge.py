@@ -20,9 +20,9 @@ def _judge(finding: Finding, evidence: Evidence) -> Judgement:
         if tested.comparisons:
             comparisons = tuple(tested.comparisons)
             return Judgement(finding, verdict_of(comparisons), comparisons, tested.statistic)
-        reason = tested.statistic or "nothing that it compares is stored at two steps or more"
+        reason = tested.statistic or "Nothing that it compares is stored at two steps or more."
     else:
-        reason = "its scores are not there"
+        reason = "Its scores have not been computed."
     name, _, data = finding.command.partition(" ")
     command = f"python -m embryo_core {name} {evidence.run.name} {data}"
-    return Judgement(finding, "cannot be said", (), f"{reason}; run: {command}")
+    return Judgement(finding, "cannot be said", (), reason, command)

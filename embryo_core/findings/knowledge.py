@@ -25,7 +25,7 @@ def last_step_is_not_the_best(evidence: Evidence) -> Tested:
     never = len(relations) - len(learned.keys() - {ALL})
     return Tested(
         [fallen("all relations" if relation == ALL else relation, curve) for relation, curve in learned.items()],
-        f"{never} of {len(relations)} relations were never learned and are left out" if never else "",
+        f"{never} of {len(relations)} relations were never learned and are left out." if never else "",
     )
 
 
@@ -38,7 +38,7 @@ def four_fates(evidence: Evidence) -> Tested:
         share = counts[kind] / facts
         low, high = curves.interval(share, facts)
         found.append(Comparison(kind, share - LEAST, float(low) - LEAST, float(high) - LEAST, "of the facts", facts))
-    return Tested(found, ", ".join(f"{kind} {counts[kind]:,}" for kind in KINDS))
+    return Tested(found, ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS) + ".")
 
 
 def histories(cloze: pd.DataFrame) -> pd.Series:
@@ -60,7 +60,7 @@ FINDINGS = (
     ),
     Finding(
         name="four_fates",
-        claim="Some facts are learned, some forgotten, some oscillate, and some are never learned.",
+        claim="Facts are learned, forgotten, oscillating, or never learned.",
         place="Section 6, Table 9",
         predicts="Each of the four kinds has more than one fact in a hundred.",
         test=four_fates,

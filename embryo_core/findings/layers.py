@@ -23,7 +23,7 @@ def syntax_and_semantics_together(evidence: Evidence) -> Tested:
     pairs = [(one, two) for one in SYNTAX for two in SEMANTICS if one in best and two in best]
     found = [together(f"{NAMES[one]} with {NAMES[two]}", best[one], best[two], FACTOR) for one, two in pairs]
     still = [NAMES[task] for task, curve in best.items() if curve.rise() is None]
-    flat = f"no significant rise: {', '.join(still)}" if still else ""
+    flat = f"No significant rise: {', '.join(still)}." if still else ""
     return Tested([comparison for comparison in found if comparison], flat)
 
 
@@ -88,8 +88,8 @@ def diagonals_from_above(evidence: Evidence) -> Tested:
         if (since[upper], since[lower]) != (None, None)
     ]
     shown = [str(layer) for layer in layers if since[layer] is not None]
-    layers_shown = f"layers with a same-token diagonal at the end: {', '.join(shown) or 'none'}"
-    return Tested(found, f"{layers_shown}; the spread of a mean weight is not stored, so these have no interval")
+    at_the_end = f"Layers with a same-token diagonal at the end: {', '.join(shown) or 'none'}."
+    return Tested(found, f"{at_the_end} The spread of a mean weight is not stored, so no comparison has an interval.")
 
 
 def strongest_heads(evidence: Evidence) -> tuple[np.ndarray, dict[int, np.ndarray]]:
@@ -146,7 +146,7 @@ FINDINGS = (
         claim="Semantic roles reach a peak and decay.",
         place="Section 4, Figure 2b",
         predicts="In each layer the last value lies below the best one before it.",
-        view={"probing": "layers", "probing_task": "srl"},
+        view={"probing": "layers", "probe_task": "srl"},
         test=semantic_roles_decay,
         **PROBING,
     ),

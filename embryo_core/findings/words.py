@@ -1,6 +1,7 @@
 """Section 3: in which order words are learned, and what the order follows."""
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import combinations
 
 import pandas as pd
@@ -49,7 +50,7 @@ def frequent_verb_forms_first(evidence: Evidence, task: str) -> Tested:
     frequency = mean_frequencies(evidence, task)
     ordered = sorted(frequency, key=frequency.get, reverse=True)
     shown = ", ".join(f"{form} {frequency[form]:,.0f}" for form in ordered)
-    return Tested(_pairs(evidence, task, combinations(ordered, 2)), f"mean frequency of the words: {shown}")
+    return Tested(_pairs(evidence, task, combinations(ordered, 2)), f"Mean frequency of their words: {shown}.")
 
 
 def frequent_bands_first(evidence: Evidence) -> Tested:
@@ -88,29 +89,30 @@ def _between(evidence: Evidence, one: tuple[str, str], two: tuple[str, str], wha
 
 def _findings_of(task: str) -> list[Finding]:
     """The findings that the paper has for one of the two tasks."""
-    shared = {"place": PLACE[task], "page": "tokens", "view": {"task": task}, "metrics": (task,), "command": COMMAND}
+    shared = {"place": PLACE[task], "page": "tokens", "metrics": (task,), "command": COMMAND}
+    categories = {"view": {"metric": task, "family": "parts of speech"}}
     name = SHORT[task]
     return [
         Finding(
             name=f"function_words_{name}",
             claim=f"Function words are learned before content words ({name}).",
             predicts="The onset of each function category precedes that of each content category.",
-            test=lambda evidence: function_words_first(evidence, task),
-            **shared,
+            test=partial(function_words_first, task=task),
+            **shared | categories,
         ),
         Finding(
             name=f"content_words_{name}",
-            claim=f"Content words follow in the order verb, adverb, adjective, noun, proper noun ({name}).",
-            predicts="The onset of each of these precedes the onsets of those named after it.",
-            test=lambda evidence: order_of_content_words(evidence, task),
-            **shared,
+            claim=f"Content words come in the paper's order ({name}).",
+            predicts="Verb, adverb, adjective, noun, proper noun: the onset of each precedes those of the later ones.",
+            test=partial(order_of_content_words, task=task),
+            **shared | categories,
         ),
         Finding(
             name=f"verb_forms_{name}",
-            claim=f"Forms of the verb are learned in the order of their frequency ({name}).",
+            claim=f"Frequent verb forms are learned first ({name}).",
             predicts="Of two forms, the onset of the one with the more frequent words comes first.",
-            test=lambda evidence: frequent_verb_forms_first(evidence, task),
-            **shared | {"place": "Section 3, Figure 1c, Table 4"},
+            test=partial(frequent_verb_forms_first, task=task),
+            **shared | {"place": "Section 3, Figure 1c, Table 4", "view": {"metric": task, "family": "verb forms"}},
         ),
     ]
 
@@ -135,7 +137,7 @@ FINDINGS = (
         place="Section 3, Figures 7 and 8",
         predicts="Of two bands of frequency, the onset of the more frequent one comes first.",
         page="tokens",
-        view={},
+        view={"family": "frequency bands"},
         metrics=TASKS,
         command=COMMAND,
         test=frequent_bands_first,

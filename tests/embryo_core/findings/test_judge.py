@@ -28,7 +28,7 @@ def test_a_run_without_results_is_told_what_to_run(run: Run):
     assert {judgement.verdict for judgement in judgements} == {"cannot be said"}
     for one in judgements:
         name, _, data = one.finding.command.partition(" ")
-        assert one.statistic.endswith(f"run: python -m embryo_core {name} {run.name} {data}")
+        assert one.remedy == f"python -m embryo_core {name} {run.name} {data}"
 
 
 def test_the_command_prints_each_verdict(tiny_results: Run, monkeypatch, capsys):
