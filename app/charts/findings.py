@@ -15,7 +15,7 @@ SIDES = {  # of a comparison: colour and symbol
     "opposed": (style.VERMILION, "x"),
 }
 SIGNS = {"holds": 1, "not decided": 0, "opposed": -1}
-ROW = 24  # pixels
+ROW, GAP = 24, 80  # pixels, of a comparison and between panels
 
 
 def overview(judgements: Sequence[Judgement]) -> pd.DataFrame:
@@ -58,14 +58,15 @@ def comparisons_figure(table: pd.DataFrame) -> go.Figure:
     """Rows of `comparisons`, at least one, from above; those of one unit share a panel."""
     panels = [(unit, rows) for unit, rows in table.groupby("unit", sort=False)]
     heights = [len(rows) + 1 for _, rows in panels]
-    figure = make_subplots(rows=len(panels), row_heights=heights, vertical_spacing=0.25 / len(panels))
+    height = ROW * sum(heights) + GAP * len(panels)
+    figure = make_subplots(rows=len(panels), row_heights=heights, vertical_spacing=GAP / height)
     for place, (unit, rows) in enumerate(panels, 1):
         _panel(figure, rows, place)
         names = rows["comparison"].map(style.plain).tolist()
-        figure.update_xaxes(title_text=_axis_title(unit), row=place, col=1)
+        figure.update_xaxes(title_text=f"{unit} (right: the paper's side)", row=place, col=1)
         figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], row=place, col=1)
         figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"}, row=place, col=1)
-    style.finish(figure, "", height=ROW * sum(heights) + 70 * len(panels) + 30)
+    style.finish(figure, "", height=height)
     return style.set_axes(figure, "y", automargin=True, tickfont={"size": style.FONT - 1})
 
 
@@ -96,7 +97,3 @@ def _panel(figure: go.Figure, rows: pd.DataFrame, place: int) -> None:
             row=place,
             col=1,
         )
-
-
-def _axis_title(unit: str) -> str:
-    return f"{unit}; right of 0 is the paper's side"
