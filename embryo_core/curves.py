@@ -197,6 +197,12 @@ def classify_history(correct: ArrayLike) -> History:
     return "learned" if correct[-1] else "forgotten"
 
 
+def classify_histories(correct: ArrayLike) -> NDArray[np.object_]:
+    """The kinds [F] of many histories at once, `correct` [F, S]; equal ones, which are many, are looked at once."""
+    patterns, which = np.unique(np.asarray(correct, bool), axis=0, return_inverse=True)
+    return np.array([classify_history(pattern) for pattern in patterns], dtype=object)[which]
+
+
 def classify_curve(values: ArrayLike, n: ArrayLike, least: float = 0.02) -> Fate:
     """The kind of a relation's history, from its precision at 1 at each step, `values` [S], on `n` [S] facts.
 

@@ -43,8 +43,8 @@ def four_fates(evidence: Evidence) -> Tested:
 
 def histories(cloze: pd.DataFrame) -> pd.Series:
     """How many facts have each kind of history; `cloze` has a row per fact and step."""
-    table = cloze.pivot_table(index=["relation", "fact"], columns="step", values="rank")
-    kinds = [curves.classify_history(row) for row in table.to_numpy() == 1]
+    ranks = cloze.pivot(index=["relation", "fact"], columns="step", values="rank")
+    kinds = curves.classify_histories(ranks.to_numpy() == 1)
     return pd.Series(kinds).value_counts().reindex(KINDS, fill_value=0)
 
 
