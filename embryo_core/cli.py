@@ -4,10 +4,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from embryo_core.commands import add, animate, evaluate, examples, fetch, findings, finetune, query, runs
+from embryo_core.commands import add, animate, app, evaluate, examples, fetch, findings, finetune, query, runs
 from embryo_core.errors import EmbryoError
 
 COMMANDS = (
+    app,
     add,
     evaluate,
     finetune,
