@@ -72,8 +72,9 @@ def _tell_contents(run: Run) -> list[str]:
     from embryo_core import results
 
     def tell_results() -> None:
+        done = results.done(run)
         for metric in results.read_sources(run):
-            print(f"    {metric}: {len(results.done(run, metric))} steps")
+            print(f"    {metric}: {len(done[metric])} steps")
 
     def tell_log() -> None:
         if damaged := runs.damaged_lines(run):

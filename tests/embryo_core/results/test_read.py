@@ -29,7 +29,7 @@ def test_reads_of_an_empty_store_have_their_columns(run):
     assert len(history.steps) == 0 and history.weights.shape == (0, 0, 0) and history.sentences == 0
     assert results.read_attention_step(run, 0)[0].shape == (0, 0, 0, 0)
     assert results.read_attention_steps(run)[1].size == 0
-    assert results.read_sources(run) == {} and results.done(run, "attention") == set()
+    assert results.read_sources(run) == {} and results.done(run)["attention"] == set()
     results.compact(run)
     assert not run.results.exists()
 
@@ -230,7 +230,7 @@ def test_a_parquet_file_with_other_columns_is_refused(run):
     run.results.mkdir(parents=True)
     pd.DataFrame({"step": [1], "value": [0.5]}).to_parquet(run.results / "scores.parquet")
     seal(run.results / "scores.parquet")
-    for read in (lambda: results.read_scores(run), lambda: results.done(run, "m")):
+    for read in (lambda: results.read_scores(run), lambda: results.done(run)["m"]):
         with pytest.raises(ResultsError, match="scores.parquet cannot be read"):
             read()
 
