@@ -1,5 +1,8 @@
 """What the rows of a table may hold when they are read: the file may be a stranger's, whatever its checksum."""
 
+from collections.abc import Sequence
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -59,6 +62,16 @@ def check_rows(table: Table, rows: pa.Table) -> None:
         squares = pc.equal(pc.list_value_length(rows["weights"]), pc.multiply(rows["length"], rows["length"]))
         if not pc.all(squares, min_count=0).as_py():
             raise ValueError("weights are no square matrix")
+
+
+def is_unique(rows: pa.Table, key: Sequence[str]) -> bool:
+    """Whether no two rows have the same values in the columns of the key."""
+    codes = np.zeros(rows.num_rows, np.int64)  # the key of each row as one number
+    for name in key:
+        column = rows[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        codes = codes * len(column.dictionary) + column.indices.to_numpy()
+    codes.sort()
+    return not (codes[1:] == codes[:-1]).any()
 
 
 def _is_within(name: str, kind: str, column: pa.ChunkedArray) -> bool:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, UnknownStep
+from embryo_core.runs.architecture import Architecture
 from embryo_core.runs.files import sha256, write_json
 from embryo_core.runs.pointers import follow
 from embryo_core.runs.reading import Content, digest, read_json, refusal, shown
-from embryo_core.runs.schema import Architecture, Manifest, PointerCard
+from embryo_core.runs.schema import Manifest, PointerCard
 from embryo_core.runs.weight_files import WEIGHTS, check_weights, most_bytes, weights_file
 from embryo_core.types import Checkpoint, Pointer, Run
 

@@ -21,9 +21,9 @@ from tqdm import tqdm
 
 from embryo_core import runs
 from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS
-from embryo_core.engine.families import FAMILIES
 from embryo_core.engine.remote import fetch
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, EmbryoError, RunError
+from embryo_core.families import FAMILIES
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Manifest, Settings
 from embryo_core.runs.weight_files import PICKLED, SAFETENSORS, WEIGHTS

@@ -4,6 +4,8 @@ import shutil
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from embryo_core import results, runs
@@ -241,6 +243,20 @@ def test_what_is_noted_of_the_data_has_its_types(run, facts):
     runs.write_json(run.results / "sources.json", {"attention": facts})
     with pytest.raises(ResultsError, match=r"sources\.json is not valid"):
         results.read_sources(run)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_two_rows_of_one_key_are_reported(run, compacted):
+    """A curve or a table by example would have no place for the second; none is a key too."""
+    results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
+    if compacted:
+        results.compact(run)
+    (path,) = run.results.rglob("scores.parquet")
+    once = pq.read_table(path)
+    pq.write_table(pa.concat_tables([once, once]), path)
+    seal(path)
+    with pytest.raises(ResultsError, match="two rows have the same metric, step, layer, group"):
+        results.read_scores(run)
 
 
 def test_broken_sources_are_explained(run):
