@@ -103,7 +103,7 @@ class CorpusPart(Struct, frozen=True):
     tokens: Count = 0
 
 
-class Source(Struct, frozen=True):
+class TextSource(Struct, frozen=True):
     """A file or data set that text was read from."""
 
     name: Text
@@ -114,8 +114,8 @@ class Corpus(CorpusPart, frozen=True):
 
     train: CorpusPart = CorpusPart()
     heldout: CorpusPart = CorpusPart()
-    sources: list[Source | Text] = []
-    heldout_sources: list[Source | Text] = []
+    sources: list[TextSource | Text] = []
+    heldout_sources: list[TextSource | Text] = []
 
 
 class ChangeCard(Struct, frozen=True):
