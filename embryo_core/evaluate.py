@@ -17,8 +17,9 @@ from embryo_core.engine.capabilities import gives
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.model import Model, load
 from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, MissingWeights, OtherData, unknown
+from embryo_core.metric import Data, Limits, Metric, Source
 from embryo_core.sources.ahead import fetched_ahead
-from embryo_core.types import Checkpoint, Data, Findings, Limits, Metric, Run, Source
+from embryo_core.types import Checkpoint, Findings, Run
 
 log = logging.getLogger(__name__)
 

@@ -1,5 +1,6 @@
 """From which step on a task's score has come up to a share of its last value, with an interval by bootstrap."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,8 @@ from embryo_core.finetune.forms import MOST_LABELS
 
 DRAWS = 400  # bootstrap samples of the development examples
 SEED = 7
+AT_ONCE = 2**20  # indices that are held at a time, a few tens of MB with what is made of them
+MOST_ANSWERS = 2**23  # of a task at all steps; QQP at 40 steps with five seeds has as many
 LABELLED = ("matthews", "accuracy", "f1")
 
 
@@ -47,22 +50,36 @@ def first_at(scores: np.ndarray, share: float) -> int:
 
 def _by_step(answers: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Steps [S], scores [S], and scores of every draw [DRAWS, S], means over the seeds."""
+    _check(answers, metric)
     table = answers.pivot_table(index=["step", "seed"], columns="example", values="answer")
     gold = answers.groupby("example")["gold"].first().to_numpy()
-    if table.isna().any(axis=None):
-        raise ResultsError("Some steps did not answer all examples of the task; fine-tune on it with --overwrite.")
-    if metric in LABELLED and not (_are_labels(gold) and _are_labels(table.to_numpy())):
-        raise ResultsError("Some answers are none of the task's labels; fine-tune on it with --overwrite.")
-    draws = np.random.default_rng(SEED).integers(0, len(gold), (DRAWS, len(gold)))
-    every = np.vstack([np.arange(len(gold)), draws])  # the first is the development set itself
-    values = np.stack([resampled(metric, gold, row, every) for row in table.to_numpy()], 1)
+    values = np.concatenate(
+        [np.stack([resampled(metric, gold, row, rows) for row in table.to_numpy()], 1) for rows in _samples(len(gold))]
+    )
     means = pd.DataFrame(values.T, index=table.index.get_level_values("step")).groupby(level=0).mean()
     return means.index.to_numpy(), means[0].to_numpy(), means.to_numpy()[:, 1:].T
 
 
-def _are_labels(values: np.ndarray) -> bool:
-    """Whether these are indices of labels: what is counted takes memory by their square."""
-    return bool(((values >= 0) & (values < MOST_LABELS) & (values == np.floor(values))).all())
+def _samples(n: int) -> Iterator[np.ndarray]:
+    """Indices of the development set's n examples, then of each draw of them, some rows [., n] at a time."""
+    random = np.random.default_rng(SEED)
+    yield np.arange(n)[None]
+    left = DRAWS
+    while left:
+        count = min(left, max(1, AT_ONCE // n))
+        yield random.integers(0, n, (count, n))
+        left -= count
+
+
+def _check(answers: pd.DataFrame, metric: str) -> None:
+    """Raise ResultsError for answers that cannot be resampled, or not in bounded time and memory."""
+    if len(answers) > MOST_ANSWERS:
+        raise ResultsError(f"The task has {len(answers):,} answers; at most {MOST_ANSWERS:,} are drawn from.")
+    if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers["example"].nunique():
+        raise ResultsError("Some steps did not answer all examples of the task; fine-tune on it with --overwrite.")
+    values = answers[["gold", "answer"]].to_numpy()
+    if metric in LABELLED and not ((values >= 0) & (values < MOST_LABELS) & (values == np.floor(values))).all():
+        raise ResultsError("Some answers are none of the task's labels; fine-tune on it with --overwrite.")
 
 
 def resampled(metric: str, gold: np.ndarray, answers: np.ndarray, draws: np.ndarray) -> np.ndarray:

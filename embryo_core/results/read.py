@@ -19,7 +19,7 @@ from msgspec.json import Decoder
 
 from embryo_core import runs
 from embryo_core.errors import ResultsError
-from embryo_core.results.bounds import check_rows, check_size, is_unique
+from embryo_core.results.bounds import check_keys, check_rows, check_size
 from embryo_core.results.files import is_stored, verified
 from embryo_core.results.parts import Parts, list_parts
 from embryo_core.results.tables import (
@@ -224,8 +224,8 @@ def _read_once(run: Run, table: Table, where: pc.Expression, step: int | None) -
         elif is_stored(path) or not folder.is_dir():
             raise FileNotFoundError(folder)
     rows = pa.concat_tables(tables)
-    if not is_unique(rows, table.key):
-        raise _unreadable(run, run.results / f"{table.name}.parquet", f"two rows have the same {', '.join(table.key)}")
+    with _explaining(run, run.results / f"{table.name}.parquet"):
+        check_keys(table, rows)
     return rows.sort_by([(name, "ascending") for name in table.key]) if len(parts) else rows
 
 

@@ -269,4 +269,7 @@ class ExampleQuestion(Struct, frozen=True):
     since: Count | None = None  # the step from which the word leads for good; None: the run has not learned it
 
 
+Examples = Annotated[list[ExampleQuestion], Meta(max_length=20)]  # the page draws a button for each
+
+
 resolve(globals())

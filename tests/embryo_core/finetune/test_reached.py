@@ -77,3 +77,14 @@ def test_an_example_that_a_step_lacks_is_reported():
     """Scores of other examples are not compared."""
     with pytest.raises(ResultsError, match="did not answer all examples"):
         reached(frame({0: 0.5, 10: 1.0}, n=4).iloc[1:], "accuracy", 0.95)
+
+
+def test_draws_in_parts_are_those_of_one(monkeypatch: pytest.MonkeyPatch):
+    """However many indices are held at a time, the interval is the same; memory is bounded by that number."""
+    answers = frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8})
+    whole = reached(answers, "accuracy", 0.95)
+    monkeypatch.setattr("embryo_core.finetune.reached.AT_ONCE", 1000)
+    assert reached(answers, "accuracy", 0.95) == whole
+    monkeypatch.setattr("embryo_core.finetune.reached.MOST_ANSWERS", 100)
+    with pytest.raises(ResultsError, match="at most 100 are drawn from"):
+        reached(answers, "accuracy", 0.95)

@@ -11,7 +11,7 @@ import pytest
 from embryo_core import results, runs
 from embryo_core.errors import ResultsError
 from embryo_core.results.files import seal
-from embryo_core.types import AttentionMap, Findings, Run
+from embryo_core.types import AttentionMap, Findings, Run, Score
 from tests.conftest import at
 from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find, truncated
 
@@ -243,6 +243,16 @@ def test_what_is_noted_of_the_data_has_its_types(run, facts):
     runs.write_json(run.results / "sources.json", {"attention": facts})
     with pytest.raises(ResultsError, match=r"sources\.json is not valid"):
         results.read_sources(run)
+
+
+def test_a_table_that_would_be_mostly_empty_is_reported(run, monkeypatch):
+    """Every step with another group: few rows, and a square of cells in a table by step."""
+    for step in range(20):
+        results.write(at(run, step), "m", Findings(scores=[Score("m", 0.5, 1, f"group {step}")]))
+    assert len(results.read_scores(run)) == 20
+    monkeypatch.setattr("embryo_core.results.bounds.MOST_CELLS", 399)
+    with pytest.raises(ResultsError, match="20 rows would be a table of 400 cells"):
+        results.read_scores(run)
 
 
 @pytest.mark.parametrize("compacted", [False, True])
