@@ -19,7 +19,7 @@ from embryo_core.engine.model import Model, load
 from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, MissingWeights, OtherData, unknown
 from embryo_core.metric import Data, Limits, Metric, Source
 from embryo_core.sources.ahead import fetched_ahead
-from embryo_core.types import Checkpoint, Findings, Run
+from embryo_core.types import Checkpoint, Run
 
 log = logging.getLogger(__name__)
 
@@ -211,14 +211,6 @@ def limits(model: Model) -> Limits:
     return Limits(model.max_positions, frequencies if frequencies.is_file() else None)
 
 
-def compute(model: Model, jobs: Sequence[Job]) -> list[Findings]:
-    """What metrics find at one loaded checkpoint; several are those of one shared pass (see `_passes`)."""
-    first = jobs[0].metric
-    if len(jobs) == 1:
-        return [first.compute(model, jobs[0].data)]
-    return first.shared_pass(model, [(job.metric, job.data) for job in jobs])
-
-
 def _passes(jobs: list[Job]) -> list[list[Job]]:
     """Jobs that share a pass over the same source, together; every other job by itself."""
     together: dict[Any, list[Job]] = {}
@@ -252,9 +244,14 @@ def _read(job: Job, model: Model) -> None:
 
 
 def _compute_and_write(model: Model, jobs: list[Job], report: Report) -> None:
-    checkpoint, name = model.checkpoint, jobs[0].metric.name
+    """What metrics find at one loaded checkpoint; several are those of one shared pass (see `_passes`)."""
+    checkpoint, first = model.checkpoint, jobs[0].metric
+    name = first.name
     try:
-        found = compute(model, jobs)
+        if len(jobs) == 1:
+            found = [first.compute(model, jobs[0].data)]
+        else:
+            found = first.shared_pass(model, [(job.metric, job.data) for job in jobs])
         for job, findings in zip(jobs, found, strict=True):
             results.write(checkpoint, job.metric.name, findings, _identity(job))
     except (OSError, OtherData):  # a full disk, or another evaluation: nothing more can be written

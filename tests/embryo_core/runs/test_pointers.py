@@ -12,10 +12,10 @@ from embryo_core.types import Run
 
 
 @pytest.fixture
-def pointing(own_run: Run) -> Run:
+def pointing(own_run: Run, tmp_path: Path) -> Run:
     """The run whose step 8 has its weights in a folder elsewhere, from which this user added it."""
     folder = own_run.path / "checkpoints" / "step8"
-    elsewhere = own_run.path.parents[2] / "elsewhere"
+    elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (folder / "model.safetensors").rename(elsewhere / "model.safetensors")
     manifest = json.loads((folder / "manifest.json").read_text())
