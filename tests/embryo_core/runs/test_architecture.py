@@ -31,11 +31,12 @@ def test_only_factorised_embeddings_have_a_width_of_their_own():
     assert sizes("electra", embedding_size=8).width == 8 and sizes("bert", embedding_size=8).width == 32
 
 
-@pytest.mark.parametrize(("family", "more"), [("albert", {"embedding_size": 8}), ("bert", {}), ("electra", {"embedding_size": 8})])
-def test_no_model_of_these_sizes_has_more_parameters(family: str, more: dict[str, int]):
+@pytest.mark.parametrize("family", ["albert", "bert", "electra"])
+def test_no_model_of_these_sizes_has_more_parameters(family: str):
     """The bound is above what transformers makes of them, and not by much; other families have some room."""
     from transformers import AutoConfig, AutoModelForPreTraining
 
+    more = {} if family == "bert" else {"embedding_size": 8}
     model = AutoModelForPreTraining.from_config(AutoConfig.for_model(family, **SIZES, **more))
     made, most = sum(p.numel() for p in model.parameters()), sizes(family, **more).most_parameters
     assert made <= most < 3 * made
