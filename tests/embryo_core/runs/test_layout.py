@@ -168,3 +168,10 @@ def test_a_folder_whose_name_cannot_be_shown_is_broken(own_run: Run, monkeypatch
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
     ((_, reason),) = runs.broken_runs()
     assert reason.isprintable() and "rename it" in reason and runs.list_runs() == []
+
+
+def test_a_run_is_listed_once(own_run: Run, monkeypatch: pytest.MonkeyPatch):
+    """Also where a link beside it leads to it."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
+    (own_run.path.parent / "linked").symlink_to(own_run.path)
+    assert [run.name for run in runs.list_runs()] == ["tiny"] and runs.open_run("linked") == own_run
