@@ -1,7 +1,6 @@
 """Weights elsewhere are found by the user's own list, and a damaged list is reported as what it is."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,14 @@ from embryo_core.types import Run
 
 
 @pytest.fixture
-def pointing(own_run: Run, tmp_path: Path) -> Run:
+def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The list of this user's added runs."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    return tmp_path / "settings" / "embryo" / "added.json"
+
+
+@pytest.fixture
+def pointing(own_run: Run, tmp_path: Path, added: Path) -> Run:
     """The run whose step 8 has its weights in a folder elsewhere, from which this user added it."""
     folder = own_run.path / "checkpoints" / "step8"
     elsewhere = tmp_path / "elsewhere"
@@ -24,12 +30,6 @@ def pointing(own_run: Run, tmp_path: Path) -> Run:
     runs.write_json(folder / "manifest.json", manifest)
     runs.allow(own_run.path, [str(elsewhere)])
     return own_run
-
-
-@pytest.fixture
-def added() -> Path:
-    """The list of this user's added runs."""
-    return Path(os.environ["XDG_CONFIG_HOME"]) / "embryo" / "added.json"
 
 
 @pytest.mark.parametrize("content", ["", "5", '{"a": 5}', "[" * 100_000])
