@@ -42,7 +42,7 @@ def masked_language_model(logits, targets) -> Outcome:
 
 
 def sentence_pair(logits, targets) -> Outcome:
-    """Cross entropy of what two segments are to each other: logits [B, 2]; pair [B] (0 as in the text, 1 not)."""
+    """Cross entropy of the relation of two segments: logits [B, 2]; pair [B] (0 as in the text, 1 not)."""
     margin = (logits[:, 1] - logits[:, 0]) * (1.0 - 2.0 * ops.cast(targets["pair"], "float32"))
     right = ops.cast(margin < 0, "float32")
     return Outcome(ops.softplus(margin), right, ops.ones_like(right))

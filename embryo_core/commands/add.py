@@ -7,7 +7,7 @@ HELP = "make a run of checkpoints at hand: a Trainer's folder, any folders, the 
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """The source, the name, and how a step is told."""
+    """The source, the name, and how names give the step."""
     command.epilog = "Known names need no --pattern: checkpoint-N, stepN, global_stepN, pytorch_model_N.bin and others."
     command.add_argument(
         "source",

@@ -12,7 +12,7 @@ HELP = "list the runs and what has been computed for them, or thin one"
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """None for the list; what is thinned, and what stays."""
+    """Which run is thinned, and what of it stays; without them, runs are listed."""
     command.add_argument("--thin", metavar="RUN", help="list the weights that would go, checkpoint by checkpoint")
     command.add_argument(
         "--keep",
