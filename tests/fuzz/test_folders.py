@@ -35,7 +35,7 @@ PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "finetuning"
 
 @pytest.fixture(scope="module")
 def sound(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run with results in tables and in parts, and an example. Imports and the first page, which are slow, are done."""
+    """A run with results in tables and in parts, and an example; imports and the first page are done."""
     root = shutil.copytree(tiny_results.path.parents[1], tmp_path_factory.mktemp("sound") / "data")
     run = runs.read_run(root / "runs" / tiny_results.name)
     with pytest.MonkeyPatch.context() as patch:
