@@ -36,8 +36,8 @@ def roots() -> list[Path]:
 
 
 def list_runs() -> list[Run]:
-    """Every readable run under the roots, by name; `broken_runs` tells of the others."""
-    return [run for _, run in _scan() if isinstance(run, Run)]
+    """Every readable run under the roots, by name, once however many links lead to it; see `broken_runs`."""
+    return list({run.path: run for _, run in _scan() if isinstance(run, Run)}.values())
 
 
 def broken_runs() -> list[tuple[Path, str]]:

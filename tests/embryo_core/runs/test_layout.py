@@ -177,3 +177,10 @@ def test_an_installed_package_looks_in_the_working_directory(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(layout, "REPOSITORY", tmp_path / "site-packages")
     assert runs.roots() == [tmp_path / "data", tmp_path / "data" / "demo"]
+
+
+def test_a_run_is_listed_once(own_run: Run, monkeypatch: pytest.MonkeyPatch):
+    """Also where a link beside it leads to it."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
+    (own_run.path.parent / "linked").symlink_to(own_run.path)
+    assert [run.name for run in runs.list_runs()] == ["tiny"] and runs.open_run("linked") == own_run
