@@ -4,11 +4,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from embryo_core.commands import add, animate, evaluate, examples, fetch, finetune, query, runs
+from embryo_core.commands import add, animate, audit, evaluate, examples, fetch, finetune, query, runs
 from embryo_core.errors import EmbryoError
 
 COMMANDS = (
     add,
+    audit,
     evaluate,
     finetune,
     runs,

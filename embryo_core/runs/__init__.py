@@ -1,5 +1,6 @@
 """Runs on disk: where they are, what they hold, and how files from strangers are read."""
 
+from embryo_core.runs.audit import Audit, Fault, gaps, missing_steps, read_audit, write_audit
 from embryo_core.runs.changes import changes
 from embryo_core.runs.checksums import read_checksums, write_checksums
 from embryo_core.runs.files import replacing, sha256, write_json
@@ -29,6 +30,8 @@ from embryo_core.runs.weight_files import weights_file
 __all__ = [
     "REPOSITORY",
     "Architecture",
+    "Audit",
+    "Fault",
     "ModelClass",
     "Shown",
     "Sources",
@@ -41,6 +44,7 @@ __all__ = [
     "checkpoint",
     "checkpoints",
     "damaged_lines",
+    "gaps",
     "generator",
     "hub_folder",
     "left_out",
@@ -48,8 +52,10 @@ __all__ = [
     "loadable",
     "locked",
     "log_grid",
+    "missing_steps",
     "open_run",
     "parse_row",
+    "read_audit",
     "read_bytes",
     "read_checksums",
     "read_config",
@@ -68,6 +74,7 @@ __all__ = [
     "verify",
     "was_added",
     "weights_file",
+    "write_audit",
     "write_checksums",
     "write_json",
     "write_manifest",
