@@ -33,7 +33,7 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     faults = [Fault(_step_of(path.name), "unreadable", reason) for path, reason in runs.broken(run)]
     faults += [*files.missing(run), *files.other_configs(runs.checkpoints(run)), *files.other_tokenizers(found)]
     measured = []
-    gauge = Gauge()
+    gauge = Gauge(len(found))
     for checkpoint in tqdm(
         fetched_ahead(found, discard), desc=run.name, total=len(found), unit="checkpoint", disable=not progress
     ):
@@ -73,18 +73,19 @@ def _series(good: Sequence[Measured]) -> Series:
     """The checkpoints as a series, with distances that were measured, or else those of the sketches."""
 
     @lru_cache(maxsize=100_000)
+    def sketched(i: int, j: int) -> np.ndarray:
+        return np.linalg.norm(good[i].sketches - good[j].sketches, axis=1).astype(float)
+
     def apart(i: int, j: int) -> np.ndarray:
         first, last = sorted((i, j))
-        exact = good[last].moved.get(good[first].step) if first != last else None
-        if exact is not None:
-            return exact
-        return np.linalg.norm(good[first].sketches.astype(float) - good[last].sketches, axis=1)
+        exact = good[last].moved.get(good[first].step)
+        return sketched(i, j) if exact is None else exact
 
     shapes = good[0].shapes
     sizes = np.array([np.prod(shape, dtype=float) for _, shape in shapes])
     norms = np.array([one.norms for one in good]).T
     steps, names = tuple(one.step for one in good), tuple(name for name, _ in shapes)
-    return Series(steps, names, sizes, good[0].resolution, norms, apart)
+    return Series(steps, names, sizes, good[0].resolution, norms, apart, sketched)
 
 
 def _still(run: Run) -> Callable[[int, int], bool]:

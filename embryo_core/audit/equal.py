@@ -1,5 +1,6 @@
 """Steps, and single tensors, that have the numbers of another step."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ import numpy as np
 from embryo_core.audit.series import Series
 
 FEWEST = 8  # numbers of a tensor that are not equal by chance
+LEAST = 1e-30
 ROUNDINGS = 2.0  # a tensor that was to move so many relative roundings of every number did not stay equal by rounding
 
 
@@ -57,18 +59,16 @@ def _moved(series: Series, tensor: int, among: Sequence[int], k: int) -> bool:
 
 
 def _odd_one(series: Series, tensor: int, among: Sequence[int], i: int, j: int) -> Twin:
-    """Of two positions with equal numbers, the one whose neighbours are further away is the odd one."""
+    """Of two positions with equal numbers, the one that fits its neighbours less is the odd one."""
     one, other = among[i], among[j]
-    if j - i > 1 and _loneliness(series, tensor, among, i) > _loneliness(series, tensor, among, j):
+    if j - i > 1 and _misfit(series, tensor, among, i) > _misfit(series, tensor, among, j):
         return Twin(tensor, one, other)
     return Twin(tensor, other, one)
 
 
-def _loneliness(series: Series, tensor: int, among: Sequence[int], k: int) -> float:
-    """Distance to the neighbours in the series, in units of the other tensors' distances."""
-    ratios = []
-    for near in (k - 1, k + 1):
-        if 0 <= near < len(among):
-            apart = series.apart(among[k], among[near])
-            ratios.append(apart[tensor] / max(np.median(apart), 1e-30))
-    return min(ratios)
+def _misfit(series: Series, tensor: int, among: Sequence[int], k: int) -> float:
+    """Factor by which its distance from a neighbour differs from those of the other tensors, as a logarithm."""
+    near = [among[i] for i in (k - 1, k + 1) if 0 <= i < len(among)]
+    units = np.median([series.apart(i, j) for i, j in itertools.pairwise(among)], axis=0) + LEAST
+    scaled = [series.apart(among[k], step) / units + LEAST for step in near]
+    return max(abs(np.log(moved[tensor] / np.median(moved))) for moved in scaled)

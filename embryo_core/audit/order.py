@@ -4,8 +4,9 @@ Weights move along a way that does not turn back: of three steps in a row the ou
 way turns back, or ends in a leap, another order is looked for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,9 +15,8 @@ from embryo_core.audit.series import Series, turn
 TURNED = -0.7  # of `turn`; -1/2 says nothing, and swapping two steps makes x to -1 - x
 RESTLESS = -0.25  # median turn of a way that goes to and fro even in its best order: nothing tells it
 LEAP = 20.0  # times as far as the next move, in proportion to the time between: more than a way ends with
+LEAST = 1e-300
 FEWEST = 4  # steps of a series whose order can be told
-
-Distance = Callable[[int, int], float]
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,10 @@ def misplaced(series: Series, among: Sequence[int]) -> Misplaced:
     """The steps, `among` those at these indices, whose weights do not continue those of their neighbours."""
     if len(among) < FEWEST:
         return Misplaced()
-    distance = series.typical(among)
-    way = _Way(series.steps, distance, list(among), list(among))
+    large = series.large(among)
+    if not large.names:
+        return Misplaced()
+    way = _Way(large, list(among), list(among))
     swapped, outside = [], []
     while len(way.places) >= FEWEST and (suspects := way.suspects()):
         repaired, pair = way.exchanged(suspects)
@@ -48,7 +50,7 @@ def misplaced(series: Series, among: Sequence[int]) -> Misplaced:
         else:
             way = without
             outside.append(gone)
-    if np.median([_turn(triple, distance) for triple in _triples(way.order)]) < RESTLESS:
+    if np.median(way.turns) < RESTLESS:
         return Misplaced()
     return Misplaced(tuple(swapped), tuple(outside))
 
@@ -57,27 +59,33 @@ def misplaced(series: Series, among: Sequence[int]) -> Misplaced:
 class _Way:
     """A series: at the k-th of the `places` lie the weights `order[k]`; both are indices of steps."""
 
-    steps: Sequence[int]
-    distance: Distance
+    series: Series
     places: list[int]
     order: list[int]
 
     @property
+    def turns(self) -> list[float]:
+        """How far the way turns back at each position but the ends: the median over the tensors."""
+        triples = zip(self.order, self.order[1:], self.order[2:], strict=False)
+        return [self._turn(*triple) for triple in triples]
+
+    @property
     def faults(self) -> int:
-        """How often the way turns back or begins or ends in a leap."""
-        return len(self._turns()) + len(self._leaps())
+        """How often the way turns back, or begins or ends in a leap."""
+        return sum(value < TURNED for value in self.turns) + len(self._leaps())
 
     @property
     def oddity(self) -> tuple[int, float, float]:
         """What a right order has least of: faults, length, and, as a way is as long backwards, unevenness in time."""
-        moves = np.array([self.distance(i, j) for i, j in zip(self.order, self.order[1:], strict=False)])
-        times = np.diff([self.steps[place] for place in self.places])
-        return self.faults, float(f"{moves.sum():.6g}"), float(np.log(np.maximum(moves, 1e-300) / times).std())
+        moves = np.array([self._move(i, j) for i, j in zip(self.order, self.order[1:], strict=False)])
+        times = np.diff([self.series.steps[place] for place in self.places])
+        return self.faults, float(f"{moves.sum():.6g}"), float(np.log(np.maximum(moves, LEAST) / times).std())
 
     def suspects(self) -> list[int]:
         """Positions that may be wrong: where the way turns back most, or leaps, with the positions around."""
-        if turns := self._turns():
-            worst = 1 + min(turns, key=turns.__getitem__)
+        turns = self.turns
+        if min(turns) < TURNED:
+            worst = 1 + int(np.argmin(turns))
             return [worst, worst - 1, worst + 1]
         return self._leaps()
 
@@ -96,17 +104,12 @@ class _Way:
     def _exchange(self, k: int, other: int) -> "_Way":
         order = self.order.copy()
         order[k], order[other] = order[other], order[k]
-        return _Way(self.steps, self.distance, self.places, order)
+        return _Way(self.series, self.places, order)
 
     def _remove(self, k: int) -> "_Way":
         places, order = self.places.copy(), self.order.copy()
         del places[k], order[k]
-        return _Way(self.steps, self.distance, places, order)
-
-    def _turns(self) -> dict[int, float]:
-        """The turns back, by the position before."""
-        found = enumerate(_turn(triple, self.distance) for triple in _triples(self.order))
-        return {k: value for k, value in found if value < TURNED}
+        return _Way(self.series, places, order)
 
     def _leaps(self) -> list[int]:
         """The ends at which the way leaps, as positions."""
@@ -115,15 +118,24 @@ class _Way:
 
     def _leap(self, end: int, near: int, far: int) -> float:
         """The move at an end over the next one, and over the ratio of their times where that is larger than 1."""
-        usual = self.distance(self.order[near], self.order[far])
-        time, usual_time = (abs(self.steps[self.places[i]] - self.steps[self.places[j]]) for i, j in ((end, near), (near, far)))
-        return self.distance(self.order[end], self.order[near]) / max(usual * max(1.0, time / usual_time), 1e-300)
+        step = [self.series.steps[self.places[k]] for k in (end, near, far)]
+        times = max(1.0, abs((step[0] - step[1]) / (step[1] - step[2])))
+        return self._move(self.order[end], self.order[near]) / max(
+            times * self._move(self.order[near], self.order[far]), LEAST
+        )
+
+    def _move(self, i: int, j: int) -> float:
+        return _median(self.series, i, j)
+
+    def _turn(self, i: int, j: int, k: int) -> float:
+        return _median_turn(self.series, i, j, k)
 
 
-def _triples(order: Sequence[int]) -> list[tuple[int, int, int]]:
-    return list(zip(order, order[1:], order[2:], strict=False))
+@lru_cache(maxsize=1_000_000)
+def _median(series: Series, i: int, j: int) -> float:
+    return float(np.median(series.sketched(i, j)))
 
 
-def _turn(triple: tuple[int, int, int], distance: Distance) -> float:
-    before, step, after = triple
-    return turn(distance(before, step), distance(step, after), distance(before, after))
+@lru_cache(maxsize=1_000_000)
+def _median_turn(series: Series, i: int, j: int, k: int) -> float:
+    return float(np.median(turn(series.sketched(i, j), series.sketched(j, k), series.sketched(i, k))))

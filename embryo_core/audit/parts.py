@@ -16,6 +16,7 @@ CERTAIN_AT_END = 16.0  # and where there are neighbours on one side alone
 ASIDE = 1.1  # distance from the way, in units of the neighbours' distance, that is in line; 0.87 for noise alone
 LEAP = 3.0  # times as far as the tensor's next move and those of the others make likely
 ROUNDINGS = 8.0  # relative roundings by which every number may differ without having moved
+CHANCE = 3.0  # standard deviations of the cosine of unrelated tensors
 LEAST = 1e-30
 FEWEST = 3  # steps that can be compared
 
@@ -49,7 +50,11 @@ def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
 
 
 def _inside(series: Series, before: int, step: int, after: int) -> np.ndarray:
-    """How many times too far from its neighbours each tensor is, or farther than with the other sign, squared, [T]."""
+    """How many times each tensor is too far from its neighbours, [T]: the most that one of three things tells.
+
+    Its distance from the way between them; that distance over the one with the other sign, squared; and the cosine of
+    the neighbours over the larger of its cosines to them.
+    """
     times = np.log1p([series.steps[i] for i in (before, step, after)])
     share = (times[1] - times[0]) / (times[2] - times[0])
     apart = series.apart(before, after)
@@ -57,7 +62,9 @@ def _inside(series: Series, before: int, step: int, after: int) -> np.ndarray:
     aside = residual(series.apart(before, step), series.apart(step, after), apart, share)
     turned = residual(series.flipped(before, step), series.flipped(step, after), apart, share)
     flipped = np.where(aside > still, (aside / (turned + still / ROUNDINGS)) ** 2, 0.0)
-    return np.maximum(aside / still / ASIDE, flipped)
+    nearest = np.maximum(series.cosines(before, step), series.cosines(step, after))
+    strange = series.cosines(before, after) / np.maximum(nearest, CHANCE / np.sqrt(series.sizes))
+    return np.max([aside / still / ASIDE, flipped, strange / ASIDE], axis=0)
 
 
 def _at_end(series: Series, end: int, near: int, far: int) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Runs on disk: where they are, what they hold, and how files from strangers are read."""
 
-from embryo_core.runs.audit import Audit, Fault, gaps, missing_steps, read_audit, write_audit
+from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
 from embryo_core.runs.changes import changes
 from embryo_core.runs.checksums import read_checksums, write_checksums
 from embryo_core.runs.files import replacing, sha256, write_json
@@ -28,6 +28,7 @@ from embryo_core.runs.tokenizer import check_tokenizer, check_tokenizer_file
 from embryo_core.runs.weight_files import weights_file
 
 __all__ = [
+    "AUDIT",
     "REPOSITORY",
     "Architecture",
     "Audit",
