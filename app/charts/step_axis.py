@@ -38,7 +38,7 @@ class StepAxis:
         return axis_values([*steps], self.scale).tolist()
 
     def draw(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
-        """Give a figure of these `steps`, with its curves, the axis and the lines of a step and of changes in training."""
+        """Give a figure of these `steps`, curves drawn, the axis and the lines of a step and of changes in training."""
         self.set_range(figure, steps)
         break_lines(figure, self.values(self.gaps))
         for change in self.changes:

@@ -131,8 +131,8 @@ def _equal(steps: tuple[int, ...]) -> Fault:
 
 
 def _swapped(one: int, other: int) -> Fault:
-    what = f"Steps {one:,} and {other:,} seem to hold each other's weights: exchanged, they lie between their neighbours; "
-    return Fault((one, other), "swapped", f"{what}compare both with where they came from, and exchange them.")
+    what = f"Steps {one:,} and {other:,} seem to hold each other's weights: exchanged, they lie between neighbours"
+    return Fault((one, other), "swapped", f"{what}; compare both with where they came from, and exchange them.")
 
 
 def _outside(step: int) -> Fault:

@@ -91,7 +91,8 @@ class _Way:
 
     def exchanged(self, suspects: list[int]) -> tuple["_Way", tuple[int, int]]:
         """The best way after one of the suspects has changed places with any other, and those two places."""
-        tried = [(self._exchange(k, other), k, other) for k in suspects for other in range(len(self.order)) if k != other]
+        others = range(len(self.order))
+        tried = [(self._exchange(k, other), k, other) for k in suspects for other in others if k != other]
         best, k, other = min(tried, key=lambda one: one[0].oddity)
         first, second = sorted((self.places[k], self.places[other]))
         return best, (first, second)
