@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from embryo_core.commands import add, animate, audit, evaluate, examples, fetch, finetune, query, runs
+from embryo_core.commands import add, animate, audit, evaluate, examples, fetch, findings, finetune, query, runs
 from embryo_core.errors import EmbryoError
 
 COMMANDS = (
@@ -12,6 +12,7 @@ COMMANDS = (
     audit,
     evaluate,
     finetune,
+    findings,
     runs,
     query,
     examples,
