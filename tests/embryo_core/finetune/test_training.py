@@ -134,7 +134,7 @@ def test_weights_that_lie_elsewhere_are_tuned_alike(trainee, checkpoint, tmp_pat
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     run = add([str(source.parent)], "added", tokenizer=str(checkpoint.run.tokenizer)).run
-    found = tune(at(run, 16), trainee, SHORT, seed=1)
+    found = tune(runs.checkpoint(run, 16), trainee, SHORT, seed=1)
     np.testing.assert_array_equal(found.outputs, tune(checkpoint, trainee, SHORT, seed=1).outputs)
 
 
