@@ -11,7 +11,7 @@ from embryo_core.audit.parts import odd_tensors
 from embryo_core.audit.series import Series, turn
 
 STEPS = (0, 1, 2, 4, 8, 16, 32, 64, 100, 200, 300, 400)
-SIZES = (900, 800, 700, 20, 20)
+SIZES = (900, 870, 850, 820, 800, *[20] * 5)
 ALL = tuple(range(len(STEPS)))
 
 
