@@ -78,10 +78,10 @@ class StepAxis:
         return style.set_axes(figure, "x", **named, range=[low - margin, high + margin], tickformat="~s")
 
 
-def follow_step(figure: go.Figure, steps: Sequence[int], places: Sequence[Sequence[float]]) -> go.Figure:
-    """Have shapes named STEP_MARK follow the step: `places` are their [x] or [x, y] at each of the sorted `steps`.
+def follow_step(figure: go.Figure, steps: Sequence[int], points: Sequence[Sequence[float]]) -> go.Figure:
+    """Have shapes named STEP_MARK follow the step: `points` are their [x] or [x, y] at each of the sorted `steps`.
 
-    They are drawn at the last place.
+    They are drawn at the last point.
     """
-    meta = {"steps": [*map(int, steps)], "places": [[*map(float, place)] for place in places]}
+    meta = {"steps": [*map(int, steps)], "points": [[*map(float, point)] for point in points]}
     return figure.update_layout(meta=meta)

@@ -9,7 +9,7 @@ HELP = "make a run of checkpoints at hand: a Trainer's folder, any folders, the 
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """The source, the name, and how a step is told."""
+    """The source, the name, and how names give the step."""
     command.epilog = "Known names need no --pattern: checkpoint-N, stepN, global_stepN, pytorch_model_N.bin and others."
     command.add_argument(
         "source",
@@ -41,8 +41,8 @@ def execute(options: argparse.Namespace) -> int:
     counted = f"{run.counted_in} {steps[0]} to {steps[-1]}"
     print(f"{run.name}  {run.family}, {len(steps)} checkpoints, {counted}  ({run.path})")
     print("Weights were copied from:" if options.copy else "Weights stay where they are, and are read there:")
-    for place in added.places:
-        print(f"    {place}")
+    for location in added.locations:
+        print(f"    {location}")
     if added.gone:
         print(f"Without weights from now on, as their files are gone: steps {', '.join(map(str, added.gone))}.")
     for trouble in added.troubles:

@@ -122,7 +122,8 @@ def _ask(
     run: Run, name: str, folder: Path, checkpoints: Sequence[Checkpoint], seeds: int, protocol: str, overwrite: bool
 ) -> Asked:
     pairs = {(checkpoint.step, seed) for checkpoint in checkpoints for seed in range(1, seeds + 1)}
-    done = {(step, seed) for seed in range(1, seeds + 1) for step in results.done(run, evaluation(name, seed))}
+    written = results.done(run)
+    done = {(step, seed) for seed in range(1, seeds + 1) for step in written[evaluation(name, seed)]}
     weightless = {checkpoint.step for checkpoint in runs.checkpoints(run) if not checkpoint.has_weights}
     replaceable = overwrite and not any(step in weightless for step, _ in done)  # else they could not come again
     pending = pairs if overwrite else pairs - done
@@ -134,9 +135,10 @@ def _ask(
 
 def _check(run: Run, asked: Asked, seeds: int) -> None:
     """Raise OtherData, before anything takes time, where results at hand are of other data or another protocol."""
+    done = results.done(run)
     for seed in range(1, seeds + 1):
         name = evaluation(asked.name, seed)
-        if results.done(run, name) and not asked.overwrite:
+        if done[name] and not asked.overwrite:
             results.check_identity(run, name, asked.identity)
 
 

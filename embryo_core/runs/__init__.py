@@ -1,5 +1,6 @@
 """Runs on disk: where they are, what they hold, and how files from strangers are read."""
 
+from embryo_core.runs.architecture import Architecture
 from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
 from embryo_core.runs.changes import changes
 from embryo_core.runs.checksums import read_checksums, write_checksums
@@ -22,7 +23,7 @@ from embryo_core.runs.manifests import (
 )
 from embryo_core.runs.pointers import allow, hub_folder, was_added
 from embryo_core.runs.reading import read_bytes, read_json, shown
-from embryo_core.runs.schema import Architecture, ModelClass, Shown, Sources
+from embryo_core.runs.schema import ModelClass, Shown, Sources
 from embryo_core.runs.thin import remove_weights, to_remove
 from embryo_core.runs.tokenizer import check_tokenizer, check_tokenizer_file
 from embryo_core.runs.weight_files import weights_file
