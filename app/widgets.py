@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import permalink
+from app import permalink, results
 from app.captions.markdown import literal
 from app.captions.sentences import split
 from app.charts.smoothing import WINDOWS
@@ -48,7 +48,7 @@ class View:
     @property
     def axis(self) -> StepAxis:
         """The axis of steps of every figure on the page."""
-        return StepAxis(self.scale, runs.changes(self.run), self.run.counted_in)
+        return StepAxis(self.scale, runs.changes(self.run), self.run.counted_in, results.gaps(self.run))
 
     def evaluated(self, steps: Iterable[int]) -> int:
         """Which of the evaluated `steps`, at least one, to show: the last up to the chosen step, else the first."""

@@ -4,12 +4,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from embryo_core.commands import add, animate, app, evaluate, examples, fetch, findings, finetune, query, runs
+from embryo_core.commands import add, animate, app, audit, evaluate, examples, fetch, findings, finetune, query, runs
 from embryo_core.errors import EmbryoError
 
 COMMANDS = (
     app,
     add,
+    audit,
     evaluate,
     finetune,
     findings,

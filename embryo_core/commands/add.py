@@ -3,6 +3,8 @@
 import argparse
 import sys
 
+from embryo_core.commands.audit import lines
+
 HELP = "make a run of checkpoints at hand: a Trainer's folder, any folders, the Hub; they stay where they are"
 
 
@@ -30,7 +32,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Add the run, and tell where its weights are and what was passed over."""
+    """Add the run, tell where its weights are and what was passed over, and audit what is at hand."""
+    from embryo_core.audit import audit  # torch takes seconds to import
     from embryo_core.sources import add
 
     added = add(options.source, options.name, options.steps, options.pattern, options.tokenizer, options.copy)
@@ -44,4 +47,8 @@ def execute(options: argparse.Namespace) -> int:
         print(f"Without weights from now on, as their files are gone: steps {', '.join(map(str, added.gone))}.")
     for trouble in added.troubles:
         print(f"Left out: {trouble}", file=sys.stderr)
-    return 1 if added.troubles else 0
+    found = audit(run, fetch=False, progress=True)
+    print("\n".join(["Audit:", *lines(found)]))
+    if found.checkpoints < len(steps):
+        print(f"The others are not fetched yet; to look at all: python -m embryo_core audit {run.name}")
+    return 1 if added.troubles or found.faults else 0

@@ -7,11 +7,13 @@ from typing import Any
 
 from embryo_core import corpora, results, runs
 from embryo_core.engine.capabilities import gives
+from embryo_core.engine.remote import fetch_checkpoint
 from embryo_core.errors import (
     BrokenCheckpoint,
     ConfigError,
     CorpusError,
     MissingCapability,
+    MissingWeights,
     TokenizerMismatch,
 )
 from embryo_core.finetune.forms import GLUE, SQUAD
@@ -74,11 +76,15 @@ def trainable(run: Run, steps: Iterable[int] | None) -> list[Checkpoint]:
 
 
 def late(run: Run) -> Checkpoint:
-    """The last checkpoint that can be fine-tuned and whose files are right. Raises BrokenCheckpoint where none is."""
+    """The last checkpoint that can be fine-tuned and whose files are right.
+
+    Raises what is wrong with the first where none is: BrokenCheckpoint, or MissingWeights.
+    """
     for checkpoint in reversed(trainable(run, None)):
         try:
+            fetch_checkpoint(checkpoint)
             runs.verify(checkpoint)
-        except BrokenCheckpoint as error:
+        except (BrokenCheckpoint, MissingWeights) as error:
             reason = error
         else:
             return checkpoint

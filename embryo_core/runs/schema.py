@@ -14,6 +14,7 @@ MB = 2**20
 LIMITS = {  # bytes that a file may have, by its name; one of another name may have OTHER_LIMIT
     "run.json": 4 * MB,
     "manifest.json": 1 * MB,
+    "audit.json": 64 * MB,
     "config.json": 1 * MB,
     "sources.json": 4 * MB,
     "log.jsonl": 64 * MB,
@@ -237,6 +238,24 @@ class TrainerState(Struct, frozen=True):
     max_steps: Whole = 0
     num_input_tokens_seen: Count = 0
     log_history: Annotated[list[dict[Text, nested(2, most=1000)]], Meta(max_length=1_000_000)] = []
+
+
+# === audit.json ===
+
+
+class FaultCard(Struct, frozen=True):
+    """An `audit.Fault`."""
+
+    steps: tuple[Count, ...]
+    kind: Label
+    what: Text
+
+
+class AuditCard(Struct, frozen=True):
+    """audit.json: an `audit.Audit`."""
+
+    faults: Annotated[list[FaultCard], Meta(max_length=100_000)]
+    checkpoints: Count
 
 
 # === log.jsonl ===
