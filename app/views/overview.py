@@ -53,6 +53,7 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Overview", results.usual_scale_of_log)
     log = results.log(view.run)
+    widgets.show_caption(captions.EMBRYO)
     card.show(view, log)
     widgets.pick_smoothing()
     columns = [place for _ in range(2) for place in st.columns(2, gap="large")]
