@@ -48,7 +48,6 @@ def show(
     its `own_width` is scrolled where the page is narrower. The files of one that is another `at` each step say which.
     """
     key, files = f"figure_{name}", f"{name}-{at}" if at else name
-    keep_view(figure)
     caption += smoothing(data)
 
     def clicked() -> None:
@@ -68,13 +67,6 @@ def show(
         ),
         File("CSV, the numbers of this figure", f"{files}.csv", lambda: data.to_csv(index=False)),
     )
-
-
-def keep_view(figure: go.Figure) -> None:
-    """Have zoom and hidden curves outlive what changes in a figure, as long as its axes mean the same."""
-    axes = {axis.plotly_name: axis.to_plotly_json() for axis in (*figure.select_xaxes(), *figure.select_yaxes())}
-    meanings = {name: axis | {"uirevision": f"{axis.get('type')} {axis['title']}"} for name, axis in axes.items()}
-    figure.update_layout(meanings | {"uirevision": "kept"}, overwrite=True)
 
 
 def show_files(name: str, caption: str, pictures: Callable[[], None], *files: File) -> None:

@@ -55,7 +55,7 @@ def history_payload(history: HeadHistory, scale: Scale, name: str) -> bytes:
 
 def grid_name(run: str) -> str:
     """What the names of the files of a run's small multiples begin with."""
-    return f"{run}-attention"
+    return f"{run}-attention-all-heads"
 
 
 def grid_payload(run: str, steps: np.ndarray, weights: np.ndarray) -> bytes:

@@ -28,11 +28,14 @@ function words(svg, { text, x, y, align = "center", turned = false, size = 12 })
   shape(svg, "text", { ...place, ...font }, text);
 }
 
-// One map of size x size pixels out of a canvas, drawn as a square.
+// One map of size x size pixels out of a canvas, drawn as a square. A weight gets many pixels, so that it stays square in
+// programs that smooth what they enlarge.
 function picture(svg, canvas, sx, sy, size, { x, y, width, height }) {
   const map = document.createElement("canvas");
-  map.width = map.height = size;
-  map.getContext("2d").drawImage(canvas, sx, sy, size, size, 0, 0, size, size);
+  map.width = map.height = size * Math.ceil((4 * width) / size);
+  const context = map.getContext("2d");
+  context.imageSmoothingEnabled = false;
+  context.drawImage(canvas, sx, sy, size, size, 0, 0, map.width, map.height);
   const href = map.toDataURL("image/png");
   shape(svg, "image", { x, y, width, height, href, style: "image-rendering: pixelated" });
 }

@@ -64,7 +64,7 @@ def test_maps_and_figures_are_saved_as_png(visit, app):
     figure = saved(visitor, "tiny-attention-positions-layer2-head1", "two", "PNG")
     with Image.open(figure.path()) as image:
         assert image.width == pytest.approx(SIZES["two"].inches * 300, abs=2)
-    for maps in ("tiny-attention-layer2-head1", "tiny-attention"):
+    for maps in ("tiny-attention-layer2-head1", "tiny-attention-all-heads"):
         file = saved(visitor, maps, "one", "PNG")
         assert file.suggested_filename == f"{maps}-step16.png"
         with Image.open(file.path()) as image:
@@ -78,7 +78,7 @@ def test_maps_are_laid_out_for_paper(visit, app, offline, columns):
     visitor = visit(app)
     visitor.open("attention", layer="2", head="1")
     expect(visitor.page.locator(".history")).to_have_attribute("data-step", "16")
-    titles = {"tiny-attention-layer2-head1": "tiny, layer 2, head 1", "tiny-attention": "tiny, step 16: "}
+    titles = {"tiny-attention-layer2-head1": "tiny, layer 2, head 1", "tiny-attention-all-heads": "tiny, step 16: "}
     for maps, title in titles.items():
         content = saved(visitor, maps, columns, "SVG").path().read_text(encoding="utf-8")
         root = ElementTree.fromstring(content)

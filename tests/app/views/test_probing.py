@@ -70,7 +70,7 @@ def test_captions_say_which_layer(probed, chosen: str, said: str, trained: str) 
     """All figures that show one layer show the chosen one."""
     text, headed = everything(probed, probe_layer=chosen)
     assert f"frozen states of one layer: {said}." in text
-    assert f"at each checkpoint (3), in {said};" in text
+    assert f"at each checkpoint (3), in {said}." in text
     assert f"thick: {trained}." in text
     assert f"How the probe was trained: part of speech, {trained}, step 16" in headed
 
