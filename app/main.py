@@ -20,6 +20,7 @@ def page(title: str, icon: str | None = None, default: bool = False, visibility:
 
 PAGES = [
     page("Overview", ":material/monitoring:", default=True),
+    page("Findings", ":material/fact_check:"),
     page("Tokens", ":material/category:"),
     page("Attention", ":material/grid_on:"),
     page("Probing", ":material/layers:"),

@@ -16,6 +16,7 @@ from embryo_core import runs
 from embryo_core.curves import Scale, normalise_rows, telling_scale
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
+from embryo_core.findings import Judgement, judge
 from embryo_core.finetune.reached import Reached
 from embryo_core.finetune.reached import reached as first_reached
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
@@ -171,6 +172,12 @@ def task_curves(run: Run) -> pd.DataFrame:
 def reached(run: Run, task: str, metric: str, share: float) -> Reached | None:
     """When a task's score reached a share of its last value (see `finetune.reached`). Raises ResultsError."""
     return first_reached(store.read_answers(run, task), metric, share)
+
+
+@cached(results_state, 16)
+def judgements(run: Run) -> list[Judgement]:
+    """What a run says about each finding of the paper. Raises ResultsError."""
+    return judge(run)
 
 
 @cached(results_state, 64)
