@@ -34,7 +34,7 @@ function saveChart({ chart, name, sizes }, columns, format) {
     scale: (inches * DOTS[format]) / layout.width,
   };
   try {
-    camera.dispatchEvent(new MouseEvent("click")); // which does not bubble: a click beside the menu would close it
+    camera.click();
   } finally {
     Object.assign(plot, { data: usual.data, layout: usual.layout });
     plot._context.toImageButtonOptions = usual.options;
