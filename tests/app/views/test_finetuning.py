@@ -1,4 +1,4 @@
-"""The Finetuning page in Streamlit's own test runner: with results, without, with a broken file, with odd names."""
+"""The Fine-tuning page in Streamlit's own test runner: with results, without, with a broken file, with odd names."""
 
 from collections.abc import Callable
 from functools import partial
