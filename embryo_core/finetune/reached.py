@@ -1,5 +1,6 @@
 """From which step on a task's score has come up to a share of its last value, with an interval by bootstrap."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 DRAWS = 400  # bootstrap samples of the development examples
 SEED = 7
 LABELLED = ("matthews", "accuracy", "f1")
+Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of a step's answers [n] and draws [B, n]: scores [B]
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,22 @@ def reached(answers: pd.DataFrame, metric: str, share: float) -> Reached | None:
     interval is that of these steps with the development examples drawn anew, with replacement, the same for all steps.
     Draws whose last score is not above 0 reach no step and are left out of it.
     """
-    steps, scores, drawn = _by_step(answers, metric)
+    table = answers.pivot_table(index=["step", "seed"], columns="example", values="answer")
+    gold = answers.groupby("example")["gold"].first().to_numpy()
+    return _reached(table, lambda row, draws: resampled(metric, gold, row, draws), share)
+
+
+def reached_in_spans(spans: pd.DataFrame, metric: str, share: float) -> Reached | None:
+    """The same of answers to questions, whose score is the mean of the column `metric`: exact or f1.
+
+    `spans` has the columns step, seed, question and that one.
+    """
+    table = spans.pivot_table(index=["step", "seed"], columns="question", values=metric)
+    return _reached(table, lambda row, draws: row[draws].mean(1), share)
+
+
+def _reached(table: pd.DataFrame, score: Score, share: float) -> Reached | None:
+    steps, scores, drawn = _by_step(table, score)
     firsts = [steps[first_at(curve, share)] for curve in drawn if curve[-1] > 0]
     if scores[-1] <= 0 or not firsts:
         return None
@@ -39,13 +56,15 @@ def first_at(scores: np.ndarray, share: float) -> int:
     return int(np.argmax(scores >= share * scores[-1]))
 
 
-def _by_step(answers: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Steps [S], scores [S], and scores of every draw [DRAWS, S], means over the seeds."""
-    table = answers.pivot_table(index=["step", "seed"], columns="example", values="answer")
-    gold = answers.groupby("example")["gold"].first().to_numpy()
-    draws = np.random.default_rng(SEED).integers(0, len(gold), (DRAWS, len(gold)))
-    every = np.vstack([np.arange(len(gold)), draws])  # the first is the development set itself
-    values = np.stack([resampled(metric, gold, row, every) for row in table.to_numpy()], 1)
+def _by_step(table: pd.DataFrame, score: Score) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Steps [S], scores [S], and scores of every draw [DRAWS, S], means over the seeds.
+
+    `table` has a row for each step and seed and n columns.
+    """
+    n = len(table.columns)
+    draws = np.random.default_rng(SEED).integers(0, n, (DRAWS, n))
+    every = np.vstack([np.arange(n), draws])  # the first is the development set itself
+    values = np.stack([score(row, every) for row in table.to_numpy()], 1)
     means = pd.DataFrame(values.T, index=table.index.get_level_values("step")).groupby(level=0).mean()
     return means.index.to_numpy(), means[0].to_numpy(), means.to_numpy()[:, 1:].T
 
