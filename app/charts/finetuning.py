@@ -118,8 +118,8 @@ def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
 def published(task: str, rows: pd.DataFrame) -> float | None:
     """The published score of ALBERT-base on the data of these rows of `task_curves`; None where we know none."""
     if task in PUBLISHED_SQUAD:
-        unanswerable = rows["control"].iloc[-1] > 0  # no answer is right in 2.0 alone
-        return PUBLISHED_SQUAD[task][unanswerable]
+        first, second = PUBLISHED_SQUAD[task]
+        return second if rows["control"].iloc[-1] > 0 else first  # to answer nothing is right in 2.0 alone
     return PUBLISHED.get(task)
 
 
