@@ -16,6 +16,7 @@ from embryo_core import runs
 from embryo_core.curves import Scale, normalise_rows, telling_scale
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
+from embryo_core.findings import Judgement, judge
 from embryo_core.finetune import texts
 from embryo_core.finetune.forms import SQUAD
 from embryo_core.finetune.reached import Reached, reached_in_spans
@@ -192,6 +193,12 @@ def task_texts(run: Run, task: str) -> pd.DataFrame | None:
     """
     folder = texts.find_data(run, task, runs.roots())
     return None if folder is None else texts.read_texts(task, folder)
+
+
+@cached(results_state, 16)
+def judgements(run: Run) -> list[Judgement]:
+    """What a run says about each finding of the paper. Raises ResultsError."""
+    return judge(run)
 
 
 @cached(results_state, 64)

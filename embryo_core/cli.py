@@ -4,13 +4,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from embryo_core.commands import add, animate, evaluate, examples, fetch, finetune, query, runs
+from embryo_core.commands import add, animate, evaluate, examples, fetch, findings, finetune, query, runs
 from embryo_core.errors import EmbryoError
 
 COMMANDS = (
     add,
     evaluate,
     finetune,
+    findings,
     runs,
     query,
     examples,
