@@ -62,6 +62,25 @@ def cached(state: Callable[[Run], State], entries: int, spinner: bool | str = Fa
     return st.cache_data(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
 
 
+# === What is wrong with checkpoints ===
+
+
+def _audit_state(run: Run) -> State:
+    return _files(run, run.path / runs.AUDIT), checkpoints_state(run)
+
+
+audit = cached(_audit_state, 16)(runs.read_audit)
+
+
+@cached(_audit_state, 16)
+def gaps(run: Run) -> tuple[int, ...]:
+    """Steps at which curves break (see `runs.gaps`); the planned ones alone where audit.json cannot be read."""
+    try:
+        return runs.gaps(run)
+    except EmbryoError:
+        return tuple(runs.missing_steps(run))
+
+
 # === As stored ===
 
 scores = cached(results_state, 64)(store.read_scores)

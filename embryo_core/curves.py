@@ -198,7 +198,7 @@ def classify_history(correct: ArrayLike) -> History:
 
 
 def classify_histories(correct: ArrayLike) -> NDArray[np.object_]:
-    """The kinds [F] of many histories at once, `correct` [F, S]; equal ones, which are many, are looked at once."""
+    """The kinds [F] of many histories at once, `correct` [F, S]; each distinct one is classified once."""
     patterns, which = np.unique(np.asarray(correct, bool), axis=0, return_inverse=True)
     return np.array([classify_history(pattern) for pattern in patterns], dtype=object)[which]
 

@@ -27,7 +27,8 @@ def scores(frame: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> str
     )
     most = int(frame["seeds"].max())
     seeds = f"Bands span up to {most} seeds, lines are their mean" if most > 1 else "A single seed: no spread is known"
-    protocols = " and ".join(sorted({str(noted["protocol"]) for name, noted in sources.items() if _is_of(name, frame)}))
+    own = [noted for name, noted in sources.items() if _is_of(name, frame)]
+    protocols = " and ".join(sorted({str(noted.get("protocol", "unknown")) for noted in own}))
     lines = any(published(task, rows) is not None for task, rows in frame.groupby("task"))
     albert = " Dashes and dots: ALBERT-base, version 1, as google-research/albert published it." if lines else ""
     return (

@@ -196,7 +196,7 @@ def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFr
     """
     shown = spans["f1"].round(2)
     if contexts is not None:
-        where = zip(spans["question"].map(contexts), spans["start"], spans["end"], strict=True)
+        where = zip(spans["question"].map(contexts).fillna(""), spans["start"], spans["end"], strict=True)
         shown = pd.Series([context[start:end] or "(none)" for context, start, end in where], spans.index)
     table = spans.assign(shown=shown).pivot(index="question", columns="step", values="shown")
     right = spans.pivot(index="question", columns="step", values="exact").to_numpy() == 1

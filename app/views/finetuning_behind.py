@@ -65,5 +65,5 @@ def _table(
         return charts.span_histories(answers, None if texts is None else texts["context"])
     if metric in ("spearman", "pearson"):
         return charts.values(answers)
-    labels = results.sources(view.run).get(evaluation(task, int(answers["seed"].iloc[0])), {}).get("labels", [])
-    return charts.histories(answers, labels)
+    labels = results.sources(view.run).get(evaluation(task, int(answers["seed"].iloc[0])), {}).get("labels")
+    return charts.histories(answers, labels if isinstance(labels, list) else ())
