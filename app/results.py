@@ -17,7 +17,9 @@ from embryo_core.curves import Scale, normalise_rows, telling_scale
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
 from embryo_core.findings import Judgement, judge
-from embryo_core.finetune.reached import Reached
+from embryo_core.finetune import texts
+from embryo_core.finetune.forms import SQUAD
+from embryo_core.finetune.reached import Reached, reached_in_spans
 from embryo_core.finetune.reached import reached as first_reached
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
 from embryo_core.share.map_style import colour_end
@@ -88,6 +90,7 @@ sources = cached(results_state, 16)(store.read_sources)
 done = cached(results_state, 64)(store.done)
 tuning = cached(results_state, 32)(store.read_tuning)
 task_answers = cached(results_state, 8)(store.read_answers)
+task_spans = cached(results_state, 8)(store.read_spans)
 examples = cached(results_state, 16)(store.read_examples)
 
 
@@ -190,7 +193,25 @@ def task_curves(run: Run) -> pd.DataFrame:
 @cached(results_state, 32, "Drawing the development examples anew")
 def reached(run: Run, task: str, metric: str, share: float) -> Reached | None:
     """When a task's score reached a share of its last value (see `finetune.reached`). Raises ResultsError."""
+    if task == SQUAD:
+        return reached_in_spans(store.read_spans(run, task), metric, share)
     return first_reached(store.read_answers(run, task), metric, share)
+
+
+def _texts_state(run: Run) -> State:
+    """The results, and the data that may hold the texts of their examples."""
+    folders = [path for root in runs.roots() for path in (root / "corpora").glob("**/*.parquet")]
+    return results_state(run) + _files(run, *sorted(folders))
+
+
+@cached(_texts_state, 4, "Reading the texts")
+def task_texts(run: Run, task: str) -> pd.DataFrame | None:
+    """Texts of a task's development examples (see `finetune.texts`); None where its data are not at hand.
+
+    Raises CorpusError.
+    """
+    folder = texts.find_data(run, task, runs.roots())
+    return None if folder is None else texts.read_texts(task, folder)
 
 
 @cached(results_state, 16)

@@ -1,11 +1,11 @@
-"""Fine-tuning of one checkpoint, ours and a plain loop padded to 128, side by side: seconds, ratio, and scores.
+"""Fine-tuning of one checkpoint, ours and transformers' Trainer padded to 128: seconds, ratio, and scores of each seed.
 
-    python -m benchmarks.finetuning RUN --glue FOLDER [--step N] [--tasks TASK ...] [--rate R] [--seeds N] [--only ours]
+    python -m benchmarks.finetuning RUN --glue FOLDER [--step N] [--tasks TASK ...] [--rate R] [--seeds N] [--only NAME]
 
 Ours is what `finetune --protocol quick` does once the learning rate is known: a process on each core, sequences sorted
-by length. The plain loop is that of transformers' run_glue: batches of 32 in random order, each padded to 128 pieces,
-by the model as the checkpoint stores it and torch's AdamW, on all cores. Both take as many epochs at the same rate.
-Beside the seconds that passed stand those of cores, which other work on the machine changes less.
+by length. The Trainer is given what transformers' run_glue gives it: batches of 32 in random order, each padded to 128
+pieces, and the model as the checkpoint stores it, on all cores. Both take as many epochs at the same rate. Beside the
+seconds that passed stand those of cores, which other work on the machine changes less.
 """
 
 import argparse
@@ -13,8 +13,8 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -24,11 +24,12 @@ from torch import nn
 from embryo_core import runs
 from embryo_core.engine.cpu import passes_at_once
 from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.finetune.forms import GLUE
 from embryo_core.finetune.protocols import QUICK_LENGTH, Settings, quick
 from embryo_core.finetune.sequences import Sequences
 from embryo_core.finetune.tasks import read_task
 from embryo_core.finetune.trainees import TextTrainee, Trainee, make_trainee
-from embryo_core.finetune.training import tune
+from embryo_core.finetune.training import EPSILON, WEIGHT_DECAY, tune
 from embryo_core.finetune.workers import open_workers
 from embryo_core.types import Checkpoint
 
@@ -48,16 +49,18 @@ def main() -> int:
     tasks = [read_task(name, options.glue / name) for name in options.tasks]
     trainees = {task.name: make_trainee(task, tokenizer, QUICK_LENGTH) for task in tasks}
     print(f"reading: {time.perf_counter() - start:.1f} s (once for all checkpoints of a run)", flush=True)
-    ours, seconds = _timed("ours", lambda: _ours(checkpoint, trainees, options.rate, options.seeds))
-    plain, plain_seconds = {}, (0.0, 0.0)
-    if options.only == "both":
-        plain, plain_seconds = _timed("plain", lambda: _plain(checkpoint, trainees, options.rate, options.seeds))
+    ways = {"ours": _ours, "Trainer": _trainer}
+    timed = {
+        name: _timed(name, lambda way=way: way(checkpoint, trainees, options.rate, options.seeds))
+        for name, way in ways.items()
+        if options.only in (None, name)
+    }
     for name in options.tasks:
-        for label, found in (("ours", ours), ("plain", plain)):
-            if name in found:
-                print(f"{name:6} {label:6} {_spread(found[name])}")
-    if plain:
-        passed, of_cores = (one / other for one, other in zip(plain_seconds, seconds, strict=True))
+        for label, (found, _) in timed.items():
+            print(f"{name:6} {label:8} {_spread(found[name])}")
+    if len(timed) == 2:
+        (_, ours), (_, theirs) = timed.values()
+        passed, of_cores = (one / other for one, other in zip(theirs, ours, strict=True))
         print(f"ratio {passed:.1f}, of core seconds {of_cores:.1f}")
     return 0
 
@@ -81,15 +84,16 @@ def _options() -> argparse.Namespace:
     parser.add_argument("run")
     parser.add_argument("--glue", type=Path, required=True)
     parser.add_argument("--step", type=int, help="default: the last")
-    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
+    parser.add_argument("--tasks", nargs="+", choices=GLUE, default=TASKS)
     parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of both (default %(default)s)")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--only", choices=("ours", "both"), default="both")
+    parser.add_argument("--only", choices=("ours", "Trainer"), help="default: both")
     return parser.parse_args()
 
 
 def _spread(scores: list[float]) -> str:
-    return f"{np.mean(scores):.4f} ({min(scores):.4f} to {max(scores):.4f}, {len(scores)} seeds)"
+    seeds = ", ".join(f"{score:.3f}" for score in scores)
+    return f"{np.mean(scores):.3f} ± {np.std(scores):.3f} ({seeds})"
 
 
 # === Ours ===
@@ -114,64 +118,61 @@ def _tune(job: Job, trainees: Mapping[str, Trainee], device: str) -> float:
     return tune(folder, trainees[name], settings, seed, device).curve[-1].score
 
 
-# === The plain loop ===
+# === transformers' Trainer ===
 
 
-def _plain(checkpoint: Checkpoint, trainees: Mapping[str, TextTrainee], rate: float, seeds: int) -> Scores:
+def _trainer(checkpoint: Checkpoint, trainees: Mapping[str, TextTrainee], rate: float, seeds: int) -> Scores:
     torch.set_num_threads(passes_at_once())
+    transformers.logging.set_verbosity_error()
     return {
-        name: [_plain_score(checkpoint.path, trainee, rate, seed) for seed in range(1, seeds + 1)]
+        name: [_trainer_score(checkpoint.path, trainee, rate, seed) for seed in range(1, seeds + 1)]
         for name, trainee in trainees.items()
     }
 
 
-def _plain_score(folder: Path, trainee: TextTrainee, rate: float, seed: int) -> float:
+def _trainer_score(folder: Path, trainee: TextTrainee, rate: float, seed: int) -> float:
     """The score after as many updates as ours, evaluated after every epoch as ours."""
-    torch.manual_seed(seed)
-    settings = replace(quick(len(trainee.targets), rate), length=QUICK_LENGTH)
+    settings = quick(len(trainee.targets), rate)
+    transformers.set_seed(seed)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
         folder, num_labels=trainee.outputs, dtype=torch.float32
     )
-    optimizer = torch.optim.AdamW(model.parameters(), rate, weight_decay=0.0)
-    schedule = transformers.get_linear_schedule_with_warmup(optimizer, settings.warmup, settings.updates)
-    train, validation = _padded(trainee.train), _padded(trainee.validation)
-    targets, updates, outputs = torch.from_numpy(trainee.targets), 0, np.zeros(0)
-    while updates < settings.updates:
-        model.train()
-        for rows in torch.randperm(len(targets)).split(settings.batch):
-            _loss(model(**{key: value[rows] for key, value in train.items()}).logits, targets[rows], trainee).backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-            optimizer.zero_grad()
-            updates += 1
-            if updates == settings.updates:
-                break
-        outputs = _outputs(model, validation)
-    return trainee.score(outputs)
+    with TemporaryDirectory() as temporary:
+        arguments = transformers.TrainingArguments(
+            temporary,
+            per_device_train_batch_size=settings.batch,
+            per_device_eval_batch_size=settings.batch,
+            learning_rate=rate,
+            max_steps=settings.updates,
+            warmup_steps=settings.warmup,
+            lr_scheduler_type="linear",
+            weight_decay=WEIGHT_DECAY,
+            adam_epsilon=EPSILON,
+            eval_strategy="epoch",
+            save_strategy="no",
+            logging_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+            seed=seed,
+            use_cpu=True,
+        )
+        validation = _padded(trainee.validation, np.zeros(len(trainee.validation), trainee.targets.dtype))
+        train = _padded(trainee.train, trainee.targets)
+        trainer = transformers.Trainer(model, arguments, train_dataset=train, eval_dataset=validation)
+        trainer.remove_callback(transformers.PrinterCallback)
+        trainer.train()
+        return trainee.score(trainer.predict(validation).predictions)
 
 
-def _padded(sequences: Sequences) -> dict[str, torch.Tensor]:
+def _padded(sequences: Sequences, labels: np.ndarray) -> list[dict[str, torch.Tensor]]:
+    """Each sequence as run_glue's collator takes it, padded to QUICK_LENGTH."""
     ids, segments, mask = sequences.batch(np.arange(len(sequences)))
-    found = {"input_ids": ids, "token_type_ids": segments, "attention_mask": mask}
     room = (0, QUICK_LENGTH - ids.shape[1])
-    return {key: nn.functional.pad(torch.from_numpy(value), room) for key, value in found.items()}
-
-
-def _loss(logits: torch.Tensor, targets: torch.Tensor, trainee: TextTrainee) -> torch.Tensor:
-    if trainee.kind == "value":
-        return nn.functional.mse_loss(logits[:, 0], targets.float())
-    return nn.functional.cross_entropy(logits, targets)
-
-
-@torch.inference_mode()
-def _outputs(model: nn.Module, inputs: Mapping[str, torch.Tensor]) -> np.ndarray:
-    model.eval()
-    found = [
-        model(**{key: value[i : i + 32] for key, value in inputs.items()}).logits
-        for i in range(0, len(inputs["input_ids"]), 32)
-    ]
-    return torch.cat(found).numpy()
+    ids, segments, mask = (nn.functional.pad(torch.from_numpy(one), room) for one in (ids, segments, mask))
+    labels = torch.from_numpy(labels)
+    labels = labels.float() if labels.is_floating_point() else labels
+    names = ("input_ids", "token_type_ids", "attention_mask", "labels")
+    return [dict(zip(names, row, strict=True)) for row in zip(ids, segments, mask, labels, strict=True)]
 
 
 if __name__ == "__main__":

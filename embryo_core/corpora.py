@@ -17,7 +17,7 @@ from embryo_core.metric import Source
 from embryo_core.types import Example, Fact, Target, spans_of_words
 
 TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz"  # what read_treebank reads
-FETCHED = ("treebank", "lama")  # data that `python -m embryo_core fetch` brings
+FETCHED = ("treebank", "lama", "glue", "squad")  # data that `python -m embryo_core fetch` brings
 Lines = list[tuple[str, str]]  # place ("ewt.conllu, line 7") and text of each line
 Row = tuple[str, str, int]  # word, tag, and the number of its syntactic head: from 1, 0 where it has none
 

@@ -1,4 +1,4 @@
-"""Downloads of public evaluation data: the treebank of UD English EWT (Section 3) and LAMA's facts (Section 6)."""
+"""Downloads of public evaluation data: UD English EWT (Section 3), LAMA (Section 6), and tasks to fine-tune on."""
 
 import re
 import tarfile
@@ -47,7 +47,7 @@ ONTONOTES = (
 
 
 def fetch(what: str, into: Path) -> list[Path]:
-    """Download "treebank" or "lama" below the folder `into`, unless it is there; returns the paths to evaluate on.
+    """Download "treebank", "lama", "glue" or "squad" below the folder `into`, unless it is there; returns its paths.
 
     Of LAMA's relations the paper's 25 are kept. Raises CorpusError where there is no connection or the content is
     another, with the address and the way by hand; and for "ontonotes", with its publisher.
@@ -59,6 +59,11 @@ def fetch(what: str, into: Path) -> list[Path]:
         case "lama":
             with _no_empty_folder(into / "lama"):
                 return [_fetch_lama(into / "lama")]
+        case "glue" | "squad":
+            from embryo_core.finetune.hub import fetch_tasks
+
+            with _no_empty_folder(into / what):
+                return fetch_tasks(what, into)
         case "ontonotes":
             raise CorpusError(ONTONOTES)
     raise CorpusError(unknown("corpus", what, [*FETCHED, "ontonotes"]))

@@ -6,7 +6,8 @@ from typing import Any
 import pandas as pd
 
 from app.captions.markdown import literal
-from app.charts.finetuning import METRICS, label
+from app.charts.finetuning import METRICS, label, published
+from embryo_core.finetune.forms import GLUE, SQUAD
 
 CURVE = (
     "Each line is one fine-tuning of this checkpoint: its mean loss in training since the point before, and its score "
@@ -28,10 +29,12 @@ def scores(frame: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> str
     seeds = f"Bands span up to {most} seeds, lines are their mean" if most > 1 else "A single seed: no spread is known"
     own = [noted for name, noted in sources.items() if _is_of(name, frame)]
     protocols = " and ".join(sorted({str(noted.get("protocol", "unknown")) for noted in own}))
+    lines = any(published(task, rows) is not None for task, rows in frame.groupby("task"))
+    albert = " Dashes and dots: ALBERT-base, version 1, as google-research/albert published it." if lines else ""
     return (
         f"The whole model of each checkpoint, fine-tuned and scored in development (protocol {literal(protocols)}). "
         f"{counted}. {seeds}. The large marker is the best step. Dashed: a control that reads no text; step 0, random "
-        "weights fine-tuned the same way, is the other."
+        f"weights fine-tuned the same way, is the other.{albert}"
     )
 
 
@@ -51,11 +54,29 @@ def table(average: pd.DataFrame) -> str:
     return f"{words} GLUE average at step {last['step']:,}: {last['value']:.3f}, over {last['tasks']}."
 
 
-def examples(table: pd.DataFrame, listed: pd.DataFrame, seed: int) -> str:
-    """How many examples had which history, and what the table shows."""
-    counted = ", ".join(f"{count:,} {name}" for name, count in table["history"].value_counts().items())
+def examples(task: str, table: pd.DataFrame, listed: pd.DataFrame, seed: int, with_texts: bool) -> str:
+    """What the table shows, how many examples had which history, and where their texts are."""
+    by = "the id of their question" if task == SQUAD else "their row in the validation file"
+    words = f"Development examples by {by}, with what each step answered (seed {seed})."
+    if "history" in table:
+        counted = ", ".join(f"{count:,} {name}" for name, count in table["history"].value_counts().items())
+        words += (
+            f" Of {len(table):,}: {counted}; {len(listed):,} are listed. Learned: right from some step on; forgotten: "
+            "right over one stretch of steps only, then wrong; oscillating: right over several stretches."
+        )
+    if task == SQUAD:
+        words += " Right is an exact match" + (
+            "." if with_texts else "; each step's column holds F1, as the paragraphs are not at hand."
+        )
+    return words if with_texts else f"{words} {_where_texts(task)}"
+
+
+def _where_texts(task: str) -> str:
+    """Where the texts, which the results do not hold, are looked for."""
+    folder = f"corpora/glue/{task}" if task in GLUE else f"corpora/{task}"
+    fetched = "`python -m embryo_core fetch {}`".format("glue" if task in GLUE else SQUAD)
+    how = f"{fetched} brings them" if task in (*GLUE, SQUAD) else "put them there"
     return (
-        f"Development examples by their row in the validation file, with what each step answered (seed {seed}); labels "
-        f"are counted from 0. Of {len(table):,}: {counted}; {len(listed):,} are listed. Learned: right from some step "
-        "on; forgotten: right over one stretch of steps only, then wrong; oscillating: right over several stretches."
+        "Their texts are not in the results: they are shown where the data that they were scored on are in "
+        f"{literal(folder)} of a data folder; {how}."
     )

@@ -1,6 +1,7 @@
 """Figures and tables of fine-tuning over pretraining: tasks over the steps, one fine-tuning's own curve (Section 5)."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ from embryo_core.finetune.forms import GLUE, SQUAD
 from embryo_core.finetune.reached import Reached
 
 AVERAGE = "glue average"
-MAIN = ("matthews", "f1", "spearman", "accuracy")  # a task's score is the first of these that it has
+EXACT = "squad exact match"  # a curve of its own, beside SQuAD's F1
+MAIN = ("matthews", "f1", "spearman", "accuracy", "exact")  # a task's score is the first of these that it has
 NAMES = {
     "cola": "CoLA",
     "sst2": "SST-2",
@@ -24,7 +26,14 @@ NAMES = {
     "qnli": "QNLI",
     "rte": "RTE",
     SQUAD: "SQuAD",
+    EXACT: "SQuAD, exact match",
     AVERAGE: "GLUE average",
+}
+# ALBERT-base, version 1, in development: README.md of google-research/albert (31 October 2019).
+PUBLISHED = {"mnli": 0.816, "sst2": 0.903}
+PUBLISHED_SQUAD = {  # 1.1, 2.0
+    SQUAD: (0.893, 0.800),
+    EXACT: (0.823, 0.771),
 }
 METRICS = {
     "matthews": "Matthews' correlation",
@@ -44,10 +53,13 @@ def label(task: str) -> str:
 def task_curves(scores: pd.DataFrame) -> pd.DataFrame:
     """Each task's score over the steps: task, metric, step, value, low, high, seeds, n, control.
 
-    The value is the mean over the seeds, `low` and `high` their least and greatest score; `control` is the score of the
-    predictor that reads no text. `scores` are those of `results.read_task_scores`.
+    SQuAD's exact match is one more task, EXACT. The value is the mean over the seeds, `low` and `high` their least and
+    greatest score; `control` is the score of the predictor that reads no text. `scores` are those of
+    `results.read_task_scores`.
     """
-    known = scores[scores["metric"].isin(MAIN)]
+    exact = scores[scores["metric"] == "exact"].assign(task=EXACT)
+    known = pd.concat([scores, exact], ignore_index=True)
+    known = known[known["metric"].isin(MAIN)]
     rank = known["metric"].map(MAIN.index)
     main = known[rank == rank.groupby(known["task"]).transform("min")]
     is_model = main["predictor"] == "model"
@@ -98,8 +110,30 @@ def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
             line={"color": colour, "width": 1, "dash": "dash"},
             hovertemplate=f"{of}, without reading: %{{y:.3f}}<extra></extra>",
         )
+        _add_published(figure, task, rows, x, colour)
     axis.draw(figure, sorted(set(frame["step"])))
     return style.finish(figure, "score in development", height=460)
+
+
+def published(task: str, rows: pd.DataFrame) -> float | None:
+    """The published score of ALBERT-base on the data of these rows of `task_curves`; None where we know none."""
+    if task in PUBLISHED_SQUAD:
+        first, second = PUBLISHED_SQUAD[task]
+        return second if rows["control"].iloc[-1] > 0 else first  # to answer nothing is right in 2.0 alone
+    return PUBLISHED.get(task)
+
+
+def _add_published(figure: go.Figure, task: str, rows: pd.DataFrame, x: list[float], colour: str) -> None:
+    if (value := published(task, rows)) is None:
+        return
+    figure.add_scatter(
+        x=[min(x), max(x)],
+        y=[value, value],
+        name=f"{label(task)}, ALBERT-base as published",
+        mode="lines",
+        line={"color": colour, "width": 1.5, "dash": "dashdot"},
+        hovertemplate=f"{label(task)}, ALBERT-base as published: %{{y:.3f}}<extra></extra>",
+    )
 
 
 def curve_figure(curve: pd.DataFrame, metric: str) -> go.Figure:
@@ -135,19 +169,51 @@ def associations(frame: pd.DataFrame, masked: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["task", "value", "steps"])
 
 
-def histories(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """How the answers of one seed went, by the rules for facts: example, gold, one column a step, history.
+def histories(answers: pd.DataFrame, labels: Sequence[str] = ()) -> pd.DataFrame:
+    """How the answers of one seed went, by the rules for facts: gold, history, one column a step; the index is example.
 
-    `answers` has the columns step, seed, example, gold and answer.
+    `answers` has the columns step, example, gold and answer, both indices of the `labels` where these are known.
     """
-    own = answers[answers["seed"] == seed]
-    table = own.pivot(index="example", columns="step", values="answer")
-    gold = own.groupby("example")["gold"].first()
-    right = table.eq(gold, axis=0).to_numpy()
+    table = answers.pivot(index="example", columns="step", values="answer")
+    gold = answers.groupby("example")["gold"].first()
+    history = _histories(table.eq(gold, axis=0).to_numpy())
+    if labels:
+        names = dict(enumerate(labels))
+        table, gold = table.apply(lambda column: column.map(names)), gold.map(names)
+    return _by_example(table, gold=gold, history=history)
+
+
+def values(answers: pd.DataFrame) -> pd.DataFrame:
+    """What one seed answered in a regression, where nothing is right or wrong: gold, one column a step."""
+    table = answers.pivot(index="example", columns="step", values="answer")
+    return _by_example(table.round(2), gold=answers.groupby("example")["gold"].first().round(2))
+
+
+def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFrame:
+    """How one seed's answers to questions went: history, one column a step; the index is the question's id.
+
+    A column holds the answers where the paragraphs, `contexts` by id, are known, else F1. Right is an exact match.
+    """
+    shown = spans["f1"].round(2)
+    if contexts is not None:
+        where = zip(spans["question"].map(contexts).fillna(""), spans["start"], spans["end"], strict=True)
+        shown = pd.Series([context[start:end] or "(none)" for context, start, end in where], spans.index)
+    table = spans.assign(shown=shown).pivot(index="question", columns="step", values="shown")
+    right = spans.pivot(index="question", columns="step", values="exact").to_numpy() == 1
+    return _by_example(table, history=_histories(right))
+
+
+def _histories(right: np.ndarray) -> np.ndarray:
+    """The kind of each row's history [n], from whether its answer was right at each step, `right` [n, S]."""
     patterns, which = np.unique(right, axis=0, return_inverse=True)  # far fewer than examples
     names = np.array([curves.classify_history(pattern) for pattern in patterns], dtype=object)
+    return names[which]
+
+
+def _by_example(table: pd.DataFrame, **before: Any) -> pd.DataFrame:
+    """A table whose columns are steps, with these columns before them."""
     table.columns = [f"step {step:,}" for step in table.columns]
-    return table.assign(history=names[which]).reset_index().merge(gold.reset_index(), on="example")
+    return pd.concat([pd.DataFrame(before, index=table.index), table], axis=1)
 
 
 def task_table(frame: pd.DataFrame, step: int, reached: Mapping[str, Sequence[Reached | None]]) -> pd.DataFrame:

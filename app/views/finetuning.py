@@ -24,7 +24,7 @@ def show() -> None:
             f"Run '{view.run.name}' has not been fine-tuned yet.",
             f"python -m embryo_core finetune {view.run.name} --glue FOLDER --tasks cola mrpc rte stsb",
         )
-    tasks = list(frame["task"].unique())
+    tasks = [task for task in frame["task"].unique() if task != charts.EXACT]
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
         chosen = widgets.pick_many("tasks", "Tasks", tasks, tasks, charts.label, pills=True)
@@ -33,11 +33,16 @@ def show() -> None:
     if not chosen:
         st.info("Choose at least one task.", icon=":material/info:")
         return
-    picked = frame[frame["task"].isin(chosen)]
+    picked = frame[frame["task"].map(_whose).isin(chosen)]
     _curves(view, picked)
     task = _table(view, picked, chosen)
     _associations(view, picked)
     finetuning_behind.show(view, task, picked[picked["task"] == task])
+
+
+def _whose(task: str) -> str:
+    """The task behind a curve: SQuAD has two."""
+    return SQUAD if task == charts.EXACT else task
 
 
 def _curves(view: View, frame: pd.DataFrame) -> None:
@@ -58,24 +63,23 @@ def _curves(view: View, frame: pd.DataFrame) -> None:
 def _point_chosen(task: str, step: int) -> None:
     permalink.choose("step", step)
     if task != charts.AVERAGE:
-        permalink.choose("task", task)
+        permalink.choose("task", _whose(task))
 
 
 def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
     """Draw a row for each task; returns the one to look behind."""
     st.header("How much pretraining each task needs", anchor=False)
-    metrics = frame.groupby("task")["metric"].first()
+    metrics = frame.groupby("task", sort=False)["metric"].first()
     reached = {
-        task: [results.reached(view.run, task, metrics[task], share) for share in SHARES]
-        for task in tasks
-        if task != SQUAD
+        task: [results.reached(view.run, _whose(task), metric, share) for share in SHARES]
+        for task, metric in metrics.items()
     }
     step = view.evaluated(frame["step"])
     number = st.column_config.NumberColumn
     show_rows(
         charts.task_table(frame, step, reached),
         "tasks_table",
-        lambda row: permalink.choose("task", tasks[row]),
+        lambda row: permalink.choose("task", _whose(metrics.index[row])),
         {
             "now": number(f"step {step:,}", format="%.3f"),
             "last": number("last step", format="%.3f"),

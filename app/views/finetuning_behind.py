@@ -9,6 +9,8 @@ from app.captions.markdown import literal
 from app.charts import finetuning as charts
 from app.charts.knowledge import HISTORIES
 from app.widgets import View
+from embryo_core.errors import CorpusError
+from embryo_core.finetune.forms import SQUAD, evaluation
 
 ANY = "any"
 
@@ -25,19 +27,44 @@ def show(view: View, task: str, frame: pd.DataFrame) -> None:
             captions.CURVE,
             f"Fine-tuning on {charts.label(task)}, step {step:,}",
             view,
-            f"finetuning:{task}:1",
+            evaluation(task, 1),
             at=f"step{step}",
         )
-    answers = results.task_answers(view.run, task)
-    if metric in ("spearman", "pearson") or answers.empty:
+    answers = (results.task_spans if task == SQUAD else results.task_answers)(view.run, task)
+    if answers.empty:
         return
     st.header(f"Examples of {name}", anchor=False)
     left, right = st.columns(2)
     with left:
-        seed = widgets.pick_one("seed", "Seed", sorted(set(answers["seed"])))
-    with right:
-        history = widgets.pick_one("example_history", "History", (ANY, *HISTORIES))
-    table = charts.histories(answers, int(seed))
-    listed = table if history == ANY else table[table["history"] == history]
-    st.dataframe(listed, hide_index=True, height=320, key=f"examples_{task}_{seed}_{history}")
-    widgets.show_caption(captions.examples(table, listed, int(seed)))
+        seed = int(widgets.pick_one("seed", "Seed", sorted(set(answers["seed"]))))
+    texts = _texts(view, task)
+    table = _table(view, task, metric, answers[answers["seed"] == seed], texts)
+    listed = table
+    if "history" in table:
+        with right:
+            history = widgets.pick_one("example_history", "History", (ANY, *HISTORIES))
+        listed = table if history == ANY else table[table["history"] == history]
+    if texts is not None:
+        listed = texts.drop(columns="context", errors="ignore").join(listed, how="right")
+    st.dataframe(listed, height=320, key=f"examples_{task}_{seed}_{len(listed)}")
+    widgets.show_caption(captions.examples(task, table, listed, seed, texts is not None))
+
+
+def _texts(view: View, task: str) -> pd.DataFrame | None:
+    """The texts of the examples, where their data are at hand and can be read."""
+    try:
+        return results.task_texts(view.run, task)
+    except CorpusError:
+        return None
+
+
+def _table(
+    view: View, task: str, metric: str, answers: pd.DataFrame, texts: pd.DataFrame | None
+) -> pd.DataFrame:
+    """What each step answered to each example."""
+    if task == SQUAD:
+        return charts.span_histories(answers, None if texts is None else texts["context"])
+    if metric in ("spearman", "pearson"):
+        return charts.values(answers)
+    labels = results.sources(view.run).get(evaluation(task, int(answers["seed"].iloc[0])), {}).get("labels")
+    return charts.histories(answers, labels if isinstance(labels, list) else ())

@@ -2,13 +2,16 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, add_device, named_path, positive
 from embryo_core.commands.fetch import CORPORA
+from embryo_core.commands.finetune import add_folders, finetune_and_tell, glue_folders
 from embryo_core.errors import CorpusError
+from embryo_core.finetune.forms import SQUAD
+from embryo_core.types import Run
 
 HELP = "compute metrics at the checkpoints of a run; what is done is skipped"
 
@@ -28,20 +31,36 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--discard", action="store_true", help="remove again what was fetched from the Hub")
     add_device(command)
     _add_data(command)
+    group = command.add_argument_group("fine-tuning, by the quick protocol and one seed; `finetune` has the others")
+    add_folders(group)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Evaluate, and tell what was computed, left out and failed."""
+    """Evaluate and fine-tune, and tell what was computed, left out and failed."""
+    from embryo_core import metrics
+
+    run = runs.open_run(options.run)
+    tasks = glue_folders(options.glue) if options.glue else {}
+    tasks |= {SQUAD: options.squad} if options.squad else {}
+    data = _fetched({metric.source for metric in metrics.METRICS}) | _by_name(options.data)
+    status = 0
+    if data or options.metrics or not tasks:
+        status = _evaluate(run, data, options)
+    if tasks:
+        device = None if options.device == "auto" else options.device
+        status |= finetune_and_tell(run, tasks, steps=options.steps, device=device, overwrite=options.overwrite)
+    return status
+
+
+def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -> int:
     from embryo_core import metrics
     from embryo_core.engine.device import find_device
     from embryo_core.evaluate import evaluate  # torch takes seconds to import, and the other commands do without
 
-    run = runs.open_run(options.run)
     declared = [option for metric in metrics.METRICS for option in metric.options]
-    fetched = _fetched({metric.source for metric in metrics.METRICS})
     report = evaluate(
         run,
-        fetched | _by_name(options.data),
+        data,
         options.metrics,
         options.steps,
         limit=options.limit,

@@ -2,13 +2,16 @@
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, named_path, positive
 from embryo_core.commands.fetch import CORPORA
 from embryo_core.errors import CorpusError, unknown
+from embryo_core.finetune.forms import GLUE, SQUAD
+from embryo_core.types import Run
 
 HELP = "fine-tune the checkpoints of a run on downstream tasks; what is done is skipped"
 
@@ -24,12 +27,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         default="quick",
         help="quick (default): 2 epochs, a learning rate chosen once on training data; or paper: its settings",
     )
-    command.add_argument(
-        "--glue", type=Path, default=CORPORA / "glue", metavar="FOLDER", help="folder of cola/, sst2/, ... with parquet"
-    )
-    command.add_argument(
-        "--squad", type=Path, default=CORPORA / "squad", metavar="FOLDER", help="SQuAD 1.1 or 2.0: train, validation"
-    )
+    add_folders(command, CORPORA)
     command.add_argument(
         "--task", type=named_path, action="append", default=[], metavar="NAME=FOLDER", help="a task of your own"
     )
@@ -40,43 +38,50 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
 
 
+def add_folders(command: argparse._ActionsContainer, default: Path | None = None) -> None:
+    """--glue and --squad, whose default folders are in the folder `default`."""
+    forms = {"glue": "GLUE: a folder of cola/, sst2/, ... with parquet", "squad": "SQuAD 1.1 or 2.0: train, validation"}
+    for name, form in forms.items():
+        folder = default / name if default else None
+        command.add_argument(f"--{name}", type=Path, default=folder, metavar="FOLDER", help=form)
+
+
 def execute(options: argparse.Namespace) -> int:
     """Fine-tune, and tell what was done, and what failed."""
-    run = runs.open_run(options.run)
+    settings = {name: getattr(options, name) for name in ("steps", "seeds", "protocol", "device", "jobs", "overwrite")}
+    return finetune_and_tell(runs.open_run(options.run), _folders(options), **settings)
+
+
+def finetune_and_tell(run: Run, folders: Mapping[str, Path], **settings: Any) -> int:
+    """Fine-tune on the tasks of these folders; returns the exit status. Settings and errors as of `finetune`."""
     from embryo_core.finetune.finetuning import finetune  # torch and transformers take seconds to import
 
-    report = finetune(
-        run,
-        _folders(options),
-        options.steps,
-        seeds=options.seeds,
-        protocol=options.protocol,
-        device=options.device,
-        jobs=options.jobs,
-        overwrite=options.overwrite,
-        progress=True,
-    )
+    report = finetune(run, folders, **settings, progress=True)
     print(f"{report.computed} fine-tunings done, {report.done_before} were done before; results are in {run.results}.")
     for failure in report.failures:
         print(f"Failed: {failure}", file=sys.stderr)
     return 1 if report.failures else 0
 
 
+def glue_folders(folder: Path) -> dict[str, Path]:
+    """The folder of each task of GLUE that is there. Raises CorpusError where none is."""
+    found = {name: folder / name for name in GLUE if (folder / name).is_dir()}
+    if not found:
+        raise CorpusError(
+            f"No task has data: {folder} holds no folder named {', '.join(GLUE)}; give --glue FOLDER, --squad FOLDER "
+            "or --task NAME=FOLDER."
+        )
+    return found
+
+
 def _folders(options: argparse.Namespace) -> dict[str, Path]:
     """The folder of each task that is asked for. Raises CorpusError."""
-    from embryo_core.finetune.forms import GLUE, SQUAD
-
     own = dict(options.task)
     _check_names(own, [*GLUE, SQUAD], len(options.task))
-    folders = {name: options.glue / name for name in GLUE} | {SQUAD: options.squad} | own
     if options.tasks is None:
-        found = {name: folder for name, folder in folders.items() if folder.is_dir() or name in own}
-        if not found:
-            raise CorpusError(
-                f"No task has data: {options.glue} holds no folder named {', '.join(GLUE)}; give --glue FOLDER, "
-                "--squad FOLDER or --task NAME=FOLDER."
-            )
-        return found
+        others = own | ({SQUAD: options.squad} if options.squad.is_dir() else {})
+        return glue_folders(options.glue) | others if options.glue.is_dir() or not others else others
+    folders = {name: options.glue / name for name in GLUE} | {SQUAD: options.squad} | own
     for name in options.tasks:
         if name not in folders:
             raise CorpusError(unknown("task", name, folders, "One of your own is given with --task NAME=FOLDER."))

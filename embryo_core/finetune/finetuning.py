@@ -13,11 +13,12 @@ from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.errors import ConfigError, unknown
 from embryo_core.evaluate import Report
 from embryo_core.finetune import plan, protocols
+from embryo_core.finetune.forms import evaluation
 from embryo_core.finetune.plan import Asked
 from embryo_core.finetune.questions import QuestionTask
 from embryo_core.finetune.rates import HELD_OUT, Choice, choose
 from embryo_core.finetune.trainees import Trainee, make_trainee
-from embryo_core.finetune.units import Unit, evaluation, work
+from embryo_core.finetune.units import Unit, work
 from embryo_core.finetune.workers import Workers, choose_device, default_jobs, open_workers
 from embryo_core.types import Checkpoint, Run
 

@@ -6,6 +6,11 @@ SQUAD = "squad"
 MOST_LABELS = 256  # of a task: its score is bootstrapped by counts of label by label
 
 
+def evaluation(task: str, seed: int | str) -> str:
+    """The name under which the results of a task and seed are stored, one part a step."""
+    return f"finetuning:{task}:{seed}"
+
+
 @dataclass(frozen=True)
 class Form:
     """A task over one or two texts; a task without labels is a regression."""

@@ -16,12 +16,12 @@ from embryo_core.errors import (
     MissingWeights,
     TokenizerMismatch,
 )
-from embryo_core.finetune.forms import GLUE, SQUAD
+from embryo_core.finetune.forms import GLUE, SQUAD, evaluation
 from embryo_core.finetune.protocols import Settings
 from embryo_core.finetune.questions import QuestionTask, read_questions
 from embryo_core.finetune.rates import Choice
 from embryo_core.finetune.tasks import TextTask, read_task
-from embryo_core.finetune.units import Item, Unit, evaluation, weights_file
+from embryo_core.finetune.units import Item, Unit, weights_file
 from embryo_core.types import Checkpoint, Run
 
 Pairs = set[tuple[int, int]]  # (step, seed)

@@ -1,6 +1,6 @@
 """From which step on a task's score has come up to a share of its last value, with an interval by bootstrap."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ SEED = 7
 AT_ONCE = 2**20  # indices that are held at a time, a few tens of MB with what is made of them
 MOST_ANSWERS = 2**23  # of a task at all steps; QQP at 40 steps with five seeds has as many
 LABELLED = ("matthews", "accuracy", "f1")
+Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of a step's answers [n] and draws [B, n]: scores [B]
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,28 @@ def reached(answers: pd.DataFrame, metric: str, share: float) -> Reached | None:
     """
     if answers.empty:
         return None
-    steps, scores, drawn = _by_step(answers, metric)
+    _check(answers, "example")
+    if metric in LABELLED:
+        _check_labels(answers)
+    table = answers.pivot_table(index=["step", "seed"], columns="example", values="answer")
+    gold = answers.groupby("example")["gold"].first().to_numpy()
+    return _reached(table, lambda row, draws: resampled(metric, gold, row, draws), share)
+
+
+def reached_in_spans(spans: pd.DataFrame, metric: str, share: float) -> Reached | None:
+    """The same of answers to questions, whose score is the mean of the column `metric`: exact or f1.
+
+    `spans` has the columns step, seed, question and that one. Raises ResultsError where some step lacks a question.
+    """
+    if spans.empty:
+        return None
+    _check(spans, "question")
+    table = spans.pivot_table(index=["step", "seed"], columns="question", values=metric)
+    return _reached(table, lambda row, draws: row[draws].mean(1), share)
+
+
+def _reached(table: pd.DataFrame, score: Score, share: float) -> Reached | None:
+    steps, scores, drawn = _by_step(table, score)
     firsts = [steps[first_at(curve, share)] for curve in drawn if curve[-1] > 0]
     if scores[-1] <= 0 or not firsts:
         return None
@@ -48,14 +70,13 @@ def first_at(scores: np.ndarray, share: float) -> int:
     return int(np.argmax(scores >= share * scores[-1]))
 
 
-def _by_step(answers: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Steps [S], scores [S], and scores of every draw [DRAWS, S], means over the seeds."""
-    _check(answers, metric)
-    table = answers.pivot_table(index=["step", "seed"], columns="example", values="answer")
-    gold = answers.groupby("example")["gold"].first().to_numpy()
-    values = np.concatenate(
-        [np.stack([resampled(metric, gold, row, rows) for row in table.to_numpy()], 1) for rows in _samples(len(gold))]
-    )
+def _by_step(table: pd.DataFrame, score: Score) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Steps [S], scores [S], and scores of every draw [DRAWS, S], means over the seeds.
+
+    `table` has a row for each step and seed and n columns.
+    """
+    samples = _samples(len(table.columns))
+    values = np.concatenate([np.stack([score(row, rows) for row in table.to_numpy()], 1) for rows in samples])
     means = pd.DataFrame(values.T, index=table.index.get_level_values("step")).groupby(level=0).mean()
     return means.index.to_numpy(), means[0].to_numpy(), means.to_numpy()[:, 1:].T
 
@@ -71,14 +92,18 @@ def _samples(n: int) -> Iterator[np.ndarray]:
         left -= count
 
 
-def _check(answers: pd.DataFrame, metric: str) -> None:
+def _check(answers: pd.DataFrame, of: str) -> None:
     """Raise ResultsError for answers that cannot be resampled, or not in bounded time and memory."""
     if len(answers) > MOST_ANSWERS:
         raise ResultsError(f"The task has {len(answers):,} answers; at most {MOST_ANSWERS:,} are drawn from.")
-    if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers["example"].nunique():
+    if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers[of].nunique():
         raise ResultsError("Some steps did not answer all examples of the task; fine-tune on it with --overwrite.")
+
+
+def _check_labels(answers: pd.DataFrame) -> None:
+    """Raise ResultsError for answers that are no index of a label."""
     values = answers[["gold", "answer"]].to_numpy()
-    if metric in LABELLED and not ((values >= 0) & (values < MOST_LABELS) & (values == np.floor(values))).all():
+    if not ((values >= 0) & (values < MOST_LABELS) & (values == np.floor(values))).all():
         raise ResultsError("Some answers are none of the task's labels; fine-tune on it with --overwrite.")
 
 

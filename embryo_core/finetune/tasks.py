@@ -131,13 +131,19 @@ def _check_labels(folder: Path, form: Form, train: Split, validation: Split) -> 
 # === Tasks of the user's own ===
 
 
-def _own_form(folder: Path, train: Columns) -> Form:
-    texts = next((names for names in TEXTS if all(name in train for name in names)), None)
+def text_columns(folder: Path, columns: Columns) -> tuple[str, ...]:
+    """The columns that hold the texts of a user's own task, in the data of a folder. Raises CorpusError."""
+    texts = next((names for names in TEXTS if all(name in columns for name in names)), None)
     if texts is None:
         known = "; ".join(", ".join(names) for names in TEXTS)
         raise CorpusError(
-            f"{folder} has the columns {', '.join(train)}, and no texts among them; name them as one of: {known}."
+            f"{folder} has the columns {', '.join(columns)}, and no texts among them; name them as one of: {known}."
         )
+    return texts
+
+
+def _own_form(folder: Path, train: Columns) -> Form:
+    texts = text_columns(folder, train)
     values = {value for value in _column(f"the training data of {folder}", train, "label") if value is not None}
     if any(isinstance(value, float) for value in values):
         return Form(texts, ("spearman", "pearson"), labels=())

@@ -18,8 +18,9 @@ from embryo_core.finetune.sequences import Sequences, batches_by_length, trainin
 from embryo_core.finetune.trainees import Trainee
 from embryo_core.types import Checkpoint
 
-WEIGHT_DECAY = 0.01  # of all but biases and normalisation, as in BERT and ALBERT
-EPSILON = 1e-6  # of Adam, as there
+# As in optimization.py of google-research/albert, whose Adam lacks the correction of its bias.
+WEIGHT_DECAY = 0.01  # of all but biases and normalisation
+EPSILON = 1e-6  # of Adam
 MAX_NORM = 1.0  # of the gradient
 EVALUATION_BATCH = 128
 CLASSES = {

@@ -12,6 +12,7 @@ import safetensors.torch
 
 from embryo_core import results, runs
 from embryo_core.errors import OtherData
+from embryo_core.finetune.forms import evaluation
 from embryo_core.finetune.protocols import Settings
 from embryo_core.finetune.trainees import Trainee
 from embryo_core.finetune.training import Tuned, tune
@@ -39,11 +40,6 @@ class Unit:
     seed: int
     items: tuple[Item, ...]
     mnli: Path | None = None
-
-
-def evaluation(task: str, seed: int) -> str:
-    """The name under which the results of a task and seed are stored, one part a step."""
-    return f"finetuning:{task}:{seed}"
 
 
 def weights_file(checkpoint: Checkpoint, seed: int, settings: Settings, identity: Mapping[str, Any]) -> Path:

@@ -9,9 +9,10 @@ from embryo_core.engine.tokenizer import Pieces, Tokenizer
 from embryo_core.finetune.questions import Question
 from embryo_core.finetune.sequences import Sequences, join
 
-QUESTION = 64  # pieces that are read of a question, as in BERT and ALBERT
-STRIDE = 128  # pieces from one window to the next, as there; half the room where windows are shorter
-LONGEST = 30  # pieces of an answer, as there
+# The defaults of run_squad_v2.py in google-research/albert.
+QUESTION = 64  # pieces that are read of a question
+STRIDE = 128  # pieces from one window to the next; half the room where windows are shorter
+LONGEST = 30  # pieces of an answer
 CANDIDATES = 20  # first pieces that are tried
 
 

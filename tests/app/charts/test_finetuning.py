@@ -37,6 +37,12 @@ def test_a_curve_is_the_mean_of_the_seeds_with_its_spread(frame):
     assert frame.loc[frame["task"] == "squad", "metric"].tolist() == ["f1"]
 
 
+def test_exact_match_is_a_curve_of_its_own(frame):
+    """Beside SQuAD's F1, and never part of the average over GLUE."""
+    exact = frame[frame["task"] == charts.EXACT]
+    assert exact[["metric", "value", "n"]].values.tolist() == [["exact", 0.2, 50]]
+
+
 def test_the_average_is_over_glue_at_steps_that_all_its_tasks_have(frame):
     """SQuAD is none of them; RTE has no step 16."""
     average = charts.average(frame)
@@ -64,19 +70,48 @@ def test_the_table_tells_when_a_share_was_reached(frame):
 
 
 def test_examples_have_the_histories_of_facts():
-    """Right from a step on, right and then wrong, both, and never."""
+    """Right from a step on, right and then wrong, both, and never; answers by the names of their labels."""
     answers = {"learned": (0, 1, 1), "forgotten": (1, 0, 0), "oscillating": (1, 0, 1), "never learned": (0, 0, 0)}
     stored = pd.DataFrame(
         [
-            {"step": step, "seed": seed, "example": i, "gold": 1.0, "answer": float(right[place] if seed == 2 else 1)}
-            for seed in (1, 2)
+            {"step": step, "example": i, "gold": 1.0, "answer": float(right[place])}
             for i, right in enumerate(answers.values())
             for place, step in enumerate((0, 8, 16))
         ]
     )
-    found = charts.histories(stored, seed=2)
+    found = charts.histories(stored)
     assert found["history"].tolist() == list(answers)
     assert found.loc[1, ["step 0", "step 8", "step 16", "gold"]].tolist() == [1, 0, 0, 1]
+    named = charts.histories(stored, ["no", "yes"])
+    assert named["history"].tolist() == list(answers)
+    assert named.loc[1, ["gold", "step 0", "step 8"]].tolist() == ["yes", "yes", "no"]
+
+
+def test_questions_show_their_answers_where_the_paragraphs_are_known():
+    """Else how near they come; right is an exact match."""
+    rows = [(0, "q", 0, 0, 0.0, 0.0), (8, "q", 0, 3, 0.0, 0.5), (16, "q", 4, 7, 1.0, 1.0)]
+    spans = pd.DataFrame(rows, columns=["step", "question", "start", "end", "exact", "f1"])
+    found = charts.span_histories(spans, pd.Series({"q": "The hen broods."}))
+    assert found.loc["q"].tolist() == ["learned", "(none)", "The", "hen"]
+    assert charts.span_histories(spans, None).loc["q"].tolist() == ["learned", 0.0, 0.5, 1.0]
+
+
+def test_values_have_no_history():
+    """Nothing is right or wrong in a regression."""
+    stored = pd.DataFrame({"step": [0, 8], "example": 0, "gold": 2.5, "answer": [2.512, 1.0]})
+    assert charts.values(stored).loc[0].to_dict() == {"gold": 2.5, "step 0": 2.51, "step 8": 1.0}
+
+
+def test_published_scores_of_albert_are_lines_of_their_own(frame):
+    """SQuAD's version shows in whether no answer is ever right; what was not published has no line."""
+    squad = frame[frame["task"] == "squad"]
+    assert charts.published("squad", squad) == 0.893
+    assert charts.published("squad", squad.assign(control=0.5)) == 0.8
+    assert charts.published(charts.EXACT, squad.assign(control=0.5)) == 0.771
+    assert charts.published("cola", frame[frame["task"] == "cola"]) is None
+    lines = {trace.name: trace for trace in charts.tasks_figure(frame, AXIS).data}
+    assert list(lines["SQuAD, ALBERT-base as published"].y) == [0.893, 0.893]
+    assert not any(name.startswith("CoLA, ALBERT") for name in lines)
 
 
 def test_associations_need_four_steps():

@@ -6,9 +6,11 @@ from functools import partial
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from embryo_core import corpora
 from embryo_core.types import Run
 from tests.app.conftest import captions_of
-from tests.tuned import store_tuning
+from tests.embryo_core.finetune.conftest import write_split, write_squad
+from tests.tuned import store_questions, store_tuning
 
 
 @pytest.fixture
@@ -41,8 +43,47 @@ def test_examples_are_listed_by_their_history(look, tuned):
     """By the rules for facts; the choice is in the URL."""
     test = look(tuned, task="rte", example_history="oscillating")
     listed = test.dataframe[-1].value
-    assert listed[["example", "step 0", "step 8", "step 16", "gold"]].values.tolist() == [[3, 1, 0, 1, 1]]
+    assert listed[["step 0", "step 8", "step 16", "gold"]].to_dict("index") == {
+        3: {"step 0": 1, "step 8": 0, "step 16": 1, "gold": 1}
+    }
+    assert any("python -m embryo_core fetch glue" in caption for caption in captions_of(test))
     assert test.query_params["example_history"] in ("oscillating", ["oscillating"])
+
+
+def test_texts_of_examples_are_read_from_the_data_at_hand(look, own_run):
+    """Beside the names of their labels; results alone hold none of it."""
+    folder = own_run.path.parents[1] / "corpora" / "glue" / "rte"
+    texts = list("abcd")
+    write_split(folder, "validation", sentence1=texts, sentence2=texts[::-1], label=[1, 1, 0, 1])
+    store_tuning(own_run, "rte", corpora.open_source(folder).sha256, ("entailment", "not_entailment"))
+    test = look(own_run)
+    listed = test.dataframe[-1].value
+    assert listed.loc[0, ["sentence1", "sentence2", "gold", "step 0"]].tolist() == [
+        "a", "d", "not_entailment", "entailment"
+    ]  # fmt: skip
+    assert not any("fetch glue" in caption for caption in captions_of(test))
+
+
+def test_squad_has_exact_match_beside_f1(look, own_run):
+    """Each with the step at which it reached its last value; its questions have histories."""
+    store_questions(own_run)
+    test = look(own_run, step="8")
+    assert not test.exception and not test.error
+    table = test.dataframe[0].value.set_index("task")
+    assert table["now"].to_dict() == {"SQuAD": 0.5, "SQuAD, exact match": 0.0}
+    assert table["95 %"].tolist() == ["16 (16 to 16)"] * 2
+    assert test.dataframe[-1].value.loc["q0", ["history", "step 8"]].tolist() == ["learned", 0.5]
+    assert any("python -m embryo_core fetch squad" in caption for caption in captions_of(test))
+
+
+def test_squads_answers_are_words_where_the_paragraphs_are_at_hand(look, own_run):
+    """With question and gold answers."""
+    folder = write_squad(own_run.path.parents[1] / "corpora" / "squad")
+    store_questions(own_run, corpora.open_source(folder).sha256)
+    listed = look(own_run).dataframe[-1].value
+    assert listed.loc["q0", ["question", "answers", "step 0", "step 16"]].tolist() == [
+        "What is house ?", "house", "(none)", "kin"
+    ]  # fmt: skip
 
 
 def test_no_task_chosen_is_a_message(look, tuned):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from embryo_core.errors import ResultsError
-from embryo_core.finetune.reached import reached, resampled
+from embryo_core.finetune.reached import reached, reached_in_spans, resampled
 from embryo_core.finetune.scores import score
 
 RANDOM = np.random.default_rng(2)
@@ -56,6 +56,15 @@ def test_of_few_examples_the_interval_is_wide():
 def test_a_last_score_of_nothing_is_never_reached():
     """None, where it is not above 0."""
     assert reached(frame({0: 0.5, 10: 0.0}), "accuracy", 0.95) is None
+
+
+def test_questions_are_drawn_as_examples_are():
+    """The mean over the questions of the column, F1 or exact match, of each draw; here the same as accuracy."""
+    answers = frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8})
+    spans = answers.assign(question=answers["example"], exact=answers["answer"].eq(answers["gold"]).astype(float))
+    assert reached_in_spans(spans, "exact", 0.95) == reached(answers, "accuracy", 0.95)
+    assert reached_in_spans(spans.assign(f1=spans["exact"] / 2), "f1", 0.95) == reached(answers, "accuracy", 0.95)
+    assert reached_in_spans(spans.assign(exact=0.0), "exact", 0.95) is None
 
 
 def test_a_label_that_never_occurs_is_counted():

@@ -1,0 +1,52 @@
+"""The page of fine-tunings in a browser: every part is drawn, a row and a link choose the task, examples have texts."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from embryo_core import corpora
+from embryo_core.types import Run
+from tests.browser.conftest import serve
+from tests.conftest import copy_run
+from tests.embryo_core.finetune.conftest import write_split
+from tests.tuned import store_questions, store_tuning
+
+
+@pytest.fixture(scope="module")
+def tuned(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The app on a run with results of RTE, whose data are at hand, and of SQuAD, whose are not."""
+    root = tmp_path_factory.mktemp("tuned")
+    run = copy_run(tiny_run, root)
+    texts = ["A hen broods .", "It rains .", "Snow fell .", "The sun shines ."]
+    folder = write_split(root / "corpora/glue/rte", "validation", sentence1=texts, sentence2=texts, label=[1, 1, 0, 1])
+    store_tuning(run, "rte", corpora.open_source(folder).sha256, ("entailment", "not_entailment"))
+    store_questions(run)
+    with serve(run.path.parents[1]) as address:
+        yield address
+
+
+def test_the_page_has_curves_controls_and_published_scores(visit, tuned):
+    """RTE, SQuAD's F1 and exact match, each with its control; the fine-tuning's own curve opens on a click."""
+    visitor = visit(tuned)
+    visitor.open("finetuning", step="8")
+    plot = visitor.page.locator(".js-plotly-plot").first
+    names = plot.evaluate("(plot) => plot.data.map((trace) => trace.name)")
+    assert {"RTE", "SQuAD", "SQuAD, exact match", "RTE, control", "SQuAD, ALBERT-base as published"} <= set(names)
+    visitor.page.get_by_text("How it was fine-tuned").click()
+    expect(visitor.page.locator(".js-plotly-plot")).to_have_count(2)
+    visitor.rest()
+
+
+def test_a_link_restores_task_and_history_and_examples_have_their_texts(visit, tuned):
+    """Of RTE; of SQuAD the page says how to get them."""
+    visitor = visit(tuned)
+    visitor.open("finetuning", task="rte", example_history="oscillating")
+    visitor.expect_query(task="rte", example_history="oscillating")
+    table = visitor.page.get_by_test_id("stDataFrame").last
+    table.scroll_into_view_if_needed()
+    expect(table.get_by_text("The sun shines .").first).to_be_attached()
+    expect(visitor.page.get_by_text("fetch glue")).to_have_count(0)
+    visitor.open("finetuning", task="squad")
+    expect(visitor.page.get_by_text("Examples of SQuAD")).to_be_visible()
+    visitor.settle()

@@ -1,0 +1,52 @@
+"""`finetune`, and `evaluate` with --glue and --squad, lead to the same fine-tunings."""
+
+from pathlib import Path
+
+import pytest
+
+from embryo_core import results
+from embryo_core.cli import main
+from embryo_core.finetune import protocols
+from embryo_core.types import Run
+from tests.conftest import REPOSITORY
+from tests.embryo_core.finetune.conftest import write_squad
+
+
+@pytest.fixture(autouse=True)
+def brief(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A few updates, one learning rate; no data of the user's own are found."""
+    monkeypatch.setattr(protocols, "QUICK_UPDATES", 2)
+    monkeypatch.setattr("embryo_core.finetune.rates.QUICK_RATES", (1e-4,))
+    monkeypatch.setattr("embryo_core.commands.evaluate.CORPORA", tmp_path / "nowhere")
+    monkeypatch.setattr("embryo_core.finetune.finetuning.default_jobs", lambda device: 1)
+
+
+def test_evaluate_does_what_finetune_does(own_run: Run, cola: Path, capsys: pytest.CaptureFixture):
+    """Without data of a metric, nothing else is done; what the one did, the other skips."""
+    assert main(["evaluate", str(own_run.path), "--glue", str(cola.parent), "--steps", "16"]) == 0
+    assert capsys.readouterr().out.startswith("1 fine-tunings done, 0 were done before")
+    assert set(results.read_task_scores(own_run)["task"]) == {"cola"}
+    assert main(["finetune", str(own_run.path), "--glue", str(cola.parent), "--steps", "16"]) == 0
+    assert capsys.readouterr().out.startswith("0 fine-tunings done, 1 were done before")
+
+
+def test_evaluate_fine_tunes_beside_its_metrics(own_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture):
+    """SQuAD after the metric whose data were given."""
+    command = ["evaluate", str(own_run.path), "--metrics", "token_reconstruction", "--treebank"]
+    command += [str(REPOSITORY / "data" / "sample" / "treebank.conllu"), "--steps", "16"]
+    assert main([*command, "--squad", str(write_squad(tmp_path / "squad"))]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("1 results computed") and second.startswith("1 fine-tunings done")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "finetune"])
+def test_a_folder_without_tasks_is_told(own_run: Run, tmp_path: Path, command: str, capsys: pytest.CaptureFixture):
+    """Before anything is computed."""
+    assert main([command, str(own_run.path), "--glue", str(tmp_path)]) == 2
+    assert f"No task has data: {tmp_path} holds no folder named cola, sst2" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_none_is_told(own_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture):
+    """By the argument that names it."""
+    assert main(["evaluate", str(own_run.path), "--squad", str(tmp_path / "none")]) == 2
+    assert "for the task 'squad', is no folder" in capsys.readouterr().err
