@@ -39,12 +39,15 @@ def test_zoom_and_hidden_curves_stay_at_another_step(visit, app):
     hidden = figure.locator(".legend .traces").nth(1)
     hidden.locator(".legendtoggle").click()
     expect(hidden).to_have_css("opacity", "0.5")
+    whole = figure.evaluate(VIEW)
     box = figure.locator(".nsewdrag.drag").bounding_box()
     visitor.page.mouse.move(box["x"] + 20, box["y"] + 40)
     visitor.page.mouse.down()
     visitor.page.mouse.move(box["x"] + box["width"] - 60, box["y"] + box["height"] - 60, steps=5)
     visitor.page.mouse.up()
-    visitor.page.wait_for_timeout(600)  # until a second click would no longer be a double click
+    zoomed = f"([figure, whole]) => ({VIEW})(figure) !== whole"
+    visitor.page.wait_for_function(zoomed, arg=[figure.element_handle(), whole])
+    visitor.rest()
     before, line = figure.evaluate(VIEW), mark_at(figure)
     visitor.page.locator(".bar .track").press("ArrowLeft")
     visitor.expect_query(step="8")
