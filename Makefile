@@ -26,7 +26,7 @@ test: lint browser
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 fuzz: $(VENV)/dev.installed
-	EMBRYO_FUZZ=500 $(BIN)/python -m pytest -q -n 2 tests/fuzz tests/pretrain/test_fuzz.py
+	EMBRYO_FUZZ=500 $(BIN)/python -m pytest -q -n 2 tests/pretrain/test_fuzz.py tests/fuzz
 
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .

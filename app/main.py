@@ -19,6 +19,7 @@ def page(name: str, icon: str | None = None, default: bool = False, visibility: 
 
 PAGES = [
     page("overview", ":material/monitoring:", default=True),
+    page("findings", ":material/fact_check:"),
     page("tokens", ":material/category:"),
     page("attention", ":material/grid_on:"),
     page("probing", ":material/layers:"),

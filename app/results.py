@@ -16,6 +16,7 @@ from embryo_core import runs
 from embryo_core.curves import Scale, normalise_rows, telling_scale
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
+from embryo_core.findings import Judgement, judge
 from embryo_core.finetune.reached import Reached
 from embryo_core.finetune.reached import reached as first_reached
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
@@ -57,6 +58,25 @@ def _state(path: Path) -> State:
 def cached(state: Callable[[Run], State], entries: int, spinner: bool | str = False) -> Callable:
     """Decorates a function of a run and more: its last results are kept as long as this state of the run lasts."""
     return st.cache_data(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
+
+
+# === What is wrong with checkpoints ===
+
+
+def _audit_state(run: Run) -> State:
+    return _files(run, run.path / runs.AUDIT), checkpoints_state(run)
+
+
+audit = cached(_audit_state, 16)(runs.read_audit)
+
+
+@cached(_audit_state, 16)
+def gaps(run: Run) -> tuple[int, ...]:
+    """Steps at which curves break (see `runs.gaps`); the planned ones alone where audit.json cannot be read."""
+    try:
+        return runs.gaps(run)
+    except EmbryoError:
+        return tuple(runs.missing_steps(run))
 
 
 # === As stored ===
@@ -171,6 +191,12 @@ def task_curves(run: Run) -> pd.DataFrame:
 def reached(run: Run, task: str, metric: str, share: float) -> Reached | None:
     """When a task's score reached a share of its last value (see `finetune.reached`). Raises ResultsError."""
     return first_reached(store.read_answers(run, task), metric, share)
+
+
+@cached(results_state, 16)
+def judgements(run: Run) -> list[Judgement]:
+    """What a run says about each finding of the paper. Raises ResultsError."""
+    return judge(run)
 
 
 @cached(results_state, 64)

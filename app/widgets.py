@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import permalink
+from app import permalink, results
 from app.captions.markdown import literal
 from app.captions.sentences import split
 from app.charts.smoothing import WINDOWS
@@ -48,7 +48,7 @@ class View:
     @property
     def axis(self) -> StepAxis:
         """The axis of steps of every figure on the page."""
-        return StepAxis(self.scale, runs.changes(self.run), self.run.counted_in)
+        return StepAxis(self.scale, runs.changes(self.run), self.run.counted_in, results.gaps(self.run))
 
     def evaluated(self, steps: Iterable[int]) -> int:
         """Which of the evaluated `steps`, at least one, to show: the last up to the chosen step, else the first."""
@@ -96,7 +96,7 @@ def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log") -> 
     view = View(run, checkpoints, _wanted_step(checkpoints[-1].step), _scale(title, run, usual), _smoothing())
     view = replace(view, step=view.evaluated(view.steps))
     _show_time(view)
-    _tell_unknown(view, [*known, *broken])
+    _name_unknown(view, [*known, *broken])
     return view
 
 
@@ -111,15 +111,15 @@ def _scale(page: str, run: Run, usual: Callable[[Run], Scale]) -> Scale:
         return "log"  # the page itself tells which results cannot be read
 
 
-def _tell_unknown(view: View, names: Sequence[str]) -> None:
+def _name_unknown(view: View, names: Sequence[str]) -> None:
     """Say where a link names a run or step that is not here; its address stays until the reader chooses another."""
     run, step = permalink.get("run"), permalink.get("step")
     if run and run not in names:
         st.info(literal(f"Run '{run}' is not here; showing '{view.run.name}'."), icon=":material/info:")
         permalink.show("run", run)
     if step and step != str(view.step):
-        told = f"Run '{view.run.name}' has no checkpoint at step {step[:20]}; showing step {view.step:,}."
-        st.info(literal(told), icon=":material/info:")
+        message = f"Run '{view.run.name}' has no checkpoint at step {step[:20]}; showing step {view.step:,}."
+        st.info(literal(message), icon=":material/info:")
         permalink.show("step", step)
 
 

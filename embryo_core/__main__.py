@@ -1,12 +1,19 @@
-"""Entry point of python -m embryo_core."""
+"""Entry point of python -m embryo_core, and of the command `embryo`."""
 
 import os
 import sys
 
 from embryo_core.cli import INTERRUPTED, main
 
-status = main()
-if status == INTERRUPTED:  # a plain exit would wait for threads that are still computing
-    sys.stderr.flush()
-    os._exit(status)
-sys.exit(status)
+
+def run() -> None:
+    """Run the command line, and exit with its status."""
+    status = main()
+    if status == INTERRUPTED:  # a plain exit would wait for threads that are still computing
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    run()

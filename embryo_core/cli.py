@@ -4,13 +4,16 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from embryo_core.commands import add, animate, evaluate, examples, fetch, finetune, query, runs
+from embryo_core.commands import add, animate, app, audit, evaluate, examples, fetch, findings, finetune, query, runs
 from embryo_core.errors import EmbryoError
 
 COMMANDS = (
+    app,
     add,
+    audit,
     evaluate,
     finetune,
+    findings,
     runs,
     query,
     examples,
@@ -21,7 +24,7 @@ INTERRUPTED = 128 + 2  # what a shell gives for a command that SIGINT ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Exit status: 0 done, 1 done but for the failures told, 2 an error, 130 stopped with Ctrl-C.
+    """Run one command. Exit status: 0 done, 1 done but for what is reported, 2 an error, 130 stopped with Ctrl-C.
 
     What ended a command is one sentence on stderr.
     """

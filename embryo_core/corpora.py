@@ -13,7 +13,8 @@ from typing import IO, Any
 
 from embryo_core import runs
 from embryo_core.errors import CorpusError
-from embryo_core.types import Example, Fact, Source, Target, spans_of_words
+from embryo_core.metric import Source
+from embryo_core.types import Example, Fact, Target, spans_of_words
 
 TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz"  # what read_treebank reads
 FETCHED = ("treebank", "lama")  # data that `python -m embryo_core fetch` brings

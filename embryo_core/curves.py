@@ -46,25 +46,29 @@ def smooth(values: ArrayLike, window: int = 3) -> Floats:
     return np.convolve(values, weights)[reach] / np.convolve(np.ones_like(values), weights)[reach]
 
 
-def interval(value: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
-    """Wilson's 95 % score interval (low, high) of a share `value` in [0, 1] of `n` > 0 cases; numbers or arrays.
+def interval(value: ArrayLike, n: ArrayLike, z: float = Z) -> tuple[Floats, Floats]:
+    """Wilson's score interval (low, high) of a share `value` in [0, 1] of `n` > 0 cases; numbers or arrays.
 
-    Unlike value +- 1.96 standard errors it stays within [0, 1], and has a width at 0 and at 1.
+    Unlike value +- 1.96 standard errors it stays within [0, 1], and has a width at 0 and at 1. `z` is the point of the
+    normal distribution that sets the confidence, 95 % by default.
     """
     value, n = np.asarray(value, float), np.asarray(n, float)
-    middle = value + Z**2 / (2 * n)
-    reach = Z * np.sqrt(value * (1 - value) / n + Z**2 / (4 * n**2))
-    whole = 1 + Z**2 / n
+    middle = value + z**2 / (2 * n)
+    reach = z * np.sqrt(value * (1 - value) / n + z**2 / (4 * n**2))
+    whole = 1 + z**2 / n
     return np.clip((middle - reach) / whole, 0, value), np.clip((middle + reach) / whole, value, 1)
 
 
-def difference_interval(first: ArrayLike, second: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
-    """Newcombe's 95 % interval (low, high) of first - second, two shares of `n` > 0 cases each; numbers or arrays.
+def difference_interval(
+    first: ArrayLike, second: ArrayLike, n: ArrayLike, z: float = Z
+) -> tuple[Floats, Floats]:
+    """Newcombe's interval (low, high) of first - second, two shares of `n` > 0 cases each; numbers or arrays.
+
     Method 10 of Newcombe (1998), which joins the two intervals of Wilson as if the cases were independent. It is wider
-    than needed for shares of the same cases, which as a rule rise and fall together.
+    than needed for shares of the same cases, which as a rule rise and fall together. `z` as in `interval`.
     """
     first, second = np.asarray(first, float), np.asarray(second, float)
-    (first_low, first_high), (second_low, second_high) = interval(first, n), interval(second, n)
+    (first_low, first_high), (second_low, second_high) = interval(first, n, z), interval(second, n, z)
     below = np.hypot(first - first_low, second_high - second)
     above = np.hypot(first_high - first, second - second_low)
     return first - second - below, first - second + above
@@ -83,18 +87,24 @@ class Onset:
 
 
 def onset(
-    steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: ArrayLike, share: float = 0.5
+    steps: Sequence[int] | NDArray[np.integer],
+    values: ArrayLike,
+    n: ArrayLike,
+    share: float = 0.5,
+    floor: float = 0.0,
 ) -> Onset | None:
-    """The onset of `values` [S] at `steps` [S], shares counted on `n` [S] cases; None where the last value is 0.
+    """The onset of `values` [S] at `steps` [S], shares counted on `n` [S] cases; None where the last is no more than
+    `floor`, the value from which the curve rises.
 
-    `earliest` is the first step from which no 95 % interval lies below the level, `share` of the last value; `latest`
-    is the first from which none reaches below it. The onset is the first step from `earliest` on whose value has come
-    up to the level. A later dip that may be chance, its interval still reaching the level, does not move it.
+    `earliest` is the first step from which no 95 % interval lies below the level, `share` of the way from the floor to
+    the last value; `latest` is the first from which none reaches below it. The onset is the first step from `earliest`
+    on whose value has come up to the level. A later dip that may be chance, its interval still reaching the level, does
+    not move it.
     """
     values = np.asarray(values, float)
-    if not len(values) or values[-1] <= 0:
+    if not len(values) or values[-1] <= floor:
         return None
-    level, (low, high) = share * values[-1], interval(values, n)
+    level, (low, high) = floor + share * (values[-1] - floor), interval(values, n)
     earliest = held_from(steps, high, level)
     reached = (np.asarray(steps) >= earliest) & (values >= level)
     return Onset(int(steps[int(np.argmax(reached))]), earliest, held_from(steps, low, level))
@@ -185,6 +195,12 @@ def classify_history(correct: ArrayLike) -> History:
     if stretches > 1:
         return "oscillating"
     return "learned" if correct[-1] else "forgotten"
+
+
+def classify_histories(correct: ArrayLike) -> NDArray[np.object_]:
+    """The kinds [F] of many histories at once, `correct` [F, S]; each distinct one is classified once."""
+    patterns, which = np.unique(np.asarray(correct, bool), axis=0, return_inverse=True)
+    return np.array([classify_history(pattern) for pattern in patterns], dtype=object)[which]
 
 
 def classify_curve(values: ArrayLike, n: ArrayLike, least: float = 0.02) -> Fate:

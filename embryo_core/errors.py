@@ -9,6 +9,7 @@ EmbryoError
 │   ├── UnknownStep         the run has no checkpoint at that step
 │   ├── MissingWeights      the checkpoint has lost its weights, and kept its results
 │   └── BrokenCheckpoint    files missing, truncated, or not the ones in the manifest
+│       └── BrokenList      the user's own list of added runs, which says where weights may be, cannot be read
 ├── MissingCapability       a model was asked for what it does not give (masked words, attentions, ...)
 ├── TokenizerMismatch       the tokenizer is not the one that the run was pretrained with
 ├── CorpusError             text, treebank, or facts that cannot be read as what they should be
@@ -59,6 +60,10 @@ class MissingWeights(CheckpointError):
 
 class BrokenCheckpoint(CheckpointError):
     """Files of a checkpoint are missing, truncated, or not the ones named in its manifest."""
+
+
+class BrokenList(BrokenCheckpoint):
+    """The user's own list of added runs, by which weights outside a run are found, cannot be read."""
 
 
 class MissingCapability(EmbryoError):

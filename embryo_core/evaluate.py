@@ -17,8 +17,9 @@ from embryo_core.engine.capabilities import gives
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.model import Model, load
 from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, MissingWeights, OtherData, unknown
+from embryo_core.metric import Data, Limits, Metric, Source
 from embryo_core.sources.ahead import fetched_ahead
-from embryo_core.types import Checkpoint, Data, Findings, Limits, Metric, Run, Source
+from embryo_core.types import Checkpoint, Run
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +99,10 @@ def plan(
         runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
     checkpoints = None if steps is None else runs.loadable(run, steps)
     named = metric_names is not None
-    jobs = [_job(run, metric, checkpoints, named, overwrite) for metric in _chosen(data, metric_names)]
+    done = results.done(run)
+    jobs = [
+        _job(run, metric, checkpoints, named, overwrite, done[metric.name]) for metric in _chosen(data, metric_names)
+    ]
     without = [job.metric for job in jobs if job.pending and job.metric.source not in data]
     if without and (named or len(without) == sum(bool(job.pending or job.done_before) for job in jobs)):
         raise CorpusError(_ask_for_data(without[0]))
@@ -130,7 +134,9 @@ def _variant(source: str) -> Metric:
     return with_variants[base].variant(name)
 
 
-def _job(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, named: bool, overwrite: bool) -> Job:
+def _job(
+    run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, named: bool, overwrite: bool, done: set[int]
+) -> Job:
     grid = _default_grid(run, metric) if checkpoints is None else checkpoints
     candidates = [checkpoint for checkpoint in grid if _meets(checkpoint, metric)]
     if named and grid and not candidates:
@@ -138,7 +144,6 @@ def _job(run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, named: 
             f"Metric '{metric.name}' needs {' and '.join(sorted(metric.needs))}, which no such checkpoint of run "
             f"'{run.name}' gives; leave it out of --metrics."
         )
-    done = results.done(run, metric.name)
     pending = [c for c in candidates if c.has_weights and (overwrite or c.step not in done)]
     impossible = [c for c in candidates if not c.has_weights and c.step not in done]
     return Job(metric, pending, len(candidates) - len(pending) - len(impossible), impossible)
@@ -171,10 +176,11 @@ def _open_sources(
 ) -> None:
     """Give each job its source. Raises OtherData where the results at hand are of other data, without `overwrite`."""
     opened = {name: corpora.open_source(data[name], limit) for name in {job.metric.source for job in jobs}}
+    written = results.done(run)
     for job in jobs:
         own = {option.name: options.get(option.name, option.default) for option in job.metric.options}
         job.source = replace(opened[job.metric.source], options=own)
-        done = results.done(run, job.metric.name)
+        done = written[job.metric.name]
         kept = done & {c.step for c in runs.checkpoints(run) if not c.has_weights}
         job.overwrite = overwrite and not kept  # what cannot be computed again never goes
         try:
@@ -203,14 +209,6 @@ def limits(model: Model) -> Limits:
     """What the models of a run read; the same at every step."""
     frequencies = model.checkpoint.run.path / "frequencies.tsv"
     return Limits(model.max_positions, frequencies if frequencies.is_file() else None)
-
-
-def compute(model: Model, jobs: Sequence[Job]) -> list[Findings]:
-    """What metrics find at one loaded checkpoint; several are those of one shared pass (see `_passes`)."""
-    first = jobs[0].metric
-    if len(jobs) == 1:
-        return [first.compute(model, jobs[0].data)]
-    return first.shared_pass(model, [(job.metric, job.data) for job in jobs])
 
 
 def _passes(jobs: list[Job]) -> list[list[Job]]:
@@ -246,9 +244,14 @@ def _read(job: Job, model: Model) -> None:
 
 
 def _compute_and_write(model: Model, jobs: list[Job], report: Report) -> None:
-    checkpoint, name = model.checkpoint, jobs[0].metric.name
+    """What metrics find at one loaded checkpoint; several are those of one shared pass (see `_passes`)."""
+    checkpoint, first = model.checkpoint, jobs[0].metric
+    name = first.name
     try:
-        found = compute(model, jobs)
+        if len(jobs) == 1:
+            found = [first.compute(model, jobs[0].data)]
+        else:
+            found = first.shared_pass(model, [(job.metric, job.data) for job in jobs])
         for job, findings in zip(jobs, found, strict=True):
             results.write(checkpoint, job.metric.name, findings, _identity(job))
     except (OSError, OtherData):  # a full disk, or another evaluation: nothing more can be written

@@ -19,7 +19,15 @@ from tokenizers import Tokenizer
 from embryo_core.errors import CorpusError
 from embryo_core.runs import read_checksums, replacing, sha256, write_checksums, write_json
 from pretrain import tokenizer as tokenizers
-from pretrain.text_sources import MIN_WORDS, Cleaner, Document, Source, find_sources, read_documents, split_sentences
+from pretrain.text_sources import (
+    MIN_WORDS,
+    Cleaner,
+    Document,
+    TextSource,
+    find_sources,
+    read_documents,
+    split_sentences,
+)
 
 FORMAT = 2  # counts up when the same sources would give other files
 SAMPLE_BYTES = 40_000_000  # of text, for training the tokenizer
@@ -161,7 +169,7 @@ def _checksums(folder: Path) -> frozenset[tuple[str, str]]:
 
 
 def _build(
-    folder: Path, train: list[Source], heldout: list[Source], settings: dict, progress: Callable[[str], None]
+    folder: Path, train: list[TextSource], heldout: list[TextSource], settings: dict, progress: Callable[[str], None]
 ) -> None:
     """Each part is renamed into place when it is whole; corpus.json, written last, says that all of them are."""
     names = ", ".join(source.name for source in train)
@@ -192,13 +200,13 @@ def _build(
     write_json(folder / "corpus.json", settings | {"tokenizer_sha256": tokenizer_sha256} | parts)
 
 
-def _documents(sources: list[Source], progress: Callable[[str], None]) -> Iterator[Document]:
+def _documents(sources: list[TextSource], progress: Callable[[str], None]) -> Iterator[Document]:
     for source in sources:
         progress(f"reading {source.name}")
         yield from read_documents(source)
 
 
-def _sample(sources: list[Source]) -> Iterator[str]:
+def _sample(sources: list[TextSource]) -> Iterator[str]:
     """The first paragraphs of every source, an equal share of each."""
     share = SAMPLE_BYTES // len(sources)
     for source in sources:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pretrain.config import Config
 from pretrain.examples import Pairing
 from pretrain.pairs import SENTENCE_LOSSES, in_order
+from pretrain.tf1_names import Original
 
 if TYPE_CHECKING:
     from pretrain.layers import Embeddings, Encoder
@@ -17,6 +18,7 @@ class Family(ABC):
 
     name: ClassVar[str]  # `family` of its configurations and of run.json
     presets: ClassVar[dict[str, Config]]
+    original: ClassVar[Original | None] = None  # None: checkpoints of its original code are not imported
 
     @abstractmethod
     def objectives(self, config: Config) -> dict[str, str]:

@@ -198,7 +198,7 @@ def stack(
 
 
 def padding_bias(attention_mask):
-    """What attention scores get added, [B, 1, 1, L] in float32: a large negative number where there is padding."""
+    """What is added to attention scores, [B, 1, 1, L] in float32: a large negative number where there is padding."""
     return (1.0 - ops.cast(attention_mask, "float32"))[:, None, None, :] * -1e9
 
 

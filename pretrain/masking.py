@@ -39,7 +39,7 @@ class Masking:
     special_ids: tuple[int, ...]  # never masked; ordinary pieces come after the highest of them
     masked_share: float  # of the tokens of a sequence
     max_ngram: int
-    largest_share: float = 0.0  # of any batch of the run, where that is more: it decides the width of the arrays
+    widest_share: float = 0.0  # of any batch of the run, where that is more: it decides the width of the arrays
     mask_token_share: float = 0.8  # of the chosen positions, those that get [MASK]
     random_token_share: float = 0.1  # those that get a random piece
 
@@ -50,7 +50,7 @@ class Masking:
     def __call__(self, ids, token_type_ids, attention_mask, pair, rng: np.random.Generator) -> MaskedBatch:
         """Mask one batch: ids, token_type_ids, attention_mask [B, L], pair [B]; a pure function of `rng`'s state."""
         batch, length = ids.shape
-        width = max(self.predictions(length), round(length * self.largest_share))  # P
+        width = max(self.predictions(length), round(length * self.widest_share))  # P
         positions = np.zeros((batch, width), np.int32)
         weights = np.zeros((batch, width), np.float32)
         maskable = attention_mask.astype(bool) & ~np.isin(ids, self.special_ids)

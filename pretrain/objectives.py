@@ -34,15 +34,15 @@ Objective = Callable[[Any, dict[str, Any]], Outcome]
 
 def masked_language_model(logits, targets) -> Outcome:
     """Cross entropy at the masked positions: logits [B, P, V]; labels [B, P], weights [B, P] (1 used, 0 not)."""
-    largest = ops.max(logits, axis=-1, keepdims=True)
-    logsumexp = ops.log(ops.sum(ops.exp(logits - largest), axis=-1)) + largest[..., 0]
+    maximum = ops.max(logits, axis=-1, keepdims=True)
+    logsumexp = ops.log(ops.sum(ops.exp(logits - maximum), axis=-1)) + maximum[..., 0]
     true = ops.take_along_axis(logits, targets["labels"][..., None], axis=-1)[..., 0]
     right = ops.cast(ops.equal(ops.argmax(logits, axis=-1), targets["labels"]), "float32")
     return Outcome(logsumexp - true, right, ops.convert_to_tensor(targets["weights"]))  # numpy where Keras is on torch
 
 
 def sentence_pair(logits, targets) -> Outcome:
-    """Cross entropy of what two segments are to each other: logits [B, 2]; pair [B] (0 as in the text, 1 not)."""
+    """Cross entropy of the relation of two segments: logits [B, 2]; pair [B] (0 as in the text, 1 not)."""
     margin = (logits[:, 1] - logits[:, 0]) * (1.0 - 2.0 * ops.cast(targets["pair"], "float32"))
     right = ops.cast(margin < 0, "float32")
     return Outcome(ops.softplus(margin), right, ops.ones_like(right))

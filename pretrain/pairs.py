@@ -48,7 +48,7 @@ def from_another_document(packing: Packing, starts: np.ndarray, stops: np.ndarra
 
 
 class SentenceLoss(NamedTuple):
-    """A loss on what two segments are to each other."""
+    """A loss on the relation of two segments."""
 
     objective: str  # its name in log and model
     title: str  # in run.json

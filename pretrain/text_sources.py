@@ -21,7 +21,7 @@ Document = list[str]  # its paragraphs
 
 
 @dataclass(frozen=True)
-class Source:
+class TextSource:
     """One text file, or one Hugging Face data set ("hf:NAME[:CONFIG[:SPLIT]]", path None)."""
 
     name: str
@@ -34,13 +34,13 @@ class Source:
         return {"name": self.name, "bytes": self.path.stat().st_size, "sha256": runs.sha256(self.path)}
 
 
-def find_sources(named: Iterable[str], without: Iterable[Source] = ()) -> list[Source]:
+def find_sources(named: Iterable[str], without: Iterable[TextSource] = ()) -> list[TextSource]:
     """The sources these names stand for, each once, in order; a folder stands for every text file below it, sorted.
 
     Sources in `without` (the held-out ones) are left out. Raises CorpusError for a path that does not exist or a folder
     without text files.
     """
-    found: dict[str, Source] = {}
+    found: dict[str, TextSource] = {}
     for name in named:
         for source in _expand(str(name)):
             found.setdefault(_key(source), source)
@@ -49,28 +49,28 @@ def find_sources(named: Iterable[str], without: Iterable[Source] = ()) -> list[S
     return list(found.values())
 
 
-def _key(source: Source) -> str:
+def _key(source: TextSource) -> str:
     return source.name if source.path is None else str(source.path.resolve())
 
 
-def _expand(name: str) -> list[Source]:
+def _expand(name: str) -> list[TextSource]:
     if name.startswith("hf:"):
-        return [Source(name, None)]
+        return [TextSource(name, None)]
     path = Path(name).expanduser()
     if path.is_file():
-        return [Source(path.name, path)]
+        return [TextSource(path.name, path)]
     if not path.is_dir():
         raise CorpusError(f"{path} does not exist; name a text file, a folder of them, or hf:NAME:CONFIG.")
     files = sorted(p for p in path.rglob("*.txt*") if p.is_file() and p.name.endswith(SUFFIXES))
     if not files:
         raise CorpusError(f"{path} holds no text files; files that end in {' or '.join(SUFFIXES)} are read.")
-    return [Source(p.name, p) for p in files]
+    return [TextSource(p.name, p) for p in files]
 
 
 # === Reading ===
 
 
-def read_documents(source: Source) -> Iterator[Document]:
+def read_documents(source: TextSource) -> Iterator[Document]:
     """Documents of a source, as they stand. Raises CorpusError for what is not UTF-8 text, or a damaged archive."""
     if source.path is None:
         yield from _read_dataset(source.name)

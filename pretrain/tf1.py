@@ -1,12 +1,12 @@
-"""Checkpoints of the original albert, bert and electra (TensorFlow 1) as a run: python -m pretrain import PATH.
+"""Checkpoints of the families' original code (TensorFlow 1) as a run: python -m pretrain import PATH.
 
-Sizes are read off the variables, and what they do not tell off the configuration beside them (albert_config.json,
-bert_config.json). How many sequences and tokens had been seen is unknown.
+Sizes are read off the variables, and what they do not tell off the configuration beside them (FAMILY_config.json). How
+many sequences and tokens had been seen is unknown.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from importlib.metadata import version
@@ -23,11 +23,12 @@ from embryo_core.types import Run
 from pretrain.config import Config
 from pretrain.export import write_checkpoint
 from pretrain.families import FAMILIES
+from pretrain.family import Family
 from pretrain.masking import MaskedBatch
 from pretrain.model import PretrainingModel
 from pretrain.original_vocabulary import find_vocabulary, write_tokenizer
 from pretrain.state import Progress
-from pretrain.tf1_names import family_of, tensor_of
+from pretrain.tf1_names import tensor_of
 from pretrain.weights import assign
 
 Tensors = dict[str, dict[str, np.ndarray]]  # by folder of the checkpoint, and by name
@@ -87,21 +88,34 @@ def open_checkpoint(prefix: Path) -> Any:
         return tf.train.load_checkpoint(str(prefix))
 
 
-def read_tensors(prefix: Path) -> tuple[str, Tensors]:
+def read_tensors(prefix: Path) -> tuple[Family, Tensors]:
     """The family of a checkpoint, and its tensors as transformers has them. Raises BrokenCheckpoint, ConfigError."""
     reader = open_checkpoint(prefix)
     variables = reader.get_variable_to_shape_map()  # read when it was opened
-    family = family_of(variables, prefix)
-    known = {name: tensor for name in sorted(variables) if (tensor := tensor_of(name, family, prefix))}
+    family = _family_of(variables, prefix)
+    known = {name: tensor for name in sorted(variables) if (tensor := tensor_of(name, family.original, prefix))}
     tensors: Tensors = {}
     for name, tensor in known.items():
         with _telling_damage(prefix):
             array = reader.get_tensor(name)
         tensors.setdefault(tensor.folder, {})[tensor.name] = array.T if tensor.transposed else array
     if "generator" in tensors:  # it shares the discriminator's embeddings
-        shared = {name: array for name, array in tensors[""].items() if name.startswith("electra.embeddings.")}
+        shared = {name: array for name, array in tensors[""].items() if name.startswith(f"{family.name}.embeddings.")}
         tensors["generator"] |= shared
     return family, tensors
+
+
+def _family_of(variables: Iterable[str], prefix: Path) -> Family:
+    """The family whose original code wrote these variables. Raises ConfigError where it is none of them."""
+    originals = [family for family in FAMILIES.values() if family.original]
+    for family in originals:
+        if any(family.original.mark in name for name in variables):
+            return family
+    *others, last = (family.name.upper() for family in originals)
+    raise ConfigError(
+        f"{prefix} holds no {', '.join(others)} or {last} as their original code writes them: its variables are "
+        f"{', '.join(sorted(variables)[:3]) or 'none'}, ..."
+    )
 
 
 @contextmanager
@@ -119,52 +133,49 @@ def _telling_damage(prefix: Path) -> Iterator[None]:
 # === Model ===
 
 
-def configuration(family: str, tensors: Tensors, prefix: Path) -> Config:
+def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
     """The settings that make a model of these tensors; those of its training are unknown. Raises ConfigError."""
-    main = tensors[""]
+    main, (counted, pattern) = tensors[""], family.original.layers
 
     def size(name: str, axis: int = 0) -> int:
         for found, array in main.items():
             if found.endswith(name):
                 return array.shape[axis]
-        raise ConfigError(f"{prefix} has no variable that is {name}; it is no whole {family}.")
-
-    def count(pattern: str) -> int:
-        return len({found[1] for name in main if (found := re.search(pattern, name))})
+        raise ConfigError(f"{prefix} has no variable that is {name}; it is no whole {family.name}.")
 
     sizes = {
         "vocab_size": size("word_embeddings.weight"),
         "max_position_embeddings": size("position_embeddings.weight"),
         "hidden_size": size("query.weight"),
-        "intermediate_size": size("ffn.weight" if family == "albert" else "intermediate.dense.weight"),
-        "num_hidden_layers": count(r"encoder\.layer\.(\d+)\."),
-        "num_hidden_groups": count(r"albert_layer_groups\.(\d+)\."),
+        "intermediate_size": size(f"{family.original.inner}.weight"),
+        counted: len({found[1] for name in main if (found := re.search(pattern, name))}),
         "embedding_size": size("word_embeddings.weight", 1),
     } | _from_configuration(family, prefix)
-    sizes.setdefault("num_attention_heads", max(1, sizes["hidden_size"] // 64))  # as in every model of electra
+    if family.original.head_size:
+        sizes.setdefault("num_attention_heads", max(1, sizes["hidden_size"] // family.original.head_size))
     if "generator" in tensors:
         hidden = next(a.shape[0] for name, a in tensors["generator"].items() if name.endswith("query.weight"))
         sizes["generator_size"] = hidden / sizes["hidden_size"]
-    preset = next(iter(FAMILIES[family].presets.values()))
+    preset = next(iter(family.presets.values()))
     known = {field.name for field in fields(preset)}
     training = {"sequence_length": sizes["max_position_embeddings"], "short_steps": 0, "checkpoint_dtype": "float32"}
     return replace(preset, **training, **{name: found for name, found in sizes.items() if name in known})
 
 
-def _from_configuration(family: str, prefix: Path) -> dict[str, Any]:
+def _from_configuration(family: Family, prefix: Path) -> dict[str, Any]:
     """What the configuration beside a checkpoint, or in the folder above, says that its variables do not."""
-    counts = ["num_attention_heads"] + (["num_hidden_layers"] if family == "albert" else [])
     shares = ["hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"]
-    for path in _beside(prefix.parent, f"{family}_config.json"):
+    file = f"{family.name}_config.json"
+    for path in _beside(prefix.parent, file):
         try:
             read = json.loads(path.read_text(encoding="utf-8"))
-            found = {name: int(read[name]) for name in counts}
+            found = {name: int(read[name]) for name in family.original.only_configured}
             return found | {name: float(read[name]) for name in shares if name in read}
         except (ValueError, KeyError, TypeError) as reason:
-            raise ConfigError(f"{path} is not the configuration of an original {family} ({reason!r}).") from None
-    if family == "electra":
+            raise ConfigError(f"{path} is not the configuration of an original {family.name} ({reason!r}).") from None
+    if family.original.head_size:
         return {}
-    raise ConfigError(f"{prefix.parent / f'{family}_config.json'} does not exist; it says how many heads there are.")
+    raise ConfigError(f"{prefix.parent / file} does not exist; it says how many heads there are.")
 
 
 def _beside(folder: Path, name: str) -> Iterator[Path]:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from embryo_core import results, runs
-from embryo_core.types import Findings, Run, Score
+from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.types import Findings, Run, Score, TaskScore
 from tests.conftest import STEPS, at
 
 NAME = r"![x](\\127.0.0.1:9\x.png) <img src=a> $x$ :material_home: www.evil.example a@evil.example"
@@ -22,6 +23,9 @@ def make_hostile(run: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     for step in STEPS:
         scores = [Score("mask_prediction", step / 100, 10, group) for group in (NOTE, "noun", "verb")]
         results.write(at(copy, step), "mask_prediction", Findings(scores=scores))
+        tuned = [TaskScore(NOTE, 1, predictor, "accuracy", step / 100, 10) for predictor in ("model", "majority")]
+        results.write(at(copy, step), "finetuning:own:1", Findings(task_scores=tuned))
+    results.write_examples(copy, [ExampleQuestion(f"{NOTE} [MASK] .", NOTE), ExampleQuestion("A [MASK] .", "cat", 8)])
     sources = copy.results / "sources.json"
     text = sources.read_text(encoding="utf-8")
     sources.write_text(re.sub(r'("note": ")[^"]*"', lambda match: f'{match[1]}{NOTE}"', text), encoding="utf-8")

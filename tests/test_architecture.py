@@ -5,22 +5,18 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-PACKAGES = ("app", "embryo_core", "pretrain")
-MODULES = sorted(str(p.relative_to(REPOSITORY)) for package in PACKAGES for p in (REPOSITORY / package).rglob("*.py"))
+from tests.source_tree import MODULES, PACKAGES, REPOSITORY, imports, offered, room_of, taken, tree, within
+
 RUNS = tuple(module for module in MODULES if module.startswith("embryo_core/runs/"))
 COMMANDS = tuple(module for module in MODULES if module.startswith("embryo_core/commands/"))
-LIGHT = RUNS + COMMANDS + tuple(
-    f"embryo_core/{name}.py" for name in ("__init__", "types", "errors", "corpora", "cli", "engine/capabilities")
-)
+GROUND_FLOOR = "__init__ types metric family errors corpora cli engine/capabilities".split()
+LIGHT = RUNS + COMMANDS + tuple(f"embryo_core/{name}.py" for name in GROUND_FLOOR)
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 
@@ -166,17 +162,34 @@ def test_every_module_opens_with_a_sentence(module: str):
 @pytest.mark.parametrize("package", [module for module in MODULES if module.endswith("__init__.py")])
 def test_a_package_lists_what_it_offers(package: str):
     """A package that is more than a folder has __all__, and nothing else of it is imported but its modules."""
-    listed = [
-        ast.literal_eval(node.value)
-        for node in tree(package).body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-    ]
-    assert len(listed) == any(not isinstance(node, ast.Expr) for node in tree(package).body)
-    folder = REPOSITORY / package.removesuffix("__init__.py")
-    offered = {name for names in listed for name in names} | {path.stem for path in folder.iterdir()}
+    listed = offered(package)
+    assert bool(listed) == any(not isinstance(node, ast.Expr) for node in tree(package).body)
+    modules = {path.stem for path in (REPOSITORY / package.removesuffix("__init__.py")).iterdir()}
     room = package.removesuffix("/__init__.py").replace("/", ".")
     inside = {name.removeprefix(f"{room}.") for m in MODULES for name in imports(m) if within(name, room)} - {room}
-    assert {name.split(".")[0] for name in inside} <= offered
+    assert {name.split(".")[0] for name in inside} <= listed | modules
+
+
+@pytest.mark.parametrize("package", [m for m in MODULES if m.endswith("__init__.py") and m.count("/") > 1])
+def test_what_a_room_offers_is_used(package: str):
+    """Every name in the __all__ of a room is imported, or taken off the room, by a file outside it."""
+    room = package.removesuffix("/__init__.py")
+    outside = [path for folder in (*PACKAGES, "tests", "benchmarks") for path in (REPOSITORY / folder).rglob("*.py")]
+    users = [str(path.relative_to(REPOSITORY)) for path in outside if not path.is_relative_to(REPOSITORY / room)]
+    unused = offered(package) - {name for user in users for name in taken(user, room.replace("/", "."))}
+    assert not unused
+
+
+def test_a_family_is_named_in_its_own_files_alone():
+    """Elsewhere a layout or a capability says what a family is like."""
+    named = [
+        (module, node.value)
+        for module in MODULES
+        if "families/" not in module
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.Constant) and node.value in ("albert", "bert", "electra")
+    ]
+    assert not named
 
 
 def test_no_module_is_named_for_leftovers():
@@ -207,52 +220,7 @@ def test_readme_documents_every_command():
     assert commands and not [command for command in shown if command not in README]
 
 
-# === Reading the sources ===
-
-
-@cache
-def tree(module: str) -> ast.Module:
-    """The syntax tree of a module."""
-    return ast.parse((REPOSITORY / module).read_text(encoding="utf-8"))
-
-
-@cache
-def imports(module: str) -> frozenset[str]:
-    """Dotted names of all that a module imports anywhere, but for `if TYPE_CHECKING:` blocks, which never run."""
-    return frozenset(name for node in running(tree(module)) for name in imported(node, module))
-
-
-def running(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes of a syntax tree outside TYPE_CHECKING blocks."""
-    yield node
-    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from running(child)
-
-
-def imported(node: ast.AST, module: str) -> list[str]:
-    """Dotted names that one statement or importlib call imports: "from a import b" is a.b."""
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        assert node.level == 0, f"{module} imports relatively: write the whole name"
-        return [f"{node.module}.{alias.name}" for alias in node.names]
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("importlib.import_module", "import_module"):
-        return [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "distribution":
-        return [node.args[0].value]  # a package whose files are read
-    return []
-
-
-def room_of(name: str) -> str:
-    """The room or module of the upper floor that a dotted name is in: embryo_core.runs of embryo_core.runs.log."""
-    return ".".join(name.split(".")[:2])
-
-
-def within(name: str, package: str) -> bool:
-    """Whether a dotted name is the package or inside it."""
-    return name == package or name.startswith(package + ".")
+# === What is compared with the modules ===
 
 
 def third_party(*rooms: str) -> set[str]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from app.captions.markdown import literal
 from app.charts.attention import POSITIONS
+from embryo_core.engine.capabilities import groups_of_heads
 from embryo_core.share import HeadHistory, bertviz, map_style
 from embryo_core.types import Run
 
@@ -27,10 +28,9 @@ def averaged(history: HeadHistory, sentences: Sequence[int], normalised: bool) -
 
 def shared_weights(run: Run) -> str:
     """A remark where the layers of a run share the weights of their heads; nothing where they do not."""
-    shares = run.family == "albert" and run.config.get("share", "all") in ("all", "attention")
-    if not shares:
+    groups = groups_of_heads(run)
+    if groups is None:
         return ""
-    groups = run.config.get("num_hidden_groups", 1)
     which = "All layers" if groups == 1 else f"Layers of each of the {groups} groups"
     return f" {which} share their weights: heads of one number are the same, and read what the layer below gives."
 

@@ -26,7 +26,8 @@ def scores(frame: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> str
     )
     most = int(frame["seeds"].max())
     seeds = f"Bands span up to {most} seeds, lines are their mean" if most > 1 else "A single seed: no spread is known"
-    protocols = " and ".join(sorted({str(noted["protocol"]) for name, noted in sources.items() if _is_of(name, frame)}))
+    own = [noted for name, noted in sources.items() if _is_of(name, frame)]
+    protocols = " and ".join(sorted({str(noted.get("protocol", "unknown")) for noted in own}))
     return (
         f"The whole model of each checkpoint, fine-tuned and scored in development (protocol {literal(protocols)}). "
         f"{counted}. {seeds}. The large marker is the best step. Dashed: a control that reads no text; step 0, random "

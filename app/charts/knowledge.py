@@ -148,11 +148,9 @@ def histories(cloze: pd.DataFrame) -> pd.DataFrame:
         return cloze[["relation", "fact", "subject", "object"]].assign(history="", first=pd.NA)
     ranks = cloze.pivot(index=["relation", "fact"], columns="step", values="rank")
     correct = (ranks == 1).to_numpy()
-    patterns, which = np.unique(correct, axis=0, return_inverse=True)  # far fewer than facts
-    names = np.array([curves.classify_history(pattern) for pattern in patterns], dtype=object)
     first = pd.array(ranks.columns.to_numpy()[correct.argmax(axis=1)], dtype="Int64")
     first[~correct.any(axis=1)] = pd.NA
-    found = pd.DataFrame({"history": names[which], "first": first}, index=ranks.index)
+    found = pd.DataFrame({"history": curves.classify_histories(correct), "first": first}, index=ranks.index)
     words = cloze.drop_duplicates(["relation", "fact"]).set_index(["relation", "fact"])[["subject", "object"]]
     return words.join(found).reset_index()
 

@@ -14,7 +14,7 @@ PREFIX = "edge_probing_"
 NAMES = {"pos": "part of speech", "constituent": "constituent", "coref": "coreference", "srl": "semantic role"}
 BEST, LAST = "best", "last"  # choices of a layer besides its number
 MASKED = "masked accuracy"  # the row of the training log among the tasks; no task has a blank in its name
-LOOKS = {  # colour and marker
+STYLES = {  # colour and marker
     "pos": (style.BLUE, "circle"),
     "constituent": (style.GREEN, "square"),
     "coref": (style.VERMILION, "diamond"),
@@ -23,7 +23,7 @@ LOOKS = {  # colour and marker
 }
 SHOWN = {"shown": "value", "shown_low": "low", "shown_high": "high", "shown_majority": "majority"}
 RING = 9  # pixels from its middle to its line
-OWN_LOOKS = ((style.ORANGE, "star"), (style.PINK, "x"), (style.OLIVE, "triangle-down"), (style.SKY, "hexagon"))
+OWN_STYLES = ((style.ORANGE, "star"), (style.PINK, "x"), (style.OLIVE, "triangle-down"), (style.SKY, "hexagon"))
 
 
 # === Tables ===
@@ -125,9 +125,9 @@ def plain(task: str) -> str:
 def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Colour and marker of each task: fixed for the paper's four and masked accuracy, in turn for the user's own."""
     tasks = list(dict.fromkeys(tasks))
-    own = [task for task in tasks if task not in LOOKS]
-    turn = {task: OWN_LOOKS[place % len(OWN_LOOKS)] for place, task in enumerate(own)}
-    return {task: LOOKS.get(task) or turn[task] for task in tasks}
+    own = [task for task in tasks if task not in STYLES]
+    turn = {task: OWN_STYLES[place % len(OWN_STYLES)] for place, task in enumerate(own)}
+    return {task: STYLES.get(task) or turn[task] for task in tasks}
 
 
 def layer_name(layer: int) -> str:
@@ -239,9 +239,9 @@ def path_figure(table: pd.DataFrame, x_task: str, y_task: str) -> go.Figure:
         f"{plain(y_task)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<extra></extra>",
         showlegend=False,
     )
-    places = table[["f1_x", "f1_y"]].values.tolist()
-    follow_step(figure, table["step"], places)
-    _ring(figure, *places[-1])
+    points = table[["f1_x", "f1_y"]].values.tolist()
+    follow_step(figure, table["step"], points)
+    _ring(figure, *points[-1])
     figure.update_xaxes(title_text=f"{plain(x_task)} (F1)", tickformat=".3~p")
     figure.update_yaxes(tickformat=".3~p")
     return style.finish(figure, f"{plain(y_task)} (F1)", height=420, legend=False)

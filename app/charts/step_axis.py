@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from app.charts import style
+from app.charts.gaps import break_lines
 from embryo_core.curves import Scale, axis_values
 from embryo_core.types import Change
 
@@ -25,6 +26,7 @@ class StepAxis:
     scale: Scale
     changes: tuple[Change, ...] = ()  # of the run: other text, longer sequences, a falling rate
     counted_in: str = "updates"  # what a step counts (see `types.Run`)
+    gaps: tuple[int, ...] = ()  # missing and faulty steps, at which curves break
 
     @property
     def title(self) -> str:
@@ -36,8 +38,9 @@ class StepAxis:
         return axis_values([*steps], self.scale).tolist()
 
     def draw(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
-        """Give a figure of these `steps` the axis, the line that marks a step, and one where training changed."""
+        """Give a figure of these `steps`, curves drawn, the axis and the lines of a step and of changes in training."""
         self.set_range(figure, steps)
+        break_lines(figure, self.values(self.gaps))
         for change in self.changes:
             if min(steps) <= change.step <= max(steps):
                 self._mark(figure, change)
@@ -75,10 +78,10 @@ class StepAxis:
         return style.set_axes(figure, "x", **named, range=[low - margin, high + margin], tickformat="~s")
 
 
-def follow_step(figure: go.Figure, steps: Sequence[int], places: Sequence[Sequence[float]]) -> go.Figure:
-    """Have shapes named STEP_MARK follow the step: `places` are their [x] or [x, y] at each of the sorted `steps`.
+def follow_step(figure: go.Figure, steps: Sequence[int], points: Sequence[Sequence[float]]) -> go.Figure:
+    """Have shapes named STEP_MARK follow the step: `points` are their [x] or [x, y] at each of the sorted `steps`.
 
-    They are drawn at the last place.
+    They are drawn at the last point.
     """
-    meta = {"steps": [*map(int, steps)], "places": [[*map(float, place)] for place in places]}
+    meta = {"steps": [*map(int, steps)], "points": [[*map(float, point)] for point in points]}
     return figure.update_layout(meta=meta)

@@ -6,7 +6,7 @@ const CHOSEN = "#D55E00"; // a colour that the scale does not have
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const { header, body } = unpack(data);
-  const { steps, layers, heads, size, decades, colours, largest, ends } = header;
+  const { steps, layers, heads, size, decades, colours, peaks, ends } = header;
   const find = (selector) => parentElement.querySelector(selector);
   const [root, canvas] = [find(".grid"), find(".cells")];
   const { signal } = renew(parentElement);
@@ -24,7 +24,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const palette = pixelsOf(colours);
   const recolour = () => {
     const reach = chosen.scale === "log" ? decades : null;
-    tables = largest.map((row, layer) => row.map((most, head) => {
+    tables = peaks.map((row, layer) => row.map((most, head) => {
       const end = chosen.shared ? header.shared_end : ends[layer][head];
       return palette.map((_, code) => palette[levelOf((shareOf(code) * most) / end, reach)]);
     }));

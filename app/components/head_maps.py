@@ -61,14 +61,14 @@ def grid_payload(run: str, steps: np.ndarray, weights: np.ndarray) -> bytes:
     """
     small = shrink(weights, GRID_SIZE)
     count, layers, heads, size, _ = small.shape
-    largest = small.max(axis=(0, 3, 4))  # [layers, heads]
-    codes = quantise(small / np.maximum(largest, np.finfo(np.float32).tiny)[:, :, None, None])
+    peaks = small.max(axis=(0, 3, 4))  # [layers, heads]
+    codes = quantise(small / np.maximum(peaks, np.finfo(np.float32).tiny)[:, :, None, None])
     picture = codes.transpose(0, 1, 3, 2, 4).reshape(count, layers * size, heads * size)
-    facts = {"run": run, "steps": steps.tolist(), "layers": layers, "heads": heads, "size": size}
-    facts["maxima"] = weights.max(axis=(0, 3, 4)).astype(float).round(6).tolist()
-    facts |= {"largest": largest.astype(float).tolist(), "ends": colour_ends(weights).tolist()}
-    facts |= {"shared_end": map_style.colour_end(weights), "clip": map_style.CLIP}
-    return pack(facts | {"decades": DECADES, "colours": map_style.colours().tolist()}, picture)
+    header = {"run": run, "steps": steps.tolist(), "layers": layers, "heads": heads, "size": size}
+    header["maxima"] = weights.max(axis=(0, 3, 4)).astype(float).round(6).tolist()
+    header |= {"peaks": peaks.astype(float).tolist(), "ends": colour_ends(weights).tolist()}
+    header |= {"shared_end": map_style.colour_end(weights), "clip": map_style.CLIP}
+    return pack(header | {"decades": DECADES, "colours": map_style.colours().tolist()}, picture)
 
 
 def pack(header: dict[str, Any], array: np.ndarray) -> bytes:

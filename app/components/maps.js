@@ -33,7 +33,7 @@ function theme(element) {
   return { colour: style.color, family: style.fontFamily };
 }
 
-// The chosen head, told to the other component of the page.
+// Tells the other component of the page which head is chosen.
 function announce(chosen) {
   window.embryoHead = chosen;
   window.dispatchEvent(new CustomEvent("embryo:head", { detail: chosen }));

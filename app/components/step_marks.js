@@ -40,7 +40,7 @@ const stepMarks = {
       if (shape.name !== line && shape.name !== mark) return;
       const [from, to] = shape.name === line
         ? [[shape.x0], [this.bar.values[xaxis.type][steps.indexOf(this.bar.step)]]]
-        : [meta.places.at(-1), meta.places[Math.max(0, meta.steps.findLastIndex((step) => step <= this.bar.step))]];
+        : [meta.points.at(-1), meta.points[Math.max(0, meta.steps.findLastIndex((step) => step <= this.bar.step))]];
       const by = [xaxis, yaxis].map((axis, i) => (to[i] === undefined ? 0 : axis.d2p(to[i]) - axis.d2p(from[i])));
       plot.querySelector(`.shapelayer path[data-index="${index}"]`)?.setAttribute("transform", `translate(${by})`);
     });

@@ -81,5 +81,5 @@ def bar_data(checkpoints: Sequence[Checkpoint], step: int, axis: StepAxis) -> di
 
 def _place(change: Change, steps: Sequence[int]) -> dict[str, Any]:
     """A change as the bar marks it: its words, and its place on the bar by scale."""
-    places = {scale: axis_shares([steps[0], change.step, steps[-1]], scale).tolist()[1] for scale in SCALES}
-    return {"what": f"step {change.step:,}: {change.what}", "shares": places}
+    shares = {scale: axis_shares([steps[0], change.step, steps[-1]], scale).tolist()[1] for scale in SCALES}
+    return {"what": f"step {change.step:,}: {change.what}", "shares": shares}

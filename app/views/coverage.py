@@ -15,7 +15,8 @@ def show_missing(view: View) -> None:
     """Draw a row of marks for the checkpoints and for each metric, unless there is nothing left to compute."""
     given = gives(runs.checkpoints(view.run)[-1])
     data_of = {metric.name: metric.source for metric in METRICS if metric.needs <= given}
-    done = {metric: results.done(view.run, metric) for metric in data_of}
+    written = results.done(view.run)
+    done = {metric: written[metric] for metric in data_of}
     data = charts.coverage_table(view.run.planned_steps, view.steps, done)
     missing = {metric: data_of[metric] for metric, steps in done.items() if not steps.issuperset(view.loadable)}
     if data["done"].all():

@@ -7,7 +7,7 @@ from app import figures, results, widgets
 from app.captions import overview as captions
 from app.charts import overview as charts
 from app.charts.smoothing import with_smoothed
-from app.views import card, coverage
+from app.views import audit, card, coverage
 from app.widgets import View
 
 # Quantity of the log: heading, axis, what is counted, in words and in the log, what the caption says.
@@ -54,6 +54,7 @@ def show() -> None:
     view = widgets.open_page("Overview", results.usual_scale_of_log)
     log = results.log(view.run)
     card.show(view, log)
+    audit.show(view.run)
     widgets.pick_smoothing()
     columns = [place for _ in range(2) for place in st.columns(2, gap="large")]
     second = [quantity for quantity in SECOND if quantity in log]

@@ -89,16 +89,6 @@ def over_steps(asked: Asked, mask: int | str) -> Answers:
     return Answers(asked, mask, found, marked, tuple(problems))
 
 
-def at_step(asked: Asked) -> Answer:
-    """The best joint answers, and the best pieces for each mask, at the chosen step. Raises as `query.answer` does."""
-    return _at_step(asked.view.run, asked.view.step, asked.text)
-
-
-def by_layer(asked: Asked, mask: int) -> Lens:
-    """What every layer answers at every step. Raises as `lens` does."""
-    return _lens(asked.view.run, asked.text, mask)
-
-
 def lens_table(found: Lens) -> pd.DataFrame:
     """One row per step, layer and rank: step, layer, rank, token, probability."""
     rows = [
@@ -143,7 +133,8 @@ def _pausing(checkpoints: Sequence[Checkpoint], pause: Callable[[], None]) -> It
 
 
 @cached(checkpoints_state, 256, "Asking the model; the first query also starts torch …")
-def _at_step(run: Run, step: int, text: str) -> Answer:
+def at_step(run: Run, step: int, text: str) -> Answer:
+    """The best joint answers, and the best pieces for each mask, at one step. Raises as `query.answer` does."""
     at_home = command(run.name, text, "--step", str(step))
     return in_turn(cost.answer(run, text), at_home, lambda: query.answer(run, text, step))
 
@@ -161,6 +152,7 @@ def _track(run: Run, text: str, word: str, mask: int) -> Track:
 
 
 @cached(checkpoints_state, 32, "Reading every layer …")
-def _lens(run: Run, text: str, mask: int) -> Lens:
+def by_layer(run: Run, text: str, mask: int) -> Lens:
+    """What every layer answers at every step. Raises as `query.lens` does."""
     at_home = command(run.name, text, "--step", "all", "--lens", "--mask", str(mask))
     return in_turn(cost.lens(run, text), at_home, lambda: query.lens(run, text, mask))

@@ -32,7 +32,7 @@ def show(found: list[Answers]) -> None:
 
 def _show_one(answers: Answers, place: int, show_first: bool) -> None:
     asked, name = answers.asked, answers.file_name("lens", place)
-    found = query_answers.by_layer(asked, answers.mask)
+    found = query_answers.by_layer(asked.view.run, asked.text, answers.mask)
     table = query_answers.lens_table(found)
     left, right = st.columns([4, 1], gap="medium")
     with right:

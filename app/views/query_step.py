@@ -24,7 +24,7 @@ def show(answers: Answers, place: int) -> None:
     asked = answers.asked
     st.header(f"At step {asked.view.step:,}", anchor=False)
     with widgets.explaining():
-        found = query_answers.at_step(asked)
+        found = query_answers.at_step(asked.view.run, asked.view.step, asked.text)
         best = found.joint if answers.mask == TOGETHER else found.masks[answers.mask - 1]
         what = "words" if answers.mask == TOGETHER else "piece"
         show_ranking(query_answers.ranking(best), what, key=f"answers_{place}")

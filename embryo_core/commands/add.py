@@ -3,11 +3,13 @@
 import argparse
 import sys
 
+from embryo_core.commands.audit import lines
+
 HELP = "make a run of checkpoints at hand: a Trainer's folder, any folders, the Hub; they stay where they are"
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """The source, the name, and how a step is told."""
+    """The source, the name, and how names give the step."""
     command.epilog = "Known names need no --pattern: checkpoint-N, stepN, global_stepN, pytorch_model_N.bin and others."
     command.add_argument(
         "source",
@@ -30,7 +32,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Add the run, and tell where its weights are and what was passed over."""
+    """Add the run, tell where its weights are and what was passed over, and audit what is at hand."""
+    from embryo_core.audit import audit  # torch takes seconds to import
     from embryo_core.sources import add
 
     added = add(options.source, options.name, options.steps, options.pattern, options.tokenizer, options.copy)
@@ -38,10 +41,14 @@ def execute(options: argparse.Namespace) -> int:
     counted = f"{run.counted_in} {steps[0]} to {steps[-1]}"
     print(f"{run.name}  {run.family}, {len(steps)} checkpoints, {counted}  ({run.path})")
     print("Weights were copied from:" if options.copy else "Weights stay where they are, and are read there:")
-    for place in added.places:
-        print(f"    {place}")
+    for location in added.locations:
+        print(f"    {location}")
     if added.gone:
         print(f"Without weights from now on, as their files are gone: steps {', '.join(map(str, added.gone))}.")
     for trouble in added.troubles:
         print(f"Left out: {trouble}", file=sys.stderr)
-    return 1 if added.troubles else 0
+    found = audit(run, fetch=False, progress=True)
+    print("\n".join(["Audit:", *lines(found)]))
+    if found.checkpoints < len(steps):
+        print(f"The others are not fetched yet; to look at all: python -m embryo_core audit {run.name}")
+    return 1 if added.troubles or found.faults else 0

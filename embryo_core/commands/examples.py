@@ -19,7 +19,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Find the examples, keep them beside the results, and tell them."""
+    """Find the examples, keep them beside the results, and print them."""
     from embryo_core import query, results
 
     run = runs.open_run(options.run)

@@ -12,7 +12,7 @@ HELP = "list the runs and what has been computed for them, or thin one"
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """None for the list; what is thinned, and what stays."""
+    """Which run is thinned, and what of it stays; without them, runs are listed."""
     command.add_argument("--thin", metavar="RUN", help="list the weights that would go, checkpoint by checkpoint")
     command.add_argument(
         "--keep",
@@ -72,8 +72,9 @@ def _tell_contents(run: Run) -> list[str]:
     from embryo_core import results
 
     def tell_results() -> None:
+        done = results.done(run)
         for metric in results.read_sources(run):
-            print(f"    {metric}: {len(results.done(run, metric))} steps")
+            print(f"    {metric}: {len(done[metric])} steps")
 
     def tell_log() -> None:
         if damaged := runs.damaged_lines(run):

@@ -1,8 +1,8 @@
-"""What a checkpoint's model gives, read off its config.json without loading it."""
+"""What a checkpoint's model gives, and what its layers share, read off run.json and config.json without loading it."""
 
 from embryo_core import runs
-from embryo_core.engine.families import FAMILIES
-from embryo_core.types import Checkpoint
+from embryo_core.families import FAMILIES
+from embryo_core.types import Checkpoint, Run
 
 ENCODER = frozenset({"states", "attentions", "trainable"})  # trainable: it can be fine-tuned as a whole
 MASKED_LANGUAGE_MODEL = ENCODER | {"masked_words"}
@@ -34,3 +34,10 @@ def has_masked_word_head(checkpoint: Checkpoint) -> bool:
     if saved.model_type in FAMILIES:
         return saved.name in FAMILIES[saved.model_type].masked_word_heads
     return saved.model_type in THROUGH_TRANSFORMERS and saved.name.endswith(("ForMaskedLM", "ForPreTraining"))
+
+
+def groups_of_heads(run: Run) -> int | None:
+    """In how many groups layers share the weights of their heads; None where each layer has its own."""
+    layout = FAMILIES.get(run.family)
+    shared = layout and layout.shares_layers and run.config.get("share", "all") in ("all", "attention")
+    return run.config.get("num_hidden_groups", 1) if shared else None

@@ -86,7 +86,7 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedM
         check_finite(checkpoint, name, tensor)
     loader = AutoModelForMaskedLM if has_masked_word_head(checkpoint) else AutoModel
     try:
-        config = _config(checkpoint)
+        config = read_configuration(checkpoint)
         with torch.device("meta"):  # takes no memory
             parameters = sum(part.numel() for part in loader.from_config(config).parameters())
         if parameters > sizes.most_parameters:
@@ -108,7 +108,7 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedM
     return model
 
 
-def _config(checkpoint: Checkpoint) -> PreTrainedConfig:
+def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
     """The configuration by its model_type, without what could name code from elsewhere."""
     content = runs.read_config(checkpoint, dict[str, Any])
     plain = {name: value for name, value in content.items() if not name.startswith("_") and name not in READ}

@@ -53,9 +53,9 @@ class Tokenizer:
         self.sep_id = self._special(special.sep if special else "[SEP]")
         self.pad_id = self._special(*([special.pad] if special else ["[PAD]", "<pad>"]))
         self.unk_id = self._special(*([special.unk] if special else ["[UNK]", "<unk>"]))
-        largest = max(self._tokenizer.get_vocab(with_added_tokens=True).values())
-        if largest >= self.vocabulary_size:
-            raise BrokenRun(f"{path} gives a piece the id {largest}, but has {self.vocabulary_size} pieces; repair it.")
+        highest = max(self._tokenizer.get_vocab(with_added_tokens=True).values())
+        if highest >= self.vocabulary_size:
+            raise BrokenRun(f"{path} gives a piece the id {highest}, but has {self.vocabulary_size} pieces; repair it.")
         self._word_ids = lru_cache(maxsize=100_000)(self._ids)  # words recur
         self._blank = " " if self._ids("a b") != self._ids("a") + self._ids("b") else ""  # before a word in a text
         self.word_start = self._find_word_start()
@@ -96,8 +96,8 @@ class Tokenizer:
 
     def cut(self, text: str) -> list[str]:
         """The normalised words into which the tokenizer cuts a text before it looks for pieces."""
-        normaliser, cutter = self._tokenizer.normalizer, self._tokenizer.pre_tokenizer
-        normalised = normaliser.normalize_str(text) if normaliser else text
+        normalizer, cutter = self._tokenizer.normalizer, self._tokenizer.pre_tokenizer
+        normalised = normalizer.normalize_str(text) if normalizer else text
         words = cutter.pre_tokenize_str(normalised) if cutter else [(normalised, None)]
         return [word.removeprefix("▁") for word, _ in words]
 

@@ -11,11 +11,11 @@ import torch
 from embryo_core import runs
 from embryo_core.engine.capabilities import has_masked_word_head
 from embryo_core.engine.cpu import Linear, make_linear, own
-from embryo_core.engine.families import FAMILIES
-from embryo_core.engine.layout import Layout
 from embryo_core.engine.network import Embeddings, Head, Layer, Network, Norm
 from embryo_core.engine.stored import broken, check_finite, read_tensors
 from embryo_core.errors import TokenizerMismatch
+from embryo_core.families import FAMILIES
+from embryo_core.family import Layout
 from embryo_core.types import Checkpoint
 
 OBJECT = 1024  # bytes that a tensor takes beside its numbers
@@ -94,7 +94,7 @@ def _read_sizes(checkpoint: Checkpoint) -> Sizes:
         hidden=config.hidden_size,
         intermediate=config.intermediate_size,
         layers=config.num_hidden_layers,
-        groups=config.num_hidden_groups if layout.shares_layers else config.num_hidden_layers,
+        groups=config.groups,
         heads=config.num_attention_heads,
         activation=ACTIVATIONS[config.hidden_act],
         epsilon=config.layer_norm_eps,

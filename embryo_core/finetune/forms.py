@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 SQUAD = "squad"
+MOST_LABELS = 256  # of a task: its score is bootstrapped by counts of label by label
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ from typing import Any
 
 from embryo_core import corpora, results, runs
 from embryo_core.engine.capabilities import gives
+from embryo_core.engine.remote import fetch_checkpoint
 from embryo_core.errors import (
     BrokenCheckpoint,
     ConfigError,
     CorpusError,
     MissingCapability,
+    MissingWeights,
     TokenizerMismatch,
 )
 from embryo_core.finetune.forms import GLUE, SQUAD
@@ -74,11 +76,15 @@ def trainable(run: Run, steps: Iterable[int] | None) -> list[Checkpoint]:
 
 
 def late(run: Run) -> Checkpoint:
-    """The last checkpoint that can be fine-tuned and whose files are right. Raises BrokenCheckpoint where none is."""
+    """The last checkpoint that can be fine-tuned and whose files are right.
+
+    Raises what is wrong with the first where none is: BrokenCheckpoint, or MissingWeights.
+    """
     for checkpoint in reversed(trainable(run, None)):
         try:
+            fetch_checkpoint(checkpoint)
             runs.verify(checkpoint)
-        except BrokenCheckpoint as error:
+        except (BrokenCheckpoint, MissingWeights) as error:
             reason = error
         else:
             return checkpoint
@@ -116,7 +122,8 @@ def _ask(
     run: Run, name: str, folder: Path, checkpoints: Sequence[Checkpoint], seeds: int, protocol: str, overwrite: bool
 ) -> Asked:
     pairs = {(checkpoint.step, seed) for checkpoint in checkpoints for seed in range(1, seeds + 1)}
-    done = {(step, seed) for seed in range(1, seeds + 1) for step in results.done(run, evaluation(name, seed))}
+    written = results.done(run)
+    done = {(step, seed) for seed in range(1, seeds + 1) for step in written[evaluation(name, seed)]}
     weightless = {checkpoint.step for checkpoint in runs.checkpoints(run) if not checkpoint.has_weights}
     replaceable = overwrite and not any(step in weightless for step, _ in done)  # else they could not come again
     pending = pairs if overwrite else pairs - done
@@ -128,9 +135,10 @@ def _ask(
 
 def _check(run: Run, asked: Asked, seeds: int) -> None:
     """Raise OtherData, before anything takes time, where results at hand are of other data or another protocol."""
+    done = results.done(run)
     for seed in range(1, seeds + 1):
         name = evaluation(asked.name, seed)
-        if results.done(run, name) and not asked.overwrite:
+        if done[name] and not asked.overwrite:
             results.check_identity(run, name, asked.identity)
 
 

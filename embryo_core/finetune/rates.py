@@ -61,6 +61,6 @@ def _try(trial: Trial, trainees: Mapping[str, Trainee], device: str) -> float:
     """The score on the data held out; -1, the least of all scores, where training diverged."""
     trainee = trainees[trial.task + HELD_OUT]
     try:
-        return tune(trial.checkpoint.path, trainee, trial.settings, SEED, device).curve[-1].score
+        return tune(trial.checkpoint, trainee, trial.settings, SEED, device).curve[-1].score
     except ArithmeticError:
         return -1.0

@@ -1,12 +1,18 @@
 """From which step on a task's score has come up to a share of its last value, with an interval by bootstrap."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from embryo_core.errors import ResultsError
+from embryo_core.finetune.forms import MOST_LABELS
+
 DRAWS = 400  # bootstrap samples of the development examples
 SEED = 7
+AT_ONCE = 2**20  # indices that are held at a time, a few tens of MB with what is made of them
+MOST_ANSWERS = 2**23  # of a task at all steps; QQP at 40 steps with five seeds has as many
 LABELLED = ("matthews", "accuracy", "f1")
 
 
@@ -24,8 +30,11 @@ def reached(answers: pd.DataFrame, metric: str, share: float) -> Reached | None:
 
     `answers` has the columns step, seed, example, gold and answer; every (step, seed) answered the same examples. The
     interval is that of these steps with the development examples drawn anew, with replacement, the same for all steps.
-    Draws whose last score is not above 0 reach no step and are left out of it.
+    Draws whose last score is not above 0 reach no step and are left out of it. Raises ResultsError where some step
+    lacks an example, or an answer is none of the labels.
     """
+    if answers.empty:
+        return None
     steps, scores, drawn = _by_step(answers, metric)
     firsts = [steps[first_at(curve, share)] for curve in drawn if curve[-1] > 0]
     if scores[-1] <= 0 or not firsts:
@@ -41,13 +50,36 @@ def first_at(scores: np.ndarray, share: float) -> int:
 
 def _by_step(answers: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Steps [S], scores [S], and scores of every draw [DRAWS, S], means over the seeds."""
+    _check(answers, metric)
     table = answers.pivot_table(index=["step", "seed"], columns="example", values="answer")
     gold = answers.groupby("example")["gold"].first().to_numpy()
-    draws = np.random.default_rng(SEED).integers(0, len(gold), (DRAWS, len(gold)))
-    every = np.vstack([np.arange(len(gold)), draws])  # the first is the development set itself
-    values = np.stack([resampled(metric, gold, row, every) for row in table.to_numpy()], 1)
+    values = np.concatenate(
+        [np.stack([resampled(metric, gold, row, rows) for row in table.to_numpy()], 1) for rows in _samples(len(gold))]
+    )
     means = pd.DataFrame(values.T, index=table.index.get_level_values("step")).groupby(level=0).mean()
     return means.index.to_numpy(), means[0].to_numpy(), means.to_numpy()[:, 1:].T
+
+
+def _samples(n: int) -> Iterator[np.ndarray]:
+    """Indices of the development set's n examples, then of each draw of them, some rows [., n] at a time."""
+    random = np.random.default_rng(SEED)
+    yield np.arange(n)[None]
+    left = DRAWS
+    while left:
+        count = min(left, max(1, AT_ONCE // n))
+        yield random.integers(0, n, (count, n))
+        left -= count
+
+
+def _check(answers: pd.DataFrame, metric: str) -> None:
+    """Raise ResultsError for answers that cannot be resampled, or not in bounded time and memory."""
+    if len(answers) > MOST_ANSWERS:
+        raise ResultsError(f"The task has {len(answers):,} answers; at most {MOST_ANSWERS:,} are drawn from.")
+    if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers["example"].nunique():
+        raise ResultsError("Some steps did not answer all examples of the task; fine-tune on it with --overwrite.")
+    values = answers[["gold", "answer"]].to_numpy()
+    if metric in LABELLED and not ((values >= 0) & (values < MOST_LABELS) & (values == np.floor(values))).all():
+        raise ResultsError("Some answers are none of the task's labels; fine-tune on it with --overwrite.")
 
 
 def resampled(metric: str, gold: np.ndarray, answers: np.ndarray, draws: np.ndarray) -> np.ndarray:
@@ -74,7 +106,7 @@ def _correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _of_counts(metric: str, gold: np.ndarray, answers: np.ndarray, draws: np.ndarray) -> np.ndarray:
     """Scores of labels, from how often each was answered where each was right."""
-    labels = int(max(gold.max(), answers.max())) + 1
+    labels = max(2, int(max(gold.max(), answers.max())) + 1)
     cells = (gold * labels + answers)[draws] + labels**2 * np.arange(len(draws))[:, None]
     counts = np.bincount(cells.ravel(), minlength=labels**2 * len(draws)).reshape(-1, labels, labels).astype(float)
     right, n = counts.trace(axis1=1, axis2=2), counts.sum((1, 2))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from embryo_core.errors import CorpusError
-from embryo_core.finetune.forms import GLUE, TEXTS, Form
+from embryo_core.finetune.forms import GLUE, MOST_LABELS, TEXTS, Form
 from embryo_core.results import read_foreign
 
 Columns = dict[str, list[Any]]
@@ -143,5 +143,7 @@ def _own_form(folder: Path, train: Columns) -> Form:
         return Form(texts, ("spearman", "pearson"), labels=())
     if not values or -1 in values:
         raise CorpusError(f"The training data of {folder} have rows without a label; give labelled data.")
+    if len(values) > MOST_LABELS:
+        raise CorpusError(f"The training data of {folder} have {len(values):,} labels; at most {MOST_LABELS} are read.")
     keys = tuple(sorted(values, key=lambda value: (isinstance(value, str), value)))
     return Form(texts, ("accuracy",), tuple(map(str, keys)), keys)

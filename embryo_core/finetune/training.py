@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 import transformers
 from torch import Tensor, nn
 
+from embryo_core import runs
+from embryo_core.engine.hub import read_configuration
+from embryo_core.engine.remote import fetch_checkpoint
+from embryo_core.engine.stored import read_tensors
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.finetune.protocols import Settings
 from embryo_core.finetune.sequences import Sequences, batches_by_length, training_batches
 from embryo_core.finetune.trainees import Trainee
+from embryo_core.types import Checkpoint
 
 WEIGHT_DECAY = 0.01  # of all but biases and normalisation, as in BERT and ALBERT
 EPSILON = 1e-6  # of Adam, as there
@@ -48,15 +52,20 @@ class Tuned:
 
 
 def tune(
-    folder: Path, data: Trainee, settings: Settings, seed: int, device: str = "cpu", start: Weights | None = None
+    checkpoint: Checkpoint,
+    data: Trainee,
+    settings: Settings,
+    seed: int,
+    device: str = "cpu",
+    start: Weights | None = None,
 ) -> Tuned:
-    """Fine-tune the checkpoint in a folder, or the weights `start` of its encoder; evaluated after every epoch.
+    """Fine-tune a checkpoint, wherever its weights are, or weights `start` of its encoder; evaluated after every epoch.
 
     The seed decides the head's first weights, dropout, and the order of the batches. A loss that is not finite ends it
     with ArithmeticError.
     """
     torch.manual_seed(seed)
-    model = _model(folder, data, settings, start).to(device)
+    model = _model(checkpoint, data, settings, start).to(device)
     optimizer, schedule = _optimizer(model, settings)
     batches = training_batches(data.train.lengths, settings.batch, np.random.default_rng(seed))
     epoch = -(-len(data.train) // settings.batch)
@@ -95,10 +104,15 @@ def predict(model: nn.Module, data: Trainee) -> np.ndarray:
 # === The model ===
 
 
-def _model(folder: Path, data: Trainee, settings: Settings, start: Weights | None) -> nn.Module:
-    """The checkpoint's encoder in float32, with a new head. Raises BrokenCheckpoint where weights are missing."""
-    own = {"local_files_only": True, "trust_remote_code": False}  # a checkpoint may be a stranger's
-    config = transformers.AutoConfig.from_pretrained(folder, num_labels=data.outputs, **own)
+def _model(checkpoint: Checkpoint, data: Trainee, settings: Settings, start: Weights | None) -> nn.Module:
+    """The checkpoint's encoder in float32, with a new head.
+
+    Raises BrokenCheckpoint where weights are missing, and MissingWeights where they cannot be fetched.
+    """
+    fetch_checkpoint(checkpoint)
+    runs.verify(checkpoint)
+    config = read_configuration(checkpoint)
+    config.num_labels = data.outputs
     activation = getattr(config, "hidden_act", None)
     if activation in FUSED:
         config.hidden_act = FUSED[activation]
@@ -106,13 +120,13 @@ def _model(folder: Path, data: Trainee, settings: Settings, start: Weights | Non
     config.classifier_dropout = config.classifier_dropout_prob = settings.classifier_dropout
     transformers.logging.set_verbosity_error()  # that the head is new is no news
     transformers.logging.disable_progress_bar()
-    model, report = CLASSES[data.kind].from_pretrained(
-        folder, config=config, dtype=torch.float32, output_loading_info=True, **own
+    model, report = CLASSES[data.kind]._model_mapping[type(config)].from_pretrained(
+        None, config=config, state_dict=read_tensors(checkpoint), dtype=torch.float32, output_loading_info=True
     )
     encoder = f"{model.base_model_prefix}."
     if lacking := sorted(name for name in report["missing_keys"] if name.startswith(encoder) and "pooler" not in name):
         names = ", ".join(lacking[:3])
-        raise BrokenCheckpoint(f"{folder} lacks weights of its encoder ({names}); train this step again.")
+        raise BrokenCheckpoint(f"{checkpoint.path} lacks weights of its encoder ({names}); train this step again.")
     if start is not None:
         model.base_model.load_state_dict(start)
     return model

@@ -79,9 +79,8 @@ def work(unit: Unit, trainees: Mapping[str, Trainee], device: str) -> tuple[int,
 
 def _work_item(unit: Unit, item: Item, trainee: Trainee, device: str) -> None:
     checkpoint = unit.checkpoint
-    runs.verify(checkpoint)
     start = safetensors.torch.load_file(unit.mnli) if item.from_mnli else None
-    tuned = tune(checkpoint.path, trainee, item.settings, unit.seed, device, start)
+    tuned = tune(checkpoint, trainee, item.settings, unit.seed, device, start)
     if item.written:
         found = findings(trainee, tuned, unit.seed)
         results.write(checkpoint, evaluation(item.task, unit.seed), found, item.identity)

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 
 from embryo_core.errors import UnknownMetric, unknown
+from embryo_core.metric import Metric
 from embryo_core.metrics.attention import Attention
 from embryo_core.metrics.edge_probing import EdgeProbing
 from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.metrics.mask_prediction import MaskPrediction
 from embryo_core.metrics.token_reconstruction import TokenReconstruction
 from embryo_core.metrics.world_knowledge import WorldKnowledge
-from embryo_core.types import Metric
 
 __all__ = ["METRICS", "named"]
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from embryo_core.metric import Limits, Source
 from embryo_core.metrics.attention_pass import AttentionMetric
 from embryo_core.metrics.treebank import Sentence, encode
-from embryo_core.types import AttentionMap, Findings, Limits, Source
+from embryo_core.types import AttentionMap, Findings
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model

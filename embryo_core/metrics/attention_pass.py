@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from embryo_core.corpora import TREEBANK
+from embryo_core.metric import Data, Metric
 from embryo_core.metrics import batches
-from embryo_core.types import Data, Findings, Metric
+from embryo_core.types import Findings
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model

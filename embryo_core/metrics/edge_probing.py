@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embryo_core.errors import CorpusError
+from embryo_core.metric import Limits, Metric, Option, Source
 from embryo_core.metrics.probing import ProbingData, ProbingTask, read_tasks
-from embryo_core.types import Findings, Limits, Metric, Option, ProbeCurve, Score, Source
+from embryo_core.types import Findings, ProbeCurve, Score
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model

@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from embryo_core.metric import Limits, Source
 from embryo_core.metrics import treebank
 from embryo_core.metrics.attention_pass import AttentionMetric
-from embryo_core.types import Findings, Limits, Score, Source
+from embryo_core.types import Findings, Score
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model

@@ -15,8 +15,9 @@ import numpy as np
 
 from embryo_core import runs
 from embryo_core.errors import CorpusError
+from embryo_core.metric import Limits, Source
 from embryo_core.metrics.treebank import encode
-from embryo_core.types import Example, Findings, Limits, Score, Source, WordCount
+from embryo_core.types import Example, Findings, Score, WordCount
 from embryo_core.word_groups import ALL, BANDS, TAGS, band_of
 
 if TYPE_CHECKING:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embryo_core.corpora import TREEBANK
+from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics import batches, part_of_speech
 from embryo_core.metrics.part_of_speech import Treebank
-from embryo_core.types import Findings, Limits, Metric, Source
+from embryo_core.types import Findings
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model

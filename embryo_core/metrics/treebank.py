@@ -11,7 +11,8 @@ import numpy as np
 
 from embryo_core.corpora import read_treebank
 from embryo_core.errors import CorpusError
-from embryo_core.types import Example, Limits, Source
+from embryo_core.metric import Limits, Source
+from embryo_core.types import Example
 
 if TYPE_CHECKING:
     from embryo_core.engine.tokenizer import Tokenizer

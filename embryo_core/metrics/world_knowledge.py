@@ -8,9 +8,10 @@ import numpy as np
 
 from embryo_core.corpora import read_lama
 from embryo_core.errors import CorpusError
+from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics import batches
 from embryo_core.query.question import readable
-from embryo_core.types import ClozeAnswer, Fact, Findings, Limits, Metric, Score, Source
+from embryo_core.types import ClozeAnswer, Fact, Findings, Score
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model

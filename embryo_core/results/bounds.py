@@ -1,5 +1,6 @@
 """What the rows of a table may hold when they are read: the file may be a stranger's, whatever its checksum."""
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -8,6 +9,8 @@ from embryo_core.results.tables import ATTENTION, Table
 
 MOST_ROWS = 2**26  # of a file
 MOST_VALUES = 2**31  # of a column, where a row holds many
+MOST_CELLS = 2**25  # of a table with a column for each step, unless it is well filled
+SPARSE = 4  # cells for each row, in one that is not
 TEXT = 4096  # characters, in bytes
 OPTIONAL = ("layer", "group", "band")  # columns that may have no value
 BOUNDS = {  # least and largest value of a column
@@ -59,6 +62,28 @@ def check_rows(table: Table, rows: pa.Table) -> None:
         squares = pc.equal(pc.list_value_length(rows["weights"]), pc.multiply(rows["length"], rows["length"]))
         if not pc.all(squares, min_count=0).as_py():
             raise ValueError("weights are no square matrix")
+
+
+def check_keys(table: Table, rows: pa.Table) -> None:
+    """Raise ValueError where two rows have one key, or a table by step of them would be large and mostly empty."""
+    others, _ = _codes(rows, [name for name in table.key if name != "step"])
+    steps, count = _codes(rows, ["step"])
+    codes = np.sort(others * count + steps)
+    if (codes[1:] == codes[:-1]).any():
+        raise ValueError(f"two rows have the same {', '.join(table.key)}")
+    cells = count * len(np.unique(others)) if count > 1 else rows.num_rows
+    if cells > max(MOST_CELLS, SPARSE * rows.num_rows):
+        raise ValueError(f"its {rows.num_rows:,} rows would be a table of {cells:,} cells by step")
+
+
+def _codes(rows: pa.Table, names: list[str]) -> tuple[np.ndarray, int]:
+    """What each row has in these columns as one number, and how many numbers there may be."""
+    codes, count = np.zeros(rows.num_rows, np.int64), 1
+    for name in names:
+        column = rows[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        codes = codes * len(column.dictionary) + column.indices.to_numpy()
+        count *= len(column.dictionary)
+    return codes, count
 
 
 def _is_within(name: str, kind: str, column: pa.ChunkedArray) -> bool:

@@ -7,7 +7,7 @@ from msgspec import to_builtins
 
 from embryo_core import runs
 from embryo_core.errors import ResultsError
-from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.runs.schema import ExampleQuestion, Examples
 from embryo_core.types import Run
 
 FILE = "examples.json"
@@ -18,7 +18,7 @@ def read_examples(run: Run) -> list[ExampleQuestion]:
     path = run.results / FILE
     if not os.path.lexists(path):
         return []
-    return runs.read_json(path, run.results, list[ExampleQuestion], ResultsError)
+    return runs.read_json(path, run.results, Examples, ResultsError)
 
 
 def write_examples(run: Run, examples: Sequence[ExampleQuestion]) -> None:

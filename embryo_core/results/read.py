@@ -3,6 +3,7 @@
 Readers never wait for a writer: what is renamed or compacted while they read, they read again.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from msgspec.json import Decoder
 
 from embryo_core import runs
 from embryo_core.errors import ResultsError
-from embryo_core.results.bounds import check_rows, check_size
+from embryo_core.results.bounds import check_keys, check_rows, check_size
 from embryo_core.results.files import is_stored, verified
 from embryo_core.results.parts import Parts, list_parts
 from embryo_core.results.tables import (
@@ -51,17 +52,20 @@ class AttentionHistory:
     sentences: int
 
 
-def done(run: Run, metric: str) -> set[int]:
-    """Steps at which the metric has been written, compacted or not. Raises ResultsError."""
-    return _settled(run, lambda: _done_once(run, metric))
+def done(run: Run) -> defaultdict[str, set[int]]:
+    """Steps at which each metric has been written, compacted or not; none of other metrics. Raises ResultsError."""
+    return _settled(run, lambda: _done_once(run))
 
 
-def _done_once(run: Run, metric: str) -> set[int]:
-    steps = {step for name, step in list_parts(run) if name == metric}
+def _done_once(run: Run) -> defaultdict[str, set[int]]:
+    steps = defaultdict(set)
+    for metric, step in list_parts(run):
+        steps[metric].add(step)
     for path in (run.results / f"{table.name}.parquet" for table in TABLES):
         with _explaining(run, path), verified(run, path) as file:
             if file is not None:
-                steps.update(DONE.decode(pq.read_schema(file).metadata[b"done"]).get(metric, []))
+                for metric, compacted in DONE.decode(pq.read_schema(file).metadata[b"done"]).items():
+                    steps[metric].update(compacted)
     return steps
 
 
@@ -220,6 +224,8 @@ def _read_once(run: Run, table: Table, where: pc.Expression, step: int | None) -
         elif is_stored(path) or not folder.is_dir():
             raise FileNotFoundError(folder)
     rows = pa.concat_tables(tables)
+    with _explaining(run, run.results / f"{table.name}.parquet"):
+        check_keys(table, rows)
     return rows.sort_by([(name, "ascending") for name in table.key]) if len(parts) else rows
 
 

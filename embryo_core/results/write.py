@@ -68,7 +68,7 @@ def begin(run: Run, metric: str, identity: Identity, summary: dict[str, Any], ov
     Raises OtherData where there are such results and they may not go.
     """
     with lock(run):
-        if done(run, metric):
+        if done(run)[metric]:
             try:
                 check_identity(run, metric, identity)
             except OtherData:

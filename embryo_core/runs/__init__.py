@@ -1,11 +1,13 @@
 """Runs on disk: where they are, what they hold, and how files from strangers are read."""
 
+from embryo_core.runs.architecture import Architecture
+from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
 from embryo_core.runs.changes import changes
 from embryo_core.runs.checksums import read_checksums, write_checksums
 from embryo_core.runs.files import replacing, sha256, write_json
 from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
 from embryo_core.runs.locks import locked
-from embryo_core.runs.log import damaged_lines, parse_row, read_lines, read_log, read_ranks
+from embryo_core.runs.log import damaged_lines, parse_row, read_counts, read_lines, read_log, read_ranks
 from embryo_core.runs.manifests import (
     broken,
     checkpoint,
@@ -21,14 +23,17 @@ from embryo_core.runs.manifests import (
 )
 from embryo_core.runs.pointers import allow, hub_folder, was_added
 from embryo_core.runs.reading import read_bytes, read_json, shown
-from embryo_core.runs.schema import Architecture, ModelClass, Shown, Sources
+from embryo_core.runs.schema import ModelClass, Shown, Sources
 from embryo_core.runs.thin import remove_weights, to_remove
 from embryo_core.runs.tokenizer import check_tokenizer, check_tokenizer_file
 from embryo_core.runs.weight_files import weights_file
 
 __all__ = [
+    "AUDIT",
     "REPOSITORY",
     "Architecture",
+    "Audit",
+    "Fault",
     "ModelClass",
     "Shown",
     "Sources",
@@ -41,6 +46,7 @@ __all__ = [
     "checkpoint",
     "checkpoints",
     "damaged_lines",
+    "gaps",
     "generator",
     "hub_folder",
     "left_out",
@@ -48,11 +54,14 @@ __all__ = [
     "loadable",
     "locked",
     "log_grid",
+    "missing_steps",
     "open_run",
     "parse_row",
+    "read_audit",
     "read_bytes",
     "read_checksums",
     "read_config",
+    "read_counts",
     "read_json",
     "read_lines",
     "read_log",
@@ -68,6 +77,7 @@ __all__ = [
     "verify",
     "was_added",
     "weights_file",
+    "write_audit",
     "write_checksums",
     "write_json",
     "write_manifest",

@@ -3,7 +3,7 @@
     <root>/runs/<run>/run.json, log.jsonl, frequencies.tsv, tokenizer/, checkpoints/step{N}/manifest.json, state/
     <root>/results/<run>/
 
-A root is `data/` of the repository or its `data/demo/`, or the folders named in the environment variable EMBRYO_DATA.
+A root is `data/` or `data/demo/`, or the folders named in the environment variable EMBRYO_DATA (see `roots`).
 """
 
 import os
@@ -24,16 +24,20 @@ RUN_FIELDS = "name family objective config tokenizer_sha256 corpus planned_steps
 
 
 def roots() -> list[Path]:
-    """Folders with `runs/` and `results/`: those in EMBRYO_DATA (separated like PATH), else data/ and data/demo/."""
+    """Folders with `runs/` and `results/`: those in EMBRYO_DATA (separated like PATH), else data/ and data/demo/.
+
+    These two are the repository's, or, where Embryo is installed elsewhere, those of the working directory.
+    """
     named = os.environ.get("EMBRYO_DATA")
     if named:
         return [Path(part).expanduser().resolve() for part in named.split(os.pathsep) if part]
-    return [REPOSITORY / "data", REPOSITORY / "data" / "demo"]
+    beside = REPOSITORY if (REPOSITORY / "pyproject.toml").exists() else Path.cwd()
+    return [beside / "data", beside / "data" / "demo"]
 
 
 def list_runs() -> list[Run]:
-    """Every readable run under the roots, by name; `broken_runs` tells of the others."""
-    return [run for _, run in _scan() if isinstance(run, Run)]
+    """Every readable run under the roots, by name, once however many links lead to it; see `broken_runs`."""
+    return list({run.path: run for _, run in _scan() if isinstance(run, Run)}.values())
 
 
 def broken_runs() -> list[tuple[Path, str]]:

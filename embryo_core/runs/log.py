@@ -1,6 +1,7 @@
 """What pretraining noted down, line by line: the rows of log.jsonl, and the words of frequencies.tsv by rank."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +54,23 @@ def read_ranks(frequencies: Path) -> dict[str, int]:
     Empty where pretraining left none. A line that is no word with its count keeps its rank, so that the others keep
     theirs. Raises BrokenRun where the file as a whole cannot be read.
     """
-    ranks = {}
+    return {word: rank for rank, word, _ in _words(frequencies)}
+
+
+def read_counts(frequencies: Path) -> dict[str, int]:
+    """How often each word stands in the training corpus, from the same file. Raises BrokenRun."""
+    return {word: count for _, word, count in _words(frequencies)}
+
+
+def _words(frequencies: Path) -> Iterator[tuple[int, str, int]]:
+    """Rank, word and count of every line that holds a word with its count."""
     for rank, line in enumerate(read_lines(frequencies), 1):
         word, _, count = line.partition(b"\t")
-        if word and count.isdigit():
+        if word and count.isdigit() and len(count) < 19:
             try:
-                ranks[word.decode()] = rank
+                yield rank, word.decode(), int(count)
             except UnicodeDecodeError:
                 continue
-    return ranks
 
 
 def read_lines(path: Path) -> list[bytes]:

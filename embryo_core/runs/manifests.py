@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, UnknownStep
+from embryo_core.runs.architecture import Architecture
 from embryo_core.runs.files import sha256, write_json
 from embryo_core.runs.pointers import follow
 from embryo_core.runs.reading import Content, digest, read_json, refusal, shown
-from embryo_core.runs.schema import Architecture, Manifest, PointerCard
+from embryo_core.runs.schema import Manifest, PointerCard
 from embryo_core.runs.weight_files import WEIGHTS, check_weights, most_bytes, weights_file
 from embryo_core.types import Checkpoint, Pointer, Run
 
 GENERATOR = "generator"
+LISTED = 10  # folders that cannot be read, each with its reason; the rest are counted
 MOST = 16_384  # folders of checkpoints that are read; the rest are reported as one
 
 
@@ -42,8 +44,12 @@ def checkpoints(run: Run) -> list[Checkpoint]:
 
 
 def broken(run: Run) -> list[tuple[Path, str]]:
-    """Checkpoint folders whose manifest cannot be read, each with the reason."""
-    return [(path, str(c)) for path, c in _scan(run) if isinstance(c, BrokenCheckpoint)]
+    """Checkpoint folders whose manifest cannot be read, each with the reason; of many the first, and how many more."""
+    found = [(path, str(c)) for path, c in _scan(run) if isinstance(c, BrokenCheckpoint)]
+    if (more := len(found) - LISTED) > 0:
+        rest = f"{more:,} more checkpoints of run '{run.name}' cannot be read."
+        return [*found[:LISTED], (run.path / "checkpoints", rest)]
+    return found
 
 
 def checkpoint(run: Run, step: int) -> Checkpoint:

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from embryo_core.errors import BrokenCheckpoint
+from embryo_core.errors import BrokenCheckpoint, BrokenList
 from embryo_core.runs.files import write_json
 from embryo_core.runs.reading import read_json, shown
 from embryo_core.runs.schema import Text
@@ -23,10 +23,13 @@ HUB = "hf:"  # before the name of a repository
 Added = Annotated[dict[Text, Annotated[list[Text], Meta(max_length=100_000)]], Meta(max_length=100_000)]
 
 
-def allow(run: Path, places: Iterable[str]) -> None:
-    """Note that this user added the run in this folder: it may read weights in these folders and "hf:" repositories."""
-    known = {} if not _list().is_file() else read_json(_list(), _list().parent, Added, BrokenCheckpoint)
-    write_json(_list(), known | {os.path.realpath(run): sorted(set(places))})
+def allow(run: Path, locations: Iterable[str]) -> None:
+    """Note that this user added the run in this folder: it may read weights in these folders and "hf:" repositories.
+
+    Raises BrokenList.
+    """
+    known = {} if not _list().is_file() else read_json(_list(), _list().parent, Added, BrokenList)
+    write_json(_list(), known | {os.path.realpath(run): sorted(set(locations))})
 
 
 def was_added(run: Path) -> bool:
@@ -79,4 +82,4 @@ def _added() -> dict[str, list[str]]:
 
 @lru_cache(maxsize=8)
 def _parse(path: Path, *_state: int) -> dict[str, list[str]]:
-    return read_json(path, path.parent, Added, BrokenCheckpoint)
+    return read_json(path, path.parent, Added, BrokenList)

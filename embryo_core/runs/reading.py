@@ -8,7 +8,7 @@ from typing import BinaryIO, TypeVar
 
 from msgspec.json import Decoder
 
-from embryo_core.errors import BrokenCheckpoint, BrokenRun, CorpusError, EmbryoError, ResultsError
+from embryo_core.errors import BrokenCheckpoint, BrokenList, BrokenRun, CorpusError, EmbryoError, ResultsError
 from embryo_core.runs.files import sha256
 from embryo_core.runs.schema import LIMITS, OTHER_LIMIT
 
@@ -16,6 +16,7 @@ Content = TypeVar("Content")
 REMEDIES = {  # what to do about a file that is refused, by the error that says so
     BrokenRun: "copy the run again from where it came, or remove its folder",
     BrokenCheckpoint: "train this step again or delete its folder",
+    BrokenList: "remove it, and add its runs again with: python -m embryo_core add SOURCE --name NAME",
     CorpusError: "delete its folder and give the same command again",
     ResultsError: "delete it and evaluate the run again with --overwrite",
 }

@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct, convert
 from msgspec.json import Decoder
-from msgspec.structs import force_setattr
 
 MB = 2**20
 LIMITS = {  # bytes that a file may have, by its name; one of another name may have OTHER_LIMIT
     "run.json": 4 * MB,
     "manifest.json": 1 * MB,
+    "audit.json": 64 * MB,
     "config.json": 1 * MB,
     "sources.json": 4 * MB,
     "log.jsonl": 64 * MB,
@@ -24,7 +24,6 @@ LIMITS = {  # bytes that a file may have, by its name; one of another name may h
 }
 OTHER_LIMIT = 64 * MB
 HEADER_LIMIT = 4 * MB  # of model.safetensors: what describes its tensors
-PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
 
 
 def resolve(names: dict[str, Any]) -> None:
@@ -105,7 +104,7 @@ class CorpusPart(Struct, frozen=True):
     tokens: Count = 0
 
 
-class Source(Struct, frozen=True):
+class TextSource(Struct, frozen=True):
     """A file or data set that text was read from."""
 
     name: Text
@@ -116,8 +115,8 @@ class Corpus(CorpusPart, frozen=True):
 
     train: CorpusPart = CorpusPart()
     heldout: CorpusPart = CorpusPart()
-    sources: list[Source | Text] = []
-    heldout_sources: list[Source | Text] = []
+    sources: list[TextSource | Text] = []
+    heldout_sources: list[TextSource | Text] = []
 
 
 class ChangeCard(Struct, frozen=True):
@@ -214,72 +213,6 @@ class ModelClass(Struct, frozen=True):
         return (self.architectures or [""])[0]
 
 
-OTHER_NAMES = {  # of sizes: DistilBERT's
-    "hidden_size": "dim",
-    "num_hidden_layers": "n_layers",
-    "num_attention_heads": "n_heads",
-    "intermediate_size": "hidden_dim",
-}
-EXACT = ("albert", "bert", "electra")  # families whose parameters are counted; others have at most SLACK times as many
-SLACK = 4
-
-
-class Architecture(Struct, frozen=True):
-    """config.json of a checkpoint: its sizes, named as in transformers' configurations."""
-
-    model_type: Word
-    vocab_size: size(2**22)
-    max_position_embeddings: size(2**20)
-    hidden_size: size(2**16) = 0
-    num_hidden_layers: size(1024) = 0
-    num_attention_heads: size(1024) = 0
-    intermediate_size: size(2**18) = 0
-    dim: size(2**16) = 0
-    n_layers: size(1024) = 0
-    n_heads: size(1024) = 0
-    hidden_dim: size(2**18) = 0
-    hidden_act: Word | None = None  # the engine asks for it
-    embedding_size: size(2**16) | None = None  # None: hidden_size
-    type_vocab_size: Annotated[int, Meta(ge=0, le=2**10)] = 2
-    num_hidden_groups: size(1024) = 1  # of ALBERT: layers with weights of their own
-    inner_group_num: size(1024) = 1
-    layer_norm_eps: Annotated[float, Meta(gt=0, lt=1)] = 1e-12
-    tie_word_embeddings: bool = True
-
-    def __post_init__(self) -> None:
-        for name, other in OTHER_NAMES.items():
-            if not (getattr(self, name) or getattr(self, other)):
-                raise ValueError(f"Object missing required field `{name}`")
-            force_setattr(self, name, getattr(self, name) or getattr(self, other))
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(f"hidden_size {self.hidden_size} is not divisible by {self.num_attention_heads} heads")
-        if self.num_hidden_groups > self.num_hidden_layers:
-            raise ValueError(f"{self.num_hidden_groups} groups are more than {self.num_hidden_layers} layers")
-        if self.most_parameters > PARAMETERS:
-            raise ValueError(f"{self.most_parameters:,} parameters are more than the {PARAMETERS:,} that are read")
-
-    @property
-    def width(self) -> int:
-        """Numbers in an embedding."""
-        return self.hidden_size if self.model_type == "bert" else self.embedding_size or self.hidden_size
-
-    @property
-    def in_layers(self) -> int:
-        """Parameters of all layers that have weights of their own."""
-        hidden, inner = self.hidden_size, self.intermediate_size
-        layer = 4 * (hidden + 1) * hidden + (hidden + 1) * inner + (inner + 1) * hidden + 4 * hidden
-        shared = self.model_type == "albert"
-        return layer * (self.num_hidden_groups * self.inner_group_num if shared else self.num_hidden_layers)
-
-    @property
-    def most_parameters(self) -> int:
-        """Parameters of the largest model of these sizes: untied decoder, pooler and a second head included."""
-        hidden, rows = self.hidden_size, self.vocab_size + self.max_position_embeddings + self.type_vocab_size
-        heads = (self.width + 1) * hidden + (hidden + 1) * (self.width + 2 * hidden) + 4 * (self.width + hidden)
-        counted = self.in_layers + self.vocab_size * self.width + rows * self.width + 2 * self.vocab_size + heads
-        return counted if self.model_type in EXACT else SLACK * counted
-
-
 class Tensor(Struct, frozen=True):
     """A tensor in the header of model.safetensors; offsets count bytes after the header."""
 
@@ -305,6 +238,24 @@ class TrainerState(Struct, frozen=True):
     max_steps: Whole = 0
     num_input_tokens_seen: Count = 0
     log_history: Annotated[list[dict[Text, nested(2, most=1000)]], Meta(max_length=1_000_000)] = []
+
+
+# === audit.json ===
+
+
+class FaultCard(Struct, frozen=True):
+    """An `audit.Fault`."""
+
+    steps: tuple[Count, ...]
+    kind: Label
+    what: Text
+
+
+class AuditCard(Struct, frozen=True):
+    """audit.json: an `audit.Audit`."""
+
+    faults: Annotated[list[FaultCard], Meta(max_length=100_000)]
+    checkpoints: Count
 
 
 # === log.jsonl ===
@@ -335,6 +286,9 @@ class ExampleQuestion(Struct, frozen=True):
     text: Text
     word: Label  # that fills its [MASK]
     since: Count | None = None  # the step from which the word leads for good; None: the run has not learned it
+
+
+Examples = Annotated[list[ExampleQuestion], Meta(max_length=20)]  # the page draws a button for each
 
 
 resolve(globals())

@@ -6,9 +6,10 @@ from pathlib import Path
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, is_zipfile
 
 from embryo_core.errors import BrokenCheckpoint
+from embryo_core.runs.architecture import Architecture
 from embryo_core.runs.pointers import follow
 from embryo_core.runs.reading import open_inside, parse_json, refusal
-from embryo_core.runs.schema import HEADER_LIMIT, MB, Architecture, Header, Tensor
+from embryo_core.runs.schema import HEADER_LIMIT, MB, Header, Tensor
 from embryo_core.types import Checkpoint
 
 SAFETENSORS = "model.safetensors"

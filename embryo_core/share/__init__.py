@@ -5,7 +5,6 @@ from embryo_core.share.animation import check_suffix, write_animation
 from embryo_core.share.bertviz import head_view, model_view
 from embryo_core.share.gif import gif_bytes
 from embryo_core.share.head_history import HeadHistory, averaged, read_averaged
-from embryo_core.share.html_document import document
 from embryo_core.share.page import html_page
 
 __all__ = [
@@ -14,7 +13,6 @@ __all__ = [
     "averaged",
     "check_suffix",
     "colour_ends",
-    "document",
     "gif_bytes",
     "head_view",
     "html_page",

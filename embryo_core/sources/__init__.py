@@ -1,5 +1,5 @@
 """Checkpoints of others as a run: found where they are, told apart by their step, pointed to."""
 
-from embryo_core.sources.add import Added, add
+from embryo_core.sources.add import add
 
-__all__ = ["Added", "add"]
+__all__ = ["add"]

@@ -21,9 +21,9 @@ from tqdm import tqdm
 
 from embryo_core import runs
 from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS
-from embryo_core.engine.families import FAMILIES
 from embryo_core.engine.remote import fetch
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, EmbryoError, RunError
+from embryo_core.families import FAMILIES
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Manifest, Settings
 from embryo_core.runs.weight_files import PICKLED, SAFETENSORS, WEIGHTS
@@ -43,7 +43,7 @@ class Added:
 
     run: Run
     steps: tuple[int, ...]
-    places: tuple[str, ...]  # folders of weights, and "hf:" repositories
+    locations: tuple[str, ...]  # folders of weights, and "hf:" repositories
     gone: tuple[int, ...] = ()  # steps whose weights are no longer where they were
     troubles: list[str] = field(default_factory=list)  # one sentence for each checkpoint that was passed over
 
@@ -86,9 +86,9 @@ def add(
         grid = planned(sorted({*reached, *gone}))
         runs.write_run(replace(draft, tokenizer_sha256=sha256, special_tokens=special, planned_steps=grid))
         _write_log(added, folder / "log.jsonl")
-        places = tuple(sorted({_place_of(one) for one in added}))
-        runs.allow(place, () if copy else places)  # before the run is there: killed in between, it can be added again
-    return Added(runs.read_run(place), reached, places, gone, troubles)
+        locations = tuple(sorted({_place_of(one) for one in added}))
+        runs.allow(place, () if copy else locations)  # before the run is there: after a kill it can be added again
+    return Added(runs.read_run(place), reached, locations, gone, troubles)
 
 
 # === Finding ===

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from pretrain.config import SMOKE, Config
 from pretrain.family import PairFamily
 from pretrain.pairs import SENTENCE_LOSSES
+from pretrain.tf1_names import EMBEDDINGS, Original
 
 SHARED = ("all", "attention", "ffn", "none")
 
@@ -130,11 +131,37 @@ PRESETS = {
 }
 
 
+SHARED_SCOPE = r"bert/encoder/transformer/group_(\d+)/inner_group_0"  # modeling.py, attention_ffn_block
+SHARED_LAYER = r"albert.encoder.albert_layer_groups.\1.albert_layers.0"
+ORIGINAL = Original(
+    mark="/group_0/",
+    scopes={
+        rf"bert/{EMBEDDINGS}": r"albert.embeddings.\1_embeddings",
+        r"bert/embeddings/LayerNorm": "albert.embeddings.LayerNorm",
+        r"bert/encoder/embedding_hidden_mapping_in": "albert.encoder.embedding_hidden_mapping_in",
+        rf"{SHARED_SCOPE}/attention_1/self/(query|key|value)": rf"{SHARED_LAYER}.attention.\2",
+        rf"{SHARED_SCOPE}/attention_1/output/dense": rf"{SHARED_LAYER}.attention.dense",
+        rf"{SHARED_SCOPE}/LayerNorm": rf"{SHARED_LAYER}.attention.LayerNorm",
+        rf"{SHARED_SCOPE}/ffn_1/intermediate/dense": rf"{SHARED_LAYER}.ffn",
+        rf"{SHARED_SCOPE}/ffn_1/intermediate/output/dense": rf"{SHARED_LAYER}.ffn_output",
+        rf"{SHARED_SCOPE}/LayerNorm_1": rf"{SHARED_LAYER}.full_layer_layer_norm",
+        r"bert/pooler/dense": "albert.pooler",
+        r"cls/predictions/transform/(dense|LayerNorm)": r"predictions.\1",
+        r"cls/predictions": "predictions",
+        r"cls/seq_relationship": "sop_classifier.classifier",
+    },
+    layers=("num_hidden_groups", r"albert_layer_groups\.(\d+)\."),
+    inner="ffn",
+    only_configured=("num_attention_heads", "num_hidden_layers"),
+)
+
+
 class Albert(PairFamily):
     """ALBERT as in google-research/albert; checkpoints load as AlbertForPreTraining, or AlbertForMaskedLM."""
 
     name = "albert"
     presets: ClassVar = PRESETS
+    original: ClassVar = ORIGINAL
 
     def loss_weights(self, config: AlbertConfig, step: int) -> dict[str, float]:
         """Masked words count fully; sentence pairs from their first update on, with their weight."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from pretrain.config import SMOKE, Config
 from pretrain.family import PairFamily
 from pretrain.pairs import SENTENCE_LOSSES
+from pretrain.tf1_names import EMBEDDINGS, LAYER, Original
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,11 +84,26 @@ PRESETS = {
 }
 
 
+ORIGINAL = Original(
+    mark="bert/encoder/layer_0/",
+    scopes={
+        rf"bert/{EMBEDDINGS}": r"bert.embeddings.\1_embeddings",
+        r"bert/embeddings/LayerNorm": "bert.embeddings.LayerNorm",
+        rf"bert/{LAYER}": r"bert.encoder.layer.\1.\2",
+        r"bert/pooler/dense": "bert.pooler.dense",
+        r"cls/predictions/transform/(dense|LayerNorm)": r"cls.predictions.transform.\1",
+        r"cls/predictions": "cls.predictions",
+        r"cls/seq_relationship": "cls.seq_relationship",
+    },
+)
+
+
 class Bert(PairFamily):
     """BERT as in google-research/bert; checkpoints load as BertForPreTraining, or BertForMaskedLM."""
 
     name = "bert"
     presets: ClassVar = PRESETS
+    original: ClassVar = ORIGINAL
 
     def model(self, config: BertConfig):
         """Embeddings as wide as the layers, layers of their own, both heads."""

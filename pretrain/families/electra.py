@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from pretrain.config import SMOKE, Config
 from pretrain.families.bert import encoder_modules
 from pretrain.family import Family
+from pretrain.tf1_names import EMBEDDINGS, LAYER, Original
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,11 +106,28 @@ PRESETS = {
 }
 
 
+ORIGINAL = Original(
+    mark="electra/encoder/",
+    scopes={
+        rf"electra/{EMBEDDINGS}": r"electra.embeddings.\1_embeddings",
+        r"electra/embeddings/LayerNorm": "electra.embeddings.LayerNorm",
+        rf"(?:electra|generator)/{LAYER}": r"electra.encoder.layer.\1.\2",
+        r"(?:electra|generator)/embeddings_project": "electra.embeddings_project",
+        r"discriminator_predictions/dense": "discriminator_predictions.dense",
+        r"discriminator_predictions/dense_1": "discriminator_predictions.dense_prediction",
+        r"generator_predictions/(dense|LayerNorm)": r"generator_predictions.\1",
+        r"generator_predictions": "generator_lm_head",
+    },
+    head_size=64,
+)
+
+
 class Electra(Family):
     """ELECTRA as in google-research/electra; a checkpoint is an ElectraForPreTraining, its generator/ is inside."""
 
     name = "electra"
     presets: ClassVar = PRESETS
+    original: ClassVar = ORIGINAL
 
     def objectives(self, config: ElectraConfig) -> dict[str, str]:
         """The generator's masked words, and the discriminator's replaced tokens."""

@@ -2,13 +2,18 @@
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from embryo_core.types import Run
+
+# Each AppTest looks through all installed packages for components, which takes longer than a page: once is enough.
+manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 

@@ -213,15 +213,18 @@ def app_without_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @contextmanager
 def serve(root: Path) -> Iterator[str]:
-    """Start the app on this data root as a user does, on a free port; yields its address."""
+    """Start the app on this data root as a user of the package does, on a free port; yields its address.
+
+    From the root's own folder: the server's settings hold wherever it is started.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.port", str(port)]
+    command = [sys.executable, "-m", "embryo_core", "app", "--port", str(port)]
     server = subprocess.Popen(
         command,
-        cwd=REPOSITORY,
-        env={**os.environ, "EMBRYO_DATA": str(root)},
+        cwd=root,
+        env={**os.environ, "EMBRYO_DATA": str(root), "PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.DEVNULL,
     )
     address = f"http://127.0.0.1:{port}"

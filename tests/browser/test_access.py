@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 VIEWS = {  # every page and section: its path and parameters
     "overview": ("", {}),
+    "findings": ("findings", {}),
     "tokens": ("tokens", {}),
     "maps": ("attention", {"section": "maps"}),
     "heads": ("attention", {"section": "heads"}),

@@ -37,7 +37,7 @@ def files(run: Run) -> dict[str, bytes]:
 def test_all_metrics_at_all_checkpoints(own_run):
     """By default everything is computed, compacted, and noted with its data."""
     assert evaluate(own_run, SAMPLE_DATA) == Report(computed=3 * len(NAMES))
-    assert all(results.done(own_run, name) == {0, 8, 16} for name in NAMES)
+    assert all(results.done(own_run)[name] == {0, 8, 16} for name in NAMES)
     written = [table.name for table in TABLES if table.command == "evaluate"]
     assert set(files(own_run)) == {"sources.json"} | {
         f"{name}.parquet{end}" for name in written for end in ("", ".sha256")
@@ -173,7 +173,7 @@ def test_a_discriminator_is_probed_and_its_attention_shown(own_run):
         runs.write_manifest(checkpoint.path, checkpoint.step, checkpoint.sequences, checkpoint.tokens)
     computed = {"attention", "head_behaviour", "edge_probing"}
     assert evaluate(own_run, SAMPLE_DATA) == Report(computed=3 * len(computed))
-    assert {name for name in NAMES if results.done(own_run, name)} == computed
+    assert {name for name in NAMES if results.done(own_run)[name]} == computed
     assert list(results.read_attention(own_run, layer=2, head=3).steps) == [0, 8, 16]
     scores = results.read_scores(own_run, "edge_probing_f1")
     assert set(scores["layer"]) == {0, 1, 2} and scores["value"].between(0, 1).all()
@@ -198,8 +198,8 @@ def test_other_data_are_never_mixed_in(own_run):
         evaluate(own_run, SAMPLE_DATA, steps=[16], limit=2)
     assert files(own_run) == before
     evaluate(own_run, SAMPLE_DATA, ["mask_prediction"], steps=[16], overwrite=True, limit=2)
-    assert results.done(own_run, "mask_prediction") == {16}
-    assert results.done(own_run, "attention") == {0, 8, 16}
+    assert results.done(own_run)["mask_prediction"] == {16}
+    assert results.done(own_run)["attention"] == {0, 8, 16}
     assert results.read_sources(own_run)["mask_prediction"]["limit"] == 2
 
 

@@ -123,7 +123,11 @@ def _change_table(path: Path, table: pa.Table, rng: random.Random) -> None:
     values = table[field.name].to_pylist()
     strange = {pa.string(): ("", "\x1b[2J", "x" * 10_000, "![a](//b)", "\ufdd0"), pa.bool_(): (True, False)}
     value = rng.choice((None, *strange.get(field.type, NUMBERS)))
-    values[rng.randrange(len(values))] = [float(value or 0)] * 3 if pa.types.is_list(field.type) else value
+    if pa.types.is_list(field.type):
+        value = [float(value or 0)] * 3
+    elif pa.types.is_floating(field.type) and value is not None:
+        value = float(value)  # which a float32 rounds; it would refuse an integer that it cannot hold
+    values[rng.randrange(len(values))] = value
     column = pa.array(values, field.type)
     pq.write_table(table.set_column(table.schema.get_field_index(field.name), field, column), path)
     seal(path)

@@ -13,6 +13,7 @@ import pytest
 from embryo_core import results, runs
 from embryo_core.cli import main
 from embryo_core.evaluate import evaluate
+from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Run
 from tests.app.conftest import Dashboard
 from tests.conftest import SAMPLE_DATA
@@ -29,17 +30,18 @@ COMMANDS = (
     ["query", "bad", "The [MASK] runs .", "--lens"],
     ["animate", "bad", "--layer", "2", "--head", "1", "-o", "head.html"],
 )
-PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "finetuning", "query")
+PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "finetuning", "query", "findings")
 
 
 @pytest.fixture(scope="module")
 def sound(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run with results in tables and in parts; what takes seconds once, imports and the first page, is done."""
+    """A run with results in tables and in parts, and an example; imports and the first page are done."""
     root = shutil.copytree(tiny_results.path.parents[1], tmp_path_factory.mktemp("sound") / "data")
     run = runs.read_run(root / "runs" / tiny_results.name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(results, "compact", lambda _: None)
         evaluate(run, SAMPLE_DATA, ["mask_prediction", "world_knowledge"], steps=[16], overwrite=True)
+    results.write_examples(run, [ExampleQuestion("The [MASK] runs .", "river", 8)])
     main(["query", str(run.path), *COMMANDS[0][2:]])
     Dashboard().open("overview")
     return run

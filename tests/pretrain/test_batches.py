@@ -85,7 +85,7 @@ def test_each_length_goes_through_its_own_examples_in_order(config: Config, data
 def test_masks_follow_the_step(config: Config, data: Data):
     """Single words at first, then n-grams; the share grows to its end, the arrays keep their width."""
     changed = replace(config, short_steps=0, long_every=0, single_word_steps=4, masked_share_end=0.3)
-    own = replace(data, config=changed, masking=replace(data.masking, largest_share=0.3))
+    own = replace(data, config=changed, masking=replace(data.masking, widest_share=0.3))
     assert changed.masking_at(0) == (0.15, 1) and changed.masking_at(4)[1] == 3
     assert changed.masking_at(config.steps - 1)[0] == pytest.approx(0.3)
     first, last = own.training(0), own.training(config.steps - 1)
@@ -117,7 +117,7 @@ def test_heldout_batches_are_the_same_every_time(config: Config, data: Data):
 def test_measures_at_15_percent_do_not_depend_on_the_recipe(config: Config, data: Data):
     """Runs that mask 15 or 30 %, words or n-grams, with any batch size, are compared on the same masked sequences."""
     recipe = {"batch_size": 4, "short_batch_size": 2, "masked_share": 0.3, "max_ngram": 1}
-    masking = replace(data.masking, masked_share=0.3, max_ngram=1, largest_share=0.3)
+    masking = replace(data.masking, masked_share=0.3, max_ngram=1, widest_share=0.3)
     other = replace(data, config=replace(config, **recipe), masking=masking)
     for ours, theirs in zip(data.heldout(), other.heldout(), strict=True):
         equal = all(map(same, ours.batches, theirs.batches))

@@ -9,8 +9,8 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from embryo_core import runs
-from embryo_core.engine.families import FAMILIES as read_by_the_engine
 from embryo_core.errors import UnknownPreset
+from embryo_core.families import FAMILIES as read_by_the_engine
 from pretrain import families
 from pretrain.__main__ import main
 from pretrain.batches import Data

@@ -135,7 +135,7 @@ def test_a_random_piece_is_an_ordinary_one():
 
 def test_arrays_are_as_wide_as_the_largest_share_needs(masking):
     """A share that changes over the run changes how many positions are used, not the shape of the batch."""
-    growing = replace(masking, masked_share=0.2, largest_share=0.4)
+    growing = replace(masking, masked_share=0.2, widest_share=0.4)
     rng = np.random.default_rng(9)
     result = growing(*batch(rng), rng)
     assert result.positions.shape == (64, 24) and result.weights.sum(1).max() == 12

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from embryo_core.errors import CorpusError
-from pretrain.text_sources import Cleaner, Source, find_sources, read_documents, split_sentences
+from pretrain.text_sources import Cleaner, TextSource, find_sources, read_documents, split_sentences
 
 LONG = "This paragraph has at least eight words in it."
 
 
 def read(path: Path) -> list[list[str]]:
     """Documents of one file, lines stripped."""
-    return [[line.strip() for line in document] for document in read_documents(Source(path.name, path))]
+    return [[line.strip() for line in document] for document in read_documents(TextSource(path.name, path))]
 
 
 def test_blank_lines_part_documents(tmp_path: Path) -> None:
@@ -71,18 +71,18 @@ def test_a_hugging_face_data_set_is_streamed(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     Dataset.from_dict({"id": [1, 2], "text": ["a\n\nb", "c"]}).to_parquet(tmp_path / "set" / "train.parquet")
     Dataset.from_dict({"words": ["a"]}).to_parquet(tmp_path / "other" / "test.parquet")
-    assert next(iter(read_documents(Source(f"hf:{tmp_path / 'set'}", None)))) == ["a", "", "b"]
+    assert next(iter(read_documents(TextSource(f"hf:{tmp_path / 'set'}", None)))) == ["a", "", "b"]
     with pytest.raises(CorpusError, match="no column 'text'; its columns are words"):
-        list(read_documents(Source(f"hf:{tmp_path / 'other'}:default:test", None)))
+        list(read_documents(TextSource(f"hf:{tmp_path / 'other'}:default:test", None)))
     with pytest.raises(CorpusError, match="cannot be read as a Hugging Face data set"):
-        list(read_documents(Source(f"hf:{tmp_path / 'nothing'}", None)))
+        list(read_documents(TextSource(f"hf:{tmp_path / 'nothing'}", None)))
 
 
 def test_a_data_set_without_the_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without datasets installed the message says what to install."""
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(CorpusError, match="pip install datasets"):
-        list(read_documents(Source("hf:a/b", None)))
+        list(read_documents(TextSource("hf:a/b", None)))
 
 
 def test_cleaning_normalises_and_counts_what_it_drops() -> None:

@@ -14,8 +14,9 @@ import numpy as np
 
 from embryo_core.corpora import read_probing
 from embryo_core.errors import CorpusError
+from embryo_core.metric import Limits
 from embryo_core.metrics.probing.control import control_labels
-from embryo_core.types import Limits, Target
+from embryo_core.types import Target
 
 if TYPE_CHECKING:
     from embryo_core.engine.tokenizer import Tokenizer

@@ -58,7 +58,7 @@ def test_without_a_pin_the_last_layer_follows_the_step() -> None:
     figure = lens.grid(table(), StepAxis("log"), None, {})
     moved = [shape.line.color for shape in figure.layout.shapes if shape.name == STEP_MARK]
     assert moved == [style.GREY, style.VERMILION] and outlines(figure, style.VERMILION) == [(2, 1)]
-    assert figure.layout.meta == {"steps": list(STEPS), "places": [[0], [1], [2]]}
+    assert figure.layout.meta == {"steps": list(STEPS), "points": [[0], [1], [2]]}
 
 
 def test_every_word_is_whole_and_has_room() -> None:
@@ -75,5 +75,5 @@ def test_first_steps_at_which_no_layer_is_sure_are_one_empty_column() -> None:
     assert lens.noise(noisy.assign(probability=0.01)) == []
     figure = lens.grid(noisy, StepAxis("log"), None, {}, STEPS[:2])
     assert list(figure.layout.xaxis.ticktext) == ["0 … 8", "16"] and list(figure.data[0].x) == [1]
-    assert figure.layout.meta == {"steps": list(STEPS), "places": [[0], [0], [1]]}
+    assert figure.layout.meta == {"steps": list(STEPS), "points": [[0], [0], [1]]}
     assert {point[1] for point in figure.data[1].customdata} == {STEPS[2]}

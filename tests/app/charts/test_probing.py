@@ -189,7 +189,7 @@ def test_a_ring_follows_the_step_along_the_path(frame) -> None:
     figure = charts.path_figure(table, "pos", "srl")
     (line,), (ring,) = figure.data, figure.layout.shapes
     assert [point[0] for point in line.customdata] == figure.layout.meta["steps"] == STEPS
-    assert figure.layout.meta["places"] == [[x, y] for x, y in zip(line.x, line.y)]
+    assert figure.layout.meta["points"] == [[x, y] for x, y in zip(line.x, line.y)]
     assert ring.name == STEP_MARK and (ring.xanchor, ring.yanchor) == (line.x[-1], line.y[-1])
     assert list(line.marker.colorbar.ticktext) == ["0", "1", "8", "700"]
 

@@ -81,5 +81,5 @@ def test_the_grid_knows_where_the_colours_of_each_head_end(maps):
     for layer, head in np.ndindex(2, 4):
         history = HeadHistory("tiny", layer + 1, head + 1, "", STEPS, maps[:, layer, head])
         assert header["ends"][layer][head] == pytest.approx(map_style.end_of(history))
-        assert header["largest"][layer][head] == pytest.approx(history.maximum)
+        assert header["peaks"][layer][head] == pytest.approx(history.maximum)
     assert header["shared_end"] == pytest.approx(np.percentile(maps, map_style.CLIP))

@@ -3,7 +3,8 @@
 from app.charts import tags
 from app.views import coverage, tokens
 from embryo_core import results
-from embryo_core.types import Findings, Metric, Run, Score
+from embryo_core.metric import Metric
+from embryo_core.types import Findings, Run, Score
 from tests.app.conftest import captions_of
 from tests.conftest import at
 

@@ -3,11 +3,12 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import gives
+from embryo_core.engine.capabilities import gives, groups_of_heads
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.types import Run
 
@@ -47,3 +48,18 @@ def test_asking_imports_no_torch() -> None:
     """An evaluation can be planned without it."""
     code = "import sys, embryo_core.engine.capabilities; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("family", "config", "groups"),
+    [
+        ("albert", {}, 1),
+        ("albert", {"share": "attention", "num_hidden_groups": 2}, 2),
+        ("albert", {"share": "ffn"}, None),
+        ("bert", {"num_hidden_groups": 1}, None),
+        ("roberta", {}, None),
+    ],
+)
+def test_which_layers_share_their_heads(tiny_run: Run, family: str, config: dict, groups: int | None) -> None:
+    """A property of the family, and of what its pretraining was told to share."""
+    assert groups_of_heads(replace(tiny_run, family=family, config=config)) == groups

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from embryo_core.errors import ResultsError
 from embryo_core.finetune.reached import reached, resampled
 from embryo_core.finetune.scores import score
 
@@ -55,3 +56,35 @@ def test_of_few_examples_the_interval_is_wide():
 def test_a_last_score_of_nothing_is_never_reached():
     """None, where it is not above 0."""
     assert reached(frame({0: 0.5, 10: 0.0}), "accuracy", 0.95) is None
+
+
+def test_a_label_that_never_occurs_is_counted():
+    """F1 is that of label 1, which may be neither gold nor answered; without answers there is no step."""
+    zeros = frame({0: 0.0}, n=4, seeds=1).assign(gold=0.0)
+    assert reached(zeros, "f1", 0.95) is None and reached(zeros.iloc[:0], "f1", 0.95) is None
+
+
+@pytest.mark.parametrize("answer", [-1.0, 0.5, 2.0**31])
+def test_an_answer_that_is_no_label_is_refused(answer: float):
+    """Results may be a stranger's: what is counted takes memory by the square of the labels."""
+    answers = frame({0: 0.5, 10: 1.0}, n=4)
+    answers.loc[3, "answer"] = answer
+    with pytest.raises(ResultsError, match="none of the task's labels"):
+        reached(answers, "accuracy", 0.95)
+
+
+def test_an_example_that_a_step_lacks_is_reported():
+    """Scores of other examples are not compared."""
+    with pytest.raises(ResultsError, match="did not answer all examples"):
+        reached(frame({0: 0.5, 10: 1.0}, n=4).iloc[1:], "accuracy", 0.95)
+
+
+def test_draws_in_parts_are_those_of_one(monkeypatch: pytest.MonkeyPatch):
+    """However many indices are held at a time, the interval is the same; memory is bounded by that number."""
+    answers = frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8})
+    whole = reached(answers, "accuracy", 0.95)
+    monkeypatch.setattr("embryo_core.finetune.reached.AT_ONCE", 1000)
+    assert reached(answers, "accuracy", 0.95) == whole
+    monkeypatch.setattr("embryo_core.finetune.reached.MOST_ANSWERS", 100)
+    with pytest.raises(ResultsError, match="at most 100 are drawn from"):
+        reached(answers, "accuracy", 0.95)

@@ -91,6 +91,14 @@ def test_a_label_of_ones_own_task_that_training_lacks_is_reported(tmp_path: Path
         read_task("mine", tmp_path)
 
 
+def test_a_task_of_too_many_labels_is_refused(tmp_path: Path):
+    """Its score could not be bootstrapped; numbers that are meant as values are fractions."""
+    write_split(tmp_path, "train", sentence=["a"] * 300, label=[*range(300)])
+    write_split(tmp_path, "validation", sentence=["a"], label=[1])
+    with pytest.raises(CorpusError, match="have 300 labels; at most 256 are read"):
+        read_task("mine", tmp_path)
+
+
 def test_a_value_that_is_no_number_is_reported(tmp_path: Path):
     """Neither text nor NaN."""
     write_split(tmp_path, "train", sentence=["a", "b"], label=[0.5, float("nan")])

@@ -10,13 +10,15 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+from embryo_core import runs
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.finetune.protocols import Settings
 from embryo_core.finetune.tasks import read_task
 from embryo_core.finetune.trainees import TextTrainee, make_trainee
 from embryo_core.finetune.training import tune
-from embryo_core.types import Run
+from embryo_core.sources import add
+from embryo_core.types import Checkpoint, Run
 from tests.conftest import at
 from tests.embryo_core.finetune.conftest import write_cola, write_pairs
 
@@ -32,52 +34,58 @@ def trainee(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> TextTrai
 
 
 @pytest.fixture
-def folder(tiny_run: Run) -> Path:
+def checkpoint(tiny_run: Run) -> Checkpoint:
     """The checkpoint at step 16."""
-    return at(tiny_run, 16).path
+    return at(tiny_run, 16)
 
 
-def test_a_task_is_learned(trainee, folder):
+@pytest.fixture
+def folder(checkpoint: Checkpoint) -> Path:
+    """Its folder."""
+    return checkpoint.path
+
+
+def test_a_task_is_learned(trainee, checkpoint):
     """A word that stands in the sentence: far above the majority."""
-    tuned = tune(folder, trainee, LEARNING, seed=1)
+    tuned = tune(checkpoint, trainee, LEARNING, seed=1)
     assert trainee.score(tuned.outputs) > 0.8
     assert tuned.curve[-1].train_loss < tuned.curve[0].train_loss
     assert tuned.curve[-1].score == trainee.score(tuned.outputs)
 
 
-def test_shuffled_labels_score_at_chance(trainee, folder):
+def test_shuffled_labels_score_at_chance(trainee, checkpoint):
     """Matthews' correlation within three deviations of 0, which is that of 64 independent coins."""
     shuffled = np.random.default_rng(0).permutation(trainee.train_gold)
-    tuned = tune(folder, replace(trainee, train_gold=shuffled), LEARNING, seed=1)
+    tuned = tune(checkpoint, replace(trainee, train_gold=shuffled), LEARNING, seed=1)
     assert abs(trainee.score(tuned.outputs)) < 3 / np.sqrt(len(trainee.gold))
 
 
-def test_the_curve_has_a_point_for_each_epoch_and_the_end(trainee, folder):
+def test_the_curve_has_a_point_for_each_epoch_and_the_end(trainee, checkpoint):
     """96 sequences in batches of 16 are six updates."""
-    tuned = tune(folder, trainee, replace(SHORT, updates=14), seed=1)
+    tuned = tune(checkpoint, trainee, replace(SHORT, updates=14), seed=1)
     assert [point.update for point in tuned.curve] == [6, 12, 14]
 
 
-def test_a_seed_gives_the_same_outputs_again_and_another_gives_others(trainee, folder):
+def test_a_seed_gives_the_same_outputs_again_and_another_gives_others(trainee, checkpoint):
     """Bit for bit."""
-    first, again, other = (tune(folder, trainee, SHORT, seed).outputs for seed in (1, 1, 2))
+    first, again, other = (tune(checkpoint, trainee, SHORT, seed).outputs for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
-def test_the_whole_model_is_trained(trainee, folder):
+def test_the_whole_model_is_trained(trainee, checkpoint, folder):
     """Every matrix of the encoder has moved; the checkpoint on disk has not."""
     before = (folder / "model.safetensors").read_bytes()
-    tuned = tune(folder, trainee, SHORT, seed=1)
+    tuned = tune(checkpoint, trainee, SHORT, seed=1)
     stored = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).state_dict()
     same = [name for name, value in stored.items() if value.ndim > 1 and torch.equal(value, tuned.encoder[name])]
     assert not same
     assert (folder / "model.safetensors").read_bytes() == before
 
 
-def test_outputs_are_those_of_transformers_one_sentence_at_a_time(trainee, folder, tmp_path):
+def test_outputs_are_those_of_transformers_one_sentence_at_a_time(trainee, checkpoint, folder, tmp_path):
     """Padding, sorting and the fused activation change nothing beyond rounding: no update, the same head."""
-    tuned = tune(folder, trainee, replace(SHORT, updates=1, learning_rate=0.0), seed=5)
+    tuned = tune(checkpoint, trainee, replace(SHORT, updates=1, learning_rate=0.0), seed=5)
     torch.manual_seed(5)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32).eval()
     for i in range(8):
@@ -88,34 +96,49 @@ def test_outputs_are_those_of_transformers_one_sentence_at_a_time(trainee, folde
         np.testing.assert_allclose(tuned.outputs[i], expected, rtol=0, atol=rounding)
 
 
-def test_values_are_learned_on_their_own_scale(tiny_run, folder, tmp_path):
+def test_values_are_learned_on_their_own_scale(tiny_run, checkpoint, tmp_path):
     """A regression whose values lie around 1,000 answers around 1,000."""
     task = read_task("stsb", write_pairs(tmp_path, labels=5, value=True))
     far = replace(task, train=replace(task.train, gold=1000 + task.train.gold))
     trainee = make_trainee(far, load_tokenizer(tiny_run), 64)
-    found = trainee.findings(tune(folder, trainee, SHORT, seed=1).outputs, seed=1)
+    found = trainee.findings(tune(checkpoint, trainee, SHORT, seed=1).outputs, seed=1)
     assert all(990 < answer.answer < 1014 for answer in found.answers)
 
 
-def test_training_goes_on_from_given_weights(trainee, folder):
+def test_training_goes_on_from_given_weights(trainee, checkpoint):
     """Those of another tuning, without its head."""
-    first = tune(folder, trainee, SHORT, seed=1)
+    first = tune(checkpoint, trainee, SHORT, seed=1)
     resting = replace(SHORT, learning_rate=0.0)
-    encoder = tune(folder, trainee, resting, seed=2, start=first.encoder).encoder
+    encoder = tune(checkpoint, trainee, resting, seed=2, start=first.encoder).encoder
     assert all(torch.equal(value, first.encoder[name]) for name, value in encoder.items())
 
 
-def test_a_checkpoint_that_lacks_weights_is_refused(trainee, folder, tmp_path):
+def test_a_checkpoint_that_lacks_weights_is_refused(trainee, own_run):
     """Nothing of an encoder is made up."""
-    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    tensors = load_file(folder / "model.safetensors")
+    checkpoint = at(own_run, 16)
+    tensors = load_file(checkpoint.path / "model.safetensors")
     del tensors["albert.encoder.embedding_hidden_mapping_in.weight"]
-    save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    save_file(tensors, checkpoint.path / "model.safetensors", metadata={"format": "pt"})
+    (checkpoint.path / "manifest.json").unlink()
+    runs.write_manifest(checkpoint.path, 16, None, None)
     with pytest.raises(BrokenCheckpoint, match="lacks weights of its encoder"):
-        tune(tmp_path, trainee, SHORT, seed=1)
+        tune(at(own_run, 16), trainee, SHORT, seed=1)
 
 
-def test_a_loss_that_is_not_finite_ends_training(trainee, folder):
+def test_weights_that_lie_elsewhere_are_tuned_alike(trainee, checkpoint, tmp_path, monkeypatch):
+    """An added run, whose weights are torch's own file in another folder, comes to the same outputs."""
+    source = tmp_path / "source" / "step16"
+    shutil.copytree(checkpoint.path, source)
+    torch.save(load_file(source / "model.safetensors"), source / "pytorch_model.bin")
+    (source / "model.safetensors").unlink()
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    run = add([str(source.parent)], "added", tokenizer=str(checkpoint.run.tokenizer)).run
+    found = tune(runs.checkpoint(run, 16), trainee, SHORT, seed=1)
+    np.testing.assert_array_equal(found.outputs, tune(checkpoint, trainee, SHORT, seed=1).outputs)
+
+
+def test_a_loss_that_is_not_finite_ends_training(trainee, checkpoint):
     """With the update up to which it was lost."""
     with pytest.raises(ArithmeticError, match="not finite up to update 6"):
-        tune(folder, trainee, replace(LEARNING, learning_rate=1e30, warmup=0), seed=1)
+        tune(checkpoint, trainee, replace(LEARNING, learning_rate=1e30, warmup=0), seed=1)

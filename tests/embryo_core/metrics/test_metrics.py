@@ -28,7 +28,7 @@ def test_a_metric_keeps_its_contract(metric, trained, tmp_path, short_probing):
     findings = metric.compute(trained, data)
     own = copy_run(trained.checkpoint.run, tmp_path)
     results.write(at(own, 16), metric.name, findings)
-    assert results.done(own, metric.name) == {16}
+    assert results.done(own)[metric.name] == {16}
     again = metric.compute(trained, data)
     for rows in ("scores", "words", "cloze", "probes"):
         assert getattr(findings, rows) == getattr(again, rows)

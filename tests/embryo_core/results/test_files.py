@@ -164,7 +164,7 @@ def test_a_folder_with_another_name_is_no_part(run: Run, name: str):
     results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
     part = next(run.results.glob("parts/*/step8"))
     part.rename(part.with_name(name))
-    assert results.done(run, "mask_prediction") == set() and results.read_scores(run).empty
+    assert results.done(run)["mask_prediction"] == set() and results.read_scores(run).empty
 
 
 # === Right checksum, strange rows ===
@@ -252,7 +252,7 @@ def test_a_removal_that_was_killed_is_none(run: Run, monkeypatch: pytest.MonkeyP
             files.remove(path)
     assert len(results.read_scores(run)) == 1
     path.unlink()
-    assert results.read_scores(run).empty and results.done(run, "m") == set()
+    assert results.read_scores(run).empty and results.done(run)["m"] == set()
     results.write(at(run, 0), "m", Findings(scores=[Score("m", 0.5, 3)]))
     give_way(run, "m")
     assert not files.is_stored(path)

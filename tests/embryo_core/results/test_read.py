@@ -4,12 +4,14 @@ import shutil
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from embryo_core import results, runs
 from embryo_core.errors import ResultsError
 from embryo_core.results.files import seal
-from embryo_core.types import AttentionMap, Findings, Run
+from embryo_core.types import AttentionMap, Findings, Run, Score
 from tests.conftest import at
 from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find, truncated
 
@@ -29,7 +31,7 @@ def test_reads_of_an_empty_store_have_their_columns(run):
     assert len(history.steps) == 0 and history.weights.shape == (0, 0, 0) and history.sentences == 0
     assert results.read_attention_step(run, 0)[0].shape == (0, 0, 0, 0)
     assert results.read_attention_steps(run)[1].size == 0
-    assert results.read_sources(run) == {} and results.done(run, "attention") == set()
+    assert results.read_sources(run) == {} and results.done(run)["attention"] == set()
     results.compact(run)
     assert not run.results.exists()
 
@@ -230,7 +232,7 @@ def test_a_parquet_file_with_other_columns_is_refused(run):
     run.results.mkdir(parents=True)
     pd.DataFrame({"step": [1], "value": [0.5]}).to_parquet(run.results / "scores.parquet")
     seal(run.results / "scores.parquet")
-    for read in (lambda: results.read_scores(run), lambda: results.done(run, "m")):
+    for read in (lambda: results.read_scores(run), lambda: results.done(run)["m"]):
         with pytest.raises(ResultsError, match="scores.parquet cannot be read"):
             read()
 
@@ -241,6 +243,30 @@ def test_what_is_noted_of_the_data_has_its_types(run, facts):
     runs.write_json(run.results / "sources.json", {"attention": facts})
     with pytest.raises(ResultsError, match=r"sources\.json is not valid"):
         results.read_sources(run)
+
+
+def test_a_table_that_would_be_mostly_empty_is_reported(run, monkeypatch):
+    """Every step with another group: few rows, and a square of cells in a table by step."""
+    for step in range(20):
+        results.write(at(run, step), "m", Findings(scores=[Score("m", 0.5, 1, f"group {step}")]))
+    assert len(results.read_scores(run)) == 20
+    monkeypatch.setattr("embryo_core.results.bounds.MOST_CELLS", 399)
+    with pytest.raises(ResultsError, match="20 rows would be a table of 400 cells"):
+        results.read_scores(run)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_two_rows_of_one_key_are_reported(run, compacted):
+    """A curve or a table by example would have no place for the second; none is a key too."""
+    results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
+    if compacted:
+        results.compact(run)
+    (path,) = run.results.rglob("scores.parquet")
+    once = pq.read_table(path)
+    pq.write_table(pa.concat_tables([once, once]), path)
+    seal(path)
+    with pytest.raises(ResultsError, match="two rows have the same metric, step, layer, group"):
+        results.read_scores(run)
 
 
 def test_broken_sources_are_explained(run):

@@ -27,7 +27,7 @@ def test_a_rerun_replaces_whether_compacted_or_not(run):
         assert len(scores) == 4 * 3 + 1
         assert results.read_words(run, "mask_prediction", step=2).empty
         assert len(results.read_words(run, "mask_prediction")) == 36
-        assert results.done(run, "mask_prediction") == set(STEPS)
+        assert results.done(run)["mask_prediction"] == set(STEPS)
 
 
 def test_a_table_that_lost_all_its_rows_is_removed(run):
@@ -77,9 +77,9 @@ def test_results_of_other_data_go_only_where_they_may(run):
         results.begin(run, "attention", other, {}, overwrite=False)
     with pytest.raises(OtherData):
         results.write(at(run, 16), "attention", find("attention", 16), other)
-    assert results.done(run, "attention") == {8} and results.read_sources(run)["attention"] == {"sha256": "a" * 64}
+    assert results.done(run)["attention"] == {8} and results.read_sources(run)["attention"] == {"sha256": "a" * 64}
     results.begin(run, "attention", other, {}, overwrite=True)
-    assert results.done(run, "attention") == set() and results.done(run, "mask_prediction") == {8}
+    assert results.done(run)["attention"] == set() and results.done(run)["mask_prediction"] == {8}
     results.write(at(run, 16), "attention", find("attention", 16), other)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from embryo_core import runs
 from embryo_core.errors import BrokenRun, UnknownRun
+from embryo_core.runs import layout
 from embryo_core.types import Run
 
 
@@ -168,3 +169,18 @@ def test_a_folder_whose_name_cannot_be_shown_is_broken(own_run: Run, monkeypatch
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
     ((_, reason),) = runs.broken_runs()
     assert reason.isprintable() and "rename it" in reason and runs.list_runs() == []
+
+
+def test_an_installed_package_looks_in_the_working_directory(tmp_path, monkeypatch):
+    """Outside of a checkout the usual roots are in the folder where one is."""
+    monkeypatch.delenv("EMBRYO_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(layout, "REPOSITORY", tmp_path / "site-packages")
+    assert runs.roots() == [tmp_path / "data", tmp_path / "data" / "demo"]
+
+
+def test_a_run_is_listed_once(own_run: Run, monkeypatch: pytest.MonkeyPatch):
+    """Also where a link beside it leads to it."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
+    (own_run.path.parent / "linked").symlink_to(own_run.path)
+    assert [run.name for run in runs.list_runs()] == ["tiny"] and runs.open_run("linked") == own_run

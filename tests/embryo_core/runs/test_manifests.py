@@ -141,6 +141,15 @@ def test_a_link_within_the_run_is_followed(own_run: Run):
     runs.verify(runs.checkpoint(own_run, 8))
 
 
+def test_of_many_broken_checkpoints_the_first_are_named(own_run: Run):
+    """A terminal and a page have no room for sixteen thousand sentences."""
+    for step in range(100, 125):
+        (own_run.path / "checkpoints" / f"step{step}").mkdir()
+    *first, (_, last) = runs.broken(own_run)
+    assert [path.name for path, _ in first] == [f"step{step}" for step in range(100, 110)]
+    assert last == "15 more checkpoints of run 'tiny' cannot be read."
+
+
 def test_a_step_is_that_of_one_folder(own_run: Run):
     """A second folder with the step of another is reported, as a page would show one of them in place of the other."""
     manifest = own_run.path / "checkpoints" / "step8" / "manifest.json"

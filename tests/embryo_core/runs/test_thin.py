@@ -109,7 +109,7 @@ def test_an_evaluation_takes_the_steps_with_weights_and_says_so(thinned: Run):
     """A step that can no longer be computed is no failure; asked for by its number, it is refused."""
     sentence = "Left out, as their weights were removed: steps 8 (1 in all)."
     assert evaluate(thinned, SAMPLE_DATA, METRIC, limit=1) == Report(computed=2, thinned=[sentence])
-    assert results.done(thinned, METRIC[0]) == {0, 16}
+    assert results.done(thinned)[METRIC[0]] == {0, 16}
     with pytest.raises(MissingWeights, match="Step 8"):
         evaluate(thinned, SAMPLE_DATA, METRIC, steps=[8], limit=1)
 

@@ -1,7 +1,7 @@
 """ELECTRA: ElectraForPreTraining is the discriminator, read without its head; ElectraForMaskedLM is the generator."""
 
-from embryo_core.engine.families.bert import IN_A_LAYER
-from embryo_core.engine.layout import UNREAD, Layout
+from embryo_core.families.bert import IN_A_LAYER
+from embryo_core.family import UNREAD, Layout
 
 LAYOUT = Layout(
     model_type="electra",

@@ -1,6 +1,6 @@
 """BERT: layers of their own; its next-sentence head is left unread."""
 
-from embryo_core.engine.layout import UNREAD, Layout
+from embryo_core.family import UNREAD, Layout
 
 IN_A_LAYER = {  # by the name of the layer; ELECTRA's are the same
     "query": "attention.self.query",
@@ -25,4 +25,5 @@ LAYOUT = Layout(
         "bias": "cls.predictions.bias",
     },
     unread=(*UNREAD, "cls.seq_relationship."),
+    factorised=False,
 )

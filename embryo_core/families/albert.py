@@ -1,6 +1,6 @@
 """ALBERT: groups of layers that share their weights; its sentence-order head is left unread."""
 
-from embryo_core.engine.layout import UNREAD, Layout
+from embryo_core.family import UNREAD, Layout
 
 LAYOUT = Layout(
     model_type="albert",

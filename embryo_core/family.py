@@ -1,4 +1,4 @@
-"""How a model family lies on disk: what the fast engine has to know to read a checkpoint in Hugging Face layout."""
+"""How a model family lies on disk: what has to be known to read and bound a checkpoint in Hugging Face layout."""
 
 from dataclasses import dataclass
 
@@ -16,6 +16,7 @@ class Layout:
     names: dict[str, str]
     unread: tuple[str, ...]  # parts of the names of tensors that no part of the network is
     shares_layers: bool = False  # num_hidden_groups says how many layers have weights of their own
+    factorised: bool = True  # embedding_size may be another than hidden_size
     always_projected: bool = False  # embeddings are projected even where they are as wide as the layers
     head_activation: str | None = None  # of the masked-word head; None: hidden_act
 

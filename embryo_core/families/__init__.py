@@ -3,7 +3,7 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
-from embryo_core.engine.layout import Layout
+from embryo_core.family import Layout
 
 __all__ = ["FAMILIES"]
 

@@ -1,0 +1,42 @@
+"""What the Findings page says: how many claims a run shows, how a verdict comes about, and what is drawn."""
+
+from collections.abc import Sequence
+
+from app.captions.markdown import literal
+from embryo_core.findings import Judgement, Verdict
+
+VERDICTS: dict[Verdict, str] = {  # in the order in which they are counted
+    "reproduced": "more than half of its comparisons hold, and none is opposed",
+    "partly": "some comparisons hold",
+    "not": "too little differs to be told from chance",
+    "contradicted": "at least a quarter of its comparisons are opposed, and more than hold",
+    "cannot be said": "what it compares has not been computed",
+}
+
+
+def counted(judgements: Sequence[Judgement]) -> str:
+    """How many findings have each verdict, and the rule of the verdicts."""
+    counts = {verdict: sum(one.verdict == verdict for one in judgements) for verdict in VERDICTS}
+    shown = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    rules = "; ".join(f"**{verdict}**: {rule}" for verdict, rule in VERDICTS.items())
+    return (
+        f"Of {len(judgements)} findings of the paper: {shown}. Each finding predicts several comparisons. One holds "
+        "where its whole 95 % interval is on the paper's side, and is opposed where all of it is on the other. "
+        f"{rules}. Bars up hold, bars down are opposed. Click a row to see its comparisons."
+    )
+
+
+def judged(judgement: Judgement) -> str:
+    """The verdict on one finding with its counts and statistic, as Markdown."""
+    counts = f"{judgement.summary}. " if judgement.comparisons else ""
+    return f"**{judgement.verdict.capitalize()}.** {counts}{literal(judgement.statistic)}".strip()
+
+
+def comparisons(judgement: Judgement, note: str) -> str:
+    """The caption of a finding's figure, on the data that the `note` names."""
+    where = f" ({literal(note)})" if note else ""
+    return (
+        f"{judgement.finding.predicts} Each point is one comparison{where}, its line the 95 % interval. Points without "
+        "a line have an interval of no width or none at all. The comparisons are not independent of each other. "
+        "docs/metrics.md has the rules."
+    )

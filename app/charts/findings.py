@@ -1,0 +1,99 @@
+"""A finding's comparisons as intervals beside a line at 0, and all findings of a run as a table."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from app.charts import style
+from embryo_core.findings import Judgement
+
+SIDES = {  # of a comparison: colour and symbol
+    "holds": (style.BLUE, "circle"),
+    "not decided": (style.GREY, "circle-open"),
+    "opposed": (style.VERMILION, "x"),
+}
+SIGNS = {"holds": 1, "not decided": 0, "opposed": -1}
+ROW, GAP = 24, 80  # pixels, of a comparison and between panels
+
+
+def overview(judgements: Sequence[Judgement]) -> pd.DataFrame:
+    """A row for each finding: verdict, finding, paper, comparisons (1 holds, 0 not decided, -1 opposed), summary."""
+    rows = []
+    for judgement in judgements:
+        sides = comparisons(judgement)["side"] if judgement.comparisons else pd.Series(dtype=str)
+        rows.append(
+            {
+                "verdict": judgement.verdict,
+                "finding": judgement.finding.claim,
+                "paper": judgement.finding.place,
+                "comparisons": sorted(sides.map(SIGNS), reverse=True),
+                "hold": judgement.holding,
+                "opposed": judgement.opposed,
+                "of": len(judgement.comparisons),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def comparisons(judgement: Judgement) -> pd.DataFrame:
+    """The comparisons of a finding, in the order of its test: comparison, value, low, high, unit, n, side."""
+    rows = [
+        {
+            "comparison": one.what,
+            "value": one.value,
+            "low": one.low,
+            "high": one.high,
+            "unit": one.unit,
+            "n": one.n,
+            "side": "holds" if one.holds else "opposed" if one.opposed else "not decided",
+        }
+        for one in judgement.comparisons
+    ]
+    return pd.DataFrame(rows)
+
+
+def comparisons_figure(table: pd.DataFrame) -> go.Figure:
+    """Rows of `comparisons`, at least one, from above; those of one unit share a panel."""
+    panels = [(unit, rows) for unit, rows in table.groupby("unit", sort=False)]
+    heights = [len(rows) + 1 for _, rows in panels]
+    height = ROW * sum(heights) + GAP * len(panels)
+    figure = make_subplots(rows=len(panels), row_heights=heights, vertical_spacing=GAP / height)
+    for place, (unit, rows) in enumerate(panels, 1):
+        _panel(figure, rows, place)
+        names = rows["comparison"].map(style.plain).tolist()
+        figure.update_xaxes(title_text=f"{unit} (right: the paper's side)", row=place, col=1)
+        figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], row=place, col=1)
+        figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"}, row=place, col=1)
+    style.finish(figure, "", height=height)
+    return style.set_axes(figure, "y", automargin=True, tickfont={"size": style.FONT - 1})
+
+
+def _panel(figure: go.Figure, rows: pd.DataFrame, place: int) -> None:
+    for side, (colour, symbol) in SIDES.items():
+        own = rows[rows["side"] == side]
+        if own.empty:
+            continue
+        figure.add_scatter(
+            x=own["value"],
+            y=own["comparison"].map(style.plain),
+            error_x={
+                "type": "data",
+                "array": own["high"] - own["value"],
+                "arrayminus": own["value"] - own["low"],
+                "color": colour,
+                "thickness": 2,
+                "width": 0,
+            },
+            mode="markers",
+            marker={"color": colour, "symbol": symbol, "size": 9},
+            name=side,
+            legendgroup=side,
+            showlegend=not any(trace.name == side for trace in figure.data),
+            customdata=own[["low", "high", "n"]],
+            hovertemplate="%{y}<br>%{x:.3~f} (%{customdata[0]:.3~f} to %{customdata[1]:.3~f}), "
+            "n = %{customdata[2]:,}<extra></extra>",
+            row=place,
+            col=1,
+        )

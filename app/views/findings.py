@@ -1,0 +1,65 @@
+"""Findings: which of the paper's claims a run shows, and the comparisons behind each verdict."""
+
+import streamlit as st
+
+from app import figures, permalink, results, widgets
+from app.captions import findings as captions
+from app.charts import findings as charts
+from app.tables import show_rows
+from app.widgets import View, show_caption
+from embryo_core.findings import Judgement
+
+
+def show() -> None:
+    """Draw the page."""
+    view = widgets.open_page("Findings")
+    judgements = results.judgements(view.run)
+    _show_all(judgements)
+    by_name = {judgement.finding.name: judgement for judgement in judgements}
+    name = widgets.pick_one("finding", "Finding", list(by_name), format_func=lambda name: by_name[name].finding.claim)
+    _show_one(view, by_name[name])
+
+
+def _show_all(judgements: list[Judgement]) -> None:
+    column = st.column_config
+    columns = {
+        "verdict": column.TextColumn("Verdict", width=110),
+        "finding": column.TextColumn("Finding", width=420),
+        "paper": column.TextColumn("In the paper", width=220),
+        "comparisons": column.BarChartColumn("Comparisons", y_min=-1, y_max=1, width=130),
+        "hold": column.NumberColumn("Hold", width=60),
+        "opposed": column.NumberColumn("Opposed", width=80),
+        "of": column.NumberColumn("Of", width=60),
+    }
+    names = [judgement.finding.name for judgement in judgements]
+    show_rows(
+        charts.overview(judgements), "findings", lambda row: permalink.choose("finding", names[row]), columns, "content"
+    )
+    show_caption(captions.counted(judgements))
+
+
+def _show_one(view: View, judgement: Judgement) -> None:
+    finding = judgement.finding
+    st.markdown(captions.judged(judgement))
+    if judgement.remedy:
+        st.code(judgement.remedy, language="bash", wrap_lines=True)
+    if judgement.comparisons:
+        table = charts.comparisons(judgement)
+        metric = finding.metrics[0] if finding.metrics else ""
+        note = results.sources(view.run).get(metric.removesuffix("_f1").removesuffix("_same"), {}).get("note", "")
+        figures.show(
+            charts.comparisons_figure(table),
+            table,
+            f"{view.run.name}-{finding.name}",
+            captions.comparisons(judgement, note),
+            finding.claim,
+            view,
+            metric,
+        )
+    st.button(f"See it on the {finding.page} page", icon=":material/arrow_forward:", on_click=_lead, args=(judgement,))
+
+
+def _lead(judgement: Judgement) -> None:
+    for name, value in judgement.finding.view.items():
+        permalink.choose(name, value)
+    permalink.lead_to(judgement.finding.page)

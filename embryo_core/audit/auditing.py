@@ -1,0 +1,160 @@
+"""An audit of a run: every checkpoint measured, then judged beside the others; a fault is one sentence."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+from tqdm import tqdm
+
+from embryo_core import runs
+from embryo_core.audit import files
+from embryo_core.audit.equal import equal_steps, equal_tensors
+from embryo_core.audit.order import misplaced
+from embryo_core.audit.parts import odd_tensors
+from embryo_core.audit.series import Series
+from embryo_core.engine.measure import Gauge, Measured
+from embryo_core.engine.remote import cached
+from embryo_core.errors import BrokenCheckpoint, MissingWeights
+from embryo_core.runs import Audit, Fault
+from embryo_core.sources.ahead import fetched_ahead
+from embryo_core.types import Checkpoint, Run
+
+ANEW = "get the right file from where it came from, or train the step again"
+FEWEST = 3  # checkpoints that can be compared
+
+
+def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = False) -> Audit:
+    """Look at every checkpoint with weights, and keep what was found for the pages.
+
+    Weights on the Hub are fetched, and removed again with `discard`; without `fetch` those in the cache are looked at.
+    """
+    found = [one for one in runs.checkpoints(run) if one.has_weights and (fetch or _at_hand(one))]
+    faults = [Fault(_step_of(path.name), "unreadable", reason) for path, reason in runs.broken(run)]
+    faults += [*files.missing(run), *files.other_configs(runs.checkpoints(run)), *files.other_tokenizers(found)]
+    measured = []
+    gauge = Gauge(len(found))
+    for checkpoint in tqdm(
+        fetched_ahead(found, discard), desc=run.name, total=len(found), unit="checkpoint", disable=not progress
+    ):
+        try:
+            measured.append(gauge.measure(checkpoint))
+        except (BrokenCheckpoint, MissingWeights) as reason:
+            faults.append(Fault((checkpoint.step,), "unreadable", str(reason)))
+    faults += judge(measured, _still(run))
+    result = Audit(tuple(sorted(faults, key=lambda fault: (fault.steps, fault.kind, fault.what))), len(found))
+    runs.write_audit(run, result)
+    return result
+
+
+def judge(measured: Sequence[Measured], explained: Callable[[int, int], bool]) -> list[Fault]:
+    """The faults that tensors tell; `explained` says of two steps in a row whether nothing was to move between them."""
+    faults = [_infinite(one) for one in measured if one.infinite]
+    usual = Counter(one.shapes for one in measured).most_common(1)[0][0] if measured else ()
+    faults += [_other_shapes(one) for one in measured if one.shapes != usual]
+    good = [one for one in measured if one.shapes == usual and not one.infinite]
+    if len(good) < FEWEST:
+        return faults
+    steps, hashes = [one.step for one in good], [one.sha256 for one in good]
+    groups = equal_steps(hashes, lambda i, j: explained(steps[i], steps[j]))
+    faults += [_equal(tuple(steps[i] for i in group)) for group in groups]
+    series = _series(good)
+    alone = {hashes[i]: i for i in reversed(range(len(good)))}
+    left = [i for i in range(len(good)) if alone[hashes[i]] == i and not any(i in group for group in groups)]
+    odd = misplaced(series, left)
+    faults += [_swapped(steps[i], steps[j]) for i, j in odd.swapped] + [_outside(steps[i]) for i in odd.outside]
+    left = [i for i in left if i not in odd.indices]
+    twins = {(twin.tensor, twin.step): twin.like for twin in equal_tensors(series, hashes, left)}
+    faults += [_twin(series.names[tensor], steps[i], steps[j]) for (tensor, i), j in twins.items()]
+    return faults + [_odd(series, tensor, i, left) for tensor, i in odd_tensors(series, left, twins)]
+
+
+def _series(good: Sequence[Measured]) -> Series:
+    """The checkpoints as a series, with distances that were measured, or else those of the sketches."""
+
+    @lru_cache(maxsize=100_000)
+    def sketched(i: int, j: int) -> np.ndarray:
+        return np.linalg.norm(good[i].sketches - good[j].sketches, axis=1).astype(float)
+
+    def apart(i: int, j: int) -> np.ndarray:
+        first, last = sorted((i, j))
+        exact = good[last].moved.get(good[first].step)
+        return sketched(i, j) if exact is None else exact
+
+    shapes = good[0].shapes
+    sizes = np.array([np.prod(shape, dtype=float) for _, shape in shapes])
+    norms = np.array([one.norms for one in good]).T
+    steps, names = tuple(one.step for one in good), tuple(name for name, _ in shapes)
+    return Series(steps, names, sizes, good[0].resolution, norms, apart, sketched)
+
+
+def _still(run: Run) -> Callable[[int, int], bool]:
+    """Whether the learning rate was 0 at every logged update from one step to another, as at the start of a warm-up."""
+    rates = {row["step"]: row.get("learning_rate") for row in runs.read_log(run) if row["split"] == "train"}
+
+    def still(one: int, other: int) -> bool:
+        between = [rate for step, rate in rates.items() if one < step <= other]
+        return bool(between) and not any(rate is None or rate for rate in between)
+
+    return still
+
+
+def _at_hand(checkpoint: Checkpoint) -> bool:
+    pointer = checkpoint.pointer
+    return pointer is None or not pointer.repository or cached(pointer)
+
+
+def _step_of(name: str) -> tuple[int, ...]:
+    """The step in the name of a folder that cannot be read."""
+    number = name.removeprefix("step")
+    return (int(number),) if number.isdecimal() and len(number) < 19 else ()
+
+
+# === Sentences ===
+
+
+def _infinite(one: Measured) -> Fault:
+    more = f" and {len(one.infinite) - 1} more tensors" if len(one.infinite) > 1 else ""
+    what = f"{runs.shown(one.infinite[0])}{more} at step {one.step:,} holds NaN or infinity; {ANEW}."
+    return Fault((one.step,), "not finite", what)
+
+
+def _other_shapes(one: Measured) -> Fault:
+    what = f"Step {one.step:,} has tensors of other names or shapes than most steps; {ANEW}, or leave it out."
+    return Fault((one.step,), "config", what)
+
+
+def _equal(steps: tuple[int, ...]) -> Fault:
+    named = ", ".join(f"{step:,}" for step in steps[:-1])
+    what = f"Steps {named} and {steps[-1]:,} have the same weights, number by number; {ANEW}."
+    return Fault(steps, "equal", what)
+
+
+def _swapped(one: int, other: int) -> Fault:
+    what = f"Steps {one:,} and {other:,} seem to hold each other's weights: exchanged, they lie between neighbours"
+    return Fault((one, other), "swapped", f"{what}; compare both with where they came from, and exchange them.")
+
+
+def _outside(step: int) -> Fault:
+    what = f"The weights of step {step:,} do not lie between those of its neighbours, nor at another step; {ANEW}."
+    return Fault((step,), "out of line", what)
+
+
+def _twin(name: str, step: int, like: int) -> Fault:
+    what = f"{runs.shown(name)} at step {step:,} is that of step {like:,}, number by number; {ANEW}."
+    return Fault((step,), "tensor", what)
+
+
+def _odd(series: Series, tensor: int, step: int, among: Sequence[int]) -> Fault:
+    """Norm and cosine to the first step beside those of the neighbours."""
+    k = among.index(step)
+    near = [among[j] for j in (k - 1, k + 1) if 0 <= j < len(among)]
+    norms = " and ".join(f"{series.norms[tensor, j]:.3g}" for j in near)
+    cosines = " and ".join(f"{series.cosines(step, j)[tensor]:.2f}" for j in near)
+    first = [f"{series.cosines(0, j)[tensor]:.2f}" for j in (step, *near)]
+    what = (
+        f"{runs.shown(series.names[tensor])} at step {series.steps[step]:,} is out of line with step "
+        f"{' and '.join(f'{series.steps[j]:,}' for j in near)}: norm {series.norms[tensor, step]:.3g} beside {norms}, "
+        f"cosine {cosines} to them, and {first[0]} beside {' and '.join(first[1:])} to the first step; {ANEW}."
+    )
+    return Fault((series.steps[step],), "tensor", what)

@@ -1,0 +1,80 @@
+"""Faults that files tell by themselves: steps that are missing, and a config.json or tokenizer unlike the others'."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from embryo_core import runs
+from embryo_core.errors import BrokenCheckpoint
+from embryo_core.runs import Fault
+from embryo_core.types import Checkpoint, Run
+
+NO_PART = ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "use_cache")  # of the model, in config.json
+TOKENIZERS = ("tokenizer.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "vocab.json", "merges.txt")
+
+
+def missing(run: Run) -> list[Fault]:
+    """One fault for all planned steps without a checkpoint."""
+    steps = tuple(runs.missing_steps(run))
+    if not steps:
+        return []
+    named = ", ".join(f"{step:,}" for step in steps[:20]) + (f" and {len(steps) - 20} more" if len(steps) > 20 else "")
+    what = f"Of the planned grid these steps have no checkpoint: {named}; copy them from where the others came from."
+    return [Fault(steps, "missing", what)]
+
+
+def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
+    """Checkpoints whose config.json describes another model than most of them do."""
+    contents = {}
+    for checkpoint in checkpoints:
+        try:
+            content = runs.read_config(checkpoint, dict[str, Any])
+        except BrokenCheckpoint:
+            continue  # reported when the checkpoint is read
+        contents[checkpoint.step] = {name: value for name, value in content.items() if name not in NO_PART}
+    common = _commonest({step: repr(sorted(content.items())) for step, content in contents.items()})
+    usual = next((content for content in contents.values() if repr(sorted(content.items())) == common), {})
+    return [
+        Fault((step,), "config", _other_config(step, own, usual)) for step, own in contents.items() if own != usual
+    ]
+
+
+def _other_config(step: int, own: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
+    names = [name for name in sorted({*own, *usual}) if own.get(name) != usual.get(name)]
+    return (
+        f"config.json of step {step:,} differs from that of the other steps in {runs.shown(', '.join(names[:5]))}; "
+        "make sure that it is of the same pretraining, or leave the step out."
+    )
+
+
+def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
+    """Checkpoints whose weights lie beside another tokenizer than most do; those without one are left out."""
+    digests = {checkpoint.step: found for checkpoint in checkpoints if (found := _tokenizer(checkpoint))}
+    common = _commonest(digests)
+    return [
+        Fault(
+            (step,),
+            "tokenizer",
+            f"The tokenizer beside the weights of step {step:,} is not that of the other steps; make sure that it is "
+            "of the same pretraining, or leave the step out.",
+        )
+        for step, own in digests.items()
+        if own != common
+    ]
+
+
+def _tokenizer(checkpoint: Checkpoint) -> str:
+    """A hash of the tokenizer's files beside the weights; "" where there are none, or they cannot be read."""
+    try:
+        weights, within = runs.weights_file(checkpoint)
+        found = [name for name in TOKENIZERS if (weights.parent / name).is_file()]
+        contents = [runs.read_bytes(Path(weights.parent / name), within, BrokenCheckpoint) for name in found]
+    except BrokenCheckpoint:
+        return ""
+    return hashlib.sha256(b"\0".join(contents)).hexdigest() if contents else ""
+
+
+def _commonest(values: Mapping[int, str]) -> str:
+    return Counter(values.values()).most_common(1)[0][0] if values else ""

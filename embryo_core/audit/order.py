@@ -1,0 +1,142 @@
+"""Checkpoints that stand at the wrong step: swapped ones, and ones that belong nowhere in the series.
+
+Weights move along a way that does not turn back: of three steps in a row the outer two are furthest apart. Where the
+way turns back, or ends in a leap, another order is looked for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from embryo_core.audit.series import Series, turn
+
+TURNED = -0.7  # of `turn`; -1/2 says nothing, and swapping two steps makes x to -1 - x
+RESTLESS = -0.25  # median turn of a way that goes to and fro even in its best order: nothing tells it
+LEAP = 20.0  # times as far as the next move, in proportion to the time between: more than a way ends with
+LEAST = 1e-300
+FEWEST = 4  # steps of a series whose order can be told
+
+
+@dataclass(frozen=True)
+class Misplaced:
+    """Indices of steps: pairs that hold each other's weights, and those that belong nowhere."""
+
+    swapped: tuple[tuple[int, int], ...] = ()
+    outside: tuple[int, ...] = ()
+
+    @property
+    def indices(self) -> set[int]:
+        """All of them."""
+        return {*self.outside, *(index for pair in self.swapped for index in pair)}
+
+
+def misplaced(series: Series, among: Sequence[int]) -> Misplaced:
+    """The steps, `among` those at these indices, whose weights do not continue those of their neighbours."""
+    if len(among) < FEWEST:
+        return Misplaced()
+    large = series.large(among)
+    if not large.names:
+        return Misplaced()
+    way = _Way(large, list(among), list(among))
+    swapped, outside = [], []
+    while len(way.places) >= FEWEST and (suspects := way.suspects()):
+        repaired, pair = way.exchanged(suspects)
+        without, gone = way.without(suspects)
+        if repaired.faults < way.faults and repaired.faults <= without.faults:
+            way = repaired
+            swapped.append(pair)
+        else:
+            way = without
+            outside.append(gone)
+    if np.median(way.turns) < RESTLESS:
+        return Misplaced()
+    return Misplaced(tuple(swapped), tuple(outside))
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A series: at the k-th of the `places` lie the weights `order[k]`; both are indices of steps."""
+
+    series: Series
+    places: list[int]
+    order: list[int]
+
+    @property
+    def turns(self) -> list[float]:
+        """How far the way turns back at each position but the ends: the median over the tensors."""
+        triples = zip(self.order, self.order[1:], self.order[2:], strict=False)
+        return [self._turn(*triple) for triple in triples]
+
+    @property
+    def faults(self) -> int:
+        """How often the way turns back, or begins or ends in a leap."""
+        return sum(value < TURNED for value in self.turns) + len(self._leaps())
+
+    @property
+    def oddity(self) -> tuple[int, float, float]:
+        """What a right order has least of: faults, length, and, as a way is as long backwards, unevenness in time."""
+        moves = np.array([self._move(i, j) for i, j in zip(self.order, self.order[1:], strict=False)])
+        times = np.diff([self.series.steps[place] for place in self.places])
+        return self.faults, float(f"{moves.sum():.6g}"), float(np.log(np.maximum(moves, LEAST) / times).std())
+
+    def suspects(self) -> list[int]:
+        """Positions that may be wrong: where the way turns back most, or leaps, with the positions around."""
+        turns = self.turns
+        if min(turns) < TURNED:
+            worst = 1 + int(np.argmin(turns))
+            return [worst, worst - 1, worst + 1]
+        return self._leaps()
+
+    def exchanged(self, suspects: list[int]) -> tuple["_Way", tuple[int, int]]:
+        """The best way after one of the suspects has changed places with any other, and those two places."""
+        others = range(len(self.order))
+        tried = [(self._exchange(k, other), k, other) for k in suspects for other in others if k != other]
+        best, k, other = min(tried, key=lambda one: one[0].oddity)
+        first, second = sorted((self.places[k], self.places[other]))
+        return best, (first, second)
+
+    def without(self, suspects: list[int]) -> tuple["_Way", int]:
+        """The best way without one of the suspects, and its place."""
+        tried = [(self._remove(k), self.places[k]) for k in suspects]
+        return min(tried, key=lambda one: one[0].oddity)
+
+    def _exchange(self, k: int, other: int) -> "_Way":
+        order = self.order.copy()
+        order[k], order[other] = order[other], order[k]
+        return _Way(self.series, self.places, order)
+
+    def _remove(self, k: int) -> "_Way":
+        places, order = self.places.copy(), self.order.copy()
+        del places[k], order[k]
+        return _Way(self.series, places, order)
+
+    def _leaps(self) -> list[int]:
+        """The ends at which the way leaps, as positions."""
+        last = len(self.order) - 1
+        return [k for k, nexts in ((0, (1, 2)), (last, (last - 1, last - 2))) if self._leap(k, *nexts) > LEAP]
+
+    def _leap(self, end: int, near: int, far: int) -> float:
+        """The move at an end over the next one, and over the ratio of their times where that is larger than 1."""
+        step = [self.series.steps[self.places[k]] for k in (end, near, far)]
+        times = max(1.0, abs((step[0] - step[1]) / (step[1] - step[2])))
+        return self._move(self.order[end], self.order[near]) / max(
+            times * self._move(self.order[near], self.order[far]), LEAST
+        )
+
+    def _move(self, i: int, j: int) -> float:
+        return _median(self.series, i, j)
+
+    def _turn(self, i: int, j: int, k: int) -> float:
+        return _median_turn(self.series, i, j, k)
+
+
+@lru_cache(maxsize=1_000_000)
+def _median(series: Series, i: int, j: int) -> float:
+    return float(np.median(series.sketched(i, j)))
+
+
+@lru_cache(maxsize=1_000_000)
+def _median_turn(series: Series, i: int, j: int, k: int) -> float:
+    return float(np.median(turn(series.sketched(i, j), series.sketched(j, k), series.sketched(i, k))))

@@ -1,0 +1,78 @@
+"""Single tensors that do not belong to their checkpoint: of the wrong sign, or out of line with the neighbouring steps.
+
+Few numbers come together by chance: where a tensor of `n` numbers is `r` times as far off as one in line may be, that
+counts n^(1/3) ln r.
+"""
+
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from embryo_core.audit.series import Series, residual
+
+CERTAIN = 8.0  # what has to come together inside a series
+CERTAIN_AT_END = 16.0  # and where there are neighbours on one side alone
+ASIDE = 1.1  # distance from the way, in units of the neighbours' distance, that is in line; 0.87 for noise alone
+LEAP = 3.0  # times as far as the tensor's next move and those of the others make likely
+ROUNDINGS = 8.0  # relative roundings by which every number may differ without having moved
+CHANCE = 3.0  # standard deviations of the cosine of unrelated tensors
+LEAST = 1e-30
+FEWEST = 3  # steps that can be compared
+
+
+def odd_tensors(
+    series: Series, among: Sequence[int], known: Collection[tuple[int, int]] = ()
+) -> list[tuple[int, int]]:
+    """(tensor, step) by their indices, in order; `among` these steps, and beside those not `known` to be wrong."""
+    evidence = lru_cache(maxsize=None)(lambda steps: _evidence(series, steps))  # most tensors have the same steps
+    found = []
+    for tensor in range(len(series.names)):
+        good = tuple(step for step in among if (tensor, step) not in known)
+        while len(good) >= FEWEST and (worst := _worst(evidence(good), tensor)) is not None:
+            found.append((tensor, worst))
+            good = tuple(step for step in good if step != worst)
+    return sorted(found)
+
+
+def _worst(evidence: dict[int, np.ndarray], tensor: int) -> int | None:
+    step = max(evidence, key=lambda step: evidence[step][tensor])
+    return step if evidence[step][tensor] > 1 else None
+
+
+def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
+    """What comes together for each step and tensor, in units of what has to, [T] by step."""
+    numbers = np.cbrt(series.sizes)
+    first = {steps[0]: _at_end(series, *steps[:3]), steps[-1]: _at_end(series, *steps[:-4:-1])}
+    inside = {steps[k]: _inside(series, *steps[k - 1 : k + 2]) for k in range(1, len(steps) - 1)}
+    ends = {step: numbers * np.log(np.maximum(ratio, LEAST)) / CERTAIN_AT_END for step, ratio in first.items()}
+    return ends | {step: numbers * np.log(np.maximum(ratio, LEAST)) / CERTAIN for step, ratio in inside.items()}
+
+
+def _inside(series: Series, before: int, step: int, after: int) -> np.ndarray:
+    """How many times each tensor is too far from its neighbours, [T]: the most that one of three things tells.
+
+    Its distance from the way between them; that distance over the one with the other sign, squared; and the cosine of
+    the neighbours over the larger of its cosines to them.
+    """
+    times = np.log1p([series.steps[i] for i in (before, step, after)])
+    share = (times[1] - times[0]) / (times[2] - times[0])
+    apart = series.apart(before, after)
+    still = apart + series.resolution * np.maximum(series.norms[:, before], series.norms[:, after]) + LEAST
+    aside = residual(series.apart(before, step), series.apart(step, after), apart, share)
+    turned = residual(series.flipped(before, step), series.flipped(step, after), apart, share)
+    flipped = np.where(aside > still, (aside / (turned + still / ROUNDINGS)) ** 2, 0.0)
+    nearest = np.maximum(series.cosines(before, step), series.cosines(step, after))
+    strange = series.cosines(before, after) / np.maximum(nearest, CHANCE / np.sqrt(series.sizes))
+    return np.max([aside / still / ASIDE, flipped, strange / ASIDE], axis=0)
+
+
+def _at_end(series: Series, end: int, near: int, far: int) -> np.ndarray:
+    """How many times too far each tensor leaps between its last two steps, or its first two, [T]."""
+    rounding = series.resolution * series.norms[:, near] + LEAST
+    moved, usual = series.apart(end, near), series.apart(near, far)
+    moving = usual > rounding
+    others = np.median(moved[moving] / usual[moving]) if moving.any() else 1.0
+    leap = np.where(moving, moved / (usual * max(others, 1.0) + ROUNDINGS * rounding) / LEAP, 0.0)
+    flipped = np.where(series.norms[:, near] > 0, moved / (series.flipped(end, near) + rounding), 0.0)
+    return np.maximum(leap, flipped)

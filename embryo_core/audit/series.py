@@ -1,0 +1,69 @@
+"""The tensors of a run's checkpoints as an audit sees them, and the geometry of their way through training."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+RIGHT_ANGLE = -0.08  # cosine of two moves that may be unrelated
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """T tensors at S steps, in the order of steps; `apart(i, j)` is how far each moved between two of them, [T].
+
+    `sketched` says the same, with an error that is much the same for steps near each other: distances that are compared
+    with one another are all exact, or all sketched.
+    """
+
+    steps: tuple[int, ...]
+    names: tuple[str, ...]
+    sizes: np.ndarray  # [T] numbers in a tensor
+    resolution: np.ndarray  # [T] relative difference of neighbouring numbers of its type
+    norms: np.ndarray  # [T, S] Euclidean
+    apart: Callable[[int, int], np.ndarray]  # exact for steps next to each other, and to the first
+    sketched: Callable[[int, int], np.ndarray]
+
+    def cosines(self, i: int, j: int) -> np.ndarray:
+        """Cosine between the tensors at two steps, [T]; 0 for a tensor of zeros."""
+        one, other = self.norms[:, i], self.norms[:, j]
+        product = (one**2 + other**2 - self.apart(i, j) ** 2) / 2
+        return product / np.where(one * other > 0, one * other, np.inf)
+
+    def flipped(self, i: int, j: int) -> np.ndarray:
+        """How far each tensor would have moved between two steps had the sign of one been changed, [T]."""
+        square = 2 * self.norms[:, i] ** 2 + 2 * self.norms[:, j] ** 2 - self.apart(i, j) ** 2
+        return np.sqrt(np.maximum(square, 0))
+
+    def large(self, among: Sequence[int]) -> "Series":
+        """Its tensors above the median size that move `among` the steps: their directions are least due to chance.
+
+        Each is measured in units of its median move between neighbours, so that no large one decides.
+        """
+        moves = [self.sketched(i, j) for i, j in itertools.pairwise(among)]
+        unit = np.median(moves, axis=0)
+        kept = (self.sizes > np.median(self.sizes)) & (unit > 0)
+        kept = kept if kept.any() else unit > 0
+        names = tuple(name for name, keep in zip(self.names, kept, strict=True) if keep)
+        scaled = lru_cache(maxsize=None)(lambda i, j: self.sketched(i, j)[kept] / unit[kept])
+        norms = self.norms[kept] / unit[kept, None]
+        return Series(self.steps, names, self.sizes[kept], self.resolution[kept], norms, scaled, scaled)
+
+
+def turn(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray) -> np.ndarray:
+    """How far ways from a over b to c turn back at b: the product of the two moves over the square of the smaller.
+
+    0 for moves at right angles, as of a random walk; -1/2 where c is as near to a as b is, or a to c, so that nothing
+    tells their order; below, the order is another one. A move of 0, and an angle that chance may give, is no turn.
+    """
+    product, least = (ac**2 - ab**2 - bc**2) / 2, np.minimum(ab, bc)
+    found = product / np.where(least > 0, least, 1.0) ** 2
+    return np.where((least > 0) & (product < RIGHT_ANGLE * ab * bc), found, np.maximum(found, 0.0))
+
+
+def residual(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray, share: float) -> np.ndarray:
+    """Distance of b from the point that lies at a `share` of the way from a to c (Stewart's theorem)."""
+    square = (1 - share) * ab**2 + share * bc**2 - share * (1 - share) * ac**2
+    return np.sqrt(np.maximum(square, 0))

@@ -1,0 +1,30 @@
+"""`audit`: checkpoints that are not what they are said to be."""
+
+import argparse
+
+from embryo_core import runs
+from embryo_core.commands.arguments import RUN
+
+HELP = "look for checkpoints that are damaged, missing, equal, swapped, or hold a wrong tensor"
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """The run, and what becomes of weights that are fetched."""
+    command.add_argument("run", metavar="RUN", help=RUN)
+    command.add_argument("--discard", action="store_true", help="remove again what is fetched from the Hub")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Audit, and print each fault: status 1 where there is one."""
+    from embryo_core.audit import audit  # torch takes seconds to import
+
+    found = audit(runs.open_run(options.run), discard=options.discard, progress=True)
+    for line in lines(found):
+        print(line)
+    return 1 if found.faults else 0
+
+
+def lines(found: runs.Audit) -> list[str]:
+    """What an audit came to: a line each, and how many."""
+    count = f"{len(found.faults)} fault{'s' * (len(found.faults) != 1)}" if found.faults else "No fault"
+    return [*(f"{fault.kind}: {fault.what}" for fault in found.faults), f"{count} in {found.checkpoints} checkpoints."]

@@ -1,0 +1,108 @@
+"""Measures the tensors of a run's checkpoints one after the other: hashes, norms, and how far they moved in between.
+
+Distances to the first checkpoint and to the two before are exact. Those between any other two come from sketches: the
+numbers of a tensor get random signs, the same at every step, and are folded into m sums, whose distance is that of the
+tensors to about 1 / sqrt(2 m) (Charikar, Chen and Farach-Colton 2002), and exact for a tensor of no more numbers.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from embryo_core import runs
+from embryo_core.engine.stored import is_finite, read_tensors
+from embryo_core.types import Checkpoint
+
+MEMORY = 2**26  # numbers of all sketches together
+SKETCHES = (256, 2**16)  # least and most sums of one
+NEAR = 2  # checkpoints before, to which distances are exact
+
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The T tensors of one checkpoint, by name; `moved` has exact distances [T] from earlier steps of these shapes."""
+
+    step: int
+    shapes: Shapes
+    sha256: tuple[str, ...]
+    infinite: tuple[str, ...]  # names of tensors with NaN or infinity
+    norms: np.ndarray  # [T]
+    resolution: np.ndarray  # [T] relative difference of neighbouring numbers of the type
+    sketches: np.ndarray  # [T, m] float32
+    moved: Mapping[int, np.ndarray]
+
+
+class Gauge:
+    """Measures checkpoints in the order of steps; what was read of the first and the last two is kept meanwhile."""
+
+    def __init__(self, checkpoints: int) -> None:
+        """For so many checkpoints; the fewer, the finer are the sketches."""
+        self._checkpoints = checkpoints
+        self._sums = 0  # of a sketch, known with the first checkpoint
+        self._kept: list[tuple[int, dict[str, Tensor]]] = []
+
+    def measure(self, checkpoint: Checkpoint) -> Measured:
+        """Read a checkpoint, its generator included. Raises BrokenCheckpoint, MissingWeights."""
+        tensors = _read(checkpoint)
+        shapes = _shapes(tensors)
+        moved = {step: _distances(tensors, kept) for step, kept in self._kept if _shapes(kept) == shapes}
+        values = tensors.values()
+        self._sums = self._sums or _sums(self._checkpoints * len(tensors))
+        self._kept = [*self._kept[:1], *self._kept[1:][-(NEAR - 1) :], (checkpoint.step, tensors)]
+        return Measured(
+            checkpoint.step,
+            shapes,
+            tuple(map(_sha256, values)),
+            tuple(name for name, tensor in tensors.items() if not is_finite(tensor)),
+            np.array([tensor.double().norm().item() for tensor in values]),
+            np.array([torch.finfo(tensor.dtype).eps for tensor in values]),
+            np.array([_sketch(tensor, self._sums) for tensor in values], np.float32),
+            moved,
+        )
+
+
+def _read(checkpoint: Checkpoint) -> dict[str, Tensor]:
+    """Tensors of floating-point numbers by name, in the order of names."""
+    runs.verify(checkpoint)
+    tensors = read_tensors(checkpoint)
+    if generator := runs.generator(checkpoint):
+        runs.verify(generator)
+        tensors |= {f"generator.{name}": tensor for name, tensor in read_tensors(generator).items()}
+    return {name: tensors[name] for name in sorted(tensors) if tensors[name].is_floating_point()}
+
+
+def _shapes(tensors: Mapping[str, Tensor]) -> Shapes:
+    return tuple((name, tuple(tensor.shape)) for name, tensor in tensors.items())
+
+
+def _distances(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> np.ndarray:
+    return np.array([(one[name].double() - other[name].double()).norm().item() for name in one])
+
+
+def _sha256(tensor: Tensor) -> str:
+    return hashlib.sha256(tensor.contiguous().reshape(-1).view(torch.uint8).numpy()).hexdigest()
+
+
+def _sums(sketches: int) -> int:
+    """Sums of each of so many sketches."""
+    least, most = SKETCHES
+    return max(least, min(most, MEMORY // max(sketches, 1)))
+
+
+def _sketch(tensor: Tensor, sums: int) -> np.ndarray:
+    """Sums [m] of the numbers with random signs, number i in sum i modulo m."""
+    flat = tensor.reshape(-1).double()
+    signed = torch.nn.functional.pad(flat * _signs(len(flat)), (0, -len(flat) % sums))
+    return signed.reshape(-1, sums).sum(0).numpy()
+
+
+@lru_cache(maxsize=32)
+def _signs(count: int) -> Tensor:
+    return 2 * torch.randint(0, 2, (count,), generator=torch.Generator().manual_seed(count), dtype=torch.int8) - 1

@@ -1,0 +1,6 @@
+"""The findings of the paper, one function each, put to the test on a run's stored results (docs/metrics.md)."""
+
+from embryo_core.findings.finding import Comparison, Judgement, Verdict
+from embryo_core.findings.judge import FINDINGS, judge
+
+__all__ = ["FINDINGS", "Comparison", "Judgement", "Verdict", "judge"]

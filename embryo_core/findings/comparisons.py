@@ -1,0 +1,85 @@
+"""The kinds of comparison that findings are made of: earlier, together, fallen from its peak, and ranks that agree."""
+
+from collections.abc import Sequence
+from statistics import NormalDist
+
+import numpy as np
+import pandas as pd
+
+from embryo_core import curves
+from embryo_core.curves import Onset
+from embryo_core.findings.evidence import Curve
+from embryo_core.findings.finding import Comparison
+
+CHECKPOINTS = "checkpoints"
+ACCURACY = "accuracy"
+
+
+def earlier(what: str, first: Curve, second: Curve, onsets: tuple[Onset | None, Onset | None]) -> Comparison | None:
+    """By how many evaluated steps the onset of `first` precedes that of `second`; None where neither has one.
+
+    The interval goes from the two ends that lie nearest to each other to those that lie farthest apart. What has no
+    onset is taken to come after the last step.
+    """
+    if onsets == (None, None):
+        return None
+    grid = np.union1d(first.steps, second.steps)
+    (one, one_from, one_to), (two, two_from, two_to) = (_indices(onset, grid) for onset in onsets)
+    cases = min(first.cases, second.cases)
+    return Comparison(what, two - one, two_from - one_to, two_to - one_from, CHECKPOINTS, cases)
+
+
+def _indices(onset: Onset | None, grid: np.ndarray) -> tuple[int, int, int]:
+    """An onset and its two ends as indices of evaluated steps; what lies beyond the last is one after it."""
+    steps = (None,) * 3 if onset is None else (onset.step, onset.earliest, onset.latest)
+    return tuple(len(grid) if step is None else int(np.searchsorted(grid, step)) for step in steps)
+
+
+def together(what: str, first: Curve, second: Curve, factor: float) -> Comparison | None:
+    """Whether two curves have made half of their way at steps that differ by less than a factor; None if one has not.
+
+    The value is how many doublings of the step there are to spare.
+    """
+    one, two = first.rise(), second.rise()
+    if one is None or two is None:
+        return None
+    spare = np.log2(factor)
+    end = 2 * max(first.steps[-1], second.steps[-1])  # where an end beyond the last step is put
+    low = _doublings(one.latest or end, two.earliest)
+    high = _doublings(one.earliest, two.latest or end)
+    farthest = max(abs(low), abs(high))
+    nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+    value = spare - abs(_doublings(one.step, two.step))
+    cases = min(first.cases, second.cases)
+    return Comparison(what, value, spare - farthest, spare - nearest, "doublings of the step", cases)
+
+
+def _doublings(first: int, second: int) -> float:
+    return float(np.log2((second + 1) / (first + 1)))
+
+
+def fallen(what: str, curve: Curve) -> Comparison:
+    """How far the last value of a share lies below the best one before it.
+
+    The best of many values is too high by chance. So the intervals of all differences hold together (Bonferroni).
+    """
+    z = NormalDist().inv_cdf(1 - 0.025 / (len(curve.values) - 1))
+    before, last = curve.values[:-1], curve.values[-1]
+    low, high = curves.difference_interval(before, np.full(len(before), last), curve.cases, z)
+    return Comparison(what, float(before.max() - last), float(low.max()), float(high.max()), ACCURACY, curve.cases)
+
+
+def rank_agreement(first: Sequence[float], second: Sequence[float]) -> str:
+    """Spearman's rho of two rankings of the same things, ties as mean ranks, with its n and 95 % interval.
+
+    The interval is Fisher's with the variance of Bonett and Wright (2000). It has none for fewer than four things.
+    """
+    n = len(first)
+    ranks = [pd.Series(values).rank() for values in (first, second)]
+    if n < 4 or any(rank.nunique() < 2 for rank in ranks):
+        return f"No rank agreement can be told from n = {n}."
+    rho = float(np.corrcoef(*ranks)[0, 1])
+    reach = curves.Z * np.sqrt((1 + rho**2 / 2) / (n - 3))
+    z = np.arctanh(np.clip(rho, -1 + 1e-12, 1 - 1e-12))
+    low, high = np.tanh([z - reach, z + reach])
+    return f"Spearman's rho with the paper's order {rho:.2f} ({low:.2f} to {high:.2f}, n = {n})."

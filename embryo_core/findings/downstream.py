@@ -1,0 +1,38 @@
+"""Section 5: downstream performance grows fast, then hardly."""
+
+from embryo_core import results
+from embryo_core.findings.evidence import Evidence
+from embryo_core.findings.finding import Comparison, Finding, Tested
+from embryo_core.finetune.forms import GLUE
+from embryo_core.finetune.reached import reached
+
+EARLY, MOST = 0.25, 0.95  # most of the last score within this share of the run
+
+
+def gains_flatten(evidence: Evidence) -> Tested:
+    """Each task of GLUE: how long before a quarter of the run it has reached 95 % of its last score."""
+    scores = results.read_task_scores(evidence.run)
+    scores = scores[(scores["predictor"] == "model") & scores["task"].isin(GLUE)]
+    found = []
+    for task, rows in scores.groupby("task"):
+        last = int(rows["step"].max())
+        at = reached(results.read_answers(evidence.run, task), GLUE[task].metrics[0], MOST)
+        if at is not None and rows["step"].nunique() > 1:
+            share, low, high = (EARLY - step / last for step in (at.step, at.latest, at.earliest))
+            found.append(Comparison(task, share, low, high, "of the run", int(rows["n"].max())))
+    return Tested(found)
+
+
+FINDINGS = (
+    Finding(
+        name="gains_flatten",
+        claim="Downstream performance grows fast, then hardly.",
+        place="Section 5, Figure 5",
+        predicts="A quarter of the run makes at least 95 % of a task's last score.",
+        page="finetuning",
+        view={},
+        metrics=(),
+        command="finetune --glue FOLDER",
+        test=gains_flatten,
+    ),
+)

@@ -1,0 +1,80 @@
+"""The stored results of a run as findings read them: curves over the steps, read once."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from embryo_core import curves, results
+from embryo_core.types import Run
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One score over the evaluated steps: steps [S] ascending, values [S], and the cases n [S] behind each."""
+
+    steps: np.ndarray
+    values: np.ndarray
+    n: np.ndarray
+
+    @property
+    def cases(self) -> int:
+        """The cases behind the last value."""
+        return int(self.n[-1])
+
+    def onset(self) -> curves.Onset | None:
+        """From which step it stays above half of its last value (see `curves.onset`)."""
+        return curves.onset(self.steps, self.values, self.n)
+
+    def rise(self) -> curves.Onset | None:
+        """From which step it stays above half of its way from the first value to the last.
+
+        None where the last value is not significantly above the first.
+        """
+        first, last = self.values[0], self.values[-1]
+        if curves.difference_interval(last, first, self.cases)[0] <= 0:
+            return None
+        return curves.onset(self.steps, self.values, self.n, floor=float(first))
+
+    def before(self, share: float) -> int:
+        """The index of the last evaluated step at or before a share of the last step."""
+        return int(np.searchsorted(self.steps, share * self.steps[-1], side="right")) - 1
+
+
+class Evidence:
+    """All that a run's results say, for the tests of findings. Raises ResultsError where a table cannot be read."""
+
+    def __init__(self, run: Run):
+        self.run = run
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """The scores of all metrics."""
+        return results.read_scores(self.run)
+
+    @cached_property
+    def _by_curve(self) -> dict[tuple[str, str, int], pd.DataFrame]:
+        scores = self.scores.fillna({"layer": -1, "group": ""})
+        return dict(list(scores.groupby(["metric", "group", "layer"])))
+
+    @property
+    def metrics(self) -> set[str]:
+        """Names of the scores that there are."""
+        return set(self.scores["metric"])
+
+    def curve(self, metric: str, group: str = "", layer: int = -1) -> Curve | None:
+        """One score at two steps or more, else None; `group` and `layer` where the score has them."""
+        rows = self._by_curve.get((metric, group, layer))
+        if rows is None or len(rows) < 2:
+            return None
+        rows = rows.sort_values("step")
+        return Curve(*(rows[name].to_numpy() for name in ("step", "value", "n")))
+
+    def layers(self, metric: str, group: str) -> list[int]:
+        """The layers that a score has, from the lowest."""
+        return sorted(layer for name, of, layer in self._by_curve if (name, of) == (metric, group) and layer >= 0)
+
+    def groups(self, metric: str) -> list[str]:
+        """The groups that a score has."""
+        return sorted({of for name, of, _ in self._by_curve if name == metric and of})

@@ -1,0 +1,105 @@
+"""What a finding of the paper is, and the one rule by which comparisons become a verdict."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from embryo_core.findings.evidence import Evidence
+
+Verdict = Literal["reproduced", "partly", "not", "contradicted", "cannot be said"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One thing that a finding predicts, measured so that above 0 is the paper's side, with its 95 % interval.
+
+    Where nothing is known of the spread, `low` and `high` are the value itself.
+    """
+
+    what: str
+    value: float
+    low: float
+    high: float
+    unit: str
+    n: int
+
+    @property
+    def holds(self) -> bool:
+        """The whole interval is on the paper's side."""
+        return self.low > 0
+
+    @property
+    def opposed(self) -> bool:
+        """The whole interval is on the other side."""
+        return self.high < 0
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What a finding's test found in a run: its comparisons, and a statistic that tells more."""
+
+    comparisons: Sequence[Comparison]
+    statistic: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One claim of the paper, and the test that compares a run with it."""
+
+    name: str
+    claim: str  # a sentence
+    place: str  # in the paper
+    predicts: str  # of the stored numbers, a sentence
+    page: str  # of the dashboard that shows them
+    view: dict[str, str]  # the state of that page, as in its URL
+    metrics: tuple[str, ...]  # scores that the test reads
+    command: str  # that computes them, after python -m embryo_core and before RUN's options
+    test: Callable[[Evidence], Tested]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a run says about a finding."""
+
+    finding: Finding
+    verdict: Verdict
+    comparisons: tuple[Comparison, ...]
+    statistic: str  # what else tells of it, or why nothing can be said
+    remedy: str = ""  # the command that computes what is missing
+
+    @property
+    def holding(self) -> int:
+        """How many comparisons hold."""
+        return sum(comparison.holds for comparison in self.comparisons)
+
+    @property
+    def opposed(self) -> int:
+        """How many are opposed."""
+        return sum(comparison.opposed for comparison in self.comparisons)
+
+    @property
+    def summary(self) -> str:
+        """How many comparisons there are, and on which side."""
+        cases = [comparison.n for comparison in self.comparisons]
+        n = f"{min(cases):,}" if min(cases) == max(cases) else f"{min(cases):,} to {max(cases):,}"
+        return f"{self.holding} of {len(cases)} hold, {self.opposed} are opposed (n = {n})"
+
+
+def verdict_of(comparisons: Sequence[Comparison]) -> Verdict:
+    """The verdict on the comparisons of one finding.
+
+    reproduced      more than half hold, and none is opposed
+    contradicted    at least a quarter are opposed, and more than hold
+    partly          any other case in which one holds
+    not             any other case: what differs is too little to be told from chance
+    cannot be said  there is nothing to compare
+    """
+    holding = sum(comparison.holds for comparison in comparisons)
+    opposed = sum(comparison.opposed for comparison in comparisons)
+    if not comparisons:
+        return "cannot be said"
+    if opposed > holding and opposed >= len(comparisons) / 4:
+        return "contradicted"
+    if not holding:
+        return "not"
+    return "reproduced" if holding > len(comparisons) / 2 and not opposed else "partly"

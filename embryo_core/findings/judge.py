@@ -1,0 +1,28 @@
+"""All findings of the paper, and what a run says about each."""
+
+from embryo_core.findings import downstream, knowledge, layers, words
+from embryo_core.findings.evidence import Evidence
+from embryo_core.findings.finding import Finding, Judgement, verdict_of
+from embryo_core.types import Run
+
+FINDINGS: tuple[Finding, ...] = (*words.FINDINGS, *layers.FINDINGS, *downstream.FINDINGS, *knowledge.FINDINGS)
+
+
+def judge(run: Run) -> list[Judgement]:
+    """The verdict on each finding, in the order of FINDINGS. Raises ResultsError where a table cannot be read."""
+    evidence = Evidence(run)
+    return [_judge(finding, evidence) for finding in FINDINGS]
+
+
+def _judge(finding: Finding, evidence: Evidence) -> Judgement:
+    if set(finding.metrics) <= evidence.metrics:
+        tested = finding.test(evidence)
+        if tested.comparisons:
+            comparisons = tuple(tested.comparisons)
+            return Judgement(finding, verdict_of(comparisons), comparisons, tested.statistic)
+        reason = tested.statistic or "Nothing that it compares is stored at two steps or more."
+    else:
+        reason = "Its scores have not been computed."
+    name, _, data = finding.command.partition(" ")
+    command = f"python -m embryo_core {name} {evidence.run.name} {data}"
+    return Judgement(finding, "cannot be said", (), reason, command)

@@ -1,0 +1,69 @@
+"""Section 6: facts about the world come and go."""
+
+import pandas as pd
+
+from embryo_core import curves, results
+from embryo_core.findings.comparisons import fallen
+from embryo_core.findings.evidence import Evidence
+from embryo_core.findings.finding import Comparison, Finding, Tested
+from embryo_core.word_groups import ALL
+
+PRECISION = "world_knowledge"
+KINDS = ("learned", "forgotten", "oscillating", "never learned")
+LEAST = 0.01  # of the facts that a kind has to have
+
+
+def last_step_is_not_the_best(evidence: Evidence) -> Tested:
+    """Each relation that was ever learned, and all facts together: how far the last step lies below the best."""
+    relations = [relation for relation in evidence.groups(PRECISION) if relation != ALL]
+    found = {relation: evidence.curve(PRECISION, relation) for relation in (ALL, *relations)}
+    learned = {
+        relation: curve
+        for relation, curve in found.items()
+        if curve and curves.classify_curve(curve.values, curve.n) != "never learned"
+    }
+    never = len(relations) - len(learned.keys() - {ALL})
+    return Tested(
+        [fallen("all relations" if relation == ALL else relation, curve) for relation, curve in learned.items()],
+        f"{never} of {len(relations)} relations were never learned and are left out." if never else "",
+    )
+
+
+def four_fates(evidence: Evidence) -> Tested:
+    """Each kind of history: its share of the facts, above one in a hundred."""
+    counts = histories(results.read_cloze(evidence.run))
+    facts = int(counts.sum())
+    found = []
+    for kind in KINDS:
+        share = counts[kind] / facts
+        low, high = curves.interval(share, facts)
+        found.append(Comparison(kind, share - LEAST, float(low) - LEAST, float(high) - LEAST, "of the facts", facts))
+    return Tested(found, ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS) + ".")
+
+
+def histories(cloze: pd.DataFrame) -> pd.Series:
+    """How many facts have each kind of history; `cloze` has a row per fact and step."""
+    ranks = cloze.pivot(index=["relation", "fact"], columns="step", values="rank")
+    kinds = curves.classify_histories(ranks.to_numpy() == 1)
+    return pd.Series(kinds).value_counts().reindex(KINDS, fill_value=0)
+
+
+KNOWLEDGE = {"page": "knowledge", "view": {}, "metrics": (PRECISION,), "command": "evaluate --lama FOLDER"}
+FINDINGS = (
+    Finding(
+        name="knowledge_fluctuates",
+        claim="Knowledge of the world comes and goes, and the last step is not the best.",
+        place="Section 6, Figures 6 and 14",
+        predicts="The last precision of a relation lies below the best one before it.",
+        test=last_step_is_not_the_best,
+        **KNOWLEDGE,
+    ),
+    Finding(
+        name="four_fates",
+        claim="Facts are learned, forgotten, oscillating, or never learned.",
+        place="Section 6, Table 9",
+        predicts="Each of the four kinds has more than one fact in a hundred.",
+        test=four_fates,
+        **KNOWLEDGE,
+    ),
+)

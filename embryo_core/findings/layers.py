@@ -1,0 +1,164 @@
+"""Section 4: when layers come to hold syntax and semantics, and what their heads attend to."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from embryo_core import curves
+from embryo_core.findings.comparisons import ACCURACY, CHECKPOINTS, earlier, fallen, together
+from embryo_core.findings.evidence import Curve, Evidence
+from embryo_core.findings.finding import Comparison, Finding, Tested
+
+F1, SAME = "edge_probing_f1", "head_behaviour_same"
+SYNTAX, SEMANTICS = ("pos", "constituent"), ("srl", "coref")
+NAMES = {"pos": "part of speech", "constituent": "constituents", "srl": "semantic roles", "coref": "coreference"}
+FACTOR = 2.0  # steps within which two tasks have risen together
+EARLY, MOST = 0.25, 0.9  # saturated early: most of the rise within this share of the run
+PATTERN = 0.05  # attention weight that a head gains before it counts as showing the pattern
+
+
+def syntax_and_semantics_together(evidence: Evidence) -> Tested:
+    """Every task of syntax against every task of semantics, each in the layer that is best at the end."""
+    best = {task: curve for task in (*SYNTAX, *SEMANTICS) if (curve := best_layer(evidence, task))}
+    pairs = [(one, two) for one in SYNTAX for two in SEMANTICS if one in best and two in best]
+    found = [together(f"{NAMES[one]} with {NAMES[two]}", best[one], best[two], FACTOR) for one, two in pairs]
+    still = [NAMES[task] for task, curve in best.items() if curve.rise() is None]
+    flat = f"No significant rise: {', '.join(still)}." if still else ""
+    return Tested([comparison for comparison in found if comparison], flat)
+
+
+def syntax_saturates(evidence: Evidence) -> Tested:
+    """How much more than 90 % of its rise each task of syntax has made within a quarter of the run."""
+    found = []
+    for task in SYNTAX:
+        curve = best_layer(evidence, task)
+        if curve is not None and curve.rise() is not None:
+            found.append(_saturation(NAMES[task], curve))
+    return Tested(found)
+
+
+def _saturation(what: str, curve: Curve) -> Comparison:
+    """The value early in the run less that at which 90 % of the rise is made, with the interval of this sum."""
+    shares = np.array([curve.values[curve.before(EARLY)], curve.values[0], curve.values[-1]])
+    weights = np.array([1, -(1 - MOST), -MOST])
+    low, high = curves.interval(shares, curve.cases)
+    below = np.where(weights > 0, weights * (shares - low), weights * (shares - high))
+    above = np.where(weights > 0, weights * (high - shares), weights * (low - shares))
+    value = float(weights @ shares)
+    return Comparison(
+        what, value, value - float(np.hypot.reduce(below)), value + float(np.hypot.reduce(above)), ACCURACY, curve.cases
+    )
+
+
+def upper_layers(evidence: Evidence) -> Tested:
+    """For each task: the last layer rises after the first, and ends below its peak."""
+    return Tested([comparison for task, name in NAMES.items() for comparison in _last_layer(evidence, task, name)])
+
+
+def _last_layer(evidence: Evidence, task: str, name: str) -> Iterator[Comparison]:
+    layers = [layer for layer in evidence.layers(F1, task) if layer > 0]
+    if len(layers) < 2:
+        return
+    first, last = (evidence.curve(F1, task, layer) for layer in (layers[0], layers[-1]))
+    if first is None or last is None:
+        return
+    what = f"{name}, layer {layers[0]} before layer {layers[-1]}"
+    if later := earlier(what, first, last, (first.rise(), last.rise())):
+        yield later
+    yield fallen(f"{name}, layer {layers[-1]} falls back", last)
+
+
+def semantic_roles_decay(evidence: Evidence) -> Tested:
+    """Every layer: how far semantic roles have come down from their peak."""
+    layers = [layer for layer in evidence.layers(F1, "srl") if layer > 0]
+    by_layer = [(layer, evidence.curve(F1, "srl", layer)) for layer in layers]
+    return Tested([fallen(f"layer {layer}", curve) for layer, curve in by_layer if curve])
+
+
+def diagonals_from_above(evidence: Evidence) -> Tested:
+    """Each layer of the upper half against each of the lower: since when one of its heads shows the diagonal."""
+    steps, strongest = strongest_heads(evidence)
+    since = {layer: curves.held_from(steps, values, values[0] + PATTERN) for layer, values in strongest.items()}
+    layers = sorted(since)
+    half = len(layers) // 2
+    found = [
+        _first(f"layer {upper} before layer {lower}", since[upper], since[lower], steps, evidence)
+        for upper in layers[len(layers) - half :]
+        for lower in layers[:half]
+        if (since[upper], since[lower]) != (None, None)
+    ]
+    shown = [str(layer) for layer in layers if since[layer] is not None]
+    at_the_end = f"Layers with a same-token diagonal at the end: {', '.join(shown) or 'none'}."
+    return Tested(found, f"{at_the_end} The spread of a mean weight is not stored, so no comparison has an interval.")
+
+
+def strongest_heads(evidence: Evidence) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+    """Steps [S], and by layer the same-token weight [S] of the head that is strongest at each step."""
+    rows = evidence.scores[evidence.scores["metric"] == SAME]
+    table = rows.pivot_table(index="step", columns="layer", values="value", aggfunc="max")
+    return table.index.to_numpy(), {int(layer): table[layer].to_numpy() for layer in table}
+
+
+def _first(what: str, upper: int | None, lower: int | None, steps: np.ndarray, evidence: Evidence) -> Comparison:
+    at = [len(steps) if step is None else int(np.searchsorted(steps, step)) for step in (upper, lower)]
+    lead = float(at[1] - at[0])
+    n = int(evidence.scores.loc[evidence.scores["metric"] == SAME, "n"].max())
+    return Comparison(what, lead, lead, lead, CHECKPOINTS, n)
+
+
+def best_layer(evidence: Evidence, task: str) -> Curve | None:
+    """F1 of a task over the steps, in the layer where it is highest at the last step."""
+    found = [evidence.curve(F1, task, layer) for layer in evidence.layers(F1, task)]
+    return max((curve for curve in found if curve), key=lambda curve: curve.values[-1], default=None)
+
+
+PROBING = {"page": "probing", "metrics": (F1,), "command": "evaluate --probing FOLDER"}
+FINDINGS = (
+    Finding(
+        name="syntax_and_semantics",
+        claim="Syntax and semantics develop at the same time.",
+        place="Section 4, Figure 2b",
+        predicts="Half of the rise of each is made at steps that differ by less than a factor of two.",
+        view={"probing": "tasks"},
+        test=syntax_and_semantics_together,
+        **PROBING,
+    ),
+    Finding(
+        name="syntax_saturates",
+        claim="Syntax is learned early, and gains little after.",
+        place="Section 4, Figure 2b",
+        predicts="A quarter of the run makes at least 90 % of the rise.",
+        view={"probing": "tasks"},
+        test=syntax_saturates,
+        **PROBING,
+    ),
+    Finding(
+        name="upper_layers",
+        claim="Upper layers rise later than lower ones, and fall back.",
+        place="Section 4, Figures 3 and 10",
+        predicts="The last layer has its onset after the first layer, and ends below its peak.",
+        view={"probing": "layers"},
+        test=upper_layers,
+        **PROBING,
+    ),
+    Finding(
+        name="semantic_roles_decay",
+        claim="Semantic roles reach a peak and decay.",
+        place="Section 4, Figure 2b",
+        predicts="In each layer the last value lies below the best one before it.",
+        view={"probing": "layers", "probe_task": "srl"},
+        test=semantic_roles_decay,
+        **PROBING,
+    ),
+    Finding(
+        name="diagonals",
+        claim="Heads that attend to their own token appear in the upper layers first.",
+        place="Section 4, Figure 4",
+        predicts="A head of each upper layer gains 0.05 of attention to its own token before one of each lower layer.",
+        page="attention",
+        view={"section": "heads", "pattern": "same"},
+        metrics=(SAME,),
+        command="evaluate --treebank PATH",
+        test=diagonals_from_above,
+    ),
+)

@@ -1,0 +1,145 @@
+"""Section 3: in which order words are learned, and what the order follows."""
+
+from collections.abc import Iterable
+from functools import partial
+from itertools import combinations
+
+import pandas as pd
+
+from embryo_core import results, runs
+from embryo_core.findings.comparisons import earlier, rank_agreement
+from embryo_core.findings.evidence import Evidence
+from embryo_core.findings.finding import Comparison, Finding, Tested
+from embryo_core.word_groups import BANDS, TAGS
+
+FUNCTION = ("determiner", "preposition", "conjunction", "pronoun")
+CONTENT = ("verb", "adverb", "adjective", "noun", "proper noun")  # in the paper's order
+VERB_FORMS = ("VB", "VBD", "VBG", "VBN", "VBZ")  # those of the paper's Table 4
+RECONSTRUCTION, PREDICTION = TASKS = ("token_reconstruction", "mask_prediction")
+SHORT = {RECONSTRUCTION: "reconstruction", PREDICTION: "prediction"}
+PLACE = {RECONSTRUCTION: "Section 3, Figure 1a", PREDICTION: "Section 3, Figure 1b"}
+COMMAND = "evaluate --treebank PATH"
+
+
+def reconstruction_first(evidence: Evidence) -> Tested:
+    """Every category: the onset of its reconstruction against that of its prediction."""
+    return Tested(
+        [
+            comparison
+            for category in (*FUNCTION, *CONTENT)
+            if (comparison := _between(evidence, (RECONSTRUCTION, category), (PREDICTION, category), category))
+        ]
+    )
+
+
+def function_words_first(evidence: Evidence, task: str) -> Tested:
+    """Every function word's category against every content word's."""
+    return Tested(_pairs(evidence, task, [(first, second) for first in FUNCTION for second in CONTENT]))
+
+
+def order_of_content_words(evidence: Evidence, task: str) -> Tested:
+    """Every two categories of content words in the paper's order, and the rank agreement over all categories."""
+    onsets = {name: curve.onset() for name in (*FUNCTION, *CONTENT) if (curve := evidence.curve(task, name))}
+    ranked = {name: onset.step for name, onset in onsets.items() if onset}
+    paper = [0 if name in FUNCTION else 1 + CONTENT.index(name) for name in ranked]
+    return Tested(_pairs(evidence, task, combinations(CONTENT, 2)), rank_agreement(list(ranked.values()), paper))
+
+
+def frequent_verb_forms_first(evidence: Evidence, task: str) -> Tested:
+    """Every two verb forms, the one whose words are on average more frequent in the training corpus first."""
+    frequency = mean_frequencies(evidence, task)
+    ordered = sorted(frequency, key=frequency.get, reverse=True)
+    shown = ", ".join(f"{form} {frequency[form]:,.0f}" for form in ordered)
+    return Tested(_pairs(evidence, task, combinations(ordered, 2)), f"Mean frequency of their words: {shown}.")
+
+
+def frequent_bands_first(evidence: Evidence) -> Tested:
+    """Every two frequency bands, in both tasks."""
+    return Tested([one for task in TASKS for one in _pairs(evidence, task, combinations(BANDS, 2), SHORT[task])])
+
+
+def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
+    """How often the words of each verb form stand in the training corpus, mean over the treebank's words.
+
+    A word that the corpus lacks counts 0. Empty where pretraining has counted no words.
+    """
+    counts = runs.read_counts(evidence.run.path / "frequencies.tsv")
+    if not counts:
+        return {}
+    words = results.read_words(evidence.run, task, step=int(evidence.scores["step"].max()))
+    words = words[words["tag"].isin([tag for form in VERB_FORMS for tag in TAGS[form]])]
+    found = words["word"].map(lambda word: counts.get(word, counts.get(word.lower(), 0)))
+    table = pd.DataFrame({"form": words["tag"], "n": words["n"], "total": found * words["n"]}).groupby("form").sum()
+    return (table["total"] / table["n"]).to_dict()
+
+
+def _pairs(evidence: Evidence, task: str, pairs: Iterable[tuple[str, str]], note: str = "") -> list[Comparison]:
+    """For each pair of groups, by how many checkpoints the first was acquired earlier."""
+    ending = f", {note}" if note else ""
+    found = [_between(evidence, (task, one), (task, two), f"{one} before {two}{ending}") for one, two in pairs]
+    return [comparison for comparison in found if comparison]
+
+
+def _between(evidence: Evidence, one: tuple[str, str], two: tuple[str, str], what: str) -> Comparison | None:
+    first, second = evidence.curve(*one), evidence.curve(*two)
+    if first is None or second is None:
+        return None
+    return earlier(what, first, second, (first.onset(), second.onset()))
+
+
+def _findings_of(task: str) -> list[Finding]:
+    """The findings that the paper has for one of the two tasks."""
+    shared = {"place": PLACE[task], "page": "tokens", "metrics": (task,), "command": COMMAND}
+    categories = {"view": {"metric": task, "family": "parts of speech"}}
+    name = SHORT[task]
+    return [
+        Finding(
+            name=f"function_words_{name}",
+            claim=f"Function words are learned before content words ({name}).",
+            predicts="The onset of each function category precedes that of each content category.",
+            test=partial(function_words_first, task=task),
+            **shared | categories,
+        ),
+        Finding(
+            name=f"content_words_{name}",
+            claim=f"Content words come in the paper's order ({name}).",
+            predicts="Verb, adverb, adjective, noun, proper noun: the onset of each precedes those of the later ones.",
+            test=partial(order_of_content_words, task=task),
+            **shared | categories,
+        ),
+        Finding(
+            name=f"verb_forms_{name}",
+            claim=f"Frequent verb forms are learned first ({name}).",
+            predicts="Of two forms, the onset of the one with the more frequent words comes first.",
+            test=partial(frequent_verb_forms_first, task=task),
+            **shared | {"place": "Section 3, Figure 1c, Table 4", "view": {"metric": task, "family": "verb forms"}},
+        ),
+    ]
+
+
+FINDINGS = (
+    Finding(
+        name="reconstruction_before_prediction",
+        claim="A model learns to reconstruct words before it learns to predict them.",
+        place="Section 3, Figure 1",
+        predicts="In each category the onset of reconstruction precedes that of prediction.",
+        page="tokens",
+        view={},
+        metrics=TASKS,
+        command=COMMAND,
+        test=reconstruction_first,
+    ),
+    *_findings_of(RECONSTRUCTION),
+    *_findings_of(PREDICTION),
+    Finding(
+        name="frequent_words",
+        claim="Frequent words are learned before rare ones.",
+        place="Section 3, Figures 7 and 8",
+        predicts="Of two bands of frequency, the onset of the more frequent one comes first.",
+        page="tokens",
+        view={"family": "frequency bands"},
+        metrics=TASKS,
+        command=COMMAND,
+        test=frequent_bands_first,
+    ),
+)

@@ -1,0 +1,87 @@
+"""The sizes of a model, as config.json of a checkpoint has them, and how many parameters it has at most."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
+
+from embryo_core.families import FAMILIES
+from embryo_core.family import Layout
+from embryo_core.runs.schema import Word, resolve, size
+
+OTHER_NAMES = {  # of sizes: DistilBERT's
+    "hidden_size": "dim",
+    "num_hidden_layers": "n_layers",
+    "num_attention_heads": "n_heads",
+    "intermediate_size": "hidden_dim",
+}
+PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
+OTHER = Layout("", masked_word_heads=(), names={}, unread=())  # of families that transformers reads
+SLACK = 4  # such a model may have so many times the parameters that are counted
+
+
+class Architecture(Struct, frozen=True):
+    """config.json of a checkpoint: its sizes, named as in transformers' configurations."""
+
+    model_type: Word
+    vocab_size: size(2**22)
+    max_position_embeddings: size(2**20)
+    hidden_size: size(2**16) = 0
+    num_hidden_layers: size(1024) = 0
+    num_attention_heads: size(1024) = 0
+    intermediate_size: size(2**18) = 0
+    dim: size(2**16) = 0
+    n_layers: size(1024) = 0
+    n_heads: size(1024) = 0
+    hidden_dim: size(2**18) = 0
+    hidden_act: Word | None = None  # the engine asks for it
+    embedding_size: size(2**16) | None = None  # None: hidden_size
+    type_vocab_size: Annotated[int, Meta(ge=0, le=2**10)] = 2
+    num_hidden_groups: size(1024) = 1  # layers with weights of their own, in families that share them
+    inner_group_num: size(1024) = 1
+    layer_norm_eps: Annotated[float, Meta(gt=0, lt=1)] = 1e-12
+    tie_word_embeddings: bool = True
+
+    def __post_init__(self) -> None:
+        for name, other in OTHER_NAMES.items():
+            if not (getattr(self, name) or getattr(self, other)):
+                raise ValueError(f"Object missing required field `{name}`")
+            force_setattr(self, name, getattr(self, name) or getattr(self, other))
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(f"hidden_size {self.hidden_size} is not divisible by {self.num_attention_heads} heads")
+        if self.num_hidden_groups > self.num_hidden_layers:
+            raise ValueError(f"{self.num_hidden_groups} groups are more than {self.num_hidden_layers} layers")
+        if self.most_parameters > PARAMETERS:
+            raise ValueError(f"{self.most_parameters:,} parameters are more than the {PARAMETERS:,} that are read")
+
+    @property
+    def width(self) -> int:
+        """Numbers in an embedding."""
+        return self.embedding_size if self.embedding_size and self._layout.factorised else self.hidden_size
+
+    @property
+    def groups(self) -> int:
+        """Layers, or groups of them, that have weights of their own."""
+        return self.num_hidden_groups * self.inner_group_num if self._layout.shares_layers else self.num_hidden_layers
+
+    @property
+    def in_layers(self) -> int:
+        """Parameters of all layers that have weights of their own."""
+        hidden, inner = self.hidden_size, self.intermediate_size
+        layer = 4 * (hidden + 1) * hidden + (hidden + 1) * inner + (inner + 1) * hidden + 4 * hidden
+        return layer * self.groups
+
+    @property
+    def most_parameters(self) -> int:
+        """Parameters of the largest model of these sizes: untied decoder, pooler and a second head included."""
+        hidden, rows = self.hidden_size, self.vocab_size + self.max_position_embeddings + self.type_vocab_size
+        heads = (self.width + 1) * hidden + (hidden + 1) * (self.width + 2 * hidden) + 4 * (self.width + hidden)
+        counted = self.in_layers + self.vocab_size * self.width + rows * self.width + 2 * self.vocab_size + heads
+        return counted if self.model_type in FAMILIES else SLACK * counted
+
+    @property
+    def _layout(self) -> Layout:
+        return FAMILIES.get(self.model_type, OTHER)
+
+
+resolve(globals())

@@ -1,0 +1,99 @@
+"""A run as data, for notebooks and scripts: measurements as DataFrames, live answers, findings (docs/python.md)."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from embryo_core import results, runs
+from embryo_core.findings import judge
+
+
+class Study:
+    """One run with its results. Every table is read anew, so it holds what has been evaluated by now.
+
+    All methods but `query` raise ResultsError where a table cannot be read.
+    """
+
+    def __init__(self, run: str | Path):
+        self.run = runs.open_run(run)
+
+    def __repr__(self) -> str:
+        return f"<Study of {self.run.name}: {self.run.family}, {len(self.steps)} checkpoints>"
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps of the checkpoints, ascending."""
+        return tuple(checkpoint.step for checkpoint in runs.checkpoints(self.run))
+
+    def log(self) -> pd.DataFrame:
+        """The training log, a row per step and split ("train", "heldout"): losses and accuracies with their n."""
+        return pd.DataFrame(runs.read_log(self.run))
+
+    def scores(self, metric: str | None = None) -> pd.DataFrame:
+        """Scores of a metric or of all: run, metric, step, layer, group, value, n."""
+        return results.read_scores(self.run, metric)
+
+    def words(
+        self, metric: str = "mask_prediction", group: str | None = None, step: int | None = None
+    ) -> pd.DataFrame:
+        """The words behind the scores of a metric, of one group or all, at one step or all.
+
+        Columns: metric, step, tag, word, band, n, correct.
+        """
+        return results.read_words(self.run, metric, group, step)
+
+    def cloze(self, relation: str | None = None, fact: str | None = None) -> pd.DataFrame:
+        """What each step answered to LAMA's facts: step, fact, relation, subject, object, rank, probability, ..."""
+        return results.read_cloze(self.run, relation, fact)
+
+    def task_scores(self, task: str | None = None) -> pd.DataFrame:
+        """Scores of fine-tuned checkpoints and of controls: step, task, seed, predictor, metric, value, n."""
+        return results.read_task_scores(self.run, task)
+
+    def attention(self, layer: int, head: int) -> pd.DataFrame:
+        """Averaged maps of a head, both counted from 1: step, origin, target (positions from 0), weight."""
+        history = results.read_attention(self.run, layer, head)
+        step, origin, target = np.indices(history.weights.shape)
+        return pd.DataFrame(
+            {
+                "step": history.steps[step.ravel()] if len(history.steps) else [],
+                "origin": origin.ravel(),
+                "target": target.ravel(),
+                "weight": history.weights.ravel(),
+            }
+        )
+
+    def query(self, text: str, step: int | None = None, k: int = 10) -> pd.DataFrame:
+        """The k best pieces for each [MASK] at a step, by default the last that has weights.
+
+        Columns: mask, rank, token, probability. Masks count from 1; those after the first are answered given the best
+        answer before. Raises QueryError, CheckpointError, TokenizerMismatch, MissingCapability.
+        """
+        from embryo_core import query  # loads torch
+
+        last = max((checkpoint.step for checkpoint in runs.loadable(self.run)), default=0)
+        chosen = last if step is None else step
+        masks = query.answer(self.run, text, chosen, k).masks
+        rows = [(place, one.rank, one.token, one.probability) for place, mask in enumerate(masks, 1) for one in mask]
+        return pd.DataFrame(rows, columns=["mask", "rank", "token", "probability"])
+
+    def findings(self) -> pd.DataFrame:
+        """What the run says about each finding of the paper (docs/metrics.md), a row for each.
+
+        Columns: name, claim, place, verdict, hold, opposed, of, statistic.
+        """
+        rows = [
+            {
+                "name": one.finding.name,
+                "claim": one.finding.claim,
+                "place": one.finding.place,
+                "verdict": one.verdict,
+                "hold": one.holding,
+                "opposed": one.opposed,
+                "of": len(one.comparisons),
+                "statistic": one.statistic,
+            }
+            for one in judge(self.run)
+        ]
+        return pd.DataFrame(rows)

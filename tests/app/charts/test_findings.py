@@ -1,0 +1,42 @@
+"""What is drawn of a finding is its comparisons, each with its interval, side and n."""
+
+import pytest
+
+from app.charts import findings as charts
+from embryo_core.findings import FINDINGS, Comparison, Judgement
+
+COMPARISONS = (
+    Comparison("noun before verb", 2.0, 1.0, 4.0, "checkpoints", 50),
+    Comparison("<b>verb</b> before noun", -3.0, -5.0, -2.0, "checkpoints", 60),
+    Comparison("layer 2 falls back", 0.01, -0.02, 0.04, "accuracy", 70),
+)
+JUDGEMENT = Judgement(FINDINGS[0], "partly", COMPARISONS, "")
+
+
+def test_every_comparison_is_drawn_with_its_interval():
+    """The points, their ends and n are those of the table, whatever the side; each unit has its own panel."""
+    table = charts.comparisons(JUDGEMENT)
+    assert table["side"].tolist() == ["holds", "opposed", "not decided"]
+    figure = charts.comparisons_figure(table)
+    drawn = sorted(
+        (x, x - below, x + above, n, trace.xaxis)
+        for trace in figure.data
+        for x, below, above, (_, _, n) in zip(trace.x, trace.error_x.arrayminus, trace.error_x.array, trace.customdata)
+    )
+    expected = sorted((c.value, c.low, c.high, c.n, "x2" if c.unit == "accuracy" else "x") for c in COMPARISONS)
+    assert [row[-2:] for row in drawn] == [row[-2:] for row in expected]
+    assert [row[:3] for row in drawn] == [pytest.approx(row[:3]) for row in expected]
+    assert "accuracy" in figure.layout.xaxis2.title.text
+
+
+def test_names_are_no_markup():
+    """A name from elsewhere is text on the axis; the rows stand from above in the order of the table."""
+    figure = charts.comparisons_figure(charts.comparisons(JUDGEMENT))
+    assert figure.layout.yaxis.categoryarray == ("&lt;b&gt;verb&lt;/b&gt; before noun", "noun before verb")
+
+
+def test_the_overview_has_a_row_for_each_finding():
+    """Bars are 1, 0 and -1; a finding that cannot be judged has none."""
+    table = charts.overview([JUDGEMENT, Judgement(FINDINGS[1], "cannot be said", (), "run this")])
+    assert table["comparisons"].tolist() == [[1, 0, -1], []]
+    assert table[["hold", "opposed", "of"]].to_numpy().tolist() == [[1, 1, 3], [0, 0, 0]]

@@ -1,0 +1,175 @@
+"""An audit names every planted fault of a copied run, and finds none in the demo."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from embryo_core import runs
+from embryo_core.audit import audit
+from embryo_core.cli import main
+from embryo_core.runs import REPOSITORY
+from embryo_core.types import Run
+
+DEMO = REPOSITORY / "data" / "demo" / "runs" / "albert-demo"
+STEPS = (0, 2, 8, 64, 512, 3000, 9000, 15000, 19500, 20000)  # of the copy that is damaged
+LAYER = "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.weight"
+BIAS = "albert.encoder.albert_layer_groups.0.albert_layers.0.attention.query.bias"
+
+
+@pytest.fixture(scope="module")
+def some_steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of some of the demo's checkpoints."""
+    path = tmp_path_factory.mktemp("demo") / "runs" / "demo"
+    shutil.copytree(DEMO, path, ignore=shutil.ignore_patterns("step*"))
+    for step in STEPS:
+        shutil.copytree(DEMO / "checkpoints" / f"step{step}", path / "checkpoints" / f"step{step}")
+    card = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps(card | {"planned_steps": STEPS}))
+    return path
+
+
+@pytest.fixture
+def run(some_steps: Path, tmp_path: Path) -> Run:
+    """That copy, for one test to damage."""
+    return runs.read_run(Path(shutil.copytree(some_steps, tmp_path / "runs" / "demo")))
+
+
+def weights(run: Run, step: int) -> Path:
+    """The file of a checkpoint's weights."""
+    return run.path / "checkpoints" / f"step{step}" / "model.safetensors"
+
+
+def sign(run: Run) -> None:
+    """Manifests with the hashes of what lies there now, as whoever made the mistake would have written them."""
+    for path in run.path.glob("checkpoints/*/manifest.json"):
+        manifest = json.loads(path.read_text())
+        manifest["sha256"] = {name: runs.sha256(path.parent / name) for name in manifest["sha256"]}
+        path.write_text(json.dumps(manifest))
+
+
+def change(run: Run, step: int, how: Callable[[torch.Tensor], torch.Tensor], name: str = LAYER) -> None:
+    """Change one tensor of a checkpoint."""
+    tensors = load_file(weights(run, step))
+    tensors[name] = how(tensors[name]).contiguous()
+    save_file(tensors, weights(run, step), metadata={"format": "pt"})
+
+
+def swap(run: Run, one: int, other: int) -> None:
+    """Give two checkpoints each other's weights."""
+    first, second = weights(run, one), weights(run, other)
+    content = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(content)
+
+
+def found(run: Run) -> set[tuple[str, tuple[int, ...]]]:
+    """Kind and steps of each fault."""
+    return {(fault.kind, fault.steps) for fault in audit(run).faults}
+
+
+def test_the_demo_has_no_fault(tmp_path):
+    """Though its steps 0 and 1 are equal: its log says that the learning rate was 0 between them."""
+    run = runs.read_run(Path(shutil.copytree(DEMO, tmp_path / "runs" / "demo")))
+    assert audit(run) == runs.read_audit(run) == runs.Audit((), 26)
+
+
+def test_equal_first_steps_are_named_without_a_log(tmp_path):
+    """Nothing then tells them from a copy."""
+    run = runs.read_run(Path(shutil.copytree(DEMO, tmp_path / "runs" / "demo")))
+    (run.path / "log.jsonl").unlink()
+    assert found(run) == {("equal", (0, 1))}
+
+
+@pytest.mark.parametrize(("one", "other"), [(0, 2), (8, 64), (2, 9000), (0, 20000), (15000, 19500), (19500, 20000)])
+def test_swapped_steps(run, one, other):
+    """Both are named, and no other step, at the ends too."""
+    swap(run, one, other)
+    sign(run)
+    assert found(run) == {("swapped", (one, other))}
+
+
+def damage(step: int, how: Callable[[torch.Tensor], torch.Tensor], name: str = LAYER) -> Callable[[Run], None]:
+    """A change of one tensor at one step."""
+    return lambda run: change(run, step, how, name)
+
+
+@pytest.mark.parametrize(
+    ("how", "faults"),
+    [
+        (damage(512, torch.neg), {("tensor", (512,))}),
+        (damage(9000, torch.neg, BIAS), {("tensor", (9000,))}),
+        (damage(0, torch.neg), {("tensor", (0,))}),
+        (damage(20000, torch.neg), {("tensor", (20000,))}),
+        (damage(3000, lambda tensor: tensor.flip(0)), {("tensor", (3000,))}),
+        (damage(64, lambda tensor: tensor.where(tensor < tensor.max(), torch.nan)), {("not finite", (64,))}),
+        (damage(64, lambda tensor: tensor.where(tensor < tensor.max(), -torch.inf)), {("not finite", (64,))}),
+        (lambda run: weights(run, 512).write_bytes(weights(run, 64).read_bytes()), {("equal", (64, 512))}),
+        (lambda run: weights(run, 20000).write_bytes(weights(run, 8).read_bytes()), {("equal", (8, 20000))}),
+        (lambda run: weights(run, 8).write_bytes(weights(run, 8).read_bytes()[:-100]), {("unreadable", (8,))}),
+        (lambda run: shutil.rmtree(weights(run, 512).parent), {("missing", (512,))}),
+    ],
+    ids="negated|small|first|last|permuted|NaN|infinite|equal neighbours|equal|truncated|missing".split("|"),
+)
+def test_one_fault_is_named_and_nothing_else(run, how, faults):
+    """At its step, whatever the manifest says."""
+    how(run)
+    sign(run)
+    assert found(run) == faults
+
+
+@pytest.mark.parametrize(("step", "other"), [(512, 8), (9000, 3000), (8, 20000), (20000, 64)])
+def test_a_tensor_of_another_step(run, step, other):
+    """It is named with the step that it comes from, and only where it does not belong."""
+    tensor = load_file(weights(run, other))[LAYER]
+    change(run, step, lambda _: tensor)
+    sign(run)
+    (fault,) = audit(run).faults
+    assert fault.steps == (step,) and fault.what.startswith(f"{LAYER} at step {step:,} is that of step {other:,}, ")
+
+
+def test_the_weights_of_another_pretraining(run):
+    """They lie nowhere in the series."""
+    tensors = load_file(weights(run, 3000))
+    rows = torch.Generator().manual_seed(1)
+    other = {name: tensor.flatten()[torch.randperm(tensor.numel(), generator=rows)] for name, tensor in tensors.items()}
+    save_file({name: other[name].view_as(tensor) for name, tensor in tensors.items()}, weights(run, 3000))
+    sign(run)
+    assert found(run) == {("out of line", (3000,))}
+
+
+def test_several_faults_at_once(run):
+    """Each is named as if it were alone."""
+    swap(run, 8, 64)
+    change(run, 9000, torch.neg)
+    shutil.rmtree(weights(run, 512).parent)
+    sign(run)
+    assert found(run) == {("swapped", (8, 64)), ("tensor", (9000,)), ("missing", (512,))}
+
+
+def test_another_config(run):
+    """Its fields that differ are named."""
+    path = weights(run, 9000).with_name("config.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"layer_norm_eps": 1e-5}))
+    sign(run)
+    (fault,) = audit(run).faults
+    assert (fault.kind, fault.steps) == ("config", (9000,)) and "in layer_norm_eps; " in fault.what
+
+
+def test_another_tokenizer_beside_the_weights(run):
+    """Checkpoints without one are no fault."""
+    for step, vocabulary in ((8, "a b"), (64, "a b"), (512, "a c")):
+        weights(run, step).with_name("vocab.txt").write_text(vocabulary)
+    assert found(run) == {("tokenizer", (512,))}
+
+
+def test_the_command_prints_each_fault(run, capsys):
+    """Status 1 where there is one, 0 where there is none."""
+    assert main(["audit", str(run.path)]) == 0 and capsys.readouterr().out == "No fault in 10 checkpoints.\n"
+    weights(run, 512).unlink()
+    assert main(["audit", str(run.path)]) == 1
+    assert capsys.readouterr().out.startswith("unreadable: ")

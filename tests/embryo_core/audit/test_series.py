@@ -1,0 +1,100 @@
+"""Made-up ways of weights through training: what is swapped is told, what is noise is not."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from embryo_core.audit.equal import equal_steps
+from embryo_core.audit.order import Misplaced, misplaced
+from embryo_core.audit.parts import odd_tensors
+from embryo_core.audit.series import Series, turn
+
+STEPS = (0, 1, 2, 4, 8, 16, 32, 64, 100, 200, 300, 400)
+SIZES = (900, 870, 850, 820, 800, *[20] * 5)
+ALL = tuple(range(len(STEPS)))
+
+
+def series(tensors: list[np.ndarray]) -> Series:
+    """A series of tensors [S, n]."""
+
+    def apart(i: int, j: int) -> np.ndarray:
+        return np.array([np.linalg.norm(tensor[i] - tensor[j]) for tensor in tensors])
+
+    names = tuple(f"tensor {k}" for k in range(len(tensors)))
+    norms = np.array([np.linalg.norm(tensor, axis=1) for tensor in tensors])
+    sizes = np.array([tensor.shape[1] for tensor in tensors])
+    return Series(STEPS[: len(tensors[0])], names, sizes, np.full(len(tensors), 1e-7), norms, apart, apart)
+
+
+def walk(rng: np.random.Generator, size: int) -> np.ndarray:
+    """A random walk with a drift, its speed that of the log of steps."""
+    moves = rng.normal(0.3, 1, (len(STEPS), size)) * np.diff(np.log1p([0, *STEPS]))[:, None] * 0.1
+    return rng.normal(0, 1, size) + np.cumsum(moves, axis=0)
+
+
+def drift(rng: np.random.Generator, size: int) -> np.ndarray:
+    """A straight way, even in steps, with a little noise."""
+    return rng.normal(0, 1, size) + np.outer(STEPS, rng.normal(0, 0.01, size)) + rng.normal(0, 1e-4, (len(STEPS), size))
+
+
+def noise(rng: np.random.Generator, size: int) -> np.ndarray:
+    """A point with noise around it: no order."""
+    return rng.normal(0, 1, size) + rng.normal(0, 0.1, (len(STEPS), size))
+
+
+Kind = Callable[[np.random.Generator, int], np.ndarray]
+
+
+def made(kind: Kind, seed: int = 0) -> list[np.ndarray]:
+    """Tensors of a made-up run."""
+    rng = np.random.default_rng(seed)
+    return [kind(rng, size) for size in SIZES]
+
+
+@pytest.mark.parametrize("kind", [walk, drift, noise])
+@pytest.mark.parametrize("seed", range(5))
+def test_nothing_is_found_where_nothing_is_wrong(kind, seed):
+    """Neither an order nor a tensor."""
+    found = series(made(kind, seed))
+    assert misplaced(found, ALL) == Misplaced() and odd_tensors(found, ALL) == []
+
+
+@pytest.mark.parametrize("kind", [walk, drift])
+@pytest.mark.parametrize(("one", "other"), [(0, 1), (0, 11), (3, 4), (2, 9), (10, 11)])
+def test_swapped_steps(kind, one, other):
+    """Neighbours, steps far apart, and those at the ends."""
+    order = list(ALL)
+    order[one], order[other] = other, one
+    assert misplaced(series([tensor[order] for tensor in made(kind)]), ALL) == Misplaced(((one, other),))
+
+
+@pytest.mark.parametrize("step", [0, 5, 11])
+@pytest.mark.parametrize("kind", [walk, drift])
+def test_a_tensor_of_the_wrong_sign(kind, step):
+    """At the ends too; the order is not touched by it."""
+    tensors = made(kind)
+    tensors[1][step] *= -1
+    found = series(tensors)
+    assert odd_tensors(found, ALL) == [(1, step)] and misplaced(found, ALL) == Misplaced()
+
+
+def test_what_is_known_to_be_wrong_is_no_neighbour():
+    """Nor is it told again."""
+    tensors = made(drift)
+    tensors[1][5] *= -1
+    assert odd_tensors(series(tensors), ALL, {(1, 5)}) == []
+
+
+def test_a_turn_is_told_apart_from_its_exchange():
+    """Straight on, at right angles, back; and where nothing moved."""
+    straight, right, back, still = (np.array([move]) for move in (2.0, np.sqrt(2), 0.0, 1.0))
+    assert [float(turn(still, still, ac)[0]) for ac in (straight, right, back)] == pytest.approx([1, 0, -1])
+    assert turn(np.zeros(1), still, still)[0] == 0
+
+
+def test_equal_steps_in_a_row_may_be_explained():
+    """As by a learning rate of 0; others may not."""
+    contents = [("a",), ("a",), ("b",), ("a",)]
+    assert equal_steps(contents, lambda i, j: False) == [(0, 1, 3)]
+    assert equal_steps(contents, lambda i, j: (i, j) == (0, 1)) == [(0, 3)]

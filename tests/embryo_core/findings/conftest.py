@@ -1,0 +1,34 @@
+"""Scores made for findings: curves of a given onset, of any metric, group and layer."""
+
+import pandas as pd
+import pytest
+
+from embryo_core.findings.evidence import Evidence
+from embryo_core.types import Run
+from tests.embryo_core.results.conftest import make_run
+
+STEPS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
+N = 10_000
+
+
+@pytest.fixture
+def run(tmp_path) -> Run:
+    """A run without checkpoints and without results."""
+    return make_run(tmp_path)
+
+
+def evidence(run: Run, *rows: tuple) -> Evidence:
+    """Evidence of these scores alone: rows of metric, group, layer and the values at STEPS."""
+    frames = [
+        pd.DataFrame({"metric": metric, "step": STEPS, "layer": layer, "group": group, "value": values, "n": N})
+        for metric, group, layer, values in rows
+    ]
+    found = Evidence(run)
+    scores = pd.concat(frames, ignore_index=True)
+    found.__dict__["scores"] = scores.assign(layer=scores["layer"].astype("Int64"))
+    return found
+
+
+def risen(at: int, low: float = 0.0, high: float = 0.8) -> list[float]:
+    """The value `low` before the step `at`, `high` from there on."""
+    return [high if step >= at else low for step in STEPS]

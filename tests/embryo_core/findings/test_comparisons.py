@@ -1,0 +1,142 @@
+"""Each kind of comparison agrees with its definition, computed the long way."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from embryo_core import curves
+from embryo_core.findings.comparisons import earlier, fallen, rank_agreement, together
+from embryo_core.findings.evidence import Curve
+from tests.embryo_core.findings.conftest import STEPS, N, risen
+
+RNG = np.random.default_rng(2020)
+
+
+def curve(values, n=N) -> Curve:
+    """A curve over STEPS."""
+    return Curve(np.array(STEPS), np.array(values, float), np.full(len(STEPS), n))
+
+
+def onsets(*found: Curve):
+    """Their onsets."""
+    return tuple(one.onset() for one in found)
+
+
+# === Earlier ===
+
+
+def test_earlier_counts_checkpoints_between_onsets():
+    """From step 2 to step 16 there are three checkpoints; exchanged, as many the other way."""
+    first, second = curve(risen(2)), curve(risen(16))
+    found = earlier("a before b", first, second, onsets(first, second))
+    assert (found.value, found.low, found.high) == (3, 3, 3) and found.holds and found.n == N
+    back = earlier("b before a", second, first, onsets(second, first))
+    assert back.value == -3 and back.opposed
+
+
+def test_the_ends_of_onsets_that_may_overlap_decide_nothing():
+    """Where few cases leave the onset open, the interval goes from the nearest ends to the farthest."""
+    for _ in range(50):
+        first, second = (curve(np.sort(RNG.random(len(STEPS))), n=30) for _ in range(2))
+        one, two = onsets(first, second)
+        found = earlier("", first, second, (one, two))
+        index = {step: place for place, step in enumerate(STEPS)} | {None: len(STEPS)}
+        assert found.low == index[two.earliest] - index[one.latest]
+        assert found.high == index[two.latest] - index[one.earliest]
+
+
+def test_what_is_never_acquired_comes_last():
+    """A curve that ends at 0 comes after the last step; of two such nothing can be said."""
+    first, never = curve(risen(16)), curve([0] * len(STEPS))
+    assert earlier("", first, never, onsets(first, never)).low == len(STEPS) - STEPS.index(16)
+    assert earlier("", never, never, onsets(never, never)) is None
+
+
+# === Together ===
+
+
+@pytest.mark.parametrize(("first", "second", "side"), [(16, 16, "holds"), (2, 64, "opposed"), (64, 2, "opposed")])
+def test_together_is_within_the_factor(first: int, second: int, side: str):
+    """Two curves that rise at one step hold, whichever comes first; five doublings apart are opposed."""
+    found = together("", curve(risen(first, 0.4)), curve(risen(second, 0.4)), factor=2)
+    assert getattr(found, side)
+    assert found.value == pytest.approx(1 - abs(np.log2((second + 1) / (first + 1))))
+
+
+def test_the_interval_of_together_is_that_of_every_pair_of_steps():
+    """Where few cases leave both onsets open: the least and the most to spare among all pairs of steps that may be."""
+    for _ in range(200):
+        first, second = (curve([0.4, *np.sort(RNG.uniform(0.4, 0.7, len(STEPS) - 1))], n=60) for _ in range(2))
+        found = together("", first, second, factor=2)
+        if found is None:
+            continue
+        ends = [(rise.earliest, 256 if rise.latest is None else rise.latest) for rise in (first.rise(), second.rise())]
+        between = [[step for step in (*range(129), 256) if low <= step <= high] for low, high in ends]
+        spare = [1 - abs(np.log2((two + 1) / (one + 1))) for one in between[0] for two in between[1]]
+        assert found.low == pytest.approx(min(spare)) and found.low <= found.value <= found.high <= 1
+        if not set(between[0]) & set(between[1]):
+            assert found.high == pytest.approx(max(spare))
+
+
+def test_a_curve_that_does_not_rise_is_not_compared():
+    """A level that stays is with nothing; the values of step 0 are where the rise begins, not 0."""
+    level = curve([0.5] * len(STEPS))
+    assert together("", level, curve(risen(8)), factor=2) is None
+    assert curve(risen(8, low=0.5)).rise().step == 8 and curve(risen(8, low=0.5)).onset().step == 0
+
+
+# === Fallen ===
+
+
+def test_fallen_is_simultaneous_over_all_steps():
+    """Against one interval of Newcombe a step, each at 95 % divided among the steps."""
+    from scipy.stats import norm
+
+    for _ in range(50):
+        values = RNG.random(len(STEPS)).round(2)
+        found = fallen("", curve(values, n=200))
+        z = norm.ppf(1 - 0.025 / (len(STEPS) - 1))
+        ends = [_newcombe(value, values[-1], 200, z) for value in values[:-1]]
+        assert found.low == pytest.approx(max(low for low, _ in ends))
+        assert found.high == pytest.approx(max(high for _, high in ends))
+        assert found.value == pytest.approx(max(values[:-1]) - values[-1])
+
+
+def test_a_curve_that_still_rises_is_opposed():
+    """The last step is surely above every one before it."""
+    assert fallen("", curve(np.linspace(0, 0.9, len(STEPS)))).opposed
+    assert fallen("", curve([*np.linspace(0, 0.9, len(STEPS) - 1), 0.5])).holds
+
+
+def test_noise_alone_seldom_counts_as_a_fall():
+    """Of 300 level curves counted on 100 cases, no more than one in ten has fallen: the worst step of many is used."""
+    falls = [fallen("", curve(RNG.binomial(100, 0.5, len(STEPS)) / 100, n=100)).holds for _ in range(300)]
+    assert sum(falls) <= 30
+
+
+def _newcombe(first: float, second: float, n: int, z: float) -> tuple[float, float]:
+    (a, b), (c, d) = (
+        [float(end) for end in curves.interval(share, n, z)] for share in (first, second)
+    )
+    difference = first - second
+    return (
+        difference - ((first - a) ** 2 + (d - second) ** 2) ** 0.5,
+        difference + ((b - first) ** 2 + (second - c) ** 2) ** 0.5,
+    )
+
+
+# === Ranks ===
+
+
+def test_rank_agreement_is_spearmans():
+    """With ties, against scipy; the interval holds the value."""
+    for _ in range(50):
+        first, second = RNG.integers(0, 6, 9), RNG.integers(0, 6, 9)
+        rho = spearmanr(first, second).statistic
+        assert f"order {rho:.2f} (" in rank_agreement(first, second)
+
+
+def test_too_few_ranks_tell_nothing():
+    """Three things, or a ranking in which all are equal."""
+    assert "n = 3" in rank_agreement([1, 2, 3], [1, 2, 3])
+    assert "n = 5" in rank_agreement([1] * 5, range(5))

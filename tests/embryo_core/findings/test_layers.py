@@ -1,0 +1,107 @@
+"""Findings about layers: planted developments are told, and so are their opposites."""
+
+import numpy as np
+import pytest
+
+from embryo_core import curves
+from embryo_core.findings import layers
+from embryo_core.findings.finding import verdict_of
+from tests.embryo_core.findings.conftest import STEPS, N, evidence, risen
+
+TASKS = tuple(layers.NAMES)
+
+
+def f1(task: str, layer: int, values: list[float]) -> tuple:
+    """A curve of edge probing."""
+    return (layers.F1, task, layer, values)
+
+
+@pytest.mark.parametrize(("syntax", "semantics", "verdict"), [(8, 8, "reproduced"), (2, 64, "contradicted")])
+def test_syntax_and_semantics(run, syntax: int, semantics: int, verdict: str):
+    """In the layer that is best at the end: the others rise at other steps and decide nothing."""
+    at = {"pos": syntax, "constituent": syntax, "srl": semantics, "coref": semantics}
+    best = [f1(task, 2, risen(step, 0.4, 0.9)) for task, step in at.items()]
+    found = evidence(run, *best, *(f1(task, 1, risen(1, 0.4, 0.6)) for task in TASKS))
+    tested = layers.syntax_and_semantics_together(found)
+    assert verdict_of(tested.comparisons) == verdict and len(tested.comparisons) == 4 and not tested.statistic
+
+
+def test_a_task_that_never_rises_is_named(run):
+    """Coreference at its first value is compared with nothing."""
+    found = evidence(run, *(f1(task, 1, risen(8, 0.4)) for task in TASKS[:3]), f1("coref", 1, [0.8] * len(STEPS)))
+    tested = layers.syntax_and_semantics_together(found)
+    assert len(tested.comparisons) == 2 and "coreference" in tested.statistic
+
+
+def test_saturation_is_measured_at_a_quarter_of_the_run(run):
+    """Of 128 steps it is step 32; its value is compared with 90 % of the way, from the first value to the last."""
+    for at, verdict in ((32, "reproduced"), (64, "contradicted")):
+        found = evidence(run, *(f1(task, 1, risen(at, 0.4, 0.9)) for task in layers.SYNTAX))
+        tested = layers.syntax_saturates(found)
+        assert verdict_of(tested.comparisons) == verdict
+        expected = (0.9 if at == 32 else 0.4) - (0.4 + 0.9 * (0.9 - 0.4))
+        assert [comparison.value for comparison in tested.comparisons] == pytest.approx([expected] * 2)
+
+
+def test_the_interval_of_saturation_joins_those_of_its_shares():
+    """Zou and Donner's rule, written out: each share's distance to the end of its interval that works its way."""
+    n, early, first, last = 200, 0.03, 0.01, 0.99
+    ends = {share: [float(end) for end in curves.interval(share, n)] for share in (early, first, last)}
+    values = np.array([first] + [early] * 6 + [last] * 2)
+    found = layers._saturation("", layers.Curve(np.array(STEPS), values, np.full(len(STEPS), n)))
+    value = early - 0.1 * first - 0.9 * last
+    below = [early - ends[early][0], 0.1 * (ends[first][1] - first), 0.9 * (ends[last][1] - last)]
+    above = [ends[early][1] - early, 0.1 * (first - ends[first][0]), 0.9 * (last - ends[last][0])]
+    assert found.low == pytest.approx(value - sum(end**2 for end in below) ** 0.5)
+    assert found.high == pytest.approx(value + sum(end**2 for end in above) ** 0.5)
+
+
+def test_the_interval_of_saturation_covers_it():
+    """Of 400 samples of three shares, about 95 in 100 intervals hold the true value."""
+    rng, truth, n = np.random.default_rng(7), np.array([0.4, 0.80, 0.85]), 500
+    value = truth[1] - 0.1 * truth[0] - 0.9 * truth[2]
+    covered = 0
+    for _ in range(400):
+        first, early, last = rng.binomial(n, truth) / n
+        values = [first] + [early] * 6 + [last] * 2
+        found = layers._saturation("", layers.Curve(np.array(STEPS), np.array(values), np.full(len(STEPS), n)))
+        covered += found.low <= value <= found.high
+    assert 0.90 < covered / 400 < 0.99
+
+
+@pytest.mark.parametrize("reversed_", [False, True])
+def test_upper_layers_rise_later_and_fall_back(run, reversed_: bool):
+    """The last layer of three rises after the first and decays; the other way round is contradicted."""
+    falling = [*risen(32, 0.4, 0.9)[:-1], 0.7]
+    low, high = (falling, risen(4, 0.4)) if reversed_ else (risen(4, 0.4), falling)
+    high = [*high[:-1], 0.9] if reversed_ else high
+    found = evidence(run, *(f1(task, layer, low if layer == 1 else high) for task in TASKS for layer in (1, 2, 3)))
+    tested = layers.upper_layers(found)
+    assert len(tested.comparisons) == 8
+    assert verdict_of(tested.comparisons) == ("contradicted" if reversed_ else "reproduced")
+
+
+def test_semantic_roles_decay_in_each_layer_but_the_embeddings(run):
+    """Layers 1 and 2 are compared; a rise to the last step contradicts."""
+    decaying, rising = [*risen(8, 0.5)[:-1], 0.6], [*risen(8, 0.5)[:-1], 0.9]
+    for values, verdict in ((decaying, "reproduced"), (rising, "contradicted")):
+        tested = layers.semantic_roles_decay(evidence(run, *(f1("srl", layer, values) for layer in (0, 1, 2))))
+        assert [comparison.what for comparison in tested.comparisons] == ["layer 1", "layer 2"]
+        assert verdict_of(tested.comparisons) == verdict
+
+
+def test_diagonals_are_compared_between_the_halves(run):
+    """Of four layers, 3 and 4 with 1 and 2; the strongest head of a layer counts, and its gain, not its weight."""
+    for upper, lower, verdict in ((2, 32, "reproduced"), (32, 2, "contradicted")):
+        weak = [(layers.SAME, "1", layer, [0.3] * len(STEPS)) for layer in (1, 2, 3, 4)]
+        strong = [(layers.SAME, "2", layer, risen(upper if layer > 2 else lower, 0.3, 0.4)) for layer in (1, 2, 3, 4)]
+        tested = layers.diagonals_from_above(evidence(run, *weak, *strong))
+        assert verdict_of(tested.comparisons) == verdict and len(tested.comparisons) == 4
+        assert "1, 2, 3, 4" in tested.statistic and tested.comparisons[0].n == N
+
+
+def test_a_run_without_diagonals_has_nothing_to_compare(run):
+    """No head gains 0.05."""
+    rows = [(layers.SAME, "1", layer, risen(8, 0.1, 0.14)) for layer in (1, 2)]
+    tested = layers.diagonals_from_above(evidence(run, *rows))
+    assert not tested.comparisons and "none" in tested.statistic

@@ -1,0 +1,73 @@
+"""Findings about words: a run made to show one is told to show it, one made to contradict it is told so."""
+
+import pandas as pd
+import pytest
+
+from embryo_core import results
+from embryo_core.findings import words
+from embryo_core.findings.finding import verdict_of
+from embryo_core.word_groups import BANDS
+from tests.embryo_core.findings.conftest import evidence, risen
+
+ORDER = (*words.FUNCTION, *words.CONTENT)
+ONSETS = dict(zip(ORDER, (1, 1, 2, 2, 4, 8, 16, 32, 64), strict=True))
+
+
+def rows(task: str, onsets: dict[str, int]) -> list[tuple]:
+    """A curve for each group."""
+    return [(task, group, None, risen(step)) for group, step in onsets.items()]
+
+
+def reversed_order() -> dict[str, int]:
+    """The groups with their onsets the other way round."""
+    return dict(zip(ORDER, reversed(ONSETS.values()), strict=True))
+
+
+@pytest.mark.parametrize("task", words.TASKS)
+def test_the_papers_order_is_reproduced_and_its_reverse_contradicted(run, task):
+    """Function before content words, and content words among themselves; rank agreement 1 and -1."""
+    for onsets, verdict, rho in ((ONSETS, "reproduced", " 0.9"), (reversed_order(), "contradicted", " -0.9")):
+        found = evidence(run, *rows(task, onsets))
+        assert verdict_of(words.function_words_first(found, task).comparisons) == verdict
+        content = words.order_of_content_words(found, task)
+        assert verdict_of(content.comparisons) == verdict and len(content.comparisons) == 10
+        assert rho in content.statistic and "n = 9" in content.statistic
+
+
+def test_reconstruction_before_prediction(run):
+    """Held by each category that is reconstructed earlier; contradicted where the tasks are exchanged."""
+    later = {group: step * 2 for group, step in ONSETS.items()}
+    for first, second, verdict in ((*words.TASKS, "reproduced"), (*reversed(words.TASKS), "contradicted")):
+        found = evidence(run, *rows(first, ONSETS), *rows(second, later))
+        tested = words.reconstruction_first(found)
+        assert verdict_of(tested.comparisons) == verdict and len(tested.comparisons) == 9
+
+
+def test_frequent_bands_first(run):
+    """Three bands in two tasks are six comparisons."""
+    onsets = dict(zip(BANDS, (2, 8, 32), strict=True))
+    found = evidence(run, *(row for task in words.TASKS for row in rows(task, onsets)))
+    tested = words.frequent_bands_first(found)
+    assert verdict_of(tested.comparisons) == "reproduced" and len(tested.comparisons) == 6
+
+
+def test_verb_forms_follow_the_frequency_of_their_words(run, monkeypatch):
+    """The mean is over the treebank's words, a word twice counts twice; case is folded where the corpus has none."""
+    table = pd.DataFrame(
+        {"tag": ["VBZ", "VBZ", "VBD", "NN"], "word": ["Is", "does", "went", "is"], "n": [3, 1, 2, 9], "step": 128}
+    )
+    monkeypatch.setattr(results, "read_words", lambda *_, **__: table)
+    run.path.mkdir(parents=True)
+    (run.path / "frequencies.tsv").write_text("is\t100\nwent\t90\n")
+    task = words.RECONSTRUCTION
+    found = evidence(run, *rows(task, {"VBZ": 4, "VBD": 2}))
+    assert words.mean_frequencies(found, task) == {"VBZ": 75, "VBD": 90}
+    tested = words.frequent_verb_forms_first(found, task)
+    assert [comparison.what for comparison in tested.comparisons] == ["VBD before VBZ"]
+    assert tested.comparisons[0].holds and "VBD 90, VBZ 75" in tested.statistic
+
+
+def test_without_counted_words_nothing_is_said_of_verb_forms(run):
+    """A run that has no frequencies.tsv has nothing to compare."""
+    found = evidence(run, *rows(words.PREDICTION, {"VBZ": 4, "VBD": 2}))
+    assert not words.frequent_verb_forms_first(found, words.PREDICTION).comparisons

@@ -1,0 +1,39 @@
+"""Counts do not depend on the engine that computes a model."""
+
+from dataclasses import replace
+
+import pytest
+
+from embryo_core import corpora, metrics, runs
+from embryo_core.engine.fast import FastEngine
+from embryo_core.engine.hub import HubEngine
+from embryo_core.engine.model import Model
+from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.evaluate import limits
+from embryo_core.runs import REPOSITORY
+from embryo_core.types import Findings
+from tests.conftest import SAMPLE
+
+SENTENCES = 12
+FACTS = 5  # of each relation
+
+
+def found(name: str, model: Model) -> Findings:
+    """What a metric finds in the sample."""
+    (metric,) = metrics.named([name])
+    path, limit = (SAMPLE / "lama", FACTS) if metric.source == "lama" else (SAMPLE / "treebank.conllu", SENTENCES)
+    options = {option.name: option.default for option in metric.options}
+    source = replace(corpora.open_source(path, limit), options=options)
+    return metric.compute(model, metric.read(model.tokenizer, limits(model), source))
+
+
+@pytest.mark.parametrize("name", ["token_reconstruction", "mask_prediction", "world_knowledge"])
+def test_both_engines_count_alike_on_the_demo(name):
+    """Every word, every fact's rank: nothing turns on the order in which float32 is summed."""
+    checkpoint = runs.loadable(runs.read_run(REPOSITORY / "data/demo/runs/albert-demo"))[-1]
+    tokenizer = load_tokenizer(checkpoint.run)
+    engines = [engine(checkpoint, tokenizer.vocabulary_size) for engine in (FastEngine, HubEngine)]
+    one, other = (found(name, Model(checkpoint, tokenizer, engine)) for engine in engines)
+    assert one.words == other.words and one.scores == other.scores
+    assert [(fact.fact, fact.rank) for fact in one.cloze] == [(fact.fact, fact.rank) for fact in other.cloze]
+    assert one.words or one.cloze

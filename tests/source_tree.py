@@ -1,0 +1,73 @@
+"""The modules of the repository as syntax trees: what each imports, and what it takes of a package."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PACKAGES = ("app", "embryo_core", "pretrain")
+MODULES = sorted(str(p.relative_to(REPOSITORY)) for package in PACKAGES for p in (REPOSITORY / package).rglob("*.py"))
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    """The syntax tree of a module."""
+    return ast.parse((REPOSITORY / module).read_text(encoding="utf-8"))
+
+
+@cache
+def imports(module: str) -> frozenset[str]:
+    """Dotted names of all that a module imports anywhere, but for `if TYPE_CHECKING:` blocks, which never run."""
+    return frozenset(name for node in running(tree(module)) for name in imported(node, module))
+
+
+def offered(package: str) -> set[str]:
+    """The names in the __all__ of a package; none where it has no such list."""
+    nodes = [node for node in tree(package).body if isinstance(node, ast.Assign)]
+    lists = [ast.literal_eval(node.value) for node in nodes if ast.unparse(node.targets[0]) == "__all__"]
+    return {name for names in lists for name in names}
+
+
+@cache
+def taken(module: str, package: str) -> frozenset[str]:
+    """Names that a module imports of a package, or reads as its attributes."""
+    above, _, last = package.rpartition(".")
+    nodes = list(ast.walk(tree(module)))
+    froms = [(node.module, alias) for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names]
+    called = {package} | {alias.asname or last for name, alias in froms if (name, alias.name) == (above, last)}
+    read = {node.attr for node in nodes if isinstance(node, ast.Attribute) and ast.unparse(node.value) in called}
+    return frozenset(read | {alias.name for name, alias in froms if name == package})
+
+
+def running(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes of a syntax tree outside TYPE_CHECKING blocks."""
+    yield node
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from running(child)
+
+
+def imported(node: ast.AST, module: str) -> list[str]:
+    """Dotted names that one statement or importlib call imports: "from a import b" is a.b."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0, f"{module} imports relatively: write the whole name"
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("importlib.import_module", "import_module"):
+        return [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "distribution":
+        return [node.args[0].value]  # a package whose files are read
+    return []
+
+
+def room_of(name: str) -> str:
+    """The room or module of the upper floor that a dotted name is in: embryo_core.runs of embryo_core.runs.log."""
+    return ".".join(name.split(".")[:2])
+
+
+def within(name: str, package: str) -> bool:
+    """Whether a dotted name is the package or inside it."""
+    return name == package or name.startswith(package + ".")

@@ -1,0 +1,58 @@
+"""The installed package is whole: what it needs, what it holds, and its command."""
+
+import importlib
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PACKAGES = ("app", "embryo_core", "pretrain")
+
+
+@pytest.mark.parametrize(
+    ("listed", "file"),
+    [
+        (PROJECT["dependencies"], "requirements.txt"),
+        (PROJECT["optional-dependencies"]["pretrain"], "requirements-pretrain.txt"),
+    ],
+    ids=("app", "pretrain"),
+)
+def test_dependencies_are_the_requirements_or_later(listed: list[str], file: str):
+    """The same packages for the same systems; the least version is the one that was tested."""
+    lines = (REPOSITORY / file).read_text(encoding="utf-8").splitlines()
+    tested = [Requirement(line) for line in lines if "==" in line and not line.startswith("#")]
+    assert [(one.name, str(one.specifier)[2:], str(one.marker)) for one in map(Requirement, listed)] == [
+        (one.name, str(one.specifier)[2:], str(one.marker)) for one in tested
+    ]
+    assert all(str(Requirement(one).specifier).startswith(">=") for one in listed)
+
+
+def test_the_wheel_holds_every_file_of_the_packages(tmp_path: Path):
+    """Scripts, styles and the settings of the server are in it, not the modules alone."""
+    source = tmp_path / "source"
+    shutil.copytree(REPOSITORY, source, ignore=_all_but_packages)
+    command = [sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
+    subprocess.run(command, cwd=source, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(PACKAGES)}
+    assert held == {
+        str(path.relative_to(source)) for name in PACKAGES for path in (source / name).rglob("*") if path.is_file()
+    }
+
+
+def _all_but_packages(folder: str, names: list[str]) -> set[str]:
+    kept = {*PACKAGES, "pyproject.toml", "README.md", "LICENSE"}
+    return {name for name in names if name == "__pycache__" or (Path(folder) == REPOSITORY and name not in kept)}
+
+
+def test_the_command_is_there():
+    """`embryo` is the command line of embryo_core."""
+    module, _, name = PROJECT["scripts"]["embryo"].partition(":")
+    assert callable(getattr(importlib.import_module(module), name))
