@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import PurePath
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -14,6 +16,17 @@ from app.components import messages
 from app.components.figure_files import figure_files
 from app.widgets import View, show_caption
 
+TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}
+
+
+@dataclass(frozen=True)
+class File:
+    """A download of a figure: what the menu says of it, its name, and what makes it once it is clicked."""
+
+    label: str
+    name: str
+    content: Callable[[], str | bytes]
+
 
 def show(
     figure: go.Figure,
@@ -25,15 +38,16 @@ def show(
     metric: str = "",
     on_point: Callable[..., None] | None = None,
     own_width: bool = False,
+    at: str = "",
 ) -> None:
     """A figure, its caption (what it shows, on what data, with what n), and a menu of its files: SVG, PNG and CSV.
 
     `name` names the downloaded files and is unique on the page. Files of the picture carry the `title`, the run of the
     `view`, and what was noted of the data of the `metric`, where the figure shows one. `on_point` hears of a click on a
     point, before the page is drawn again: its annotated parameters get the first of the point's customdata. A figure of
-    its `own_width` is scrolled where the page is narrower.
+    its `own_width` is scrolled where the page is narrower. The files of one that is another `at` each step say which.
     """
-    key = f"figure_{name}"
+    key, files = f"figure_{name}", f"{name}-{at}" if at else name
     caption += smoothing(data)
 
     def clicked() -> None:
@@ -41,20 +55,34 @@ def show(
             on_point(*values)
 
     select = {"on_select": clicked, "selection_mode": "points"} if on_point else {}
-    width = "content" if own_width else "stretch"
+    width = int(figure.layout.width) if own_width else "stretch"
     with st.container(key=f"scroll_{name}") if own_width else nullcontext():
         st.plotly_chart(figure, key=key, width=width, alt=title, **select)
     note = results.sources(view.run).get(metric, {}).get("note", "")
+    show_files(
+        name,
+        caption,
+        lambda: figure_files(
+            figure, key, files, title, small_print(view.run.name, note), copied(title, view.run.name, caption)
+        ),
+        File("CSV, the numbers of this figure", f"{files}.csv", lambda: data.to_csv(index=False)),
+    )
+
+
+def show_files(name: str, caption: str, pictures: Callable[[], None], *files: File) -> None:
+    """The caption below a figure and, beside it, one menu: what `pictures` draws (SVG and PNG), then the `files`."""
     with st.container(horizontal=True, gap="small", key=f"below_{name}"):
         show_caption(caption, width="stretch")
         menu = st.popover("Save", icon=":material/download:", key=f"save_{name}")
     with menu:
-        figure_files(figure, key, name, title, small_print(view.run.name, note), copied(title, view.run.name, caption))
-        st.download_button(
-            "CSV, the numbers of this figure",
-            lambda: data.to_csv(index=False),
-            file_name=f"{name}.csv",
-            mime="text/csv",
-            key=f"data_{name}",
-            on_click="ignore",
-        )
+        pictures()
+        for file in files:
+            suffix = PurePath(file.name).suffix
+            st.download_button(
+                file.label,
+                file.content,
+                file_name=file.name,
+                mime=TYPES[suffix],
+                key=f"{suffix[1:]}_{name}",
+                on_click="ignore",
+            )

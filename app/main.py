@@ -10,23 +10,24 @@ from app.captions.markdown import literal
 from embryo_core.errors import EmbryoError
 
 
-def page(name: str, icon: str | None = None, default: bool = False, visibility: str = "visible") -> st.Page:
-    """What show() in app/views/<name>.py draws, at /<name>; the default page is at /."""
+def page(title: str, icon: str | None = None, default: bool = False, visibility: str = "visible") -> st.Page:
+    """What show() in app/views/<name>.py draws, at /<name>, the title in small letters; the default page is at /."""
+    name = title.lower().replace("-", "")
     show = import_module(f"app.views.{name}").show
     path = None if default else name
-    return st.Page(show, title=name.capitalize(), icon=icon, url_path=path, default=default, visibility=visibility)
+    return st.Page(show, title=title, icon=icon, url_path=path, default=default, visibility=visibility)
 
 
 PAGES = [
-    page("overview", ":material/monitoring:", default=True),
-    page("findings", ":material/fact_check:"),
-    page("tokens", ":material/category:"),
-    page("attention", ":material/grid_on:"),
-    page("probing", ":material/layers:"),
-    page("knowledge", ":material/public:"),
-    page("finetuning", ":material/tune:"),
-    page("query", ":material/edit_note:"),
-    page("overview", visibility="hidden"),  # the first page has both addresses
+    page("Overview", ":material/monitoring:", default=True),
+    page("Findings", ":material/fact_check:"),
+    page("Tokens", ":material/category:"),
+    page("Attention", ":material/grid_on:"),
+    page("Probing", ":material/layers:"),
+    page("Knowledge", ":material/public:"),
+    page("Fine-tuning", ":material/tune:"),
+    page("Query", ":material/edit_note:"),
+    page("Overview", visibility="hidden"),  # the first page has both addresses
 ]
 
 st.set_page_config(page_title="Embryo", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from app.captions.markdown import literal
 from app.charts.attention import POSITIONS
+from embryo_core.curves import Scale
 from embryo_core.engine.capabilities import groups_of_heads
 from embryo_core.share import HeadHistory, bertviz, map_style
 from embryo_core.types import Run
@@ -19,7 +20,7 @@ HOW = {
 def averaged(history: HeadHistory, sentences: Sequence[int], normalised: bool) -> str:
     """The caption of one head's averaged maps; `sentences` [L] are those that reach each position, where known."""
     return (
-        f"{literal(history.note)}: from each position (row) to each position (column), 0 to {history.size - 1} with "
+        f"{literal(history.note)}. From each position (row) to each position (column), 0 to {history.size - 1} with "
         f"[CLS] first. {_entries(sentences)}"
         f"{'' if normalised else 'So rows do not sum to 1; the switch above divides them. '}"
         f"{map_style.clipping(history)}"
@@ -51,10 +52,19 @@ def all_heads(steps: int, block: int, shared: bool) -> str:
     )
 
 
+def all_heads_print(note: str, scale: Scale, shared: bool) -> str:
+    """The small print of the small multiples' file, with the `note` of the data."""
+    of = "all weights" if shared else "each head's weights"
+    return (
+        f"{note}; rows are layers, columns are heads; {scale} colours up to the {map_style.CLIP}th percentile "
+        f"of {of}"
+    )
+
+
 def positions(length: int) -> str:
     """The caption of the mean weights on fixed positions, for maps of this length."""
     formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.items())
-    return f"Mean weight of the map A at four positions ({formulas}; L = {length})."
+    return f"Mean weight of this head on four positions. In the map A, L = {length} positions wide: {formulas}."
 
 
 def sentence_at_step(kind: str, run: str, step: int, size: int, chosen: list[int]) -> str:

@@ -1,4 +1,4 @@
-"""What the captions of the Finetuning page say: what was trained and scored, and beside what."""
+"""What the captions of the Fine-tuning page say: what was trained and scored, and beside what."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -22,7 +22,7 @@ def presence(frame: pd.DataFrame, change: float | None, since: pd.DataFrame) -> 
 def over_steps(rows: pd.DataFrame, chosen: tuple[int, int]) -> str:
     """The caption of the curves of all heads, the chosen layer and head large."""
     return (
-        f"Layer {chosen[0]}, head {chosen[1]}, large, among all {rows.groupby(['layer', 'head']).ngroups} heads, at "
+        f"Layer {chosen[0]}, head {chosen[1]}, bold, among all {rows.groupby(['layer', 'head']).ngroups} heads, at "
         f"{rows['step'].nunique()} steps. Click a point to choose its head and step."
     )
 

@@ -19,9 +19,9 @@ ONE_FACT = "What the model answered at each step, as in the paper's Table 9."
 def precision(note: str) -> str:
     """The caption of the curves of relations, on the facts that the `note` names."""
     return (
-        "Precision at 1: the share of facts whose object is the model's first answer at the masked place, among all "
-        f"pieces of its vocabulary ({literal(note)}). Bands are 95 % Wilson intervals from the number of facts. Click "
-        "a point for its facts."
+        "Precision at 1: the share of facts whose object is the model's first answer. The answer stands in the masked "
+        f"place and is any piece of the vocabulary. Facts: {literal(note)}. Bands are 95 % Wilson intervals from the "
+        "number of facts. Click a point for its facts."
     )
 
 

@@ -6,6 +6,10 @@ import pandas as pd
 
 from embryo_core.types import Run
 
+EMBRYO = (
+    "How a masked language model develops while it is pretrained: move the bar above, and every page shows that step."
+)
+
 
 def training_curve(about: str, counted: str, data: pd.DataFrame) -> str:
     """The caption of one quantity of the log; `data` has the columns split, step and n of what is `counted`."""

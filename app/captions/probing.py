@@ -30,7 +30,7 @@ def tasks(
 def layers(data: pd.DataFrame, task: str, quantity: str, layer: int, sources: Sources, bands: bool) -> str:
     """The caption of a task's curves, a line per layer."""
     return (
-        f"**{literal(label(task))}**: {QUANTITIES[quantity].means}; n = {data['n'].iloc[-1]:,} targets"
+        f"**{literal(label(task))}**: {QUANTITIES[quantity].means}. n = {data['n'].iloc[-1]:,} targets"
         f"{_sizes(sources, task)}. A line per layer, embeddings included; thick: {layer_name(layer)}. {LINES}"
         + ("; band: 95 % interval of the value as measured" if bands else "")
         + ". Click a point for its layer and step."
@@ -63,7 +63,7 @@ PEAK_TABLE = "Click a row to open its task, layer and step."
 def expected(frame: pd.DataFrame) -> str:
     """The caption of the expected layer of each task."""
     return (
-        "In which layer a task is found: the centre of gravity of the F1 that the layers 0 (embeddings) to "
+        "In which layer a task is found. It is the centre of gravity of the F1 that the layers 0 (embeddings) to "
         f"{frame['layer'].max()} have above the majority baseline; n = {_span(frame['n'])} targets. Above the dashed "
         f"line, the upper layers know more than the lower ones. {LINES}. A step without a layer above the baseline is "
         "left out. Click a point to open its task at that step."
@@ -73,7 +73,7 @@ def expected(frame: pd.DataFrame) -> str:
 def two_tasks(table: pd.DataFrame, frame: pd.DataFrame, layer: str | int, step: int) -> str:
     """The caption of the path of two tasks, with the marked step."""
     return (
-        f"F1 of both tasks at each checkpoint ({len(table)}), in {_which(layer, frame)}; "
+        f"F1 of both tasks at each checkpoint ({len(table)}), in {_which(layer, frame)}. "
         f"n = {table['n_x'].iloc[-1]:,} and {table['n_y'].iloc[-1]:,} targets. The path runs from dark to "
         f"bright; the ring marks step {step:,}. Where it is horizontal, only the task of the horizontal axis is being "
         "learned; where it is vertical, only the other. Click a point for its step."
@@ -86,11 +86,11 @@ def training(table: pd.DataFrame, task: str, sources: Sources) -> str:
     on = {True: "control task", False: "task"}
     counts = ", ".join(f"{n:,} iterations on the {on[control]}" for control, n in last.items())
     protocol = _evaluation(sources, task).get("protocol")
-    how = f" (the {literal(protocol)} protocol)" if protocol else ""
+    how = f" by the {literal(protocol)} protocol" if protocol else ""
     return (
-        f"F1 on the development set, and mean cross-entropy in training, as the probe's own optimizer{how} went on: "
-        f"{counts}{_sizes(sources, task)}. The probe that is tested is the one with the best development F1. A click "
-        "in the heat map chooses another."
+        "F1 on the development set, and mean cross-entropy in training, over the iterations of the probe's own "
+        f"optimizer. There are {counts}{how}{_sizes(sources, task)}. The probe that is tested is the one with the best "
+        "development F1. A click in the heat map chooses another."
     )
 
 

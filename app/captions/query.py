@@ -19,10 +19,10 @@ WIDENED = (
     + AT_LEAST
 )
 LENS = (
-    "The word that each layer would put in the place of this [MASK] at each step: the model's own masked-word head, "
-    "which was trained on the last layer alone, applied to every hidden state (layer 0: the embeddings). Other masks "
-    "stay in place. Colour: the word's probability, on a square-root scale. Dotted: the chosen step. Click a cell to "
-    "pin its ten best words."
+    "The word that each layer would put in the place of this [MASK] at each step. The model's own masked-word head, "
+    "which was trained on the last layer alone, is applied to every hidden state (layer 0: the embeddings). Other "
+    "masks stay in place. Colour: the word's probability, on a square-root scale. Dotted: the chosen step. Click a "
+    "cell to pin its ten best words."
 )
 OUTLINED = {"true object": "orange: the true object", "tracked": "pink: the tracked word"}  # as in charts/query.py
 

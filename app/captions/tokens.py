@@ -30,8 +30,8 @@ def acquisition(order: pd.DataFrame) -> str:
     """The rule of the onset, and the categories that have none."""
     never = ", ".join(map(literal, order.loc[order["onset"].isna(), "group"]))
     rule = (
-        "First step from which the accuracy stays at or above half of its last value, dips within its 95 % interval "
-        "left out of account. Line: the steps between which that may lie. Categories that share a place (=) were "
+        "First step from which the accuracy stays at or above half of its last value. Dips within its 95 % interval "
+        "are left out of account. Line: the steps between which that may lie. Categories that share a place (=) were "
         "acquired between the same two checkpoints."
     )
     return f"{rule} Without an onset: {never}." if never else rule

@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 
 from app.charts import smoothing, style
 from app.charts.step_axis import StepAxis
+from embryo_core.share import HeadHistory
 
 POSITIONS = {
     "same position": "A[i, i], over i ≥ 0",
@@ -53,3 +54,13 @@ def weights_table(weights: np.ndarray, step: int) -> pd.DataFrame:
     layer, head, row, column = (axis.ravel() for axis in np.indices(weights.shape))
     where = {"step": step, "layer": layer + 1, "head": head + 1, "from": row, "to": column}
     return pd.DataFrame(where | {"weight": weights.ravel()})
+
+
+def map_table(history: HeadHistory, step: int) -> pd.DataFrame:
+    """One head's map at one of its steps: the same, with the pieces of the sentence where it is one."""
+    place = history.steps.tolist().index(step)
+    table = weights_table(history.weights[place][None, None], step).assign(layer=history.layer, head=history.head)
+    if not history.tokens:
+        return table
+    pieces = {f"{end}_piece": [history.tokens[i] for i in table[end]] for end in ("from", "to")}
+    return table.assign(**pieces)

@@ -175,7 +175,7 @@ def value_figure(rows: pd.DataFrame, what: str, step: int, chosen: tuple[int, in
         here.assign(colour=here["value"], text=texts),
         chosen,
         (rows["value"].min(), rows["value"].max()),
-        {"title": {"text": pattern.axis, "side": "right"}, "tickformat": pattern.tickformat},
+        style.colour_bar(pattern.axis, tickformat=pattern.tickformat),
     )
 
 
@@ -193,7 +193,7 @@ def appearance_figure(since: pd.DataFrame, steps: list[int], chosen: tuple[int, 
     first = order.get(since["step"].min(), 0)
     shown = sorted({first + (last - first) * quarter // 4 for quarter in range(5)})
     ticks = {"tickvals": [-place for place in shown], "ticktext": [style.short(steps[place]) for place in shown]}
-    return _grid(here, chosen, (-last, -first), {"title": {"text": "since step", "side": "right"}, **ticks})
+    return _grid(here, chosen, (-last, -first), style.colour_bar("since step", **ticks))
 
 
 def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float], bar: dict) -> go.Figure:
@@ -214,7 +214,7 @@ def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float]
         xgap=2,
         ygap=2,
         hoverinfo="skip",
-        colorbar={"thickness": 12, "outlinewidth": 0, **bar},
+        colorbar=bar,
     )
     described = here[["layer", "head"]].to_numpy().tolist()
     hover = "layer %{customdata[0]}, head %{customdata[1]}: %{text}"

@@ -258,10 +258,4 @@ def _step_bar(steps: list[int]) -> dict:
     """A colour bar over checkpoints, one by one, with the numbers of a few steps."""
     last = len(steps) - 1
     shown = sorted({last * quarter // 4 for quarter in range(5)})
-    return {
-        "title": {"text": "step", "side": "top"},
-        "tickvals": shown,
-        "ticktext": [style.short(steps[place]) for place in shown],
-        "thickness": 12,
-        "outlinewidth": 0,
-    }
+    return style.colour_bar("step", "top", tickvals=shown, ticktext=[style.short(steps[place]) for place in shown])

@@ -139,12 +139,7 @@ def heat_map(data: pd.DataFrame, quantity: str, layer: int, axis: StepAxis) -> g
         xgap=1,
         ygap=1,
         hoverinfo="skip",
-        colorbar={
-            "title": {"text": QUANTITIES[quantity].axis, "side": "right"},
-            "tickformat": ".3~p",
-            "thickness": 12,
-            "outlinewidth": 0,
-        },
+        colorbar=style.colour_bar(QUANTITIES[quantity].axis, tickformat=".3~p"),
     )
     cells.add_points(
         figure,

@@ -107,8 +107,7 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
     axes.time.draw(figure, axes.steps)
     style.set_axes(figure, "x", range=axes.step_range)
     style.finish(figure, column, height=400)
-    # columns of a fixed share: a saved file may lack the page's font, and wider letters still have room
-    figure.layout.legend.update(itemsizing="constant", entrywidthmode="fraction", entrywidth=0.32)
+    figure.layout.legend.update(itemsizing="constant")
     return figure
 
 
@@ -129,7 +128,7 @@ def _stars(
     """Marks on the final answer's curve where it first led, and where it began to lead for good."""
     labels = {first_led: ("star-open", "first leads"), leads_from: ("star", "leads for good")}
     if first_led == leads_from:
-        labels = {leads_from: ("star", "leads for good, at once")}
+        labels = {leads_from: ("star", "leads for good")}
     marks = []
     for step, (symbol, label) in labels.items():
         rows = final[final["step"] == step]

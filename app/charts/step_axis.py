@@ -61,9 +61,8 @@ class StepAxis:
                 "textposition": "end",
                 "textangle": -90,
                 "xanchor": "right",  # of the turned text: it ends where the line ends
-                "font": {"size": 10, "color": style.GREY},
-            },
-            layer="below",
+                "font": {"size": 10},
+            },  # above the curves, which would cross out the words
         )
 
     def set_range(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:

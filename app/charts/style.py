@@ -98,6 +98,11 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = Tr
     return set_axes(figure, "y", **_merged(axis, {"title": {"text": y_title}}))
 
 
+def colour_bar(title: str, side: str = "right", **more: Any) -> dict[str, Any]:
+    """A narrow colour bar whose title is as large as that of an axis, with more of Plotly's settings."""
+    return {"title": {"text": title, "side": side, "font": {"size": FONT}}, "thickness": 12, "outlinewidth": 0, **more}
+
+
 def set_axes(figure: go.Figure, letter: str, **settings: Any) -> go.Figure:
     """Give every "x" or "y" axis of a figure these settings, nested as Plotly has them; its other settings stay.
 

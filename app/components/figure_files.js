@@ -1,5 +1,5 @@
-// Saves a chart as SVG or PNG, laid out for paper: see figure_files.py. Plotly is not reachable by name inside Streamlit,
-// but the camera in a chart's own mode bar is: it draws what the chart has at that moment.
+// Saves a chart or maps as SVG or PNG, laid out for paper: see figure_files.py. Plotly is not reachable by name inside
+// Streamlit, but the camera in a chart's own mode bar is: it draws what the chart has at that moment. Maps hear of it.
 const DOTS = { svg: 96, png: 300 }; // per inch
 const THANKS = 2500; // milliseconds for which it says that the caption was copied
 
@@ -18,7 +18,7 @@ function forPaper(plot, layout) {
 const CELL = 24; // pixels that a cell needs for its words
 const fits = ({ type, text }, { width }) => type !== "heatmap" || width / (text?.[0]?.length ?? 1) >= CELL;
 
-function save({ chart, name, sizes }, columns, format) {
+function saveChart({ chart, name, sizes }, columns, format) {
   const key = chart.replace(/[^a-zA-Z0-9_-]/g, "-"); // as Streamlit makes a class of a key
   const plot = document.querySelector(`.st-key-${key} .js-plotly-plot`);
   const camera = plot?.querySelector('.modebar-btn[data-title^="Download plot"]');
@@ -41,7 +41,12 @@ function save({ chart, name, sizes }, columns, format) {
   }
 }
 
+function saveMaps({ name, sizes }, columns, format) {
+  window.dispatchEvent(new CustomEvent("embryo:save", { detail: { name, format, ...sizes[columns] } }));
+}
+
 export default function ({ parentElement, data }) {
+  const save = data.chart ? saveChart : saveMaps;
   const find = (selector) => parentElement.querySelector(selector);
   const [size, status] = [find("select"), find("[role=status]")];
   size.value = window.embryoColumns ?? "two"; // what was chosen last, for figures that are drawn from now on

@@ -1,6 +1,7 @@
-"""Buttons that save a figure as SVG or PNG: Plotly draws the file in the browser, and nothing goes over the network."""
+"""Buttons that save a figure or maps as SVG or PNG: the browser draws the file, and nothing goes over the network."""
 
 from pathlib import Path
+from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -26,8 +27,16 @@ def figure_files(figure: go.Figure, chart: str, name: str, title: str, small_pri
         columns: {"inches": size.inches, "layout": layout(figure, columns, title, small_print)}
         for columns, size in SIZES.items()
     }
-    _component(
-        key=f"files_{name}",
-        data={"chart": chart, "name": name, "sizes": sizes, "copied": copied},
-        width="content",
-    )
+    _draw(name, copied, sizes, chart=chart)
+
+
+def map_files(name: str, small_print: str, copied: str) -> None:
+    """The same for the maps that were given this `name` (see head_maps.py), which draw the file themselves."""
+    sizes = {
+        columns: {"inches": size.inches, "pixels": size.pixels, "print": small_print} for columns, size in SIZES.items()
+    }
+    _draw(name, copied, sizes)
+
+
+def _draw(name: str, copied: str, sizes: dict[str, Any], **more: str) -> None:
+    _component(key=f"files_{name}", data={"name": name, "copied": copied, "sizes": sizes, **more}, width="content")

@@ -102,12 +102,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
     choose(chosen.layer + move[0], chosen.head + move[1]);
     describe();
   });
-  const file = () => {
-    const step = steps[state.index];
-    return [`${header.run}-attention-step${step}`, gridDrawing(buffer, header, chosen, step)];
-  };
-  on(find(".svg"), "click", () => saveSvg(...file()));
-  on(find(".png"), "click", () => savePng(...file()));
   on(window, "embryo:step", ({ detail }) => { state.index = indexOfStep(steps, detail.step); repaint(); });
   const follow = (head) => {
     Object.assign(chosen, head);
@@ -116,6 +110,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
     describe();
   };
   on(window, "embryo:head", ({ detail }) => follow(detail));
+
+  const step = () => steps[state.index];
+  saving(signal, header.name, step, (file) => gridDrawing(buffer, header, step(), file));
 
   const maps = `Attention maps of ${layers} layers (rows) and ${heads} heads (columns)`;
   canvas.setAttribute("aria-label", `${maps}; choose one`);
@@ -127,22 +124,25 @@ export default function ({ data, parentElement, setTriggerValue }) {
   return () => parentElement.embryoListeners.abort();
 }
 
-// === Download ===
+// === File ===
 
-function gridDrawing(buffer, { run, layers, heads, size, clip }, { scale, shared }, step) {
-  const [cell, left, top] = [96, 40, 60];
-  const svg = whitePage(left + heads * cell, top + layers * cell);
-  const title = `${run}, step ${formatStep(step)}: attention of every head`;
-  words(svg, { text: title, x: left, y: 16, align: "left", size: 14 });
-  const colours = `colours ${scale}, up to the ${clip}th percentile of ${shared ? "all weights" : "each head's weights"}`;
-  words(svg, { text: `rows are layers, columns are heads; ${colours}`, x: left, y: 32, align: "left" });
+function gridDrawing(buffer, { run, layers, heads, size, edge }, step, { pixels, print }) {
+  const left = 40;
+  const cell = Math.min((pixels - left - edge) / heads, 96);
+  const width = Math.max(left + heads * cell + edge, Math.min(pixels, 400));
+  const title = wrapped(`${run}, step ${formatStep(step)}: attention of every head`, width - 2 * edge, TITLE);
+  const top = titleRoom(title) + 24;
+  const foot = wrapped(print, width - 2 * edge, SMALL);
+  const svg = whitePage(width, top + layers * cell + footRoom(foot));
+  writeTitle(svg, title, edge);
   for (let layer = 0; layer < layers; layer++) {
     words(svg, { text: layer + 1, x: left - 8, y: top + (layer + 0.5) * cell, align: "right" });
     for (let head = 0; head < heads; head++) {
       if (layer === 0) words(svg, { text: head + 1, x: left + (head + 0.5) * cell, y: top - 12 });
-      const [x, y, width] = [left + head * cell, top + layer * cell, cell - GAP];
-      picture(svg, buffer, head * size, layer * size, size, { x, y, width, height: width });
+      const [x, y, side] = [left + head * cell, top + layer * cell, cell - GAP];
+      picture(svg, buffer, head * size, layer * size, size, { x, y, width: side, height: side });
     }
   }
-  return written(svg);
+  writeFoot(svg, foot, edge, top + layers * cell);
+  return svg;
 }

@@ -28,15 +28,12 @@ export default function ({ data, parentElement }) {
     find(".hover").textContent = spot ? map.describe(state.index, spot) : "";
   }
 
-  const name = () => `${header.name}-step${steps[state.index]}`;
   const on = (target, event, handler) => target.addEventListener(event, handler, { signal });
   on(find(".map"), "pointermove", (event) => point(map.under(event)));
   on(find(".map"), "pointerleave", () => point(null));
-  const drawn = () => mapDrawing(map, steps[state.index]);
-  on(find(".svg"), "click", () => saveSvg(name(), drawn()));
-  on(find(".png"), "click", () => savePng(name(), drawn()));
-  on(find(".csv"), "click", () => save(`${name()}.csv`, "text/csv", tableOf(map.weights, header, state.index)));
   on(window, "embryo:step", ({ detail }) => { state.index = indexOfStep(steps, detail.step); repaint(); });
+
+  saving(signal, header.name, () => steps[state.index], (file) => mapDrawing(map, steps[state.index], file));
 
   const observer = new ResizeObserver(layout);
   observer.observe(root);
@@ -44,17 +41,4 @@ export default function ({ data, parentElement }) {
   layout();
   announce({ layer, head, scale, shared: header.shared });
   return () => parentElement.embryoListeners.abort();
-}
-
-// The weights of one step as CSV, with the pieces of a sentence beside their positions.
-function tableOf(weights, { run, steps, layer, head, size, tokens }, index) {
-  const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
-  const rows = [`run,step,layer,head,from,to,weight${tokens.length ? ",from_piece,to_piece" : ""}`];
-  for (let i = 0; i < size * size; i++) {
-    const [row, column] = [Math.floor(i / size), i % size];
-    const weight = weights[index * size * size + i].toPrecision(6);
-    const pieces = tokens.length ? `,${quoted(tokens[row])},${quoted(tokens[column])}` : "";
-    rows.push(`${quoted(run)},${steps[index]},${layer},${head},${row},${column},${weight}${pieces}`);
-  }
-  return rows.join("\n") + "\n";
 }

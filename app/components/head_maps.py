@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parent
 
 
 def head_history(history: HeadHistory, scale: Scale, name: str, key: str) -> None:
-    """Show one head's maps at the time bar's step; `name` begins the names of the files that it saves."""
+    """Show one head's maps at the time bar's step; `name` begins the names of its files (see `map_files`)."""
     _history(key=key, data=history_payload(history, scale, name))
 
 
@@ -53,6 +53,11 @@ def history_payload(history: HeadHistory, scale: Scale, name: str) -> bytes:
     return pack(map_style.drawing(history, scale) | shown, history.weights.astype("<f4"))
 
 
+def grid_name(run: str) -> str:
+    """What the names of the files of a run's small multiples begin with."""
+    return f"{run}-attention-all-heads"
+
+
 def grid_payload(run: str, steps: np.ndarray, weights: np.ndarray) -> bytes:
     """All heads' histories, weights [S, layers, heads, L, L], as one byte per weight (see `quantise`).
 
@@ -64,10 +69,11 @@ def grid_payload(run: str, steps: np.ndarray, weights: np.ndarray) -> bytes:
     peaks = small.max(axis=(0, 3, 4))  # [layers, heads]
     codes = quantise(small / np.maximum(peaks, np.finfo(np.float32).tiny)[:, :, None, None])
     picture = codes.transpose(0, 1, 3, 2, 4).reshape(count, layers * size, heads * size)
-    header = {"run": run, "steps": steps.tolist(), "layers": layers, "heads": heads, "size": size}
+    header = {"run": run, "name": grid_name(run), "steps": steps.tolist(), "edge": map_style.EDGE}
+    header |= {"layers": layers, "heads": heads, "size": size}
     header["maxima"] = weights.max(axis=(0, 3, 4)).astype(float).round(6).tolist()
     header |= {"peaks": peaks.astype(float).tolist(), "ends": colour_ends(weights).tolist()}
-    header |= {"shared_end": map_style.colour_end(weights), "clip": map_style.CLIP}
+    header |= {"shared_end": map_style.colour_end(weights)}
     return pack(header | {"decades": DECADES, "colours": map_style.colours().tolist()}, picture)
 
 

@@ -1,6 +1,8 @@
-// Drawings of maps as SVG and PNG files: white pages with the labels and the colour bar of head_map.js.
+// Drawings of maps as SVG and PNG files: white pages with title, small print, and the labels of head_map.js.
 
 const SVG = "http://www.w3.org/2000/svg";
+const FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"; // as in charts/figure_file.py
+const [TITLE, SMALL] = [15, 10.5]; // pixels of the title's and of the small print's letters
 
 function shape(parent, name, attributes, text) {
   const element = document.createElementNS(SVG, name);
@@ -22,58 +24,109 @@ const ANCHORS = { left: "start", center: "middle", right: "end" };
 // Words whose middle line is at (x, y), or below it where they are turned to read upwards.
 function words(svg, { text, x, y, align = "center", turned = false, size = 12 }) {
   const place = turned ? { transform: `translate(${x} ${y}) rotate(-90)` } : { x, y };
-  const font = { "text-anchor": ANCHORS[align], "font-size": size, "font-family": "sans-serif", dy: "0.35em" };
+  const font = { "text-anchor": ANCHORS[align], "font-size": size, "font-family": FAMILY, fill: "#222222", dy: "0.35em" };
   shape(svg, "text", { ...place, ...font }, text);
 }
 
-// One map of size x size pixels out of a canvas, drawn as a square.
+// One map of size x size pixels out of a canvas, drawn as a square. A weight gets many pixels, so that it stays square in
+// programs that smooth what they enlarge.
 function picture(svg, canvas, sx, sy, size, { x, y, width, height }) {
   const map = document.createElement("canvas");
-  map.width = map.height = size;
-  map.getContext("2d").drawImage(canvas, sx, sy, size, size, 0, 0, size, size);
+  map.width = map.height = size * Math.ceil((4 * width) / size);
+  const context = map.getContext("2d");
+  context.imageSmoothingEnabled = false;
+  context.drawImage(canvas, sx, sy, size, size, 0, 0, map.width, map.height);
   const href = map.toDataURL("image/png");
   shape(svg, "image", { x, y, width, height, href, style: "image-rendering: pixelated" });
 }
 
-// A head's map as it is painted now, as wide as can be, with its legend and what it shows.
-function mapDrawing(map, step) {
-  const { title, lines, size, margins, labels, legend, colours, sides, edge, font } = map.drawing;
-  const [side, above] = [sides[1], 36];
-  const box = { x: edge + margins.left, y: above, width: side, height: side };
-  const bar = { x: box.x, y: above + side + margins.bottom + 6, width: legend.width, height: legend.height };
-  const below = bar.y + legend.room[1] + 16;
-  const svg = whitePage(box.x + side + margins.right + edge, below + 16 * lines.length);
-  words(svg, { text: `${title}, step ${formatStep(step)}`, x: edge, y: 18, align: "left", size: 14 });
-  picture(svg, map.picture, 0, 0, size, box);
-  const part = 4;
-  for (let x = 0; x < bar.width; x += part) {
-    const fill = `rgb(${colours[levelOf(x / (bar.width - part), null)]})`;
-    const width = Math.min(part + 0.5, bar.width - x);
-    shape(svg, "rect", { x: bar.x + x, y: bar.y, width, height: bar.height, fill });
-  }
-  for (const label of [...placed(labels, box), ...placed(legend.labels, bar)]) words(svg, { ...label, size: font });
-  lines.forEach((text, line) => words(svg, { text, x: edge, y: below + 16 * line, align: "left", size: font }));
-  return written(svg);
+// === Title and small print ===
+
+// Text in lines that fit into a width in pixels; a word longer than that is cut.
+function wrapped(text, width, size) {
+  const letters = Math.floor(width / (0.6 * size));
+  return text.match(new RegExp(`\\S.{0,${letters - 1}}(?=\\s|$)|\\S{${letters}}`, "g")) ?? [];
 }
 
-const written = (svg) => new XMLSerializer().serializeToString(svg);
+// Pixels that the lines take, with the space around them.
+const titleRoom = (lines) => 16 + 19 * lines.length;
+const footRoom = (lines) => 18 + 14 * lines.length;
+
+function writeTitle(svg, lines, x) {
+  lines.forEach((text, line) => words(svg, { text, x, y: 18 + 19 * line, align: "left", size: TITLE }));
+}
+
+function writeFoot(svg, lines, x, top) {
+  lines.forEach((text, line) => words(svg, { text, x, y: top + 16 + 14 * line, align: "left", size: SMALL }));
+}
+
+// === One head ===
+
+// A head's map as it is painted now, as wide as the file has room for, with its legend.
+function mapDrawing(map, step, { pixels, print }) {
+  const { title, size, margins, labels, legend, sides, edge, font } = map.drawing;
+  const side = Math.min(pixels - margins.left - margins.right - 2 * edge, sides[1]);
+  const width = margins.left + side + margins.right + 2 * edge;
+  const heading = wrapped(`${title}, step ${formatStep(step)}`, width - 2 * edge, TITLE);
+  const box = { x: edge + margins.left, y: titleRoom(heading), width: side, height: side };
+  const y = box.y + side + margins.bottom + 6;
+  const bar = { x: Math.min(box.x, width - legend.room[0]), y, width: legend.width, height: legend.height };
+  const foot = wrapped(print, width - 2 * edge, SMALL);
+  const svg = whitePage(width, y + legend.room[1] + footRoom(foot));
+  writeTitle(svg, heading, edge);
+  picture(svg, map.picture, 0, 0, size, box);
+  drawBar(svg, map.drawing, bar);
+  for (const label of [...placed(labels, box), ...placed(legend.labels, bar)]) words(svg, { ...label, size: font });
+  writeFoot(svg, foot, edge, y + legend.room[1]);
+  return svg;
+}
+
+// All colours from left to right.
+function drawBar(svg, { colours }, { x, y, width, height }) {
+  const part = 4;
+  for (let at = 0; at < width; at += part) {
+    const fill = `rgb(${colours[levelOf(at / (width - part), null)]})`;
+    shape(svg, "rect", { x: x + at, y, width: Math.min(part + 0.5, width - at), height, fill });
+  }
+}
 
 // === Files ===
 
-const PNG_SCALE = 300 / 96; // of 300 dots per inch
+const DOTS = { svg: 96, png: 300 }; // per inch
 
-const saveSvg = (name, text) => save(`${name}.svg`, "image/svg+xml", text);
+// Saves what `draw` gives once the menu of a figure's files (figure_files.js) asks for the maps of this name.
+function saving(signal, name, step, draw) {
+  const save = async ({ detail }) => {
+    if (detail.name !== name) return;
+    const svg = draw(detail);
+    const scale = (detail.inches * DOTS[detail.format]) / detail.pixels;
+    const { width, height } = svg.viewBox.baseVal;
+    svg.setAttribute("width", width * scale);
+    svg.setAttribute("height", height * scale);
+    const text = new XMLSerializer().serializeToString(svg);
+    const file = detail.format === "svg" ? new Blob([text], { type: "image/svg+xml" }) : await painted(text);
+    download(file, `${name}-step${step()}.${detail.format}`);
+  };
+  window.addEventListener("embryo:save", save, { signal });
+}
 
-// The same drawing as PNG, painted by the browser.
-async function savePng(name, text) {
+// A drawing as PNG, painted by the browser.
+async function painted(text) {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   await image.decode();
   const canvas = document.createElement("canvas");
-  canvas.width = Math.round(image.naturalWidth * PNG_SCALE);
-  canvas.height = Math.round(image.naturalHeight * PNG_SCALE);
+  [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
   const context = canvas.getContext("2d");
   context.imageSmoothingEnabled = false;
-  context.drawImage(image, 0, 0, canvas.width, canvas.height);
-  canvas.toBlob((blob) => save(`${name}.png`, "image/png", blob));
+  context.drawImage(image, 0, 0);
+  return new Promise((done) => canvas.toBlob(done, "image/png"));
+}
+
+function download(file, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(file);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }

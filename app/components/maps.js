@@ -1,4 +1,4 @@
-// Shared by the two attention components: the payload from Python, the page's step and head, and files to save.
+// Shared by the two attention components: the payload from Python, and the page's step and head.
 
 // Bytes made by `pack` in head_maps.py: length of the header (uint32), the header (JSON), then the maps.
 function unpack(bytes) {
@@ -37,12 +37,4 @@ function theme(element) {
 function announce(chosen) {
   window.embryoHead = chosen;
   window.dispatchEvent(new CustomEvent("embryo:head", { detail: chosen }));
-}
-
-function save(name, type, content) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }

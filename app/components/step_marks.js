@@ -24,6 +24,7 @@ const stepMarks = {
       this.heard.add(plot);
       plot.on("plotly_afterplot", () => this.moveOn(plot));
       cellKeys.meet(plot);
+      figureZoom.meet(plot);
       this.moveOn(plot);
     }
   },

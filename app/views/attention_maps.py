@@ -4,17 +4,18 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app import figures, permalink, results, widgets
+from app import figures, maps, permalink, results, widgets
 from app.captions import attention as captions
 from app.charts import attention as charts
 from app.charts.smoothing import with_smoothed
-from app.components import animation_downloads, head_maps
+from app.components import head_maps
+from app.figures import File
 from app.widgets import View
 from embryo_core.curves import SCALES, Scale
 from embryo_core.share import HeadHistory
 
 METRIC = "attention"
-HISTORY, GRID = "head_history", "head_grid"
+GRID = "head_grid"
 ROWS = "rows"  # in the URL: whether rows are shown normalised
 
 
@@ -71,39 +72,32 @@ def _one_head(view: View, history: HeadHistory, drawn: Drawn) -> None:
     layer, head = history.layer, history.head
     st.header(f"Layer {layer}, head {head}", anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
-    head_maps.head_history(history, drawn.scale, name, key=HISTORY)
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
-    widgets.show_caption(captions.averaged(history, sentences, drawn.normalised))
-    animation_downloads.show(history, drawn.scale, name)
+    maps.show_head(view, history, drawn.scale, name, captions.averaged(history, sentences, drawn.normalised))
 
 
 def _below_all_heads(view: View, steps: list[int], length: int, drawn: Drawn) -> None:
-    """The caption of the small multiples of maps of this length, and their downloads."""
+    """The caption of the small multiples of maps of this length, and their files."""
     block = -(-length // head_maps.GRID_SIZE)
-    step = view.evaluated(steps)
-    run, name = view.run, f"{view.run.name}-attention"
-    caption = captions.all_heads(len(steps), block, drawn.shared) + captions.shared_weights(run)
-    with st.container(horizontal=True, gap="medium", key="below_all_heads"):
-        widgets.show_caption(caption, width="stretch")
-        st.download_button(
-            "CSV",
-            lambda: charts.weights_table(results.attention_step(run, step, drawn.normalised), step).to_csv(index=False),
-            file_name=f"{name}-step{step}.csv",
-            mime="text/csv",
-            icon=":material/download:",
-            help=f"The weights of all heads at step {step:,}",
-            on_click="ignore",
-        )
-        st.download_button(
-            "GIF",
-            lambda: results.attention_gif(run, drawn.normalised, drawn.scale, drawn.shared),
-            file_name=f"{name}.gif",
-            mime="image/gif",
-            icon=":material/movie:",
-            help="All heads over all steps, as an animated picture",
-            key="gif_all_heads",
-            on_click="ignore",
-        )
+    step, run = view.evaluated(steps), view.run
+    name = head_maps.grid_name(run.name)
+    note = results.sources(run).get(METRIC, {}).get("note", "")
+
+    def table() -> str:
+        return charts.weights_table(results.attention_step(run, step, drawn.normalised), step).to_csv(index=False)
+
+    def animation() -> bytes:
+        return results.attention_gif(run, drawn.normalised, drawn.scale, drawn.shared)
+
+    maps.show_map_files(
+        view,
+        name,
+        "Attention of every head",
+        captions.all_heads(len(steps), block, drawn.shared) + captions.shared_weights(run),
+        captions.all_heads_print(note, drawn.scale, drawn.shared),
+        File("CSV, the weights of all heads", f"{name}-step{step}.csv", table),
+        File("GIF, all heads over all steps", f"{name}.gif", animation),
+    )
 
 
 def _head_chosen(layer: int, head: int) -> None:

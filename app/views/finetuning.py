@@ -1,4 +1,4 @@
-"""Finetuning: how much pretraining each downstream task needs (Section 5, Figures 5, 12 and 13, Table 6)."""
+"""Fine-tuning: how much pretraining each downstream task needs (Section 5, Figures 5, 12 and 13, Table 6)."""
 
 import pandas as pd
 import streamlit as st
@@ -17,7 +17,7 @@ SHARES = (0.95, 0.99)
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Finetuning")
+    view = widgets.open_page("Fine-tuning")
     frame = results.task_curves(view.run)
     if frame.empty:
         widgets.stop(

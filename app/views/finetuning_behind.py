@@ -1,4 +1,4 @@
-"""The Finetuning page, behind one task: the curves of its fine-tunings at a step, and the answers to its examples."""
+"""The Fine-tuning page, behind one task: the curves of its fine-tunings at a step, and the answers to its examples."""
 
 import pandas as pd
 import streamlit as st
@@ -23,11 +23,12 @@ def show(view: View, task: str, frame: pd.DataFrame) -> None:
         figures.show(
             charts.curve_figure(curve, metric),
             curve,
-            f"{view.run.name}-{task}-step{step}-tuning",
+            f"{view.run.name}-{task}-tuning",
             captions.CURVE,
             f"Fine-tuning on {charts.label(task)}, step {step:,}",
             view,
             evaluation(task, 1),
+            at=f"step{step}",
         )
     answers = (results.task_spans if task == SQUAD else results.task_answers)(view.run, task)
     if answers.empty:

@@ -66,12 +66,13 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
     figures.show(
         charts.value_figure(rows, what, step, chosen),
         here,
-        f"{view.run.name}-{what}-step{step}",
+        f"{view.run.name}-{what}-heads",
         captions.value(PATTERNS[what], note, here),
         f"{PATTERNS[what].label}, step {step:,}",
         view,
         METRIC,
         on_point=_head_chosen,
+        at=f"step{step}",
     )
 
 

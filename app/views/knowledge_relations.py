@@ -13,6 +13,7 @@ from app.widgets import View
 
 def show(view: View, frame: pd.DataFrame, note: str) -> None:
     """Draw the curves of the relations that are picked; the `note` names the data."""
+    st.header("Precision at 1 over the steps", anchor=False)
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
         chosen = widgets.pick_many(

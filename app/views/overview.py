@@ -53,6 +53,7 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Overview", results.usual_scale_of_log)
     log = results.log(view.run)
+    widgets.show_caption(captions.EMBRYO)
     card.show(view, log)
     audit.show(view.run)
     widgets.pick_smoothing()

@@ -21,9 +21,10 @@ def show(view: View, task: str, layer: int, step: int) -> None:
     figures.show(
         charts.training_figure(table),
         table,
-        f"{view.run.name}-{task}-layer{layer}-step{step}-training",
+        f"{view.run.name}-{task}-training",
         captions.training(table, task, results.sources(view.run)),
         f"Training of a probe: {label(task)}, {layer_name(layer)}, step {step:,}",
         view,
         captions.METRIC,
+        at=f"layer{layer}-step{step}",
     )

@@ -2,10 +2,9 @@
 
 import streamlit as st
 
-from app import permalink, results, texts, widgets
+from app import maps, permalink, results, texts, widgets
 from app.captions import attention as captions
 from app.captions.markdown import literal
-from app.components import animation_downloads, head_maps
 from app.components.frame import frame
 from app.turns import in_turn
 from app.widgets import View
@@ -19,7 +18,6 @@ EXAMPLE = "The cat that the dogs chased sat on the mat ."
 VIEWS = {"head": "Head view", "model": "Model view"}
 LONGEST = 128  # pieces that bertviz is asked to draw: it draws a line for each pair of them and each head
 LINES = 100_000  # that the model view draws at first, before the reader asks for more layers
-HISTORY = "sentence_history"
 AT_HOME = "make app"  # what answers at home a question that is too dear for a hosted demo
 
 
@@ -81,9 +79,9 @@ def _attention(run: Run, step: int, text: str) -> SentenceAttention:
 # === Over the steps ===
 
 
-def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
+def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
     st.header("One head, step by step", anchor=False)
-    layers, heads, size, _ = found.weights.shape
+    layers, heads, size, _ = at_step.weights.shape
     columns = st.columns([1, 1, 2], vertical_alignment="bottom")
     with columns[0]:
         layer = widgets.pick_layer(layers)
@@ -91,15 +89,13 @@ def _show_over_steps(view: View, text: str, found: SentenceAttention) -> None:
         head = widgets.pick_head(heads)
     with columns[2]:
         scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
-    maps = _history(view.run, text, layer, head)
-    for problem in maps.skipped:
+    found = _history(view.run, text, layer, head)
+    for problem in found.skipped:
         st.warning(literal(problem), icon=":material/warning:")
     note = f"Attention weights on one sentence of {size} pieces"
-    history = HeadHistory(view.run.name, layer, head, note, maps.steps, maps.weights, maps.pieces)
+    history = HeadHistory(view.run.name, layer, head, note, found.steps, found.weights, found.pieces)
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"
-    head_maps.head_history(history, scale, name, key=HISTORY)
-    widgets.show_caption(captions.sentence_over_steps(history))
-    animation_downloads.show(history, scale, name)
+    maps.show_head(view, history, scale, name, captions.sentence_over_steps(history))
 
 
 @results.cached(results.checkpoints_state, 16, "Reading your sentence at every checkpoint …")

@@ -9,7 +9,8 @@ from embryo_core.share.gif import BLACK, COLOURS, GREY, animated, font, palette,
 
 SIDE = 64  # pixels of a head's map, or a little less
 GAP = 4  # pixels between two of them
-LEFT, TOP, BELOW = 34, 60, 40  # pixels around them, for the numbers of layers and heads, the title and the note
+LEFT, TOP = 34, 60  # pixels beside and above them, for the numbers of layers and heads, and the title
+EDGE, SMALL, LINE = 12, 10, 14  # pixels: around texts, of the note's letters, and from one of its lines to the next
 
 
 def all_heads_gif(
@@ -22,17 +23,18 @@ def all_heads_gif(
     count, layers, heads = weights.shape[:3]
     levels = _levels(weights, scale, shared)
     width, height = heads * (SIDE + GAP), layers * (SIDE + GAP)
-    base = Image.new("RGB", (max(LEFT + width + GAP, 420), TOP + height + BELOW), "white")
+    whole = max(LEFT + width + GAP, 420)
+    notes = _note_lines(scale, shared, whole - 2 * EDGE)
+    base = Image.new("RGB", (whole, TOP + height + 2 * EDGE + LINE * len(notes)), "white")
     pen = ImageDraw.Draw(base)
-    pen.text((12, 10), f"{run}: attention of every head", BLACK, font(14))
+    pen.text((EDGE, 10), f"{run}: attention of every head", BLACK, font(14))
     for number, middle in enumerate(np.arange(max(layers, heads)) * (SIDE + GAP) + SIDE // 2, start=1):
         if number <= heads:
             pen.text((LEFT + middle, TOP - 10), str(number), BLACK, font(11), anchor="mm")
         if number <= layers:
             pen.text((LEFT - 10, TOP + middle), str(number), BLACK, font(11), anchor="rm")
-    end = "one weight for all" if shared else "each head's own weight"
-    note = f"rows are layers, columns are heads; {scale} colours end at {end}, the {map_style.CLIP}th percentile"
-    pen.text((12, TOP + height + 12), note, GREY, font(10))
+    for line, text in enumerate(notes):
+        pen.text((EDGE, TOP + height + EDGE + LINE * line), text, GREY, font(SMALL))
     frames = [_frame(base, int(step), level) for step, level in zip(steps, levels, strict=True)]
     return animated(frames, levels.reshape(count, -1, levels.shape[-1]))
 
@@ -54,6 +56,18 @@ def colour_ends(weights: np.ndarray) -> np.ndarray:
     return np.array([[map_style.colour_end(head) for head in layer] for layer in by_head])
 
 
+def _note_lines(scale: Scale, shared: bool, width: int) -> list[str]:
+    """What rows, columns and colours are, in lines of at most so many pixels."""
+    end = "one weight for all" if shared else "each head's own weight"
+    note = f"rows are layers, columns are heads; {scale} colours end at {end}, the {map_style.CLIP}th percentile"
+    lines: list[str] = []
+    for word in note.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        fits = lines and font(SMALL).getlength(longer) <= width
+        lines = [*lines[:-1], longer] if fits else [*lines, word]
+    return lines
+
+
 def _levels(weights: np.ndarray, scale: Scale, shared: bool) -> np.ndarray:
     """Indices into the palette, [S, layers, heads, M, M], of maps made small enough for their frame."""
     ends = map_style.colour_end(weights) if shared else colour_ends(weights)[:, :, None, None]
@@ -64,7 +78,7 @@ def _levels(weights: np.ndarray, scale: Scale, shared: bool) -> np.ndarray:
 def _frame(base: Image.Image, step: int, levels: np.ndarray) -> Image.Image:
     """The picture of one step, levels [layers, heads, M, M], on the base that all share."""
     frame = base.copy()
-    ImageDraw.Draw(frame).text((12, 30), f"step {step:,}", BLACK, font(13))
+    ImageDraw.Draw(frame).text((EDGE, 30), f"step {step:,}", BLACK, font(13))
     frame = frame.quantize(palette=palette(), dither=Image.Dither.NONE)
     for layer, head in np.ndindex(levels.shape[:2]):
         small = picture(levels[layer, head]).resize((SIDE, SIDE), Image.Resampling.NEAREST)

@@ -193,7 +193,6 @@ def drawing(history: HeadHistory, scale: Scale) -> dict[str, Any]:
         "scale": scale,
         "decades": DECADES if scale == "log" else None,
         "colours": colours().tolist(),
-        "lines": note_lines(history),
         "edge": EDGE,
         "sides": [NARROWEST, WIDEST],
         "font": FONT,

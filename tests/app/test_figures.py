@@ -23,6 +23,7 @@ PAGES = {  # page and parameters: how many figures it has
     ("probing", (("probing", "layers"),)): 3,
     ("probing", (("probing", "order"),)): 3,
     ("knowledge", ()): 2,
+    ("finetuning", ()): 2,
     ("query", (("text", "the [MASK] of the town ."),)): 3,
 }
 
@@ -64,17 +65,45 @@ def points(trace: go.Scatter) -> list[tuple[Any, Any]]:
     return [pair for pair in pairs if not any(pd.isna(value) for value in pair)]
 
 
-def expect_in_table(figure: go.Figure, data: pd.DataFrame) -> int:
-    """Each drawn point has a row that holds both of its coordinates; returns how many points there were."""
-    rows, count = [numbers(row) for row in data.itertuples(index=False)], 0
-    for trace in figure.data:
-        if trace.type != "scatter" or trace.name in NO_ROWS:
-            continue
-        for x, y in points(trace):
-            count += 1
-            found = any(any(same(x, v) for v in row) and any(same(y, v) for v in row) for row in rows)
-            assert found, (trace.name, x, y)
-    return count
+def cells(figure: go.Figure) -> list[tuple[Any, ...]]:
+    """The cells of a heat map: two numbers that say which (layer and step, or layer and head), and its value.
+
+    The value is the colour, its square on a scale of square roots, or what is written where the colour is an order.
+    """
+    found = []
+    for grid in (trace for trace in figure.data if trace.type == "heatmap"):
+        (unseen,) = (trace for trace in figure.data if trace.type == "scatter" and trace.marker.opacity == 0)
+        given = (grid.x, range(len(grid.z[0]))), (grid.y, range(len(grid.z)))
+        columns, lines = (numbers(axis if axis is not None else places) for axis, places in given)
+        for x, y, which in zip(numbers(unseen.x), numbers(unseen.y), unseen.customdata, strict=True):
+            place = lines.index(y), columns.index(x)
+            colour, written = float(grid.z[place[0]][place[1]]), grid.text[place[0]][place[1]]
+            if not math.isnan(colour):
+                found.append((which[0], which[1], (colour, colour**2, as_number(written))))
+    return found
+
+
+def as_number(written: str) -> float:
+    """A number as it is written in a cell; NaN where it is none."""
+    try:
+        return float(written.replace(",", ""))
+    except ValueError:
+        return math.nan
+
+
+def marks(figure: go.Figure) -> list[tuple[Any, ...]]:
+    """All that a figure draws of its table, each as values that one row has to hold."""
+    shown = (trace for trace in figure.data if trace.type == "scatter" and trace.name not in NO_ROWS)
+    return [pair for trace in shown for pair in points(trace)] + cells(figure)
+
+
+def expect_in_table(marks: list[tuple[Any, ...]], data: pd.DataFrame) -> None:
+    """Each mark has a row that holds all of its values; of a value that is a tuple, one."""
+    rows = [numbers(row) for row in data.itertuples(index=False)]
+    for mark in marks:
+        ways = [value if isinstance(value, tuple) else (value,) for value in mark]
+        found = any(all(any(same(way, v) for way in value for v in row) for value in ways) for row in rows)
+        assert found, mark
 
 
 @pytest.mark.parametrize(("page", "query"), list(PAGES))
@@ -86,7 +115,9 @@ def test_every_drawn_point_has_its_row(
     app = dashboard_with_results.open(page, **dict(query), smooth=smooth)
     assert not app.exception and not app.error
     assert len(drawn) >= PAGES[page, query]
-    assert sum(expect_in_table(figure, data) for figure, data in drawn) > 0
+    assert any(marks(figure) for figure, _ in drawn)
+    for figure, data in drawn:
+        expect_in_table(marks(figure), data)
     smoothed = [data for _, data in drawn if WINDOW in data]
     assert bool(smoothed) == (smooth == "3") and all((data[WINDOW] == 3).all() for data in smoothed)
     captions = [caption for caption in captions_of(app) if "mean of 3 neighbouring points" in caption]
@@ -97,6 +128,6 @@ def test_every_drawn_point_has_its_row(
 def test_a_point_that_is_not_in_the_table_is_noticed() -> None:
     """The comparison itself: a mean of three in place of the measurement is found out."""
     data = pd.DataFrame({"step": [0, 256, 512], "value": [0.0, 0.0, 0.991]})
-    expect_in_table(go.Figure(go.Scatter(x=[0.5, 256, 512], y=data["value"])), data)
+    expect_in_table(marks(go.Figure(go.Scatter(x=[0.5, 256, 512], y=data["value"]))), data)
     with pytest.raises(AssertionError):
-        expect_in_table(go.Figure(go.Scatter(x=[0.5, 256, 512], y=[0.0, 0.33, 0.66])), data)
+        expect_in_table(marks(go.Figure(go.Scatter(x=[0.5, 256, 512], y=[0.0, 0.33, 0.66]))), data)

@@ -100,6 +100,12 @@ class Visitor:
         expect(body.get_by_role("button", name="SVG")).to_be_visible()
         return body
 
+    def save(self, button: Locator) -> tuple[str, bytes]:
+        """Name and content of the file that a button saves."""
+        with self.page.expect_download() as download:
+            button.click()
+        return download.value.suggested_filename, download.value.path().read_bytes()
+
     def query(self) -> dict[str, str]:
         """The query parameters in the address bar."""
         return {name: values[0] for name, values in parse_qs(urlsplit(self.page.url).query).items()}

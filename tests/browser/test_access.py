@@ -17,6 +17,7 @@ VIEWS = {  # every page and section: its path and parameters
     "layers": ("probing", {"probing": "layers"}),
     "order": ("probing", {"probing": "order"}),
     "knowledge": ("knowledge", {}),
+    "fine-tuning": ("finetuning", {}),
     "query": ("query", {}),
 }
 GRAVE = ("serious", "critical")
@@ -89,3 +90,25 @@ def test_a_phone_scrolls_down_and_not_sideways(visit, app, view: str):
     assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     box = visitor.page.locator(".reading").bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+
+
+def test_a_phone_shows_the_answer_at_once(visit, app):
+    """The best answer of the example is in sight, without scrolling; more examples are beside the first."""
+    visitor = visit(app)
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.open("query")
+    visitor.rest()
+    box = visitor.page.get_by_test_id("stDataFrame").first.bounding_box()
+    assert box["y"] + 2 * 35 <= 844  # the table's head and its first row
+    examples = visitor.page.locator(".st-key-examples")
+    assert examples.evaluate("one => one.scrollWidth > one.clientWidth && one.clientHeight < 60")
+
+
+def test_words_of_the_lens_keep_their_width_on_a_phone(visit, app):
+    """The lens is as wide as its words need, and is scrolled."""
+    visitor = visit(app)
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.open("query")
+    lens = visitor.page.locator('[class*="st-key-scroll_"]')
+    expect(lens.locator(".js-plotly-plot")).to_be_visible()
+    assert lens.evaluate("one => one.scrollWidth >= 900 && one.clientWidth < 390")

@@ -1,12 +1,16 @@
 """The files of a figure in Chromium: light, in a generic font, with title and run, and nothing cut off."""
 
+import io
+import random
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
 from app.charts.figure_file import SIZES
+from tests.app.test_figures import expect_in_table
 
 SVG = "{http://www.w3.org/2000/svg}"
 OUTSIDE = """() => {
@@ -15,6 +19,9 @@ OUTSIDE = """() => {
     return [...document.querySelectorAll("text")]
         .filter((text) => !inside(text.getBoundingClientRect())).map((text) => text.textContent);
 }"""
+
+
+POINTS = """figure => figure._fullData.flatMap(({ x, y }) => Array.from(x ?? [], (at, i) => [at, y[i]]))"""
 
 
 def saved(visitor, figure: str, columns: str, format: str):
@@ -57,10 +64,41 @@ def test_maps_and_figures_are_saved_as_png(visit, app):
     figure = saved(visitor, "tiny-attention-positions-layer2-head1", "two", "PNG")
     with Image.open(figure.path()) as image:
         assert image.width == pytest.approx(SIZES["two"].inches * 300, abs=2)
-    files = {".history .png": "tiny-attention-layer2-head1-step16", ".grid .png": "tiny-attention-step16"}
-    for button, name in files.items():
-        with visitor.page.expect_download() as download:
-            visitor.page.locator(button).click()
-        assert download.value.suggested_filename == f"{name}.png"
-        with Image.open(download.value.path()) as image:
+    for maps in ("tiny-attention-layer2-head1", "tiny-attention-all-heads"):
+        file = saved(visitor, maps, "one", "PNG")
+        assert file.suggested_filename == f"{maps}-step16.png"
+        with Image.open(file.path()) as image:
             assert image.format == "PNG" and len(image.convert("RGB").getcolors(1 << 24)) > 10
+            assert image.width == pytest.approx(SIZES["one"].inches * 300, rel=0.02)
+
+
+@pytest.mark.parametrize("columns", SIZES)
+def test_maps_are_laid_out_for_paper(visit, app, offline, columns):
+    """With run, step and small print, in letters of one size in every file; wider letters are not cut off either."""
+    visitor = visit(app)
+    visitor.open("attention", layer="2", head="1")
+    expect(visitor.page.locator(".history")).to_have_attribute("data-step", "16")
+    titles = {"tiny-attention-layer2-head1": "tiny, layer 2, head 1", "tiny-attention-all-heads": "tiny, step 16: "}
+    for maps, title in titles.items():
+        content = saved(visitor, maps, columns, "SVG").path().read_text(encoding="utf-8")
+        root = ElementTree.fromstring(content)
+        texts = [text.text for text in root.iter(f"{SVG}text")]
+        assert texts[0].startswith(title) and any(text.startswith("Run tiny; ") for text in texts)
+        drawn = float(root.get("viewBox").split()[2])
+        assert float(root.get("width")) / drawn == pytest.approx(SIZES[columns].inches * 96 / SIZES[columns].pixels)
+        wide = content.replace("Arial, Helvetica", "DejaVu Sans, Verdana")
+        offline.open(f"<!doctype html><body style='margin:0'>{wide}</body>")
+        assert offline.page.evaluate(OUTSIDE) == []
+
+
+def test_what_the_browser_draws_is_in_the_file(visit, app):
+    """Two hundred points that Plotly holds, drawn by lot, each have their row in the table that is saved beside it."""
+    visitor = visit(app)
+    visitor.open("tokens", smooth="3")
+    figure = visitor.page.locator(".js-plotly-plot").first
+    expect(figure.locator(".scatterlayer .points path").first).to_be_attached()
+    _, content = visitor.save(visitor.files().get_by_role("button", name="CSV"))
+    held = [(x, y) for x, y in figure.evaluate(POINTS) if y is not None]
+    chosen = random.Random(0).sample(held, min(200, len(held)))
+    assert len(chosen) > 50
+    expect_in_table(chosen, pd.read_csv(io.BytesIO(content)))

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Locator, expect
 
+from app.captions.figure_file import small_print
 from embryo_core import curves
 from embryo_core.share import html_page, map_style, read_averaged
 
@@ -41,16 +42,17 @@ def expect_colours(found: np.ndarray, low: np.ndarray, high: np.ndarray, scale: 
         assert found[spot].tolist() in colours[first[spot] : last[spot] + 1], spot
 
 
-def pictures(svg: ElementTree.Element) -> list[np.ndarray]:
-    """The maps of a drawing, a pixel for each weight."""
-    return [decoded(image.get("href")) for image in svg.iter(f"{SVG}image")]
+def pictures(svg: ElementTree.Element, size: int) -> list[np.ndarray]:
+    """The maps of a drawing, [size, size] positions, a pixel for each weight."""
+    maps = [decoded(image.get("href")) for image in svg.iter(f"{SVG}image")]
+    middles = [((np.arange(size) + 0.5) * len(one) / size).astype(int) for one in maps]
+    return [one[np.ix_(middle, middle)] for one, middle in zip(maps, middles)]
 
 
-def saved(visitor, button: str) -> tuple[str, ElementTree.Element]:
-    """The name and the root of the SVG file that a button saves."""
-    with visitor.page.expect_download() as download:
-        visitor.page.locator(button).click()
-    return download.value.suggested_filename, ElementTree.parse(download.value.path()).getroot()
+def saved(visitor, maps: str) -> tuple[str, ElementTree.Element]:
+    """The name and the root of the SVG file of these maps."""
+    name, content = visitor.save(visitor.files(maps).get_by_role("button", name="SVG", exact=True))
+    return name, ElementTree.fromstring(content)
 
 
 @pytest.mark.parametrize("scale", curves.SCALES)
@@ -73,14 +75,15 @@ def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results
         offline.page.locator("#scrub").fill(str(index))
         expect_colours(drawn(offline.page.locator("#map"), history.size), share - code, share + code, scale)
 
-    name, svg = saved(visitor, ".history .svg")
+    name, svg = saved(visitor, "tiny-attention-layer2-head1")
     assert name == "tiny-attention-layer2-head1-step16.svg"
-    (picture,) = pictures(svg)
+    (picture,) = pictures(svg, history.size)
     expect_colours(picture, shares[-1], shares[-1], scale)
     texts = [text.text for text in svg.iter(f"{SVG}text")]
     labels = [*map_style.axis_labels(history), *map_style.legend_of(history, scale).labels]
     wanted = [label.text for label in labels if SIDE >= label.least]
-    assert texts == ["tiny, layer 2, head 1, step 16", *wanted, *map_style.note_lines(history)]
+    assert texts[: len(wanted) + 1] == ["tiny, layer 2, head 1, step 16", *wanted]
+    assert " ".join(texts[len(wanted) + 1 :]) == small_print("tiny", history.note)
 
 
 @pytest.mark.parametrize("scale", curves.SCALES)
@@ -89,10 +92,10 @@ def test_the_small_multiples_have_the_colours_of_the_large_map(visit, app, tiny_
     visitor = visit(app)
     visitor.open("attention", colours=scale)
     expect(visitor.page.locator(".grid")).to_have_attribute("data-step", "16")
-    name, svg = saved(visitor, ".grid .svg")
-    assert name == "tiny-attention-step16.svg"
+    name, svg = saved(visitor, "tiny-attention-all-heads")
+    assert name == "tiny-attention-all-heads-step16.svg"
     heads = [read_averaged(tiny_results, layer, head) for layer in (1, 2) for head in (1, 2)]
-    for picture, history in zip(pictures(svg), heads, strict=True):
+    for picture, history in zip(pictures(svg, heads[0].size), heads, strict=True):
         end = map_style.end_of(history)
         share = history.weights[-1].astype(float) / end
         low = np.where(share < 0.0011 * history.maximum / end, 0, share / BYTE)

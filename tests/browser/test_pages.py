@@ -13,12 +13,12 @@ POINTS_AND_LINE = f"""figure => {{
     const curves = traces.map(trace => trace.querySelectorAll(".points path"));
     return [middles(curves.find(points => points.length) ?? []), middles(figure.querySelectorAll(".shapelayer path"))];
 }}"""
-PAGES = ("Overview", "Tokens", "Attention", "Probing", "Knowledge", "Finetuning", "Query")
+PAGES = ("Overview", "Tokens", "Attention", "Probing", "Knowledge", "Fine-tuning", "Query")
 
 
 def path(title: str) -> str:
     """The path of a page in the URL; the first page has none."""
-    return "" if title == PAGES[0] else title.lower()
+    return "" if title == PAGES[0] else title.lower().replace("-", "")
 
 
 def time_bar(visitor) -> Locator:

@@ -107,10 +107,8 @@ def test_the_animations_download(visit, app):
     visitor = visit(app)
     visitor.open("attention", section="sentence", layer="2", head="1")
     for label, beginning in (("GIF", b"GIF89a"), ("HTML", b"<!DOCTYPE html>")):
-        with visitor.page.expect_download() as download:
-            visitor.page.get_by_role("button", name=label).click()
-        content = download.value.path().read_bytes()
-        assert download.value.suggested_filename == f"tiny-sentence-layer2-head1.{label.lower()}"
+        name, content = visitor.save(visitor.files().get_by_role("button", name=label))
+        assert name == f"tiny-sentence-layer2-head1.{label.lower()}"
         assert content.startswith(beginning)
     assert b"tiny, layer 2, head 1" in content
 

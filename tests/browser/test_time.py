@@ -39,17 +39,41 @@ def test_zoom_and_hidden_curves_stay_at_another_step(visit, app):
     hidden = figure.locator(".legend .traces").nth(1)
     hidden.locator(".legendtoggle").click()
     expect(hidden).to_have_css("opacity", "0.5")
-    box = figure.locator(".nsewdrag.drag").bounding_box()
-    visitor.page.mouse.move(box["x"] + 20, box["y"] + 40)
-    visitor.page.mouse.down()
-    visitor.page.mouse.move(box["x"] + box["width"] - 60, box["y"] + box["height"] - 60, steps=5)
-    visitor.page.mouse.up()
-    visitor.page.wait_for_timeout(600)  # until a second click would no longer be a double click
+    zoom(visitor, figure)
     before, line = figure.evaluate(VIEW), mark_at(figure)
     visitor.page.locator(".bar .track").press("ArrowLeft")
     visitor.expect_query(step="8")
     visitor.settle()
     assert figure.evaluate(VIEW) == before and mark_at(figure) < line
+
+
+def zoom(visitor, figure: Locator) -> list:
+    """Zoom a figure with the pointer; returns the ranges of its axes."""
+    figure.scroll_into_view_if_needed()
+    visitor.page.wait_for_timeout(500)  # until the scrolled page stands still
+    box = figure.locator(".nsewdrag.drag").first.bounding_box()
+    visitor.page.mouse.move(box["x"] + 20, box["y"] + 40)
+    visitor.page.mouse.down()
+    visitor.page.mouse.move(box["x"] + box["width"] - 60, box["y"] + box["height"] - 60, steps=5)
+    visitor.page.mouse.up()
+    visitor.page.wait_for_timeout(600)  # until a second click would no longer be a double click
+    return figure.evaluate("one => [one._fullLayout.xaxis.range, one._fullLayout.yaxis.range]")
+
+
+def test_zoom_stays_where_the_figure_is_another_at_each_step(visit, app):
+    """The curves of another step's probe are drawn in the part to which the reader had zoomed."""
+    visitor = visit(app)
+    visitor.open("probing", probing="layers", step="16")
+    figure = visitor.page.locator('[class*="-training"] .js-plotly-plot')
+    drawn = "one => JSON.stringify(one._fullData.map(({ y }) => Array.from(y)))"
+    expect(figure.locator(".scatterlayer .points path").first).to_be_attached()
+    before, curves = zoom(visitor, figure), figure.evaluate(drawn)
+    visitor.page.locator(".bar .track").press("Home")
+    visitor.expect_query(step="0")
+    visitor.settle()
+    visitor.page.wait_for_timeout(1000)
+    assert figure.evaluate(drawn) != curves
+    assert figure.evaluate("one => [one._fullLayout.xaxis.range, one._fullLayout.yaxis.range]") == before
 
 
 @pytest.mark.parametrize("kind", ["head", "model"])

@@ -37,7 +37,7 @@ def test_the_final_answer_comes_first_with_its_star() -> None:
     figure = query.probability(curves(), 8, 8, axes())
     assert [trace.name for trace in figure.data] == [
         "&lt;b&gt;paris&lt;/b&gt;",
-        "leads for good, at once: 8",
+        "leads for good: 8",
         "lima (true object)",
         "the",
     ]

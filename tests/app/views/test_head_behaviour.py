@@ -44,7 +44,7 @@ def test_the_view_is_in_the_url_and_comes_from_it(dashboard_with_results):
     test = open_section(dashboard_with_results, pattern="entropy", change="-0.1", layer="2", head="2", step="8")
     assert "Entropy, step 8" in [heading.value for heading in test.header]
     assert "at least 0.1 below its own at step 0" in captions(test)
-    assert "Layer 2, head 2, large, among all 4 heads" in captions(test)
+    assert "Layer 2, head 2, bold, among all 4 heads" in captions(test)
     box(test, "Pattern").select("sep").run()
     assert test.query_params["pattern"] in ("sep", ["sep"])
     assert "at least 0.05 above its own at step 0" in captions(test)

@@ -53,7 +53,7 @@ def test_captions_name_the_data_and_n(probed) -> None:
     assert f"Data: {NOTE}; {NOTE}." in text
     assert "n = 50 to 400 targets" in text
     assert "share of 200 masked pieces of held-out text" in text
-    assert "optimizer (the fast protocol) went on: 30 iterations on the task, 30 iterations on the control task" in text
+    assert "30 iterations on the task, 30 iterations on the control task by the fast protocol" in text
     assert "3,200 targets for training, 60 for development, 400 for testing; 5 labels" in text
 
 
@@ -70,7 +70,7 @@ def test_captions_say_which_layer(probed, chosen: str, said: str, trained: str) 
     """All figures that show one layer show the chosen one."""
     text, headed = everything(probed, probe_layer=chosen)
     assert f"frozen states of one layer: {said}." in text
-    assert f"at each checkpoint (3), in {said};" in text
+    assert f"at each checkpoint (3), in {said}." in text
     assert f"thick: {trained}." in text
     assert f"How the probe was trained: part of speech, {trained}, step 16" in headed
 

@@ -107,7 +107,7 @@ def test_a_broken_checkpoint_is_named(look, own_run):
     assert broken in test.warning[0].value and len(frames(test)) == 1
 
 
-def test_the_development_downloads_as_gif_and_as_page(look, tiny_run):
-    """Two buttons, whose files say whose head they show."""
+def test_the_development_downloads_as_table_as_gif_and_as_page(look, tiny_run):
+    """The menu below the map has them."""
     labels = [button.label for button in look(tiny_run, layer="2").get("download_button")]
-    assert labels == ["GIF", "HTML"]
+    assert [label.partition(",")[0] for label in labels] == ["CSV", "GIF", "HTML"]

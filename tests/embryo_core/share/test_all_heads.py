@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from embryo_core.share import all_heads_gif, map_style, shrink
-from embryo_core.share.all_heads import GAP, LEFT, SIDE, TOP
+from embryo_core.share.all_heads import EDGE, GAP, LEFT, SIDE, TOP
 from embryo_core.share.gif import COLOURS
 
 STEPS = np.array([0, 8, 16])
@@ -34,6 +34,15 @@ def test_each_head_has_its_place_and_its_colours(weights, shared):
         corner = TOP + layer * (SIDE + GAP), LEFT + head * (SIDE + GAP)
         drawn = pixels[np.ix_(corner[0] + middles, corner[1] + middles)]
         np.testing.assert_array_equal(drawn, map_style.colours(COLOURS)[levels])
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_note_is_not_cut_off(weights, scale, shared):
+    """Its lines end before the edge of the picture."""
+    image = Image.open(io.BytesIO(all_heads_gif("tiny", STEPS, weights, scale, shared))).convert("RGB")
+    pixels = np.asarray(image)[TOP + 2 * (SIDE + GAP) :]
+    assert (pixels < 200).any() and (pixels[:, -EDGE + 1 :] > 250).all()
 
 
 def test_long_maps_are_averaged_over_blocks():

@@ -1,0 +1,44 @@
+"""Attention maps of a page with their captions and the menu of their files."""
+
+from app import figures
+from app.captions.figure_file import copied, small_print
+from app.charts.attention import map_table
+from app.components import head_maps
+from app.components.figure_files import map_files
+from app.figures import File
+from app.widgets import View
+from embryo_core.curves import Scale
+from embryo_core.share import HeadHistory, gif_bytes, html_page
+
+HISTORY = "head_history"
+
+
+def show_head(view: View, history: HeadHistory, scale: Scale, name: str, caption: str) -> None:
+    """One head's maps at the time bar's step, coloured on `scale`; the names of its files begin with `name`."""
+    step = view.evaluated(history.steps)
+
+    def table() -> str:
+        return map_table(history, step).to_csv(index=False)
+
+    head_maps.head_history(history, scale, name, key=HISTORY)
+    show_map_files(
+        view,
+        name,
+        f"Layer {history.layer}, head {history.head}",
+        caption,
+        history.note,
+        File("CSV, the weights of this map", f"{name}-step{step}.csv", table),
+        File("GIF, this head over all steps", f"{name}.gif", lambda: gif_bytes(history, scale)),
+        File("HTML, the same as a page with a slider", f"{name}.html", lambda: html_page(history, scale)),
+    )
+
+
+def show_map_files(view: View, name: str, title: str, caption: str, note: str, *files: File) -> None:
+    """The caption of the maps of this `name` and the menu of their files, which have the `note` in small print."""
+    run = view.run.name
+    figures.show_files(
+        name,
+        caption,
+        lambda: map_files(name, small_print(run, note), copied(title, run, caption)),
+        *files,
+    )
