@@ -23,7 +23,7 @@ app: $(VENV)/app.installed
 	$(BIN)/streamlit run app/main.py
 
 test: lint browser
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 fuzz: $(VENV)/dev.installed
 	EMBRYO_FUZZ=500 $(BIN)/python -m pytest -q -n 2 tests/pretrain/test_fuzz.py tests/fuzz

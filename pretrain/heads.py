@@ -5,7 +5,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from pretrain.layers import Embeddings, dense, layer_norm
+from pretrain.layers import Embeddings, build, dense, layer_norm
 
 
 class MaskedWordHead(keras.layers.Layer):
@@ -17,7 +17,8 @@ class MaskedWordHead(keras.layers.Layer):
         self.transform = dense(embeddings.word.output_dim, stddev, name="transform")
         self.norm = layer_norm(epsilon)
 
-    def build(self, *_):
+    def build(self, shape):
+        build({self.transform: shape, self.norm: (None, None, self.transform.units)})
         self.bias = self.add_weight(shape=(self.embeddings.word.input_dim,), initializer="zeros", name="bias")
 
     def call(self, states, inputs):
@@ -36,6 +37,9 @@ class PairHead(keras.layers.Layer):
         self.pooler = dense(hidden_size, stddev, activation="tanh", name="pooler")
         self.classifier = dense(2, stddev, name="classifier")
 
+    def build(self, shape):
+        build(dict.fromkeys((self.pooler, self.classifier), (None, shape[-1])))
+
     def call(self, states, inputs):
         return ops.cast(self.classifier(self.pooler(states[:, 0])), "float32")
 
@@ -48,6 +52,9 @@ class TokenHead(keras.layers.Layer):
         self.activation = activation
         self.transform = dense(hidden_size, stddev, name="transform")
         self.classifier = keras.layers.Dense(1, name="classifier")  # Glorot's initial weights, as the original's
+
+    def build(self, shape):
+        build(dict.fromkeys((self.transform, self.classifier), shape))
 
     def call(self, states, inputs):
         return ops.cast(self.classifier(self.activation(self.transform(states)))[..., 0], "float32")

@@ -33,6 +33,16 @@ def gelu_tanh(x):
     return keras.activations.gelu(x, approximate=True)
 
 
+def build(shapes: dict[keras.layers.Layer, tuple]) -> None:
+    """Make the weights of layers for inputs of these shapes, those that are shared only once.
+
+    Keras would make them too, but by tracing `call` one more time at every level of nesting: seconds at each start.
+    """
+    for layer, shape in shapes.items():
+        if not layer.built:
+            layer.build(shape)
+
+
 # === Encoder ===
 
 
@@ -64,8 +74,8 @@ class Embeddings(keras.layers.Layer):
         self.dropout = keras.layers.Dropout(dropout)
 
     def build(self, *_):
-        self.position.build()
-        self.segment.build()
+        tables = (self.word, self.position, self.segment)
+        build(dict.fromkeys(tables) | {self.norm: (None, None, self.word.output_dim)})
 
     def call(self, ids, token_type_ids, training=False):
         positions = ops.cast(self.position.embeddings[: ops.shape(ids)[1]], self.compute_dtype)  # (L, E)
@@ -96,6 +106,9 @@ class SelfAttention(keras.layers.Layer):
         self.norm = layer_norm(epsilon)
         self.weights_dropout = keras.layers.Dropout(attention_dropout)
         self.dropout = keras.layers.Dropout(dropout)
+
+    def build(self, shape):
+        build(dict.fromkeys((self.query, self.key, self.value, self.output_dense, self.norm), shape))
 
     def attend(self, x, bias):
         """Attention weights [B, heads, L, L] in float32, row = from, column = to; `bias` [B, 1, 1, L] hides padding."""
@@ -133,6 +146,10 @@ class TransformerLayer(keras.layers.Layer):
         self.attention = attention
         self.intermediate, self.activation, self.output_dense, self.norm = feed_forward
         self.dropout = keras.layers.Dropout(dropout)
+
+    def build(self, shape):
+        inner = (*shape[:-1], self.intermediate.units)
+        build({self.attention: shape, self.intermediate: shape, self.output_dense: inner, self.norm: shape})
 
     def call(self, x, bias, training=False):
         x = self.attention(x, bias, training=training)
@@ -200,6 +217,14 @@ class Encoder(keras.layers.Layer):
     ):
         super().__init__(**options)
         self.embeddings, self.transformer, self.projection = embeddings, transformer, projection
+
+    def build(self, *_):
+        shape = (None, None, self.embeddings.word.output_dim)
+        build({self.embeddings: None})
+        if self.projection:
+            build({self.projection: shape})
+            shape = (None, None, self.projection.units)
+        build(dict.fromkeys(self.transformer, shape))
 
     def call(self, ids, token_type_ids, attention_mask, training=False):
         bias = padding_bias(attention_mask)

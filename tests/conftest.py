@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,11 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "T
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# XLA compiles each update once per session: the workers, and the processes that tests start, inherit this folder.
+_compiled = tempfile.TemporaryDirectory(prefix="embryo-compiled-")
+os.environ.setdefault("TF_XLA_FLAGS", f"--tf_xla_persistent_cache_directory={_compiled.name}")
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", _compiled.name)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 import numpy as np
 import pytest
@@ -23,6 +30,12 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 SAMPLE = REPOSITORY / "data" / "sample"
 STEPS = (0, 8, 16)
 SAMPLE_DATA = {"treebank": SAMPLE / "treebank.conllu", "lama": SAMPLE / "lama", "probing": SAMPLE / "probing"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first, so that at the end no worker is left alone with one of them."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture(autouse=True)
@@ -48,9 +61,25 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], Any]], Path]:
+    """shared(name, make) is a folder that make(folder) writes once for all workers of the session."""
+    own = tmp_path_factory.getbasetemp()
+    root = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+    def made(name: str, make: Callable[[Path], Any]) -> Path:
+        with runs.locked(root / f"{name}.lock"):
+            if not (root / name).exists():
+                with runs.replacing(root / name) as unfinished:
+                    make(unfinished)
+        return root / name
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def tiny_run(shared: Callable[..., Path]) -> Run:
     """A run "tiny" with checkpoints at steps 0, 8 and 16 and no results; to be read only (see `own_run`)."""
-    return build_run(tmp_path_factory.mktemp("tiny") / "runs" / "tiny")
+    return runs.read_run(shared("tiny", lambda root: build_run(root / "runs" / "tiny")) / "runs" / "tiny")
 
 
 @pytest.fixture
@@ -60,17 +89,19 @@ def own_run(tiny_run: Run, tmp_path: Path) -> Run:
 
 
 @pytest.fixture(scope="session")
-def tiny_results(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def tiny_results(tiny_run: Run, shared: Callable[..., Path]) -> Run:
     """The tiny run in a root of its own with all metrics evaluated on data/sample, and tuned; to be read only."""
     from embryo_core.evaluate import evaluate
     from tests.tuned import store_tuning
 
-    run = copy_run(tiny_run, tmp_path_factory.mktemp("results"))
-    store_tuning(run, "rte")
-    with pytest.MonkeyPatch.context() as patch:
-        shorten_probing(patch)
-        evaluate(run, SAMPLE_DATA)
-    return run
+    def make(root: Path) -> None:
+        run = copy_run(tiny_run, root)
+        store_tuning(run, "rte")
+        with pytest.MonkeyPatch.context() as patch:
+            shorten_probing(patch)
+            evaluate(run, SAMPLE_DATA)
+
+    return runs.read_run(shared("results", make) / "runs" / tiny_run.name)
 
 
 @pytest.fixture

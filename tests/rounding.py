@@ -4,22 +4,31 @@ import numpy as np
 
 from embryo_core.engine.model import Model
 
+EPSILON = float(np.finfo(np.float32).eps)
 LAMBDA = 10.0  # of the probabilistic bound; it fails with probability 2 exp(-LAMBDA ** 2 / 2), about 1e-22 per number
+
+
+def bound(additions: int, values: np.ndarray) -> float:
+    """The absolute tolerance for two float32 results of so many additions in series, where the values are of this size.
+
+    Each addition rounds by at most u, half of float32's eps, relative to the sum. Errors of n additions in series
+    partly cancel and stay below LAMBDA sqrt(n) u of the value's size (Higham and Mary 2019, "A new approach to
+    probabilistic rounding error analysis"). Two computations have two such errors.
+    """
+    size = max(1.0, float(np.abs(values).max()))
+    return float(2 * LAMBDA * np.sqrt(additions) * EPSILON / 2 * size)
 
 
 def rounding(model: Model, length: int, values: np.ndarray) -> float:
     """The absolute tolerance for states, logits or attention scores `values` of sequences of `length` pieces.
 
-    Each addition rounds by at most u, half of float32's eps, relative to the sum. Errors of n additions in series
-    partly cancel and stay below LAMBDA sqrt(n) u of the value's size (Higham and Mary 2019, "A new approach to
-    probabilistic rounding error analysis"). A layer has products over H inputs (query, output, inner), over the size of
-    a head and the length (attention) and over 4 H (outer); a normalisation after each of its halves keeps the size.
-    The same again, once, stands for embeddings and head. Two computations have two such errors.
+    A layer has products over H inputs (query, output, inner), over the size of a head and the length (attention) and
+    over 4 H (outer); a normalisation after each of its halves keeps the size. The same again, once, stands for
+    embeddings and head.
     """
     hidden = model.hidden_size
     additions = (model.num_layers + 1) * (3 * hidden + hidden // model.num_heads + length + 4 * hidden + 2 * hidden)
-    size = max(1.0, float(np.abs(values).max()))
-    return float(2 * LAMBDA * np.sqrt(additions) * np.finfo(np.float32).eps / 2 * size)
+    return bound(additions, values)
 
 
 def probability_rounding(model: Model, length: int, probabilities: np.ndarray) -> float:

@@ -100,11 +100,11 @@ def test_a_step_that_the_run_lacks_becomes_the_last_before_it(dashboard_with_res
     """The last step up to it is shown, or the last of all for nonsense; the page says so and keeps the address."""
     for wanted, shown in (("15", "8"), ("-x", "16"), ("1" * 5000, "16")):
         app = dashboard_with_results.open("overview", step=wanted)
-        told = f"Run 'tiny' has no checkpoint at step {wanted[:20]}; showing step {shown}."
-        assert app.info[0].value.replace("\\", "") == told and app.query_params["step"] == wanted
+        message = f"Run 'tiny' has no checkpoint at step {wanted[:20]}; showing step {shown}."
+        assert app.info[0].value.replace("\\", "") == message and app.query_params["step"] == wanted
 
 
-def test_an_unknown_run_in_a_link_is_told_until_another_is_chosen(dashboard_with_results) -> None:
+def test_an_unknown_run_in_a_link_is_reported_until_another_is_chosen(dashboard_with_results) -> None:
     """A run that is here is shown; the address stays as it was opened."""
     app = dashboard_with_results.open("overview", run="zzz")
     assert app.info[0].value == literal("Run 'zzz' is not here; showing 'tiny'.") and app.query_params["run"] == "zzz"

@@ -50,7 +50,7 @@ def test_what_is_made_of_results_is_made_again_when_they_change(own_run: Run) ->
         assert list(results.head_scores(own_run)["value"]) == [value]
 
 
-def test_runs_of_one_name_in_two_roots_are_told_apart(tiny_results: Run, own_run: Run) -> None:
+def test_runs_of_one_name_in_two_roots_are_reported_apart(tiny_results: Run, own_run: Run) -> None:
     """What is kept for one is not given for the other."""
     assert tiny_results.name == own_run.name
     assert not results.scores(tiny_results).empty and results.scores(own_run).empty

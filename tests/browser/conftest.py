@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
@@ -21,6 +21,7 @@ from embryo_core.types import Run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PATIENCE = 90_000  # milliseconds; the machine may be busy with something else
+GLANCE = 200  # milliseconds: how long the pointer waits in one place
 FLAGS = (
     "--no-sandbox",  # Chromium as root, as in continuous integration, has none; it opens our own pages only
     "--disable-gpu",
@@ -86,10 +87,25 @@ class Visitor:
 
     def rest(self) -> None:
         """Wait until the page stands still: components are filled, nothing fades, half a second changes nothing."""
+        self.page.evaluate("delete window.drawnBefore")
         for track in self.page.locator(".bar .track").all():
             expect(track).to_have_attribute("aria-valuenow", re.compile(r"\d"))
         self.page.wait_for_function(AT_REST, polling=500)
         self.settle()
+
+    def point_at(self, place: Callable[[], Sequence[float]], hint: Locator, text: str | re.Pattern) -> None:
+        """Move the pointer about `place()`, in pixels of the window, until the hint has this text.
+
+        As a hand does: what is drawn anew under a pointer at rest does not notice it.
+        """
+        for nudge in range(PATIENCE // GLANCE):
+            x, y = place()
+            self.page.mouse.move(x + nudge % 2, y)
+            try:
+                return expect(hint).to_contain_text(text, timeout=GLANCE)
+            except AssertionError:
+                continue
+        raise AssertionError(f"nothing that the pointer meets there shows {text!r}")
 
     def files(self, figure: str = "") -> Locator:
         """The opened menu of a figure's files, by the name of its downloads; without a name, of the first figure."""

@@ -19,12 +19,7 @@ def click_cell(visitor, number: int, layer: int, head: int) -> None:
     box = figure(visitor, number).locator(".nsewdrag.drag").bounding_box()
     x = box["x"] + box["width"] * (2 * head - 1) / 4
     y = box["y"] + box["height"] * (2 * layer - 1) / 4
-    told = figure(visitor, number).locator(".hoverlayer")
-    for nudge in range(100):
-        visitor.page.mouse.move(x + nudge % 2, y)
-        visitor.page.wait_for_timeout(200)
-        if f"layer {layer}, head {head}" in told.text_content():
-            break
+    visitor.point_at(lambda: (x, y), figure(visitor, number).locator(".hoverlayer"), f"layer {layer}, head {head}")
     visitor.page.mouse.click(x, y)
 
 

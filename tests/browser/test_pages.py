@@ -58,11 +58,8 @@ def points_and_line(visitor) -> tuple[list[float], float]:
     figure = visitor.page.locator(".js-plotly-plot").first
     expect(figure.locator(".shapelayer path")).to_be_attached()
     expect(figure.locator(".scatterlayer .trace .points path").first).to_be_attached()
-    before, now = None, figure.evaluate(POINTS_AND_LINE)
-    while now != before:
-        visitor.page.wait_for_timeout(200)
-        before, now = now, figure.evaluate(POINTS_AND_LINE)
-    points, (line,) = now
+    visitor.rest()
+    points, (line,) = figure.evaluate(POINTS_AND_LINE)
     return points, line
 
 

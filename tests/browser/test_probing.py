@@ -55,16 +55,12 @@ def drawn(visitor, name: str) -> Locator:
     return figure(visitor, name)
 
 
-def click_point(visitor, name: str, trace: int, index: int, told: str) -> None:
-    """Click a point of a figure once it answers the pointer with what is `told`."""
+def click_point(visitor, name: str, trace: int, index: int, hint: str) -> None:
+    """Click a point of a figure once it answers the pointer with this hint."""
     drawn(visitor, name).scroll_into_view_if_needed()
-    for nudge in range(100):
-        x, y = figure(visitor, name).evaluate(POINT, [trace, index])
-        visitor.page.mouse.move(x + nudge % 2, y)
-        visitor.page.wait_for_timeout(200)
-        if told in figure(visitor, name).locator(".hoverlayer").text_content():
-            break
-    visitor.page.mouse.click(x, y)
+    one = figure(visitor, name)
+    visitor.point_at(lambda: one.evaluate(POINT, [trace, index]), one.locator(".hoverlayer"), hint)
+    visitor.page.mouse.click(*one.evaluate(POINT, [trace, index]))
 
 
 def trace_named(visitor, name: str, trace: str) -> int:

@@ -48,11 +48,7 @@ def click_cell(visitor, name: str, column: int, row: int) -> None:
         }""",
         [column, row],
     )
-    for nudge in range(100):
-        visitor.page.mouse.move(x + nudge % 2, y)
-        visitor.page.wait_for_timeout(200)
-        if figure(visitor, name).locator(".hoverlayer").text_content():
-            break
+    visitor.point_at(lambda: (x, y), figure(visitor, name).locator(".hoverlayer"), re.compile(r"\S"))
     visitor.page.mouse.click(x, y)
 
 
@@ -64,7 +60,7 @@ def test_a_lens_cell_is_pinned_and_the_link_shows_it_elsewhere(visit, app):
     visitor = visit(app)
     open_query(visitor)
     figure(visitor, "tiny-query-lens").scroll_into_view_if_needed()
-    visitor.page.wait_for_timeout(500)  # until the scrolled page stands still
+    visitor.rest()
     click_cell(visitor, "tiny-query-lens", 1, 0)
     visitor.expect_query(pin="0-8")
     expect(visitor.page.get_by_text("Embeddings at step 8")).to_be_visible()
@@ -180,7 +176,7 @@ def test_typed_markup_is_never_run_nor_rendered(visit, app, place: str):
     visitor = visit(app)
     query = {"text": TEXT, "word": "London", "compare": "text", "text2": "A [MASK] ."} | {place: MARKUP}
     open_query(visitor, **query)
-    visitor.page.wait_for_timeout(500)  # an image would have failed to load by now
+    visitor.rest()  # an image would have failed to load by now
     assert visitor.page.evaluate("window.hurt") is None
     assert visitor.page.locator("img[src=x]").count() == 0
     assert visitor.page.locator("b:has-text('**bold**'), strong:has-text('bold')").count() == 0
@@ -198,8 +194,7 @@ def test_back_leaves_a_page_at_once(visit, app):
     visitor.follow("Query")
     visitor.expect_query(step="16")
     for title in ("Knowledge", "Tokens"):
-        visitor.page.wait_for_timeout(4000)  # a component that has just appeared may ask for one more run of its page
-        visitor.settle()
+        visitor.rest()  # a component that has just appeared may ask for one more run of its page
         visitor.page.go_back()
         expect(visitor.heading(title)).to_be_visible()
         visitor.settle()

@@ -79,12 +79,11 @@ def test_one_head_follows_the_time_bar_without_the_server(visit, app):
     visitor.page.evaluate("window.dispatchEvent(new CustomEvent('embryo:step', { detail: { step: 0 } }))")
     expect(shown).to_have_attribute("data-step", "0")
     assert visitor.page.locator("canvas.map").evaluate("canvas => canvas.toDataURL()") != last
-    for nudge in range(50):  # as a hand does: what is drawn anew under a pointer at rest does not notice it
-        visitor.page.locator("canvas.map").hover(position={"x": 110 + nudge % 2, "y": 12})
-        visitor.page.wait_for_timeout(200)
-        if visitor.page.locator(".hover").text_content():
-            break
-    expect(visitor.page.locator(".hover")).to_contain_text("from 0 “[CLS]” to 0 “[CLS]”: weight")
+    canvas = visitor.page.locator("canvas.map")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    cell = box["x"] + 110, box["y"] + 12
+    visitor.point_at(lambda: cell, visitor.page.locator(".hover"), "from 0 “[CLS]” to 0 “[CLS]”: weight")
 
 
 def test_a_hostile_sentence_is_only_read(visit, app):

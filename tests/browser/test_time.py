@@ -50,13 +50,16 @@ def test_zoom_and_hidden_curves_stay_at_another_step(visit, app):
 def zoom(visitor, figure: Locator) -> list:
     """Zoom a figure with the pointer; returns the ranges of its axes."""
     figure.scroll_into_view_if_needed()
-    visitor.page.wait_for_timeout(500)  # until the scrolled page stands still
+    visitor.rest()
+    whole = figure.evaluate(VIEW)
     box = figure.locator(".nsewdrag.drag").first.bounding_box()
     visitor.page.mouse.move(box["x"] + 20, box["y"] + 40)
     visitor.page.mouse.down()
     visitor.page.mouse.move(box["x"] + box["width"] - 60, box["y"] + box["height"] - 60, steps=5)
     visitor.page.mouse.up()
-    visitor.page.wait_for_timeout(600)  # until a second click would no longer be a double click
+    zoomed = f"([figure, whole]) => ({VIEW})(figure) !== whole"
+    visitor.page.wait_for_function(zoomed, arg=[figure.element_handle(), whole])
+    visitor.rest()
     return figure.evaluate("one => [one._fullLayout.xaxis.range, one._fullLayout.yaxis.range]")
 
 

@@ -23,15 +23,15 @@ def root(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return tmp_path / "data"
 
 
-def test_examples_are_found_kept_and_told(root, capsys, tmp_path):
+def test_examples_are_found_kept_and_printed(root, capsys, tmp_path):
     """A line for each, with the word and since when; the Query page reads them from the results."""
     questions = tmp_path / "questions.tsv"
     questions.write_text("The cat [MASK] on the mat .\tsat\nThe [MASK] sat .\tcat\n")
     assert main(["examples", "tiny", "--questions", str(questions)]) == 0
     found = results.read_examples(runs.open_run("tiny"))
-    told = capsys.readouterr().out.splitlines()
-    assert len(told) == len(found) > 0
-    assert all(line.startswith(f"{example.text}  {example.word}, ") for line, example in zip(told, found))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(found) > 0
+    assert all(line.startswith(f"{example.text}  {example.word}, ") for line, example in zip(lines, found))
 
 
 def test_runs_lists_checkpoints_and_results(root, capsys):
@@ -67,7 +67,7 @@ def test_runs_counts_damaged_lines_of_a_log(root, capsys):
     assert "log.jsonl: 2 damaged lines are left out" in capsys.readouterr().out
 
 
-def test_thin_lists_and_removes_only_when_told(root, capsys):
+def test_thin_lists_and_removes_only_when_asked_to(root, capsys):
     """Without --yes the listing alone; with it weights go, results stay, and `runs` counts what is left."""
     weights = root / "runs" / "tiny" / "checkpoints" / "step8" / "model.safetensors"
     size = f"{weights.stat().st_size / 1e6:.1f} MB"

@@ -1,6 +1,7 @@
 """Fixtures of pretraining's tests: the tiny preset on the sample text, prepared once."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from pretrain.batches import Data, prepare_data
 from pretrain.config import Config
@@ -55,3 +57,11 @@ def model(config: Config, data: Data) -> PretrainingModel:
     for variable in model.trainable_variables:
         variable.assign(variable + rng.normal(0, 0.2, variable.shape).astype(np.float32))
     return model
+
+
+@pytest.fixture(scope="module")
+def eager() -> Iterator[None]:
+    """TensorFlow computes one operation at a time: for a few updates, that takes a tenth of compiling them."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)

@@ -13,6 +13,7 @@ from embryo_core import runs
 from embryo_core.types import Change, Run
 from pretrain.__main__ import main
 
+pytestmark = pytest.mark.usefixtures("eager")
 SETTINGS = "--set steps=6 warmup_steps=2 save_every=3 state_every=2 log_every=1 measured_sequences=0".split()
 
 

@@ -18,6 +18,8 @@ from pretrain.families import FAMILIES, preset
 from pretrain.family import Family
 from pretrain.model import targets
 
+pytestmark = pytest.mark.usefixtures("eager")
+
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> Family:
@@ -57,7 +59,6 @@ def test_a_new_family_trains_and_exports_by_being_there(toy: Family, texts, cach
     assert not np.array_equal(stored["layer.0.query.weight"], stored["layer.1.query.weight"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "second"), [("bert-tiny", "next_sentence"), ("electra-tiny", "replaced_token")])
 def test_lengths_are_mixed_and_told_apart(name: str, second: str, texts, cache: Path, tmp_path: Path):
     """In every family: the log has each objective's loss by length, the held-out measures are of each length."""

@@ -60,7 +60,7 @@ def test_a_damaged_run_is_resumed_from_what_is_sound(run: Path, tmp_path: Path):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_a_damaged_corpus_is_told(data: Data, tmp_path: Path):
+def test_a_damaged_corpus_is_reported(data: Data, tmp_path: Path):
     """Whatever happened to its cache, either nothing of it is another, or a sentence names the folder."""
     for seed in range(FOLDERS):
         rng, folder = random.Random(seed), tmp_path / str(seed) / "cache" / "corpus"

@@ -40,7 +40,7 @@ def test_means_are_over_all_predictions():
     assert not means.sums
 
 
-def test_lengths_that_are_mixed_are_told_apart():
+def test_lengths_that_are_mixed_are_reported_apart():
     """A row over sequences of both lengths has the means of each, and over all predictions together."""
     means = Means(["words"])
     for length, loss, n in ((128, 1.0, 4), (64, 3.0, 12)):

@@ -15,6 +15,7 @@ from pretrain.__main__ import import_parser, main, parser
 from pretrain.batches import prepare_data
 from pretrain.families import preset
 
+pytestmark = pytest.mark.usefixtures("eager")
 REPOSITORY = Path(__file__).resolve().parents[2]
 Refused = Callable[..., str]
 

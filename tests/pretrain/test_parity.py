@@ -21,7 +21,7 @@ from pretrain.layers import Encoder, padding_bias
 from pretrain.masking import MaskedBatch
 from pretrain.state import Progress
 
-TOLERANCE = 1e-4
+TOLERANCE = 1e-4  # what is promised of the logits of every checkpoint, whatever its size
 MASKED = {"prediction_logits": "masked_lm"}
 VARIANTS = {  # preset, what is changed in it, and the heads of its checkpoint: outputs of transformers to names of ours
     "albert": ("tiny", {}, MASKED | {"sop_logits": "sentence_order"}),

@@ -84,7 +84,7 @@ def test_a_series_is_a_run_that_can_be_asked(folder: Path, family: str):
     assert query.trace(run, "w1 [MASK] w2").steps == (0, 25, 100)
 
 
-def test_the_step_is_told_by_name_or_variable(folder: Path, capsys):
+def test_the_step_is_reported_by_name_or_variable(folder: Path, capsys):
     """A name without a number, such as model.ckpt-best, has the step of its variable global_step."""
     values = originals.variables("bert")
     originals.save(folder / "model.ckpt-best", values)

@@ -4,7 +4,7 @@ from app.captions import overview as captions
 from embryo_core.types import Run
 
 
-def test_checkpoints_without_weights_are_told(tiny_run: Run) -> None:
+def test_checkpoints_without_weights_are_reported(tiny_run: Run) -> None:
     """What they lack cannot be computed, so that nothing is missing."""
     words = captions.coverage(tiny_run, 3, 1, [])
     assert "1 have lost their weights" in words and words.endswith("every checkpoint with weights: all metrics.")

@@ -29,7 +29,7 @@ def test_the_card_tells_sizes_batches_and_corpus(tiny_run: Run) -> None:
     assert "Held out" not in rows
 
 
-def test_single_pieces_and_notes_are_told(tiny_run: Run) -> None:
+def test_single_pieces_and_notes_are_reported(tiny_run: Run) -> None:
     """A BERT masks single pieces; what run.json notes of the checkpoints is shown."""
     config = {"masked_share": 0.15, "whole_words": False, "max_ngram": 1}
     rows = dict(card.describe(replace(tiny_run, config=config, note="Weights are repeated.")))

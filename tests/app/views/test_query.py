@@ -87,7 +87,7 @@ def test_models_are_loaded_while_the_question_is_written(own_run: Run, monkeypat
     assert models.nbytes == sum(models.get(checkpoint).nbytes for checkpoint in runs.checkpoints(own_run))
 
 
-def test_what_cannot_be_loaded_ahead_is_told_by_the_first_question(
+def test_what_cannot_be_loaded_ahead_is_reported_by_the_first_question(
     own_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tokenizer of another run: with an empty box the page stays as it is, a question brings the sentence."""

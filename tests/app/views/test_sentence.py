@@ -84,12 +84,12 @@ def test_without_layers_one_is_asked_for(look, tiny_run):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [(" ", "The text is empty"), ("cat " * 500, "this model reads at most")], ids=("empty", "long")
+    ("text", "message"), [(" ", "The text is empty"), ("cat " * 500, "this model reads at most")], ids=("empty", "long")
 )
-def test_a_text_that_cannot_be_read_gets_one_sentence(look, tiny_run, text, told):
+def test_a_text_that_cannot_be_read_gets_one_sentence(look, tiny_run, text, message):
     """Nothing is drawn."""
     test = look(tiny_run, sentence=text)
-    assert told in test.warning[0].value and not frames(test) and not test.exception
+    assert message in test.warning[0].value and not frames(test) and not test.exception
 
 
 def test_hostile_text_stays_text(look, tiny_run):

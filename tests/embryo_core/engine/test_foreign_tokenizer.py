@@ -89,7 +89,7 @@ def test_pieces_are_read_by_how_a_word_begins(folder):
     assert tokenizer.single_piece("riverside") is None
 
 
-def test_a_folder_without_one_is_told(tmp_path):
+def test_a_folder_without_one_is_reported(tmp_path):
     """And a tokenizer without a mask cannot ask."""
     assert not has_tokenizer(tmp_path)
     with pytest.raises(BrokenRun, match="has no tokenizer that transformers reads"):

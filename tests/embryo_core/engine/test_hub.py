@@ -121,7 +121,7 @@ def test_an_encoder_without_head_gives_no_masked_words(own_run):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"auto_map": {"AutoModelForMaskedLM": "evil--code.Model"}, "_attn_implementation": "a/kernel"}, None),
         ({"num_hidden_layers": 3}, "lacks roberta.encoder.layer.2"),
@@ -130,15 +130,15 @@ def test_an_encoder_without_head_gives_no_masked_words(own_run):
         ({"vocab_size": 100}, None),
     ],
 )
-def test_a_config_that_does_not_fit_is_told(own_run, change, told):
+def test_a_config_that_does_not_fit_is_reported(own_run, change, message):
     """Names of code from elsewhere are left out; sizes have to be those of the weights."""
     checkpoint = write(own_run, "roberta")
     config = json.loads((checkpoint.path / "config.json").read_text())
     rewrite(checkpoint, "config.json", json.dumps(config | change).encode())
-    if told is None and "vocab_size" not in change:
+    if message is None and "vocab_size" not in change:
         assert load(runs.checkpoint(own_run, 8)).num_layers == 2
         return
-    with pytest.raises(Exception, match=told or "has 100") as raised:
+    with pytest.raises(Exception, match=message or "has 100") as raised:
         load(runs.checkpoint(own_run, 8))
     assert str(raised.value).count("\n") == 0
 

@@ -115,7 +115,7 @@ def test_squad_is_tuned_and_every_answer_kept(own_run: Run, tmp_path: Path):
     assert set(results.read_task_scores(own_run, "squad")["metric"]) == {"exact", "f1"}
 
 
-def test_a_broken_checkpoint_is_told_and_passed_over(own_run: Run, cola: Path):
+def test_a_broken_checkpoint_is_reported_and_passed_over(own_run: Run, cola: Path):
     """The others are done."""
     (own_run.path / "checkpoints" / "step0" / "model.safetensors").write_bytes(b"")
     report = finetune(own_run, {"cola": cola}, jobs=1)
@@ -138,7 +138,7 @@ def test_a_model_without_an_encoder_is_refused(own_run: Run, cola: Path):
         finetune(own_run, {"cola": cola})
 
 
-def test_a_folder_that_is_none_is_told(own_run: Run, tmp_path: Path):
+def test_a_folder_that_is_none_is_reported(own_run: Run, tmp_path: Path):
     """With the arguments that name one."""
     with pytest.raises(CorpusError, match="for the task 'cola', is no folder; give one with --glue"):
         finetune(own_run, {"cola": tmp_path / "nowhere"})

@@ -75,7 +75,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("train", "validation", "message"), FAULTS.values(), ids=FAULTS)
-def test_a_faulty_task_is_told_in_one_sentence(tmp_path: Path, train: dict, validation: dict, message: str):
+def test_a_faulty_task_is_reported_in_one_sentence(tmp_path: Path, train: dict, validation: dict, message: str):
     """What was received, and what is expected."""
     write_split(tmp_path, "train", **train)
     write_split(tmp_path, "validation", **(validation or {"sentence": ["a", "b"], "label": [0, 1]}))
@@ -83,7 +83,7 @@ def test_a_faulty_task_is_told_in_one_sentence(tmp_path: Path, train: dict, vali
         read_task("cola", tmp_path)
 
 
-def test_a_label_of_ones_own_task_that_training_lacks_is_told(tmp_path: Path):
+def test_a_label_of_ones_own_task_that_training_lacks_is_reported(tmp_path: Path):
     """By its name."""
     write_split(tmp_path, "train", sentence=["a", "b"], label=["no", "yes"])
     write_split(tmp_path, "validation", sentence=["a"], label=["perhaps"])
@@ -99,7 +99,7 @@ def test_a_task_of_too_many_labels_is_refused(tmp_path: Path):
         read_task("mine", tmp_path)
 
 
-def test_a_value_that_is_no_number_is_told(tmp_path: Path):
+def test_a_value_that_is_no_number_is_reported(tmp_path: Path):
     """Neither text nor NaN."""
     write_split(tmp_path, "train", sentence=["a", "b"], label=[0.5, float("nan")])
     write_split(tmp_path, "validation", sentence=["a"], label=[1.0])
@@ -114,7 +114,7 @@ def test_a_folder_without_a_split_tells_what_it_has(tmp_path: Path):
         read_task("cola", tmp_path)
 
 
-def test_a_file_that_is_no_parquet_is_told(tmp_path: Path):
+def test_a_file_that_is_no_parquet_is_reported(tmp_path: Path):
     """Whatever its name says."""
     write_cola(tmp_path)
     (tmp_path / "train.parquet").write_text("sentence,label")

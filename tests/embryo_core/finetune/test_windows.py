@@ -85,7 +85,7 @@ def test_right_answers_score_one_and_the_control_what_is_unanswerable(tmp_path: 
     assert trainee.score(outputs) == 1.0
 
 
-def test_training_data_of_another_version_are_told(tmp_path: Path):
+def test_training_data_of_another_version_are_reported(tmp_path: Path):
     """Validation of SQuAD 2.0 with training data of 1.1 would teach that every question has an answer."""
     write_squad(tmp_path)
     train = (tmp_path / "train.parquet").read_bytes()

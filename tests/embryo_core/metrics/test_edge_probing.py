@@ -113,7 +113,7 @@ def test_some_of_the_four_tasks_are_enough(trained, sample, tmp_path: Path):
     assert [task.name for task in tasks] == ["constituent", "srl"]
 
 
-def test_an_unknown_task_is_told_how_it_is_given(trained, sample, tmp_path: Path):
+def test_an_unknown_task_is_reported_how_it_is_given(trained, sample, tmp_path: Path):
     """By --probe."""
     copytree(sample / "probing", tmp_path / "probing")
     (tmp_path / "probing" / "pos").rename(tmp_path / "probing" / "tags")
@@ -121,7 +121,7 @@ def test_an_unknown_task_is_told_how_it_is_given(trained, sample, tmp_path: Path
         read(EdgeProbing(), trained, tmp_path / "probing")
 
 
-def test_a_folder_without_tasks_is_told(trained, sample):
+def test_a_folder_without_tasks_is_reported(trained, sample):
     """As when the folder of one task is given for that of all."""
     with pytest.raises(CorpusError, match="no folder named pos, .* --probe NAME="):
         read(EdgeProbing(), trained, sample / "probing" / "pos")
@@ -129,7 +129,7 @@ def test_a_folder_without_tasks_is_told(trained, sample):
         read(EdgeProbing(), trained, sample / "treebank.conllu")
 
 
-def test_a_missing_split_is_told(trained, sample, tmp_path: Path):
+def test_a_missing_split_is_reported(trained, sample, tmp_path: Path):
     """With what there is."""
     copytree(sample / "probing" / "pos", tmp_path / "pos")
     (tmp_path / "pos" / "dev.jsonl").unlink()

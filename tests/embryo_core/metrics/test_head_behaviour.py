@@ -138,7 +138,7 @@ def test_a_word_without_a_piece_is_neither_head_nor_dependent(trained, tmp_path:
     assert found(trained, tmp_path / "a.conllu")["fixed_offset", None, "+1"] == (1, 2)
 
 
-def test_sentences_that_are_all_too_long_are_told(trained, tmp_path: Path):
+def test_sentences_that_are_all_too_long_are_reported(trained, tmp_path: Path):
     """Longer than the model's positions, there is nothing to measure."""
     lines = [f"{i}\tword\t_\t_\tNN\t_\t0\t_\t_\t_" for i in range(1, 2000)]
     (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")

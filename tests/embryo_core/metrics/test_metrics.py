@@ -41,7 +41,7 @@ def test_names_are_unique():
     assert len({metric.name for metric in METRICS}) == len(METRICS)
 
 
-def test_an_unknown_metric_is_told_with_the_nearest():
+def test_an_unknown_metric_is_reported_with_the_nearest():
     """And known ones come in the order of METRICS, each once."""
     names = ["world_knowledge", "token_reconstruction", "world_knowledge"]
     assert [metric.name for metric in metrics.named(names)] == ["token_reconstruction", "world_knowledge"]

@@ -74,7 +74,7 @@ def test_pyarrow_sees_no_damaged_file(run: Run, path: Path, monkeypatch: pytest.
     assert "no parquet file, or cut short" in refused(run)
 
 
-def test_a_lost_file_is_told(run: Run, path: Path):
+def test_a_lost_file_is_reported(run: Run, path: Path):
     """The checksum says that there was one: no rows are lost without a word."""
     path.unlink()
     assert f"{path} cannot be read (it is missing)" in refused(run)
@@ -92,7 +92,7 @@ def test_a_file_without_checksum_gets_one_from_who_trusts_it(run: Run, path: Pat
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"\xff" * 80, b"0" * 64 + b" *scores.parquet\n"])
-def test_a_damaged_checksum_is_told(run: Run, path: Path, content: bytes):
+def test_a_damaged_checksum_is_reported(run: Run, path: Path, content: bytes):
     """Its file is named, or the table of which it says nothing."""
     path.with_name("scores.parquet.sha256").write_bytes(content)
     assert "scores.parquet" in refused(run)

@@ -50,8 +50,8 @@ def test_a_folder_written_by_the_trainer_itself(root, byte_level, tmp_path):
 def test_nothing_is_copied_and_all_commands_work(root, trainer_folder, capsys):
     """A run that points to its weights is listed, evaluated and queried as any other, and told where they are."""
     assert main(["add", str(trainer_folder), "--name", "rob"]) == 0
-    told = capsys.readouterr().out
-    assert "3 checkpoints, updates 0 to 20" in told and f"{trainer_folder}/checkpoint-10" in told
+    printed = capsys.readouterr().out
+    assert "3 checkpoints, updates 0 to 20" in printed and f"{trainer_folder}/checkpoint-10" in printed
     run = runs.open_run("rob")
     assert not [*run.path.rglob("*.safetensors")]
     assert [checkpoint.tokens for checkpoint in runs.checkpoints(run)] == [None, 5120, 10240]
@@ -182,7 +182,7 @@ class _Hostile:
 
 
 @pytest.mark.parametrize(
-    ("source", "more", "told"),
+    ("source", "more", "message"),
     [
         (["{folder}/none"], {}, "is no folder; give one that holds checkpoints"),
         (["{folder}/checkpoint-0"], {}, "has no checkpoint whose name matches checkpoint-"),
@@ -196,11 +196,11 @@ class _Hostile:
         (["1:{folder}"], {}, "holds no checkpoint"),
     ],
 )
-def test_a_source_that_is_none_is_one_sentence(root, trainer_folder, source, more, told):
+def test_a_source_that_is_none_is_one_sentence(root, trainer_folder, source, more, message):
     """Nothing is left behind."""
     with pytest.raises(RunError) as raised:
         add([one.replace("{folder}", str(trainer_folder)) for one in source], "none", **more)
-    assert told in str(raised.value) and not runs.list_runs()
+    assert message in str(raised.value) and not runs.list_runs()
 
 
 def test_a_run_that_was_pretrained_is_never_replaced(root, trainer_folder, tiny_run):
@@ -212,14 +212,14 @@ def test_a_run_that_was_pretrained_is_never_replaced(root, trainer_folder, tiny_
         add([str(trainer_folder)], "../tiny")
 
 
-def test_a_family_that_nothing_reads_is_told(root, trainer_folder, tmp_path, capsys):
+def test_a_family_that_nothing_reads_is_reported(root, trainer_folder, tmp_path, capsys):
     """The other checkpoints are added; status 1."""
     source = shutil.copytree(trainer_folder, tmp_path / "mixed")
     config = json.loads((source / "checkpoint-10" / "config.json").read_text())
     (source / "checkpoint-10" / "config.json").write_text(json.dumps(config | {"model_type": "gpt2"}))
     assert main(["add", str(source), "--name", "mixed"]) == 1
-    told = capsys.readouterr()
-    assert "2 checkpoints" in told.out and "has the model_type 'gpt2', which is not read; known: albert" in told.err
+    out, err = capsys.readouterr()
+    assert "2 checkpoints" in out and "has the model_type 'gpt2', which is not read; known: albert" in err
 
 
 def test_rows_beyond_the_tokenizer_are_never_answered(root, trainer_folder):

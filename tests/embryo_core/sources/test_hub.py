@@ -90,7 +90,7 @@ def test_a_commit_stays_when_the_branch_moves(root, series, cache, trainer_folde
     assert query.answer(runs.read_run(run.path), "The [MASK] .", 10) == before
 
 
-def test_weights_that_are_not_in_the_cache_are_told(root, series, cache):
+def test_weights_that_are_not_in_the_cache_are_reported(root, series, cache):
     """One sentence; the other steps are evaluated."""
     run = add([f"hf:{NAME}"], "public").run
     (cache / "models--owner--series" / "snapshots" / series[10] / "model.safetensors").unlink()
@@ -124,15 +124,15 @@ def test_discarding_removes_one_revision_alone(root, series, cache):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("hf:owner/none", "has no revision whose name tells a step"),
         ("1:hf:owner/series@x", "has no revision 'x'; known: step"),
     ],
 )
-def test_what_is_not_there_is_told(root, series, source, told):
+def test_what_is_not_there_is_reported(root, series, source, message):
     """With where it was looked for."""
-    with pytest.raises(RunError, match=told):
+    with pytest.raises(RunError, match=message):
         add([source], "none")
 
 

@@ -126,7 +126,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("splits", "message"), WRONG.values(), ids=WRONG.keys())
-def test_tasks_that_cannot_be_probed_are_told(trained: Model, tmp_path: Path, splits, message):
+def test_tasks_that_cannot_be_probed_are_reported(trained: Model, tmp_path: Path, splits, message):
     """With the folder at fault."""
     folder = write_task(tmp_path / "t", **splits)
     with pytest.raises(CorpusError, match=message) as error:
