@@ -26,7 +26,7 @@ NAMES = {
     "qnli": "QNLI",
     "rte": "RTE",
     SQUAD: "SQuAD",
-    EXACT: "SQuAD, exact match",
+    EXACT: "SQuAD EM",
     AVERAGE: "GLUE average",
 }
 # ALBERT-base, version 1, in development: README.md of google-research/albert (31 October 2019).
@@ -129,7 +129,7 @@ def _add_published(figure: go.Figure, task: str, rows: pd.DataFrame, x: list[flo
     figure.add_scatter(
         x=[min(x), max(x)],
         y=[value, value],
-        name=f"{label(task)}, ALBERT-base as published",
+        name=f"{label(task)}, ALBERT-base",
         mode="lines",
         line={"color": colour, "width": 1.5, "dash": "dashdot"},
         hovertemplate=f"{label(task)}, ALBERT-base as published: %{{y:.3f}}<extra></extra>",

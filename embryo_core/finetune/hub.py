@@ -7,6 +7,7 @@ from embryo_core.errors import CorpusError
 from embryo_core.finetune.forms import GLUE, SQUAD
 from embryo_core.finetune.questions import read_questions
 from embryo_core.finetune.tasks import read_task
+from embryo_core.results import write_foreign
 
 # Each at one commit, so that the content is always the same. SQuAD is version 2.0, as in the paper.
 SOURCES = {
@@ -56,4 +57,4 @@ def _download(what: str, name: str, folder: Path) -> None:
             raise CorpusError(
                 f"'{name}' could not be fetched from {repository} on the Hugging Face Hub ({why}); try again."
             ) from None
-        rows.to_parquet(folder / f"{split}.parquet")
+        write_foreign(rows, folder / f"{split}.parquet")

@@ -1,7 +1,7 @@
 """Results on disk: what metrics found, written to parquet and read back as tables; no other room touches parquet."""
 
 from embryo_core.results.examples import read_examples, write_examples
-from embryo_core.results.foreign import read_foreign
+from embryo_core.results.foreign import read_foreign, write_foreign
 from embryo_core.results.read import (
     AttentionHistory,
     done,
@@ -43,4 +43,5 @@ __all__ = [
     "read_words",
     "write",
     "write_examples",
+    "write_foreign",
 ]

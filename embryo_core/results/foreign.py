@@ -1,14 +1,17 @@
-"""Parquet files of others, such as the tasks of the Hugging Face Hub, read as plain columns."""
+"""Parquet files of others, such as the tasks of the Hugging Face Hub, read as plain columns, and written."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from embryo_core.errors import CorpusError
 from embryo_core.results.bounds import check_size
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 LIMIT = 2**30  # bytes of a file
 
@@ -29,6 +32,11 @@ def read_foreign(paths: Sequence[Path]) -> dict[str, list[Any]]:
         for name, values in found.items():
             columns.setdefault(name, []).extend(values)
     return columns
+
+
+def write_foreign(rows: "Dataset", path: Path) -> None:
+    """Write the rows of a data set of Hugging Face."""
+    rows.to_parquet(path)
 
 
 def _read(path: Path) -> dict[str, list[Any]]:

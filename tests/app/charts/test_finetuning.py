@@ -110,7 +110,7 @@ def test_published_scores_of_albert_are_lines_of_their_own(frame):
     assert charts.published(charts.EXACT, squad.assign(control=0.5)) == 0.771
     assert charts.published("cola", frame[frame["task"] == "cola"]) is None
     lines = {trace.name: trace for trace in charts.tasks_figure(frame, AXIS).data}
-    assert list(lines["SQuAD, ALBERT-base as published"].y) == [0.893, 0.893]
+    assert list(lines["SQuAD, ALBERT-base"].y) == [0.893, 0.893]
     assert not any(name.startswith("CoLA, ALBERT") for name in lines)
 
 

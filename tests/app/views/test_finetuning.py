@@ -70,7 +70,7 @@ def test_squad_has_exact_match_beside_f1(look, own_run):
     test = look(own_run, step="8")
     assert not test.exception and not test.error
     table = test.dataframe[0].value.set_index("task")
-    assert table["now"].to_dict() == {"SQuAD": 0.5, "SQuAD, exact match": 0.0}
+    assert table["now"].to_dict() == {"SQuAD": 0.5, "SQuAD EM": 0.0}
     assert table["95 %"].tolist() == ["16 (16 to 16)"] * 2
     assert test.dataframe[-1].value.loc["q0", ["history", "step 8"]].tolist() == ["learned", 0.5]
     assert any("python -m embryo_core fetch squad" in caption for caption in captions_of(test))

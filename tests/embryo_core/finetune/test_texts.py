@@ -49,7 +49,7 @@ def test_questions_have_paragraph_and_answers_by_their_id(tmp_path: Path):
     """None where a question has none."""
     found = read_texts("squad", write_squad(tmp_path, unanswerable=True))
     assert list(found.index) == ["q0", "q1", "q2", "q3"]
-    assert found["answers"].tolist() == ["house", "", "king", "snow"]
+    assert found["answers"].tolist() == ["house", "", "king", "Snow"]
     assert all(answer.lower() in found["context"][i].lower() for i, answer in found["answers"].items())
 
 
