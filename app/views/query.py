@@ -91,15 +91,16 @@ def _show_alone(answers: Answers, axes: charts.Axes) -> None:
 
 
 def _show_compared(found: list[Answers | None], axes: charts.Axes) -> None:
-    """Questions in lockstep: each kind of answer in a row of its own, so that like stands beside like."""
-    _show_row(found, lambda answers, place: query_step.show_question(answers))
-    _show_row(found, query_step.show)
-    for draw in query_history.PARTS:
-        _show_row(found, lambda answers, place, draw=draw: draw(answers, axes, place))
+    """Questions in pairs: each kind of answer in a row of its own, so that like stands beside like."""
+    draws = [lambda answers, place: query_step.show_question(answers), query_step.show]
+    draws += [lambda answers, place, draw=draw: draw(answers, axes, place) for draw in query_history.PARTS]
+    for first in range(0, len(found), 2):
+        for draw in draws:
+            _show_row(found[first : first + 2], first + 1, draw)
 
 
-def _show_row(found: list[Answers | None], draw: Callable[[Answers, int], None]) -> None:
-    for place, (column, answers) in enumerate(zip(_beside(len(found)), found), start=1):
+def _show_row(pair: list[Answers | None], first: int, draw: Callable[[Answers, int], None]) -> None:
+    for place, (column, answers) in enumerate(zip(_beside(len(pair)), pair), start=first):
         if answers:
             with column:
                 draw(answers, place)

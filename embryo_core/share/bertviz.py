@@ -29,6 +29,7 @@ svg text { fill: currentColor; }
 #bertviz.head { padding-left: 50px; }
 #bertviz.light { color: #222; }
 #bertviz.dark { color: #fafafa; }
+:root:has(#bertviz.dark) { color-scheme: dark; } /* as the page around it: a frame of another scheme is opaque white */
 """
 
 

@@ -87,7 +87,9 @@ def test_a_phone_scrolls_down_and_not_sideways(visit, app, view: str):
     visitor.page.set_viewport_size({"width": 390, "height": 800})
     path, query = VIEWS[view]
     visitor.open(path, **query)
+    main = visitor.page.get_by_test_id("stMain")
     assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
     box = visitor.page.locator(".reading").bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= 390
 

@@ -1,7 +1,10 @@
 """Your sentence in a browser that reaches the app alone: bertviz draws, a head is followed, hostile text stays text."""
 
+import io
+
 import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import FrameLocator, expect
 
 from embryo_core.share import HeadHistory, head_view, html_page, model_view
@@ -67,6 +70,19 @@ def test_the_frame_is_as_high_as_what_it_shows(visit, app):
         expect(bertviz(visitor).locator("svg")).to_be_visible()
         shown = bertviz(visitor).locator("html").evaluate("html => [html.scrollHeight, html.clientHeight]")
         assert shown[0] <= shown[1]
+
+
+@pytest.mark.parametrize("kind", ["head", "model"])
+def test_bertviz_is_dark_on_a_dark_page(visit, app, kind):
+    """What is behind its light letters is as dark as the page."""
+    visitor = visit(app)
+    visitor.page.emulate_media(color_scheme="dark")
+    visitor.open("attention", section="sentence", heads=kind)
+    expect(bertviz(visitor).locator("svg").first).to_be_visible()
+    visitor.rest()
+    frame = visitor.page.locator('iframe[title^="bertviz"]').screenshot()
+    with Image.open(io.BytesIO(frame)) as picture:
+        assert max(picture.convert("RGB").getpixel((picture.width - 2, picture.height - 2))) < 60
 
 
 def test_one_head_follows_the_time_bar_without_the_server(visit, app):

@@ -183,11 +183,12 @@ def test_a_row_is_chosen_by_a_click_on_any_cell(visit, app):
     """The last cell of a relation's row opens its facts."""
     visitor = visit(app)
     visitor.open("knowledge")
+    first = visitor.query()["relation"]
     table = visitor.page.get_by_test_id("stDataFrame").first
     table.scroll_into_view_if_needed()
     box = table.bounding_box()
     visitor.page.mouse.click(box["x"] + box["width"] - 40, box["y"] + 35 * 2 + 17)
-    visitor.page.wait_for_function("new URL(location).searchParams.get('relation')")
+    visitor.page.wait_for_function("first => new URL(location).searchParams.get('relation') !== first", arg=first)
     visitor.settle()
 
 
@@ -197,4 +198,5 @@ def test_the_mode_bar_covers_nothing(visit, app):
     visitor.open("tokens")
     figure = visitor.page.locator(".js-plotly-plot").first
     figure.hover()
-    expect(figure.locator(".modebar-container")).to_be_hidden()
+    expect(figure.locator(".modebar-btn").first).to_be_attached()
+    expect(figure.locator(".modebar-btn").first).to_be_hidden()
