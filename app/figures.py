@@ -14,7 +14,8 @@ from app.captions.figure_file import copied, small_print
 from app.captions.smoothing import smoothing
 from app.components import messages
 from app.components.figure_files import figure_files
-from app.widgets import View, show_caption
+from app.view import View
+from app.widgets import show_caption
 
 TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}
 

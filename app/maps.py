@@ -6,7 +6,7 @@ from app.charts.attention import map_table
 from app.components import head_maps
 from app.components.figure_files import map_files
 from app.figures import File
-from app.widgets import View
+from app.view import View
 from embryo_core.curves import Scale
 from embryo_core.share import HeadHistory, gif_bytes, html_page
 

@@ -11,8 +11,9 @@ import streamlit as st
 
 from app.charts import finetuning, head_behaviour, knowledge, probing, tokens
 from app.components.head_maps import grid_payload
+from embryo_core import compare, runs
 from embryo_core import results as store
-from embryo_core import runs
+from embryo_core.compare import Progress, Unit
 from embryo_core.curves import Scale, normalise_rows, telling_scale
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
@@ -79,6 +80,22 @@ def gaps(run: Run) -> tuple[int, ...]:
         return runs.gaps(run)
     except EmbryoError:
         return tuple(runs.missing_steps(run))
+
+
+# === How far runs had come ===
+
+
+def _progress_state(run: Run) -> State:
+    return checkpoints_state(run), _files(run, run.path / "run.json", run.path / "frequencies.tsv")
+
+
+@cached(_progress_state, 64)
+def progress(run: Run, unit: Unit) -> Progress | None:
+    """How far a run had come at its checkpoints (see `compare.progress`); None too where its files cannot be read."""
+    try:
+        return compare.progress(run, unit)
+    except EmbryoError:
+        return None
 
 
 # === As stored ===

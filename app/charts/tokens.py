@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import smoothing, style, tags
+from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 from embryo_core.curves import interval, onset, rescale
 
@@ -91,6 +92,21 @@ def _add_curve(figure: go.Figure, group: str, rows: pd.DataFrame, axis: StepAxis
             "accuracy %{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
             "n = %{customdata[5]:,} words; click to see them<extra></extra>"
         ),
+    )
+
+
+def overlay_curves(rescaled: bool) -> Curves:
+    """How rows of `curves` are drawn for several runs."""
+    return Curves(
+        by="group",
+        value="shown",
+        low="shown_low",
+        high="shown_high",
+        label=tags.named,
+        looks=lambda groups: {group: (style.colour(group), style.SYMBOL_OF.get(group, "circle")) for group in groups},
+        y_title="accuracy relative to the last step" if rescaled else "accuracy (words)",
+        tickformat=".1f" if rescaled else ".0%",
+        decimals=".2f" if rescaled else ".1%",
     )
 
 

@@ -10,7 +10,7 @@ from app.charts import attention as charts
 from app.charts.smoothing import with_smoothed
 from app.components import head_maps
 from app.figures import File
-from app.widgets import View
+from app.view import View
 from embryo_core.curves import SCALES, Scale
 from embryo_core.share import HeadHistory
 

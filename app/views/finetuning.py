@@ -8,8 +8,8 @@ from app.captions import finetuning as captions
 from app.charts import finetuning as charts
 from app.charts.smoothing import with_smoothed
 from app.tables import show_rows
+from app.view import View
 from app.views import finetuning_behind
-from app.widgets import View
 from embryo_core.finetune.forms import SQUAD
 
 SHARES = (0.95, 0.99)

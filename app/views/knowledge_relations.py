@@ -8,7 +8,7 @@ from app.captions import knowledge as captions
 from app.charts import knowledge as charts
 from app.charts.smoothing import with_smoothed
 from app.tables import PERCENT, show_rows
-from app.widgets import View
+from app.view import View
 
 
 def show(view: View, frame: pd.DataFrame, note: str) -> None:

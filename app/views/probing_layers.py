@@ -9,7 +9,7 @@ from app.charts import probing_layers as charts
 from app.charts.probing import BEST, LAST, label, of_layer
 from app.charts.probing_layers import QUANTITIES
 from app.charts.smoothing import with_smoothed
-from app.widgets import View
+from app.view import View
 
 
 def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tuple[str, int, int]:

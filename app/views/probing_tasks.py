@@ -7,7 +7,7 @@ from app import figures, permalink, results, widgets
 from app.captions import probing as captions
 from app.charts import probing as charts
 from app.charts.smoothing import with_smoothed
-from app.widgets import View
+from app.view import View
 
 
 def show(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, bands: bool) -> None:
