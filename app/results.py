@@ -261,10 +261,15 @@ def attention_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
 
 
 @cached(results_state, 4, "Reading the attention maps")
-def attention_grid(run: Run, normalised: bool = False) -> tuple[list[int], int, int, bytes]:
-    """Steps, layers and heads that have maps, and the maps of them all as the browser takes them."""
+def attention_grid(
+    run: Run, normalised: bool = False, at: tuple[float, ...] = ()
+) -> tuple[list[int], int, int, bytes]:
+    """Steps, layers and heads that have maps, and the maps of them all as the browser takes them.
+
+    `at` as in `head_maps.head_history`.
+    """
     steps, weights = _all_weights(run, normalised)
-    payload = grid_payload(run.name, steps, weights) if len(steps) else b""
+    payload = grid_payload(run.name, steps, weights, at) if len(steps) else b""
     return steps.tolist(), weights.shape[1], weights.shape[2], payload
 
 

@@ -1,6 +1,6 @@
 """What a page looks at: its run and those beside it, the chosen step, and how curves over the steps are drawn."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from app import results
@@ -50,6 +50,20 @@ class View:
     def tells(self, run: Run) -> bool:
         """Whether a run says how far it had come in what the axis counts."""
         return self.unit == "step" or results.progress(run, self.unit) is not None
+
+    def of(self, run: Run) -> "View":
+        """What the page looks at of a run beside its own: its checkpoints, and where it was at the chosen step."""
+        checkpoints = tuple(runs.checkpoints(run))
+        steps = [checkpoint.step for checkpoint in checkpoints]
+        shown = [step for step, at in zip(steps, self.at(run, steps), strict=True) if at <= self.step]
+        return replace(self, run=run, checkpoints=checkpoints, step=max(shown, default=min(steps, default=0)))
+
+    def at(self, run: Run, steps: Sequence[int]) -> list[float]:
+        """The steps [S] of the page's run at which a run beside it had come to `steps` [S], in what the axis counts."""
+        own, other = self.axis.progress, self.axis_of(run).progress
+        if own is None or other is None:
+            return [*map(float, steps)]
+        return own.steps_at(other.at(steps)).tolist()
 
     def evaluated(self, steps: Iterable[int]) -> int:
         """Which of the evaluated `steps`, at least one, to show: the last up to the chosen step, else the first."""

@@ -28,8 +28,8 @@ def runs(lines: Sequence[tuple[str, pd.Series]]) -> str:
     told = "; ".join(f"{literal(name)}{_cases(n)}" for name, n in lines)
     seeds = " Of several seeds: the mean, and a band from the least to the greatest." if _several(lines) else ""
     return (
-        f" Runs, each with a line style of its own: {told}.{seeds} Where there are many lines, each category has a panel "
-        "with a vertical axis of its own. Point at a curve to read all runs there."
+        f" Runs, each with a line style of its own: {told}.{seeds} Where there are many lines, each category has a "
+        "panel with a vertical axis of its own. Point at a curve to read all runs there."
     )
 
 

@@ -38,10 +38,9 @@ class Curves:
 
     def rows(self, table: pd.DataFrame) -> pd.DataFrame:
         """A page's table as `overlay` takes it: curve, step, n, value, low, high; the last two may be missing."""
-        rows = table.rename(columns={self.by: "curve", self.value: "value"} if self.by != "value" else {})
-        ends = {name: table[of] if of else np.nan for name, of in (("low", self.low), ("high", self.high))}
-        n = table["n"] if "n" in table else pd.Series(pd.NA, table.index)
-        return rows[["curve", "step", "value"]].assign(n=n, **ends)
+        columns = {"curve": self.by, "step": "step", "n": "n", "value": self.value, "low": self.low, "high": self.high}
+        missing = pd.Series(np.nan, table.index)
+        return pd.DataFrame({name: table.get(of, missing) for name, of in columns.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +63,7 @@ def overlay(lines: Sequence[Line], curves: Curves, steps: Sequence[int], bands: 
     down = 1 if in_one else -(-len(looks) // across)
     titles = None if in_one else [style.plain(curves.label(name)) for name in looks]
     height = 430 if in_one else 90 + ROW * down
-    gaps = {"vertical_spacing": 34 / height, "horizontal_spacing": 0.08} if not in_one else {}
+    gaps = {"vertical_spacing": 34 / height, "horizontal_spacing": 0.12} if not in_one else {}
     figure = make_subplots(down, across, shared_xaxes="all", subplot_titles=titles, **gaps)
     for place, (name, look) in enumerate(looks.items()):
         panel = (1, 1) if in_one else (place // across + 1, place % across + 1)
@@ -153,7 +152,8 @@ def _finish(
     first.set_ends(figure, min(counts), max(counts))
     for panel in range(panels):
         first.mark_step(figure, max(steps), str(panel + 1) if panel else "")
-    style.set_axes(figure, "y", tickformat=curves.tickformat, rangemode="tozero" if curves.tickformat else "normal")
+    tickformat = ".3~p" if panels > 1 and curves.tickformat.endswith("%") else curves.tickformat
+    style.set_axes(figure, "y", tickformat=tickformat, rangemode="tozero" if tickformat else "normal")
     if panels > 1:
         style.set_axes(figure, "x", title={"text": ""}, nticks=5, tickangle=0)
         figure.update_layout(margin={"t": 64}, legend={"y": 1 + 30 / height})

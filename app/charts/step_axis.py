@@ -6,7 +6,7 @@ A figure holds its marks at its last step, whatever step is chosen, and the time
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import floor, log10
+from math import ceil, floor, log10
 
 import numpy as np
 import plotly.graph_objects as go
@@ -116,8 +116,8 @@ class StepAxis:
 
     def _powers(self, low: float, high: float) -> list[float]:
         """Powers of ten at which a log axis has ticks: all between its ends, or every second, third, ..."""
-        first = floor(log10(2 * self.zero)) if self.progress else 0
-        powers = [10.0**power for power in range(first, floor(log10(high)) + 1) if 10.0**power >= max(low, 2 * self.zero)]
+        least = max(low, 2 * self.zero)
+        powers = [10.0**power for power in range(ceil(log10(least)), floor(log10(high)) + 1)]
         return powers[:: -(-len(powers) // MOST_TICKS)] if powers else []
 
 
