@@ -98,6 +98,15 @@ def progress(run: Run, unit: Unit) -> Progress | None:
         return None
 
 
+def _compared_state(run: Run) -> State:
+    return _progress_state(run), results_state(run), _log_state(run)
+
+
+designs = cached(_compared_state, 16)(compare.designs)
+differing_choices = cached(_compared_state, 64)(compare.differing_choices)
+acquisitions = cached(_compared_state, 16)(compare.acquisitions)
+differences = cached(_compared_state, 64)(compare.differences)
+
 # === As stored ===
 
 scores = cached(results_state, 64)(store.read_scores)

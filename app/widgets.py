@@ -64,7 +64,7 @@ def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log") -> 
         permalink.one_entry_per_page()
         copy_button("Copy link", key="copy_link")
         name = pick_one("run", "Run", [*known, *broken], format_func=named, label_visibility="collapsed")
-        beside = st.popover("Compare", icon=":material/compare_arrows:")
+        beside = st.popover("Overlay", icon=":material/stacked_line_chart:")
     if name in broken:
         stop(broken[name], "python -m embryo_core runs")
     run = known[name]

@@ -12,7 +12,8 @@ from app.charts import tags
 from app.charts import tokens as charts
 from app.charts.smoothing import with_smoothed
 from app.view import View
-from app.views import tokens_words
+from app.views import compare, tokens_words
+from embryo_core.compare import acquisition
 from embryo_core.metrics import METRICS
 from embryo_core.types import Run
 
@@ -87,7 +88,12 @@ def _open_point(group: str, step: int) -> None:
 
 def _acquisition(view: View, metric: str, data: pd.DataFrame) -> None:
     st.header("Order of acquisition", anchor=False)
-    order = charts.acquisition(data)
+    if view.beside:
+        compared = tuple(run for run in (view.run, *view.beside) if view.tells(run))
+        table = results.acquisitions(compared, metric, tuple(data["group"].unique()))
+        compare.show_acquisitions(view, table, metric, metric)
+        return
+    order = acquisition(data)
     figure = charts.acquisition_figure(order, list(data["step"].unique()), view.axis)
     name = f"{view.run.name}-{metric}-acquisition"
     figures.show(figure, order, name, captions.acquisition(order), "Order of acquisition", view, metric)

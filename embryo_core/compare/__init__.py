@@ -1,6 +1,29 @@
-"""Runs beside each other: how far each had come, seeds of one design, design tables, acquisition, choices."""
+"""Runs beside each other: how far each had come, seeds of one design, designs, orders of acquisition, choices."""
 
+from embryo_core.compare.acquisition import PAPER, acquisition, acquisitions, agreements
+from embryo_core.compare.choices import differences
+from embryo_core.compare.design import CHOICES, design, designs, differing_choices
+from embryo_core.compare.flops import training_flops
+from embryo_core.compare.parameters import parameters
 from embryo_core.compare.progress import UNITS, Progress, Unit, progress
 from embryo_core.compare.seeds import by_design, over_seeds
 
-__all__ = ["UNITS", "Progress", "Unit", "by_design", "over_seeds", "progress"]
+__all__ = [
+    "CHOICES",
+    "PAPER",
+    "UNITS",
+    "Progress",
+    "Unit",
+    "acquisition",
+    "acquisitions",
+    "agreements",
+    "by_design",
+    "design",
+    "designs",
+    "differences",
+    "differing_choices",
+    "over_seeds",
+    "parameters",
+    "progress",
+    "training_flops",
+]
