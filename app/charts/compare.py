@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -43,13 +44,26 @@ def acquisitions_figure(table: pd.DataFrame, axes: Sequence[tuple[str, StepAxis]
         heights = [len(order) - 1 - order.index(group) - _shift(place, len(axes)) for group in rows["group"]]
         _add_intervals(figure, rows, heights, axis, SYMBOLS[place % len(SYMBOLS)])
     first = axes[0][1]
-    counts = [count for name, axis in axes for count in axis.counts([min(steps), *there["latest"].dropna()])]
-    first.set_ends(figure, min(counts), max([*counts, *first.counts([max(steps)])]))
+    _set_ends(figure, of_runs, [axis for _, axis in axes], steps)
     first.mark_step(figure, max(steps))
     style.finish(figure, "", height=110 + (16 + 14 * len(axes)) * max(1, len(order)))
     labels = [style.plain(tags.named(group)) for group in order]
     ticks = {"tickvals": [len(order) - 1 - place for place in range(len(order))], "ticktext": labels}
     return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, len(order) - 0.4])
+
+
+def _set_ends(
+    figure: go.Figure, of_runs: Sequence[pd.DataFrame], axes: Sequence[StepAxis], steps: Sequence[int]
+) -> None:
+    """From the first of the steps to the last, or to a later end of an interval in a run that goes on."""
+    first = axes[0]
+    ends = [(axis, int(rows["latest"].fillna(rows["onset"]).max())) for rows, axis in zip(of_runs, axes) if len(rows)]
+    counts = [*first.counts([min(steps), max(steps)]), *(count for axis, end in ends for count in axis.counts([end]))]
+    first.set_ends(figure, min(counts), max(counts))
+    if first.scale == "log":
+        reach = np.log10([first.values([min(steps)])[0], max(counts)])
+        margin = 0.02 * (reach[1] - reach[0])
+        style.set_axes(figure, "x", range=[reach[0] - margin, reach[1] + margin])
 
 
 def _shift(place: int, runs: int) -> float:
@@ -89,6 +103,7 @@ def _add_intervals(
 
 def differences_figure(table: pd.DataFrame) -> go.Figure:
     """Rows of `compare.differences` with the columns run and change: a row per measure, in it an interval per run."""
+    table = table.dropna(subset="difference")
     figure, measures = go.Figure(), list(dict.fromkeys(table["measure"]))
     runs = list(dict.fromkeys(table["run"]))
     for place, run in enumerate(runs):

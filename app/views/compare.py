@@ -101,7 +101,7 @@ def _choice(view: View, choice: str, differing: dict[Run, list[str]]) -> None:
     changes = {run: f"{row[view.run.name]} → {row[run.name]}" for run in differing}
     parts = [results.differences(view.run, run).assign(run=run.name, change=changes[run]) for run in differing]
     table = pd.concat(parts, ignore_index=True)
-    if table.empty:
+    if table["difference"].isna().all():
         st.info("These runs share no measure at any step.", icon=":material/info:")
         return
     others = [other for other in CHOICES if other != choice and any(other in found for found in differing.values())]

@@ -8,9 +8,10 @@ import pandas as pd
 from embryo_core import results
 from embryo_core.agreement import rank_agreement
 from embryo_core.curves import onset
-from embryo_core.findings.words import paper_ranks
+from embryo_core.findings.words import CONTENT, FUNCTION, paper_ranks
 from embryo_core.types import Run
 
+PARTS_OF_SPEECH = (*FUNCTION, *CONTENT)
 PAPER = "the paper"
 COLUMNS = ["place", "group", "onset", "earliest", "latest", "last", "n"]
 

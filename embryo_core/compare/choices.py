@@ -21,16 +21,19 @@ COLUMNS = ["measure", "step", "first", "second", "difference", "low", "high", "n
 def differences(first: Run, second: Run) -> pd.DataFrame:
     """Each accuracy of `second` less that of `first`, with Newcombe's 95 % interval, at the last step of both.
 
-    Columns: measure, step, first, second, difference, low, high, n_first, n_second. Raises ResultsError, BrokenRun.
+    Columns: measure, step, first, second, difference, low, high, n_first, n_second; but for the measure all are missing
+    where the runs have no step of it in common. Raises ResultsError, BrokenRun.
     """
     one, two = dict(_measures(first)), dict(_measures(second))
     rows = []
-    for measure in (measure for measure in one if measure in two):
-        steps = one[measure].index.intersection(two[measure].index)
-        if len(steps):
-            (a, n), (b, m) = (one[measure].loc[steps.max()], two[measure].loc[steps.max()])
-            low, high = difference_interval(b, a, m, n_second=n)
-            rows.append((measure, int(steps.max()), a, b, b - a, float(low), float(high), int(n), int(m)))
+    for measure in dict.fromkeys([*one, *two]):
+        steps = one[measure].index.intersection(two[measure].index) if measure in one and measure in two else []
+        if not len(steps):
+            rows.append((measure, *[None] * 8))
+            continue
+        (a, n), (b, m) = (one[measure].loc[steps.max()], two[measure].loc[steps.max()])
+        low, high = difference_interval(b, a, m, n_second=n)
+        rows.append((measure, int(steps.max()), a, b, b - a, float(low), float(high), int(n), int(m)))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

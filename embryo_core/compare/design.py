@@ -45,7 +45,7 @@ def design(run: Run) -> dict[str, Value]:
         **{f"parameters: {part}": count for part, count in counts.items()},
         "tokens seen": last.tokens if last else None,
         "tokens per second": _speed(run),
-        "training FLOPs": training_flops(run, last.step) if last else None,
+        "training FLOPs": _flops(run, last),
         "first checkpoint": _date(checkpoints[:1]),
         "last checkpoint": _date(checkpoints[-1:]),
     }
@@ -108,6 +108,11 @@ def _speed(run: Run) -> float | None:
     """The median of what training logged."""
     logged = [row["tokens_per_second"] for row in runs.read_log(run) if row.get("tokens_per_second")]
     return round(median(logged)) if logged else None
+
+
+def _flops(run: Run, last: Checkpoint | None) -> int | None:
+    found = training_flops(run, last.step) if last else None
+    return None if found is None else round(found)
 
 
 def _date(checkpoints: Sequence[Checkpoint]) -> str | None:

@@ -23,7 +23,7 @@ def parameters(run: Run) -> dict[str, int] | None:
 
     The generator of replaced tokens is a part of its own, without the embeddings that it shares with the model.
     """
-    for checkpoint in reversed(runs.loadable(run)):
+    for checkpoint in [one for one in reversed(runs.checkpoints(run)) if one.has_weights]:
         try:
             counts = _by_part(checkpoint)
             inside = runs.generator(checkpoint)
