@@ -61,4 +61,4 @@ def test_each_run_lies_where_it_had_come_to():
 def test_a_curve_breaks_at_the_gaps_of_its_own_run():
     """The other run goes on."""
     figure = overlay([line("a", 0, ("noun",), gaps=(4,)), line("b", 0.2, ("noun",))], CURVES, [0, 8, 16])
-    assert [sum(value is None or value != value for value in trace.y) for trace in curves_of(figure)] == [1, 0]
+    assert [sum(pd.isna(value) for value in trace.y) for trace in curves_of(figure)] == [1, 0]
