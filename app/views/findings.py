@@ -62,4 +62,4 @@ def _show_one(view: View, judgement: Judgement) -> None:
 def _lead(judgement: Judgement) -> None:
     for name, value in judgement.finding.view.items():
         permalink.choose(name, value)
-    permalink.lead_to(judgement.finding.page)
+    permalink.lead_to(judgement.finding.page.lower().replace("-", ""))

@@ -50,7 +50,7 @@ class Finding:
     claim: str  # a sentence
     place: str  # in the paper
     predicts: str  # of the stored numbers, a sentence
-    page: str  # of the dashboard that shows them
+    page: str  # title of the page that shows them
     view: dict[str, str]  # the state of that page, as in its URL
     metrics: tuple[str, ...]  # scores that the test reads
     command: str  # that computes them, after python -m embryo_core and before RUN's options

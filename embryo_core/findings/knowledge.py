@@ -48,7 +48,7 @@ def histories(cloze: pd.DataFrame) -> pd.Series:
     return pd.Series(kinds).value_counts().reindex(KINDS, fill_value=0)
 
 
-KNOWLEDGE = {"page": "knowledge", "view": {}, "metrics": (PRECISION,), "command": "evaluate --lama FOLDER"}
+KNOWLEDGE = {"page": "Knowledge", "view": {}, "metrics": (PRECISION,), "command": "evaluate --lama FOLDER"}
 FINDINGS = (
     Finding(
         name="knowledge_fluctuates",

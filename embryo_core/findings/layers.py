@@ -112,7 +112,7 @@ def best_layer(evidence: Evidence, task: str) -> Curve | None:
     return max((curve for curve in found if curve), key=lambda curve: curve.values[-1], default=None)
 
 
-PROBING = {"page": "probing", "metrics": (F1,), "command": "evaluate --probing FOLDER"}
+PROBING = {"page": "Probing", "metrics": (F1,), "command": "evaluate --probing FOLDER"}
 FINDINGS = (
     Finding(
         name="syntax_and_semantics",
@@ -155,7 +155,7 @@ FINDINGS = (
         claim="Heads that attend to their own token appear in the upper layers first.",
         place="Section 4, Figure 4",
         predicts="A head of each upper layer gains 0.05 of attention to its own token before one of each lower layer.",
-        page="attention",
+        page="Attention",
         view={"section": "heads", "pattern": "same"},
         metrics=(SAME,),
         command="evaluate --treebank PATH",

@@ -89,7 +89,7 @@ def _between(evidence: Evidence, one: tuple[str, str], two: tuple[str, str], wha
 
 def _findings_of(task: str) -> list[Finding]:
     """The findings that the paper has for one of the two tasks."""
-    shared = {"place": PLACE[task], "page": "tokens", "metrics": (task,), "command": COMMAND}
+    shared = {"place": PLACE[task], "page": "Tokens", "metrics": (task,), "command": COMMAND}
     categories = {"view": {"metric": task, "family": "parts of speech"}}
     name = SHORT[task]
     return [
@@ -123,7 +123,7 @@ FINDINGS = (
         claim="A model learns to reconstruct words before it learns to predict them.",
         place="Section 3, Figure 1",
         predicts="In each category the onset of reconstruction precedes that of prediction.",
-        page="tokens",
+        page="Tokens",
         view={},
         metrics=TASKS,
         command=COMMAND,
@@ -136,7 +136,7 @@ FINDINGS = (
         claim="Frequent words are learned before rare ones.",
         place="Section 3, Figures 7 and 8",
         predicts="Of two bands of frequency, the onset of the more frequent one comes first.",
-        page="tokens",
+        page="Tokens",
         view={"family": "frequency bands"},
         metrics=TASKS,
         command=COMMAND,

@@ -14,7 +14,7 @@ def test_every_finding_is_judged(tiny_results: Run):
     for judgement in judgements:
         assert bool(judgement.comparisons) == (judgement.verdict != "cannot be said")
         assert all(one.low <= one.value <= one.high and one.n > 0 for one in judgement.comparisons), judgement
-    assert {one.finding.page for one in judgements if one.comparisons} >= {"tokens", "knowledge", "probing"}
+    assert {one.finding.page for one in judgements if one.comparisons} >= {"Tokens", "Knowledge", "Probing"}
 
 
 def test_names_are_unique():
