@@ -66,12 +66,12 @@ def finished(config: Config, data: Data, snapshots: Path, tmp_path_factory: pyte
     ],
 )
 def test_products_are_computed_in_the_type_that_is_set(
-    compute_dtype: str, accelerator: bool, policy: str, config: Config, data: Data, monkeypatch: pytest.MonkeyPatch
+    compute_dtype: str, accelerator: bool, policy: str, config: Config, monkeypatch: pytest.MonkeyPatch
 ):
     """By default in bfloat16 on an accelerator."""
     monkeypatch.setattr("pretrain.train.on_accelerator", lambda: accelerator)
     try:
-        model = build(replace(config, compute_dtype=compute_dtype), data.training(0))
+        model = build(replace(config, compute_dtype=compute_dtype))
         assert model.encoder.transformer[0].attention.query.dtype_policy.name == policy
     finally:
         keras.config.set_dtype_policy("float32")
