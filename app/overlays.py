@@ -35,12 +35,12 @@ def show(
     lines, missing = _lines(view, read, curves)
     for words in captions.missing(missing, [run for run in view.beside if not view.tells(run)], view.unit):
         st.info(literal(words), icon=":material/info:")
-    table = _table(view, lines)
+    seeds = any(line.seeds > 1 for line in lines)
     figures.show(
-        overlay(lines, curves, list(lines[0].rows["step"].unique()), bands),
-        table,
+        overlay(lines, curves, sorted(set(lines[0].rows["step"])), bands),
+        _table(view, lines),
         name,
-        caption + captions.runs([(line.name, line.rows["n"]) for line in lines]),
+        caption + captions.runs([(line.name, line.rows["n"]) for line in lines], seeds),
         title,
         view,
         metric,
@@ -60,7 +60,7 @@ def _lines(view: View, read: Read, curves: Curves) -> tuple[list[Line], list[Run
         rows = compare.over_seeds([*tables.values()]) if several else next(iter(tables.values()))
         rows = with_smoothed(rows, "value", view.smoothing, ["curve"])
         if len(rows):
-            lines.append(Line(captions.named([*tables]), view.axis_of(next(iter(tables))), rows))
+            lines.append(Line(captions.named([*tables]), view.axis_of(next(iter(tables))), rows, len(tables)))
     return lines, missing
 
 

@@ -23,18 +23,14 @@ def named(seeds: Sequence[Run]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names)} (mean of {len(names)} seeds)"
 
 
-def runs(lines: Sequence[tuple[str, pd.Series]]) -> str:
-    """The runs of a figure, each with its n, the numbers of cases behind its points; how they are told apart."""
+def runs(lines: Sequence[tuple[str, pd.Series]], seeds: bool) -> str:
+    """The runs of a figure, each with its n, the cases behind its points; whether any is a mean over `seeds`."""
     told = "; ".join(f"{literal(name)}{_cases(n)}" for name, n in lines)
-    seeds = " Of several seeds: the mean, and a band from the least to the greatest." if _several(lines) else ""
+    mean = " Of several seeds: the mean, and a band from the least to the greatest." if seeds else ""
     return (
-        f" Runs, each with a line style of its own: {told}.{seeds} Where there are many lines, each category has a "
+        f" Runs, each with a line style of its own: {told}.{mean} Where there are many lines, each category has a "
         "panel with a vertical axis of its own. Point at a curve to read all runs there."
     )
-
-
-def _several(lines: Sequence[tuple[str, pd.Series]]) -> bool:
-    return any(name.endswith(" seeds)") for name, _ in lines)
 
 
 def _cases(n: pd.Series) -> str:

@@ -3,7 +3,7 @@
 Every point tells all runs at its place on the axis.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +50,7 @@ class Line:
     name: str
     axis: StepAxis
     rows: pd.DataFrame
+    seeds: int = 1  # whose mean the rows are
 
 
 def overlay(lines: Sequence[Line], curves: Curves, steps: Sequence[int], bands: bool = True) -> go.Figure:
@@ -67,9 +68,7 @@ def overlay(lines: Sequence[Line], curves: Curves, steps: Sequence[int], bands: 
     figure = make_subplots(down, across, shared_xaxes="all", subplot_titles=titles, **gaps)
     for place, (name, look) in enumerate(looks.items()):
         panel = (1, 1) if in_one else (place // across + 1, place % across + 1)
-        there = [(line, rows) for line in lines if len(rows := line.rows[line.rows["curve"] == name])]
-        for line, rows in there:
-            drawn = _curve(line, rows, there, curves, look, DASHES[lines.index(line) % len(DASHES)], bands, steps)
+        for line, drawn in _panel(lines, name, curves, look, bands, steps):
             if not in_one:
                 drawn.update_traces(legendgroup=line.name, showlegend=False)
             figure.add_traces(drawn.data, rows=panel[0], cols=panel[1])
@@ -77,56 +76,59 @@ def overlay(lines: Sequence[Line], curves: Curves, steps: Sequence[int], bands: 
     return figure if in_one else _key(figure, lines)
 
 
-def _curve(
-    line: Line,
-    rows: pd.DataFrame,
-    there: Sequence[tuple[Line, pd.DataFrame]],
-    curves: Curves,
-    look: tuple[str, str],
-    dash: str,
-    bands: bool,
-    steps: Sequence[int],
-) -> go.Figure:
-    """One category of one run, broken at its gaps."""
-    figure, (colour, symbol), x = go.Figure(), look, line.axis.values(rows["step"])
-    category = rows["curve"].iloc[0]
-    name = f"{style.plain(curves.label(category))}, {style.plain(line.name)}"
-    known = rows["low"].notna()
-    if bands and known.any():
-        banded = rows[known]
-        style.add_band(figure, line.axis.values(banded["step"]), banded["low"], banded["high"], colour, name)
-    first = there[0][0]
-    along = first.axis.values(steps)
-    at = [steps[max(0, int(np.searchsorted(along, place, side="right")) - 1)] for place in x]
-    smoothing.add_curve(
-        figure,
-        x,
-        rows,
-        "value",
-        name,
-        colour,
-        line={"dash": dash},
-        marker={"symbol": symbol if dash == "solid" else f"{symbol}-open", "size": 6 if len(rows) <= MARKED else 3},
-        customdata=[[category, step] for step in at],
-        text=[_told(line, place, there, curves) for place in x],
-        hovertemplate="%{text}<extra></extra>",
-    )
-    break_lines(figure, line.axis.values(line.axis.gaps))
-    return figure
+def _panel(
+    lines: Sequence[Line], category: str, curves: Curves, look: tuple[str, str], bands: bool, steps: Sequence[int]
+) -> Iterator[tuple[Line, go.Figure]]:
+    """Each run that has this category, with its curve, broken at its gaps."""
+    there = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
+    told = _told(there, curves, category)
+    along, (colour, symbol) = lines[0].axis.values(steps), look
+    for line, rows in there.items():
+        figure, x, dash = go.Figure(), line.axis.values(rows["step"]), DASHES[lines.index(line) % len(DASHES)]
+        name = f"{style.plain(curves.label(category))}, {style.plain(line.name)}"
+        banded = rows[rows["low"].notna()]
+        if bands and len(banded):
+            style.add_band(figure, line.axis.values(banded["step"]), banded["low"], banded["high"], colour, name)
+        at = [steps[max(0, int(np.searchsorted(along, place, side="right")) - 1)] for place in x]
+        smoothing.add_curve(
+            figure,
+            x,
+            rows,
+            "value",
+            name,
+            colour,
+            line={"dash": dash},
+            marker={"symbol": symbol if dash == "solid" else f"{symbol}-open", "size": 6 if len(rows) <= MARKED else 3},
+            customdata=[[category, step, words] for step, words in zip(at, told[line], strict=True)],
+            hovertemplate="%{customdata[2]}<extra></extra>",
+        )
+        break_lines(figure, line.axis.values(line.axis.gaps))
+        yield line, figure
 
 
-def _told(line: Line, place: float, there: Sequence[tuple[Line, pd.DataFrame]], curves: Curves) -> str:
-    """What is told at a point: each run's own measure that lies nearest on the axis, the run of the point in bold."""
-    told = [f"<b>{style.plain(curves.label(there[0][1]['curve'].iloc[0]))}</b>"]
-    for one, rows in there:
-        scaled = np.log if one.axis.scale == "log" else np.asarray
-        row = rows.iloc[int(np.abs(scaled(one.axis.values(rows["step"])) - scaled(place)).argmin())]
-        between = "" if pd.isna(row["low"]) else f" ({row['low']:{curves.decimals}} to {row['high']:{curves.decimals}})"
-        n = "" if pd.isna(row["n"]) else f", n = {int(row['n']):,}"
-        name = style.plain(one.name)
-        words = f"step {int(row['step']):,}: {row['value']:{curves.decimals}}{between}{n}"
-        told.append(f"{f'<b>{name}</b>' if one is line else name}, {words}")
-    return "<br>".join(told)
+def _told(there: Mapping[Line, pd.DataFrame], curves: Curves, category: str) -> dict[Line, list[str]]:
+    """What is told at each point: of each run the measure that lies nearest on the axis, the point's own in bold."""
+    scaled = np.log if next(iter(there)).axis.scale == "log" else np.asarray
+    places = {line: scaled(line.axis.values(rows["step"])) for line, rows in there.items()}
+    words = {line: [_measure(row, curves) for row in rows.itertuples()] for line, rows in there.items()}
+    names = {line: style.plain(line.name) for line in there}
+    told = {}
+    for line in there:
+        near = {one: [int(np.abs(places[one] - place).argmin()) for place in places[line]] for one in there}
+        shown = {one: f"<b>{name}</b>" if one is line else name for one, name in names.items()}
+        told[line] = [
+            f"<b>{style.plain(curves.label(category))}</b><br>"
+            + "<br>".join(f"{shown[one]}, {words[one][near[one][point]]}" for one in there)
+            for point in range(len(places[line]))
+        ]
+    return told
+
+
+def _measure(row: tuple, curves: Curves) -> str:
+    """A row in words: its step, value, interval and n."""
+    form = curves.decimals
+    between = "" if pd.isna(row.low) else f" ({row.low:{form}} to {row.high:{form}})"
+    return f"step {int(row.step):,}: {row.value:{form}}{between}" + ("" if pd.isna(row.n) else f", n = {int(row.n):,}")
 
 
 def _key(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
