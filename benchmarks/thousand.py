@@ -23,6 +23,8 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
+from embryo_core.types import Run
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 DEMO = REPOSITORY / "data" / "demo"
 PAGES = ("overview", "findings", "tokens", "attention", "probing", "knowledge", "query")
@@ -67,7 +69,7 @@ def _link_checkpoint(source: Path, folder: Path, step: int) -> None:
             shutil.copy(file, folder / file.name)
 
 
-def _spread_results(demo, run, of_step: dict[int, int]) -> None:
+def _spread_results(demo: Run, run: Run, of_step: dict[int, int]) -> None:
     """The demo's tables, each step's rows repeated at all steps that stand for it."""
     from embryo_core.results.read import read_table
     from embryo_core.results.tables import TABLES
