@@ -135,7 +135,7 @@ def _stars(
         when = "at" if symbol == "star-open" else "from"
         mark = {
             "x": axis.values(rows["step"]),
-            "y": rows[column],
+            "y": rows[column].to_numpy(),
             "name": f"{label}: {step:,}",
             "mode": "markers",
             "marker": {"symbol": symbol, "size": 15, "color": colour, "line": {"width": 1.5}},

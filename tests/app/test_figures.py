@@ -26,7 +26,8 @@ PAGES = {  # page and parameters: how many figures it has
     ("probing", (("probing", "order"),)): 3,
     ("knowledge", ()): 2,
     ("finetuning", ()): 2,
-    ("query", (("text", "the [MASK] of the town ."),)): 3,
+    ("query", (("text", "the [MASK] of the town ."),)): 2,
+    ("query", (("text", "the [MASK] of the town ."), ("curves", "rank"))): 2,
 }
 
 
