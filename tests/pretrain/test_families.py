@@ -17,6 +17,7 @@ from pretrain.batches import Data
 from pretrain.families import FAMILIES, preset
 from pretrain.family import Family
 from pretrain.model import targets
+from pretrain.train import build
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -84,6 +85,15 @@ def test_an_unknown_preset_is_named_with_the_known_ones(toy: Family):
         preset("toy-tin")
     with pytest.raises(UnknownPreset, match="Unknown preset 'albert-smal'. Did you mean 'albert-small'"):
         preset("albert-smal")
+
+
+@pytest.mark.parametrize("name", ["tiny", "bert-tiny", "electra-tiny"])
+def test_every_weight_is_made_before_the_first_batch(name: str, data: Data):
+    """From the sizes alone: the first batch adds none."""
+    model = build(preset(name))
+    paths = [variable.path for variable in model.variables]
+    model(data.training(0).inputs())
+    assert [variable.path for variable in model.variables] == paths
 
 
 @pytest.mark.parametrize("name", FAMILIES)
