@@ -11,6 +11,7 @@ import streamlit as st
 
 from app.charts import finetuning, head_behaviour, probing, tokens
 from app.components.head_maps import grid_payload
+from app.drawing import aside
 from embryo_core import results as store
 from embryo_core import runs
 from embryo_core.curves import Scale, normalise_rows, telling_scale
@@ -58,8 +59,12 @@ def _state(path: Path) -> State:
 
 
 def cached(state: Callable[[Run], State], entries: int, spinner: bool | str = False) -> Callable:
-    """Decorates a function of a run and more: its last results are kept as long as this state of the run lasts."""
-    return st.cache_data(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
+    """Decorates a function of a run and more: its last results are kept as long as this state of the run lasts.
+
+    One that may take long has a spinner, and its page steps aside for others (see drawing.py).
+    """
+    kept = st.cache_data(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
+    return (lambda read: aside()(kept(read))) if spinner else kept
 
 
 # === What is wrong with checkpoints ===
