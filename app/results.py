@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app.charts import finetuning, head_behaviour, knowledge, probing, tokens
+from app.charts import finetuning, head_behaviour, probing, tokens
 from app.components.head_maps import grid_payload
 from embryo_core import results as store
 from embryo_core import runs
@@ -85,6 +85,7 @@ def gaps(run: Run) -> tuple[int, ...]:
 
 scores = cached(results_state, 64)(store.read_scores)
 cloze = cached(results_state, 32)(store.read_cloze)
+fact_histories = cached(results_state, 4, "Reading the facts")(store.read_histories)
 probes = cached(results_state, 64)(store.read_probes)
 sources = cached(results_state, 16)(store.read_sources)
 done = cached(results_state, 64)(store.done)
@@ -155,12 +156,6 @@ def commonest_answers(run: Run, metric: str, groups: tuple[str, ...]) -> pd.Data
     """What `charts.tokens.commonest_answers` finds in each of these categories, with the column group."""
     found = [tokens.commonest_answers(words(run, metric, group)).assign(group=group) for group in groups]
     return pd.concat(found, ignore_index=True)
-
-
-@cached(results_state, 4, "Reading the facts")
-def fact_histories(run: Run) -> pd.DataFrame:
-    """How the answers to every fact went (see `charts.knowledge.histories`). Raises ResultsError."""
-    return knowledge.histories(store.read_cloze(run))
 
 
 @cached(results_state, 8)

@@ -66,7 +66,7 @@ def batches(config: Config, size: int, length: int, count: int = 8) -> list[Mask
 
 def keras_step(config: Config, made: list[MaskedBatch]) -> Step:
     """One update by pretrain.train's own model, LAMB and XLA."""
-    model = build(config, made[0])
+    model = build(config)
     loss_weights = FAMILIES[config.family].loss_weights(config, 0)
     turn = iter(range(sys.maxsize))
 

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from pretrain.layers import Encoder
+from pretrain.layers import Encoder, build
 from pretrain.masking import DRAWS
 from pretrain.model import PretrainingModel
 from pretrain.objectives import Detection, at_positions
@@ -17,6 +17,11 @@ class GeneratorModel(PretrainingModel):
     def __init__(self, generator: Encoder, encoder: Encoder, heads: dict, objectives: dict):
         super().__init__(encoder, heads, objectives)
         self.generator = generator
+
+    def build(self, *_):
+        """Make all weights."""
+        build({self.generator: None, self.heads["masked_lm"]: self.generator.states_shape})
+        super().build()
 
     def call(self, inputs, training=False):
         """Logits of masked words and detections by the names of their objectives, float32."""

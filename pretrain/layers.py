@@ -38,7 +38,7 @@ def gelu_tanh(x):
 def build(shapes: dict[keras.layers.Layer, tuple]) -> None:
     """Make the weights of layers for inputs of these shapes, those that are shared only once.
 
-    Keras would make them too, but by tracing `call` one more time at every level of nesting: seconds at each start.
+    Keras would make them too, but by tracing `call` one more time at every level of nesting: many seconds for a model.
     """
     for layer, shape in shapes.items():
         if not layer.built:
@@ -220,13 +220,16 @@ class Encoder(keras.layers.Layer):
         super().__init__(**options)
         self.embeddings, self.transformer, self.projection = embeddings, transformer, projection
 
+    @property
+    def states_shape(self) -> tuple[None, None, int]:
+        """Shape of its hidden states, B and L open."""
+        return None, None, self.projection.units if self.projection else self.embeddings.word.output_dim
+
     def build(self, *_):
-        shape = (None, None, self.embeddings.word.output_dim)
         build({self.embeddings: None})
         if self.projection:
-            build({self.projection: shape})
-            shape = (None, None, self.projection.units)
-        build(dict.fromkeys(self.transformer, shape))
+            build({self.projection: (None, None, self.embeddings.word.output_dim)})
+        build(dict.fromkeys(self.transformer, self.states_shape))
 
     def call(self, ids, token_type_ids, attention_mask, training=False):
         bias = padding_bias(attention_mask)

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from pretrain.layers import Encoder
+from pretrain.layers import Encoder, build
 from pretrain.masking import MaskedBatch
 from pretrain.objectives import Objective
 
@@ -23,6 +23,10 @@ class PretrainingModel(keras.Model):
         names = [(objective, kind) for objective in objectives for kind in kinds]
         self.trackers = {f"{name}_{kind}": kinds[kind](name=f"{name}_{kind}") for name, kind in names}
         self.by_shape = {}  # compiled training functions
+
+    def build(self, *_):
+        """Make all weights."""
+        build({self.encoder: None} | dict.fromkeys(self.heads.values(), self.encoder.states_shape))
 
     def call(self, inputs, training=False):
         """Logits of every head by the name of its objective, float32."""

@@ -33,7 +33,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
     grid = set(run.planned_steps)
     family = FAMILIES[config.family]
     with devices.scope():
-        model = build(config, data.training(0))
+        model = build(config)
     measurement = Measurement(model, list(data.heldout()))
     learning_rate = schedule(config)
     start = Progress(run.origin.step, run.origin.sequences, run.origin.tokens) if run.origin else Progress(0, 0, 0)
@@ -75,13 +75,13 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
     bar.close()
 
 
-def build(config: Config, example: MaskedBatch) -> PretrainingModel:
+def build(config: Config) -> PretrainingModel:
     """A compiled model with its weights, in float32, drawn from the configuration's seed."""
     keras.utils.set_random_seed(config.seed)
     in_bfloat16 = on_accelerator() if config.compute_dtype == "auto" else config.compute_dtype == "bfloat16"
     keras.config.set_dtype_policy("mixed_bfloat16" if in_bfloat16 else "float32")
     model = FAMILIES[config.family].model(config)
-    model(example.inputs())
+    model.build()
     made = optimizer(config, model.trainable_variables)
     model.compile(optimizer=made, jit_compile=keras.backend.backend() != "torch")
     return model

@@ -6,7 +6,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from streamlit import config
 from streamlit.components.v2 import manifest_scanner
+from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
@@ -14,6 +16,11 @@ from embryo_core.types import Run
 
 # Each AppTest looks through all installed packages for components, which takes longer than a page: once is enough.
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
+# After each page Streamlit clears Keras's session and collects garbage, a second each where tests of pretraining have
+# loaded TensorFlow. The server does neither: no page loads Keras, and app/.streamlit/config.toml, which AppTest does
+# not read, switches the collection off.
+script_runner._clean_problem_modules = lambda: None
+config.set_option("runner.postScriptGC", False)
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 

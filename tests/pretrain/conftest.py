@@ -1,9 +1,11 @@
 """Fixtures of pretraining's tests: the tiny preset on the sample text, prepared once."""
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 # Set before TensorFlow is imported: XLA compiles a third faster, into code as deterministic as the usual.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from embryo_core import runs
 from pretrain.batches import Data, prepare_data
 from pretrain.config import Config
 from pretrain.families import preset
@@ -50,9 +53,9 @@ def data(config: Config, texts: tuple[Path, Path], cache: Path) -> Data:
 
 
 @pytest.fixture(scope="module")
-def model(config: Config, data: Data) -> PretrainingModel:
+def model(config: Config) -> PretrainingModel:
     """A model of that size whose every weight is random, so that none can be taken for another; not to be trained."""
-    model = build(config, data.training(config.short_steps))
+    model = build(config)
     rng = np.random.default_rng(0)
     for variable in model.trainable_variables:
         variable.assign(variable + rng.normal(0, 0.2, variable.shape).astype(np.float32))
@@ -65,3 +68,16 @@ def eager() -> Iterator[None]:
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
+
+
+def weights(run: Path) -> dict[str, str]:
+    """Hash of the weights of every checkpoint, by its step."""
+    return {
+        str(path.parent.relative_to(run)): runs.sha256(path) for path in run.glob("checkpoints/**/model.safetensors")
+    }
+
+
+def log(run: Path) -> list[dict[str, Any]]:
+    """Rows of the log without their speed."""
+    rows = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in row.items() if name != "tokens_per_second"} for row in rows]

@@ -10,7 +10,6 @@ import pytest
 
 from embryo_core import runs
 from pretrain.__main__ import main
-from pretrain.batches import prepare_data
 from pretrain.config import Config, changed
 from pretrain.families import FAMILIES, preset
 from pretrain.state import Progress, save_state
@@ -57,15 +56,14 @@ def by_tensorflow(arguments: list[str], tmp_path_factory: pytest.TempPathFactory
     scope="module",
 )
 def test_another_backend_trains_as_tensorflow_does(
-    backend: str, by_tensorflow: Path, arguments: list[str], config: Config, texts, cache, tmp_path: Path
+    backend: str, by_tensorflow: Path, arguments: list[str], config: Config, tmp_path: Path
 ):
     """From the same weights, the losses of every update agree to 1e-5, and the checkpoints have the same form.
 
     So do an ELECTRA's in its first updates: later a sample may be another by rounding, from where on the curves differ.
     """
     folder = Path(shutil.copytree(by_tensorflow, tmp_path / "own", ignore=shutil.ignore_patterns("state")))
-    data = prepare_data(config, [str(texts[0])], [str(texts[1])], cache)
-    save_state(build(config, data.training(0)), folder, Progress(0, 0, 0))
+    save_state(build(config), folder, Progress(0, 0, 0))
     environment = os.environ | {"KERAS_BACKEND": backend}
     command = [sys.executable, "-m", "pretrain", *arguments, str(folder)]
     subprocess.run(command, cwd=REPOSITORY, env=environment, check=True, capture_output=True)

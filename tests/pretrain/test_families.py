@@ -82,7 +82,7 @@ def test_the_engine_computes_what_a_new_family_trained(toy_run: Run, data: Data)
     """Masked-word logits of the checkpoint are those of the model in training."""
     config, batch = preset("toy-tiny"), data.training(0)
     inputs = batch.inputs() | {"token_type_ids": np.zeros_like(batch.ids)}  # the engine reads one segment
-    model, last = build(config, batch), runs.checkpoints(toy_run)[-1]
+    model, last = build(config), runs.checkpoints(toy_run)[-1]
     read_checkpoint(model, config, last)
     rows, places = np.nonzero(batch.positions)
     expected = ops.convert_to_numpy(model(inputs)["words"])[rows, places]
@@ -116,6 +116,15 @@ def test_an_unknown_preset_is_named_with_the_known_ones(toy: Family):
         preset("toy-tin")
     with pytest.raises(UnknownPreset, match="Unknown preset 'albert-smal'. Did you mean 'albert-small'"):
         preset("albert-smal")
+
+
+@pytest.mark.parametrize("name", ["tiny", "bert-tiny", "electra-tiny"])
+def test_every_weight_is_made_before_the_first_batch(name: str, data: Data):
+    """From the sizes alone: the first batch adds none."""
+    model = build(preset(name))
+    paths = [variable.path for variable in model.variables]
+    model(data.training(0).inputs())
+    assert [variable.path for variable in model.variables] == paths
 
 
 @pytest.mark.parametrize("name", FAMILIES)

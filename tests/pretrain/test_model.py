@@ -49,7 +49,7 @@ def test_the_head_at_given_positions_is_the_head_everywhere(
 def test_each_shape_of_batch_is_traced_once(config: Config, data: Data, monkeypatch: pytest.MonkeyPatch):
     """However often short and long sequences take turns, the model is traced once for each of the two."""
     traced, call = [], PretrainingModel.call
-    model = build(config, data.training(0))
+    model = build(config)
     monkeypatch.setattr(PretrainingModel, "call", lambda *given, **named: traced.append(1) or call(*given, **named))
     for step in range(7):
         model.train(data.training(step), WEIGHTS)

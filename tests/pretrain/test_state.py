@@ -28,13 +28,13 @@ def saved(model: PretrainingModel, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_state_brings_back_every_variable(model: PretrainingModel, config: Config, data: Data, saved: Path):
+def test_a_state_brings_back_every_variable(model: PretrainingModel, config: Config, saved: Path):
     """Weights, both moments, and the count of updates, bit for bit; and how far the run had come."""
     rng = np.random.default_rng(1)
     for variable in model.optimizer.variables:
         variable.assign(rng.integers(1, 100, variable.shape).astype(variable.dtype))
     save_state(model, saved, Progress(101, 808, 20_200))
-    other = build(config, data.training(0))
+    other = build(config)
     assert restore(other, latest_state(saved)) == Progress(101, 808, 20_200)
     moments = sum(variable.path.endswith(("momentum", "velocity")) for variable in other.optimizer.variables)
     assert moments == 2 * len(other.trainable_variables)

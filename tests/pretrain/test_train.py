@@ -1,16 +1,8 @@
-"""Training: the loss falls, and a run that was stopped anywhere ends with the weights of one that was not."""
+"""Training: what a run writes and counts, and that a stopped or extended one ends as one that was planned so."""
 
-import json
-import multiprocessing
-import os
-import random
 import shutil
-import time
 from dataclasses import asdict, replace
-from multiprocessing.context import BaseContext
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 import keras
 import numpy as np
@@ -18,11 +10,13 @@ import pytest
 
 from embryo_core import runs
 from embryo_core.types import Run
-from pretrain.__main__ import main
 from pretrain.batches import Data
 from pretrain.card import new_card, write_card
 from pretrain.config import Config
 from pretrain.train import build, train
+from tests.pretrain.conftest import log, weights
+
+pytestmark = pytest.mark.usefixtures("eager")  # tests/pretrain/test_killed.py trains as it is compiled
 
 
 def new_run(folder: Path, config: Config, data: Data) -> Run:
@@ -31,19 +25,6 @@ def new_run(folder: Path, config: Config, data: Data) -> Run:
     run = Run(folder.name, folder, "albert", "both", asdict(config), "0" * 64, data.corpus.fingerprint, grid, "tests")
     runs.write_run(run)
     return run
-
-
-def weights(run: Path) -> dict[str, str]:
-    """Hash of the weights of every checkpoint, by its step."""
-    return {
-        str(path.parent.relative_to(run)): runs.sha256(path) for path in run.glob("checkpoints/**/model.safetensors")
-    }
-
-
-def log(run: Path) -> list[dict[str, Any]]:
-    """Rows of the log without their speed."""
-    rows = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in row.items() if name != "tokens_per_second"} for row in rows]
 
 
 class Snapshots:
@@ -59,9 +40,6 @@ class Snapshots:
     def flush(self) -> None:
         """Copy the run; the row has been written, the checkpoint and the state of its step have not."""
         shutil.copytree(self.run, self.folder / str(self.step) / "run", dirs_exist_ok=True)
-
-
-# === In one process ===
 
 
 @pytest.fixture(scope="module")
@@ -88,12 +66,12 @@ def finished(config: Config, data: Data, snapshots: Path, tmp_path_factory: pyte
     ],
 )
 def test_products_are_computed_in_the_type_that_is_set(
-    compute_dtype: str, accelerator: bool, policy: str, config: Config, data: Data, monkeypatch: pytest.MonkeyPatch
+    compute_dtype: str, accelerator: bool, policy: str, config: Config, monkeypatch: pytest.MonkeyPatch
 ):
     """By default in bfloat16 on an accelerator."""
     monkeypatch.setattr("pretrain.train.on_accelerator", lambda: accelerator)
     try:
-        model = build(replace(config, compute_dtype=compute_dtype), data.training(0))
+        model = build(replace(config, compute_dtype=compute_dtype))
         assert model.encoder.transformer[0].attention.query.dtype_policy.name == policy
     finally:
         keras.config.set_dtype_policy("float32")
@@ -152,7 +130,6 @@ def test_a_run_stopped_in_either_phase_ends_the_same(
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs.files) and ours.files == theirs.files
 
 
-@pytest.mark.slow
 def test_an_extended_run_is_one_that_was_planned_longer(config: Config, data: Data, tmp_path: Path):
     """Stopped at its last update and given more of them, a run ends with the weights of one started with that plan."""
     settings = {"short_steps": 0, "long_every": 0, "measured_sequences": 0, "heldout_sequences": 1}
@@ -164,94 +141,3 @@ def test_an_extended_run_is_one_that_was_planned_longer(config: Config, data: Da
             train(write_card(new_card(path, plan, data.corpus)), plan, replace(data, config=plan))
     assert weights(paths[0]) == weights(paths[1]) and len(weights(paths[0])) == 6
     assert log(paths[0]) == log(paths[1])
-
-
-# === Killed, in processes of their own ===
-
-
-@pytest.fixture(scope="module")
-def processes() -> BaseContext:
-    """Processes forked from one that has imported Keras and holds no thread."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["keras", "pretrain.train"])
-    return context
-
-
-@pytest.fixture(scope="module", params=["tiny", "bert-tiny", "electra-tiny"])
-def command(request: pytest.FixtureRequest, texts: tuple[Path, Path], cache: Path) -> list[str]:
-    """Arguments of python -m pretrain: 150 updates of a family's tiny preset, to which a run is added."""
-    settings = ["--set", "state_every=10", "log_every=2", "warmup_steps=15", "measured_sequences=0"]
-    corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
-    return [request.param, *corpus, "--steps", "150", "--save", "50", *settings, "--run"]
-
-
-def start(processes: BaseContext, command: list[str], run: Path) -> BaseProcess:
-    """A process that trains the run; ALBERT's compile for themselves, as a user's would."""
-    target = compile_and_train if command[0] == "tiny" else main
-    process = processes.Process(target=target, args=([*command, str(run)],))
-    process.start()
-    return process
-
-
-def compile_and_train(arguments: list[str]) -> int:
-    """python -m pretrain without what other processes of the session have compiled."""
-    os.environ.pop("TF_XLA_FLAGS")  # TensorFlow reads it at the first update
-    return main(arguments)
-
-
-def to_the_end(processes: BaseContext, command: list[str], run: Path) -> None:
-    """Train the run in a process that nobody stops."""
-    process = start(processes, command, run)
-    process.join()
-    assert process.exitcode == 0
-
-
-def kill_from_step(processes: BaseContext, command: list[str], run: Path, step: int) -> None:
-    """Start the training and kill it, wherever it then is, once its log has come to this step."""
-    process = start(processes, command, run)
-    while process.is_alive() and last_step(run) < step:
-        time.sleep(0.01)
-    process.kill()
-    process.join()
-
-
-def last_step(run: Path) -> int:
-    """The highest step of a log to which another process is writing; 0 where there is none yet."""
-    text = (run / "log.jsonl").read_text() if (run / "log.jsonl").is_file() else ""
-    return max([json.loads(line)["step"] for line in text.splitlines() if line.endswith("}")], default=0)
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(processes: BaseContext, command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run that nobody stopped."""
-    folder = tmp_path_factory.mktemp("uninterrupted") / "run"
-    to_the_end(processes, command, folder)
-    return folder
-
-
-@pytest.mark.slow
-def test_a_killed_run_ends_with_the_same_weights(
-    processes: BaseContext, command: list[str], uninterrupted: Path, tmp_path: Path
-):
-    """kill -9, the same command again: checkpoints and log are those of a run left alone; ALBERT's is killed twice.
-
-    Of every family: with next sentences and dropout in two phases of length (BERT), with samples (ELECTRA).
-    """
-    run = tmp_path / "run"
-    chance = random.Random(8)
-    stretches = [(1, 70), (80, 140)] if command[0] == "tiny" else [(25, 140)]
-    for step in (chance.randint(*stretch) for stretch in stretches):
-        kill_from_step(processes, command, run, step)
-    to_the_end(processes, command, run)
-    assert weights(run) == weights(uninterrupted) and len(list(run.glob("checkpoints/step*"))) == 10
-    assert log(run) == log(uninterrupted)
-
-
-@pytest.mark.slow
-def test_the_loss_falls_on_the_sample_text(uninterrupted: Path):
-    """From the uniform guess over 500 pieces (log 500 = 6.2 nats) to well below it, on held-out text as well."""
-    rows = log(uninterrupted)
-    train_losses = [row["masked_lm_loss"] for row in rows if row["split"] == "train"]
-    heldout_losses = [row["masked_lm_loss"] for row in rows if row["split"] == "heldout"]
-    assert train_losses[0] == pytest.approx(np.log(500), abs=0.1)
-    assert np.mean(train_losses[-10:]) < 5.9 and heldout_losses[-1] < heldout_losses[0] - 0.3

@@ -10,8 +10,6 @@ import transformers
 from pretrain.config import Config
 from pretrain.families import FAMILIES
 
-INPUTS = ("ids", "token_type_ids", "attention_mask", "positions", "draws")
-
 
 def parameters(config: Config) -> dict[str, int]:
     """How many each exported model has, by its folder inside the checkpoint; "" is the checkpoint itself.
@@ -21,7 +19,7 @@ def parameters(config: Config) -> dict[str, int]:
     family = FAMILIES[config.family]
     with keras.StatelessScope(initialize_variables=False):
         model = family.model(config)
-        model({name: keras.KerasTensor((1, 16), "int32") for name in INPUTS})
+        model.build()
         exported = {"": (family.modules(model), family.huggingface(config))} | family.inner_checkpoints(config, model)
         found = {folder: shapes(modules) for folder, (modules, _) in exported.items()}
     for folder, (_, settings) in exported.items():

@@ -11,7 +11,7 @@ from pretrain.export import tensors
 from pretrain.families import FAMILIES, preset
 from pretrain.families.albert import AlbertConfig, square_root_rule
 from pretrain.pairs import from_another_document, in_order, swapped
-from tests.pretrain.families.counting import INPUTS, parameters
+from tests.pretrain.families.counting import parameters
 
 # Read anew from the sources, not from the preset.
 PAPER = {"batch_size": 512, "learning_rate": 6.2225e-4, "steps": 1_000_000, "warmup_steps": 25_000}  # Table 2
@@ -102,7 +102,7 @@ def unique_parameters(config: AlbertConfig) -> int:
     """Parameters of a configuration's model."""
     with keras.StatelessScope(initialize_variables=False):
         model = FAMILIES["albert"].model(config)
-        model({name: keras.KerasTensor((1, 16), "int32") for name in INPUTS})
+        model.build()
         return sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
 
 
@@ -164,8 +164,7 @@ def test_each_table_begins_with_values_of_its_own():
     keras.utils.set_random_seed(1)
     config = replace(preset("tiny"), initializer_range=0.3, position_initializer_range=0.9)
     model = FAMILIES["albert"].model(config)
-    ids = np.zeros((1, 4), np.int32)
-    model({name: ids for name in ("ids", "token_type_ids", "attention_mask", "positions")})
+    model.build()
     found = tensors(FAMILIES["albert"].modules(model))
     rows = [tuple(array[0][:4]) for name, array in found.items() if "_embeddings.weight" in name]
     assert len(set(rows)) == 3

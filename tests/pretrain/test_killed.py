@@ -1,0 +1,104 @@
+"""Training in processes of its own: the loss falls, and a killed run ends with the weights of one left alone."""
+
+import json
+import multiprocessing
+import os
+import random
+import time
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pretrain.__main__ import main
+from tests.pretrain.conftest import log, weights
+
+
+@pytest.fixture(scope="module")
+def processes() -> BaseContext:
+    """Processes forked from one that has imported Keras and holds no thread."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["keras", "pretrain.train"])
+    return context
+
+
+@pytest.fixture(scope="module", params=["tiny", "bert-tiny", "electra-tiny"])
+def command(request: pytest.FixtureRequest, texts: tuple[Path, Path], cache: Path) -> list[str]:
+    """Arguments of python -m pretrain: 150 updates of a family's tiny preset, to which a run is added."""
+    settings = ["--set", "state_every=10", "log_every=2", "warmup_steps=15", "measured_sequences=0"]
+    corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
+    return [request.param, *corpus, "--steps", "150", "--save", "50", *settings, "--run"]
+
+
+def start(processes: BaseContext, command: list[str], run: Path) -> BaseProcess:
+    """A process that trains the run; ALBERT's compile for themselves, as a user's would."""
+    target = compile_and_train if command[0] == "tiny" else main
+    process = processes.Process(target=target, args=([*command, str(run)],))
+    process.start()
+    return process
+
+
+def compile_and_train(arguments: list[str]) -> int:
+    """python -m pretrain without what other processes of the session have compiled."""
+    os.environ.pop("TF_XLA_FLAGS")  # TensorFlow reads it at the first update
+    return main(arguments)
+
+
+def to_the_end(processes: BaseContext, command: list[str], run: Path) -> None:
+    """Train the run in a process that nobody stops."""
+    process = start(processes, command, run)
+    process.join()
+    assert process.exitcode == 0
+
+
+def kill_from_step(processes: BaseContext, command: list[str], run: Path, step: int) -> None:
+    """Start the training and kill it, wherever it then is, once its log has come to this step."""
+    process = start(processes, command, run)
+    while process.is_alive() and last_step(run) < step:
+        time.sleep(0.01)
+    process.kill()
+    process.join()
+
+
+def last_step(run: Path) -> int:
+    """The highest step of a log to which another process is writing; 0 where there is none yet."""
+    text = (run / "log.jsonl").read_text() if (run / "log.jsonl").is_file() else ""
+    return max([json.loads(line)["step"] for line in text.splitlines() if line.endswith("}")], default=0)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(processes: BaseContext, command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run that nobody stopped."""
+    folder = tmp_path_factory.mktemp("uninterrupted") / "run"
+    to_the_end(processes, command, folder)
+    return folder
+
+
+@pytest.mark.slow
+def test_a_killed_run_ends_with_the_same_weights(
+    processes: BaseContext, command: list[str], uninterrupted: Path, tmp_path: Path
+):
+    """kill -9, the same command again: checkpoints and log are those of a run left alone; ALBERT's is killed twice.
+
+    Of every family: with next sentences and dropout in two phases of length (BERT), with samples (ELECTRA).
+    """
+    run = tmp_path / "run"
+    chance = random.Random(8)
+    stretches = [(1, 70), (80, 140)] if command[0] == "tiny" else [(25, 140)]
+    for step in (chance.randint(*stretch) for stretch in stretches):
+        kill_from_step(processes, command, run, step)
+    to_the_end(processes, command, run)
+    assert weights(run) == weights(uninterrupted) and len(list(run.glob("checkpoints/step*"))) == 10
+    assert log(run) == log(uninterrupted)
+
+
+@pytest.mark.slow
+def test_the_loss_falls_on_the_sample_text(uninterrupted: Path):
+    """From the uniform guess over 500 pieces (log 500 = 6.2 nats) to well below it, on held-out text as well."""
+    rows = log(uninterrupted)
+    train_losses = [row["masked_lm_loss"] for row in rows if row["split"] == "train"]
+    heldout_losses = [row["masked_lm_loss"] for row in rows if row["split"] == "heldout"]
+    assert train_losses[0] == pytest.approx(np.log(500), abs=0.1)
+    assert np.mean(train_losses[-10:]) < 5.9 and heldout_losses[-1] < heldout_losses[0] - 0.3
