@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:
 	@echo "make app      install what the dashboard needs (once) and open it on http://localhost:8501"
 	@echo "make test     install everything (once), the browser too, then lint and run all tests"
-	@echo "make fuzz     read 500 run folders with 2,000 random damages; make test reads a few"
+	@echo "make fuzz     read 500 damaged run folders, and 2,000 damages of every kind of file; make test reads a few"
 	@echo "make lint     ruff on every file"
 	@echo "make lock     write requirements*.lock anew, after a change of requirements*.txt"
 	@echo "make browser  find or install the Chromium that the browser tests open"

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
 
 import pandas as pd
@@ -14,10 +15,12 @@ from app.captions.figure_file import copied, small_print
 from app.captions.smoothing import smoothing
 from app.components import messages
 from app.components.figure_files import figure_files
+from app.turns import TURNS
 from app.view import View
 from app.widgets import show_caption
 
 TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}
+SECONDS = {".csv": 0.2, ".gif": 5.0, ".html": 1.0}  # of one core that a file takes, about; its place in the queue
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,15 @@ def show_files(name: str, caption: str, pictures: Callable[[], None], *files: Fi
             suffix = PurePath(file.name).suffix
             st.download_button(
                 file.label,
-                file.content,
+                partial(_content, file),
                 file_name=file.name,
                 mime=TYPES[suffix],
                 key=f"{suffix[1:]}_{name}",
                 on_click="ignore",
             )
+
+
+def _content(file: File) -> str | bytes:
+    """What a file holds, made when its turn comes among the questions."""
+    with TURNS.turn(SECONDS[PurePath(file.name).suffix]):
+        return file.content()

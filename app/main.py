@@ -7,6 +7,7 @@ import streamlit as st
 
 from app import permalink
 from app.captions.markdown import literal
+from app.drawing import drawing
 from embryo_core.errors import EmbryoError
 
 
@@ -36,7 +37,8 @@ chosen = st.navigation(PAGES, position="top")
 if wanted := permalink.leads_to():
     st.switch_page(next(page for page in PAGES if page.url_path == wanted))
 try:
-    chosen.run()
+    with drawing():
+        chosen.run()
 except EmbryoError as error:
     st.error(literal(str(error)), icon=":material/error:")
 permalink.publish()

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app.charts import finetuning, head_behaviour, knowledge, probing, tokens
+from app.charts import finetuning, head_behaviour, probing, tokens
 from app.components.head_maps import grid_payload
+from app.drawing import aside
 from embryo_core import compare, runs
 from embryo_core import results as store
 from embryo_core.compare import Progress, Unit
@@ -59,8 +60,12 @@ def _state(path: Path) -> State:
 
 
 def cached(state: Callable[[Run], State], entries: int, spinner: bool | str = False) -> Callable:
-    """Decorates a function of a run and more: its last results are kept as long as this state of the run lasts."""
-    return st.cache_data(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
+    """Decorates a function of a run and more: its last results are kept as long as this state of the run lasts.
+
+    One that may take long has a spinner, and its page steps aside for others (see drawing.py).
+    """
+    kept = st.cache_data(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
+    return (lambda read: aside()(kept(read))) if spinner else kept
 
 
 # === What is wrong with checkpoints ===
@@ -111,6 +116,7 @@ differences = cached(_compared_state, 64)(compare.differences)
 
 scores = cached(results_state, 64)(store.read_scores)
 cloze = cached(results_state, 32)(store.read_cloze)
+fact_histories = cached(results_state, 4, "Reading the facts")(store.read_histories)
 probes = cached(results_state, 64)(store.read_probes)
 sources = cached(results_state, 16)(store.read_sources)
 done = cached(results_state, 64)(store.done)
@@ -181,12 +187,6 @@ def commonest_answers(run: Run, metric: str, groups: tuple[str, ...]) -> pd.Data
     """What `charts.tokens.commonest_answers` finds in each of these categories, with the column group."""
     found = [tokens.commonest_answers(words(run, metric, group)).assign(group=group) for group in groups]
     return pd.concat(found, ignore_index=True)
-
-
-@cached(results_state, 4, "Reading the facts")
-def fact_histories(run: Run) -> pd.DataFrame:
-    """How the answers to every fact went (see `charts.knowledge.histories`). Raises ResultsError."""
-    return knowledge.histories(store.read_cloze(run))
 
 
 @cached(results_state, 8)

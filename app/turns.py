@@ -2,9 +2,10 @@
 
 A question's place is the time of its arrival and PATIENCE seconds more for each second that it costs, so that cheap
 ones go first and dear ones are not put off for ever. A heavy question pauses between two of its pieces
-(embryo_core/query/pieces.py) while another has a place before it. A session has one question at a time: Streamlit runs
-its pages in one thread, and what the visitor does next ends what is running, as does leaving. Costs are estimated by
-embryo_core/query/cost.py; the environment variable EMBRYO_QUESTION_BUDGET bounds them.
+(embryo_core/query/pieces.py) while another has a place before it, and for a moment after a light one, whose page is
+drawn then and asks its next question; once its own place has come, it goes on at once. A session has one question at a
+time: Streamlit runs its pages in one thread, and what the visitor does next ends what is running, as does leaving.
+Costs are estimated by embryo_core/query/cost.py; the environment variable EMBRYO_QUESTION_BUDGET bounds them.
 """
 
 import os
@@ -23,6 +24,7 @@ from embryo_core.query import pausing
 BUDGET = "EMBRYO_QUESTION_BUDGET"  # seconds of one core; without it a question may cost anything
 PATIENCE = 10  # seconds of waiting for each second of cost
 LIGHT = 0.5  # a question of this cost at most, in seconds, goes on to its end once it has begun
+DRAWN = 0.3  # seconds in which a page draws an answer
 HEAVY = 4  # so many questions above LIGHT hold memory at a time: they have begun, and pause or compute
 POLL = 0.1  # seconds between two checks of a waiting question whether its visitor still waits
 
@@ -50,6 +52,7 @@ class Turns:
     def __init__(self) -> None:
         self._asked: list[_Asked] = []
         self._changed = Condition()
+        self._drawn = 0.0  # when the page of the last light question has drawn its answer, about
 
     @contextmanager
     def turn(self, cost: float, wanted: Callable[[], None] = lambda: None) -> Iterator[Callable[[], None]]:
@@ -66,6 +69,8 @@ class Turns:
         finally:
             with self._changed:
                 self._asked.remove(asked)
+                if asked.begun and asked.cost <= LIGHT:
+                    self._drawn = monotonic() + DRAWN
                 self._changed.notify_all()
 
     def _wait(self, asked: _Asked) -> None:
@@ -79,10 +84,15 @@ class Turns:
                 asked.dropped = True
                 raise
             with self._changed:
-                if (asked.begun and asked.cost <= LIGHT) or self._first() is asked:
+                if self._may_go_on(asked):
                     asked.begun = True
                     return
                 self._changed.wait(POLL)
+
+    def _may_go_on(self, asked: _Asked) -> bool:
+        if asked.cost <= LIGHT:
+            return asked.begun or self._first() is asked
+        return self._first() is asked and monotonic() >= min(self._drawn, asked.place)
 
     def _first(self) -> _Asked:
         """The question whose turn it is; a heavy one may begin only while fewer than HEAVY others have."""

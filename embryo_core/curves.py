@@ -4,6 +4,7 @@ Scores are stored raw with their n; these pure functions are applied on reading 
 Values are in the order of steps. docs/metrics.md states the same rules with their reasons.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
-History = Literal["learned", "never learned", "forgotten", "oscillating"]
+History = Literal["learned", "oscillating", "forgotten", "never learned"]
 Fate = Literal[History, "declined"]
 Scale = Literal["linear", "log"]
 
+HISTORIES: tuple[History, ...] = ("learned", "oscillating", "forgotten", "never learned")
 SCALES: tuple[Scale, ...] = ("linear", "log")
 STEP_0 = 0.5  # the value of step 0 on a log axis: one halving before step 1
 Z = 1.959963984540054  # two-sided 95 % of the normal distribution
@@ -218,29 +220,30 @@ def classify_curve(values: ArrayLike, n: ArrayLike, least: float = 0.02) -> Fate
     It falls where the 95 % interval of the difference from its highest value so far lies above 0. It comes back where
     that interval holds 0 again and it has risen significantly from its lowest value since.
     """
-    values, n = np.asarray(values, float), np.asarray(n)
-    if not len(values) or interval(values, n)[0].max() < least:
+    values, n = np.asarray(values, float), np.broadcast_to(n, np.shape(values))
+    if not len(values):
         return "never learned"
-    highest, lowest = values[0], None  # since it fell; None: it has not
-    for value, cases in zip(values, n, strict=True):
+    low, high = interval(values, n)
+    if low.max() < least:
+        return "never learned"
+
+    def exceeds(first: int, second: int) -> bool:
+        """Whether the value at one index surely lies above that at another (see `difference_interval`)."""
+        below = math.hypot(values[first] - low[first], high[second] - values[second])
+        return values[first] - values[second] > below
+
+    highest, lowest = 0, None  # indices; the latter since it fell, None: it has not
+    for i in range(len(values)):
         if lowest is None:
-            highest = max(highest, value)
-            lowest = value if _exceeds(highest, value, cases) else None
+            highest = max(highest, i, key=values.__getitem__)
+            lowest = i if exceeds(highest, i) else None
         else:
-            lowest = min(lowest, value)
-            if _exceeds(value, lowest, cases) and not _exceeds(highest, value, cases):
+            lowest = min(lowest, i, key=values.__getitem__)
+            if exceeds(i, lowest) and not exceeds(highest, i):
                 return "oscillating"
     if lowest is None:
         return "learned"
-    return "forgotten" if values[-1] < highest / 2 else "declined"
-
-
-def _exceeds(first: float, second: float, n: int) -> bool:
-    """Whether one share of n cases is significantly above another."""
-    return bool(difference_interval(first, second, n)[0] > 0)
-
-
-# === The axis of steps ===
+    return "forgotten" if values[-1] < values[highest] / 2 else "declined"
 
 
 def axis_values(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Floats:

@@ -138,7 +138,7 @@ def _job(
     run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, named: bool, overwrite: bool, done: set[int]
 ) -> Job:
     grid = _default_grid(run, metric) if checkpoints is None else checkpoints
-    candidates = [checkpoint for checkpoint in grid if _meets(checkpoint, metric)]
+    candidates = [c for c in grid if (c.step in done and not overwrite) or _meets(c, metric)]
     if named and grid and not candidates:
         raise MissingCapability(
             f"Metric '{metric.name}' needs {' and '.join(sorted(metric.needs))}, which no such checkpoint of run "

@@ -177,6 +177,7 @@ def _prepare_data(
     if start is None:
         return prepare_data(config, sources, heldout, cache)
     continued.check_model(FAMILIES[config.family].huggingface(config), start)
+    continued.check_vocabulary(config.tokenizer, start)
     return prepare_data(config, sources, heldout, cache, start.run.tokenizer)
 
 
@@ -185,9 +186,9 @@ def _open_run(config: Config, folder: Path, data: "Data", start: Checkpoint | No
     from pretrain.card import new_card, write_card
 
     run = write_card(new_card(folder, config, data.corpus, start))
-    if start:
-        continued.inherit(run, start)
     data.copy_to(run)
+    if start:
+        continued.inherit(run, start)  # last: a run that has the start's weights has its vocabulary
     return run
 
 

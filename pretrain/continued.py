@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from embryo_core import runs
-from embryo_core.errors import ConfigError
+from embryo_core.errors import ConfigError, TokenizerMismatch
 from embryo_core.types import Checkpoint, Origin, Run
 
 FREE = ("initializer_range", "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob", "dtype")
@@ -63,6 +63,24 @@ def check_model(architecture: dict[str, object], start: Checkpoint) -> None:
                 f"{start.path} has {name} {theirs.get(name)}, and these settings make it {ours}; a continued "
                 "pretraining keeps model and vocabulary: give the first run's preset and settings."
             )
+
+
+def check_vocabulary(kind: str, start: Checkpoint) -> None:
+    """Raise unless the vocabulary beside the checkpoint is of this kind, and the one that its model was trained with.
+
+    ConfigError for another kind than "unigram" or "wordpiece" asked for, TokenizerMismatch for a changed file.
+    """
+    path = start.run.tokenizer / "tokenizer.json"
+    if not path.is_file() or runs.sha256(path) != start.run.tokenizer_sha256:
+        raise TokenizerMismatch(
+            f"{path} is not the vocabulary that run '{start.run.name}' was trained with; put that one back."
+        )
+    theirs = json.loads(path.read_text(encoding="utf-8"))["model"]["type"].lower()
+    if theirs != kind:
+        raise ConfigError(
+            f"{path} is a {theirs} vocabulary, and these settings have tokenizer={kind}; a continued pretraining "
+            f"keeps the vocabulary: use --set tokenizer={theirs}."
+        )
 
 
 def history(start: Checkpoint) -> tuple[int, ...]:

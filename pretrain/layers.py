@@ -7,6 +7,8 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
+from pretrain.dropout import Dropout
+
 
 def initializer(stddev: float) -> keras.initializers.Initializer:
     """Truncated normal, seeded by keras.utils.set_random_seed; a new one for each table, or they get equal values."""
@@ -71,7 +73,7 @@ class Embeddings(keras.layers.Layer):
         self.position = keras.layers.Embedding(positions, size, initializer(position_stddev), name="position")
         self.segment = keras.layers.Embedding(2, size, initializer(stddev), name="segment")
         self.norm = layer_norm(epsilon)
-        self.dropout = keras.layers.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def build(self, *_):
         tables = (self.word, self.position, self.segment)
@@ -104,8 +106,8 @@ class SelfAttention(keras.layers.Layer):
             dense(hidden_size, stddev, name=name) for name in ("query", "key", "value", "output_dense")
         )
         self.norm = layer_norm(epsilon)
-        self.weights_dropout = keras.layers.Dropout(attention_dropout)
-        self.dropout = keras.layers.Dropout(dropout)
+        self.weights_dropout = Dropout(attention_dropout)
+        self.dropout = Dropout(dropout)
 
     def build(self, shape):
         build(dict.fromkeys((self.query, self.key, self.value, self.output_dense, self.norm), shape))
@@ -145,7 +147,7 @@ class TransformerLayer(keras.layers.Layer):
         super().__init__(**options)
         self.attention = attention
         self.intermediate, self.activation, self.output_dense, self.norm = feed_forward
-        self.dropout = keras.layers.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def build(self, shape):
         inner = (*shape[:-1], self.intermediate.units)

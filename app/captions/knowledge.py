@@ -3,7 +3,7 @@
 import pandas as pd
 
 from app.captions.markdown import literal
-from app.charts.knowledge import HISTORIES
+from embryo_core.curves import HISTORIES
 
 RULES = (
     "A fact is **learned** if it is answered rightly from some step on, up to the last; **forgotten** if it was right "

@@ -38,7 +38,6 @@ NAMES = {
     "P1376": "capital of",
 }
 NEVER = "never learned"
-HISTORIES = ("learned", "oscillating", "forgotten", NEVER)
 
 
 def label(relation: str) -> str:
@@ -135,7 +134,8 @@ def relation_table(frame: pd.DataFrame, coverage: pd.DataFrame, facts: pd.DataFr
     Columns: relation, name, now and last (precision at 1 at `step` and at the last step), asked (n facts), all (facts
     of the relation), coverage, history (of the relation's curve), and the number of facts with each history.
 
-    `frame` comes from `relation_curves`, `coverage` is the metric "world_knowledge_coverage", `facts` from `histories`.
+    `frame` comes from `relation_curves`, `coverage` is the metric "world_knowledge_coverage", `facts` from
+    `results.read_histories`.
     """
     curve = frame[frame["relation"] != ALL]
     covered = coverage[coverage["group"] != ALL].sort_values("step").groupby("group")
@@ -144,41 +144,24 @@ def relation_table(frame: pd.DataFrame, coverage: pd.DataFrame, facts: pd.DataFr
     table["now"] = curve[curve["step"] == step].set_index("relation")["value"]
     table["last"] = by_relation["value"].last()
     table["history"] = pd.Series({name: curves.classify_curve(own["value"], own["n"]) for name, own in by_relation})
-    counts = facts.groupby(["relation", "history"]).size().unstack().reindex(columns=HISTORIES)
-    table = table.join(counts).fillna(dict.fromkeys(HISTORIES, 0)).astype(dict.fromkeys(HISTORIES, int))
-    table["asked"] = table[list(HISTORIES)].sum(axis=1)
+    counts = facts.groupby(["relation", "history"]).size().unstack().reindex(columns=curves.HISTORIES)
+    table = table.join(counts).fillna(dict.fromkeys(curves.HISTORIES, 0)).astype(dict.fromkeys(curves.HISTORIES, int))
+    table["asked"] = table[list(curves.HISTORIES)].sum(axis=1)
     table = table.sort_values("last", ascending=False).reset_index()
     table.insert(1, "name", table["relation"].map(NAMES).fillna(""))
-    return table[["relation", "name", "now", "last", "asked", "all", "coverage", "history", *HISTORIES]]
+    return table[["relation", "name", "now", "last", "asked", "all", "coverage", "history", *curves.HISTORIES]]
 
 
 # === Facts ===
 
 
-def histories(cloze: pd.DataFrame) -> pd.DataFrame:
-    """How each fact's answers went over the steps: relation, fact, subject, object, history, first.
-
-    `first` is the first step at which the answer was right (none: NA); `cloze` has one row per fact and step, as read
-    from the store.
-    """
-    if cloze.empty:
-        return cloze[["relation", "fact", "subject", "object"]].assign(history="", first=pd.NA)
-    ranks = cloze.pivot(index=["relation", "fact"], columns="step", values="rank")
-    correct = (ranks == 1).to_numpy()
-    first = pd.array(ranks.columns.to_numpy()[correct.argmax(axis=1)], dtype="Int64")
-    first[~correct.any(axis=1)] = pd.NA
-    found = pd.DataFrame({"history": curves.classify_histories(correct), "first": first}, index=ranks.index)
-    words = cloze.drop_duplicates(["relation", "fact"]).set_index(["relation", "fact"])[["subject", "object"]]
-    return words.join(found).reset_index()
-
-
-def facts_at(cloze: pd.DataFrame, facts: pd.DataFrame, step: int) -> pd.DataFrame:
-    """The facts of one relation with their answers at one step.
+def facts_at(cloze: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
+    """The facts of one relation with their answers at one step, which `cloze` are.
 
     Columns: fact, subject, object, prediction, prediction_probability, rank and probability (both of the
-    object), history, first (see `histories`).
+    object), history, first (see `results.read_histories`).
     """
-    answers = cloze.loc[cloze["step"] == step, ["fact", "prediction", "prediction_probability", "rank", "probability"]]
+    answers = cloze[["fact", "prediction", "prediction_probability", "rank", "probability"]]
     table = facts[["fact", "subject", "object", "history", "first"]].merge(answers, on="fact")
     return table[["fact", "subject", "object", *answers.columns[1:], "history", "first"]]
 
@@ -194,12 +177,12 @@ def search(table: pd.DataFrame, words: str) -> pd.DataFrame:
     return table[np.logical_or.reduce(hits)]
 
 
-def fact_history(cloze: pd.DataFrame, fact: str) -> pd.DataFrame:
-    """What the model answered to one fact at every step, as in the paper's Table 9.
+def fact_history(cloze: pd.DataFrame) -> pd.DataFrame:
+    """What the model answered to one fact at every step, which `cloze` are, as in the paper's Table 9.
 
     Columns: step, prediction, prediction_probability, rank, probability (both of the true object), right.
     """
-    rows = cloze[cloze["fact"] == fact].sort_values("step", ignore_index=True)
+    rows = cloze.sort_values("step", ignore_index=True)
     names = ["step", "prediction", "prediction_probability", "rank", "probability"]
     return rows[names].assign(right=rows["rank"] == 1)
 

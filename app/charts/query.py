@@ -84,11 +84,11 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
     traces = []
     by_answer = curves.groupby(["token", "role"]).indices
     x, exact = np.array(axes.time.values(curves["step"])), curves["exact"].to_numpy()
-    hover = _hover(curves)
+    hover, numbers = _hover(curves), curves.drop(columns=["token", "role"])  # rows of text take longer than the figure
     for place, (token, role) in enumerate(_in_order(curves, by_answer)):
         colour, dash = MARKED[role] if role else (axes.colours.get(token, style.GREY), "solid")
         rows = by_answer[token, role]
-        own, final = curves.iloc[rows], curves["final"].iat[rows[0]]
+        own, final = numbers.iloc[rows], curves["final"].iat[rows[0]]
         traces += smoothing.curve(
             x[rows],
             own,
@@ -135,7 +135,7 @@ def _stars(
         when = "at" if symbol == "star-open" else "from"
         mark = {
             "x": axis.values(rows["step"]),
-            "y": rows[column],
+            "y": rows[column].to_numpy(),
             "name": f"{label}: {step:,}",
             "mode": "markers",
             "marker": {"symbol": symbol, "size": 15, "color": colour, "line": {"width": 1.5}},

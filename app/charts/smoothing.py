@@ -34,13 +34,13 @@ def curve(
     line = {"color": colour, "width": 2.2} | measured.pop("line", {})
     marker = {"color": colour} | measured.pop("marker", {})
     shared = {"type": "scatter", "x": x, "legendgroup": name}
-    trace = {"y": rows[value], "name": name, "mode": "lines+markers", "line": line, "marker": marker}
+    trace = {"y": rows[value].to_numpy(), "name": name, "mode": "lines+markers", "line": line, "marker": marker}
     drawn = shared | trace | {"unselected": {"marker": {"opacity": 1}}} | measured
     if SMOOTHED not in rows:
         return [drawn]
     unmarked = {"name": f"{name}, smoothed", "mode": "lines", "showlegend": False, "hoverinfo": "skip"}
     behind = line | {"color": style.faint(colour, 0.35), "width": 1}
-    return [drawn | {"line": behind}, shared | unmarked | {"y": rows[SMOOTHED], "line": line}]
+    return [drawn | {"line": behind}, shared | unmarked | {"y": rows[SMOOTHED].to_numpy(), "line": line}]
 
 
 def add_curve(figure: go.Figure, *what: Any, **measured: Any) -> None:

@@ -10,6 +10,7 @@ from app.charts.smoothing import with_smoothed
 from app.tables import PERCENT, show_rows
 from app.view import View
 from app.views.query_fact import choose_text
+from embryo_core.curves import HISTORIES
 from embryo_core.types import Fact
 
 ANY = "any"
@@ -21,12 +22,12 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> Non
     left, right = st.columns([3, 2], gap="large")
     with left:
         relation, history, words = _pick(frame, set(facts["relation"]))
-    cloze = results.cloze(view.run, relation)
     known = facts[facts["relation"] == relation]
     with left:
-        _table(charts.facts_at(cloze, known, step), history, words, relation, step)
+        at_step = results.cloze(view.run, relation, step=step)
+        _table(charts.facts_at(at_step, known), history, words, relation, step)
     with right:
-        _one_fact(view, cloze, known)
+        _one_fact(view, known)
 
 
 def _pick(frame: pd.DataFrame, asked: set[str]) -> tuple[str, str, str]:
@@ -36,7 +37,7 @@ def _pick(frame: pd.DataFrame, asked: set[str]) -> tuple[str, str, str]:
         relations = [relation for relation in charts.best_first(frame) if relation in asked]
         relation = widgets.pick_one("relation", "Relation", relations, format_func=charts.label)
     with two:
-        history = widgets.pick_one("history", "History", (ANY, *charts.HISTORIES))
+        history = widgets.pick_one("history", "History", (ANY, *HISTORIES))
     return relation, history, texts.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
 
 
@@ -69,7 +70,7 @@ def _ask(fact: Fact) -> None:
     permalink.lead_to("query")
 
 
-def _one_fact(view: View, cloze: pd.DataFrame, known: pd.DataFrame) -> None:
+def _one_fact(view: View, known: pd.DataFrame) -> None:
     names = known.set_index("fact")
     texts = (names["subject"] + " → " + names["object"] + " (" + names["history"] + ")").to_dict()
     learned = known.loc[known["history"] == "learned", "fact"]
@@ -79,7 +80,7 @@ def _one_fact(view: View, cloze: pd.DataFrame, known: pd.DataFrame) -> None:
     if template := results.templates(view.run).get(names["relation"][fact]):
         asked = Fact(fact, names["relation"][fact], template, names["subject"][fact], names["object"][fact])
         right.button("Ask it", help="Opens the Query page with this fact", on_click=_ask, args=(asked,))
-    answers = charts.fact_history(cloze, fact)
+    answers = charts.fact_history(results.cloze(view.run, names["relation"][fact], fact))
     history = with_smoothed(answers, "probability", view.smoothing)
     figures.show(
         charts.fact_figure(history, view.axis),

@@ -1,6 +1,7 @@
 """Query: what any checkpoint answers to the reader's own text with [MASK], and the answer over all of pretraining."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -13,6 +14,8 @@ from app.views import query_answers, query_history, query_lens, query_step
 from app.views.query_answers import TOGETHER, Answers
 from app.views.query_ask import Asked, ask
 from embryo_core import query
+
+Part = Callable[..., None]  # draws a part of some Answers at a `place`
 
 
 def show() -> None:
@@ -37,13 +40,12 @@ def show() -> None:
     if known:
         above, below = st.container(), st.container(horizontal=True, gap="large", key="query_how")
         with below:
-            log = widgets.pick_one(
-                "probability", "Probability axis", ("linear", "log"), segmented=True, optional=True, width="content"
-            )
+            curves, log = _pick_curves()
             widgets.pick_smoothing()
-        axes = charts.shared_axes([answers.table() for answers in known], view.axis, log == "log")
+        axes = charts.shared_axes([answers.table() for answers in known], view.axis, log)
+        parts = [partial(part, axes=axes) for part in (query_history.show_lead, query_history.CURVES[curves])]
         with above:
-            _show_alone(known[0], axes) if len(found) == 1 else _show_compared(found, axes)
+            _show_alone(known[0], parts) if len(found) == 1 else _show_compared(found, parts)
         query_lens.show(known)
     _show_commands(questions, mask)
 
@@ -65,6 +67,15 @@ def _pick_mask(masks: int) -> int | str:
     )
 
 
+def _pick_curves() -> tuple[str, bool]:
+    """What the curves over the steps show, and whether the axis of probability is a log one."""
+    how = {"segmented": True, "optional": True, "width": "content"}
+    curves = widgets.pick_one("curves", "Curves", tuple(query_history.CURVES), format_func=str.capitalize, **how)
+    if curves == "rank":
+        return curves, False
+    return curves, widgets.pick_one("probability", "Probability axis", ("linear", "log"), **how) == "log"
+
+
 def _answer(asked: Asked, mask: int | str) -> Answers:
     """Answers to one question; where it has fewer masks than the other, its last one stands for those it lacks."""
     if mask == TOGETHER:
@@ -80,30 +91,28 @@ def _beside(count: int) -> list[DeltaGenerator]:
     return [place for _ in range(0, count, 2) for place in st.columns(min(count, 2), gap="large")]
 
 
-def _show_alone(answers: Answers, axes: charts.Axes) -> None:
+def _show_alone(answers: Answers, parts: Sequence[Part]) -> None:
     """One question: its answers at the chosen step, and beside them those over all steps."""
     left, right = st.columns([2, 3], gap="large")
     with left:
         query_step.show(answers, 1)
     with right:
-        for draw in query_history.PARTS:
-            draw(answers, axes, 1)
+        for draw in parts:
+            draw(answers, place=1)
 
 
-def _show_compared(found: list[Answers | None], axes: charts.Axes) -> None:
+def _show_compared(found: list[Answers | None], parts: Sequence[Part]) -> None:
     """Questions in pairs: each kind of answer in a row of its own, so that like stands beside like."""
-    draws = [lambda answers, place: query_step.show_question(answers), query_step.show]
-    draws += [lambda answers, place, draw=draw: draw(answers, axes, place) for draw in query_history.PARTS]
     for first in range(0, len(found), 2):
-        for draw in draws:
+        for draw in (lambda answers, place: query_step.show_question(answers), query_step.show, *parts):
             _show_row(found[first : first + 2], first + 1, draw)
 
 
-def _show_row(pair: list[Answers | None], first: int, draw: Callable[[Answers, int], None]) -> None:
+def _show_row(pair: list[Answers | None], first: int, draw: Part) -> None:
     for place, (column, answers) in enumerate(zip(_beside(len(pair)), pair), start=first):
         if answers:
             with column:
-                draw(answers, place)
+                draw(answers, place=place)
 
 
 def _show_commands(questions: list[Asked], mask: int | str) -> None:

@@ -41,8 +41,8 @@ def pick_fact(run: Run, text: str) -> Fact | None:
 
 def _facts(run: Run, relation: str, template: str) -> dict[str, Fact]:
     """The facts of a relation that the run was asked, by their id, in the order of subjects."""
-    cloze = results.cloze(run, relation)
-    rows = cloze[cloze["step"] == cloze["step"].max()].sort_values("subject")
+    facts = results.fact_histories(run)
+    rows = facts[facts["relation"] == relation].sort_values("subject")
     ids, subjects, objects = (rows[name].tolist() for name in ("fact", "subject", "object"))
     return {id: Fact(id, relation, template, subject, object) for id, subject, object in zip(ids, subjects, objects)}
 

@@ -1,4 +1,4 @@
-"""The Query page, all steps: which answer leads since when, and the answers' probabilities and ranks."""
+"""The Query page, all steps: which answer leads since when, and the answers' probabilities or ranks."""
 
 import streamlit as st
 
@@ -42,4 +42,4 @@ def show_rank(answers: Answers, axes: charts.Axes, place: int) -> None:
     figures.show(figure, table, answers.file_name("rank", place), caption, title, view)
 
 
-PARTS = (show_lead, show_probability, show_rank)  # each a row of its own where two questions are compared
+CURVES = {"probability": show_probability, "rank": show_rank}  # one of them at a time: each takes long to draw

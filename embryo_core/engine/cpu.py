@@ -3,7 +3,8 @@
 A weight stored as float16 stays float16 in memory, packed for FBGEMM, which widens it in registers and multiplies and
 adds in float32: nothing is rounded that was not rounded on disk, and a sentence of a dozen pieces takes half the time
 of other float32 products, which are made for taller matrices. Other weights are oneDNN's where torch has it; torch's
-own choice for float32, MKL, takes twice as long on AMD processors. TorchScript compiles the pass to logits.
+own choice for float32, MKL, takes twice as long on AMD processors. TorchScript compiles the passes to states
+and to logits.
 
 None of these is needed. Each is tried once, and used where it gives torch's own numbers; elsewhere plain torch computes
 the same. The environment variable EMBRYO_KERNELS set to "plain" leaves them all out.

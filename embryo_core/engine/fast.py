@@ -25,7 +25,7 @@ class FastEngine:
         self.tokens_at_once = CPU_TOKENS
 
     def head(self, states: Tensor) -> Tensor:
-        return network.apply_head(states, self._network.head)
+        return network.head_logits(states, self._network.head)
 
     def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         return network.hidden_states(self._network, ids, mask)

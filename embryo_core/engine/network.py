@@ -1,7 +1,7 @@
 """The network of ALBERT, BERT and ELECTRA in plain torch and float32: its parts, and the passes from ids to outputs.
 
 Normalisation comes after each residual, as in the papers. The last layer and the head can be computed at asked
-positions alone. cpu.py multiplies, and compiles the pass to logits.
+positions alone. cpu.py multiplies, and compiles the passes to states and to logits.
 """
 
 from typing import NamedTuple
@@ -139,6 +139,13 @@ def apply_head(states: Tensor, head: Head) -> Tensor:
     return linear(apply_norm(activate(linear(states, head.dense), head.activation), head.norm), head.decoder)
 
 
+@compiled
+def head_logits(states: Tensor, head: Head) -> Tensor:
+    """Masked-word logits [n, V] of states [n, H], such as those of a lower layer."""
+    return apply_head(states, head)
+
+
+@compiled
 def hidden_states(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
     """States [layers + 1, B, L, H] of ids [B, L], the embeddings first."""
     states = [embed(ids, network.embeddings)]

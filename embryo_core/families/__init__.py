@@ -7,5 +7,11 @@ from embryo_core.family import Layout
 
 __all__ = ["FAMILIES"]
 
-_FOUND: list[Layout] = [import_module(f"{__name__}.{module.name}").LAYOUT for module in iter_modules(__path__)]
-FAMILIES = {layout.model_type: layout for layout in _FOUND}
+
+def found() -> dict[str, Layout]:
+    """The LAYOUT of every file in this folder, by its model_type."""
+    layouts = [import_module(f"{__name__}.{module.name}").LAYOUT for module in iter_modules(__path__)]
+    return {layout.model_type: layout for layout in layouts}
+
+
+FAMILIES = found()

@@ -58,7 +58,7 @@ class Evidence:
         scores = self.scores.fillna({"layer": -1, "group": ""})
         return dict(list(scores.groupby(["metric", "group", "layer"])))
 
-    @property
+    @cached_property
     def metrics(self) -> set[str]:
         """Names of the scores that there are."""
         return set(self.scores["metric"])

@@ -1,7 +1,5 @@
 """Section 6: facts about the world come and go."""
 
-import pandas as pd
-
 from embryo_core import curves, results
 from embryo_core.findings.comparisons import fallen
 from embryo_core.findings.evidence import Evidence
@@ -31,7 +29,8 @@ def last_step_is_not_the_best(evidence: Evidence) -> Tested:
 
 def four_fates(evidence: Evidence) -> Tested:
     """Each kind of history: its share of the facts, above one in a hundred."""
-    counts = histories(results.read_cloze(evidence.run))
+    kinds = results.read_histories(evidence.run)["history"]
+    counts = kinds.value_counts().reindex(KINDS, fill_value=0)
     facts = int(counts.sum())
     found = []
     for kind in KINDS:
@@ -39,13 +38,6 @@ def four_fates(evidence: Evidence) -> Tested:
         low, high = curves.interval(share, facts)
         found.append(Comparison(kind, share - LEAST, float(low) - LEAST, float(high) - LEAST, "of the facts", facts))
     return Tested(found, ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS) + ".")
-
-
-def histories(cloze: pd.DataFrame) -> pd.Series:
-    """How many facts have each kind of history; `cloze` has a row per fact and step."""
-    ranks = cloze.pivot(index=["relation", "fact"], columns="step", values="rank")
-    kinds = curves.classify_histories(ranks.to_numpy() == 1)
-    return pd.Series(kinds).value_counts().reindex(KINDS, fill_value=0)
 
 
 KNOWLEDGE = {"page": "Knowledge", "view": {}, "metrics": (PRECISION,), "command": "evaluate --lama FOLDER"}

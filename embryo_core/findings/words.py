@@ -4,13 +4,11 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import combinations
 
-import pandas as pd
-
 from embryo_core import results, runs
 from embryo_core.findings.comparisons import agreement_with_paper, earlier
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
-from embryo_core.word_groups import BANDS, TAGS
+from embryo_core.word_groups import BANDS
 
 FUNCTION = ("determiner", "preposition", "conjunction", "pronoun")
 CONTENT = ("verb", "adverb", "adjective", "noun", "proper noun")  # in the paper's order
@@ -66,16 +64,19 @@ def frequent_bands_first(evidence: Evidence) -> Tested:
 def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
     """How often the words of each verb form stand in the training corpus, mean over the treebank's words.
 
-    A word that the corpus lacks counts 0. Empty where pretraining has counted no words.
+    A word that the corpus lacks counts 0. Empty where pretraining has counted no words, or the task has none.
     """
     counts = runs.read_counts(evidence.run.path / "frequencies.tsv")
-    if not counts:
+    steps = evidence.scores.loc[evidence.scores["metric"] == task, "step"]
+    if not counts or steps.empty:
         return {}
-    words = results.read_words(evidence.run, task, step=int(evidence.scores["step"].max()))
-    words = words[words["tag"].isin([tag for form in VERB_FORMS for tag in TAGS[form]])]
-    found = words["word"].map(lambda word: counts.get(word, counts.get(word.lower(), 0)))
-    table = pd.DataFrame({"form": words["tag"], "n": words["n"], "total": found * words["n"]}).groupby("form").sum()
-    return (table["total"] / table["n"]).to_dict()
+    found = {}
+    for form in VERB_FORMS:
+        words = results.read_words(evidence.run, task, form, int(steps.max()))
+        if len(words):
+            times = words["word"].map(lambda word: counts.get(word, counts.get(word.lower(), 0)))
+            found[form] = float((times * words["n"]).sum() / words["n"].sum())
+    return found
 
 
 def _pairs(evidence: Evidence, task: str, pairs: Iterable[tuple[str, str]], note: str = "") -> list[Comparison]:

@@ -5,7 +5,7 @@ trained on the last layer alone, so that a lower layer's answer says how far its
 (nostalgebraist 2020, "interpreting GPT: the logit lens"). In a text with several masks the others stay in place.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,21 +43,25 @@ def lens(run: Run, text: str, mask: int = 1, k: int = 10, steps: Iterable[int] |
     """
     text = check_text(text)
     find_mask(text, mask)
-    found = sweep(run, lambda models: [_by_layer(model, text, mask, k) for model in models], steps)
+    found = sweep(run, lambda models: _by_layer(models, text, mask, k), steps)
     layers = tuple(range(len(found.answers[0])))
     return Lens(run.name, text, mask, found.steps, layers, found.answers, found.skipped)
 
 
-def _by_layer(model: "Model", text: str, mask: int, k: int) -> Layers:
+def _by_layer(models: "Sequence[Model]", text: str, mask: int, k: int) -> list[Layers]:
+    """The answers of C models; what follows the passes is done for all at once: each call waits for Python's lock."""
+    question = read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
+    logits = np.stack([_logits(model, question.ids[None], question.masks[mask - 1]) for model in models])
+    best = top_k(logits, k)  # [C, layers, k]
+    probabilities = np.exp(np.take_along_axis(logits, best, axis=2) - logsumexp(logits)).tolist()
+    words = np.array(readable(models[0].tokenizer, best.ravel()), dtype=object).reshape(best.shape).tolist()
+    return [
+        tuple(tuple(Prediction(*p) for p in zip(*layer, range(1, k + 1), strict=False)) for layer in zip(*of_model))
+        for of_model in zip(words, probabilities, strict=True)
+    ]
+
+
+def _logits(model: "Model", ids: np.ndarray, position: int) -> np.ndarray:
+    """Logits [layers, V] of the head on every layer's state at one position of ids [1, L]."""
     between_pieces()
-    question = read_question(text, model.tokenizer, model.max_positions)
-    ids = question.ids[None]
-    states = model.words.hidden_states(ids, np.ones_like(ids))[:, 0, question.masks[mask - 1]]  # [layers, H]
-    logits = model.mlm_head(states)  # [layers, V]
-    best = top_k(logits, k)
-    probabilities = np.exp(np.take_along_axis(logits, best, axis=1) - logsumexp(logits)).tolist()
-    words = np.array(readable(model.tokenizer, best.ravel()), dtype=object).reshape(best.shape).tolist()
-    return tuple(
-        tuple(Prediction(*found) for found in zip(words[layer], probabilities[layer], range(1, k + 1), strict=False))
-        for layer in range(len(best))
-    )
+    return model.mlm_head(model.words.hidden_states(ids, np.ones_like(ids))[:, 0, position])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-OPERATIONS = 1.5e10  # floating-point operations of a piece: about a quarter of a second on one core
+OPERATIONS = 7.5e9  # floating-point operations of a piece: about an eighth of a second on one core
 
 _pause: ContextVar[Callable[[], None]] = ContextVar("pause", default=lambda: None)
 

@@ -2,6 +2,7 @@
 
 from embryo_core.results.examples import read_examples, write_examples
 from embryo_core.results.foreign import read_foreign, write_foreign
+from embryo_core.results.histories import read_histories
 from embryo_core.results.read import (
     AttentionHistory,
     done,
@@ -34,6 +35,7 @@ __all__ = [
     "read_cloze",
     "read_examples",
     "read_foreign",
+    "read_histories",
     "read_probes",
     "read_scores",
     "read_sources",

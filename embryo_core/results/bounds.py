@@ -47,18 +47,21 @@ def check_size(file: pa.NativeFile) -> None:
     file.seek(0)
 
 
-def check_rows(table: Table, rows: pa.Table) -> None:
-    """Raise ValueError for other columns than the table's, for no value where one is due, or one out of bounds."""
-    if not rows.schema.equals(table.schema):
+def check_rows(table: Table, rows: pa.Table, columns: list[str] | None = None) -> None:
+    """Raise ValueError for other columns than the table's, for no value where one is due, or one out of bounds.
+
+    `columns` are those that were read, by default all.
+    """
+    if not rows.schema.equals(table.part_schema(columns)):
         raise ValueError(f"its columns are {', '.join(rows.schema.names)}")
     rows.validate(full=True)
-    for name, kind in table.all_columns.items():
-        column = rows[name]
+    for name in rows.column_names:
+        column, kind = rows[name], table.all_columns[name]
         if column.null_count and name not in OPTIONAL:
             raise ValueError(f"{name} has no value in {column.null_count} rows")
         if not _is_within(name, kind, column):
             raise ValueError(f"{name} has a value out of bounds")
-    if table is ATTENTION:
+    if table is ATTENTION and columns is None:
         squares = pc.equal(pc.list_value_length(rows["weights"]), pc.multiply(rows["length"], rows["length"]))
         if not pc.all(squares, min_count=0).as_py():
             raise ValueError("weights are no square matrix")
@@ -66,9 +69,12 @@ def check_rows(table: Table, rows: pa.Table) -> None:
 
 def check_keys(table: Table, rows: pa.Table) -> None:
     """Raise ValueError where two rows have one key, or a table by step of them would be large and mostly empty."""
-    others, _ = _codes(rows, [name for name in table.key if name != "step"])
+    names = [name for name in table.key if name in rows.column_names]
+    if "step" not in names:
+        return
+    others, _ = _codes(rows, [name for name in names if name != "step"])
     steps, count = _codes(rows, ["step"])
-    codes = np.sort(others * count + steps)
+    codes = np.sort(others * count + steps, kind="stable")  # rows are sorted nearly always
     if (codes[1:] == codes[:-1]).any():
         raise ValueError(f"two rows have the same {', '.join(table.key)}")
     cells = count * len(np.unique(others)) if count > 1 else rows.num_rows

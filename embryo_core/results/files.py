@@ -122,6 +122,15 @@ def remove(path: Path) -> None:
         _beside(path).unlink()
 
 
+def stored_checksum(path: Path, within: Path) -> str | None:
+    """The checksum of the table at this path; None where there is no table, or one is just being replaced.
+
+    Raises ResultsError where the checksum file is not one.
+    """
+    listed = {sha256 for sha256, _ in _listed(path, within)}
+    return next(iter(listed)) if len(listed) == 1 and NOTHING not in listed else None
+
+
 def _beside(path: Path) -> Path:
     return path.with_name(path.name + ".sha256")
 

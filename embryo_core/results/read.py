@@ -61,12 +61,17 @@ def _done_once(run: Run) -> defaultdict[str, set[int]]:
     steps = defaultdict(set)
     for metric, step in list_parts(run):
         steps[metric].add(step)
-    for path in (run.results / f"{table.name}.parquet" for table in TABLES):
-        with _explaining(run, path), verified(run, path) as file:
-            if file is not None:
-                for metric, compacted in DONE.decode(pq.read_schema(file).metadata[b"done"]).items():
-                    steps[metric].update(compacted)
+    for table in TABLES:
+        for metric, compacted in steps_of_file(run, table).items():
+            steps[metric].update(compacted)
     return steps
+
+
+def steps_of_file(run: Run, table: Table) -> dict[str, list[int]]:
+    """Steps of each evaluation that has rows in a compacted table. Raises ResultsError."""
+    path = run.results / f"{table.name}.parquet"
+    with _explaining(run, path), verified(run, path) as file:
+        return {} if file is None else DONE.decode(pq.read_schema(file).metadata[b"done"])
 
 
 def read_scores(run: Run, metric: str | None = None) -> pd.DataFrame:
@@ -92,13 +97,15 @@ def read_words(run: Run, metric: str, group: str | None = None, step: int | None
     return rows.select(["metric", "step", "tag", "word", "band", "n", "correct"]).to_pandas()
 
 
-def read_cloze(run: Run, relation: str | None = None, fact: str | None = None) -> pd.DataFrame:
-    """What each step answered to the facts of a relation, to one fact, or to all; sorted by relation, fact, step.
+def read_cloze(
+    run: Run, relation: str | None = None, fact: str | None = None, step: int | None = None
+) -> pd.DataFrame:
+    """What one step or each answered to the facts of a relation, to one fact, or to all; by relation, fact, step.
 
     Columns: step, fact, relation, subject, object, rank, probability, prediction, prediction_probability. Giving the
     relation with the fact is faster: the table has one row group per relation.
     """
-    rows = read_table(run, CLOZE, _where("relation", relation) & _where("fact", fact))
+    rows = read_table(run, CLOZE, _where("relation", relation) & _where("fact", fact), step)
     return rows.select(["step", *CLOZE.columns]).to_pandas()
 
 
@@ -196,9 +203,24 @@ def _where(column: str, value: str | int | None) -> pc.Expression:
     return EVERYTHING if value is None else pc.field(column) == value
 
 
-def read_table(run: Run, table: Table, where: pc.Expression = EVERYTHING, step: int | None = None) -> pa.Table:
-    """Rows (of one step) of parts and of the compacted table, less those that a part replaces, sorted by key."""
-    return _settled(run, lambda: _read_once(run, table, where & _where("step", step), step))
+def read_table(
+    run: Run,
+    table: Table,
+    where: pc.Expression = EVERYTHING,
+    step: int | None = None,
+    columns: list[str] | None = None,
+) -> pa.Table:
+    """Rows (of one step) of parts and of the compacted table, less those that a part replaces, sorted by key.
+
+    Of fewer `columns`, those of the key that differ between the rows have to be among them.
+    """
+    return _settled(run, lambda: _read_once(run, table, where & _where("step", step), step, columns))
+
+
+def read_values(run: Run, table: Table, column: str) -> list[str]:
+    """What a column of texts holds, each once, sorted."""
+    tables = _settled(run, lambda: _rows_of_files(run, table, EVERYTHING, None, [column]))
+    return sorted({value for rows in tables for value in pc.unique(rows[column]).to_pylist()})
 
 
 def _settled(run: Run, read: Callable[[], Found]) -> Found:
@@ -211,22 +233,32 @@ def _settled(run: Run, read: Callable[[], Found]) -> Found:
     raise ResultsError(f"{run.results} keeps changing; wait until the evaluation of '{run.name}' has ended.")
 
 
-def _read_once(run: Run, table: Table, where: pc.Expression, step: int | None) -> pa.Table:
+def _read_once(
+    run: Run, table: Table, where: pc.Expression, step: int | None, columns: list[str] | None
+) -> pa.Table:
+    rows = pa.concat_tables(_rows_of_files(run, table, where, step, columns))
+    with _explaining(run, run.results / f"{table.name}.parquet"):
+        check_keys(table, rows)
+    key = [(name, "ascending") for name in table.key if name in rows.column_names]
+    return rows.sort_by(key) if list_parts(run) else rows
+
+
+def _rows_of_files(
+    run: Run, table: Table, where: pc.Expression, step: int | None, columns: list[str] | None
+) -> list[pa.Table]:
+    """Rows of the compacted table, less those that a part replaces, and of each part."""
     # Parts are listed before the compacted table is opened: one that goes in between is in that table.
     parts = {key: folder for key, folder in list_parts(run).items() if step in (None, key[1])}
-    compacted = _load(run, run.results / f"{table.name}.parquet", table, where & _outside(parts))
-    tables = [table.schema.empty_table() if compacted is None else compacted]
+    compacted = _load(run, run.results / f"{table.name}.parquet", table, where & _outside(parts), columns)
+    tables = [table.part_schema(columns).empty_table() if compacted is None else compacted]
     for folder in parts.values():
         path = folder / f"{table.name}.parquet"
-        found = _load(run, path, table, where) if is_stored(path) else None
+        found = _load(run, path, table, where, columns) if is_stored(path) else None
         if found is not None:
             tables.append(found)
         elif is_stored(path) or not folder.is_dir():
             raise FileNotFoundError(folder)
-    rows = pa.concat_tables(tables)
-    with _explaining(run, run.results / f"{table.name}.parquet"):
-        check_keys(table, rows)
-    return rows.sort_by([(name, "ascending") for name in table.key]) if len(parts) else rows
+    return tables
 
 
 def _outside(parts: Parts) -> pc.Expression:
@@ -238,7 +270,9 @@ def _outside(parts: Parts) -> pc.Expression:
     return where
 
 
-def _load(run: Run, path: Path, table: Table, where: pc.Expression) -> pa.Table | None:
+def _load(
+    run: Run, path: Path, table: Table, where: pc.Expression, columns: list[str] | None
+) -> pa.Table | None:
     """Rows of one file, None where there is none; only row groups that may hold some are read. Raises ResultsError.
 
     Raises FileNotFoundError where a writer replaced the file meanwhile.
@@ -247,8 +281,8 @@ def _load(run: Run, path: Path, table: Table, where: pc.Expression) -> pa.Table 
         if file is None:
             return None
         check_size(file)
-        rows = pq.read_table(file, filters=where, page_checksum_verification=True)
-        check_rows(table, rows)
+        rows = pq.read_table(file, columns=columns, filters=where, page_checksum_verification=True)
+        check_rows(table, rows, columns)
         return rows
 
 

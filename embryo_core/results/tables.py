@@ -39,6 +39,10 @@ class Table:
         """Columns and types of the table's files."""
         return pa.schema({name: TYPES[kind] for name, kind in self.all_columns.items()})
 
+    def part_schema(self, columns: list[str] | None) -> pa.Schema:
+        """The schema of some columns, in their order, or of all."""
+        return self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
+
 
 SCORES = Table(
     "scores",

@@ -21,8 +21,9 @@ import pyarrow.parquet as pq
 
 from embryo_core.errors import OtherData
 from embryo_core.results.files import is_stored, remove, replacing_table, seal
-from embryo_core.results.parts import list_parts, lock, new_part, remove_leftovers, remove_part
-from embryo_core.results.read import done, read_table
+from embryo_core.results.histories import has_histories, write_histories
+from embryo_core.results.parts import Parts, list_parts, lock, new_part, remove_leftovers, remove_part
+from embryo_core.results.read import done, read_table, steps_of_file
 from embryo_core.results.sources import Identity, check_identity, read_sources
 from embryo_core.results.tables import ATTENTION, TABLES, Table
 from embryo_core.results.validate import check
@@ -50,16 +51,30 @@ def write(checkpoint: Checkpoint, metric: str, findings: Findings, identity: Ide
 
 
 def compact(run: Run) -> None:
-    """Merge all parts into the compacted tables; what is read stays the same. Nothing to do without parts."""
-    if not (run.results / "parts").is_dir():
+    """Merge all parts into the compacted tables; what is read stays the same. Nothing to do without parts.
+
+    A table of which no part has rows is left as it is.
+    """
+    if not (run.results / "parts").is_dir() and has_histories(run):
         return
     with lock(run):
         parts = list_parts(run)
-        for table in TABLES if parts else ():
-            _replace(run, table, read_table(run, table))
+        for table in TABLES:
+            if _is_changed(run, table, parts):
+                replace_table(run, table, read_table(run, table))
+        write_histories(run)
         for part in parts.values():
             remove_part(part)
         remove_leftovers(run)
+
+
+def _is_changed(run: Run, table: Table, parts: Parts) -> bool:
+    """Whether a part has rows of this table, or replaces an evaluation that had some."""
+    compacted = steps_of_file(run, table)
+    return any(
+        is_stored(part / f"{table.name}.parquet") or step in compacted.get(metric, ())
+        for (metric, step), part in parts.items()
+    )
 
 
 def begin(run: Run, metric: str, identity: Identity, summary: dict[str, Any], overwrite: bool) -> None:
@@ -87,7 +102,8 @@ def _forget(run: Run, metric: str) -> None:
             remove_part(part)
     for table in TABLES:
         if is_stored(run.results / f"{table.name}.parquet"):
-            _replace(run, table, read_table(run, table, pc.field("evaluation") != metric))
+            replace_table(run, table, read_table(run, table, pc.field("evaluation") != metric))
+    write_histories(run)
 
 
 def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:
@@ -102,7 +118,7 @@ def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:
     return pa.table({**made, **plain}, schema=table.schema)
 
 
-def _replace(run: Run, table: Table, rows: pa.Table) -> None:
+def replace_table(run: Run, table: Table, rows: pa.Table) -> None:
     """Make these rows the compacted table; without rows there is no file."""
     path = run.results / f"{table.name}.parquet"
     if rows.num_rows:

@@ -9,6 +9,8 @@ import pytest
 
 from app import figures
 from app.charts.smoothing import WINDOW
+from app.figures import File
+from app.turns import LIGHT, Turns
 from tests.app.conftest import captions_of
 
 NO_ROWS = ("all layers alike", "chance")  # lines that stand for no measurement
@@ -24,7 +26,8 @@ PAGES = {  # page and parameters: how many figures it has
     ("probing", (("probing", "order"),)): 3,
     ("knowledge", ()): 2,
     ("finetuning", ()): 2,
-    ("query", (("text", "the [MASK] of the town ."),)): 3,
+    ("query", (("text", "the [MASK] of the town ."),)): 2,
+    ("query", (("text", "the [MASK] of the town ."), ("curves", "rank"))): 2,
 }
 
 
@@ -131,3 +134,12 @@ def test_a_point_that_is_not_in_the_table_is_noticed() -> None:
     expect_in_table(marks(go.Figure(go.Scatter(x=[0.5, 256, 512], y=data["value"]))), data)
     with pytest.raises(AssertionError):
         expect_in_table(marks(go.Figure(go.Scatter(x=[0.5, 256, 512], y=[0.0, 0.33, 0.66]))), data)
+
+
+def test_a_file_is_made_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands in the queue of the questions; an animation lets light ones go first."""
+    queue = Turns()
+    monkeypatch.setattr(figures, "TURNS", queue)
+    made = [figures._content(File("", f"head{suffix}", lambda: queue._asked[0].cost)) for suffix in figures.TYPES]
+    assert made == [figures.SECONDS[suffix] for suffix in figures.TYPES]
+    assert figures.SECONDS[".csv"] < LIGHT < figures.SECONDS[".gif"] and not queue._asked

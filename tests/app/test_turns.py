@@ -87,6 +87,28 @@ def test_a_heavy_question_pauses_between_its_pieces(start) -> None:
         assert done == ["cheap"]
 
 
+def test_a_heavy_question_waits_while_a_light_one_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on a moment after a light one, or at once when its own place has come."""
+    queue, now, waited = Turns(), [0.0], []
+    monkeypatch.setattr(turns, "monotonic", lambda: now[0])
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(queue._changed, "wait", wait)
+    with queue.turn(DEAR) as pause:
+        with queue.turn(CHEAP):
+            pass
+        pause()
+        assert sum(waited) >= turns.DRAWN
+        now[0] += turns.PATIENCE * DEAR
+        waited.clear()
+        queue._drawn = now[0] + turns.DRAWN
+        pause()
+    assert not waited
+
+
 def test_a_dear_question_is_not_put_off_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cheap question that comes much later stands behind it."""
     queue, now = Turns(), [0.0]

@@ -268,6 +268,34 @@ def test_a_relation_is_classified_by_its_falls_and_returns(values, n, kind):
     assert curves.classify_curve(values, [n] * len(values)) == kind
 
 
+def slow_fate(values, n, least=0.02) -> str:
+    """The kind as the docstring has it, each pair of values compared by itself."""
+
+    def exceeds(first: float, second: float) -> bool:
+        return curves.difference_interval(first, second, n)[0] > 0
+
+    if all(curves.interval(value, n)[0] < least for value in values):
+        return "never learned"
+    fallen = [i for i, value in enumerate(values) if exceeds(max(values[: i + 1]), value)]
+    if not fallen:
+        return "learned"
+    highest = max(values[: fallen[0]])
+    for i in range(fallen[0] + 1, len(values)):
+        if exceeds(values[i], min(values[fallen[0] : i + 1])) and not exceeds(highest, values[i]):
+            return "oscillating"
+    return "forgotten" if values[-1] < highest / 2 else "declined"
+
+
+def test_relations_drawn_at_random_are_classified_by_the_rule():
+    """Walks of twenty steps, of every kind."""
+    rng, kinds = np.random.default_rng(0), set()
+    for _ in range(300):
+        walk = np.clip(np.cumsum(rng.normal(0, 0.03, 20)) + 0.02, 0, 1).round(3)
+        kinds.add(kind := curves.classify_curve(walk, [400] * 20))
+        assert kind == slow_fate(walk.tolist(), 400)
+    assert len(kinds) == 5
+
+
 DEMO_FALLS = {  # precision at 1 of the demo's relations from step 10,500 on, and their numbers of facts
     "P20": ([0.009, 0.001, 0.157, 0.04, 0.047, 0.059, 0.094], 700),
     "P30": ([0.044, 0.008, 0.024, 0.02, 0.068, 0.024, 0.024], 249),

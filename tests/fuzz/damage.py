@@ -32,9 +32,14 @@ def damage(folders: list[Path], outside: Path, rng: random.Random) -> str:
         return "nothing is left"
     path = rng.choice(paths)
     root = Path(os.path.commonpath([folder.parents[1] for folder in folders]))
+    return damage_one(path, outside / path.relative_to(root), rng)
+
+
+def damage_one(path: Path, outside: Path, rng: random.Random) -> str:
+    """Damage this file or folder, and say how; a link leads to `outside`."""
     state = path.lstat()
     how = rng.choice(FOR_FILES if stat.S_ISREG(state.st_mode) and state.st_size <= SMALL else FOR_ALL)
-    how(path, outside / path.relative_to(root), rng)
+    how(path, outside, rng)
     return f"{how.__name__.strip('_')} {path.name}"
 
 

@@ -10,7 +10,7 @@ import pytest
 from embryo_core import corpora
 from embryo_core.types import Example, Fact
 from tests.conftest import SAMPLE_DATA
-from tests.fuzz.conftest import FOLDERS, attempt, watched
+from tests.fuzz.conftest import OF_A_KIND, attempt, watched
 from tests.fuzz.damage import damage
 
 READERS: dict[str, Callable[[Path], list[Example] | list[Fact]]] = {
@@ -28,7 +28,7 @@ def size(path: Path) -> int:
 @pytest.mark.parametrize("kind", READERS)
 def test_damaged_data_of_an_evaluation_are_reported(kind: str, tmp_path: Path):
     """Their readers raise CorpusError with the place, or read what is still sound."""
-    for seed in range(FOLDERS):
+    for seed in OF_A_KIND:
         rng, folder = random.Random(seed), tmp_path / str(seed) / "data" / kind
         source = SAMPLE_DATA[kind]
         copy = shutil.copytree if source.is_dir() else lambda a, b: (b.mkdir(parents=True), shutil.copy(a, b))

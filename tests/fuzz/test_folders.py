@@ -1,55 +1,38 @@
 """Run folders with random damages: no traceback, no hang, no file read elsewhere, and the runs beside them as ever.
 
-EMBRYO_FUZZ is the number of folders, each damaged four times. Each is listed, and put to a command and a page in turn.
+Each folder is damaged four times, listed, and put to a command and a page in turn.
 """
 
 import os
 import random
-import shutil
 from pathlib import Path
 
 import pytest
 
-from embryo_core import results, runs
+from embryo_core import runs
 from embryo_core.cli import main
-from embryo_core.evaluate import evaluate
-from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Run
 from tests.app.conftest import Dashboard
 from tests.conftest import SAMPLE_DATA
-from tests.fuzz.conftest import DAMAGES, FOLDERS, attempt, watched
+from tests.fuzz.conftest import DAMAGES, SEEDS, attempt, copy_as_bad, watched
 from tests.fuzz.damage import damage, sign
 
+QUERY = ["query", "bad", "The [MASK] runs ."]
 TREEBANK = ["--treebank", str(SAMPLE_DATA["treebank"]), "--overwrite"]
 COMMANDS = (
-    ["query", "bad", "The [MASK] runs ."],
+    QUERY,
     ["evaluate", "bad", "--metrics", "token_reconstruction", "--steps", "8", *TREEBANK],
     ["animate", "bad", "--layer", "1", "--head", "2", "-o", "head.gif"],
     ["query", "bad", "The [MASK] runs .", "--step", "8", "--track", "river"],
     ["evaluate", "bad", "--metrics", "attention", "head_behaviour", *TREEBANK],
     ["query", "bad", "The [MASK] runs .", "--lens"],
     ["animate", "bad", "--layer", "2", "--head", "1", "-o", "head.html"],
+    ["audit", "bad"],
+    ["findings", "bad"],
+    ["examples", "bad"],
+    ["runs", "--thin", "bad", "--keep", "0", "--yes"],
 )
 PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "finetuning", "query", "findings")
-
-
-@pytest.fixture(scope="module")
-def sound(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run with results in tables and in parts, and an example; imports and the first page are done."""
-    root = shutil.copytree(tiny_results.path.parents[1], tmp_path_factory.mktemp("sound") / "data")
-    run = runs.read_run(root / "runs" / tiny_results.name)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(results, "compact", lambda _: None)
-        evaluate(run, SAMPLE_DATA, ["mask_prediction", "world_knowledge"], steps=[16], overwrite=True)
-    results.write_examples(run, [ExampleQuestion("The [MASK] runs .", "river", 8)])
-    main(["query", str(run.path), *COMMANDS[0][2:]])
-    Dashboard().open("overview")
-    return run
-
-
-def copy(run: Run, root: Path) -> tuple[Path, Path]:
-    """A copy of a run and its results under the name "bad"."""
-    return tuple(Path(shutil.copytree(path, root / path.parent.name / "bad")) for path in (run.path, run.results))
 
 
 def read_all(folder: Path) -> None:
@@ -66,7 +49,7 @@ def read_all(folder: Path) -> None:
     assert all(reason.isprintable() for _, reason in runs.broken_runs())
 
 
-@pytest.mark.parametrize("seed", range(FOLDERS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_damaged_folders_harm_nobody(
     seed: int, sound: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -75,8 +58,8 @@ def test_damaged_folders_harm_nobody(
     monkeypatch.setenv("EMBRYO_DATA", os.pathsep.join([str(sound.path.parents[1]), str(tmp_path / "data")]))
     monkeypatch.setenv("EMBRYO_MODEL_MEMORY", "50 MB")
     monkeypatch.chdir(tmp_path)
-    bad, outside = copy(sound, tmp_path / "data"), tmp_path / "outside"
-    copy(sound, outside)
+    bad, outside = copy_as_bad(sound, tmp_path / "data"), tmp_path / "outside"
+    copy_as_bad(sound, outside)
     done = [damage([path for path in bad if path.is_dir()], outside, rng) for _ in range(DAMAGES)]
     if rng.random() < 0.5:
         sign(Run("bad", bad[0], "", "", {}, "", {}, (), ""))

@@ -143,8 +143,9 @@ def test_a_continued_run_can_be_continued(continued: Run, command: list[str], ro
         ({"--init-from": "frist"}, "Unknown run 'frist'"),
         ({"settings": ["vocab_size=600"]}, "has vocab_size 500, and these settings make it 600; a continued"),
         ({"settings": ["num_hidden_layers=3"]}, "has num_hidden_layers 2, and these settings make it 3"),
+        ({"settings": ["tokenizer=wordpiece"]}, "is a unigram vocabulary, and these settings have tokenizer=wordpiece"),
     ],
-    ids=("step", "run", "vocabulary", "layers"),
+    ids=("step", "run", "vocabulary", "layers", "kind of vocabulary"),
 )
 def test_what_cannot_be_continued_is_reported(
     first: Run, command: list[str], root: Path, monkeypatch, capsys, change: dict, message: str
@@ -157,6 +158,17 @@ def test_what_cannot_be_continued_is_reported(
     arguments = [change.get("--init-from", part) if part.endswith("@3") else part for part in command]
     assert main([*arguments[:-1], *change.get("settings", []), "--run", str(root / "refused")]) == 2
     assert message in capsys.readouterr().err
+    assert not (root / "refused").exists()
+
+
+def test_a_changed_vocabulary_is_not_continued(first: Run, command: list[str], root: Path, tmp_path: Path, capsys):
+    """The model would read other ids than it was trained with: one sentence, and no run is begun."""
+    changed = Path(shutil.copytree(first.path, tmp_path / "changed"))
+    with (changed / "tokenizer" / "tokenizer.json").open("a") as file:
+        file.write(" ")
+    arguments = [f"{changed}@3" if part.endswith("@3") else part for part in command]
+    assert main([*arguments, str(root / "refused")]) == 2
+    assert "is not the vocabulary that run 'changed' was trained with" in capsys.readouterr().err
     assert not (root / "refused").exists()
 
 

@@ -1,10 +1,13 @@
-"""Several devices train as one does: virtual ones of a CPU give its curve, and a run moves between them."""
+"""Several devices and hosts train as one does: virtual ones of a CPU give its curve, and a run moves between them."""
 
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import numpy as np
 import pytest
 
 from embryo_core.errors import ConfigError
+from embryo_core.types import Origin, Run
 from pretrain.__main__ import main
 from pretrain.batches import Data
 from pretrain.config import Config
@@ -31,6 +35,9 @@ if os.environ["KERAS_BACKEND"] == "tensorflow":
 from pretrain.__main__ import main
 sys.exit(main())
 """  # python -m pretrain on two virtual devices
+ON_A_HOST = 480  # seconds after which a host is taken to wait for one that has stopped
+
+Way = Callable[[list[str], Path, str], None]  # trains by this command line a run with this backend
 
 
 @pytest.fixture(scope="module")
@@ -40,41 +47,117 @@ def arguments(texts: tuple[Path, Path], cache: Path) -> list[str]:
     return ["tiny", *corpus, "--set", *SETTINGS, "--run"]
 
 
+@pytest.fixture(scope="module")
+def by_one(request: pytest.FixtureRequest, arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of one device, by the backend that the test names."""
+    pytest.importorskip(request.param)
+    run = tmp_path_factory.mktemp(request.param) / "one"
+    one_device(arguments, run, request.param)
+    return run
+
+
 def losses(run: Path) -> np.ndarray:
     """Loss of the masked words and of the pairs at each step [STEPS, 2], as they were in training."""
     rows = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     train = [row for row in rows if row["split"] == "train"]
-    found = {row["step"]: (row["masked_lm_loss"], row["sentence_order_loss"]) for row in train}
-    assert sorted(found) == list(range(1, STEPS + 1))
-    return np.array([found[step] for step in sorted(found)])
+    assert [row["step"] for row in train] == list(range(1, STEPS + 1))
+    return np.array([(row["masked_lm_loss"], row["sentence_order_loss"]) for row in train])
 
 
-def train(arguments: list[str], run: Path, backend: str, devices: int) -> None:
-    """Train on so many devices: here, or where the backend is another or has virtual ones, in a process of its own."""
-    if (backend, devices) == (keras.backend.backend(), 1):
+def files(run: Path) -> list[Path]:
+    """Every file of a run, as paths within it."""
+    return sorted(path.relative_to(run) for path in run.rglob("*") if path.is_file())
+
+
+def start(program: list[str], backend: str, environment: dict[str, str], folder: Path) -> subprocess.Popen:
+    """A process whose output and temporary files go to this folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {"KERAS_BACKEND": backend, "PYTHONPATH": str(REPOSITORY)} | environment
+    command = [sys.executable, *program]
+    with (folder / "output").open("w") as output:
+        return subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=output, stderr=output)
+
+
+def finish(processes: list[subprocess.Popen], folders: list[Path]) -> None:
+    """Wait until all have ended well; none is left running."""
+    try:
+        for process, folder in zip(processes, folders, strict=True):
+            assert process.wait(ON_A_HOST) == 0, (folder / "output").read_text()
+    finally:
+        for process in processes:
+            process.kill()
+
+
+def one_device(arguments: list[str], run: Path, backend: str) -> None:
+    """In this process, or where the backend is another, in one of its own."""
+    if backend == keras.backend.backend():
         assert main([*arguments, str(run)]) == 0
         return
-    program = ["-m", "pretrain"] if devices == 1 else ["-c", VIRTUAL]
-    environment = os.environ | {"KERAS_BACKEND": backend, "PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, *program, *arguments, str(run)]
-    done = subprocess.run(command, cwd=REPOSITORY, env=environment, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    folder = run.parent / "process"
+    finish([start(["-m", "pretrain", *arguments, str(run)], backend, {}, folder)], [folder])
+
+
+def two_devices(arguments: list[str], run: Path, backend: str) -> None:
+    """Two virtual devices of one process."""
+    folder = run.parent / "process"
+    finish([start(["-c", VIRTUAL, *arguments, str(run)], backend, {}, folder)], [folder])
+
+
+def two_hosts(arguments: list[str], run: Path, backend: str) -> None:
+    """Two processes of one device each, which meet on this machine; the second leaves nothing behind."""
+    several = ["--several-hosts"] if backend == "jax" else []
+    folders = [run.parent / f"host{host}" for host in range(2)]
+    temporary = run.parent / "temporary"
+    temporary.mkdir(exist_ok=True)
+    processes = [
+        start(
+            ["-m", "pretrain", arguments[0], *several, *arguments[1:], str(run)],
+            backend,
+            environment | {"TMPDIR": str(temporary)},
+            folder,
+        )
+        for folder, environment in zip(folders, of_hosts(backend), strict=True)
+    ]
+    finish(processes, folders)
+    assert not [*temporary.rglob("log.jsonl")]
+
+
+def of_hosts(backend: str) -> list[dict[str, str]]:
+    """The variables by which each of two hosts finds the other: addresses that are free now."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(2)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
+    if backend == "tensorflow":
+        tasks = [{"cluster": {"worker": addresses}, "task": {"type": "worker", "index": host}} for host in range(2)]
+        return [{"TF_CONFIG": json.dumps(task)} for task in tasks]
+    first = {"KERAS_DISTRIBUTION_JOB_ADDRESSES": addresses[0], "KERAS_DISTRIBUTION_NUM_PROCESSES": "2"}
+    return [first | {"KERAS_DISTRIBUTION_PROCESS_ID": str(host)} for host in range(2)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("backend", "stopped"), [("tensorflow", 2), ("jax", 1)])
-def test_two_devices_have_the_curve_of_one(backend: str, stopped: int, arguments: list[str], tmp_path: Path):
-    """Over twenty updates to 1e-5; a run stopped half-way goes on with it on another number of devices."""
-    pytest.importorskip(backend)
-    by_devices = {devices: tmp_path / str(devices) for devices in (1, 2)}
-    for devices, run in by_devices.items():
-        train(arguments, run, backend, devices)
-    expected = losses(by_devices[1])
-    assert np.abs(losses(by_devices[2]) - expected).max() < 1e-5
-    moved = shutil.copytree(by_devices[stopped], tmp_path / "moved")
+@pytest.mark.parametrize("several", [two_devices, two_hosts])
+@pytest.mark.parametrize(
+    ("by_one", "backend", "onto_one"),
+    [("tensorflow", "tensorflow", True), ("jax", "jax", False)],
+    indirect=["by_one"],
+    scope="module",
+)
+def test_two_have_the_curve_of_one(
+    several: Way, backend: str, onto_one: bool, by_one: Path, arguments: list[str], tmp_path: Path
+):
+    """Over twenty updates to 1e-5, with the same files; a run stopped half-way goes on with it on another number."""
+    by_two = tmp_path / "two"
+    several(arguments, by_two, backend)
+    expected = losses(by_one)
+    assert np.abs(losses(by_two) - expected).max() < 1e-5
+    assert files(by_two) == files(by_one)
+    moved = shutil.copytree(by_two if onto_one else by_one, tmp_path / "moved" / "two")
     (moved / "state" / f"step{STEPS}.npz").unlink()
-    train(arguments, moved, backend, 3 - stopped)
+    (one_device if onto_one else several)(arguments, moved, backend)
     assert np.abs(losses(moved) - expected).max() < 1e-5
+    assert files(moved) == files(by_one)
 
 
 def test_one_device_needs_no_distribution():
@@ -107,3 +190,39 @@ def test_several_hosts_are_named_as_the_backend_has_it():
     """--several-hosts is JAX's; TensorFlow reads TF_CONFIG."""
     with pytest.raises(ConfigError, match="--several-hosts is for JAX, and KERAS_BACKEND is tensorflow"):
         find_devices(several_hosts=True)
+
+
+class Host(Devices):
+    """One of several hosts, which notes when it waits for the others."""
+
+    def __init__(self, is_first: bool):
+        self.is_first_host, self.events = is_first, []
+
+    def meet(self) -> None:
+        self.events.append("meet")
+
+
+@pytest.mark.parametrize(("is_first", "events"), [(True, ["block", "meet"]), (False, ["meet", "block"])])
+def test_the_first_host_goes_before_the_others(is_first: bool, events: list[str]):
+    """It lets them in when it has gone through the block."""
+    host = Host(is_first)
+    with host.first_alone():
+        host.events.append("block")
+    assert host.events == events
+
+
+def test_another_host_writes_a_copy_that_is_thrown_away(tiny_run: Run, tmp_path: Path):
+    """The copy has the last state and the checkpoint from which the run goes on; the run itself stays as it was."""
+    run = replace(tiny_run, path=tmp_path / "own", origin=Origin("first", 8, 0, 0, "", ()))
+    shutil.copytree(tiny_run.path / "checkpoints", run.path / "checkpoints")
+    (run.path / "state").mkdir()
+    np.savez(run.path / "state" / "step16.npz", progress=np.zeros(3))
+    before = files(run.path)
+    with Host(is_first=False).own_copy(run) as own:
+        assert {path.parts[1] for path in files(own.path)} == {"step8", "step16.npz"}
+        for path in files(own.path):
+            assert (own.path / path).read_bytes() == (run.path / path).read_bytes()
+        (own.path / "log.jsonl").write_text("{}")
+    assert files(run.path) == before and not own.path.exists()
+    with Host(is_first=True).own_copy(run) as own:
+        assert own is run

@@ -1,63 +1,94 @@
-"""Adding a family: one file in its folder, and it trains, is logged, measured and exported."""
+"""Adding a family: one file in each of two folders, and it trains, is logged, measured, exported and evaluated."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras import ops
 from safetensors.numpy import load_file
 
-from embryo_core import runs
+from embryo_core import families as layouts
+from embryo_core import results, runs
+from embryo_core.engine.model import load
 from embryo_core.errors import UnknownPreset
-from embryo_core.families import FAMILIES as read_by_the_engine
+from embryo_core.evaluate import evaluate
+from embryo_core.types import Run
 from pretrain import families
 from pretrain.__main__ import main
 from pretrain.batches import Data
+from pretrain.export import read_checkpoint
 from pretrain.families import FAMILIES, preset
 from pretrain.family import Family
 from pretrain.model import targets
 from pretrain.train import build
 
+GRID = [0, 1, 2, 4, 5, 10]  # the toy's checkpoints
+TOLERANCE = 1e-4  # of logits, as is promised of every family
+
 pytestmark = pytest.mark.usefixtures("eager")
 
 
-@pytest.fixture
-def toy(monkeypatch: pytest.MonkeyPatch) -> Family:
-    """The toy, as if its file stood in pretrain/families."""
-    monkeypatch.setattr(families, "__path__", [*families.__path__, str(Path(__file__).parent / "toy")])
-    monkeypatch.setitem(FAMILIES, "toy", families.found()["toy"])
-    return FAMILIES["toy"]
+@pytest.fixture(scope="module")
+def toy() -> Iterator[Family]:
+    """The toy, as if its files stood in pretrain/families and embryo_core/families."""
+    with pytest.MonkeyPatch.context() as patch:
+        for package, folder in ((families, "toy"), (layouts, "toy_layout")):
+            patch.setattr(package, "__path__", [*package.__path__, str(Path(__file__).parent / folder)])
+            patch.setitem(package.FAMILIES, "toy", package.found()["toy"])
+        yield FAMILIES["toy"]
+
+
+@pytest.fixture(scope="module")
+def toy_run(toy: Family, texts, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Ten updates of the toy by the command line."""
+    folder = tmp_path_factory.mktemp("toy") / "own"
+    arguments = ["toy-tiny", "--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
+    assert main([*arguments, "--set", "order_weight=0.25", "log_every=5", "--run", str(folder)]) == 0
+    return runs.read_run(folder)
 
 
 def test_every_family_is_found_by_its_file(toy: Family):
     """And the fast engine reads each of them, by a file of its own."""
-    assert list(families.found()) == ["albert", "bert", "electra", "toy"]
-    assert set(read_by_the_engine) == {"albert", "bert", "electra"}
+    assert list(families.found()) == list(layouts.found()) == ["albert", "bert", "electra", "toy"]
 
 
-def test_a_new_family_trains_and_exports_by_being_there(toy: Family, texts, cache: Path, tmp_path: Path):
-    """Ten updates by the command line: the card, every row of the log and the checkpoints are its own."""
-    arguments = ["toy-tiny", "--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
-    settings = ["--set", "order_weight=0.25", "log_every=5", "--run", str(tmp_path / "own")]
-    assert main([*arguments, *settings]) == 0
-    run = runs.read_run(tmp_path / "own")
-    assert (run.family, run.objective) == ("toy", "order of two segments + masked words")
-    assert run.config["order_weight"] == 0.25
-    for row in runs.read_log(run):
+def test_a_new_family_trains_and_exports_by_being_there(toy_run: Run):
+    """The card, every row of the log and the checkpoints are its own."""
+    assert (toy_run.family, toy_run.objective) == ("toy", "order of two segments + masked words")
+    assert toy_run.config["order_weight"] == 0.25
+    for row in runs.read_log(toy_run):
         assert row["loss"] == pytest.approx(row["order_loss"] + row["words_loss"])
         assert {"order_accuracy", "words_accuracy"} <= set(row) and "masked_lm_loss" not in row
-    measure = runs.read_log(run)[0]["measures"][0]
+    measure = runs.read_log(toy_run)[0]["measures"][0]
     assert {"loss", "accuracy", "n", "words_loss", "words_accuracy", "words_n"} <= set(measure)
     assert measure["n"] == 8 < measure["words_n"] and "positions" not in measure
-    last = runs.checkpoint(run, 10)
-    runs.verify(last)
-    stored = load_file(last.path / "model.safetensors")
-    expected = {"words.weight": (500, 16)}
-    for i in range(2):
-        expected |= {f"layer.{i}.query.weight": (16, 16), f"layer.{i}.query.bias": (16,)}
-    assert {name: array.shape for name, array in stored.items()} == expected
-    assert not np.array_equal(stored["layer.0.query.weight"], stored["layer.1.query.weight"])
+    first, last = (load_file(runs.checkpoint(toy_run, step).path / "model.safetensors") for step in (0, 10))
+    assert {"words.bias", "order.pooler.weight", "toy.encoder.layer.1.output.dense.weight"} < set(last)
+    assert not any(np.array_equal(first[name], last[name]) for name in last)
+
+
+def test_a_new_family_is_evaluated_by_being_there(toy_run: Run, sample: Path):
+    """Every checkpoint, by metrics that read its words and by one that reads its attention."""
+    names = ["token_reconstruction", "mask_prediction", "attention"]
+    report = evaluate(toy_run, {"treebank": sample / "treebank.conllu"}, names, limit=20)
+    assert (report.computed, report.failures) == (len(names) * len(GRID), [])
+    assert all(list(results.done(toy_run)[name]) == GRID for name in names)
+
+
+def test_the_engine_computes_what_a_new_family_trained(toy_run: Run, data: Data):
+    """Masked-word logits of the checkpoint are those of the model in training."""
+    config, batch = preset("toy-tiny"), data.training(0)
+    inputs = batch.inputs() | {"token_type_ids": np.zeros_like(batch.ids)}  # the engine reads one segment
+    model, last = build(config), runs.checkpoints(toy_run)[-1]
+    read_checkpoint(model, config, last)
+    rows, places = np.nonzero(batch.positions)
+    expected = ops.convert_to_numpy(model(inputs)["words"])[rows, places]
+    columns = batch.positions[rows, places]
+    found = load(last).mlm_logits(batch.ids, batch.attention_mask, rows, columns)
+    np.testing.assert_allclose(found, expected, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize(("name", "second"), [("bert-tiny", "next_sentence"), ("electra-tiny", "replaced_token")])

@@ -13,7 +13,7 @@ from pretrain.corpus import open_corpus
 from pretrain.log import Log
 from pretrain.model import PretrainingModel
 from pretrain.state import Progress, latest_state, save_state
-from tests.fuzz.conftest import DAMAGES, FOLDERS, attempt, watched
+from tests.fuzz.conftest import DAMAGES, OF_A_KIND, attempt, watched
 from tests.fuzz.damage import damage
 
 LARGE = 10**8  # bytes
@@ -42,7 +42,7 @@ def test_a_damaged_run_is_resumed_from_what_is_sound(run: Path, tmp_path: Path):
     """From the last state that is whole, with a log of sound rows up to it; or a sentence says that there is none."""
     expected = {path.name: variables(path) for path in (run / "state").iterdir()}
     rows = (run / "log.jsonl").read_bytes().splitlines()
-    for seed in range(FOLDERS):
+    for seed in OF_A_KIND:
         rng, folder = random.Random(seed), tmp_path / str(seed) / "runs" / "run"
         shutil.copytree(run, folder)
         for _ in range(DAMAGES):
@@ -62,7 +62,7 @@ def test_a_damaged_run_is_resumed_from_what_is_sound(run: Path, tmp_path: Path):
 
 def test_a_damaged_corpus_is_reported(data: Data, tmp_path: Path):
     """Whatever happened to its cache, either nothing of it is another, or a sentence names the folder."""
-    for seed in range(FOLDERS):
+    for seed in OF_A_KIND:
         rng, folder = random.Random(seed), tmp_path / str(seed) / "cache" / "corpus"
         shutil.copytree(data.corpus.folder, folder)
         damage([folder], tmp_path / "outside", rng)

@@ -16,7 +16,7 @@ def encoder(place: str | None = None, layers: int = 1) -> Encoder:
     rate = {name: 0.5 if name == place else 0.0 for name in DROPOUTS}
     embeddings = Embeddings(20, 10, 8, position_stddev=0.5, dropout=rate["embeddings"], **COMMON)
     made = stack(range(layers), range(layers), dropout=0.5, attention_dropout=0.5, **SIZES)
-    for layer in made:  # made with dropout everywhere: Keras gives a Dropout of rate 0 no generator
+    for layer in made:  # made with dropout everywhere: a Dropout of rate 0 has no seeds
         layer.attention.weights_dropout.rate = rate["attention weights"]
         layer.attention.dropout.rate = rate["attention output"]
         layer.dropout.rate = rate["feed-forward output"]

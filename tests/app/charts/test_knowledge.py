@@ -6,7 +6,8 @@ import pytest
 from app.charts import knowledge as charts
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
-from embryo_core.curves import SCALES
+from embryo_core.curves import HISTORIES, SCALES
+from embryo_core.results.histories import sum_up
 
 STEPS = (0, 8, 16, 32)
 
@@ -64,7 +65,7 @@ def test_markup_in_a_relation_or_an_answer_is_shown_as_text(scores):
     """Plotly reads tags in labels, so that < is escaped in what comes from the data."""
     figure = charts.relation_figure(charts.relation_curves(scores), ["<i>P0</i>"], StepAxis("log"))
     assert figure.data[-1].name == "&lt;i&gt;P0&lt;/i&gt;"
-    history = charts.fact_history(cloze_of(a="-+-+"), "a")
+    history = charts.fact_history(cloze_of(a="-+-+"))
     assert charts.fact_figure(history, StepAxis("log")).data[0].customdata[0][1] == "&lt;b&gt;the&lt;/b&gt;"
 
 
@@ -75,30 +76,17 @@ def test_the_first_choice_is_what_was_ever_learned(scores):
     assert charts.default_relations(flat) == ["all"]
 
 
-def test_every_fact_is_classified_by_its_answers():
-    """Learned, forgotten, oscillating and never learned as the page states it, with the first right step."""
-    facts = charts.histories(cloze_of(a="--++", b="-++-", c="+-+-", d="----")).set_index("fact")
-    assert facts["history"].to_dict() == {"a": "learned", "b": "forgotten", "c": "oscillating", "d": "never learned"}
-    assert facts["first"].dropna().to_dict() == {"a": 16, "b": 8, "c": 0}
-    assert facts.loc["a", "subject"] == "subject of a"
-
-
-def test_histories_of_no_answers_are_empty():
-    """An empty table of answers gives an empty table of facts."""
-    assert charts.histories(cloze_of(a="----").iloc[:0]).empty
-
-
 def test_the_table_of_relations_counts_facts_and_coverage(scores):
     """Each relation has its precision now and last, its coverage, and the number of facts with each history."""
     coverage = pd.DataFrame(
         {"group": ["P36", "P99", "all"], "step": 32, "value": [0.4, 0.0, 0.3], "n": [10, 5, 15]},
     )
-    facts = charts.histories(cloze_of(a="--++", b="-+++", c="+-+-", d="----"))
+    facts = sum_up(cloze_of(a="--++", b="-+++", c="+-+-", d="----"))
     table = charts.relation_table(charts.relation_curves(scores), coverage, facts, 16).set_index("relation")
     assert list(table.index) == ["P36", "P99"]
     row = table.loc["P36"]
     assert (row["now"], row["last"], row["coverage"], row["all"], row["asked"]) == (0.4, 0.5, 0.4, 10, 4)
-    assert [row[name] for name in charts.HISTORIES] == [2, 1, 0, 1]
+    assert [row[name] for name in HISTORIES] == [2, 1, 0, 1]
     assert row["history"] == "learned"
     assert table.loc["P99", "asked"] == 0 and pd.isna(table.loc["P99", "last"])
 
@@ -106,7 +94,7 @@ def test_the_table_of_relations_counts_facts_and_coverage(scores):
 def test_facts_at_a_step_are_the_answers_of_that_step():
     """The list behind a point has that step's answer, rank and probabilities of every fact."""
     cloze = cloze_of(a="--++", b="-++-")
-    table = charts.facts_at(cloze, charts.histories(cloze), 8).set_index("fact")
+    table = charts.facts_at(cloze[cloze["step"] == 8], sum_up(cloze)).set_index("fact")
     assert table["rank"].to_dict() == {"a": 7, "b": 1}
     assert table["prediction"].to_dict() == {"a": "<b>the</b>", "b": "Rome"}
     assert table["history"].to_dict() == {"a": "learned", "b": "forgotten"}
@@ -115,7 +103,7 @@ def test_facts_at_a_step_are_the_answers_of_that_step():
 def test_search_takes_words_as_they_are():
     """Capitals do not matter, and signs have no special meaning."""
     cloze = cloze_of(a="--++", b="-++-")
-    table = charts.facts_at(cloze, charts.histories(cloze), 8)
+    table = charts.facts_at(cloze[cloze["step"] == 8], sum_up(cloze))
     assert list(charts.search(table, "SUBJECT OF a")["fact"]) == ["a"]
     assert list(charts.search(table, "<b>")["fact"]) == ["a"]
     assert charts.search(table, "(.*").empty
@@ -124,7 +112,7 @@ def test_search_takes_words_as_they_are():
 
 def test_a_facts_history_is_table_9():
     """One row per step in order: the top answer with its probability, rank and probability of the true object."""
-    history = charts.fact_history(cloze_of(a="--++", b="-++-").sample(frac=1, random_state=0), "b")
+    history = charts.fact_history(cloze_of(b="-++-").sample(frac=1, random_state=0))
     assert list(history["step"]) == list(STEPS)
     assert list(history["rank"]) == [7, 1, 1, 7]
     assert list(history["right"]) == [False, True, True, False]

@@ -5,8 +5,11 @@ import pytest
 
 from embryo_core import results
 from embryo_core.findings import words
+from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import verdict_of
+from embryo_core.types import Findings, Score, WordCount
 from embryo_core.word_groups import BANDS
+from tests.conftest import at
 from tests.embryo_core.findings.conftest import evidence, risen
 
 ORDER = (*words.FUNCTION, *words.CONTENT)
@@ -53,10 +56,12 @@ def test_frequent_bands_first(run):
 
 def test_verb_forms_follow_the_frequency_of_their_words(run, monkeypatch):
     """The mean is over the treebank's words, a word twice counts twice; case is folded where the corpus has none."""
-    table = pd.DataFrame(
-        {"tag": ["VBZ", "VBZ", "VBD", "NN"], "word": ["Is", "does", "went", "is"], "n": [3, 1, 2, 9], "step": 128}
-    )
-    monkeypatch.setattr(results, "read_words", lambda *_, **__: table)
+    counted = {"VBZ": [("Is", 3), ("does", 1)], "VBD": [("went", 2)]}
+
+    def read(run, metric, group, step) -> pd.DataFrame:
+        return pd.DataFrame(counted.get(group, []), columns=["word", "n"])
+
+    monkeypatch.setattr(results, "read_words", read)
     run.path.mkdir(parents=True)
     (run.path / "frequencies.tsv").write_text("is\t100\nwent\t90\n")
     task = words.RECONSTRUCTION
@@ -71,3 +76,16 @@ def test_without_counted_words_nothing_is_said_of_verb_forms(run):
     """A run that has no frequencies.tsv has nothing to compare."""
     found = evidence(run, *rows(words.PREDICTION, {"VBZ": 4, "VBD": 2}))
     assert not words.frequent_verb_forms_first(found, words.PREDICTION).comparisons
+
+
+def test_words_are_those_of_the_tasks_own_last_step(run):
+    """Another metric may have been computed at later steps."""
+    for step, word in ((0, "is"), (8, "went")):
+        counted = [WordCount(words.RECONSTRUCTION, "VBZ", word, 3, 1)]
+        scores = [Score(words.RECONSTRUCTION, 0.5, 3, "VBZ")]
+        results.write(at(run, step), words.RECONSTRUCTION, Findings(scores=scores, words=counted))
+    results.write(at(run, 9), words.PREDICTION, Findings(scores=[Score(words.PREDICTION, 0.5, 3, "VBZ")]))
+    run.path.mkdir(parents=True)
+    (run.path / "frequencies.tsv").write_text("is\t100\nwent\t90\n")
+    assert words.mean_frequencies(Evidence(run), words.RECONSTRUCTION) == {"VBZ": 90}
+    assert words.mean_frequencies(Evidence(run), words.PREDICTION) == {}

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pretrain.config import Config
+from pretrain.families.bert import encoder_modules
 from pretrain.family import Family
 from pretrain.pairs import swapped
 
@@ -30,9 +31,9 @@ class Toy(Family):
             num_attention_heads=2,
             intermediate_size=16,
             vocab_size=500,
-            max_position_embeddings=16,
+            max_position_embeddings=32,
             batch_size=4,
-            sequence_length=16,
+            sequence_length=32,
             steps=10,
             warmup_steps=2,
             learning_rate=1e-3,
@@ -66,12 +67,21 @@ class Toy(Family):
         )
 
     def modules(self, model) -> dict[str, Any]:
-        return {"words": model.encoder.embeddings.word} | {
-            f"layer.{i}.query": layer.attention.query for i, layer in enumerate(model.encoder.transformer)
+        order, words = model.heads["order"], model.heads["words"]
+        return encoder_modules("toy", model.encoder) | {
+            "words.dense": words.transform,
+            "words.norm": words.norm,
+            "words.bias": words.bias,
+            "order.pooler": order.pooler,
+            "order.classifier": order.classifier,
         }
 
     def huggingface(self, config: ToyConfig) -> dict[str, Any]:
-        return config.architecture() | {"model_type": "toy"}
+        return config.architecture() | {
+            "model_type": "toy",
+            "architectures": ["ToyForPreTraining"],
+            "hidden_act": "gelu",
+        }
 
     def loss_weights(self, config: ToyConfig, step: int) -> dict[str, float]:
         return {"order": config.order_weight, "words": 1.0}

@@ -1,0 +1,48 @@
+"""Pages take turns to be drawn: Python draws one at a time, and many at once slow one another and every answer.
+
+A page steps aside while it waits for what takes long, so that others are drawn meanwhile.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Semaphore, local
+
+AT_ONCE = 2  # pages that are drawn at once: one may wait for a file
+_places = Semaphore(AT_ONCE)
+_own = local()  # `held`: whether this thread has one of the places
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Wait for a place, and draw a page within it."""
+    _take()
+    try:
+        yield
+    finally:
+        _give_back()
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Leave the place to others, and wait for one again at the end; a thread that has none goes on as it is.
+
+    Whoever waits for what another page computes steps aside too, so that the other finds a place to go on.
+    """
+    if not getattr(_own, "held", False):
+        yield
+        return
+    _give_back()
+    try:
+        yield
+    finally:
+        _take()
+
+
+def _take() -> None:
+    _places.acquire()
+    _own.held = True
+
+
+def _give_back() -> None:
+    _own.held = False
+    _places.release()

@@ -1,0 +1,229 @@
+"""A run of a thousand checkpoints beside the demo's twenty-six: what grows with the series, and by how much.
+
+    python -m benchmarks.thousand [--steps N] [--only NAME ...]
+
+The long run is made in a temporary folder: step i has the weights and the results of the demo's checkpoint at the same
+share of the run, files being linked where the disk allows it. Each line is measured in a process of its own, the demo
+and the long run in turn; memory is the most that the process held.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+
+from embryo_core.types import Run
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+DEMO = REPOSITORY / "data" / "demo"
+PAGES = ("overview", "findings", "tokens", "attention", "probing", "knowledge", "query")
+TEXT, TWO_MASKS = "It was written [MASK] him .", "The [MASK] of the [MASK] was built in 1920 ."
+
+
+# === The long run ===
+
+
+def build(root: Path, steps: int) -> str:
+    """Make the run below `root`, with as many checkpoints and their results; returns its name."""
+    from embryo_core import runs
+
+    demo = runs.read_run(next((DEMO / "runs").iterdir()))
+    sources = runs.checkpoints(demo)
+    last = sources[-1].step
+    grid = np.unique(np.linspace(0, last, steps).round().astype(int)).tolist()
+    of_step = {step: sources[i * len(sources) // len(grid)] for i, step in enumerate(grid)}
+    name = f"{demo.name}-{len(grid)}"
+    run = replace(demo, name=name, path=root / "runs" / name, planned_steps=tuple(grid))
+    runs.write_run(run)
+    for shared in ("tokenizer", "frequencies.tsv", "log.jsonl"):
+        (shutil.copytree if (demo.path / shared).is_dir() else shutil.copy)(demo.path / shared, run.path / shared)
+    for step, source in of_step.items():
+        _link_checkpoint(source.path, run.path / "checkpoints" / f"step{step}", step)
+    _spread_results(demo, run, {step: source.step for step, source in of_step.items()})
+    return name
+
+
+def _link_checkpoint(source: Path, folder: Path, step: int) -> None:
+    folder.mkdir(parents=True)
+    for file in source.iterdir():
+        if file.name == "manifest.json":
+            card = json.loads(file.read_text())
+            scale = step / card["step"] if card["step"] else 0
+            counts = {name: round(card[name] * scale) for name in ("sequences", "tokens")}
+            (folder / file.name).write_text(json.dumps(card | {"step": step} | counts))
+            continue
+        try:
+            os.link(file, folder / file.name)
+        except OSError:
+            shutil.copy(file, folder / file.name)
+
+
+def _spread_results(demo: Run, run: Run, of_step: dict[int, int]) -> None:
+    """The demo's tables, each step's rows repeated at all steps that stand for it."""
+    from embryo_core.results.read import read_table
+    from embryo_core.results.tables import TABLES
+    from embryo_core.results.write import replace_table
+
+    run.results.mkdir(parents=True)
+    for file in demo.results.glob("*.json"):
+        shutil.copy(file, run.results)
+    for table in TABLES:
+        rows = read_table(demo, table)
+        by_step = {step: rows.filter(pa.compute.field("step") == step) for step in set(of_step.values())}
+        parts = [
+            found.set_column(found.schema.get_field_index("step"), "step", pa.array(np.full(found.num_rows, step)))
+            for step, source in of_step.items()
+            if (found := by_step[source]).num_rows
+        ]
+        if parts:
+            replace_table(run, table, pa.concat_tables(parts).cast(table.schema))
+
+
+# === What is measured, each in a process of its own ===
+
+
+def page(root: Path, name: str, which: str) -> dict[str, float]:
+    """Seconds of a page first, and again at another step, in the middle of the run."""
+    from streamlit import config
+    from streamlit.components.v2 import manifest_scanner
+    from streamlit.runtime.scriptrunner import script_runner
+    from streamlit.testing.v1 import AppTest
+    from streamlit.util import calc_hash
+
+    manifest_scanner.scan_component_manifests()  # AppTest does it for each run, the server once
+    found = manifest_scanner.scan_component_manifests()
+    manifest_scanner.scan_component_manifests = lambda: found
+    script_runner._clean_problem_modules = lambda: None
+    config.set_option("runner.postScriptGC", False)
+    from embryo_core import runs
+
+    steps = [checkpoint.step for checkpoint in runs.checkpoints(runs.open_run(name))]
+    seconds = {}
+    for turn, step in (("first", steps[-1]), ("again", steps[len(steps) // 2])):
+        app = AppTest.from_file(str(REPOSITORY / "app" / "main.py"), default_timeout=600)
+        app.query_params.update({"run": name, "step": str(step)})
+        app._page_hash = calc_hash("" if which == "overview" else which)
+        start = perf_counter()
+        app.run()
+        seconds[turn] = perf_counter() - start
+        if app.exception:
+            raise RuntimeError(app.exception[0].message)
+    return seconds
+
+
+def trace(root: Path, name: str, text: str) -> dict[str, float]:
+    """Seconds of a question to all checkpoints: models unread, and read."""
+    from embryo_core import query, runs
+
+    run = runs.open_run(name)
+    return _twice(lambda: query.trace(run, text))
+
+
+def lens(root: Path, name: str, text: str) -> dict[str, float]:
+    """Seconds of the lens over all checkpoints."""
+    from embryo_core import query, runs
+
+    run = runs.open_run(name)
+    return _twice(lambda: query.lens(run, text))
+
+
+def nothing(root: Path, name: str, _: str) -> dict[str, float]:
+    """Seconds of an evaluation that has nothing to do."""
+    from embryo_core import runs
+    from embryo_core.evaluate import evaluate
+
+    run = runs.open_run(name)
+    return _twice(lambda: evaluate(run, {}, ["token_reconstruction", "world_knowledge", "attention"]))
+
+
+def one_more(root: Path, name: str, _: str) -> dict[str, float]:
+    """Seconds of writing the scores of one metric at one more checkpoint, and of merging them into their table."""
+    from embryo_core import results, runs
+    from embryo_core.types import Findings, Score
+
+    run = runs.open_run(name)
+    rows = results.read_scores(run, "token_reconstruction")
+    rows = rows[rows["step"] == rows["step"].max()]
+    scores = [Score("token_reconstruction", row.value, row.n, row.group) for row in rows.itertuples()]
+    checkpoint = runs.checkpoints(run)[-1]
+
+    def write(step: int) -> None:
+        results.write(replace(checkpoint, step=step), "token_reconstruction", Findings(scores=scores))
+        results.compact(run)
+
+    later = iter((checkpoint.step + 1, checkpoint.step + 2))
+    return _twice(lambda: write(next(later)))
+
+
+def _twice(call: Callable[[], object]) -> dict[str, float]:
+    seconds = {}
+    for turn in ("first", "again"):
+        start = perf_counter()
+        call()
+        seconds[turn] = perf_counter() - start
+    return seconds
+
+
+MEASURED: dict[str, tuple[Callable[[Path, str, str], dict[str, float]], str]] = {
+    **{f"page {name}": (page, name) for name in PAGES},
+    "trace, one mask": (trace, TEXT),
+    "trace, two masks": (trace, TWO_MASKS),
+    "lens": (lens, TEXT),
+    "evaluate, nothing to do": (nothing, ""),
+    "one more step of a metric": (one_more, ""),
+}
+
+
+def peak_memory() -> float:
+    """Megabytes that this process held at most; ru_maxrss would count those of the parent that forked it."""
+    return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) / 1024
+
+
+def measure(root: Path, name: str, what: str) -> dict[str, float]:
+    """One line for one run, in a new process: seconds first and again, and megabytes."""
+    command = [sys.executable, "-m", "benchmarks.thousand", "--one", what, "--run", name]
+    environment = os.environ | {"EMBRYO_DATA": str(root)}
+    done = subprocess.run(command, check=False, cwd=REPOSITORY, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{what} of {name} failed: {done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    """Build the long run, measure each line for both runs in turn, and print them side by side."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--only", nargs="+", choices=MEASURED, default=list(MEASURED))
+    parser.add_argument("--one", choices=MEASURED, help=argparse.SUPPRESS)
+    parser.add_argument("--run", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        call, argument = MEASURED[options.one]
+        found = call(Path(os.environ["EMBRYO_DATA"]), options.run, argument)
+        found["MB"] = peak_memory()
+        print(json.dumps(found))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        short, long = Path(folder, "short"), Path(folder, "long")
+        shutil.copytree(DEMO, short)
+        names = next((short / "runs").iterdir()).name, build(long, options.steps)
+        print(f"{'':26} {'first, s':>24} {'again, s':>24} {'MB':>24}")
+        for what in options.only:
+            a, b = measure(short, names[0], what), measure(long, names[1], what)
+            cells = (f"{a[key]:8.2f} {b[key]:8.2f} {b[key] / a[key]:6.1f}" for key in ("first", "again", "MB"))
+            print(f"{what:26} {' '.join(cells)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Each kind of file of a run and of its results with random damages, put to what reads it."""
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from embryo_core import results, runs
+from embryo_core.engine.model import load
+from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.types import Run
+from tests.fuzz.conftest import OF_A_KIND, attempt, copy_as_bad, watched
+from tests.fuzz.damage import SMALL, damage_one, sign
+
+SIGNED = 0.5  # of the damages of files whose hash the run holds: what is behind the hash is read
+
+
+@dataclass(frozen=True)
+class File:
+    """A file below the folder of data, what reads it, and the file that holds its checksum."""
+
+    path: str
+    read: Callable[[Run], object]
+    checksum: str = ""
+
+
+def load_last(run: Run) -> object:
+    """The model of step 16; None where it is not listed."""
+    assert all(reason.isprintable() for _, reason in runs.broken(run))
+    return [load(checkpoint) for checkpoint in runs.loadable(run) if checkpoint.step == 16] or None
+
+
+def load_own_tokenizer(run: Run) -> object:
+    """The tokenizer, where it is that of run.json."""
+    return load_tokenizer(runs.read_run(run.path))
+
+
+def in_step(name: str) -> File:
+    """A file of the last checkpoint."""
+    folder = "runs/bad/checkpoints/step16"
+    return File(f"{folder}/{name}", load_last, f"{folder}/manifest.json")
+
+
+def table(path: str, read: Callable[[Run], object]) -> File:
+    """A table of the results."""
+    return File(f"results/bad/{path}.parquet", read, f"results/bad/{path}.parquet.sha256")
+
+
+TABLES = [
+    table("scores", results.read_scores),
+    table("words", lambda run: results.read_words(run, "token_reconstruction")),
+    table("cloze", results.read_cloze),
+    table("attention", results.read_attention_steps),
+    table("probes", results.read_probes),
+    table("task_scores", results.read_task_scores),
+    table("tuning", results.read_tuning),
+    table("answers", lambda run: results.read_answers(run, "rte")),
+    table("spans", lambda run: results.read_spans(run, "squad")),
+]
+KINDS = {
+    "run.json": [File("runs/bad/run.json", lambda run: runs.read_run(run.path))],
+    "tokenizer": [File("runs/bad/tokenizer/tokenizer.json", load_own_tokenizer, "runs/bad/run.json")],
+    "log": [File("runs/bad/log.jsonl", lambda run: (runs.read_log(run), runs.damaged_lines(run)))],
+    "frequencies": [File("runs/bad/frequencies.tsv", lambda run: runs.read_ranks(run.path / "frequencies.tsv"))],
+    "audit": [File("runs/bad/audit.json", runs.read_audit)],
+    "manifest": [File(in_step("manifest.json").path, load_last)],
+    "config": [in_step("config.json")],
+    "weights": [in_step("model.safetensors")],
+    "sources": [File("results/bad/sources.json", results.read_sources)],
+    "examples": [File("results/bad/examples.json", results.read_examples)],
+    "tables": TABLES,
+    "part": [table("parts/mask_prediction/step16/scores", results.read_scores)],
+    "checksum": [File(TABLES[0].checksum, results.read_scores)],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_file_is_read_as_it_was_written_or_reported(kind: str, sound: Run, tmp_path: Path):
+    """Its readers raise an error of ours; what a checksum covers is read only where the checksum is right."""
+    root, outside = tmp_path / "data", tmp_path / "outside" / "file"
+    copy_as_bad(sound, root)
+    whole, run = shutil.copytree(root, tmp_path / "whole"), runs.read_run(root / "runs" / "bad")
+    outside.parent.mkdir()
+    for seed in OF_A_KIND:
+        rng, file = random.Random(seed), KINDS[kind][seed % len(KINDS[kind])]
+        path, checksum = root / file.path, root / file.checksum
+        shutil.copy(path, outside)
+        damage_one(path, outside, rng)
+        if checksum.suffix == ".json" and rng.random() < SIGNED:
+            sign(run)
+        with watched(outside.parent):
+            found = attempt(file.read, run)
+        if found is not None and file.checksum:
+            assert path.stat().st_size <= SMALL and runs.sha256(path) in checksum.read_text(), seed
+        for changed in {path, checksum} - {root}:
+            restore(changed, whole / changed.relative_to(root))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sound_file_is_read(kind: str, sound: Run):
+    """What the seeds damage is sound before."""
+    for file in KINDS[kind]:
+        found = file.read(sound)
+        assert found is not None and len(found if hasattr(found, "__len__") else [found])
+
+
+def restore(path: Path, whole: Path) -> None:
+    """Put a file back as it was."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    shutil.copy(whole, path)

@@ -1,0 +1,70 @@
+"""Dropout by itself: as Keras's on one device, and another pattern on each replica."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from pretrain.dropout import Dropout
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NUMBERS, UPDATES = 64, 3
+ON_REPLICAS = f"""
+import json
+import keras
+import tensorflow as tf
+from pretrain.dropout import Dropout
+
+(cpu,) = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+strategy = tf.distribute.MirroredStrategy(tf.config.list_logical_devices("CPU"))
+keras.utils.set_random_seed(1)
+with strategy.scope():
+    layer = Dropout(0.5)
+
+@tf.function
+def update():
+    return strategy.run(layer, args=(tf.ones([{NUMBERS}]),), kwargs=dict(training=True))
+
+drawn = [strategy.experimental_local_results(update()) for _ in range({UPDATES})]
+print(json.dumps([[part.numpy().tolist() for part in parts] for parts in drawn]))
+"""
+
+
+def test_every_replica_drops_other_numbers():
+    """The first drops what one device would, the second others, at each update anew."""
+    environment = os.environ | {"KERAS_BACKEND": "tensorflow", "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-c", ON_REPLICAS]
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    first, second = np.moveaxis(json.loads(done.stdout), 1, 0)  # [UPDATES, NUMBERS] each
+    keras.utils.set_random_seed(1)
+    layer = Dropout(0.5)
+    alone = [np.array(layer(np.ones(NUMBERS, np.float32), training=True)) for _ in range(UPDATES)]
+    np.testing.assert_array_equal(first, alone)
+    patterns = np.concatenate([first, second])
+    assert len(np.unique(patterns, axis=0)) == 2 * UPDATES
+
+
+def test_it_drops_what_keras_drops():
+    """On one device, the same seed drops the same numbers as in Keras's layer, and leaves the same ones scaled."""
+    x = np.arange(1, 101, dtype=np.float32)
+    found = []
+    for kind in (Dropout, keras.layers.Dropout):
+        keras.utils.set_random_seed(7)
+        layer = kind(0.2)
+        found.append([np.array(layer(x, training=True)) for _ in range(2)])
+    np.testing.assert_array_equal(*found)
+
+
+def test_nothing_is_dropped_outside_training():
+    """The numbers come back as they are, and no draw is counted."""
+    layer = Dropout(0.5)
+    before = np.array(layer.seeds.state)
+    x = np.arange(10, dtype=np.float32)
+    np.testing.assert_array_equal(layer(x), x)
+    np.testing.assert_array_equal(np.array(layer.seeds.state), before)
