@@ -16,7 +16,8 @@ from app.captions.smoothing import smoothing
 from app.components import messages
 from app.components.figure_files import figure_files
 from app.turns import TURNS
-from app.widgets import View, show_caption
+from app.view import View
+from app.widgets import show_caption
 
 TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}
 SECONDS = {".csv": 0.2, ".gif": 5.0, ".html": 1.0}  # of one core that a file takes, about; its place in the queue

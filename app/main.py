@@ -28,6 +28,7 @@ PAGES = [
     page("Knowledge", ":material/public:"),
     page("Fine-tuning", ":material/tune:"),
     page("Query", ":material/edit_note:"),
+    page("Compare", ":material/compare_arrows:"),
     page("Overview", visibility="hidden"),  # the first page has both addresses
 ]
 

@@ -1,26 +1,39 @@
 """Attention maps of a page with their captions and the menu of their files."""
 
+from collections.abc import Sequence
+
 from app import figures
 from app.captions.figure_file import copied, small_print
 from app.charts.attention import map_table
 from app.components import head_maps
 from app.components.figure_files import map_files
 from app.figures import File
-from app.widgets import View
+from app.view import View
 from embryo_core.curves import Scale
 from embryo_core.share import HeadHistory, gif_bytes, html_page
 
 HISTORY = "head_history"
 
 
-def show_head(view: View, history: HeadHistory, scale: Scale, name: str, caption: str) -> None:
-    """One head's maps at the time bar's step, coloured on `scale`; the names of its files begin with `name`."""
+def show_head(
+    view: View,
+    history: HeadHistory,
+    scale: Scale,
+    name: str,
+    caption: str,
+    key: str = HISTORY,
+    at: Sequence[float] = (),
+) -> None:
+    """One head's maps at the time bar's step, coloured on `scale`; the names of its files begin with `name`.
+
+    `at` as in `head_maps.head_history`.
+    """
     step = view.evaluated(history.steps)
 
     def table() -> str:
         return map_table(history, step).to_csv(index=False)
 
-    head_maps.head_history(history, scale, name, key=HISTORY)
+    head_maps.head_history(history, scale, name, key, at)
     show_map_files(
         view,
         name,

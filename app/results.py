@@ -12,8 +12,9 @@ import streamlit as st
 from app.charts import finetuning, head_behaviour, probing, tokens
 from app.components.head_maps import grid_payload
 from app.drawing import aside
+from embryo_core import compare, runs
 from embryo_core import results as store
-from embryo_core import runs
+from embryo_core.compare import Progress, Unit
 from embryo_core.curves import Scale, normalise_rows, telling_scale
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
@@ -85,6 +86,31 @@ def gaps(run: Run) -> tuple[int, ...]:
     except EmbryoError:
         return tuple(runs.missing_steps(run))
 
+
+# === How far runs had come ===
+
+
+def _progress_state(run: Run) -> State:
+    return checkpoints_state(run), _files(run, run.path / "run.json", run.path / "frequencies.tsv")
+
+
+@cached(_progress_state, 64)
+def progress(run: Run, unit: Unit) -> Progress | None:
+    """How far a run had come at its checkpoints (see `compare.progress`); None too where its files cannot be read."""
+    try:
+        return compare.progress(run, unit)
+    except EmbryoError:
+        return None
+
+
+def _compared_state(run: Run) -> State:
+    return _progress_state(run), results_state(run), _log_state(run)
+
+
+designs = cached(_compared_state, 16)(compare.designs)
+differing_choices = cached(_compared_state, 64)(compare.differing_choices)
+acquisitions = cached(_compared_state, 16)(compare.acquisitions)
+differences = cached(_compared_state, 64)(compare.differences)
 
 # === As stored ===
 
@@ -244,10 +270,15 @@ def attention_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
 
 
 @cached(results_state, 4, "Reading the attention maps")
-def attention_grid(run: Run, normalised: bool = False) -> tuple[list[int], int, int, bytes]:
-    """Steps, layers and heads that have maps, and the maps of them all as the browser takes them."""
+def attention_grid(
+    run: Run, normalised: bool = False, at: tuple[float, ...] = ()
+) -> tuple[list[int], int, int, bytes]:
+    """Steps, layers and heads that have maps, and the maps of them all as the browser takes them.
+
+    `at` as in `head_maps.head_history`.
+    """
     steps, weights = _all_weights(run, normalised)
-    payload = grid_payload(run.name, steps, weights) if len(steps) else b""
+    payload = grid_payload(run.name, steps, weights, at) if len(steps) else b""
     return steps.tolist(), weights.shape[1], weights.shape[2], payload
 
 

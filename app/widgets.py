@@ -1,59 +1,38 @@
 """What every page is made of: its head (run picker, time bar), and pickers that live in the URL."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from app import permalink, results
+from app import permalink
 from app.captions.markdown import literal
+from app.captions.overlay import COUNTED
 from app.captions.sentences import split
 from app.charts.smoothing import WINDOWS
-from app.charts.step_axis import StepAxis
 from app.components.copy_button import copy_button
 from app.components.time_bar import time_bar
+from app.view import View
 from embryo_core import runs
+from embryo_core.compare import UNITS, Unit
 from embryo_core.curves import SCALES, Scale
 from embryo_core.errors import EmbryoError, QueryError, TooCostly
-from embryo_core.types import Checkpoint, Run
+from embryo_core.types import Run
 
+UNIT_NAMES: dict[Unit, str] = {
+    "step": "step",
+    "sequences": "sequences",
+    "tokens": "tokens",
+    "words": "words",
+    "flops": "training FLOPs",
+    "share": "share of the run",
+}
 SMOOTHING = "smooth"  # its name in the URL
 SCALE_OF = "scale_of_page"  # session: the scale that the reader chose, by page
 PASSING = "step_passing"  # session: the chosen step is one that play passes through, and stays out of the URL
-
-
-@dataclass(frozen=True)
-class View:
-    """What a page looks at: one run, its steps, the one chosen on the time bar, and how curves over steps are drawn."""
-
-    run: Run
-    checkpoints: tuple[Checkpoint, ...]
-    step: int
-    scale: Scale
-    smoothing: int = 1  # points, of which the mean is drawn beside the measured curves; 1: none
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """The steps of the run's checkpoints."""
-        return tuple(checkpoint.step for checkpoint in self.checkpoints)
-
-    @property
-    def loadable(self) -> tuple[int, ...]:
-        """The steps whose checkpoints have their weights."""
-        return tuple(checkpoint.step for checkpoint in self.checkpoints if checkpoint.has_weights)
-
-    @property
-    def axis(self) -> StepAxis:
-        """The axis of steps of every figure on the page."""
-        return StepAxis(self.scale, runs.changes(self.run), self.run.counted_in, results.gaps(self.run))
-
-    def evaluated(self, steps: Iterable[int]) -> int:
-        """Which of the evaluated `steps`, at least one, to show: the last up to the chosen step, else the first."""
-        known = sorted(steps)
-        return int(max((step for step in known if step <= self.step), default=known[0]))
 
 
 # === Head of a page ===
@@ -85,6 +64,7 @@ def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log") -> 
         permalink.one_entry_per_page()
         copy_button("Copy link", key="copy_link")
         name = pick_one("run", "Run", [*known, *broken], format_func=named, label_visibility="collapsed")
+        beside = st.popover("Overlay", icon=":material/stacked_line_chart:")
     if name in broken:
         stop(broken[name], "python -m embryo_core runs")
     run = known[name]
@@ -95,9 +75,33 @@ def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log") -> 
         stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")
     view = View(run, checkpoints, _wanted_step(checkpoints[-1].step), _scale(title, run, usual), _smoothing())
     view = replace(view, step=view.evaluated(view.steps))
+    with beside:
+        view = replace(view, beside=_pick_beside(run, known), unit=_pick_unit())
+    view = _counted(view)
     _show_time(view)
     _name_unknown(view, [*known, *broken])
     return view
+
+
+def _pick_beside(run: Run, known: Mapping[str, Run]) -> tuple[Run, ...]:
+    """The runs that the reader wants to see beside a run; an empty choice where there is no other."""
+    others = [name for name in known if name != run.name]
+    chosen = pick_many("beside", "Runs beside this one", others, ()) if others else []
+    return tuple(known[name] for name in chosen)
+
+
+def _pick_unit() -> Unit:
+    """What the axis of steps counts."""
+    return pick_one("axis", "Horizontal axis", UNITS, format_func=UNIT_NAMES.get, optional=True)
+
+
+def _counted(view: View) -> View:
+    """The view on an axis that its run can tell, which is steps where it does not tell another."""
+    if view.tells(view.run):
+        return view
+    words = f"Run '{view.run.name}' does not tell {COUNTED[view.unit]}; the axis has its steps."
+    st.info(literal(words), icon=":material/info:")
+    return replace(view, unit="step")
 
 
 def _scale(page: str, run: Run, usual: Callable[[Run], Scale]) -> Scale:
@@ -114,6 +118,11 @@ def _scale(page: str, run: Run, usual: Callable[[Run], Scale]) -> Scale:
 def _name_unknown(view: View, names: Sequence[str]) -> None:
     """Say where a link names a run or step that is not here; its address stays until the reader chooses another."""
     run, step = permalink.get("run"), permalink.get("step")
+    wanted = [name for name in (permalink.get("beside") or "").split(",") if name and name != view.run.name]
+    if unknown := [name for name in wanted if name not in {run.name for run in view.beside}]:
+        for name in unknown:
+            st.info(literal(f"Run '{name}' is not here; showing '{view.run.name}' without it."), icon=":material/info:")
+        permalink.show("beside", ",".join(wanted))
     if run and run not in names:
         st.info(literal(f"Run '{run}' is not here; showing '{view.run.name}'."), icon=":material/info:")
         permalink.show("run", run)

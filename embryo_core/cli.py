@@ -4,7 +4,20 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from embryo_core.commands import add, animate, app, audit, evaluate, examples, fetch, findings, finetune, query, runs
+from embryo_core.commands import (
+    add,
+    animate,
+    app,
+    audit,
+    compare,
+    evaluate,
+    examples,
+    fetch,
+    findings,
+    finetune,
+    query,
+    runs,
+)
 from embryo_core.errors import EmbryoError
 
 COMMANDS = (
@@ -14,6 +27,7 @@ COMMANDS = (
     evaluate,
     finetune,
     findings,
+    compare,
     runs,
     query,
     examples,

@@ -62,15 +62,18 @@ def interval(value: ArrayLike, n: ArrayLike, z: float = Z) -> tuple[Floats, Floa
 
 
 def difference_interval(
-    first: ArrayLike, second: ArrayLike, n: ArrayLike, z: float = Z
+    first: ArrayLike, second: ArrayLike, n: ArrayLike, z: float = Z, n_second: ArrayLike | None = None
 ) -> tuple[Floats, Floats]:
     """Newcombe's interval (low, high) of first - second, two shares of `n` > 0 cases each; numbers or arrays.
+
+    Where the second is a share of another number of cases, that is `n_second`.
 
     Method 10 of Newcombe (1998), which joins the two intervals of Wilson as if the cases were independent. It is wider
     than needed for shares of the same cases, which as a rule rise and fall together. `z` as in `interval`.
     """
     first, second = np.asarray(first, float), np.asarray(second, float)
-    (first_low, first_high), (second_low, second_high) = interval(first, n, z), interval(second, n, z)
+    first_low, first_high = interval(first, n, z)
+    second_low, second_high = interval(second, n if n_second is None else n_second, z)
     below = np.hypot(first - first_low, second_high - second)
     above = np.hypot(first_high - first, second - second_low)
     return first - second - below, first - second + above

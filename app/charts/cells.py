@@ -58,7 +58,7 @@ def finish_by_step(
     style.set_axes(
         figure,
         "x",
-        title={"text": axis.title, "standoff": 18},
+        title={"text": axis.title_of_steps, "standoff": 18},
         tickvals=list(shown),
         ticktext=[steps[place] for place in shown],
         tickangle=0,

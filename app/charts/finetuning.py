@@ -8,6 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import smoothing, style
+from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
 from embryo_core.finetune.forms import GLUE, SQUAD
@@ -113,6 +114,22 @@ def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
         _add_published(figure, task, rows, x, colour)
     axis.draw(figure, sorted(set(frame["step"])))
     return style.finish(figure, "score in development", height=460)
+
+
+OVERLAY = Curves(
+    by="task",
+    value="value",
+    low="low",
+    high="high",
+    label=label,
+    looks=lambda tasks: {
+        task: (style.PALETTE[place % len(style.PALETTE)], style.SYMBOLS[place % len(style.SYMBOLS)])
+        for place, task in enumerate(tasks)
+    },
+    y_title="score in development",
+    tickformat=".2~f",
+    decimals=".3f",
+)
 
 
 def published(task: str, rows: pd.DataFrame) -> float | None:

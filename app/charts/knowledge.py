@@ -5,6 +5,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import smoothing, style
+from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
 
@@ -109,6 +110,22 @@ def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, place: int, axis
         hovertemplate="step %{customdata[1]:,}: %{customdata[2]:.1%} of %{customdata[5]:,} facts<br>"
         "95 % interval %{customdata[3]:.1%} to %{customdata[4]:.1%}",
     )
+
+
+OVERLAY = Curves(
+    by="relation",
+    value="value",
+    low="low",
+    high="high",
+    label=label,
+    looks=lambda relations: {
+        relation: (_colour(relation, place), style.SYMBOLS[place % len(style.SYMBOLS)])
+        for place, relation in enumerate(relations)
+    },
+    y_title="precision at 1",
+    tickformat=".0%",
+    decimals=".1%",
+)
 
 
 def relation_table(frame: pd.DataFrame, coverage: pd.DataFrame, facts: pd.DataFrame, step: int) -> pd.DataFrame:

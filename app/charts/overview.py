@@ -6,6 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import smoothing, style
+from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 
 SPLITS = {"train": ("training", style.BLUE), "heldout": ("held-out", style.VERMILION)}
@@ -47,6 +48,23 @@ def training_curve(
     if quantity.endswith("accuracy"):
         figure.update_yaxes(tickformat=".0%", rangemode="tozero")
     return figure
+
+
+def overlay_curves(quantity: str, y_title: str) -> Curves:
+    """How one quantity of the log is drawn for several runs."""
+    share = quantity.endswith("accuracy")
+    names = {split: label for split, (label, _) in SPLITS.items()}
+    return Curves(
+        by="split",
+        value=quantity,
+        low=None,
+        high=None,
+        label=names.get,
+        looks=lambda splits: {split: (SPLITS[split][1], "circle") for split in SPLITS if split in splits},
+        y_title=y_title,
+        tickformat=".0%" if share else "",
+        decimals=".1%" if share else ".3f",
+    )
 
 
 def coverage_table(planned: Iterable[int], steps: Collection[int], done: Mapping[str, Collection[int]]) -> pd.DataFrame:

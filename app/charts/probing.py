@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import smoothing, style
+from app.charts.overlay import Curves
 from app.charts.step_axis import STEP_MARK, StepAxis, follow_step
 from embryo_core import curves
 
@@ -192,7 +193,34 @@ def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, a
     )
 
 
+def overlay_curves(rescaled: bool) -> Curves:
+    """How rows of `task_curves` are drawn for several runs."""
+    return Curves(
+        by="task",
+        value="shown",
+        low="shown_low",
+        high="shown_high",
+        label=label,
+        looks=task_styles,
+        y_title="relative to the last step" if rescaled else "F1 or accuracy",
+        tickformat=".1f" if rescaled else ".3~p",
+        decimals=".2f" if rescaled else ".1%",
+    )
+
+
 # === Expected layer ===
+
+OVERLAY_EXPECTED = Curves(
+    by="task",
+    value="expected",
+    low=None,
+    high=None,
+    label=label,
+    looks=task_styles,
+    y_title="expected layer",
+    tickformat=".1f",
+    decimals=".2f",
+)
 
 
 def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, axis: StepAxis) -> go.Figure:

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.charts import cells, smoothing, style
+from app.charts.overlay import Curves
 from app.charts.probing import layer_name, plain, task_styles
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
@@ -73,6 +74,21 @@ def peaks(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 # === Over the steps ===
+
+
+def overlay_curves(quantity: str) -> Curves:
+    """How rows of `layer_curves` are drawn for several runs."""
+    return Curves(
+        by="layer",
+        value="value",
+        low="low",
+        high="high",
+        label=layer_name,
+        looks=lambda layers: {layer: (colour, "circle") for layer, colour in layer_colours(sorted(layers)).items()},
+        y_title=QUANTITIES[quantity].axis,
+        tickformat=".3~p",
+        decimals=".1%",
+    )
 
 
 def layer_colours(layers: Sequence[int]) -> dict[int, str]:

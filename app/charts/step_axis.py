@@ -6,17 +6,28 @@ A figure holds its marks at its last step, whatever step is chosen, and the time
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import ceil, floor, log10
 
+import numpy as np
 import plotly.graph_objects as go
 
 from app.charts import style
 from app.charts.gaps import break_lines
-from embryo_core.curves import Scale, axis_values
+from embryo_core.compare import Progress, Unit
+from embryo_core.curves import STEP_0, Scale, axis_values
 from embryo_core.types import Change
 
 CHANGE_LINE = "change"
 STEP_LINE = "step"  # name of the line at the chosen step
 STEP_MARK = "mark of the step"  # name of any other shape that marks it; see `follow_step`
+TITLES: dict[Unit, str] = {
+    "sequences": "sequences seen",
+    "tokens": "tokens seen",
+    "words": "words seen",
+    "flops": "training FLOPs",
+    "share": "share of the run",
+}
+MOST_TICKS = 10  # of a log axis
 
 
 @dataclass(frozen=True)
@@ -27,15 +38,30 @@ class StepAxis:
     changes: tuple[Change, ...] = ()  # of the run: other text, longer sequences, a falling rate
     counted_in: str = "updates"  # what a step counts (see `types.Run`)
     gaps: tuple[int, ...] = ()  # missing and faulty steps, at which curves break
+    unit: Unit = "step"  # what the axis counts
+    progress: Progress | None = None  # of the run in another unit than steps
+    zero: float = STEP_0  # where nothing seen yet lies on a log axis
 
     @property
     def title(self) -> str:
         """The title of the axis."""
+        return TITLES[self.unit] if self.progress else self.title_of_steps
+
+    @property
+    def title_of_steps(self) -> str:
+        """The title of an axis whose ticks are steps."""
         return "step (optimizer updates)" if self.counted_in == "updates" else f"{self.counted_in} seen"
 
     def values(self, steps: Iterable[int]) -> list[float]:
         """Where steps lie on the axis, as Plotly takes it (see `curves.axis_values`)."""
-        return axis_values([*steps], self.scale).tolist()
+        return self.values_on(self.scale, [*steps])
+
+    def values_on(self, scale: Scale, steps: Sequence[int]) -> list[float]:
+        """The same on an axis of this scale."""
+        if self.progress is None:
+            return axis_values(steps, scale).tolist()
+        values = self.progress.at(steps)
+        return (np.where(values <= 0, self.zero, values) if scale == "log" else values).tolist()
 
     def draw(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
         """Give a figure of these `steps`, curves drawn, the axis and the lines of a step and of changes in training."""
@@ -44,12 +70,14 @@ class StepAxis:
         for change in self.changes:
             if min(steps) <= change.step <= max(steps):
                 self._mark(figure, change)
-        (x,) = self.values([max(steps)])
-        return figure.add_shape(
-            {"type": "line", "name": STEP_LINE, "xref": "x", "yref": "y domain", "x0": x, "x1": x, "y0": 0, "y1": 1},
-            line={"color": style.GREY, "width": 1.5, "dash": "dot"},
-            layer="below",
-        )
+        return self.mark_step(figure, max(steps))
+
+    def mark_step(self, figure: go.Figure, step: int, panel: str = "") -> go.Figure:
+        """Draw the line that follows the chosen step, at this one; `panel` is the number of a small multiple's axes."""
+        (x,) = self.values([step])
+        across = {"xref": f"x{panel}", "yref": f"y{panel} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
+        line = {"color": style.GREY, "width": 1.5, "dash": "dot"}
+        return figure.add_shape({"type": "line", "name": STEP_LINE, **across}, line=line, layer="below")
 
     def _mark(self, figure: go.Figure, change: Change) -> None:
         (x,) = self.values([change.step])
@@ -67,14 +95,30 @@ class StepAxis:
 
     def set_range(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
         """Give a figure of these `steps` the axis alone."""
-        low, high = min(steps), max(steps) or 1
+        return self.set_ends(figure, *self.counts([min(steps), max(steps)]))
+
+    def counts(self, steps: Sequence[int]) -> list[float]:
+        """What the axis counts at `steps`, wherever 0 lies on it."""
+        return [*map(float, steps if self.progress is None else self.progress.at(steps))]
+
+    def set_ends(self, figure: go.Figure, low: float, high: float) -> go.Figure:
+        """Give a figure whose points lie from `low` to `high`, in what the axis counts, the axis alone."""
         named = {"title": {"text": self.title}, "type": self.scale}
+        share = self.unit == "share"
         if self.scale == "log":
-            ticks = ([0] if low == 0 else []) + [10**power for power in range(10) if low <= 10**power <= high]
-            ticktext = [style.short(tick) for tick in ticks]
-            return style.set_axes(figure, "x", **named, tickvals=self.values(ticks), ticktext=ticktext)
-        margin = (high - low) * 0.02
-        return style.set_axes(figure, "x", **named, range=[low - margin, high + margin], tickformat="~s")
+            ticks = ([0] if low <= 0 else []) + self._powers(low, high or 1)
+            ticktext = [f"{100 * tick:g} %" if share else style.short(tick) for tick in ticks]
+            tickvals = [self.zero if tick == 0 else tick for tick in ticks]
+            return style.set_axes(figure, "x", **named, tickvals=tickvals, ticktext=ticktext)
+        margin = ((high or 1) - low) * 0.02
+        ends = [low - margin, (high or 1) + margin]
+        return style.set_axes(figure, "x", **named, range=ends, tickformat="~%" if share else "~s")
+
+    def _powers(self, low: float, high: float) -> list[float]:
+        """Powers of ten at which a log axis has ticks: all between its ends, or every second, third, ..."""
+        least = max(low, 2 * self.zero)
+        powers = [10.0**power for power in range(ceil(log10(least)), floor(log10(high)) + 1)]
+        return powers[:: -(-len(powers) // MOST_TICKS)] if powers else []
 
 
 def follow_step(figure: go.Figure, steps: Sequence[int], points: Sequence[Sequence[float]]) -> go.Figure:

@@ -121,7 +121,7 @@ def _merged(kept: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
 
 def short(number: float) -> str:
     """A number in few characters: 950, 20 k, 1.5 M."""
-    for size, unit in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
+    for size, unit in ((1e18, " E"), (1e15, " P"), (1e12, " T"), (1e9, " G"), (1e6, " M"), (1e4, " k")):
         if number >= size:
             return f"{number / (1e3 if unit == ' k' else size):.3g}{unit}"
     return f"{number:,.0f}"

@@ -7,8 +7,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import smoothing, style, tags
+from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
-from embryo_core.curves import interval, onset, rescale
+from embryo_core.curves import interval, rescale
 
 SETS = {
     "parts of speech": tuple(style.PARTS_OF_SPEECH),
@@ -94,25 +95,22 @@ def _add_curve(figure: go.Figure, group: str, rows: pd.DataFrame, axis: StepAxis
     )
 
 
+def overlay_curves(rescaled: bool) -> Curves:
+    """How rows of `curves` are drawn for several runs."""
+    return Curves(
+        by="group",
+        value="shown",
+        low="shown_low",
+        high="shown_high",
+        label=tags.named,
+        looks=lambda groups: {group: (style.colour(group), style.SYMBOL_OF.get(group, "circle")) for group in groups},
+        y_title="accuracy relative to the last step" if rescaled else "accuracy (words)",
+        tickformat=".1f" if rescaled else ".0%",
+        decimals=".2f" if rescaled else ".1%",
+    )
+
+
 # === Order of acquisition ===
-
-
-def acquisition(data: pd.DataFrame, share: float = 0.5) -> pd.DataFrame:
-    """Categories in the order in which they are acquired: place, group, onset, earliest, latest, last (accuracy), n.
-
-    The onset and its ends are those of `curves.onset`, for `share` of the last accuracy; a category that ends at 0 has
-    none. Categories of one onset share a place: no checkpoint tells which came first.
-    """
-    rows = []
-    for group, part in data.groupby("group", sort=False):
-        found = onset(part["step"].to_numpy(), part["accuracy"], part["n"], share)
-        ends = (found.step, found.earliest, found.latest) if found else (None,) * 3
-        rows.append((group, *ends, part["accuracy"].iloc[-1], part["n"].iloc[-1]))
-    order = pd.DataFrame(rows, columns=["group", "onset", "earliest", "latest", "last", "n"])
-    order = order.astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64"))
-    order = order.sort_values(["onset", "group"], ignore_index=True)
-    order.insert(0, "place", order["onset"].rank(method="min").astype("Int64"))
-    return order
 
 
 def acquisition_figure(order: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> go.Figure:

@@ -6,11 +6,11 @@ const CHOSEN = "#D55E00"; // a colour that the scale does not have
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const { header, body } = unpack(data);
-  const { steps, layers, heads, size, decades, colours, peaks, ends } = header;
+  const { steps, at, layers, heads, size, decades, colours, peaks, ends } = header;
   const find = (selector) => parentElement.querySelector(selector);
   const [root, canvas] = [find(".grid"), find(".cells")];
   const { signal } = renew(parentElement);
-  const state = { index: indexOfStep(steps) };
+  const state = { index: indexOfStep(at) };
   const chosen = { layer: 1, head: 1, scale: "linear", shared: false };
 
   const [width, height] = [heads * size, layers * size];
@@ -102,7 +102,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     choose(chosen.layer + move[0], chosen.head + move[1]);
     describe();
   });
-  on(window, "embryo:step", ({ detail }) => { state.index = indexOfStep(steps, detail.step); repaint(); });
+  on(window, "embryo:step", ({ detail }) => { state.index = indexOfStep(at, detail.step); repaint(); });
   const follow = (head) => {
     Object.assign(chosen, head);
     recolour();

@@ -2,13 +2,13 @@
 
 export default function ({ data, parentElement }) {
   const { header, body } = unpack(data);
-  const { steps, layer, head, scale } = header;
+  const { steps, at, layer, head, scale } = header;
   const find = (selector) => parentElement.querySelector(selector);
   const root = find(".history");
   const map = new HeadMap(find(".map"), find(".legend"), header, new Float32Array(body.buffer));
   const { signal } = renew(parentElement);
 
-  const state = { index: indexOfStep(steps), pointer: null };
+  const state = { index: indexOfStep(at), pointer: null };
 
   function paint() {
     map.paint(state.index);
@@ -31,7 +31,7 @@ export default function ({ data, parentElement }) {
   const on = (target, event, handler) => target.addEventListener(event, handler, { signal });
   on(find(".map"), "pointermove", (event) => point(map.under(event)));
   on(find(".map"), "pointerleave", () => point(null));
-  on(window, "embryo:step", ({ detail }) => { state.index = indexOfStep(steps, detail.step); repaint(); });
+  on(window, "embryo:step", ({ detail }) => { state.index = indexOfStep(at, detail.step); repaint(); });
 
   saving(signal, header.name, () => steps[state.index], (file) => mapDrawing(map, steps[state.index], file));
 

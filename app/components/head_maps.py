@@ -6,7 +6,7 @@ follow the page's time bar through the window event `embryo:step`, and the grid 
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,12 @@ GRID_SIZE = 32  # longer maps are averaged over square blocks, so that no small 
 FOLDER = Path(__file__).parent
 
 
-def head_history(history: HeadHistory, scale: Scale, name: str, key: str) -> None:
-    """Show one head's maps at the time bar's step; `name` begins the names of its files (see `map_files`)."""
-    _history(key=key, data=history_payload(history, scale, name))
+def head_history(history: HeadHistory, scale: Scale, name: str, key: str, at: Sequence[float] = ()) -> None:
+    """Show one head's maps at the time bar's step; `name` begins the names of its files (see `map_files`).
+
+    Of a run beside the one of the time bar, `at` has the steps of the bar [S] at which its own steps are shown.
+    """
+    _history(key=key, data=history_payload(history, scale, name, at))
 
 
 def head_grid(
@@ -46,10 +49,10 @@ def head_grid(
 # === What travels ===
 
 
-def history_payload(history: HeadHistory, scale: Scale, name: str) -> bytes:
+def history_payload(history: HeadHistory, scale: Scale, name: str, at: Sequence[float] = ()) -> bytes:
     """One head's history as float32: what is stored, to the digit."""
     shown = {"run": history.run, "layer": history.layer, "head": history.head, "name": name}
-    shown["shared"] = history.shared_end is not None
+    shown |= {"shared": history.shared_end is not None, "at": [*at] or [*map(int, history.steps)]}
     return pack(map_style.drawing(history, scale) | shown, history.weights.astype("<f4"))
 
 
@@ -58,11 +61,11 @@ def grid_name(run: str) -> str:
     return f"{run}-attention-all-heads"
 
 
-def grid_payload(run: str, steps: np.ndarray, weights: np.ndarray) -> bytes:
+def grid_payload(run: str, steps: np.ndarray, weights: np.ndarray, at: Sequence[float] = ()) -> bytes:
     """All heads' histories, weights [S, layers, heads, L, L], as one byte per weight (see `quantise`).
 
     The maps of a step lie beside each other as in the picture: [S, layers * M, heads * M], with M = min(L, GRID_SIZE)
-    or a little less.
+    or a little less. `at` as in `head_history`.
     """
     small = shrink(weights, GRID_SIZE)
     count, layers, heads, size, _ = small.shape
@@ -70,7 +73,7 @@ def grid_payload(run: str, steps: np.ndarray, weights: np.ndarray) -> bytes:
     codes = quantise(small / np.maximum(peaks, np.finfo(np.float32).tiny)[:, :, None, None])
     picture = codes.transpose(0, 1, 3, 2, 4).reshape(count, layers * size, heads * size)
     header = {"run": run, "name": grid_name(run), "steps": steps.tolist(), "edge": map_style.EDGE}
-    header |= {"layers": layers, "heads": heads, "size": size}
+    header |= {"layers": layers, "heads": heads, "size": size, "at": [*at] or steps.tolist()}
     header["maxima"] = weights.max(axis=(0, 3, 4)).astype(float).round(6).tolist()
     header |= {"peaks": peaks.astype(float).tolist(), "ends": colour_ends(weights).tolist()}
     header |= {"shared_end": map_style.colour_end(weights)}

@@ -13,7 +13,7 @@ import streamlit as st
 
 from app.charts.step_axis import STEP_LINE, STEP_MARK, StepAxis
 from app.components.messages import field, member
-from embryo_core.curves import SCALES, Scale, axis_shares, axis_values
+from embryo_core.curves import SCALES, Scale, axis_shares
 from embryo_core.types import Change, Checkpoint
 
 HERE = Path(__file__).parent
@@ -73,7 +73,7 @@ def bar_data(checkpoints: Sequence[Checkpoint], step: int, axis: StepAxis) -> di
         "scale": axis.scale,
         "changes": [_place(change, steps) for change in axis.changes if steps[0] <= change.step <= steps[-1]],
         "shares": {scale: axis_shares(steps, scale).tolist() for scale in SCALES},
-        "values": {scale: axis_values(steps, scale).tolist() for scale in SCALES},
+        "values": {scale: axis.values_on(scale, steps) for scale in SCALES},
         "line": STEP_LINE,
         "mark": STEP_MARK,
     }

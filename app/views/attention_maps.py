@@ -6,11 +6,12 @@ import streamlit as st
 
 from app import figures, maps, permalink, results, widgets
 from app.captions import attention as captions
+from app.captions.markdown import literal
 from app.charts import attention as charts
 from app.charts.smoothing import with_smoothed
 from app.components import head_maps
 from app.figures import File
-from app.widgets import View
+from app.view import View
 from embryo_core.curves import SCALES, Scale
 from embryo_core.share import HeadHistory
 
@@ -39,6 +40,10 @@ def show(view: View) -> None:
         )
     layer, head, drawn = _pick(view, layers, heads)
     history = results.head_history(view.run, layer, head, normalised, drawn.shared)
+    if view.beside:
+        _two_runs(view, history, drawn)
+        _positions(view, layer, head, history)
+        return
     left, right = st.columns(2, gap="large")
     with left:
         _one_head(view, history, drawn)
@@ -68,12 +73,50 @@ def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
     return layer, head, Drawn(scale, shared, normalised)
 
 
-def _one_head(view: View, history: HeadHistory, drawn: Drawn) -> None:
+def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
+    """The same head, and all heads, of the page's run and of the first run beside it."""
+    other, *more = view.beside
+    for run in more:
+        st.info(literal(f"Two runs are shown side by side; '{run.name}' is not."), icon=":material/info:")
+    steps, layers, heads, _ = results.attention_grid(other, drawn.normalised)
+    left, right = st.columns(2, gap="large")
+    with left:
+        _of_one_run(view, history, drawn)
+    with right:
+        if not steps:
+            st.info(literal(f"Run '{other.name}' has no attention maps."), icon=":material/info:")
+        elif history.layer > layers or history.head > heads:
+            words = f"Run '{other.name}' has {layers} layers of {heads} heads, and no such head."
+            st.info(literal(words), icon=":material/info:")
+        else:
+            at = tuple(view.at(other, steps))
+            beside = results.head_history(other, history.layer, history.head, drawn.normalised, drawn.shared)
+            _of_one_run(view.of(other), beside, drawn, at)
+
+
+def _of_one_run(view: View, history: HeadHistory, drawn: Drawn, at: tuple[float, ...] = ()) -> None:
+    """One of two runs: its head, and below it all of its heads; `at` as in `head_maps.head_history`."""
+    ending = "_beside" if at else ""
+    steps, layers, heads, grid = results.attention_grid(view.run, drawn.normalised, at)
+    _one_head(view, history, drawn, f"{literal(view.run.name)}, ", maps.HISTORY + ending, at)
+    head_maps.head_grid(grid, layers, heads, on_head=_head_chosen, key=GRID + ending)
+    _below_all_heads(view, steps, history.size, drawn)
+
+
+def _one_head(
+    view: View,
+    history: HeadHistory,
+    drawn: Drawn,
+    whose: str = "",
+    key: str = maps.HISTORY,
+    at: tuple[float, ...] = (),
+) -> None:
     layer, head = history.layer, history.head
-    st.header(f"Layer {layer}, head {head}", anchor=False)
+    st.header(f"{whose}layer {layer}, head {head}", anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
-    maps.show_head(view, history, drawn.scale, name, captions.averaged(history, sentences, drawn.normalised))
+    caption = captions.averaged(history, sentences, drawn.normalised)
+    maps.show_head(view, history, drawn.scale, name, caption, key, at)
 
 
 def _below_all_heads(view: View, steps: list[int], length: int, drawn: Drawn) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from app.charts.style import short
-from app.widgets import View
+from app.view import View
 from embryo_core import runs
 from embryo_core.types import Run
 

@@ -5,7 +5,7 @@ import streamlit as st
 from app import figures, results
 from app.captions import overview as captions
 from app.charts import overview as charts
-from app.widgets import View
+from app.view import View
 from embryo_core import runs
 from embryo_core.engine.capabilities import gives
 from embryo_core.metrics import METRICS

@@ -6,7 +6,8 @@ from app import figures, permalink, results, widgets
 from app.captions import findings as captions
 from app.charts import findings as charts
 from app.tables import show_rows
-from app.widgets import View, show_caption
+from app.view import View
+from app.widgets import show_caption
 from embryo_core.findings import Judgement
 
 

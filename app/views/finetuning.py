@@ -1,16 +1,19 @@
 """Fine-tuning: how much pretraining each downstream task needs (Section 5, Figures 5, 12 and 13, Table 6)."""
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
-from app import figures, permalink, results, widgets
+from app import figures, overlays, permalink, results, widgets
 from app.captions import finetuning as captions
 from app.charts import finetuning as charts
 from app.charts.smoothing import with_smoothed
 from app.tables import show_rows
+from app.view import View
 from app.views import finetuning_behind
-from app.widgets import View
 from embryo_core.finetune.forms import SQUAD
+from embryo_core.types import Run
 
 SHARES = (0.95, 0.99)
 
@@ -46,18 +49,25 @@ def _whose(task: str) -> str:
 
 
 def _curves(view: View, frame: pd.DataFrame) -> None:
+    name, title = f"{view.run.name}-finetuning", "Downstream tasks over pretraining"
+    caption, metric = captions.scores(frame, results.sources(view.run)), f"finetuning:{frame['task'].iloc[0]}:1"
+    if view.beside:
+        read = partial(_scores, tasks=list(frame["task"].unique()))
+        overlays.show(view, read, charts.OVERLAY, name, caption, title, metric, _point_chosen)
+        return
+    data = with_smoothed(_with_average(frame), "value", view.smoothing, ["task"])
+    figure = charts.tasks_figure(data, view.axis)
+    figures.show(figure, data, name, caption, title, view, metric, on_point=_point_chosen)
+
+
+def _with_average(frame: pd.DataFrame) -> pd.DataFrame:
     shown = [frame, charts.average(frame)] if frame["task"].nunique() > 1 else [frame]
-    data = with_smoothed(pd.concat(shown, ignore_index=True), "value", view.smoothing, ["task"])
-    figures.show(
-        charts.tasks_figure(data, view.axis),
-        data,
-        f"{view.run.name}-finetuning",
-        captions.scores(frame, results.sources(view.run)),
-        "Downstream tasks over pretraining",
-        view,
-        f"finetuning:{frame['task'].iloc[0]}:1",
-        on_point=_point_chosen,
-    )
+    return pd.concat(shown, ignore_index=True)
+
+
+def _scores(run: Run, tasks: list[str]) -> pd.DataFrame:
+    frame = results.task_curves(run)
+    return _with_average(frame[frame["task"].isin(tasks)])
 
 
 def _point_chosen(task: str, step: int) -> None:

@@ -7,7 +7,7 @@ from app import figures, results, widgets
 from app.captions import finetuning as captions
 from app.captions.markdown import literal
 from app.charts import finetuning as charts
-from app.widgets import View
+from app.view import View
 from embryo_core.curves import HISTORIES
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.forms import SQUAD, evaluation

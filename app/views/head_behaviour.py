@@ -9,7 +9,7 @@ from app.charts import head_behaviour as charts
 from app.charts.head_behaviour import PATTERNS
 from app.charts.smoothing import with_smoothed
 from app.tables import show_rows
-from app.widgets import View
+from app.view import View
 
 METRIC = "head_behaviour"
 Head = tuple[int, int]  # layer and head, both from 1

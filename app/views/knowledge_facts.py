@@ -8,8 +8,8 @@ from app.captions import knowledge as captions
 from app.charts import knowledge as charts
 from app.charts.smoothing import with_smoothed
 from app.tables import PERCENT, show_rows
+from app.view import View
 from app.views.query_fact import choose_text
-from app.widgets import View
 from embryo_core.curves import HISTORIES
 from embryo_core.types import Fact
 

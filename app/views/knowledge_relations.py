@@ -1,14 +1,19 @@
 """The Knowledge page, relations: precision at 1 over the steps, and a table of every relation."""
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
-from app import figures, permalink, results, widgets
+from app import figures, overlays, permalink, results, widgets
 from app.captions import knowledge as captions
 from app.charts import knowledge as charts
 from app.charts.smoothing import with_smoothed
 from app.tables import PERCENT, show_rows
-from app.widgets import View
+from app.view import View
+from embryo_core.types import Run
+
+METRIC = "world_knowledge"
 
 
 def show(view: View, frame: pd.DataFrame, note: str) -> None:
@@ -28,18 +33,21 @@ def show(view: View, frame: pd.DataFrame, note: str) -> None:
     if not chosen:
         st.info("Choose at least one relation.", icon=":material/info:")
         return
-    picked = frame[frame["relation"].isin(chosen)]
-    data = with_smoothed(picked, "value", view.smoothing, ["relation"])
-    figures.show(
-        charts.relation_figure(data, chosen, view.axis),
-        data,
-        f"{view.run.name}-knowledge",
-        captions.precision(note),
-        "Precision at 1 of each relation",
-        view,
-        "world_knowledge",
-        on_point=_point_chosen,
-    )
+    name, title, caption = f"{view.run.name}-knowledge", "Precision at 1 of each relation", captions.precision(note)
+    if view.beside:
+        read = partial(_curves, relations=chosen)
+        overlays.show(view, read, charts.OVERLAY, name, caption, title, METRIC, _point_chosen)
+        return
+    data = with_smoothed(frame[frame["relation"].isin(chosen)], "value", view.smoothing, ["relation"])
+    figure = charts.relation_figure(data, chosen, view.axis)
+    figures.show(figure, data, name, caption, title, view, METRIC, on_point=_point_chosen)
+
+
+def _curves(run: Run, relations: list[str]) -> pd.DataFrame:
+    """The curves of some relations, in the order of these."""
+    frame = charts.relation_curves(results.scores(run, METRIC))
+    picked = frame[frame["relation"].isin(relations)]
+    return picked.sort_values("relation", key=lambda names: names.map(relations.index), kind="stable")
 
 
 def _point_chosen(relation: str, step: int) -> None:

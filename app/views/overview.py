@@ -3,12 +3,12 @@
 import pandas as pd
 import streamlit as st
 
-from app import figures, results, widgets
+from app import figures, overlays, results, widgets
 from app.captions import overview as captions
 from app.charts import overview as charts
 from app.charts.smoothing import with_smoothed
+from app.view import View
 from app.views import audit, card, coverage
-from app.widgets import View
 
 # Quantity of the log: heading, axis, what is counted, in words and in the log, what the caption says.
 WORDS = {
@@ -72,9 +72,22 @@ def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:
     if log.empty or quantity not in log:
         st.info(f"The run's log.jsonl holds no {quantity} yet.", icon=":material/info:")
         return
-    counts = log[n] if n in log else pd.Series(pd.NA, log.index)
-    measured = log[["split", "step", quantity]].assign(n=counts)[log[quantity].notna()]
+    measured = _measured(log, quantity, n)
+    name = f"{view.run.name}-{quantity}"
+    if view.beside:
+        curves = charts.overlay_curves(quantity, unit)
+        caption = captions.training_curve(about, counted, measured)
+        overlays.show(view, lambda run: _measured(results.log(run), quantity, n), curves, name, caption, title)
+        return
     data = with_smoothed(measured, quantity, view.smoothing, ["split"])
     figure = charts.training_curve(data, quantity, unit, view.axis, CHANCE.get(quantity))
     caption = captions.training_curve(about, counted, data)
-    figures.show(figure, data, f"{view.run.name}-{quantity}", caption, title, view)
+    figures.show(figure, data, name, caption, title, view)
+
+
+def _measured(log: pd.DataFrame, quantity: str, n: str) -> pd.DataFrame:
+    """One quantity of a log where it was measured: split, step, the quantity, n; empty where it never was."""
+    if quantity not in log:
+        return pd.DataFrame(columns=["split", "step", quantity, "n"])
+    counts = log[n] if n in log else pd.Series(pd.NA, log.index)
+    return log[["split", "step", quantity]].assign(n=counts)[log[quantity].notna()]

@@ -6,8 +6,8 @@ import streamlit as st
 from app import results, widgets
 from app.captions.probing import METRIC
 from app.charts.probing import BEST, LAST, layer_name
+from app.view import View
 from app.views import probing_layers, probing_peaks, probing_tasks, probing_training
-from app.widgets import View
 
 LAYERS = {BEST: "best at each step", LAST: "last"}
 UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}

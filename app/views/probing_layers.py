@@ -1,15 +1,18 @@
 """The Probing page, one task layer by layer: a curve for each layer, and the same as a heat map."""
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
-from app import figures, permalink, results, widgets
+from app import figures, overlays, permalink, results, widgets
 from app.captions import probing as captions
 from app.charts import probing_layers as charts
 from app.charts.probing import BEST, LAST, label, of_layer
 from app.charts.probing_layers import QUANTITIES
 from app.charts.smoothing import with_smoothed
-from app.widgets import View
+from app.view import View
+from embryo_core.types import Run
 
 
 def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tuple[str, int, int]:
@@ -22,16 +25,15 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
     step = view.evaluated(data["step"])
     number = chosen_layer(frame, layer, task, step)
     name = f"{view.run.name}-{task}-{quantity}"
-    figures.show(
-        charts.layers_figure(smoothed, quantity, number, view.axis, bands),
-        smoothed,
-        f"{name}-layers",
-        captions.layers(data, task, quantity, number, results.sources(view.run), bands),
-        title,
-        view,
-        captions.METRIC,
-        on_point=_cell_chosen,
-    )
+    caption = captions.layers(data, task, quantity, number, results.sources(view.run), bands)
+    if view.beside:
+        curves, read = charts.overlay_curves(quantity), partial(_layers, task=task, quantity=quantity)
+        overlays.show(view, read, curves, f"{name}-layers", caption, title, captions.METRIC, _cell_chosen, bands)
+    else:
+        figure = charts.layers_figure(smoothed, quantity, number, view.axis, bands)
+        figures.show(
+            figure, smoothed, f"{name}-layers", caption, title, view, captions.METRIC, on_point=_cell_chosen
+        )
     figures.show(
         charts.heat_map(data, quantity, number, view.axis),
         data,
@@ -43,6 +45,10 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
         on_point=_cell_chosen,
     )
     return task, number, step
+
+
+def _layers(run: Run, task: str, quantity: str) -> pd.DataFrame:
+    return charts.layer_curves(results.probe_scores(run), task, quantity)
 
 
 def chosen_layer(frame: pd.DataFrame, layer: str | int, task: str, step: int) -> int:

@@ -8,7 +8,7 @@ from app.captions import probing as captions
 from app.charts import probing_layers as charts
 from app.charts.probing import label, layer_name
 from app.tables import PERCENT, show_rows
-from app.widgets import View
+from app.view import View
 
 
 def show(view: View, frame: pd.DataFrame) -> None:

@@ -1,30 +1,37 @@
 """The Probing page, all tasks: their scores over the steps, their expected layers, and two against each other."""
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
-from app import figures, permalink, results, widgets
+from app import figures, overlays, permalink, results, widgets
 from app.captions import probing as captions
 from app.charts import probing as charts
 from app.charts.smoothing import with_smoothed
-from app.widgets import View
+from app.view import View
+from embryo_core.types import Run
 
 
 def show(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, bands: bool) -> None:
     """Draw the scores of all tasks in one layer over the steps."""
     st.header("What probes read from the layers, over the steps", anchor=False)
     measured = charts.task_curves(charts.of_layer(frame, layer), results.log(view.run), rescaled)
+    name, title = f"{view.run.name}-probing", "What probes read from the layers, over the steps"
+    caption = captions.tasks(measured, frame, layer, results.sources(view.run), rescaled, bands)
+    if view.beside:
+        read, curves = partial(_tasks, layer=layer, rescaled=rescaled), charts.overlay_curves(rescaled)
+        overlays.show(view, read, curves, name, caption, title, captions.METRIC, _task_chosen, bands)
+        return
     data = with_smoothed(measured, "shown", view.smoothing, ["task"])
-    figures.show(
-        charts.tasks_figure(data, view.axis, rescaled, bands),
-        data,
-        f"{view.run.name}-probing",
-        captions.tasks(data, frame, layer, results.sources(view.run), rescaled, bands),
-        "What probes read from the layers, over the steps",
-        view,
-        captions.METRIC,
-        on_point=_task_chosen,
-    )
+    figure = charts.tasks_figure(data, view.axis, rescaled, bands)
+    figures.show(figure, data, name, caption, title, view, captions.METRIC, on_point=_task_chosen)
+
+
+def _tasks(run: Run, layer: str | int, rescaled: bool) -> pd.DataFrame:
+    """The tasks of a run in one layer; empty where it has not been probed."""
+    rows = charts.of_layer(results.probe_scores(run), layer)
+    return rows if rows.empty else charts.task_curves(rows, results.log(run), rescaled)
 
 
 def _task_chosen(task: str, step: int) -> None:
@@ -37,20 +44,30 @@ def _task_chosen(task: str, step: int) -> None:
 def show_expected(view: View, frame: pd.DataFrame) -> None:
     """Draw in which layer each task is found, over the steps."""
     st.header("Expected layer", anchor=False)
-    table = with_smoothed(charts.expected_layers(frame), "expected", view.smoothing, ["task"])
-    if table.empty:
+    measured = charts.expected_layers(frame)
+    if measured.empty:
         st.info("No layer is above the majority baseline at any step.", icon=":material/info:")
         return
+    name, caption = f"{view.run.name}-expected-layer", captions.expected(frame)
+    if view.beside:
+        curves, metric = charts.OVERLAY_EXPECTED, captions.METRIC
+        overlays.show(view, _expected, curves, name, caption, "Expected layer", metric, _task_chosen)
+        return
+    table = with_smoothed(measured, "expected", view.smoothing, ["task"])
     figures.show(
         charts.expected_figure(table, sorted(set(frame["step"])), int(frame["layer"].max()), view.axis),
         table,
-        f"{view.run.name}-expected-layer",
-        captions.expected(frame),
+        name,
+        caption,
         "Expected layer",
         view,
         captions.METRIC,
         on_point=_task_chosen,
     )
+
+
+def _expected(run: Run) -> pd.DataFrame:
+    return charts.expected_layers(results.probe_scores(run))
 
 
 def show_two(view: View, frame: pd.DataFrame, layer: str | int) -> None:

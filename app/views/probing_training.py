@@ -7,7 +7,7 @@ from app.captions import probing as captions
 from app.captions.markdown import literal
 from app.charts import probing_layers as charts
 from app.charts.probing import label, layer_name
-from app.widgets import View
+from app.view import View
 
 
 def show(view: View, task: str, layer: int, step: int) -> None:

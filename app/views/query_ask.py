@@ -7,8 +7,8 @@ import streamlit as st
 
 from app import permalink, results, texts, widgets
 from app.captions.markdown import literal
+from app.view import View
 from app.views.query_fact import choose_text, pick_fact
-from app.widgets import View
 from embryo_core import query, runs
 from embryo_core.types import Fact, Run
 

@@ -9,10 +9,10 @@ from app import figures, permalink, widgets
 from app.captions import query as captions
 from app.charts import lens as charts
 from app.tables import show_ranking
+from app.view import View
 from app.views import query_answers
 from app.views.query_answers import TOGETHER, Answers
 from app.views.query_step import show_question
-from app.widgets import View
 from embryo_core.query.lens import Lens
 
 

@@ -7,7 +7,7 @@ from app.captions import attention as captions
 from app.captions.markdown import literal
 from app.components.frame import frame
 from app.turns import in_turn
-from app.widgets import View
+from app.view import View
 from embryo_core.curves import SCALES
 from embryo_core.query import cost, sentence
 from embryo_core.query.sentence import SentenceAttention, SentenceHistory

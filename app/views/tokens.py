@@ -1,18 +1,21 @@
 """Tokens: when each part of speech is learned (Section 3, Figures 1, 7 and 8)."""
 
 from collections.abc import Iterable
+from functools import partial
 
 import pandas as pd
 import streamlit as st
 
-from app import figures, permalink, results, widgets
+from app import figures, overlays, permalink, results, widgets
 from app.captions import tokens as captions
 from app.charts import tags
 from app.charts import tokens as charts
 from app.charts.smoothing import with_smoothed
-from app.views import tokens_words
-from app.widgets import View
+from app.view import View
+from app.views import compare, tokens_words
+from embryo_core.compare import acquisition
 from embryo_core.metrics import METRICS
+from embryo_core.types import Run
 
 PAGE = "tokens"  # of the metrics that are shown here
 UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
@@ -63,16 +66,19 @@ def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled:
     caption = captions.accuracy(metric, title, note, data, rescaled, bands)
     if rescaled:
         caption += captions.one_word(results.commonest_answers(view.run, metric, tuple(data["group"].unique())))
-    figures.show(
-        charts.accuracy_figure(data, view.axis, rescaled, bands),
-        data,
-        f"{view.run.name}-{metric}",
-        caption,
-        f"{title} accuracy by category",
-        view,
-        metric,
-        on_point=_open_point,
-    )
+    name, title = f"{view.run.name}-{metric}", f"{title} accuracy by category"
+    if view.beside:
+        groups = list(data["group"].unique())
+        read = partial(_curves, metric=metric, groups=groups, rescaled=rescaled)
+        curves = charts.overlay_curves(rescaled)
+        overlays.show(view, read, curves, name, caption, title, metric, _open_point, bands)
+        return
+    figure = charts.accuracy_figure(data, view.axis, rescaled, bands)
+    figures.show(figure, data, name, caption, title, view, metric, on_point=_open_point)
+
+
+def _curves(run: Run, metric: str, groups: list[str], rescaled: bool) -> pd.DataFrame:
+    return charts.curves(results.scores(run, metric), groups, rescaled)
 
 
 def _open_point(group: str, step: int) -> None:
@@ -82,7 +88,12 @@ def _open_point(group: str, step: int) -> None:
 
 def _acquisition(view: View, metric: str, data: pd.DataFrame) -> None:
     st.header("Order of acquisition", anchor=False)
-    order = charts.acquisition(data)
+    if view.beside:
+        compared = tuple(run for run in (view.run, *view.beside) if view.tells(run))
+        table = results.acquisitions(compared, metric, tuple(data["group"].unique()))
+        compare.show_acquisitions(view, table, metric, metric)
+        return
+    order = acquisition(data)
     figure = charts.acquisition_figure(order, list(data["step"].unique()), view.axis)
     name = f"{view.run.name}-{metric}-acquisition"
     figures.show(figure, order, name, captions.acquisition(order), "Order of acquisition", view, metric)

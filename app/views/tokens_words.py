@@ -8,7 +8,7 @@ from app.captions import tokens as captions
 from app.captions.markdown import literal
 from app.charts import tags
 from app.tables import show_rows
-from app.widgets import View
+from app.view import View
 
 SENTENCES = {  # in which a word of this tag is asked; written for this project
     "CC": "He came [MASK] she left .",

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
-import pandas as pd
 
 from embryo_core import curves
+from embryo_core.agreement import rank_agreement
 from embryo_core.curves import Onset
 from embryo_core.findings.evidence import Curve
 from embryo_core.findings.finding import Comparison
@@ -69,17 +69,10 @@ def fallen(what: str, curve: Curve) -> Comparison:
     return Comparison(what, float(before.max() - last), float(low.max()), float(high.max()), ACCURACY, curve.cases)
 
 
-def rank_agreement(first: Sequence[float], second: Sequence[float]) -> str:
-    """Spearman's rho of two rankings of the same things, ties as mean ranks, with its n and 95 % interval.
-
-    The interval is Fisher's with the variance of Bonett and Wright (2000). It has none for fewer than four things.
-    """
-    n = len(first)
-    ranks = [pd.Series(values).rank() for values in (first, second)]
-    if n < 4 or any(rank.nunique() < 2 for rank in ranks):
-        return f"No rank agreement can be told from n = {n}."
-    rho = float(np.corrcoef(*ranks)[0, 1])
-    reach = curves.Z * np.sqrt((1 + rho**2 / 2) / (n - 3))
-    z = np.arctanh(np.clip(rho, -1 + 1e-12, 1 - 1e-12))
-    low, high = np.tanh([z - reach, z + reach])
-    return f"Spearman's rho with the paper's order {rho:.2f} ({low:.2f} to {high:.2f}, n = {n})."
+def agreement_with_paper(first: Sequence[float], second: Sequence[float]) -> str:
+    """Spearman's rho of an order and the paper's, with its n and 95 % interval (see `agreement.rank_agreement`)."""
+    found = rank_agreement(first, second)
+    if found is None:
+        return f"No rank agreement can be told from n = {len(first)}."
+    ends = f"{found.low:.2f} to {found.high:.2f}"
+    return f"Spearman's rho with the paper's order {found.rho:.2f} ({ends}, n = {found.n})."

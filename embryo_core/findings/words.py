@@ -5,7 +5,7 @@ from functools import partial
 from itertools import combinations
 
 from embryo_core import results, runs
-from embryo_core.findings.comparisons import earlier, rank_agreement
+from embryo_core.findings.comparisons import agreement_with_paper, earlier
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
 from embryo_core.word_groups import BANDS
@@ -39,8 +39,13 @@ def order_of_content_words(evidence: Evidence, task: str) -> Tested:
     """Every two categories of content words in the paper's order, and the rank agreement over all categories."""
     onsets = {name: curve.onset() for name in (*FUNCTION, *CONTENT) if (curve := evidence.curve(task, name))}
     ranked = {name: onset.step for name, onset in onsets.items() if onset}
-    paper = [0 if name in FUNCTION else 1 + CONTENT.index(name) for name in ranked]
-    return Tested(_pairs(evidence, task, combinations(CONTENT, 2)), rank_agreement(list(ranked.values()), paper))
+    paper = list(paper_ranks(ranked).values())
+    return Tested(_pairs(evidence, task, combinations(CONTENT, 2)), agreement_with_paper(list(ranked.values()), paper))
+
+
+def paper_ranks(names: Iterable[str]) -> dict[str, int]:
+    """The places of categories in the paper's order, those of function words all 0; others are left out."""
+    return {name: 0 if name in FUNCTION else 1 + CONTENT.index(name) for name in names if name in (*FUNCTION, *CONTENT)}
 
 
 def frequent_verb_forms_first(evidence: Evidence, task: str) -> Tested:

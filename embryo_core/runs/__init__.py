@@ -26,7 +26,7 @@ from embryo_core.runs.reading import read_bytes, read_json, shown
 from embryo_core.runs.schema import ModelClass, Shown, Sources
 from embryo_core.runs.thin import remove_weights, to_remove
 from embryo_core.runs.tokenizer import check_tokenizer, check_tokenizer_file
-from embryo_core.runs.weight_files import weights_file
+from embryo_core.runs.weight_files import tensor_shapes, weights_file
 
 __all__ = [
     "AUDIT",
@@ -73,6 +73,7 @@ __all__ = [
     "sha256",
     "shown",
     "step_grid",
+    "tensor_shapes",
     "to_remove",
     "verify",
     "was_added",

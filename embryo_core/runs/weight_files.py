@@ -36,14 +36,17 @@ def check_weights(path: Path, within: Path, sizes: Architecture) -> None:
     (_check_pickled if path.suffix == ".bin" else _check_tensors)(path, within, sizes)
 
 
+def tensor_shapes(path: Path, within: Path, sizes: Architecture) -> dict[str, list[int]]:
+    """The shape of each tensor of a file, by its name; none of one that torch pickled. Raises BrokenCheckpoint."""
+    if path.suffix == ".bin":
+        return {}
+    tensors, _, _ = _read_header(path, within, sizes)
+    return {name: tensor.shape for name, tensor in tensors.items()}
+
+
 def _check_tensors(path: Path, within: Path, sizes: Architecture) -> None:
-    with open_inside(path, within, BrokenCheckpoint, most_bytes(sizes)) as file:
-        length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
-        if length > min(HEADER_LIMIT, total - 8):
-            raise refusal(path, f"has a header of {length:,} bytes (truncated or changed)", BrokenCheckpoint)
-        header = parse_json(file.read(length), path, Header, BrokenCheckpoint)
-    header.pop("__metadata__", None)
-    tensors = [parse_json(bytes(tensor), path, Tensor, BrokenCheckpoint) for tensor in header.values()]
+    named, length, total = _read_header(path, within, sizes)
+    tensors = list(named.values())
     counts = [prod(tensor.shape) for tensor in tensors]
     described = [BYTES.get(tensor.dtype, 0) * count for tensor, count in zip(tensors, counts, strict=True)]
     if described != [tensor.nbytes for tensor in tensors] or sum(described) != total - 8 - length:
@@ -51,6 +54,18 @@ def _check_tensors(path: Path, within: Path, sizes: Architecture) -> None:
     if sum(counts) > sizes.most_parameters:
         most = f"config.json makes it at most {sizes.most_parameters:,}"
         raise refusal(path, f"has {sum(counts):,} numbers, and {most}", BrokenCheckpoint)
+
+
+def _read_header(path: Path, within: Path, sizes: Architecture) -> tuple[dict[str, Tensor], int, int]:
+    """The tensors by name, the bytes of the header, and those of the file."""
+    with open_inside(path, within, BrokenCheckpoint, most_bytes(sizes)) as file:
+        length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
+        if length > min(HEADER_LIMIT, total - 8):
+            raise refusal(path, f"has a header of {length:,} bytes (truncated or changed)", BrokenCheckpoint)
+        header = parse_json(file.read(length), path, Header, BrokenCheckpoint)
+    header.pop("__metadata__", None)
+    tensors = {name: parse_json(bytes(tensor), path, Tensor, BrokenCheckpoint) for name, tensor in header.items()}
+    return tensors, length, total
 
 
 def _check_pickled(path: Path, within: Path, sizes: Architecture) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from app.charts.step_axis import StepAxis
-from app.widgets import View
+from app.view import View
 from embryo_core import runs
 from embryo_core.types import Change, Run
 

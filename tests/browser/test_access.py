@@ -19,6 +19,7 @@ VIEWS = {  # every page and section: its path and parameters
     "knowledge": ("knowledge", {}),
     "fine-tuning": ("finetuning", {}),
     "query": ("query", {}),
+    "compare": ("compare", {}),
 }
 GRAVE = ("serious", "critical")
 

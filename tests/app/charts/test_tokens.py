@@ -6,6 +6,7 @@ import pytest
 
 from app.charts import style, tokens
 from app.charts.step_axis import StepAxis
+from embryo_core.compare import acquisition
 
 STEPS = [0, 1, 2, 4]
 
@@ -69,7 +70,7 @@ def test_step_zero_has_a_place_on_a_log_axis(scores: pd.DataFrame) -> None:
 
 def test_acquisition_is_ordered_by_onset(scores: pd.DataFrame) -> None:
     """The category that reaches half of its last accuracy first comes first; one without an onset comes last."""
-    order = tokens.acquisition(tokens.curves(scores, ["noun", "verb", "determiner"], rescaled=False))
+    order = acquisition(tokens.curves(scores, ["noun", "verb", "determiner"], rescaled=False))
     assert list(order["group"]) == ["determiner", "verb", "noun"]
     figure = tokens.acquisition_figure(order, STEPS, StepAxis("linear"))
     known = order.dropna(subset="onset")
@@ -102,7 +103,7 @@ def test_ties_are_drawn_as_ties(scores: pd.DataFrame) -> None:
     tied = pd.concat([scores, scores[scores["group"] == "verb"].assign(group="adverb")])
     late = scores[scores["group"] == "verb"].assign(group="pronoun", value=[0.0, 0.0, 0.0, 0.9])
     data = tokens.curves(pd.concat([tied, late]), ["verb", "pronoun", "adverb"], rescaled=False)
-    order = tokens.acquisition(data)
+    order = acquisition(data)
     assert order[["place", "group"]].to_numpy().tolist() == [[1, "adverb"], [1, "verb"], [3, "pronoun"]]
     figure = tokens.acquisition_figure(order, STEPS, StepAxis("linear"))
     assert [t.y[0] for t in figure.data] == ["1= adverb", "1= verb", "3. pronoun"]

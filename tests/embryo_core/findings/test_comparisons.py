@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from embryo_core import curves
-from embryo_core.findings.comparisons import earlier, fallen, rank_agreement, together
+from embryo_core.findings.comparisons import agreement_with_paper, earlier, fallen, together
 from embryo_core.findings.evidence import Curve
 from tests.embryo_core.findings.conftest import STEPS, N, risen
 
@@ -128,15 +128,15 @@ def _newcombe(first: float, second: float, n: int, z: float) -> tuple[float, flo
 # === Ranks ===
 
 
-def test_rank_agreement_is_spearmans():
+def test_agreement_with_paper_is_spearmans():
     """With ties, against scipy; the interval holds the value."""
     for _ in range(50):
         first, second = RNG.integers(0, 6, 9), RNG.integers(0, 6, 9)
         rho = spearmanr(first, second).statistic
-        assert f"order {rho:.2f} (" in rank_agreement(first, second)
+        assert f"order {rho:.2f} (" in agreement_with_paper(first, second)
 
 
 def test_too_few_ranks_tell_nothing():
     """Three things, or a ranking in which all are equal."""
-    assert "n = 3" in rank_agreement([1, 2, 3], [1, 2, 3])
-    assert "n = 5" in rank_agreement([1] * 5, range(5))
+    assert "n = 3" in agreement_with_paper([1, 2, 3], [1, 2, 3])
+    assert "n = 5" in agreement_with_paper([1] * 5, range(5))

@@ -1,0 +1,48 @@
+"""What the captions of the Compare page say: how rows, orders and differences are counted."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from app.captions.markdown import literal
+
+DESIGN = (
+    "≠ marks rows in which the runs differ. Parameters are counted in the tensors of the last checkpoint with weights, "
+    "those that layers share once. Tokens per second is the median of the log, on whatever machine. FLOPs are counted "
+    "from the configuration (docs/metrics.md). Dates are those of the checkpoints' manifests, in UTC."
+)
+AGREEMENT = (
+    "Spearman's rho of two orders of acquisition, from −1 (reversed) to 1 (the same), with its 95 % interval over the "
+    "n categories that both have acquired. Ties share their mean rank. Where two orders are equal, the interval "
+    "has no width. The paper's order has all function words first, then verb, adverb, adjective, noun, proper noun."
+)
+
+
+def acquisitions(table: pd.DataFrame) -> str:
+    """The rule of the onset, the runs with their n, and what has no onset."""
+    runs = "; ".join(f"{literal(run)} (n = {_span(rows['n'])})" for run, rows in table.groupby("run", sort=False))
+    never = [f"{group} in {run}" for run, group, onset in table[["run", "group", "onset"]].values if pd.isna(onset)]
+    rule = (
+        "Where each category is acquired, run beside run: the first step from which its accuracy stays at or above "
+        "half of its last value. Dips within its 95 % interval are left out of account. Line: the steps between which "
+        f"that may lie. Runs: {runs} words per category."
+    )
+    return f"{rule} Without an onset: {literal(', '.join(never))}." if never else rule
+
+
+def differences(choice: str, first: str, table: pd.DataFrame, others: Sequence[str]) -> str:
+    """What one figure compares, and what else differs between its runs."""
+    confounded = f" The runs differ also in: {', '.join(others)}; the figure cannot tell these apart." if others else ""
+    lacking = table[table["difference"].isna()]
+    missing = [f"{row.measure} ({row.run})" for row in lacking.itertuples()]
+    left_out = f" Not measured at a step that both have: {literal(', '.join(missing))}." if missing else ""
+    return (
+        f"Accuracy of each run less that of {literal(first)}, whose {choice} is another, at the last step that both "
+        "have. Line: 95 % interval (Newcombe). Probing tasks are those of the layer that is best at the step; n = "
+        f"{_span(pd.concat([table['n_first'], table['n_second']]))} cases.{left_out}{confounded}"
+    )
+
+
+def _span(n: pd.Series) -> str:
+    least, most = int(n.min()), int(n.max())
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"

@@ -1,0 +1,47 @@
+"""What captions say of runs beside each other: which they are, on how many cases, and which are missing."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from app.captions.markdown import literal
+from embryo_core.compare import Unit
+from embryo_core.types import Run
+
+COUNTED: dict[Unit, str] = {
+    "sequences": "how many sequences it had seen",
+    "tokens": "how many tokens it had seen",
+    "words": "how many words it had seen",
+    "flops": "what its training cost",
+    "share": "how long it is to be",
+}
+
+
+def named(seeds: Sequence[Run]) -> str:
+    """A run by its name, or several seeds of one design by all of theirs."""
+    names = [run.name for run in seeds]
+    return names[0] if len(names) == 1 else f"{', '.join(names)} (mean of {len(names)} seeds)"
+
+
+def runs(lines: Sequence[tuple[str, pd.Series]], seeds: bool) -> str:
+    """The runs of a figure, each with its n, the cases behind its points; whether any is a mean over `seeds`."""
+    told = "; ".join(f"{literal(name)}{_cases(n)}" for name, n in lines)
+    mean = " Of several seeds: the mean, and a band from the least to the greatest." if seeds else ""
+    return (
+        f" Runs, each with a line style of its own: {told}.{mean} Where there are many lines, each category has a "
+        "panel with a vertical axis of its own. Point at a curve to read all runs there."
+    )
+
+
+def _cases(n: pd.Series) -> str:
+    known = n.dropna().astype(int)
+    if known.empty:
+        return ""
+    least, most = known.min(), known.max()
+    return f" (n = {least:,})" if least == most else f" (n = {least:,} to {most:,})"
+
+
+def missing(lacking: Sequence[Run], silent: Sequence[Run], unit: Unit) -> list[str]:
+    """A sentence on each run that a figure leaves out: it lacks the measures, or does not tell what the axis counts."""
+    sentences = [f"Run '{run.name}' has not been measured for this figure." for run in lacking]
+    return sentences + [f"Run '{run.name}' does not tell {COUNTED[unit]}; it is left out." for run in silent]

@@ -1,0 +1,135 @@
+"""Figures of the Compare page: acquisition run beside run, and what a choice of design changed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from app.charts import style, tags
+from app.charts.step_axis import StepAxis
+
+TOLD = ("measure", "step", "first", "second", "low", "high", "n_first", "n_second")
+SPREAD = 0.5  # of a row's height, over which its runs lie
+SYMBOLS = ("circle", "circle-open", "square", "square-open", "diamond", "diamond-open", "x", "cross")
+
+
+def design_table(designs: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `compare.designs` as people read them, each value as text: differs ("≠" or nothing), row, the runs."""
+    shown = designs.drop(columns="differs").map(_written)
+    shown.insert(0, "differs", ["≠" if differs else "" for differs in designs["differs"]])
+    return shown
+
+
+def _written(value: str | float | None) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    whole = float(value).is_integer()
+    return f"{value:,.3g}" if not whole or value >= 1e12 else f"{int(value):,}"
+
+
+def acquisitions_figure(table: pd.DataFrame, axes: Sequence[tuple[str, StepAxis]], steps: Sequence[int]) -> go.Figure:
+    """Rows of `compare.acquisitions`: a row per category, in it a mark with its interval per run.
+
+    `axes` has the runs by name with their axes, the first being the run whose `steps` the time bar has; categories
+    stand in its order.
+    """
+    there, figure = table.dropna(subset="onset"), go.Figure()
+    names = [name for name, _ in axes]
+    of_runs = [there[there["run"] == name] for name in names]
+    order = list(dict.fromkeys(group for rows in of_runs for group in rows["group"]))
+    for place, (rows, (_, axis)) in enumerate(zip(of_runs, axes, strict=True)):
+        heights = [len(order) - 1 - order.index(group) - _shift(place, len(axes)) for group in rows["group"]]
+        _add_intervals(figure, rows, heights, axis, SYMBOLS[place % len(SYMBOLS)])
+    first = axes[0][1]
+    _set_ends(figure, of_runs, [axis for _, axis in axes], steps)
+    first.mark_step(figure, max(steps))
+    style.finish(figure, "", height=110 + (16 + 14 * len(axes)) * max(1, len(order)))
+    labels = [style.plain(tags.named(group)) for group in order]
+    ticks = {"tickvals": [len(order) - 1 - place for place in range(len(order))], "ticktext": labels}
+    return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, len(order) - 0.4])
+
+
+def _set_ends(
+    figure: go.Figure, of_runs: Sequence[pd.DataFrame], axes: Sequence[StepAxis], steps: Sequence[int]
+) -> None:
+    """From the first of the steps to the last, or to a later end of an interval in a run that goes on."""
+    first = axes[0]
+    ends = [(axis, int(rows["latest"].fillna(rows["onset"]).max())) for rows, axis in zip(of_runs, axes) if len(rows)]
+    counts = [*first.counts([min(steps), max(steps)]), *(count for axis, end in ends for count in axis.counts([end]))]
+    first.set_ends(figure, min(counts), max(counts))
+    if first.scale == "log":
+        reach = np.log10([first.values([min(steps)])[0], max(counts)])
+        margin = 0.02 * (reach[1] - reach[0])
+        style.set_axes(figure, "x", range=[reach[0] - margin, reach[1] + margin])
+
+
+def _shift(place: int, runs: int) -> float:
+    """How far below the middle of a row the run at this place lies, of so many."""
+    return SPREAD * (place / (runs - 1) - 0.5) if runs > 1 else 0.0
+
+
+def _add_intervals(
+    figure: go.Figure, rows: pd.DataFrame, heights: Sequence[float], axis: StepAxis, symbol: str
+) -> None:
+    """The categories of one run; the marks of a run have one symbol, the colours are those of the categories."""
+    if rows.empty:
+        return
+    name = style.plain(rows["run"].iloc[0])
+    for row, height in zip(rows.itertuples(), heights, strict=True):
+        ends = [row.earliest, row.onset if pd.isna(row.latest) else row.latest]
+        line = {"color": style.faint(style.colour(row.group), 0.45), "width": 3}
+        quiet = {"legendgroup": name, "showlegend": False, "hoverinfo": "skip"}
+        figure.add_scatter(x=axis.values(ends), y=[height] * 2, mode="lines", line=line, **quiet)
+    told = [
+        f"<b>{style.plain(tags.named(row.group))}</b>, {name}: step {row.onset:,} ({row.earliest:,} "
+        + ("or later" if pd.isna(row.latest) else f"to {row.latest:,}")
+        + f")<br>last accuracy {row.last:.1%}, n = {row.n:,} words"
+        for row in rows.itertuples()
+    ]
+    figure.add_scatter(
+        x=axis.values(rows["onset"]),
+        y=list(heights),
+        mode="markers",
+        name=name,
+        legendgroup=name,
+        marker={"symbol": symbol, "size": 10, "color": [style.colour(group) for group in rows["group"]]},
+        text=told,
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def differences_figure(table: pd.DataFrame) -> go.Figure:
+    """Rows of `compare.differences` with the columns run and change: a row per measure, in it an interval per run."""
+    table = table.dropna(subset="difference")
+    figure, measures = go.Figure(), list(dict.fromkeys(table["measure"]))
+    runs = list(dict.fromkeys(table["run"]))
+    for place, run in enumerate(runs):
+        rows = table[table["run"] == run]
+        colour = style.PALETTE[place % len(style.PALETTE)]
+        figure.add_scatter(
+            x=rows["difference"],
+            y=[len(measures) - 1 - measures.index(measure) - _shift(place, len(runs)) for measure in rows["measure"]],
+            error_x={
+                "type": "data",
+                "array": rows["high"] - rows["difference"],
+                "arrayminus": rows["difference"] - rows["low"],
+                "color": colour,
+                "thickness": 2,
+                "width": 0,
+            },
+            mode="markers",
+            name=f"{style.plain(run)}: {style.plain(rows['change'].iloc[0])}",
+            marker={"color": colour, "symbol": style.SYMBOLS[place % len(style.SYMBOLS)], "size": 9},
+            customdata=rows[[*TOLD]].to_numpy(object),
+            hovertemplate="<b>%{customdata[0]}</b>, step %{customdata[1]:,}: %{x:+.1%} (%{customdata[4]:+.1%} to "
+            "%{customdata[5]:+.1%})<br>%{customdata[2]:.1%} (n = %{customdata[6]:,}), then %{customdata[3]:.1%} "
+            "(n = %{customdata[7]:,})<extra></extra>",
+        )
+    style.finish(figure, "", height=130 + (18 + 12 * len(runs)) * len(measures))
+    figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"})
+    style.set_axes(figure, "x", title={"text": "difference of accuracy"}, tickformat="+.3~p")
+    ticks = {"tickvals": [len(measures) - 1 - place for place in range(len(measures))], "ticktext": measures}
+    return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, len(measures) - 0.4])

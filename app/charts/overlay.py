@@ -1,0 +1,163 @@
+"""Curves of several runs in one figure: a line style per run, a colour per category, small multiples of many.
+
+Every point tells all runs at its place on the axis.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from app.charts import smoothing, style
+from app.charts.gaps import break_lines
+from app.charts.step_axis import StepAxis
+
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+FEW = 6  # lines in one panel
+ACROSS = 2  # small multiples in a row
+MARKED = 100  # points of a curve whose markers are large
+ROW = 190  # pixels of a small multiple
+
+
+@dataclass(frozen=True)
+class Curves:
+    """How the curves of a page are drawn; the fields in the middle are columns of its table."""
+
+    by: str  # the category of a row
+    value: str
+    low: str | None
+    high: str | None
+    label: Callable[[str], str]
+    looks: Callable[[Sequence[str]], Mapping[str, tuple[str, str]]]  # colour and symbol of each category
+    y_title: str
+    tickformat: str
+    decimals: str  # of a value that is pointed at, as Python formats it
+
+    def rows(self, table: pd.DataFrame) -> pd.DataFrame:
+        """A page's table as `overlay` takes it: curve, step, n, value, low, high; the last two may be missing."""
+        columns = {"curve": self.by, "step": "step", "n": "n", "value": self.value, "low": self.low, "high": self.high}
+        missing = pd.Series(np.nan, table.index)
+        return pd.DataFrame({name: table.get(of, missing) for name, of in columns.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One run, or the seeds of one design: its name, its axis, and its `rows` (see `Curves.rows`)."""
+
+    name: str
+    axis: StepAxis
+    rows: pd.DataFrame
+    seeds: int = 1  # whose mean the rows are
+
+
+def overlay(lines: Sequence[Line], curves: Curves, steps: Sequence[int], bands: bool = True) -> go.Figure:
+    """The curves of all `lines`, at least one, the first being the run whose `steps` the time bar has.
+
+    Every point has as customdata its category, and the step of the first run at which it lies, or the last before.
+    """
+    looks = curves.looks(list(dict.fromkeys(name for line in lines for name in line.rows["curve"])))
+    in_one = len(looks) == 1 or len(looks) * len(lines) <= FEW
+    across = 1 if in_one else min(ACROSS, len(looks))
+    down = 1 if in_one else -(-len(looks) // across)
+    titles = None if in_one else [style.plain(curves.label(name)) for name in looks]
+    height = 430 if in_one else 90 + ROW * down
+    gaps = {"vertical_spacing": 34 / height, "horizontal_spacing": 0.12} if not in_one else {}
+    figure = make_subplots(down, across, shared_xaxes="all", subplot_titles=titles, **gaps)
+    for place, (name, look) in enumerate(looks.items()):
+        panel = (1, 1) if in_one else (place // across + 1, place % across + 1)
+        for line, drawn in _panel(lines, name, curves, look, bands, steps):
+            if not in_one:
+                drawn.update_traces(legendgroup=line.name, showlegend=False)
+            figure.add_traces(drawn.data, rows=panel[0], cols=panel[1])
+    _finish(figure, lines, curves, height, steps, 1 if in_one else len(looks))
+    return figure if in_one else _key(figure, lines)
+
+
+def _panel(
+    lines: Sequence[Line], category: str, curves: Curves, look: tuple[str, str], bands: bool, steps: Sequence[int]
+) -> Iterator[tuple[Line, go.Figure]]:
+    """Each run that has this category, with its curve, broken at its gaps."""
+    there = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
+    told = _told(there, curves, category)
+    along, (colour, symbol) = lines[0].axis.values(steps), look
+    for line, rows in there.items():
+        figure, x, dash = go.Figure(), line.axis.values(rows["step"]), DASHES[lines.index(line) % len(DASHES)]
+        name = f"{style.plain(curves.label(category))}, {style.plain(line.name)}"
+        banded = rows[rows["low"].notna()]
+        if bands and len(banded):
+            style.add_band(figure, line.axis.values(banded["step"]), banded["low"], banded["high"], colour, name)
+        at = [steps[max(0, int(np.searchsorted(along, place, side="right")) - 1)] for place in x]
+        smoothing.add_curve(
+            figure,
+            x,
+            rows,
+            "value",
+            name,
+            colour,
+            line={"dash": dash},
+            marker={"symbol": symbol if dash == "solid" else f"{symbol}-open", "size": 6 if len(rows) <= MARKED else 3},
+            customdata=[[category, step, words] for step, words in zip(at, told[line], strict=True)],
+            hovertemplate="%{customdata[2]}<extra></extra>",
+        )
+        break_lines(figure, line.axis.values(line.axis.gaps))
+        yield line, figure
+
+
+def _told(there: Mapping[Line, pd.DataFrame], curves: Curves, category: str) -> dict[Line, list[str]]:
+    """What is told at each point: of each run the measure that lies nearest on the axis, the point's own in bold."""
+    scaled = np.log if next(iter(there)).axis.scale == "log" else np.asarray
+    places = {line: scaled(line.axis.values(rows["step"])) for line, rows in there.items()}
+    words = {line: [_measure(row, curves) for row in rows.itertuples()] for line, rows in there.items()}
+    names = {line: style.plain(line.name) for line in there}
+    told = {}
+    for line in there:
+        near = {one: [int(np.abs(places[one] - place).argmin()) for place in places[line]] for one in there}
+        shown = {one: f"<b>{name}</b>" if one is line else name for one, name in names.items()}
+        told[line] = [
+            f"<b>{style.plain(curves.label(category))}</b><br>"
+            + "<br>".join(f"{shown[one]}, {words[one][near[one][point]]}" for one in there)
+            for point in range(len(places[line]))
+        ]
+    return told
+
+
+def _measure(row: tuple, curves: Curves) -> str:
+    """A row in words: its step, value, interval and n."""
+    form = curves.decimals
+    between = "" if pd.isna(row.low) else f" ({row.low:{form}} to {row.high:{form}})"
+    return f"step {int(row.step):,}: {row.value:{form}}{between}" + ("" if pd.isna(row.n) else f", n = {int(row.n):,}")
+
+
+def _key(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
+    """A legend of the runs, by which each comes and goes in all panels."""
+    for line, dash in zip(lines, DASHES * len(lines)):
+        figure.add_scatter(
+            x=[None],
+            y=[None],
+            mode="lines",
+            line={"color": style.GREY, "width": 2.2, "dash": dash},
+            name=style.plain(line.name),
+            legendgroup=line.name,
+        )
+    return figure
+
+
+def _finish(
+    figure: go.Figure, lines: Sequence[Line], curves: Curves, height: int, steps: Sequence[int], panels: int
+) -> None:
+    style.finish(figure, "" if panels > 1 else curves.y_title, height=height)
+    first = lines[0].axis
+    counts = [count for line in lines for count in line.axis.counts([line.rows["step"].min(), line.rows["step"].max()])]
+    first.set_ends(figure, min(counts), max(counts))
+    for panel in range(panels):
+        first.mark_step(figure, max(steps), str(panel + 1) if panel else "")
+    tickformat = ".3~p" if panels > 1 and curves.tickformat.endswith("%") else curves.tickformat
+    style.set_axes(figure, "y", tickformat=tickformat, rangemode="tozero" if tickformat else "normal")
+    if panels > 1:
+        style.set_axes(figure, "x", title={"text": ""}, nticks=5, tickangle=0)
+        figure.update_layout(margin={"t": 64}, legend={"y": 1 + 30 / height})
+        figure.update_annotations(font={"size": style.FONT})
+        figure.update_xaxes(title_text=first.title, row=-(-panels // ACROSS), col=1)

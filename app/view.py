@@ -1,0 +1,71 @@
+"""What a page looks at: its run and those beside it, the chosen step, and how curves over the steps are drawn."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from app import results
+from app.charts.step_axis import StepAxis
+from embryo_core import runs
+from embryo_core.compare import Unit
+from embryo_core.curves import Scale
+from embryo_core.types import Checkpoint, Run
+
+
+@dataclass(frozen=True)
+class View:
+    """What a page looks at: one run, its steps, the one chosen on the time bar, and how curves over steps are drawn."""
+
+    run: Run
+    checkpoints: tuple[Checkpoint, ...]
+    step: int
+    scale: Scale
+    smoothing: int = 1  # points, of which the mean is drawn beside the measured curves; 1: none
+    beside: tuple[Run, ...] = ()  # runs that are drawn beside the one that the page is about
+    unit: Unit = "step"  # what the axis of steps counts
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps of the run's checkpoints."""
+        return tuple(checkpoint.step for checkpoint in self.checkpoints)
+
+    @property
+    def loadable(self) -> tuple[int, ...]:
+        """The steps whose checkpoints have their weights."""
+        return tuple(checkpoint.step for checkpoint in self.checkpoints if checkpoint.has_weights)
+
+    @property
+    def axis(self) -> StepAxis:
+        """The axis of steps of every figure on the page."""
+        return self.axis_of(self.run)
+
+    def axis_of(self, run: Run) -> StepAxis:
+        """The same axis with the changes and gaps of a run, and where its steps lie on it."""
+        axis = StepAxis(self.scale, runs.changes(run), run.counted_in, results.gaps(run))
+        if self.unit == "step":
+            return axis
+        known = [found for one in (self.run, *self.beside) if (found := results.progress(one, self.unit))]
+        zero = min((found.least for found in known), default=1.0) / 2
+        return replace(axis, unit=self.unit, progress=results.progress(run, self.unit), zero=zero)
+
+    def tells(self, run: Run) -> bool:
+        """Whether a run says how far it had come in what the axis counts."""
+        return self.unit == "step" or results.progress(run, self.unit) is not None
+
+    def of(self, run: Run) -> "View":
+        """What the page looks at of a run beside its own: its checkpoints, and where it was at the chosen step."""
+        checkpoints = tuple(runs.checkpoints(run))
+        steps = [checkpoint.step for checkpoint in checkpoints]
+        shown = [step for step, at in zip(steps, self.at(run, steps), strict=True) if at <= self.step]
+        return replace(self, run=run, checkpoints=checkpoints, step=max(shown, default=min(steps, default=0)))
+
+    def at(self, run: Run, steps: Sequence[int]) -> list[float]:
+        """The steps [S] of the page's run at which a run beside it had come to `steps` [S], in what the axis counts."""
+        own, other = self.axis.progress, self.axis_of(run).progress
+        if own is None or other is None:
+            return [*map(float, steps)]
+        return own.steps_at(other.at(steps)).tolist()
+
+    def evaluated(self, steps: Iterable[int]) -> int:
+        """Which of the evaluated `steps`, at least one, to show: the last up to the chosen step, else the first."""
+        known = sorted(steps)
+        return int(max((step for step in known if step <= self.step), default=known[0]))

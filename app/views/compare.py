@@ -1,0 +1,110 @@
+"""Compare: the design of runs side by side, their orders of acquisition, and what each choice changed."""
+
+import pandas as pd
+import streamlit as st
+
+from app import figures, results, widgets
+from app.captions import compare as captions
+from app.captions.markdown import literal
+from app.charts import compare as charts
+from app.charts.tokens import SETS
+from app.view import View
+from embryo_core.compare import CHOICES, agreements
+from embryo_core.types import Run
+
+METRICS = {"mask_prediction": "Mask prediction", "token_reconstruction": "Token reconstruction"}
+
+
+def show() -> None:
+    """Draw the page."""
+    view = widgets.open_page("Compare")
+    runs = (view.run, *view.beside)
+    _design(runs)
+    if not view.beside:
+        words = "Choose runs beside this one under Overlay, above, to see their curves and orders too."
+        st.info(words, icon=":material/info:")
+        return
+    acquisition(view)
+    _choices(view)
+
+
+def _design(runs: tuple[Run, ...]) -> None:
+    st.header("Design", anchor=False)
+    table = charts.design_table(results.designs(runs))
+    columns = {"differs": st.column_config.TextColumn("≠", width=30), "row": st.column_config.TextColumn("")}
+    st.dataframe(table, hide_index=True, column_config=columns, height="content", key="designs")
+    widgets.show_caption(captions.DESIGN)
+
+
+# === Order of acquisition ===
+
+
+def acquisition(view: View) -> None:
+    """Draw when each category is acquired, run beside run, and how far the orders agree."""
+    st.header("Order of acquisition", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        metric = widgets.pick_one("metric", "Task", list(METRICS), format_func=METRICS.get, segmented=True)
+        family = widgets.pick_one("family", "By", list(SETS), format_func=str.capitalize, segmented=True)
+    compared = tuple(run for run in (view.run, *view.beside) if view.tells(run))
+    table = results.acquisitions(compared, metric, SETS[family])
+    for run in (run for run in compared if run.name not in set(table["run"])):
+        words = f"Run '{run.name}' has no {METRICS[metric].lower()} yet."
+        st.info(literal(words), icon=":material/info:")
+    if table.empty:
+        return
+    show_acquisitions(view, table, f"{metric}-{family}", metric)
+    if family == "parts of speech":
+        _agreement(table)
+
+
+def show_acquisitions(view: View, table: pd.DataFrame, name: str, metric: str) -> None:
+    """The figure of rows of `compare.acquisitions`."""
+    by_name = {run.name: run for run in (view.run, *view.beside)}
+    axes = [(run, view.axis_of(by_name[run])) for run in table["run"].unique()]
+    figure = charts.acquisitions_figure(table, axes, view.steps)
+    file = f"{view.run.name}-{name}-acquisition"
+    figures.show(figure, table, file, captions.acquisitions(table), "Order of acquisition", view, metric)
+
+
+def _agreement(table: pd.DataFrame) -> None:
+    st.header("Agreement of the orders", anchor=False)
+    number = st.column_config.NumberColumn
+    ends = {"rho": "Spearman's rho", "low": "from", "high": "to"}
+    columns = {name: number(label, format="%.2f") for name, label in ends.items()} | {"n": number("categories")}
+    names = {"first": "order of", "second": "and of"}
+    found = agreements(table)
+    st.dataframe(found, hide_index=True, column_config=names | columns, placeholder="–", key="agreement")
+    widgets.show_caption(captions.AGREEMENT)
+
+
+# === Choices ===
+
+
+def _choices(view: View) -> None:
+    """A figure for each choice of design in which a run differs from the page's."""
+    differing = {run: results.differing_choices(view.run, run) for run in view.beside}
+    chosen = [choice for choice in CHOICES if any(choice in found for found in differing.values())]
+    if not chosen:
+        words = f"No run beside '{view.run.name}' differs from it in {', '.join(CHOICES)}."
+        st.info(literal(words), icon=":material/info:")
+        return
+    places = [place for _ in chosen[::2] for place in st.columns(2, gap="large")]
+    for choice, place in zip(chosen, places):
+        with place:
+            _choice(view, choice, {run: found for run, found in differing.items() if choice in found})
+
+
+def _choice(view: View, choice: str, differing: dict[Run, list[str]]) -> None:
+    title = f"What the {choice} changed"
+    st.header(title, anchor=False)
+    row = charts.design_table(results.designs((view.run, *differing))).set_index("row").loc[choice]
+    changes = {run: f"{row[view.run.name]} → {row[run.name]}" for run in differing}
+    parts = [results.differences(view.run, run).assign(run=run.name, change=changes[run]) for run in differing]
+    table = pd.concat(parts, ignore_index=True)
+    if table["difference"].isna().all():
+        st.info("These runs share no measure at any step.", icon=":material/info:")
+        return
+    others = [other for other in CHOICES if other != choice and any(other in found for found in differing.values())]
+    caption = captions.differences(choice, view.run.name, table, others)
+    name = f"{view.run.name}-{choice}".replace(" ", "-")
+    figures.show(charts.differences_figure(table), table, name, caption, title, view)

@@ -1,0 +1,38 @@
+"""How far two rankings of the same things agree: Spearman's rho with its interval."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from embryo_core.curves import Z
+
+FEWEST = 4  # things for which there is an interval
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Spearman's rho of two rankings of n things, with its 95 % interval."""
+
+    rho: float
+    low: float
+    high: float
+    n: int
+
+
+def rank_agreement(first: Sequence[float], second: Sequence[float]) -> Agreement | None:
+    """The agreement of two rankings of the same things, ties as mean ranks.
+
+    The interval is Fisher's with the variance of Bonett and Wright (2000). None for fewer than four things, and where
+    all of one ranking are tied.
+    """
+    n = len(first)
+    ranks = [pd.Series(values).rank() for values in (first, second)]
+    if n < FEWEST or any(rank.nunique() < 2 for rank in ranks):
+        return None
+    rho = float(np.corrcoef(*ranks)[0, 1])
+    reach = Z * np.sqrt((1 + rho**2 / 2) / (n - 3))
+    z = np.arctanh(np.clip(rho, -1 + 1e-12, 1 - 1e-12))
+    low, high = np.tanh([z - reach, z + reach])
+    return Agreement(rho, float(low), float(high), n)

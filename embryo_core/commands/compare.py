@@ -1,0 +1,45 @@
+"""`compare`: runs side by side, their designs, their orders of acquisition, and how far these agree."""
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from embryo_core import runs
+from embryo_core.commands.arguments import RUN
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HELP = "compare the designs of runs, and in which order they acquire the parts of speech"
+METRICS = ("mask_prediction", "token_reconstruction")
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """The runs, the scores that tell the order, and the form of the answer."""
+    command.add_argument("runs", metavar="RUN", nargs="+", help=RUN)
+    command.add_argument("--metric", choices=METRICS, default=METRICS[0], help=f"default {METRICS[0]}")
+    command.add_argument("--json", action="store_true", help="as JSON")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Print the three tables; rows of the design that differ are marked."""
+    from embryo_core import compare
+
+    compared = [runs.open_run(name) for name in options.runs]
+    order = compare.acquisitions(compared, options.metric, compare.PARTS_OF_SPEECH)
+    tables = {
+        "design": compare.designs(compared),
+        "acquisition": order,
+        "agreement": compare.agreements(order),
+    }
+    if options.json:
+        print(json.dumps({name: _records(table) for name, table in tables.items()}, indent=1))
+        return 0
+    tables["design"]["differs"] = tables["design"]["differs"].map({True: "differs", False: ""})
+    for name, table in tables.items():
+        print(f"{name}\n{table.to_string(index=False, na_rep='-')}\n")
+    return 0
+
+
+def _records(table: "pd.DataFrame") -> list[dict[str, object]]:
+    return json.loads(table.to_json(orient="records"))

@@ -1,0 +1,30 @@
+"""Runs beside each other: how far each had come, seeds of one design, designs, orders of acquisition, choices."""
+
+from embryo_core.compare.acquisition import PAPER, PARTS_OF_SPEECH, acquisition, acquisitions, agreements
+from embryo_core.compare.choices import differences
+from embryo_core.compare.design import CHOICES, design, designs, differing_choices
+from embryo_core.compare.flops import training_flops
+from embryo_core.compare.parameters import parameters
+from embryo_core.compare.progress import UNITS, Progress, Unit, progress
+from embryo_core.compare.seeds import by_design, over_seeds
+
+__all__ = [
+    "CHOICES",
+    "PAPER",
+    "PARTS_OF_SPEECH",
+    "UNITS",
+    "Progress",
+    "Unit",
+    "acquisition",
+    "acquisitions",
+    "agreements",
+    "by_design",
+    "design",
+    "designs",
+    "differences",
+    "differing_choices",
+    "over_seeds",
+    "parameters",
+    "progress",
+    "training_flops",
+]

@@ -1,0 +1,120 @@
+"""The design of a run as rows that can be compared: model, losses, data, size, and what the training cost."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from statistics import median
+from typing import Any
+
+import pandas as pd
+from msgspec import convert
+
+from embryo_core import runs
+from embryo_core.compare.flops import training_flops
+from embryo_core.compare.parameters import parameters
+from embryo_core.errors import EmbryoError
+from embryo_core.runs.schema import Corpus, Settings
+from embryo_core.types import Checkpoint, Run
+
+CHOICES = ("family", "embedding size", "sharing", "sentence loss", "dropout", "domain")  # rows that a designer decides
+PARTLY = {"attention": "attention alone", "ffn": "feed-forward network alone"}
+Value = str | int | float | None
+
+
+def design(run: Run) -> dict[str, Value]:
+    """What a run is, row by row; None where it does not tell. Raises BrokenRun where its log cannot be read."""
+    settings, checkpoints = convert(run.config, Settings), runs.checkpoints(run)
+    last = checkpoints[-1] if checkpoints else None
+    counts = parameters(run) or {}
+    return {
+        "family": run.family,
+        "layers": settings.num_hidden_layers or None,
+        "attention heads": settings.num_attention_heads or None,
+        "hidden size": settings.hidden_size or None,
+        "feed-forward size": settings.intermediate_size or None,
+        "embedding size": settings.embedding_size or settings.hidden_size or None,
+        "sharing": _sharing(run, last),
+        "sentence loss": run.objective.partition(" + ")[2] or "none",
+        "dropout": _dropout(run.config),
+        "masked share": settings.masked_share or None,
+        "vocabulary": settings.vocab_size or None,
+        "domain": _domain(run),
+        "updates": settings.steps or None,
+        "learning rate": settings.learning_rate or None,
+        "seed": run.config.get("seed"),
+        "parameters": sum(counts.values()) or None,
+        **{f"parameters: {part}": count for part, count in counts.items()},
+        "tokens seen": last.tokens if last else None,
+        "tokens per second": _speed(run),
+        "training FLOPs": _flops(run, last),
+        "first checkpoint": _date(checkpoints[:1]),
+        "last checkpoint": _date(checkpoints[-1:]),
+    }
+
+
+def designs(compared: Sequence[Run]) -> pd.DataFrame:
+    """The designs of runs side by side: row, a column per run in their order, and whether it `differs`."""
+    by_run = [design(run) for run in compared]
+    rows = list(dict.fromkeys(row for found in by_run for row in _in_order(found, by_run)))
+    values = {row: [found.get(row) for found in by_run] for row in rows}
+    table = [[row, *found, len(set(found)) > 1] for row, found in values.items()]
+    return pd.DataFrame(table, columns=["row", *(run.name for run in compared), "differs"], dtype=object)
+
+
+def _in_order(found: dict[str, Value], all_of_them: Iterable[dict[str, Value]]) -> list[str]:
+    """The rows of a design; a part that only another has comes before the rows that follow parts."""
+    parts = [row for one in all_of_them for row in one if row.startswith("parameters:")]
+    after = list(found).index("tokens seen")
+    return [*list(found)[:after], *parts, *list(found)[after:]]
+
+
+def differing_choices(first: Run, second: Run) -> list[str]:
+    """The choices in which two runs differ."""
+    one, two = design(first), design(second)
+    return [choice for choice in CHOICES if one[choice] != two[choice]]
+
+
+def _sharing(run: Run, last: Checkpoint | None) -> str | None:
+    """What layers share; said by the run, else counted in the configuration of its last checkpoint."""
+    try:
+        sizes = runs.read_config(last, runs.Architecture) if last else None
+    except EmbryoError:
+        sizes = None
+    named = run.config.get("share")
+    if sizes is None:
+        return named
+    if named in PARTLY:
+        return PARTLY[named]
+    if sizes.groups >= sizes.num_hidden_layers:
+        return "none"
+    return "all layers" if sizes.groups == 1 else f"within {sizes.groups} groups of layers"
+
+
+def _dropout(config: dict[str, Any]) -> str | None:
+    """Of hidden states and of attention weights."""
+    found = [config.get(f"{place}_dropout_prob") for place in ("hidden", "attention_probs")]
+    return None if found == [None, None] else " and ".join("unknown" if one is None else f"{one:g}" for one in found)
+
+
+def _domain(run: Run) -> str | None:
+    """The sources of the training text by name, and its tokens."""
+    corpus = convert(run.corpus, Corpus)
+    names = [source if isinstance(source, str) else source.name for source in corpus.sources]
+    tokens = corpus.train.tokens or corpus.tokens
+    shown = names if len(names) < 3 else [names[0], f"{len(names) - 1} more"]
+    return ", ".join([*shown, *([f"{tokens:,} tokens"] if tokens else [])]) or None
+
+
+def _speed(run: Run) -> float | None:
+    """The median of what training logged."""
+    logged = [row["tokens_per_second"] for row in runs.read_log(run) if row.get("tokens_per_second")]
+    return round(median(logged)) if logged else None
+
+
+def _flops(run: Run, last: Checkpoint | None) -> int | None:
+    found = training_flops(run, last.step) if last else None
+    return None if found is None else round(found)
+
+
+def _date(checkpoints: Sequence[Checkpoint]) -> str | None:
+    """When a checkpoint's manifest was written, in UTC."""
+    return datetime.fromtimestamp(checkpoints[0].written / 1e9, UTC).strftime("%Y-%m-%d %H:%M") if checkpoints else None

@@ -1,0 +1,83 @@
+"""How far a run had come at a step: in sequences, tokens, words, training FLOPs, or as a share of the run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from msgspec import convert
+from numpy.typing import NDArray
+
+from embryo_core import runs
+from embryo_core.compare.flops import kinks, training_flops
+from embryo_core.curves import Floats
+from embryo_core.runs.schema import Corpus
+from embryo_core.types import Run
+
+Unit = Literal["step", "sequences", "tokens", "words", "flops", "share"]
+UNITS: tuple[Unit, ...] = ("step", "sequences", "tokens", "words", "flops", "share")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What was counted at some steps of a run, at least two, both ascending; between them it grows in proportion."""
+
+    steps: tuple[int, ...]
+    counts: tuple[float, ...]
+
+    @property
+    def least(self) -> float:
+        """The smallest count above 0."""
+        return min(count for count in self.counts if count > 0)
+
+    def at(self, steps: Sequence[int] | NDArray[np.integer]) -> Floats:
+        """The counts [S] at `steps` [S]; beyond the last known step they grow as they did before it."""
+        return _along(steps, self.steps, self.counts)
+
+    def steps_at(self, counts: Sequence[float] | Floats) -> Floats:
+        """The steps [S], not rounded, at which the run had come to `counts` [S]."""
+        return _along(counts, self.counts, self.steps)
+
+
+def _along(x: Sequence[float], known: Sequence[float], values: Sequence[float]) -> Floats:
+    x = np.asarray(x, float)
+    slope = (values[-1] - values[-2]) / (known[-1] - known[-2])
+    return np.interp(x, known, values) + slope * np.maximum(0, x - known[-1])
+
+
+def progress(run: Run, unit: Unit) -> Progress | None:
+    """How far a run had come at its checkpoints, in a unit other than "step"; None where the run does not tell.
+
+    Words are tokens times the words per token of the training text, as frequencies.tsv counts them. Raises BrokenRun.
+    """
+    checkpoints = runs.checkpoints(run)
+    steps = sorted({checkpoint.step for checkpoint in checkpoints})
+    if unit == run.counted_in:
+        return _known({step: float(step) for step in steps})
+    if unit == "share":
+        last = max([*run.planned_steps, *steps], default=0)
+        return _known({step: step / last for step in (0, *steps)}) if last else None
+    if unit == "flops":
+        return _known({step: training_flops(run, step) for step in sorted({*steps, *kinks(run)})})
+    if unit == "sequences":
+        return _known({checkpoint.step: checkpoint.sequences for checkpoint in checkpoints})
+    rate = _words_per_token(run) if unit == "words" else 1.0
+    if rate is None:
+        return None
+    return _known({one.step: one.tokens if one.tokens is None else rate * one.tokens for one in checkpoints})
+
+
+def _known(counts: dict[int, float | None]) -> Progress | None:
+    """The counts that are known and grow; None where fewer than two do."""
+    known: dict[int, float] = {}
+    for step, count in counts.items():
+        if count is not None and (not known or count > max(known.values())):
+            known[step] = float(count)
+    return Progress(tuple(known), tuple(known.values())) if len(known) > 1 else None
+
+
+def _words_per_token(run: Run) -> float | None:
+    words = sum(runs.read_counts(run.path / "frequencies.tsv").values())
+    corpus = convert(run.corpus, Corpus)
+    tokens = corpus.train.tokens or corpus.tokens
+    return words / tokens if words and tokens else None

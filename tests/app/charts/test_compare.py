@@ -1,0 +1,35 @@
+"""The figures of the Compare page draw the rows of their tables."""
+
+import pandas as pd
+
+from app.charts import compare
+from app.charts.step_axis import StepAxis
+
+
+def test_every_run_has_its_mark_in_every_row():
+    """At its own onset; the first run's order is that of the rows."""
+    columns = ["run", "group", "onset", "earliest", "latest", "last", "n"]
+    rows = [("a", "verb", 8, 8, 8, 0.5, 9), ("a", "noun", 16, 8, 16, 0.5, 9), ("b", "noun", 4, 4, None, 0.5, 9)]
+    table = pd.DataFrame(rows, columns=columns).astype({"onset": "Int64", "earliest": "Int64", "latest": "Int64"})
+    figure = compare.acquisitions_figure(table, [("a", StepAxis("log")), ("b", StepAxis("log"))], [0, 8, 16])
+    marks = {trace.name: trace for trace in figure.data if trace.mode == "markers"}
+    assert list(marks["a"].x) == [8, 16] and list(marks["b"].x) == [4]
+    assert marks["a"].y[0] > marks["a"].y[1] and "or later" in marks["b"].text[0]
+    assert figure.layout.yaxis.ticktext == ("verb", "noun")
+
+
+def test_a_difference_has_its_interval():
+    """A measure that one run lacks is not drawn."""
+    row = {"measure": "masked accuracy", "step": 8, "first": 0.2, "second": 0.5, "n_first": 9, "n_second": 9}
+    row |= {"difference": 0.3, "low": 0.1, "high": 0.4, "run": "b", "change": "0 → 0.1"}
+    table = pd.DataFrame([row, {"measure": "world knowledge", "run": "b", "change": "0 → 0.1"}])
+    (trace,) = compare.differences_figure(table).data
+    assert list(trace.x) == [0.3] and trace.name == "b: 0 → 0.1"
+    assert abs(trace.error_x.array[0] - 0.1) < 1e-9 and abs(trace.error_x.arrayminus[0] - 0.2) < 1e-9
+
+
+def test_rows_that_differ_are_marked():
+    """Numbers are written as people read them."""
+    rows = {"row": ["layers", "seed"], "a": [4, None], "b": [4, 12345], "differs": [False, True]}
+    designs = pd.DataFrame(rows, dtype=object)
+    assert compare.design_table(designs).values.tolist() == [["", "layers", "4", "4"], ["≠", "seed", "–", "12,345"]]

@@ -1,0 +1,69 @@
+"""Several runs in one figure: a dash per run, a colour per category, and all runs told at every point."""
+
+import pandas as pd
+
+from app.charts import tokens
+from app.charts.overlay import FEW, Line, overlay
+from app.charts.step_axis import STEP_LINE, StepAxis
+from embryo_core.compare import Progress
+
+CURVES = tokens.overlay_curves(rescaled=False)
+
+
+def line(name: str, gain: float, groups: tuple[str, ...], steps: tuple[int, ...] = (0, 8, 16), **axis: object) -> Line:
+    """A run whose categories all rise alike."""
+    rows = [(group, step, 50, step / 40 + gain, 0.0, 1.0) for group in groups for step in steps]
+    table = pd.DataFrame(rows, columns=["curve", "step", "n", "value", "low", "high"])
+    return Line(name, StepAxis("linear", **axis), table)
+
+
+def curves_of(figure) -> list:
+    """The measured curves of a figure."""
+    return [trace for trace in figure.data if trace.customdata is not None]
+
+
+def told(trace, point: int) -> str:
+    """What a point of a curve tells."""
+    return trace.customdata[point][2]
+
+
+def test_runs_have_dashes_and_categories_colours():
+    """The same category has one colour in both runs, the same run one dash in both categories."""
+    figure = overlay([line("a", 0, ("noun", "verb")), line("b", 0.2, ("noun", "verb"))], CURVES, [0, 8, 16])
+    looks = {trace.name: (trace.line.color, trace.line.dash) for trace in curves_of(figure)}
+    assert looks["noun, a"][0] == looks["noun, b"][0] != looks["verb, a"][0]
+    assert looks["noun, a"][1] == looks["verb, a"][1] == "solid" != looks["noun, b"][1]
+    assert [shape.name for shape in figure.layout.shapes] == [STEP_LINE]
+
+
+def test_a_point_tells_all_runs_there():
+    """Each run with its own nearest step, value, interval and n; a planted difference is in the numbers."""
+    figure = overlay([line("a", 0, ("noun",)), line("b", 0.2, ("noun",), (0, 10, 16))], CURVES, [0, 8, 16])
+    first, second = curves_of(figure)
+    assert "<b>a</b>, step 8: 20.0% (0.0% to 100.0%), n = 50" in told(first, 1)
+    assert "b, step 10: 45.0%" in told(first, 1) and "a, step 8: 20.0%" in told(second, 1)
+    assert second.customdata[1][1] == 8  # a click leads to a step that the time bar has
+
+
+def test_many_lines_become_small_multiples():
+    """A panel per category, one legend entry per run, the line of the step in every panel."""
+    groups = ("noun", "verb", "adverb", "pronoun")
+    assert 2 * len(groups) > FEW
+    figure = overlay([line("a", 0, groups), line("b", 0.2, groups)], CURVES, [0, 8, 16])
+    assert {note.text for note in figure.layout.annotations} == set(groups)
+    assert [trace.name for trace in figure.data if trace.showlegend is not False] == ["a", "b"]
+    assert {shape.xref for shape in figure.layout.shapes} == {"x", "x2", "x3", "x4"}
+
+
+def test_each_run_lies_where_it_had_come_to():
+    """In what the axis counts, not at its steps."""
+    axes = [{"unit": "tokens", "progress": Progress((0, 16), (0.0, tokens))} for tokens in (160.0, 320.0)]
+    figure = overlay([line("a", 0, ("noun",), **axes[0]), line("b", 0, ("noun",), **axes[1])], CURVES, [0, 8, 16])
+    assert [list(trace.x) for trace in curves_of(figure)] == [[0, 80, 160], [0, 160, 320]]
+    assert figure.layout.xaxis.title.text == "tokens seen" and figure.layout.xaxis.range[1] > 320
+
+
+def test_a_curve_breaks_at_the_gaps_of_its_own_run():
+    """The other run goes on."""
+    figure = overlay([line("a", 0, ("noun",), gaps=(4,)), line("b", 0.2, ("noun",))], CURVES, [0, 8, 16])
+    assert [sum(pd.isna(value) for value in trace.y) for trace in curves_of(figure)] == [1, 0]

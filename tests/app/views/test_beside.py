@@ -1,0 +1,116 @@
+"""Runs beside the page's own: chosen by the link, drawn on every page, named where they cannot be."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from embryo_core import results, runs
+from embryo_core.types import Findings, Run, Score
+from tests.app.conftest import captions_of
+from tests.conftest import at
+
+PLANTED = 0.87654
+
+
+@pytest.fixture
+def two(tiny_results: Run, tmp_path: Path) -> Run:
+    """The tiny run with its results, and a copy "twin" in which one score, the dropout and a missing table differ."""
+    for name in (tiny_results.name, "twin"):
+        run = Path(shutil.copytree(tiny_results.path, tmp_path / "runs" / name))
+        shutil.copytree(tiny_results.results, tmp_path / "results" / name)
+    other = runs.read_run(run)
+    runs.write_run(other_design(other))
+    scores = results.read_scores(other, "mask_prediction")
+    for step, rows in scores.groupby("step"):
+        found = [
+            Score("mask_prediction", PLANTED if step == 16 and row.group == "noun" else row.value, row.n, row.group)
+            for row in rows.itertuples()
+        ]
+        results.write(at(other, int(step)), "mask_prediction", Findings(scores=found))
+    return runs.read_run(tmp_path / "runs" / tiny_results.name)
+
+
+def other_design(run: Run) -> Run:
+    """The same run with dropout."""
+    run.config["hidden_dropout_prob"] = 0.5
+    return run
+
+
+def drawn(page: AppTest) -> str:
+    """The figures of a page as they are sent."""
+    return " ".join(json.dumps(json.loads(chart.proto.spec)) for chart in page.get("plotly_chart"))
+
+
+def infos(page: AppTest) -> str:
+    """What a page tells on blue ground, without the escapes."""
+    return " ".join(info.value for info in page.info).replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["overview", "tokens", "probing", "knowledge", "finetuning"],
+)
+def test_every_page_draws_the_runs_beside_its_own(open_page, two: Run, page: str) -> None:
+    """The caption names both; with one run chosen the figure is as it was."""
+    shown = open_page(page, two, beside="twin", axis="tokens")
+    assert not shown.exception and not shown.error and shown.query_params["beside"] == "twin"
+    assert any("tiny" in caption and "twin" in caption and "Runs" in caption for caption in captions_of(shown))
+    assert "tokens seen" in drawn(shown)
+
+
+def test_a_planted_difference_is_drawn(open_page, two: Run) -> None:
+    """The run that has it, and no other, tells it where the pointer is."""
+    both = drawn(open_page("tokens", two, beside="twin", parts_of_speech="noun"))
+    assert "<b>twin</b>, step 16: 87.7%" in both
+    assert "87.7%" not in drawn(open_page("tokens", two, parts_of_speech="noun"))
+
+
+def test_the_design_that_differs_is_marked(open_page, two: Run) -> None:
+    """The Compare page tells the two copies apart, in their design and in what the choice changed."""
+    page = open_page("compare", two, beside="twin")
+    assert not page.exception and not page.error
+    table = page.dataframe[0].value.set_index("row")
+    assert "dropout" in table.index[table["differs"] == "≠"] and "family" in table.index[table["differs"] == ""]
+    assert "What the dropout changed" in [heading.value for heading in page.header]
+
+
+def test_a_run_that_is_not_here_is_named(open_page, two: Run) -> None:
+    """The others are drawn, and the link stays as it was."""
+    page = open_page("tokens", two, beside="gone,twin")
+    assert "Run 'gone' is not here" in infos(page) and page.query_params["beside"] == "gone,twin"
+    assert not page.exception
+
+
+def test_a_run_without_the_measures_is_named(open_page, two: Run) -> None:
+    """It is not left out silently."""
+    shutil.rmtree(two.results.with_name("twin"))
+    for page in ("tokens", "knowledge", "probing", "finetuning"):
+        assert "Run 'twin' has not been measured for this figure." in infos(open_page(page, two, beside="twin"))
+
+
+def test_a_run_that_does_not_tell_what_the_axis_counts_is_named(open_page, two: Run) -> None:
+    """Beside another it is left out; alone it is drawn over its steps."""
+    (two.path.with_name("twin") / "frequencies.tsv").unlink()
+    assert "does not tell how many words" in infos(open_page("overview", two, beside="twin", axis="words"))
+    (two.path / "frequencies.tsv").unlink()
+    alone = open_page("overview", two, axis="words")
+    assert "the axis has its steps" in infos(alone) and not alone.exception
+
+
+def test_attention_shows_two_runs(open_page, two: Run) -> None:
+    """The same head of both, each with its name."""
+    page = open_page("attention", two, beside="twin", layer="1", head="2", axis="share")
+    headings = [heading.value for heading in page.header]
+    assert {"tiny, layer 1, head 2", "twin, layer 1, head 2"} <= set(headings) and not page.exception
+
+
+def test_seeds_of_one_design_are_one_line(open_page, two: Run) -> None:
+    """The legend and the caption name both, and say how many seeds there are."""
+    other = runs.read_run(two.path.with_name("twin"))
+    other.config.update(two.config, seed=99)
+    runs.write_run(other)
+    page = open_page("tokens", two, beside="twin", parts_of_speech="noun")
+    assert any("mean of 2 seeds" in caption for caption in captions_of(page))

@@ -1,0 +1,70 @@
+"""Orders of acquisition of several runs, and how far they agree, checked against slow and obvious counts."""
+
+
+import pandas as pd
+import pytest
+
+from embryo_core.compare import PAPER, PARTS_OF_SPEECH, acquisitions, agreements
+from embryo_core.types import Findings, Run, Score
+from tests.conftest import at, copy_run
+
+STEPS = (0, 8, 16, 24, 32)
+
+
+def store(run: Run, onsets: dict[str, int]) -> Run:
+    """Scores of categories that jump from nothing to their last value at a step of STEPS."""
+    from embryo_core import results
+
+    for step in STEPS:
+        found = [Score("mask_prediction", float(step >= since), 400, group) for group, since in onsets.items()]
+        results.write(at(run, step), "mask_prediction", Findings(scores=found))
+    return run
+
+
+@pytest.fixture
+def two(tiny_run: Run, tmp_path) -> list[Run]:
+    """One run in the paper's order, and another in the opposite one."""
+    since = {name: 8 if place < 4 else min(32, 8 * (place - 2)) for place, name in enumerate(PARTS_OF_SPEECH)}
+    turned = {name: 40 - step for name, step in since.items()}
+    return [store(copy_run(tiny_run, tmp_path / name), known) for name, known in (("a", since), ("b", turned))]
+
+
+def slow_rho(first: list[float], second: list[float]) -> float:
+    """Pearson's correlation of mean ranks, ranks counted one by one."""
+
+    def ranks(values: list[float]) -> list[float]:
+        return [sum((b < a) + (b == a) / 2 for b in values) for a in values]
+
+    one, two = ranks(first), ranks(second)
+    mean = sum(one) / len(one)
+    covariance = sum((a - mean) * (b - mean) for a, b in zip(one, two, strict=True))
+    spread = [sum((a - mean) ** 2 for a in side) ** 0.5 for side in (one, two)]
+    return covariance / (spread[0] * spread[1])
+
+
+def test_each_category_is_acquired_where_it_jumps(two: list[Run]):
+    """In each run at its own step."""
+    table = acquisitions([two[0]], "mask_prediction", PARTS_OF_SPEECH)
+    assert dict(zip(table["group"], table["onset"]))["determiner"] == 8
+    assert table["onset"].is_monotonic_increasing and set(table["run"]) == {"tiny"}
+
+
+def test_agreement_is_spearmans(two: list[Run]):
+    """Of every two runs and of each with the paper, ties as mean ranks."""
+    parts = [acquisitions([run], "mask_prediction", PARTS_OF_SPEECH).assign(run=name) for run, name in zip(two, "ab")]
+    table = agreements(pd.concat(parts))
+    assert table[["first", "second"]].values.tolist() == [["a", "b"], ["a", PAPER], ["b", PAPER]]
+    paper = {name: max(0, place - 3) for place, name in enumerate(PARTS_OF_SPEECH)}
+    orders = {name: dict(zip(rows["group"], rows["onset"])) for name, rows in pd.concat(parts).groupby("run")}
+    orders[PAPER] = paper
+    for row in table.itertuples():
+        both = [[float(orders[side][name]) for name in PARTS_OF_SPEECH] for side in (row.first, row.second)]
+        assert row.rho == pytest.approx(slow_rho(*both)) and row.n == len(PARTS_OF_SPEECH)
+        assert row.low - 1e-9 <= row.rho <= row.high + 1e-9  # at -1 and 1 the interval has no width
+    assert table["rho"].iloc[0] == pytest.approx(-1)
+
+
+def test_a_run_without_scores_is_left_out(two: list[Run], tiny_run: Run):
+    """And so is every category without an onset."""
+    table = acquisitions([two[0], tiny_run], "token_reconstruction", PARTS_OF_SPEECH)
+    assert table.empty and agreements(table).empty

@@ -1,0 +1,54 @@
+"""What a choice changed is the difference of two shares, at the last step that both runs have."""
+
+from math import sqrt
+
+import pandas as pd
+import pytest
+
+from embryo_core import results
+from embryo_core.compare import differences
+from embryo_core.types import Findings, Run, Score
+from tests.conftest import at, copy_run
+
+Z = 1.959963984540054
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """Wilson's interval, written out."""
+    middle, reach = share + Z**2 / (2 * n), Z * sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
+    return (middle - reach) / (1 + Z**2 / n), (middle + reach) / (1 + Z**2 / n)
+
+
+@pytest.fixture
+def two(tiny_run: Run, tmp_path) -> list[Run]:
+    """A run with scores to step 16, and another that is better, counted on other cases, and has come to step 8."""
+    found = [copy_run(tiny_run, tmp_path / name) for name in "ab"]
+    for run, n, steps, gain in ((found[0], 100, (0, 8, 16), 0.0), (found[1], 50, (0, 8), 0.3)):
+        for step in steps:
+            score = Score("mask_prediction", step / 40 + gain, n, "all")
+            results.write(at(run, step), "mask_prediction", Findings(scores=[score]))
+    return found
+
+
+def test_the_interval_is_newcombes(two: list[Run]):
+    """Each share has its own number of cases."""
+    row = differences(*two).set_index("measure").loc["mask prediction"]
+    assert (row["step"], row["n_first"], row["n_second"]) == (8, 100, 50)
+    assert row["difference"] == pytest.approx(0.3)
+    (a_low, a_high), (b_low, b_high) = wilson(0.2, 100), wilson(0.5, 50)
+    assert row["low"] == pytest.approx(0.3 - sqrt((0.5 - b_low) ** 2 + (a_high - 0.2) ** 2))
+    assert row["high"] == pytest.approx(0.3 + sqrt((b_high - 0.5) ** 2 + (0.2 - a_low) ** 2))
+
+
+def test_what_one_run_lacks_is_named_without_a_difference(two: list[Run]):
+    """A row of its own, all but the measure missing."""
+    for score in (Score("world_knowledge", 0.5, 10, "all"),):
+        results.write(at(two[0], 16), "world_knowledge", Findings(scores=[score]))
+    row = differences(*two).set_index("measure").loc["world knowledge"]
+    assert pd.isna(row[["step", "difference", "low", "high"]]).all()
+
+
+def test_masked_accuracy_is_that_of_the_held_out_text(two: list[Run]):
+    """The copies share their log, so it does not differ."""
+    row = differences(*two).set_index("measure").loc["masked accuracy"]
+    assert row["difference"] == 0 and row["step"] == 16 and row["low"] < 0 < row["high"]

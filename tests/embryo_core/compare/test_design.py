@@ -1,0 +1,48 @@
+"""The table of designs says what the runs are, and in which rows they differ."""
+
+from dataclasses import replace
+
+from transformers import AutoModelForPreTraining
+
+from embryo_core import runs
+from embryo_core.compare import design, designs, differing_choices, parameters
+from embryo_core.types import Run
+
+
+def test_parameters_are_those_of_the_model(tiny_run: Run):
+    """In all as torch counts them, shared ones once; every tensor is in a part."""
+    model = AutoModelForPreTraining.from_pretrained(tiny_run.path / "checkpoints" / "step16")
+    counts = parameters(tiny_run)
+    assert sum(counts.values()) == sum(parameter.numel() for parameter in model.parameters())
+    assert counts["layers"] == sum(one.numel() for one in model.albert.encoder.albert_layer_groups.parameters())
+    assert counts["word embeddings"] == model.albert.embeddings.word_embeddings.weight.numel()
+
+
+def test_parameters_that_cannot_be_counted_are_not_told(own_run: Run):
+    """Of a run that has lost its weights."""
+    for checkpoint in runs.checkpoints(own_run):
+        runs.remove_weights(checkpoint)
+    assert parameters(own_run) is None and design(own_run)["parameters"] is None
+
+
+def test_a_row_is_marked_where_the_runs_differ(tiny_run: Run):
+    """And nowhere else."""
+    other = replace(
+        tiny_run,
+        name="other",
+        objective="masked language model",
+        config=tiny_run.config | {"hidden_dropout_prob": 0.5},
+        corpus=tiny_run.corpus | {"sources": ["law.txt"]},
+    )
+    table = designs([tiny_run, other])
+    assert list(table["row"][table["differs"]]) == ["sentence loss", "dropout", "domain"]
+    assert table.set_index("row").loc["sentence loss", ["tiny", "other"]].tolist() == ["sentence order", "none"]
+    assert differing_choices(tiny_run, other) == ["sentence loss", "dropout", "domain"]
+    assert not designs([tiny_run, tiny_run])["differs"].any()
+
+
+def test_sharing_is_read_from_the_checkpoint(tiny_run: Run):
+    """Where the run does not say; a part that is shared alone is named by the run."""
+    assert design(tiny_run)["sharing"] == "all layers"
+    half = replace(tiny_run, config=tiny_run.config | {"share": "attention"})
+    assert design(half)["sharing"] == "attention alone"

@@ -1,0 +1,82 @@
+"""Training FLOPs are those that torch counts in the products of the same model."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from embryo_core import runs
+from embryo_core.compare import training_flops
+from embryo_core.compare.flops import PASSES
+from embryo_core.types import Origin, Run
+
+LENGTH = 16
+SIZES = {
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 40,
+    "vocab_size": 100,
+    "max_position_embeddings": 32,
+}
+ONE_SEQUENCE = {"batch_size": 1, "sequence_length": LENGTH, "short_steps": 0, "masked_share": 1.0}
+
+
+def counted(model: torch.nn.Module) -> int:
+    """FLOPs of the products of one forward pass on one sequence, without counting anything else."""
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.eval().set_attn_implementation("eager")
+        model(input_ids=torch.ones(1, LENGTH, dtype=torch.long))
+    return counter.get_total_flops()
+
+
+@pytest.mark.parametrize("embedding", [8, None], ids=["factorised", "not factorised"])
+def test_an_update_costs_three_forward_passes(tiny_run: Run, embedding: int | None):
+    """Of the layers, shared or not, the projection, and the masked-word head at every masked position."""
+    from transformers import AlbertConfig, AlbertForMaskedLM, BertConfig, BertForMaskedLM
+
+    config = SIZES | ({"embedding_size": embedding} if embedding else {})
+    built = AlbertForMaskedLM(AlbertConfig(**config)) if embedding else BertForMaskedLM(BertConfig(**config))
+    run = replace(tiny_run, config=config | ONE_SEQUENCE)
+    assert training_flops(run, 1) == PASSES * counted(built)
+
+
+def test_a_generator_is_counted_beside_its_discriminator(tiny_run: Run):
+    """The generator at the masked positions, the discriminator at all."""
+    from transformers import ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
+
+    config = SIZES | {"embedding_size": 8}
+    smaller = config | {"hidden_size": 12, "intermediate_size": 48, "num_attention_heads": 1}
+    both = ElectraForPreTraining(ElectraConfig(**config)), ElectraForMaskedLM(ElectraConfig(**smaller))
+    run = replace(tiny_run, config=config | ONE_SEQUENCE | {"generator_size": 0.5})
+    assert training_flops(run, 1) == PASSES * sum(map(counted, both))
+
+
+def test_short_sequences_cost_less(tiny_run: Run):
+    """The first updates have batches of their own."""
+    config = tiny_run.config | {"short_steps": 8, "short_batch_size": 4, "short_sequence_length": 8}
+    run, rest = replace(tiny_run, config=config), replace(tiny_run, config=tiny_run.config | {"short_steps": 0})
+    first = replace(tiny_run, config=config | {"batch_size": 4, "sequence_length": 8, "short_steps": 0})
+    assert training_flops(run, 10) == pytest.approx(training_flops(first, 8) + training_flops(rest, 2))
+
+
+def test_a_run_that_goes_on_has_the_cost_of_the_first_too(own_run: Run, monkeypatch):
+    """Where the first run is at hand; else nothing is told."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
+    going_on = replace(own_run, name="on", origin=Origin(own_run.name, 8, 0, 0, "0" * 64))
+    assert training_flops(going_on, 12) == pytest.approx(training_flops(own_run, 12))
+    assert training_flops(replace(own_run, origin=Origin("gone", 8, 0, 0, "0" * 64)), 12) is None
+
+
+def test_two_runs_that_name_each_other_cost_nothing_that_is_known(own_run: Run, monkeypatch):
+    """Damaged cards do not lead in circles."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
+    runs.write_run(replace(own_run, origin=Origin(own_run.name, 8, 0, 0, "0" * 64)))
+    assert training_flops(runs.open_run(own_run.name), 12) is None
+
+
+def test_what_the_configuration_lacks_is_not_guessed(tiny_run: Run):
+    """A run of others has no batch size; one that counts tokens has no updates."""
+    assert training_flops(replace(tiny_run, config=SIZES), 8) is None
+    assert training_flops(replace(tiny_run, counted_in="tokens"), 8) is None

@@ -1,0 +1,60 @@
+"""How far a run had come is what its manifests, its configuration and its word counts say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from embryo_core import runs
+from embryo_core.compare import UNITS, progress, training_flops
+from embryo_core.types import Run
+
+
+def test_sequences_and_tokens_are_those_of_the_manifests(tiny_run: Run):
+    """At checkpoints; between and beyond them they grow in proportion."""
+    for unit in ("sequences", "tokens"):
+        known = {one.step: getattr(one, unit) for one in runs.checkpoints(tiny_run)}
+        found = progress(tiny_run, unit)
+        assert found.at(list(known)).tolist() == list(known.values())
+        assert found.at([4, 24]).tolist() == [known[8] / 2, known[16] * 1.5]
+
+
+def test_words_are_counted_as_the_training_text_has_them(tiny_run: Run):
+    """Tokens times words per token."""
+    words = sum(int(line.split("\t")[1]) for line in (tiny_run.path / "frequencies.tsv").read_text().splitlines())
+    rate = words / tiny_run.corpus["train"]["tokens"]
+    tokens = [one.tokens for one in runs.checkpoints(tiny_run)]
+    assert progress(tiny_run, "words").at([0, 8, 16]) == pytest.approx(rate * np.array(tokens))
+
+
+def test_the_share_is_of_all_planned_steps(tiny_run: Run):
+    """A run that is not done has not come to the end of the axis."""
+    assert progress(tiny_run, "share").at([0, 8, 16]).tolist() == [0, 0.5, 1]
+    assert progress(replace(tiny_run, planned_steps=(0, 32)), "share").at([16]).tolist() == [0.5]
+
+
+def test_flops_bend_where_the_batches_change(tiny_run: Run):
+    """Between checkpoints too."""
+    run = replace(
+        tiny_run, config=tiny_run.config | {"short_steps": 10, "short_batch_size": 2, "short_sequence_length": 8}
+    )
+    found = progress(run, "flops")
+    for step in (5, 10, 13, 16, 20):
+        assert found.at([step])[0] == pytest.approx(training_flops(run, step))
+
+
+@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit != "step"])
+def test_places_lead_back_to_steps(tiny_run: Run, unit: str):
+    """In every unit."""
+    found = progress(tiny_run, unit)
+    assert found.steps_at(found.at([0, 3, 8, 16, 20])) == pytest.approx([0, 3, 8, 16, 20])
+
+
+def test_what_nobody_counted_is_not_told(own_run: Run):
+    """A run of others knows its steps alone, and what these count."""
+    for checkpoint in runs.checkpoints(own_run):
+        (checkpoint.path / "manifest.json").unlink()
+        runs.write_manifest(checkpoint.path, checkpoint.step, None, None)
+    run = replace(own_run, config={}, corpus={})
+    assert [unit for unit in UNITS if progress(run, unit)] == ["share"]
+    assert progress(replace(run, counted_in="tokens"), "tokens").at([8]).tolist() == [8]

@@ -1,0 +1,26 @@
+"""Runs that differ in their seed alone are found, and become a mean with its range."""
+
+from dataclasses import replace
+
+import pandas as pd
+
+from embryo_core.compare import by_design, over_seeds
+from embryo_core.types import Run
+
+
+def test_a_seed_alone_makes_no_other_design(tiny_run: Run):
+    """Any other setting does."""
+    again = replace(tiny_run, name="again", path=tiny_run.path / "again", config=tiny_run.config | {"seed": 9})
+    wider = replace(again, name="wider", config=again.config | {"hidden_size": 99})
+    noted = replace(again, name="noted", note="other text")
+    assert by_design([tiny_run, wider, again, noted]) == [(tiny_run, again), (wider,), (noted,)]
+
+
+def test_seeds_become_their_mean_and_range():
+    """At the steps that all of them have; cases add up."""
+    tables = [
+        pd.DataFrame({"curve": "noun", "step": [0, 8], "value": [0.0, 0.2], "n": 5}),
+        pd.DataFrame({"curve": "noun", "step": [8, 16], "value": [0.6, 0.9], "n": 5}),
+    ]
+    (row,) = over_seeds(tables).to_dict("records")
+    assert row == {"curve": "noun", "step": 8, "value": 0.4, "low": 0.2, "high": 0.6, "n": 10}
