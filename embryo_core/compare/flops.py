@@ -51,7 +51,8 @@ def training_flops(run: Run, step: int) -> float | None:
         if before is None:
             return None
     updates = max(0, step - first)
-    short = min(updates, settings.short_steps)
+    first_phase = min(updates, settings.short_steps)
+    short = first_phase - (first_phase // settings.long_every if settings.long_every else 0)
     costs = short * settings.short_batch_size * _sequence(run, settings, settings.short_sequence_length)
     costs += (updates - short) * settings.batch_size * _sequence(run, settings, settings.sequence_length)
     return before + costs

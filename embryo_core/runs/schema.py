@@ -91,6 +91,7 @@ class Settings(Struct, frozen=True):
     short_steps: Count = 0
     short_batch_size: Count = 0
     short_sequence_length: Count = 0
+    long_every: Count = 0
 
     def __post_init__(self) -> None:
         if self.short_steps and not (self.short_batch_size and self.short_sequence_length):

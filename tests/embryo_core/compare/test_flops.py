@@ -61,6 +61,15 @@ def test_short_sequences_cost_less(tiny_run: Run):
     assert training_flops(run, 10) == pytest.approx(training_flops(first, 8) + training_flops(rest, 2))
 
 
+def test_long_sequences_among_the_short_ones_are_counted(tiny_run: Run):
+    """Every third update of the first eight is a long one: the third and the sixth."""
+    config = tiny_run.config | {"short_steps": 8, "short_batch_size": 4, "short_sequence_length": 8, "long_every": 3}
+    run, rest = replace(tiny_run, config=config), replace(tiny_run, config=tiny_run.config | {"short_steps": 0})
+    short = replace(rest, config=rest.config | {"batch_size": 4, "sequence_length": 8})
+    assert training_flops(run, 2) == training_flops(short, 2)
+    assert training_flops(run, 10) == pytest.approx(training_flops(short, 6) + training_flops(rest, 4))
+
+
 def test_a_run_that_goes_on_has_the_cost_of_the_first_too(own_run: Run, monkeypatch):
     """Where the first run is at hand; else nothing is told."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
