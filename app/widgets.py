@@ -92,7 +92,7 @@ def _pick_beside(run: Run, known: Mapping[str, Run]) -> tuple[Run, ...]:
 
 def _pick_unit() -> Unit:
     """What the axis of steps counts."""
-    return pick_one("axis", "Horizontal axis", UNITS, format_func=UNIT_NAMES.get, optional=True)
+    return pick_one("axis", "Unit of the axis", UNITS, format_func=UNIT_NAMES.get, optional=True)
 
 
 def _counted(view: View) -> View:

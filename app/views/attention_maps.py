@@ -112,7 +112,7 @@ def _one_head(
     at: tuple[float, ...] = (),
 ) -> None:
     layer, head = history.layer, history.head
-    st.header(f"{whose}layer {layer}, head {head}", anchor=False)
+    st.header(f"{whose}layer {layer}, head {head}" if whose else f"Layer {layer}, head {head}", anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
     caption = captions.averaged(history, sentences, drawn.normalised)
