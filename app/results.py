@@ -62,7 +62,8 @@ def _state(path: Path) -> State:
 def cached(state: Callable[[Run], State], entries: int, spinner: bool | str = False) -> Callable:
     """Decorates a function of a run and more: its last results are kept as long as this state of the run lasts.
 
-    One that may take long has a spinner, and its page steps aside for others (see drawing.py).
+    One that may take long has a spinner, and its page steps aside for others (see drawing.py). One without a spinner
+    never calls one with: its page would wait for a place while those that have the places wait for its result.
     """
     kept = st.cache_data(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
     return (lambda read: aside()(kept(read))) if spinner else kept
