@@ -1,18 +1,20 @@
-# make app    install once and open the dashboard          make test   install everything once, lint, and run all tests
-# make bench  run the benchmarks                           make fuzz   read 500 damaged run folders
-# make lock   write the lock files                         make help   this list
+# make app    install once and open the dashboard          make test   install everything once, lint, run the tests
+# make bench  run the benchmarks                           make slow   run the tests that take long
+# make lock   write the lock files                         make fuzz   read 500 damaged run folders
+# make help   this list
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help app test fuzz lint lock browser bench
+.PHONY: help app test slow fuzz lint lock browser bench
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make app      install what the dashboard needs (once) and open it on http://localhost:8501"
-	@echo "make test     install everything (once), the browser too, then lint and run all tests"
+	@echo "make test     install everything (once), the browser too, then lint and run the tests"
+	@echo "make slow     run the tests that take long: trainings killed and resumed, several hosts, axe on every page"
 	@echo "make fuzz     read 500 damaged run folders, and 2,000 damages of every kind of file; make test reads a few"
 	@echo "make lint     ruff on every file"
 	@echo "make lock     write requirements*.lock anew, after a change of requirements*.txt"
@@ -22,8 +24,13 @@ help:
 app: $(VENV)/app.installed
 	$(BIN)/streamlit run app/main.py
 
+pytest := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
 test: lint browser
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(pytest) -m "not slow"
+
+slow: lint browser
+	$(pytest) -m slow
 
 fuzz: $(VENV)/dev.installed
 	EMBRYO_FUZZ=500 $(BIN)/python -m pytest -q -n 2 tests/pretrain/test_fuzz.py tests/fuzz

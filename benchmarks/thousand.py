@@ -36,7 +36,7 @@ TEXT, TWO_MASKS = "It was written [MASK] him .", "The [MASK] of the [MASK] was b
 
 def build(root: Path, steps: int) -> str:
     """Make the run below `root`, with as many checkpoints and their results; returns its name."""
-    from embryo_core import runs
+    from embryo_core import results, runs
 
     demo = runs.read_run(next((DEMO / "runs").iterdir()))
     sources = runs.checkpoints(demo)
@@ -51,6 +51,7 @@ def build(root: Path, steps: int) -> str:
     for step, source in of_step.items():
         _link_checkpoint(source.path, run.path / "checkpoints" / f"step{step}", step)
     _spread_results(demo, run, {step: source.step for step, source in of_step.items()})
+    results.compact(run)
     return name
 
 

@@ -24,6 +24,7 @@ VIEWS = {  # every page and section: its path and parameters
 GRAVE = ("serious", "critical")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing_grave(visit, app, view: str):
     """On every page and section, light and dark."""
@@ -43,6 +44,7 @@ def test_axe_finds_nothing_grave(visit, app, view: str):
         assert not grave, "\n".join(grave)
 
 
+@pytest.mark.slow
 def test_headings_go_down_one_level_at_a_time(visit, app):
     """h1 is followed by h2."""
     visitor = visit(app)

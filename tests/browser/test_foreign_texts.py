@@ -14,6 +14,7 @@ from tests.hostile import NAME, NOTE, make_hostile
 LIVE = "a[href*='evil'], a[href*='127.0.0.1:9'], img, .katex"
 
 
+@pytest.mark.slow
 def test_foreign_texts_become_no_link_image_or_request(
     tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visit: Callable[[str], Visitor]
 ) -> None:

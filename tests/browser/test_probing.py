@@ -158,6 +158,7 @@ def test_every_figure_can_be_saved_as_a_picture(visit, probed):
             assert download.value.path().read_text(encoding="utf-8").startswith("<svg")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 900])
 @pytest.mark.parametrize("scale", ["log", "linear"])
 def test_nothing_lies_upon_the_data_or_beside_the_page(visit, probed, width: int, scale: str):

@@ -172,6 +172,7 @@ def test_the_copied_link_restores_the_view_in_a_fresh_window(visit, app):
 # === Safety ===
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["text", "word", "text2"])
 def test_typed_markup_is_never_run_nor_rendered(visit, app, place: str):
     """A script, an image with a handler, HTML and Markdown stay text, typed anywhere; nothing executes."""

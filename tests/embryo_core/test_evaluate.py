@@ -297,6 +297,7 @@ def evaluate_and_die(run: Run, written: int) -> None:
     evaluate(run, SAMPLE_DATA)
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_and_resumed_gives_identical_files(own_run):
     """What was written stays, and what was not is computed by the next; in the end nothing is missing."""
     context = multiprocessing.get_context("forkserver")

@@ -101,6 +101,7 @@ def assert_evaluations_are_whole(root: Path) -> None:
             np.testing.assert_array_equal(weights[one.layer - 1, one.head - 1], one.weights.astype(np.float16))
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_any_point_is_resumed_to_the_same_files(begun, whole, tmp_path, context):
     """Kill -9 at every third file operation: what is left is whole, and a rerun ends with the same bytes."""
     for operation in range(1, 1000, 3):
