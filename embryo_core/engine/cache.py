@@ -108,7 +108,7 @@ class ModelCache:
                 self._freed = 0
 
     def _next_to_go(self, limit: int) -> Key:
-        """The oldest of those asked in passing while they fill their part of the limit, else the least recently used."""
+        """The oldest asked in passing as long as these fill their part of the limit, else the least recently used."""
         passing = sum(self._models[key].nbytes for key in self._passing)
         others = (key for key in self._models if key not in self._passing)
         oldest = next(iter(self._passing), None)

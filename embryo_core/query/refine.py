@@ -112,10 +112,7 @@ def gaps(steps: Sequence[int], leaders: Mapping[int, object]) -> list[Gap]:
 
 
 def halved(steps: Sequence[int], between: list[Gap], count: int) -> list[int]:
-    """So many steps, each in the middle of the widest gap that is left, of those whose ends differ as long as there are.
-
-    A step in a gap whose ends differ leaves two halves of which as much is taken to be unknown.
-    """
+    """So many steps, each in the middle of the widest gap; those whose ends differ come first, with their halves."""
     heap, chosen = list(between), []
     heapify(heap)
     while heap and len(chosen) < count:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from embryo_core.engine.cache import ModelCache
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.query import refine
 from embryo_core.query.refine import Refinement, gaps, halved
+from embryo_core.query.trace import Trace
 from embryo_core.types import Run
 from tests.conftest import copy_run
 
@@ -43,7 +45,7 @@ def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refine, "ROUND", 3)
 
 
-def to_the_end(refinement: Refinement) -> list[query.trace]:
+def to_the_end(refinement: Refinement) -> list[Trace]:
     """Ask all rounds; the trace after each."""
     refinement.begin()
     traces = [refinement.trace]
@@ -86,7 +88,7 @@ def test_a_short_series_is_asked_at_once(tiny_run: Run) -> None:
 
 
 def test_rounds_go_where_the_answer_changes(series: Run, short_rounds: None) -> None:
-    """As long as steps are left between two whose leaders differ, these are asked; nothing between is, while some are."""
+    """At the end of the narrowing, steps whose leaders differ are neighbours, and others are still unasked."""
     refinement = Refinement(series, ONE)
     refinement.begin()
     assert refinement.narrowing
@@ -94,7 +96,7 @@ def test_rounds_go_where_the_answer_changes(series: Run, short_rounds: None) -> 
         refinement.ask(refinement.next_round())
     leaders = dict(zip(refinement.trace.steps, refinement.trace.masks[0].leaders))
     places = [refinement.steps.index(step) for step in leaders]
-    for (low, one), (high, other) in zip(zip(places, leaders.values()), list(zip(places, leaders.values()))[1:]):
+    for (low, one), (high, other) in pairwise(zip(places, leaders.values())):
         assert high - low == 1 or one == other
     assert refinement.next_round()
 
@@ -159,8 +161,7 @@ def test_the_first_models_stay_while_the_others_pass(series: Run, short_rounds: 
     models, first = ModelCache(), runs.loadable(series)
     size = models.get(first[0]).nbytes
     models = ModelCache(limit=8 * size)
-    for name in ("sweep",):
-        monkeypatch.setattr(sys.modules[getattr(query, name).__module__], "MODELS", models)
+    monkeypatch.setattr(sys.modules[query.sweep.__module__], "MODELS", models)
     refinement = Refinement(series, ONE)
     refinement.begin()
     begun = set(refinement.asked)
