@@ -78,15 +78,15 @@ def fact(true_object: str, evaluated: bool) -> str:
 def probability(run: str, steps: int) -> str:
     """The caption of the probabilities at so many steps."""
     return (
-        f"Probability at each of {steps} checkpoints of run '{literal(run)}', one text. Followed are all answers that "
-        "ever led, the best five at the last step, and the marked words."
+        f"Probability at each of {steps:,} checkpoints of run '{literal(run)}', one text. Followed are all answers "
+        "that ever led, the best five at the last step, and the marked words."
     )
 
 
 def rank(together: bool, steps: int) -> str:
     """The caption of the ranks at so many steps, of the answers to all masks `together` or to one."""
     among = f"all joint answers (hollow points, {AT_LEAST})" if together else "all pieces of the vocabulary"
-    return f"Rank among {among} at the same {steps} checkpoints; 1 leads."
+    return f"Rank among {among} at the same {steps:,} checkpoints; 1 leads."
 
 
 def lens(run: str, steps: int, total: int, roles: list[str], first: bool) -> str:

@@ -34,6 +34,15 @@ def test_a_page_keeps_its_place_until_it_is_drawn(one_place: threading.Semaphore
     assert free(one_place)
 
 
+def test_a_part_of_a_page_is_drawn_in_the_place_of_its_page(one_place: threading.Semaphore) -> None:
+    """It waits for none of its own, which would be for ever, and leaves the page its place."""
+    with drawing.drawing():
+        with drawing.drawing():
+            pass
+        assert not free(one_place)
+    assert free(one_place)
+
+
 def test_who_waits_steps_aside(one_place: threading.Semaphore) -> None:
     """What has a spinner is read without a place, and so is what others read; afterwards the page has one again."""
     slow = cached(lambda run: (), 1, "Reading")(lambda run: free(one_place))
