@@ -26,7 +26,7 @@ def show(found: Found, draw: Callable[[Found], None]) -> None:
     def drawn() -> None:
         along_with_page = not get_script_run_ctx().fragment_ids_this_run
         with drawing(), widgets.explaining():
-            answers = _by_now(found)
+            answers = found if along_with_page else _by_now(found)
             draw(answers)
             _show_progress(answers)
             if along_with_page:
