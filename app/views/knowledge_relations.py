@@ -33,7 +33,7 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
         )
     with right:
         widgets.pick_smoothing()
-        unnamed = widgets.pick_switch("unnamed", "Without objects named by the subject", default=False)
+        unnamed = widgets.pick_switch("unnamed", "Without named objects", default=False)
     if not chosen:
         st.info("Choose at least one relation.", icon=":material/info:")
         return
