@@ -33,8 +33,9 @@ def test_the_figure_draws_both_curves(data: pd.DataFrame):
     assert sum("95 % band" in line.name for line in figure.data) == 2
 
 
-def test_the_caption_tells_where_each_is_least(data: pd.DataFrame):
-    """The step and the divergence, and the data."""
+def test_the_caption_tells_which_phases_show(data: pd.DataFrame):
+    """The step nearest to unigrams; the steps surely nearer to bigrams, or that there are none."""
     words = captions.divergence(data, "70 masked pieces")
-    assert "single pieces at step 8 (0.01 nats)" in words and "the piece before at step 16 (0.50 nats)" in words
-    assert "unigram phase" in words and "70 masked pieces" in words
+    assert "single pieces at step 8 (0.01 nats): the unigram phase" in words and "70 masked pieces" in words
+    assert "(bigrams) at step 16: the bigram phase" in words
+    assert "no bigram phase shows" in captions.divergence(data[data["step"] < 16], "")
