@@ -13,7 +13,10 @@ _own = local()  # `held`: whether this thread has the place
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Wait for a place, and draw a page within it."""
+    """Wait for a place, and draw a page within it, or a part of one; a thread that has a place keeps it."""
+    if getattr(_own, "held", False):
+        yield
+        return
     _take()
     try:
         yield

@@ -108,21 +108,27 @@ class Turns:
 TURNS = Turns()
 
 
-def in_turn(cost: float, command: str, compute: Callable[[], Result]) -> Result:
+def in_turn(cost: float, command: str, compute: Callable[[], Result], spent: float = 0) -> Result:
     """Compute a question of this cost, in seconds of one core, when its turn comes.
 
-    Raises TooCostly where the cost is above the budget, naming the `command` that answers it elsewhere, and what
-    `compute` raises. It ends with Streamlit's own exception once the visitor has left or does something else.
+    `spent` is what earlier parts of the same question have cost. Raises TooCostly as `check_budget` does for both
+    together, and what `compute` raises. It ends with Streamlit's own exception once the visitor has left or does
+    something else.
     """
+    check_budget(spent + cost, command)
+    context = get_script_run_ctx(suppress_warning=True)
+    with TURNS.turn(cost, context.yield_check if context else lambda: None) as pause, pausing(pause):
+        return compute()
+
+
+def check_budget(cost: float, command: str) -> None:
+    """Raises TooCostly where a question costs more than the budget, naming the `command` that answers it elsewhere."""
     if cost > (limit := budget()):
         raise TooCostly(
             f"This question would take about {cost:,.3g} seconds of one core, and this server spends at most "
             f"{limit:,.3g} on one; ask it on your own computer with this command.",
             command,
         )
-    context = get_script_run_ctx(suppress_warning=True)
-    with TURNS.turn(cost, context.yield_check if context else lambda: None) as pause, pausing(pause):
-        return compute()
 
 
 def budget() -> float:

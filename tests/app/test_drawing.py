@@ -32,6 +32,15 @@ def test_a_page_keeps_its_place_until_it_is_drawn(place: threading.Lock) -> None
     assert free(place)
 
 
+def test_a_part_of_a_page_is_drawn_in_the_place_of_its_page(place: threading.Lock) -> None:
+    """It waits for none of its own, which would be for ever, and leaves the page its place."""
+    with drawing.drawing():
+        with drawing.drawing():
+            pass
+        assert not free(place)
+    assert free(place)
+
+
 def test_who_waits_steps_aside(place: threading.Lock) -> None:
     """What has a spinner is read without a place, and so is what others read; afterwards the page has one again."""
     slow = cached(lambda run: (), 1, "Reading")(lambda run: free(place))

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import turns
 from app.turns import HEAVY, LIGHT, Dropped, Turns, in_turn
-from app.views import query_answers
+from app.views import query_rounds
 from embryo_core import query
 from embryo_core.engine import cpu
 from embryo_core.errors import ConfigError, TooCostly
@@ -266,8 +266,8 @@ def test_a_dropped_answer_is_computed_when_it_is_asked_again(tiny_run: Run, monk
     with monkeypatch.context() as patched:
         patched.setattr(turns, "get_script_run_ctx", lambda suppress_warning: SimpleNamespace(yield_check=stop))
         with pytest.raises(StopException):
-            query_answers._trace(tiny_run, text)
-    assert query_answers._trace(tiny_run, text) == query.trace(tiny_run, text)
+            query_rounds.in_rounds(tiny_run, text).trace(0)
+    assert query_rounds.in_rounds(tiny_run, text).trace(0) == query.trace(tiny_run, text)
 
 
 def test_a_question_above_the_budget_is_one_sentence_on_its_page(
