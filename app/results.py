@@ -148,6 +148,16 @@ def facts_not_named(run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
     return baselines.precision(facts, store.read_right_answers(run), steps), baselines.of_facts(facts)
 
 
+@cached(_progress_state, 16)
+def most_frequent_piece(run: Run) -> tuple[str, float] | None:
+    """The commonest word of the training text, its share of the pieces (`baselines.of_text`); None where unknown."""
+    try:
+        found = baselines.of_text(run)
+        return found if found and load_tokenizer(run).single_piece(found[0]) is not None else None
+    except EmbryoError:
+        return None
+
+
 @cached(results_state, 16)
 def baselines_of_words(run: Run, metric: str) -> pd.DataFrame:
     """The accuracy of always answering the most frequent word (see `baselines.of_words`). Raises ResultsError."""

@@ -6,7 +6,11 @@ All of it is computed from stored tables when they are read (docs/metrics.md, Ba
 from collections.abc import Iterable, Sequence
 
 import pandas as pd
+from msgspec import convert
 
+from embryo_core import runs
+from embryo_core.runs.schema import Corpus
+from embryo_core.types import Run
 from embryo_core.word_groups import ALL, BANDS, TAGS
 
 COLUMNS = ["group", "answer", "value", "n"]
@@ -52,6 +56,21 @@ def _most_frequent(counts: pd.Series) -> tuple[str, int]:
     """The most frequent word and its count; of equals the first by name."""
     counts = counts.sort_index()
     return counts.idxmax(), int(counts.max())
+
+
+def of_text(run: Run) -> tuple[str, float] | None:
+    """The most frequent word of a run's training text, and how often it stands there, in occurrences per piece.
+
+    For a word of one piece that is the accuracy of always answering it, where masks are drawn from such text. None
+    where the run does not tell its counts or its pieces. Raises BrokenRun.
+    """
+    counts = runs.read_counts(run.path / "frequencies.tsv")
+    corpus = convert(run.corpus, Corpus)
+    pieces = corpus.train.tokens or corpus.tokens
+    if not counts or not pieces:
+        return None
+    word = max(counts, key=counts.get)
+    return word, counts[word] / pieces
 
 
 def named_by_subject(facts: pd.DataFrame) -> pd.Series:

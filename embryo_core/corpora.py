@@ -53,11 +53,7 @@ def read_probing(folder: Path, split: str) -> list[Example]:
 
     Every target has one span, or every target has two. Raises CorpusError, with file and line where one is at fault.
     """
-    files = [folder / f"{split}.jsonl", folder / f"{split}.jsonl.xz"]
-    path = next((file for file in files if file.is_file()), None)
-    if path is None:
-        found = ", ".join(sorted(p.name for p in folder.iterdir())) if folder.is_dir() else "no folder of that name"
-        raise CorpusError(f"{files[0]} (or .xz) does not exist, there is {found or 'nothing'}; add that split.")
+    path = _split_file(folder, f"{split}.jsonl")
     examples: list[Example] = []
     spans = set()
     for place, row in _json_lines(path):
@@ -66,6 +62,24 @@ def read_probing(folder: Path, split: str) -> list[Example]:
         if len(spans) > 1:
             raise CorpusError(f"{place}: some targets have one span and some have two; a task has either, throughout.")
     return examples
+
+
+def read_text(folder: Path, split: str) -> list[str]:
+    """Lines of one split (train, heldout) of a text, without blank ones: `<split>.txt`, or with .xz, in its folder.
+
+    Raises CorpusError.
+    """
+    return [line for _, line in _lines(_split_file(folder, f"{split}.txt")) if line.strip()]
+
+
+def _split_file(folder: Path, name: str) -> Path:
+    """The file of this name, or with .xz, in a folder. Raises CorpusError where there is neither."""
+    files = [folder / name, folder / f"{name}.xz"]
+    path = next((file for file in files if file.is_file()), None)
+    if path is None:
+        found = ", ".join(sorted(p.name for p in folder.iterdir())) if folder.is_dir() else "no folder of that name"
+        raise CorpusError(f"{files[0]} (or .xz) does not exist, there is {found or 'nothing'}; add that split.")
+    return path
 
 
 def read_lama(path: Path) -> list[Fact]:

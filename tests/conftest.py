@@ -29,7 +29,8 @@ from embryo_core.types import Checkpoint, Run
 REPOSITORY = Path(__file__).resolve().parents[1]
 SAMPLE = REPOSITORY / "data" / "sample"
 STEPS = (0, 8, 16)
-SAMPLE_DATA = {"treebank": SAMPLE / "treebank.conllu", "lama": SAMPLE / "lama", "probing": SAMPLE / "probing"}
+SAMPLE_DATA = {"treebank": SAMPLE / "treebank.conllu"}
+SAMPLE_DATA |= {name: SAMPLE / name for name in ("lama", "probing", "ngrams")}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,11 +13,11 @@ SPLITS = {"train": ("training", style.BLUE), "heldout": ("held-out", style.VERMI
 
 
 def training_curve(
-    log: pd.DataFrame, quantity: str, y_title: str, axis: StepAxis, chance: float | None = None
+    log: pd.DataFrame, quantity: str, y_title: str, axis: StepAxis, baseline: tuple[str, float] | None = None
 ) -> go.Figure:
     """One quantity of the log over the steps: training averages as a thin line, held-out measures as points.
 
-    A dashed line stands at `chance`, what guessing gives, where that is known.
+    A dashed line stands at the `baseline`, its name and value, where one is known.
     """
     figure = go.Figure()
     for split, (label, colour) in SPLITS.items():
@@ -41,10 +41,11 @@ def training_curve(
         )
     axis.draw(figure, list(log["step"]) or [0])
     style.finish(figure, y_title, height=300)
-    if chance is not None:
+    if baseline is not None:
+        name, value = baseline
         ends = axis.values([min(log["step"], default=0), max(log["step"], default=0)])
-        dashes = {"color": style.GREY, "width": 1.5, "dash": "dash"}
-        figure.add_scatter(x=ends, y=[chance] * 2, name="chance", mode="lines", line=dashes, hoverinfo="skip")
+        style.add_baseline(figure, ends, value, style.GREY, name, f"{name}: {value:.1%}")
+        figure.data[-1].update(showlegend=True, name=name)
     if quantity.endswith("accuracy"):
         figure.update_yaxes(tickformat=".0%", rangemode="tozero")
     return figure

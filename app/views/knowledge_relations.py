@@ -22,6 +22,7 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
     st.header("Precision at 1 over the steps", anchor=False)
     without = charts.relation_curves(*results.facts_not_named(view.run))
     st.markdown(captions.beside_baseline(frame, without))
+    unnamed = widgets.pick_switch("unnamed", "Only facts whose object does not stand in the subject's name")
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
         chosen = widgets.pick_many(
@@ -33,7 +34,6 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
         )
     with right:
         widgets.pick_smoothing()
-        unnamed = widgets.pick_switch("unnamed", "Without named objects", default=False)
     if not chosen:
         st.info("Choose at least one relation.", icon=":material/info:")
         return

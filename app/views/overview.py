@@ -6,9 +6,11 @@ import streamlit as st
 from app import figures, overlays, results, widgets
 from app.captions import overview as captions
 from app.charts import overview as charts
+from app.charts import style
 from app.charts.smoothing import with_smoothed
 from app.view import View
-from app.views import audit, card, coverage
+from app.views import audit, card, coverage, ngrams
+from embryo_core.types import Run
 
 # Quantity of the log: heading, axis, what is counted, in words and in the log, what the caption says.
 WORDS = {
@@ -22,7 +24,7 @@ WORDS = {
         "Masked-word accuracy",
         "accuracy (masked pieces)",
         ("masked pieces", "n_masked"),
-        "Share of masked pieces predicted exactly.",
+        "Share of masked pieces predicted exactly. Dashed: always the training text's most frequent word.",
     ),
 }
 SECOND = {  # a run's second objective is one of these, or it has none
@@ -46,7 +48,7 @@ SECOND = {  # a run's second objective is one of these, or it has none
     ),
 }
 CURVES = WORDS | SECOND
-CHANCE = {"sentence_order_accuracy": 0.5, "next_sentence_accuracy": 0.5}
+CHANCE = {"sentence_order_accuracy": ("chance", 0.5), "next_sentence_accuracy": ("chance", 0.5)}
 
 
 def show() -> None:
@@ -63,6 +65,7 @@ def show() -> None:
         with place:
             _training_curve(view, log, quantity)
     with columns[len(WORDS) + len(second[:1])]:
+        ngrams.show(view)
         coverage.show_missing(view)
 
 
@@ -80,9 +83,17 @@ def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:
         overlays.show(view, lambda run: _measured(results.log(run), quantity, n), curves, name, caption, title)
         return
     data = with_smoothed(measured, quantity, view.smoothing, ["split"])
-    figure = charts.training_curve(data, quantity, unit, view.axis, CHANCE.get(quantity))
+    figure = charts.training_curve(data, quantity, unit, view.axis, _baseline(view.run, quantity))
     caption = captions.training_curve(about, counted, data)
     figures.show(figure, data, name, caption, title, view)
+
+
+def _baseline(run: Run, quantity: str) -> tuple[str, float] | None:
+    """Name and value of what an accuracy has to be above, where that is known."""
+    if quantity == "masked_lm_accuracy" and (found := results.most_frequent_piece(run)):
+        word, share = found
+        return f"always “{style.plain(word)}”", share
+    return CHANCE.get(quantity)
 
 
 def _measured(log: pd.DataFrame, quantity: str, n: str) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from embryo_core.metrics.attention import Attention
 from embryo_core.metrics.edge_probing import EdgeProbing
 from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.metrics.mask_prediction import MaskPrediction
+from embryo_core.metrics.ngram_divergence import NgramDivergence
 from embryo_core.metrics.token_reconstruction import TokenReconstruction
 from embryo_core.metrics.world_knowledge import WorldKnowledge
 
@@ -20,6 +21,7 @@ METRICS: tuple[Metric, ...] = (
     Attention(),
     HeadBehaviour(),
     EdgeProbing(),
+    NgramDivergence(),
 )
 
 

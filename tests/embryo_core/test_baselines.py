@@ -30,6 +30,18 @@ def test_the_most_frequent_object_is_right_as_often_as_it_occurs():
     assert baselines.of_facts(FACTS[:0]).empty
 
 
+def test_the_commonest_word_of_the_training_text_stands_there_once_in_so_many_pieces(own_run: Run):
+    """By the run's counts of words and the pieces of its text; unknown where it has no counts."""
+    word, share = baselines.of_text(own_run)
+    lines = (own_run.path / "frequencies.tsv").read_text(encoding="utf-8").splitlines()
+    counts = {line.split("\t")[0]: int(line.split("\t")[1]) for line in lines}
+    corpus = own_run.corpus
+    pieces = corpus.get("train", {}).get("tokens") or corpus["tokens"]
+    assert counts[word] == max(counts.values()) and share == max(counts.values()) / pieces
+    (own_run.path / "frequencies.tsv").unlink()
+    assert baselines.of_text(own_run) is None
+
+
 def test_an_object_stands_in_the_subject_whatever_its_case():
     """As part of the name, capital or small."""
     assert baselines.named_by_subject(FACTS).tolist() == [False, True, False, True, False]

@@ -30,7 +30,8 @@ def test_guessing_has_its_line() -> None:
         [("train", 4, 0.6, None), ("train", 8, 0.7, None)], columns=["split", "step", "sentence_order_accuracy", "n"]
     )
     axis = StepAxis("linear")
-    chance = overview.training_curve(log, "sentence_order_accuracy", "accuracy", axis, 0.5).data[-1]
+    chance = overview.training_curve(log, "sentence_order_accuracy", "accuracy", axis, ("chance", 0.5)).data[-1]
+    assert chance.name == "chance" and chance.showlegend
     assert (list(chance.x), list(chance.y), chance.line.dash) == ([4, 8], [0.5, 0.5], "dash")
 
 

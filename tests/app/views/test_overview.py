@@ -23,6 +23,13 @@ def test_nothing_is_left_to_compute_on_full_results(dashboard_with_results) -> N
     assert "What has been computed" not in [heading.value for heading in page.header] and not page.code
 
 
+def test_distances_from_ngrams_are_shown_where_computed(dashboard_with_results) -> None:
+    """With a caption that names the phases."""
+    page = dashboard_with_results.open("overview")
+    assert "Distance from unigrams and bigrams" in [heading.value for heading in page.header]
+    assert any("the unigram phase" in caption for caption in captions_of(page))
+
+
 def test_what_is_missing_comes_with_its_command(dashboard_without_results) -> None:
     """Without results the page still shows the run, and the command that evaluates it."""
     page = dashboard_without_results.open("overview")

@@ -13,7 +13,7 @@ from embryo_core.metrics.batches import compute, of_one_length
 from tests.conftest import at, copy_run
 from tests.embryo_core.metrics.conftest import read
 
-PAGES = ("tokens", "attention", "probing", "knowledge")
+PAGES = ("overview", "tokens", "attention", "probing", "knowledge")
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)

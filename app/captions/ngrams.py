@@ -1,0 +1,28 @@
+"""What the caption of the divergences from unigrams and bigrams says: when each is least, and which phases show."""
+
+import pandas as pd
+
+from app.captions.markdown import literal
+
+
+def divergence(data: pd.DataFrame, note: str) -> str:
+    """The caption of `charts.ngrams.divergences`, computed on what the `note` says."""
+    by_group = {group: rows.set_index("step") for group, rows in data.groupby("group")}
+    unigram, bigram = by_group["unigram"], by_group["bigram"]
+    step = int(unigram["value"].idxmin())
+    return (
+        f"Predictions are nearest to the frequencies of single pieces at step {step:,} ({unigram['value'].min():.2f} "
+        "nats): the unigram phase, in which the model knows which pieces are frequent and little else. "
+        f"{_bigram_phase(unigram, bigram)} Where both rise, the model uses more of the sentence than the piece before. "
+        "Kullback-Leibler divergence from the model's distribution to both, mean over masked pieces; band: 95 % "
+        f"interval. Data: {literal(note)}."
+    )
+
+
+def _bigram_phase(unigram: pd.DataFrame, bigram: pd.DataFrame) -> str:
+    """Where predictions are surely nearer to what follows the piece before than to frequencies."""
+    nearer = bigram.index[bigram["high"] < unigram["low"].reindex(bigram.index)]
+    if nearer.empty:
+        return "At no step are they nearer to what follows the piece before (bigrams), so no bigram phase shows."
+    steps = f"step {nearer.min():,}" if len(nearer) == 1 else f"steps {nearer.min():,} to {nearer.max():,}"
+    return f"They are nearer to what follows the piece before (bigrams) at {steps}: the bigram phase."

@@ -1,0 +1,33 @@
+"""The Overview, n-grams: how far predictions are from those of unigrams and bigrams, where computed."""
+
+import pandas as pd
+import streamlit as st
+
+from app import figures, overlays, results
+from app.captions import ngrams as captions
+from app.charts import ngrams as charts
+from app.charts.smoothing import with_smoothed
+from app.view import View
+from embryo_core.types import Run
+
+METRIC = "ngram_divergence"
+TITLE = "Distance from unigrams and bigrams"
+
+
+def show(view: View) -> None:
+    """Draw the two curves where they have been computed; the section on coverage names the command where not."""
+    data = _divergences(view.run)
+    if data.empty:
+        return
+    st.header(TITLE, anchor=False)
+    note = results.sources(view.run).get(METRIC, {}).get("note", "held-out text")
+    name, caption = f"{view.run.name}-ngrams", captions.divergence(data, note)
+    if view.beside:
+        overlays.show(view, _divergences, charts.OVERLAY, name, caption, TITLE, METRIC)
+        return
+    data = with_smoothed(data, "value", view.smoothing, ["group"])
+    figures.show(charts.divergence_figure(data, view.axis), data, name, caption, TITLE, view, METRIC)
+
+
+def _divergences(run: Run) -> pd.DataFrame:
+    return charts.divergences(results.scores(run, METRIC), results.scores(run, f"{METRIC}_error"))

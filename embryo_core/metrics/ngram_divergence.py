@@ -1,0 +1,153 @@
+"""N-gram divergence: how far a model's predictions are from the unigram and bigram distributions of its text.
+
+A model first learns which pieces are frequent, then which follow which, and then goes beyond both (Chang and Bergen,
+2022, "Word Acquisition in Neural Language Models").
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embryo_core.corpora import read_text
+from embryo_core.errors import CorpusError
+from embryo_core.metric import Limits, Metric, Source
+from embryo_core.metrics import batches
+from embryo_core.types import Findings, Score
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+    from embryo_core.engine.tokenizer import Tokenizer
+
+APART = 7  # positions from a mask to the next: 14 % are masked, and the piece before a mask never is
+LONGEST = 128  # pieces of a line that are read, [CLS] and [SEP] included
+AT_ONCE = 5000  # lines
+UNIGRAM, BIGRAM = "unigram", "bigram"
+
+
+@dataclass(frozen=True, eq=False)
+class Bigrams:
+    """Smoothed distributions over the V pieces, from the counts of a text."""
+
+    unigram: np.ndarray  # [V] probabilities
+    starts: np.ndarray  # [V + 1] where the followers of each piece begin in the two arrays below
+    followers: np.ndarray  # [P] a piece that follows, ascending for each piece
+    counts: np.ndarray  # [P] how often
+
+    def after(self, piece: int) -> np.ndarray:
+        """The distribution [V] of what follows a piece; the unigram's where the text does not have it.
+
+        Smoothed as by Witten and Bell (1991): a piece that occurs c times with t different followers gives them
+        c / (c + t) of the probability by their counts, and the rest to all pieces by the unigram distribution.
+        """
+        own = slice(self.starts[piece], self.starts[piece + 1])
+        different, total = own.stop - own.start, self.counts[own].sum()
+        if not different:
+            return self.unigram
+        following = self.unigram * different
+        following[self.followers[own]] += self.counts[own]
+        return following / (total + different)
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Held-out lines with masks, and the distributions of the counted lines; arrays over the n masked positions."""
+
+    lines: list[np.ndarray]  # ids of each held-out line, [CLS] and [SEP] included
+    line: np.ndarray  # [n] the line of each masked position
+    position: np.ndarray  # [n] in the line, ascending
+    bigrams: Bigrams
+    summary: dict[str, Any]
+
+
+class NgramDivergence(Metric):
+    """Kullback-Leibler divergence from the model's distribution at masked positions to both, in nats, mean over n.
+
+    `ngram_divergence_error` is the standard error of each mean.
+    """
+
+    name = "ngram_divergence"
+    page = "overview"
+    source = "ngrams"
+    form = "folder with train and heldout as .txt or .txt.xz"
+    needs = frozenset({"masked_words"})
+
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Text:
+        counted, heldout = (list(_encoded(tokenizer, read_text(source.path, split))) for split in ("train", "heldout"))
+        room = min(limits.positions, LONGEST) - 1
+        lines = [np.append(ids[:room], tokenizer.sep_id) for ids in heldout if len(ids) > 1][: source.limit]
+        if not lines:
+            raise CorpusError(f"{source.path} has no line of text in heldout; give one to mask.")
+        places = [(number, place) for number, ids in enumerate(lines) for place in masked(len(ids), number)]
+        line, position = np.array(places).T
+        bigrams = count(counted, tokenizer.vocabulary_size)
+        pieces = sum(len(ids) - 1 for ids in counted)
+        note = f"{len(places):,} masked pieces in {len(lines):,} held-out lines, {pieces:,} pieces counted"
+        summary = {"masked": len(places), "lines": len(lines), "counted": pieces, "note": note}
+        return Text(lines, line, position, bigrams, summary)
+
+    def compute(self, model: "Model", data: Text) -> Findings:
+        lengths = np.array([len(ids) for ids in data.lines])
+        first = np.searchsorted(data.line, np.arange(len(lengths) + 1))  # of each line's masked positions
+        found = np.zeros((len(data.line), 2))
+
+        def measure(batch: np.ndarray) -> None:
+            ids = np.stack([data.lines[i] for i in batch])
+            of = np.concatenate([np.arange(first[i], first[i + 1]) for i in batch])
+            rows, columns = np.repeat(np.arange(len(batch)), first[batch + 1] - first[batch]), data.position[of]
+            seen = ids.copy()
+            seen[rows, columns] = model.tokenizer.mask_id
+            logits = model.mlm_logits(seen, np.ones_like(ids), rows, columns)  # [m, V]
+            for i, own, before in zip(of, logits, ids[rows, columns - 1], strict=True):
+                found[i] = divergences(own, data.bigrams, int(before))
+
+        batches.compute(lengths, model.passes_at_once, measure, model.tokens_at_once)
+        return Findings(scores=_scores(self.name, found))
+
+
+def _encoded(tokenizer: "Tokenizer", lines: list[str]) -> Iterator[np.ndarray]:
+    """The ids of each line, [CLS] before them; some lines at a time, as their offsets take several times the memory."""
+    for start in range(0, len(lines), AT_ONCE):
+        for one in tokenizer.encode_texts(lines[start : start + AT_ONCE]):
+            yield np.append(np.int32(tokenizer.cls_id), one.ids)
+
+
+def masked(length: int, number: int) -> range:
+    """Positions that are masked in the line of this number: every APART-th of its pieces, from one drawn at random."""
+    first = np.random.default_rng(number).integers(min(APART, length - 2))
+    return range(1 + int(first), length - 1, APART)
+
+
+def count(lines: list[np.ndarray], pieces: int) -> Bigrams:
+    """Distributions of lines, each an array of ids that begins with [CLS].
+
+    The unigram distribution adds one to the count of every piece (Laplace). [CLS] is followed, but follows nothing.
+    """
+    before = np.concatenate([ids[:-1] for ids in lines] or [np.array([], np.int64)])
+    after = np.concatenate([ids[1:] for ids in lines] or [np.array([], np.int64)])
+    unigram = np.bincount(after, minlength=pieces) + 1.0
+    pairs, counts = np.unique(before.astype(np.int64) * pieces + after, return_counts=True)
+    starts = np.searchsorted(pairs, np.arange(pieces + 1) * pieces)
+    return Bigrams(unigram / unigram.sum(), starts, pairs % pieces, counts)
+
+
+def divergences(logits: np.ndarray, bigrams: Bigrams, before: int) -> tuple[float, float]:
+    """Kullback-Leibler divergence in nats from softmax(logits [V]) to the unigram distribution and to the bigram's.
+
+    That is the sum of p (log p - log q) over the pieces, where q is the distribution after the piece `before`.
+    """
+    shifted = logits.astype(np.float64) - logits.max()
+    logarithms = shifted - np.log(np.exp(shifted).sum())
+    p = np.exp(logarithms)
+    return tuple(float(p @ (logarithms - np.log(q))) for q in (bigrams.unigram, bigrams.after(before)))
+
+
+def _scores(name: str, found: np.ndarray) -> list[Score]:
+    n = len(found)
+    errors = found.std(axis=0, ddof=min(1, n - 1)) / np.sqrt(n)
+    scores = []
+    for group, values, error in zip((UNIGRAM, BIGRAM), found.T, errors, strict=True):
+        scores.append(Score(name, float(values.mean()), n, group))
+        scores.append(Score(f"{name}_error", float(error), n, group))
+    return scores

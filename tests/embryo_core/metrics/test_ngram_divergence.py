@@ -1,0 +1,103 @@
+"""How far predictions are from n-grams, beside a slow count in dictionaries and plain sums."""
+
+import math
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embryo_core.engine.model import Model
+from embryo_core.errors import CorpusError
+from embryo_core.metrics.ngram_divergence import APART, NgramDivergence
+from tests.conftest import SAMPLE
+from tests.embryo_core.metrics.conftest import read
+
+FOLDER = SAMPLE / "ngrams"
+
+
+def pieces_of(model: Model, split: str) -> list[list[int]]:
+    """The pieces of each line of the sample, [CLS] before them."""
+    lines = (FOLDER / f"{split}.txt").read_text(encoding="utf-8").splitlines()
+    return [model.tokenizer.encode_text(line)[:-1].tolist() for line in lines]
+
+
+def slow_distributions(model: Model) -> tuple[list[float], dict[int, list[float]]]:
+    """The unigram distribution, and for each piece the one of what follows it, by counting pair by pair."""
+    size, lines = model.vocabulary_size, pieces_of(model, "train")
+    single = Counter(piece for line in lines for piece in line[1:])
+    unigram = [(single[piece] + 1) / (single.total() + size) for piece in range(size)]
+    after: dict[int, Counter] = {}
+    for line in lines:
+        for one, other in pairwise(line):
+            after.setdefault(one, Counter())[other] += 1
+    bigram = {
+        one: [(own[piece] + len(own) * unigram[piece]) / (own.total() + len(own)) for piece in range(size)]
+        for one, own in after.items()
+    }
+    return unigram, bigram
+
+
+def test_divergences_are_those_of_a_slow_computation(trained: Model):
+    """One masked line at a time, sums over the vocabulary in plain Python."""
+    data = read(NgramDivergence(), trained)
+    unigram, bigram = slow_distributions(trained)
+    found = {"unigram": [], "bigram": []}
+    heldout = pieces_of(trained, "heldout")
+    for number, place in zip(data.line, data.position, strict=True):
+        seen = data.lines[number].copy()
+        seen[data.position[data.line == number]] = trained.tokenizer.mask_id
+        logits = trained.mlm_logits(seen[None], np.ones_like(seen[None]), np.array([0]), np.array([place]))[0]
+        total = sum(math.exp(float(logit)) for logit in logits)
+        p = [math.exp(float(logit)) / total for logit in logits]
+        for group, q in (("unigram", unigram), ("bigram", bigram.get(heldout[number][place - 1], unigram))):
+            found[group].append(sum(one * math.log(one / other) for one, other in zip(p, q) if one))
+    scores = {(score.metric, score.group): score for score in NgramDivergence().compute(trained, data).scores}
+    for group, values in found.items():
+        mean = sum(values) / len(values)
+        error = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
+        score, own_error = scores["ngram_divergence", group], scores["ngram_divergence_error", group]
+        assert score.n == own_error.n == len(values)
+        assert score.value == pytest.approx(mean, rel=1e-5)  # logits are float32 and summed in another order
+        assert own_error.value == pytest.approx(error, rel=1e-5)
+
+
+def test_a_distribution_sums_to_one_and_has_no_zero(trained: Model):
+    """After a piece that the text has, and after one that it does not have, where it is the unigram's."""
+    bigrams = read(NgramDivergence(), trained).bigrams
+    counted = {piece for line in pieces_of(trained, "train") for piece in line[:-1]}
+    absent = next(piece for piece in range(trained.vocabulary_size) if piece not in counted)
+    for piece in (*sorted(counted), absent):
+        q = bigrams.after(piece)
+        assert q.min() > 0 and q.sum() == pytest.approx(1, abs=1e-12)
+    assert np.array_equal(bigrams.after(absent), bigrams.unigram)
+
+
+def test_masks_are_the_same_at_every_step_and_never_neighbours(trained: Model):
+    """At least one in each line, never [CLS] or [SEP]; a limit takes the first lines with the same masks."""
+    data, fewer = read(NgramDivergence(), trained), read(NgramDivergence(), trained, limit=2)
+    assert set(data.line) == set(range(len(data.lines)))
+    for number, ids in enumerate(data.lines):
+        own = data.position[data.line == number]
+        assert 1 <= own[0] <= APART and own[-1] < len(ids) - 1 and set(np.diff(own)) <= {APART}
+    assert fewer.position.tolist() == data.position[data.line < 2].tolist()
+
+
+def test_a_model_that_is_the_unigram_distribution_is_at_no_distance(trained: Model, monkeypatch):
+    """Its divergence to unigrams is 0 within rounding, that to bigrams is not."""
+    data = read(NgramDivergence(), trained)
+    logits = np.log(data.bigrams.unigram).astype(np.float32)
+    monkeypatch.setattr(trained, "mlm_logits", lambda ids, mask, rows, columns: np.tile(logits, (len(rows), 1)))
+    scores = {score.group: score.value for score in NgramDivergence().compute(trained, data).scores[::2]}
+    assert scores["unigram"] == pytest.approx(0, abs=1e-6) and scores["bigram"] > 0.1
+
+
+def test_a_missing_split_is_told(trained: Model, tmp_path: Path):
+    """And a held-out file without text."""
+    (tmp_path / "train.txt").write_text("The cat sleeps.\n")
+    with pytest.raises(CorpusError, match=r"heldout\.txt \(or \.xz\) does not exist, there is train\.txt"):
+        read(NgramDivergence(), trained, tmp_path)
+    (tmp_path / "heldout.txt").write_text("\n\n")
+    with pytest.raises(CorpusError, match="has no line of text in heldout"):
+        read(NgramDivergence(), trained, tmp_path)
