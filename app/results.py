@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.charts import finetuning, head_behaviour, probing, tokens
 from app.drawing import aside
-from embryo_core import compare, runs
+from embryo_core import baselines, compare, runs
 from embryo_core import results as store
 from embryo_core.compare import Progress, Unit
 from embryo_core.curves import Scale, telling_scale
@@ -131,6 +131,28 @@ def templates(run: Run) -> dict[str, str]:
 def log(run: Run) -> pd.DataFrame:
     """The training log: one row per split ("train", "heldout") and step; empty where there is none."""
     return pd.DataFrame(runs.read_log(run))
+
+
+# === What accuracies are worth ===
+
+
+@cached(results_state, 16, "Reading the facts")
+def facts_not_named(run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Precision at 1 over facts whose subject does not tell the object (`baselines.precision`), and their baselines.
+
+    Raises ResultsError.
+    """
+    facts = store.read_histories(run)
+    facts = facts[~baselines.named_by_subject(facts)]
+    steps = sorted(store.done(run)["world_knowledge"])
+    return baselines.precision(facts, store.read_right_answers(run), steps), baselines.of_facts(facts)
+
+
+@cached(results_state, 16)
+def baselines_of_words(run: Run, metric: str) -> pd.DataFrame:
+    """The accuracy of always answering the most frequent word (see `baselines.of_words`). Raises ResultsError."""
+    steps = store.read_scores(run, metric)["step"]
+    return baselines.of_words(store.read_words(run, metric, step=int(steps.max())), _cased(run))
 
 
 # === As the figures take them ===

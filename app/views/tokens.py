@@ -45,6 +45,7 @@ def show() -> None:
     if data.empty:
         st.info("Choose at least one category that has results.", icon=":material/info:")
         return
+    data = charts.with_baselines(data, results.baselines_of_words(view.run, metric), unit == "rescaled")
     _accuracy(view, metric, titles[metric], data, unit == "rescaled", bands)
     left, right = st.columns([4, 3], gap="large")
     with left:
