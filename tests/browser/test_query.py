@@ -15,7 +15,7 @@ from tests.conftest import copy_run, lengthen
 
 TEXT = "Paris is the capital of [MASK] ."
 MARKUP = "</script><img src=x onerror=window.hurt=1><b>**bold**</b> $x$ :red[x] [MASK]"
-LONG = 900  # checkpoints
+LONG = 500  # checkpoints
 FIRST_QUERY = 90_000  # milliseconds: the first question to a server imports torch
 
 
