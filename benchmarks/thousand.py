@@ -28,6 +28,7 @@ from embryo_core.types import Run
 REPOSITORY = Path(__file__).resolve().parents[1]
 DEMO = REPOSITORY / "data" / "demo"
 PAGES = ("overview", "findings", "tokens", "attention", "probing", "knowledge", "query")
+ANOTHER = "She put the book [MASK] the table ."
 TEXT, TWO_MASKS = "It was written [MASK] him .", "The [MASK] of the [MASK] was built in 1920 ."
 
 
@@ -131,6 +132,22 @@ def trace(root: Path, name: str, text: str) -> dict[str, float]:
     return _twice(lambda: query.trace(run, text))
 
 
+def picture(root: Path, name: str, text: str) -> dict[str, float]:
+    """Seconds of the first picture of a question: of the first in a process, and of another after all of its rounds."""
+    from embryo_core import query, runs
+
+    run = runs.open_run(name)
+    start = perf_counter()
+    first = query.Refinement(run, text)
+    first.begin()
+    seconds = {"first": perf_counter() - start}
+    while steps := first.next_round():
+        first.ask(steps)
+    start = perf_counter()
+    query.Refinement(run, ANOTHER).begin()
+    return seconds | {"again": perf_counter() - start}
+
+
 def lens(root: Path, name: str, text: str) -> dict[str, float]:
     """Seconds of the lens over all checkpoints."""
     from embryo_core import query, runs
@@ -178,6 +195,7 @@ def _twice(call: Callable[[], object]) -> dict[str, float]:
 
 MEASURED: dict[str, tuple[Callable[[Path, str, str], dict[str, float]], str]] = {
     **{f"page {name}": (page, name) for name in PAGES},
+    "question, first picture": (picture, TEXT),
     "trace, one mask": (trace, TEXT),
     "trace, two masks": (trace, TWO_MASKS),
     "lens": (lens, TEXT),

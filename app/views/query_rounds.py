@@ -1,6 +1,7 @@
 """Questions to all checkpoints of a run, asked in rounds: what has been asked so far, shared by all visitors."""
 
 from collections.abc import Callable, Iterable, Sequence
+from math import isfinite
 from threading import Lock
 
 import streamlit as st
@@ -8,7 +9,7 @@ import streamlit as st
 from app.captions.query import Progress, command
 from app.drawing import aside
 from app.results import checkpoints_state
-from app.turns import check_budget, in_turn
+from app.turns import budget, check_budget, in_turn
 from embryo_core import query
 from embryo_core.curves import log_spaced
 from embryo_core.query import Refinement, cost
@@ -75,7 +76,7 @@ class Rounds:
 
     def check(self) -> None:
         """Raises TooCostly where the next round would make the question cost too much."""
-        if steps := self._refinement.next_round():
+        if isfinite(budget()) and (steps := self._refinement.next_round()):
             check_budget(cost.trace(self._run, self._text, len(self._refinement.asked) + len(steps)), self._at_home())
 
     def _pay(self, count: int, ask: Callable[[], None]) -> None:

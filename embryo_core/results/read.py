@@ -22,6 +22,7 @@ from embryo_core.results.files import is_stored, verified
 from embryo_core.results.parts import Parts, list_parts
 from embryo_core.results.tables import (
     ANSWERS,
+    ATTENTION,
     CLOZE,
     PROBES,
     SCORES,
@@ -218,8 +219,9 @@ def _load(
         if file is None:
             return None
         check_size(file)
+        ahead = table is not ATTENTION  # whose rows are large: what threads read ahead would fill much memory
         rows = pq.read_table(
-            file, columns=columns, filters=where, page_checksum_verification=True, pre_buffer=False
+            file, columns=columns, filters=where, page_checksum_verification=True, use_threads=ahead, pre_buffer=ahead
         )
         check_rows(table, rows, columns)
         return rows

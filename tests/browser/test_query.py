@@ -3,13 +3,19 @@
 import csv
 import io
 import re
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Locator, expect
 
+from embryo_core.types import Run
+from tests.browser.conftest import serve
+from tests.conftest import copy_run, lengthen
+
 TEXT = "Paris is the capital of [MASK] ."
 MARKUP = "</script><img src=x onerror=window.hurt=1><b>**bold**</b> $x$ :red[x] [MASK]"
+LONG = 500  # checkpoints
 FIRST_QUERY = 90_000  # milliseconds: the first question to a server imports torch
 
 
@@ -51,6 +57,28 @@ def click_cell(visitor, name: str, column: int, row: int) -> None:
     )
     visitor.point_at(lambda: (x, y), figure(visitor, name).locator(".hoverlayer"), re.compile(r"\S"))
     visitor.page.mouse.click(x, y)
+
+
+# === A long series ===
+
+
+def test_a_long_series_is_drawn_as_it_is_asked_and_can_be_stopped(visit, tiny_run: Run, tmp_path: Path):
+    """The line counts up by itself, stands still once stopped, and goes on to the last checkpoint, where it goes."""
+    lengthen(copy_run(tiny_run, tmp_path), range(100, 100 + LONG - 3))
+    with serve(tmp_path) as address:
+        visitor = visit(address)
+        visitor.page.goto(f"{address}/query?text={quote(TEXT)}")
+        line = visitor.page.locator(".st-key-query_progress")
+        expect(line).to_contain_text(f"of {LONG} checkpoints asked; going on", timeout=FIRST_QUERY)
+        visitor.page.get_by_role("button", name="Stop").click()
+        expect(visitor.page.get_by_role("button", name="Go on")).to_be_visible()
+        visitor.rest()
+        asked = int(line.inner_text().split()[0])
+        assert 32 <= asked < LONG
+        expect(visitor.page.get_by_role("heading", name=f"Over {asked} checkpoints")).to_be_visible()
+        visitor.page.get_by_role("button", name="Go on").click()
+        expect(line).to_have_count(0)
+        expect(visitor.page.get_by_role("heading", name=f"Over {LONG} checkpoints")).to_be_visible()
 
 
 # === The lens ===

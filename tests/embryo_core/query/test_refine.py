@@ -14,7 +14,7 @@ from embryo_core.query import refine
 from embryo_core.query.refine import Refinement, gaps, halved
 from embryo_core.query.trace import Trace
 from embryo_core.types import Run
-from tests.conftest import copy_run
+from tests.conftest import copy_run, lengthen
 
 ONE, TWO = "The cat sat on the [MASK] .", "The [MASK] sat on the [MASK] ."
 COUNT = 24
@@ -22,18 +22,10 @@ COUNT = 24
 
 @pytest.fixture(scope="module")
 def series(tiny_run: Run, shared: Callable[..., Path]) -> Run:
-    """A run of COUNT checkpoints: those of the tiny run, in turns of eight, under other steps."""
+    """A run of COUNT checkpoints with the weights of the tiny run's."""
 
     def make(root: Path) -> None:
-        run = copy_run(tiny_run, root)
-        for place, step in enumerate(range(100, 100 + COUNT - 3)):
-            source = runs.checkpoint(run, (0, 8, 16)[place // 4 % 3]).path
-            folder = source.with_name(f"step{step}")
-            folder.mkdir()
-            for file in source.iterdir():
-                if file.name != "manifest.json":
-                    (folder / file.name).write_bytes(file.read_bytes())
-            runs.write_manifest(folder, step, step, step)
+        lengthen(copy_run(tiny_run, root), range(100, 100 + COUNT - 3))
 
     return runs.read_run(shared("series", make) / "runs" / tiny_run.name)
 
