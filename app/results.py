@@ -23,6 +23,7 @@ from embryo_core.finetune import texts
 from embryo_core.finetune.forms import SQUAD
 from embryo_core.finetune.reached import Reached, reached_in_spans
 from embryo_core.finetune.reached import reached as first_reached
+from embryo_core.phases import Phase, phases_of_log
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
 from embryo_core.share.map_style import colour_end
 from embryo_core.types import Run
@@ -138,6 +139,15 @@ def log(run: Run) -> pd.DataFrame:
     return pd.DataFrame(runs.read_log(run))
 
 
+@cached(_log_state, 32)
+def phases(run: Run) -> list[Phase]:
+    """The phases of a run (see `phases.phases_of_log`); none where its log cannot be read."""
+    try:
+        return phases_of_log(pd.DataFrame(runs.read_log(run)))
+    except EmbryoError:
+        return []
+
+
 # === As the figures take them ===
 
 
@@ -242,9 +252,9 @@ def task_texts(run: Run, task: str) -> pd.DataFrame | None:
 
 
 @cached(results_state, 16)
-def judgements(run: Run) -> list[Judgement]:
-    """What a run says about each finding of the paper. Raises ResultsError."""
-    return judge(run)
+def judgements(run: Run, names: tuple[str, ...] | None = None) -> list[Judgement]:
+    """What a run says about each finding of the paper, or those of these names. Raises ResultsError."""
+    return judge(run, names)
 
 
 @cached(results_state, 64)
