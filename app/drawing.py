@@ -1,20 +1,22 @@
-"""Pages take turns to be drawn: Python draws one at a time, and many at once slow one another and every answer.
+"""Pages take turns to be drawn, one at a time: several at once slow one another and every answer.
 
 A page steps aside while it waits for what takes long, so that others are drawn meanwhile.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Semaphore, local
+from threading import Lock, local
 
-AT_ONCE = 2  # pages that are drawn at once: one may wait for a file
-_places = Semaphore(AT_ONCE)
-_own = local()  # `held`: whether this thread has one of the places
+_place = Lock()  # of the page that is drawn
+_own = local()  # `held`: whether this thread has the place
 
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Wait for a place, and draw a page within it."""
+    """Wait for a place, and draw a page within it, or a part of one; a thread that has a place keeps it."""
+    if getattr(_own, "held", False):
+        yield
+        return
     _take()
     try:
         yield
@@ -39,10 +41,10 @@ def aside() -> Iterator[None]:
 
 
 def _take() -> None:
-    _places.acquire()
+    _place.acquire()
     _own.held = True
 
 
 def _give_back() -> None:
     _own.held = False
-    _places.release()
+    _place.release()

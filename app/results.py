@@ -1,21 +1,18 @@
 """Cached reads of runs and results, the only way to them; what is kept goes when the files of its run change."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
 from app.charts import finetuning, head_behaviour, probing, tokens
-from app.components.head_maps import grid_payload
 from app.drawing import aside
-from embryo_core import compare, runs
+from embryo_core import baselines, compare, runs
 from embryo_core import results as store
 from embryo_core.compare import Progress, Unit
-from embryo_core.curves import Scale, normalise_rows, telling_scale
+from embryo_core.curves import Scale, telling_scale
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
 from embryo_core.findings import Judgement, judge
@@ -24,8 +21,6 @@ from embryo_core.finetune.forms import SQUAD
 from embryo_core.finetune.reached import Reached, reached_in_spans
 from embryo_core.finetune.reached import reached as first_reached
 from embryo_core.phases import Phase, phases_of_log
-from embryo_core.share import HeadHistory, all_heads_gif, averaged
-from embryo_core.share.map_style import colour_end
 from embryo_core.types import Run
 
 State = tuple[Any, ...]
@@ -148,6 +143,28 @@ def phases(run: Run) -> list[Phase]:
         return []
 
 
+# === What accuracies are worth ===
+
+
+@cached(results_state, 16, "Reading the facts")
+def facts_not_named(run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Precision at 1 over facts whose subject does not tell the object (`baselines.precision`), and their baselines.
+
+    Raises ResultsError.
+    """
+    facts = store.read_histories(run)
+    facts = facts[~baselines.named_by_subject(facts)]
+    steps = sorted(store.done(run)["world_knowledge"])
+    return baselines.precision(facts, store.read_right_answers(run), steps), baselines.of_facts(facts)
+
+
+@cached(results_state, 16)
+def baselines_of_words(run: Run, metric: str) -> pd.DataFrame:
+    """The accuracy of always answering the most frequent word (see `baselines.of_words`). Raises ResultsError."""
+    steps = store.read_scores(run, metric)["step"]
+    return baselines.of_words(store.read_words(run, metric, step=int(steps.max())), _cased(run))
+
+
 # === As the figures take them ===
 
 
@@ -255,50 +272,3 @@ def task_texts(run: Run, task: str) -> pd.DataFrame | None:
 def judgements(run: Run, names: tuple[str, ...] | None = None) -> list[Judgement]:
     """What a run says about each finding of the paper, or those of these names. Raises ResultsError."""
     return judge(run, names)
-
-
-@cached(results_state, 64)
-def head_history(run: Run, layer: int, head: int, normalised: bool = False, shared: bool = False) -> HeadHistory:
-    """The averaged maps of a head over the steps, or these with `normalised` rows. Raises ResultsError.
-
-    Where colours are `shared`, they end at one weight for all heads.
-    """
-    maps = store.read_attention(run, layer, head)
-    history = averaged(run.name, layer, head, maps, sources(run).get("attention", {}))
-    if shared:
-        history = replace(history, shared_end=colour_end(_all_weights(run, normalised)[1]))
-    if not normalised:
-        return history
-    note = f"{history.note}, each row divided by its sum"
-    return replace(history, note=note, weights=normalise_rows(history.weights))
-
-
-@cached(results_state, 16)
-def attention_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
-    """The averaged maps of all heads at one step, [layers, heads, L, L]. Raises ResultsError."""
-    weights, _ = store.read_attention_step(run, step)
-    return normalise_rows(weights) if normalised else weights
-
-
-@cached(results_state, 4, "Reading the attention maps")
-def attention_grid(
-    run: Run, normalised: bool = False, at: tuple[float, ...] = ()
-) -> tuple[list[int], int, int, bytes]:
-    """Steps, layers and heads that have maps, and the maps of them all as the browser takes them.
-
-    `at` as in `head_maps.head_history`.
-    """
-    steps, weights = _all_weights(run, normalised)
-    payload = grid_payload(run.name, steps, weights, at) if len(steps) else b""
-    return steps.tolist(), weights.shape[1], weights.shape[2], payload
-
-
-def attention_gif(run: Run, normalised: bool, scale: Scale, shared: bool) -> bytes:
-    """The averaged maps of all heads over the steps as a GIF (see `share.all_heads_gif`). Raises ResultsError."""
-    return all_heads_gif(run.name, *_all_weights(run, normalised), scale, shared)
-
-
-def _all_weights(run: Run, normalised: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Steps [S] and weights [S, layers, heads, L, L] of all averaged maps."""
-    steps, weights, _ = store.read_attention_steps(run)
-    return steps, normalise_rows(weights) if normalised else weights

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Condition
+from threading import Condition, Lock
 from time import monotonic
 from typing import TypeVar
 
@@ -26,7 +26,8 @@ PATIENCE = 10  # seconds of waiting for each second of cost
 LIGHT = 0.5  # a question of this cost at most, in seconds, goes on to its end once it has begun
 DRAWN = 0.3  # seconds in which a page draws an answer
 HEAVY = 4  # so many questions above LIGHT hold memory at a time: they have begun, and pause or compute
-POLL = 0.1  # seconds between two checks of a waiting question whether its visitor still waits
+POLL = 0.1  # seconds between two checks of a paused question whether it may go on, and whether its visitor still waits
+WAITING = 0.5  # the same of one that has not begun, of which there are many; it is called when its turn comes
 
 Result = TypeVar("Result")
 
@@ -42,6 +43,7 @@ class _Asked:
     cost: float  # seconds of one core
     place: float
     wanted: Callable[[], None]  # raises once nobody waits for the answer
+    called: Condition  # notified when its turn comes
     begun: bool = False
     dropped: bool = False
 
@@ -51,7 +53,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._asked: list[_Asked] = []
-        self._changed = Condition()
+        self._lock = Lock()
         self._drawn = 0.0  # when the page of the last light question has drawn its answer, about
 
     @contextmanager
@@ -60,18 +62,19 @@ class Turns:
 
         `wanted` is called while the question waits and between its pieces, and ends it by raising.
         """
-        asked = _Asked(cost, monotonic() + PATIENCE * cost, wanted)
-        with self._changed:
+        asked = _Asked(cost, monotonic() + PATIENCE * cost, wanted, Condition(self._lock))
+        with self._lock:
             self._asked.append(asked)
         try:
             self._wait(asked)
             yield lambda: self._wait(asked)
         finally:
-            with self._changed:
+            with self._lock:
                 self._asked.remove(asked)
                 if asked.begun and asked.cost <= LIGHT:
                     self._drawn = monotonic() + DRAWN
-                self._changed.notify_all()
+                if self._asked:  # the next alone is woken: each that wakes takes Python's lock from whoever computes
+                    self._first().called.notify_all()
 
     def _wait(self, asked: _Asked) -> None:
         """Return once the question has its turn. Raises what `wanted` does; Dropped in the other threads."""
@@ -83,11 +86,11 @@ class Turns:
             except BaseException:
                 asked.dropped = True
                 raise
-            with self._changed:
+            with self._lock:
                 if self._may_go_on(asked):
                     asked.begun = True
                     return
-                self._changed.wait(POLL)
+                asked.called.wait(POLL if asked.begun else WAITING)
 
     def _may_go_on(self, asked: _Asked) -> bool:
         if asked.cost <= LIGHT:
@@ -105,21 +108,27 @@ class Turns:
 TURNS = Turns()
 
 
-def in_turn(cost: float, command: str, compute: Callable[[], Result]) -> Result:
+def in_turn(cost: float, command: str, compute: Callable[[], Result], spent: float = 0) -> Result:
     """Compute a question of this cost, in seconds of one core, when its turn comes.
 
-    Raises TooCostly where the cost is above the budget, naming the `command` that answers it elsewhere, and what
-    `compute` raises. It ends with Streamlit's own exception once the visitor has left or does something else.
+    `spent` is what earlier parts of the same question have cost. Raises TooCostly as `check_budget` does for both
+    together, and what `compute` raises. It ends with Streamlit's own exception once the visitor has left or does
+    something else.
     """
+    check_budget(spent + cost, command)
+    context = get_script_run_ctx(suppress_warning=True)
+    with TURNS.turn(cost, context.yield_check if context else lambda: None) as pause, pausing(pause):
+        return compute()
+
+
+def check_budget(cost: float, command: str) -> None:
+    """Raises TooCostly where a question costs more than the budget, naming the `command` that answers it elsewhere."""
     if cost > (limit := budget()):
         raise TooCostly(
             f"This question would take about {cost:,.3g} seconds of one core, and this server spends at most "
             f"{limit:,.3g} on one; ask it on your own computer with this command.",
             command,
         )
-    context = get_script_run_ctx(suppress_warning=True)
-    with TURNS.turn(cost, context.yield_check if context else lambda: None) as pause, pausing(pause):
-        return compute()
 
 
 def budget() -> float:

@@ -277,3 +277,18 @@ def telling_scale(steps: Sequence[int] | NDArray[np.integer], curves: ArrayLike)
     done = np.concatenate([[0], np.cumsum(shares) / shares.sum()])
     middle = {scale: float(np.interp(0.5, done, axis_shares(steps, scale))) for scale in SCALES}
     return min(reversed(SCALES), key=lambda scale: abs(middle[scale] - 0.5))
+
+
+def log_spaced(steps: Sequence[int] | NDArray[np.integer], count: int) -> list[int]:
+    """At most so many of sorted steps, at least 2, about even on a log axis that begins at the first.
+
+    The first and the last are among them; all are where there are no more.
+    """
+    steps = np.asarray(steps)
+    if len(steps) <= count:
+        return steps.tolist()
+    ahead = steps - steps[0]
+    wanted = np.array([0, *np.geomspace(ahead[-1], ahead[1], count - 1)[::-1]])
+    after = np.searchsorted(ahead, wanted).clip(1, len(steps) - 1)
+    nearest = after - (wanted - ahead[after - 1] < ahead[after] - wanted)
+    return steps[np.unique(np.maximum(nearest, np.arange(count)))].tolist()

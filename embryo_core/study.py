@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from embryo_core import results, runs
+from embryo_core import baselines, results, runs
+from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.findings import judge
 
 
@@ -46,6 +47,16 @@ class Study:
     def cloze(self, relation: str | None = None, fact: str | None = None) -> pd.DataFrame:
         """What each step answered to LAMA's facts: step, fact, relation, subject, object, rank, probability, ..."""
         return results.read_cloze(self.run, relation, fact)
+
+    def baselines(self, metric: str = "world_knowledge") -> pd.DataFrame:
+        """The accuracy of always giving the most frequent answer of each group: group, answer, value, n.
+
+        For "world_knowledge" that is a relation's most frequent object, for a metric with words the word.
+        """
+        if metric == "world_knowledge":
+            return baselines.of_facts(results.read_histories(self.run))
+        words = results.read_words(self.run, metric)
+        return baselines.of_words(words[words["step"] == words["step"].max()], load_tokenizer(self.run).cased)
 
     def task_scores(self, task: str | None = None) -> pd.DataFrame:
         """Scores of fine-tuned checkpoints and of controls: step, task, seed, predictor, metric, value, n."""

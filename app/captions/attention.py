@@ -36,6 +36,16 @@ def shared_weights(run: Run) -> str:
     return f" {which} share their weights: heads of one number are the same, and read what the layer below gives."
 
 
+def few_steps(shown: int, total: int) -> str:
+    """Which steps have their maps on the page, where that are not all."""
+    if shown == total:
+        return ""
+    return (
+        f" Of {total:,} evaluated steps, {shown} have their maps here: log-spaced ones, and the one that the time bar "
+        "was last set to. While it is dragged, the last of them up to its step is shown."
+    )
+
+
 def _entries(sentences: Sequence[int]) -> str:
     """Over how many sentences an entry is averaged."""
     counts = f": {sentences[0]:,} reach position 0, {sentences[-1]:,} the last" if sentences else ""

@@ -3,7 +3,9 @@
 import pandas as pd
 
 from app.captions.markdown import literal
+from embryo_core.baselines import named_by_subject
 from embryo_core.curves import HISTORIES
+from embryo_core.word_groups import ALL
 
 RULES = (
     "A fact is **learned** if it is answered rightly from some step on, up to the last; **forgotten** if it was right "
@@ -16,12 +18,46 @@ RULES = (
 ONE_FACT = "What the model answered at each step, as in the paper's Table 9."
 
 
-def precision(note: str) -> str:
-    """The caption of the curves of relations, on the facts that the `note` names."""
+def beside_baseline(frame: pd.DataFrame, without: pd.DataFrame) -> str:
+    """What all facts' last precision at 1 is worth, over all facts and over those `without` an object in the subject.
+
+    Both are `charts.knowledge.relation_curves`.
+    """
+    every, others = (_last_of_all(curves) for curves in (frame, without))
+    words = (
+        f"At step {every['step']:,}, {every['value']:.1%} of {every['n']:,} facts are answered rightly, "
+        f"{_place(every)} the {every['baseline']:.1%} of always answering each relation's most frequent object."
+    )
+    if others is None or others["n"] == every["n"]:
+        return words
+    named = every["n"] - others["n"]
+    return (
+        f"{words} In {named:,} facts ({named / every['n']:.0%}) the object stands in the subject's name; without them "
+        f"{others['value']:.1%} are answered rightly, {_place(others)} the {others['baseline']:.1%}."
+    )
+
+
+def _last_of_all(curves: pd.DataFrame) -> pd.Series | None:
+    of_all = curves[curves["relation"] == ALL].sort_values("step")
+    return of_all.iloc[-1] if len(of_all) else None
+
+
+def _place(row: pd.Series) -> str:
+    """Where a precision stands to its baseline: both are counted on the same facts."""
+    if row["low"] > row["baseline"]:
+        return "above"
+    return "below" if row["high"] < row["baseline"] else "not surely apart from"
+
+
+def precision(note: str, facts: pd.DataFrame, unnamed: bool) -> str:
+    """The caption of the curves of relations, on the `facts` that the `note` names, or those that are `unnamed`."""
+    named = int(named_by_subject(facts).sum())
+    left_out = f" Left out are {named:,} facts whose object stands in the subject's name." if unnamed else ""
     return (
         "Precision at 1: the share of facts whose object is the model's first answer. The answer stands in the masked "
-        f"place and is any piece of the vocabulary. Facts: {literal(note)}. Bands are 95 % Wilson intervals from the "
-        "number of facts. Click a point for its facts."
+        f"place and is any piece of the vocabulary. Facts: {literal(note)}.{left_out} Dashed: the precision of always "
+        "answering a relation's most frequent object, and for all relations that of each. Bands are 95 % Wilson "
+        "intervals from the number of facts. Click a point for its facts."
     )
 
 

@@ -1,6 +1,8 @@
 """What the captions of the Query page say: how several masks and long words are answered, and the same as commands."""
 
 import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from app.captions.markdown import literal
 from embryo_core import query
@@ -25,6 +27,27 @@ LENS = (
     "cell to pin its ten best words."
 )
 OUTLINED = {"true object": "orange: the true object", "tracked": "pink: the tracked word"}  # as in charts/query.py
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a question has come."""
+
+    asked: int  # checkpoints
+    total: int
+    narrowing: bool  # whether steps are left between two whose answers differ
+
+
+def progress(found: Sequence[Progress], goes_on: bool) -> str:
+    """How far the questions of a page have come together, and where they go on."""
+    asked, total = sum(one.asked for one in found), sum(one.total for one in found)
+    where = "where the answer changes" if any(one.narrowing for one in found) else "between them"
+    head = f"{asked:,} of {total:,} checkpoints asked" + (f"; going on {where}." if goes_on else ".")
+    return head + (
+        " Every point is the answer of an asked checkpoint, and lines only join them. When an answer first led, and "
+        "from when for good, is said of the asked checkpoints. The first are log-spaced; then those are asked that "
+        "lie between two with different answers, then the others."
+    )
 
 
 def question(run: str, text: str) -> str:
@@ -55,21 +78,22 @@ def fact(true_object: str, evaluated: bool) -> str:
 def probability(run: str, steps: int) -> str:
     """The caption of the probabilities at so many steps."""
     return (
-        f"Probability at each of {steps} checkpoints of run '{literal(run)}', one text. Followed are all answers that "
-        "ever led, the best five at the last step, and the marked words."
+        f"Probability at each of {steps:,} checkpoints of run '{literal(run)}', one text. Followed are all answers "
+        "that ever led, the best five at the last step, and the marked words."
     )
 
 
 def rank(together: bool, steps: int) -> str:
     """The caption of the ranks at so many steps, of the answers to all masks `together` or to one."""
     among = f"all joint answers (hollow points, {AT_LEAST})" if together else "all pieces of the vocabulary"
-    return f"Rank among {among} at the same {steps} checkpoints; 1 leads."
+    return f"Rank among {among} at the same {steps:,} checkpoints; 1 leads."
 
 
-def lens(run: str, steps: int, roles: list[str], first: bool) -> str:
+def lens(run: str, steps: int, total: int, roles: list[str], first: bool) -> str:
     """The caption of a lens; the `first` on a page says what a lens is, and each what it outlines."""
     outlines = [f"Outlined in {OUTLINED[role]}." for role in roles]
-    of = f"Run '{literal(run)}', {steps} checkpoints, one text."
+    part = f" of {total:,}, log-spaced; any other can be pinned by its step" if steps < total else ""
+    of = f"Run '{literal(run)}', {steps} checkpoints{part}, one text."
     return " ".join([LENS if first else "As above.", *outlines, of])
 
 

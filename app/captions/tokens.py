@@ -9,6 +9,10 @@ TASKS = {
     "token_reconstruction": "every word is left in its sentence and predicted from its own states; all its pieces must "
     "match",
 }
+BASELINE = (
+    "; dashed, or a stroke at the right: always answering the category's most frequent word, counted on the same words "
+    "of the treebank. That answer is told the category, and the model is not"
+)
 ONE_WORD = 0.9  # share of a category's right answers above which one word alone makes its curve
 FEWEST = 10  # right answers from which a share is given
 
@@ -22,6 +26,7 @@ def accuracy(metric: str, title: str, note: str, data: pd.DataFrame, rescaled: b
         f"{task}. Data: {literal(note)}; n = {fewest} to {most} words per category. Line: as measured"
         + ("; band: its 95 % interval (Wilson)" if bands else "")
         + ("; divided by the accuracy at the last step, as in the paper" if rescaled else "")
+        + (BASELINE if "baseline" in data and data["baseline"].notna().any() else "")
         + ". Click a point to see the words behind it below."
     )
 

@@ -8,6 +8,7 @@ from app.charts import smoothing, style
 from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
+from embryo_core.baselines import named_by_subject
 
 ALL = "all"  # the group of the scores over all facts together
 NAMES = {
@@ -38,6 +39,7 @@ NAMES = {
     "P1376": "capital of",
 }
 NEVER = "never learned"
+BASELINE = "always the most frequent object"
 
 
 def label(relation: str) -> str:
@@ -48,12 +50,15 @@ def label(relation: str) -> str:
 # === Relations ===
 
 
-def relation_curves(scores: pd.DataFrame) -> pd.DataFrame:
-    """Precision at 1 of every relation over steps: relation, step, value, low, high (Wilson, 95 %), n.
+def relation_curves(scores: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
+    """Precision at 1 of every relation over steps: relation, step, value, low, high (Wilson, 95 %), n, and baseline.
 
-    `scores` is the metric "world_knowledge" as read from the store.
+    `scores` is the metric "world_knowledge" as read from the store, or `baselines.precision`; `baselines`, those of
+    the same facts (`baselines.of_facts`), gives the last two columns: baseline, answer.
     """
     frame = scores.rename(columns={"group": "relation"})[["relation", "step", "value", "n"]]
+    known = baselines.set_index("group")
+    frame = frame.assign(baseline=frame["relation"].map(known["value"]), answer=frame["relation"].map(known["answer"]))
     frame = frame.sort_values(["relation", "step"], ignore_index=True)
     low, high = curves.interval(frame["value"].to_numpy(), frame["n"].to_numpy())
     return frame.assign(low=low, high=high)
@@ -74,7 +79,7 @@ def default_relations(frame: pd.DataFrame) -> list[str]:
 
 
 def relation_figure(frame: pd.DataFrame, relations: list[str], axis: StepAxis) -> go.Figure:
-    """Rows of `relation_curves` as lines with their intervals.
+    """Rows of `relation_curves` as lines with their intervals, and their baselines dashed.
 
     Every point carries its relation and step as customdata.
     """
@@ -86,9 +91,23 @@ def relation_figure(frame: pd.DataFrame, relations: list[str], axis: StepAxis) -
     for place, relation in enumerate(relations):
         rows = frame[frame["relation"] == relation]
         _line(figure, rows, relation, place, axis)
+    _add_baselines(figure, frame, relations, axis)
     axis.draw(figure, sorted(set(frame["step"])))
     figure.update_yaxes(tickformat=".0%", rangemode="tozero")
     return style.finish(figure, "precision at 1", height=460)
+
+
+def _add_baselines(figure: go.Figure, frame: pd.DataFrame, relations: list[str], axis: StepAxis) -> None:
+    """The precision of always answering a relation's most frequent object."""
+    ends = axis.values([frame["step"].min(), frame["step"].max()])
+    for place, relation in enumerate(relations):
+        of = frame[frame["relation"] == relation].iloc[0]
+        if pd.notna(of["baseline"]):
+            name, colour = style.plain(label(relation)), _colour(relation, place)
+            answer = "each one's most frequent object" if pd.isna(of["answer"]) else f"“{style.plain(of['answer'])}”"
+            told = f"{name}: always {answer} is right for {of['baseline']:.1%} of {of['n']:,} facts"
+            style.add_baseline(figure, ends, of["baseline"], colour, name, told)
+    style.explain_baselines(figure, BASELINE)
 
 
 def _colour(relation: str, place: int) -> str:
@@ -96,7 +115,7 @@ def _colour(relation: str, place: int) -> str:
 
 
 def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, place: int, axis: StepAxis) -> None:
-    dash = "solid" if place < len(style.PALETTE) - 1 else "dash"
+    dash = "solid" if place < len(style.PALETTE) - 1 else "dot"
     smoothing.add_curve(
         figure,
         axis.values(rows["step"]),
@@ -128,14 +147,18 @@ OVERLAY = Curves(
 )
 
 
-def relation_table(frame: pd.DataFrame, coverage: pd.DataFrame, facts: pd.DataFrame, step: int) -> pd.DataFrame:
+def relation_table(
+    frame: pd.DataFrame, coverage: pd.DataFrame, facts: pd.DataFrame, without: pd.DataFrame, step: int
+) -> pd.DataFrame:
     """One row per relation, the best at the last step first.
 
-    Columns: relation, name, now and last (precision at 1 at `step` and at the last step), asked (n facts), all (facts
-    of the relation), coverage, history (of the relation's curve), and the number of facts with each history.
+    Columns: relation, name, now and last (precision at 1 at `step` and at the last step), answer (the most frequent
+    object) and baseline (the precision of always giving it), named (share of facts whose object stands in the subject's
+    name), without (the last precision over the others), asked (n facts), all (facts of the relation), coverage, history
+    (of the relation's curve), and the number of facts with each history.
 
     `frame` comes from `relation_curves`, `coverage` is the metric "world_knowledge_coverage", `facts` from
-    `results.read_histories`.
+    `results.read_histories`, `without` is `baselines.precision` over facts that the subject does not tell.
     """
     curve = frame[frame["relation"] != ALL]
     covered = coverage[coverage["group"] != ALL].sort_values("step").groupby("group")
@@ -143,13 +166,17 @@ def relation_table(frame: pd.DataFrame, coverage: pd.DataFrame, facts: pd.DataFr
     by_relation = curve.groupby("relation")
     table["now"] = curve[curve["step"] == step].set_index("relation")["value"]
     table["last"] = by_relation["value"].last()
+    table[["answer", "baseline"]] = by_relation[["answer", "baseline"]].first()
+    table["named"] = named_by_subject(facts).groupby(facts["relation"]).mean()
+    table["without"] = without.groupby("group")["value"].last()
     table["history"] = pd.Series({name: curves.classify_curve(own["value"], own["n"]) for name, own in by_relation})
     counts = facts.groupby(["relation", "history"]).size().unstack().reindex(columns=curves.HISTORIES)
     table = table.join(counts).fillna(dict.fromkeys(curves.HISTORIES, 0)).astype(dict.fromkeys(curves.HISTORIES, int))
     table["asked"] = table[list(curves.HISTORIES)].sum(axis=1)
     table = table.sort_values("last", ascending=False).reset_index()
     table.insert(1, "name", table["relation"].map(NAMES).fillna(""))
-    return table[["relation", "name", "now", "last", "asked", "all", "coverage", "history", *curves.HISTORIES]]
+    shown = ["now", "last", "answer", "baseline", "named", "without", "asked", "all", "coverage", "history"]
+    return table[["relation", "name", *shown, *curves.HISTORIES]]
 
 
 # === Facts ===

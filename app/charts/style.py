@@ -73,6 +73,30 @@ def add_band(
     )
 
 
+def add_baseline(figure: go.Figure, ends: list[float], value: float, colour: str, of: str, told: str) -> None:
+    """A dashed line between the `ends` of the axis at what the curve named `of` has to be above; hovering tells it.
+
+    At one end alone it is a short stroke. It comes and goes with that curve by the legend, where `explain_baselines`
+    names all of them.
+    """
+    figure.add_scatter(
+        x=ends,
+        y=[value] * len(ends),
+        name=f"{of}, baseline",
+        legendgroup=of,
+        showlegend=False,
+        mode="lines" if len(ends) > 1 else "markers",
+        marker={"symbol": "line-ew", "size": 22, "line": {"color": colour, "width": 3}},
+        line={"color": colour, "width": 1.5, "dash": "dash"},
+        hovertemplate=f"{told}<extra></extra>",
+    )
+
+
+def explain_baselines(figure: go.Figure, name: str) -> None:
+    """What dashed lines are, as an entry of the legend."""
+    figure.add_scatter(x=[None], y=[None], mode="lines", line={"color": GREY, "width": 1.5, "dash": "dash"}, name=name)
+
+
 def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = True) -> go.Figure:
     """Sizes, fonts, margins and grid; the legend stands above, where a phone has room for it too."""
     above = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}

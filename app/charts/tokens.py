@@ -16,6 +16,8 @@ SETS = {
     "verb forms": tuple(style.VERB_FORMS),
     "frequency bands": tuple(style.FREQUENCY_BANDS),
 }
+FEW = 3  # categories whose baselines are lines across the figure
+BASELINE = "always the most frequent word"
 OPTIONAL = ("VBP",)  # the paper's Table 4 has the other verb forms
 
 
@@ -53,6 +55,21 @@ def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.Da
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
+def with_baselines(data: pd.DataFrame, baselines: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
+    """The table of `curves` with what always answering a category's most frequent word gives (`baselines.of_words`).
+
+    Columns added: answer, baseline, and shown_baseline, which is divided as the curve is if `rescaled`.
+    """
+    known = baselines.set_index("group")
+    value = data["group"].map(known["value"])
+    last = data.groupby("group")["accuracy"].transform("last")
+    return data.assign(
+        answer=data["group"].map(known["answer"]),
+        baseline=value,
+        shown_baseline=value / last if rescaled else value,
+    )
+
+
 def most_changed(data: pd.DataFrame) -> str:
     """The category of `curves` whose accuracy as measured changes most between two steps."""
     accuracy = data.groupby("group", sort=False)["accuracy"]
@@ -62,7 +79,7 @@ def most_changed(data: pd.DataFrame) -> str:
 def accuracy_figure(
     data: pd.DataFrame, axis: StepAxis, rescaled: bool = False, bands: bool = True
 ) -> go.Figure:
-    """Curves from `curves`, each with its 95 % band."""
+    """Curves from `curves`, each with its 95 % band, and those of `with_baselines` with their baselines dashed."""
     figure = go.Figure()
     heights = data.groupby("group")["shown"]
     by_height = (heights.mean() if rescaled else heights.last()).sort_values(ascending=False).index
@@ -72,9 +89,23 @@ def accuracy_figure(
         style.add_band(figure, x, rows["shown_low"], rows["shown_high"], colour, _written(group))
     for group, rows in drawn:
         _add_curve(figure, group, rows, axis)
+    if "baseline" in data:
+        _add_baselines(figure, [(group, rows) for group, rows in drawn if rows["baseline"].notna().all()], axis)
     axis.draw(figure, list(data["step"]) or [0])
     style.finish(figure, "accuracy relative to the last step" if rescaled else "accuracy (words)", height=430)
     return figure.update_yaxes(tickformat=".0%" if not rescaled else ".1f", rangemode="tozero")
+
+
+def _add_baselines(figure: go.Figure, drawn: Sequence[tuple[str, pd.DataFrame]], axis: StepAxis) -> None:
+    """Where few categories are drawn a line across the figure, else a mark at the right end."""
+    for group, rows in drawn:
+        row, x = rows.iloc[-1], axis.values([rows["step"].min(), rows["step"].max()])
+        told = f"{_written(group)}: always “{style.plain(row['answer'])}” is right for {row['baseline']:.1%}"
+        ends = x if len(drawn) <= FEW else x[-1:]
+        style.add_baseline(
+            figure, ends, row["shown_baseline"], style.colour(group), _written(group), f"{told} of {row['n']:,} words"
+        )
+    style.explain_baselines(figure, BASELINE)
 
 
 def _add_curve(figure: go.Figure, group: str, rows: pd.DataFrame, axis: StepAxis) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app import figures, maps, permalink, results, widgets
+from app import figures, map_reads, maps, permalink, results, widgets
 from app.captions import attention as captions
 from app.captions.markdown import literal
 from app.charts import attention as charts
@@ -32,17 +32,18 @@ class Drawn:
 def show(view: View) -> None:
     """Draw the section."""
     normalised = permalink.get(ROWS) == "on"
-    steps, layers, heads, grid = results.attention_grid(view.run, normalised)
+    steps = map_reads.steps_of(view.run, view.evaluated)
     if not steps:
         widgets.stop(
             f"Run '{view.run.name}' has no attention maps yet.",
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --treebank PATH",
         )
+    layers, heads, grid = map_reads.grid(view.run, steps, normalised)
     layer, head, drawn = _pick(view, layers, heads)
-    history = results.head_history(view.run, layer, head, normalised, drawn.shared)
+    history = map_reads.head_history(view.run, layer, head, steps, normalised, drawn.shared)
     if view.beside:
         _two_runs(view, history, drawn)
-        _positions(view, layer, head, history)
+        _positions(view, history, normalised)
         return
     left, right = st.columns(2, gap="large")
     with left:
@@ -51,7 +52,7 @@ def show(view: View) -> None:
         st.header("All heads", anchor=False)
         head_maps.head_grid(grid, layers, heads, on_head=_head_chosen, key=GRID)
         _below_all_heads(view, steps, history.size, drawn)
-    _positions(view, layer, head, history)
+    _positions(view, history, normalised)
 
 
 def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
@@ -78,7 +79,9 @@ def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
     other, *more = view.beside
     for run in more:
         st.info(literal(f"Two runs are shown side by side; '{run.name}' is not."), icon=":material/info:")
-    steps, layers, heads, _ = results.attention_grid(other, drawn.normalised)
+    beside = view.of(other)
+    steps = map_reads.steps_of(other, beside.evaluated)
+    layers, heads, _ = map_reads.grid(other, steps, drawn.normalised) if steps else (0, 0, b"")
     left, right = st.columns(2, gap="large")
     with left:
         _of_one_run(view, history, drawn)
@@ -90,14 +93,15 @@ def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
             st.info(literal(words), icon=":material/info:")
         else:
             at = tuple(view.at(other, steps))
-            beside = results.head_history(other, history.layer, history.head, drawn.normalised, drawn.shared)
-            _of_one_run(view.of(other), beside, drawn, at)
+            shown = map_reads.head_history(other, history.layer, history.head, steps, drawn.normalised, drawn.shared)
+            _of_one_run(beside, shown, drawn, at)
 
 
 def _of_one_run(view: View, history: HeadHistory, drawn: Drawn, at: tuple[float, ...] = ()) -> None:
     """One of two runs: its head, and below it all of its heads; `at` as in `head_maps.head_history`."""
     ending = "_beside" if at else ""
-    steps, layers, heads, grid = results.attention_grid(view.run, drawn.normalised, at)
+    steps = tuple(history.steps.tolist())
+    layers, heads, grid = map_reads.grid(view.run, steps, drawn.normalised, at)
     _one_head(view, history, drawn, f"{literal(view.run.name)}, ", maps.HISTORY + ending, at)
     head_maps.head_grid(grid, layers, heads, on_head=_head_chosen, key=GRID + ending)
     _below_all_heads(view, steps, history.size, drawn)
@@ -116,30 +120,32 @@ def _one_head(
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
     caption = captions.averaged(history, sentences, drawn.normalised)
+    caption += captions.few_steps(len(history.steps), len(results.done(view.run)[METRIC]))
     maps.show_head(view, history, drawn.scale, name, caption, key, at)
 
 
-def _below_all_heads(view: View, steps: list[int], length: int, drawn: Drawn) -> None:
+def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Drawn) -> None:
     """The caption of the small multiples of maps of this length, and their files."""
     block = -(-length // head_maps.GRID_SIZE)
     step, run = view.evaluated(steps), view.run
     name = head_maps.grid_name(run.name)
     note = results.sources(run).get(METRIC, {}).get("note", "")
+    few = captions.few_steps(len(steps), len(results.done(run)[METRIC]))
 
     def table() -> str:
-        return charts.weights_table(results.attention_step(run, step, drawn.normalised), step).to_csv(index=False)
+        return charts.weights_table(map_reads.at_step(run, step, drawn.normalised), step).to_csv(index=False)
 
     def animation() -> bytes:
-        return results.attention_gif(run, drawn.normalised, drawn.scale, drawn.shared)
+        return map_reads.gif(run, steps, drawn.normalised, drawn.scale, drawn.shared)
 
     maps.show_map_files(
         view,
         name,
         "Attention of every head",
-        captions.all_heads(len(steps), block, drawn.shared) + captions.shared_weights(run),
+        captions.all_heads(len(steps), block, drawn.shared) + captions.shared_weights(run) + few,
         captions.all_heads_print(note, drawn.scale, drawn.shared),
         File("CSV, the weights of all heads", f"{name}-step{step}.csv", table),
-        File("GIF, all heads over all steps", f"{name}.gif", animation),
+        File("GIF, all heads over these steps", f"{name}.gif", animation),
     )
 
 
@@ -148,9 +154,10 @@ def _head_chosen(layer: int, head: int) -> None:
     permalink.choose("head", head)
 
 
-def _positions(view: View, layer: int, head: int, history: HeadHistory) -> None:
+def _positions(view: View, history: HeadHistory, normalised: bool) -> None:
+    layer, head = history.layer, history.head
     st.header("Where this head attends", anchor=False)
-    measured = charts.position_weights(history.steps, history.weights)
+    measured = map_reads.position_weights(view.run, layer, head, normalised)
     frame = with_smoothed(measured, "weight", view.smoothing, ["position"])
     figures.show(
         charts.position_figure(frame, view.axis),

@@ -4,6 +4,7 @@ from app import results, widgets
 from app.captions import openings
 from app.charts import knowledge as charts
 from app.views import knowledge_facts, knowledge_relations
+from embryo_core.baselines import of_facts
 
 METRIC = "world_knowledge"
 
@@ -18,10 +19,10 @@ def show() -> None:
             f"Run '{view.run.name}' has not been asked any facts yet.",
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --lama PATH",
         )
-    frame = charts.relation_curves(scores)
+    frame = charts.relation_curves(scores, of_facts(facts))
     widgets.show_opening(openings.knowledge(frame[frame["relation"] == charts.ALL]))
     step = view.evaluated(frame["step"])
     note = results.sources(view.run).get(METRIC, {}).get("note", "facts of LAMA's T-REx")
-    knowledge_relations.show(view, frame, note)
+    knowledge_relations.show(view, frame, facts, note)
     knowledge_relations.show_table(view, frame, facts, step)
     knowledge_facts.show(view, frame, facts, step)

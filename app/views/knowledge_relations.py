@@ -11,14 +11,17 @@ from app.charts import knowledge as charts
 from app.charts.smoothing import with_smoothed
 from app.tables import PERCENT, show_rows
 from app.view import View
+from embryo_core.baselines import of_facts
 from embryo_core.types import Run
 
 METRIC = "world_knowledge"
 
 
-def show(view: View, frame: pd.DataFrame, note: str) -> None:
+def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> None:
     """Draw the curves of the relations that are picked; the `note` names the data."""
     st.header("Precision at 1 over the steps", anchor=False)
+    without = charts.relation_curves(*results.facts_not_named(view.run))
+    st.markdown(captions.beside_baseline(frame, without))
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
         chosen = widgets.pick_many(
@@ -30,22 +33,26 @@ def show(view: View, frame: pd.DataFrame, note: str) -> None:
         )
     with right:
         widgets.pick_smoothing()
+        unnamed = widgets.pick_switch("unnamed", "Without named objects", default=False)
     if not chosen:
         st.info("Choose at least one relation.", icon=":material/info:")
         return
-    name, title, caption = f"{view.run.name}-knowledge", "Precision at 1 of each relation", captions.precision(note)
+    name, title = f"{view.run.name}-knowledge", "Precision at 1 of each relation"
+    caption = captions.precision(note, facts, unnamed)
     if view.beside:
-        read = partial(_curves, relations=chosen)
+        read = partial(_curves, relations=chosen, unnamed=unnamed)
         overlays.show(view, read, charts.OVERLAY, name, caption, title, METRIC, _point_chosen)
         return
-    data = with_smoothed(frame[frame["relation"].isin(chosen)], "value", view.smoothing, ["relation"])
-    figure = charts.relation_figure(data, chosen, view.axis)
+    drawn = without if unnamed else frame
+    data = with_smoothed(drawn[drawn["relation"].isin(chosen)], "value", view.smoothing, ["relation"])
+    figure = charts.relation_figure(data, [name for name in chosen if name in set(data["relation"])], view.axis)
     figures.show(figure, data, name, caption, title, view, METRIC, on_point=_point_chosen)
 
 
-def _curves(run: Run, relations: list[str]) -> pd.DataFrame:
-    """The curves of some relations, in the order of these."""
-    frame = charts.relation_curves(results.scores(run, METRIC))
+def _curves(run: Run, relations: list[str], unnamed: bool) -> pd.DataFrame:
+    """The curves of some relations, in the order of these, over all facts or those that the subject does not tell."""
+    every = (results.scores(run, METRIC), of_facts(results.fact_histories(run)))
+    frame = charts.relation_curves(*results.facts_not_named(run) if unnamed else every)
     picked = frame[frame["relation"].isin(relations)]
     return picked.sort_values("relation", key=lambda names: names.map(relations.index), kind="stable")
 
@@ -59,7 +66,8 @@ def _point_chosen(relation: str, step: int) -> None:
 def show_table(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
     """Draw a row for each relation: its precision, how many of its facts were asked, and their histories."""
     st.header("Every relation", anchor=False)
-    table = charts.relation_table(frame, results.scores(view.run, "world_knowledge_coverage"), facts, step)
+    coverage, (without, _) = results.scores(view.run, "world_knowledge_coverage"), results.facts_not_named(view.run)
+    table = charts.relation_table(frame, coverage, facts, without, step)
     number = st.column_config.NumberColumn
     show_rows(
         table,
@@ -69,6 +77,10 @@ def show_table(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) 
             "relation": st.column_config.TextColumn("id", width=60),
             "now": number(f"P@1, step {step:,}", **PERCENT),
             "last": number("P@1, last step", **PERCENT),
+            "answer": st.column_config.TextColumn("most frequent object"),
+            "baseline": number("P@1 of always that", help="Precision of always answering that object", **PERCENT),
+            "named": number("named", help="Facts whose object stands in the subject's name", **PERCENT),
+            "without": number("P@1 of the others", help="At the last step, over facts that are not named", **PERCENT),
             "asked": number("facts asked", help="Facts whose object is a single piece of the model's vocabulary"),
             "all": number("all facts"),
             "coverage": number("coverage", help="Facts asked, of all facts of the relation", **PERCENT),

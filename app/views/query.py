@@ -11,7 +11,8 @@ from app.captions import openings
 from app.captions import query as captions
 from app.charts import query as charts
 from app.components.copy_button import copy_button
-from app.views import query_answers, query_history, query_lens, query_step
+from app.view import View
+from app.views import query_answers, query_history, query_lens, query_progress, query_step
 from app.views.query_answers import TOGETHER, Answers
 from app.views.query_ask import Asked, ask
 from embryo_core import query
@@ -45,10 +46,8 @@ def show() -> None:
         with below:
             curves, log = _pick_curves()
             widgets.pick_smoothing()
-        axes = charts.shared_axes([answers.table() for answers in known], view.axis, log)
-        parts = [partial(part, axes=axes) for part in (query_history.show_lead, query_history.CURVES[curves])]
         with above:
-            _show_alone(known[0], parts) if len(found) == 1 else _show_compared(found, parts)
+            query_progress.show(found, partial(_show_answers, view=view, curves=curves, log=log))
         query_lens.show(known)
     _show_commands(questions, mask)
 
@@ -87,6 +86,14 @@ def _answer(asked: Asked, mask: int | str) -> Answers:
 
 
 # === Answers, side by side ===
+
+
+def _show_answers(found: list[Answers | None], view: View, curves: str, log: bool) -> None:
+    """All questions, on shared axes: at the chosen step, and over the steps asked so far."""
+    tables = [answers.table() for answers in found if answers]
+    axes = charts.shared_axes(tables, view.axis, log)
+    parts = [partial(part, axes=axes) for part in (query_history.show_lead, query_history.CURVES[curves])]
+    _show_alone(found[0], parts) if len(found) == 1 else _show_compared(found, parts)
 
 
 def _beside(count: int) -> list[DeltaGenerator]:

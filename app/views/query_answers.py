@@ -7,16 +7,19 @@ from threading import Thread
 import pandas as pd
 import streamlit as st
 
-from app.captions.query import command
+from app.captions.query import Progress, command
 from app.results import cached, checkpoints_state
 from app.turns import TURNS, in_turn
 from app.views.query_ask import Asked
+from app.views.query_rounds import in_rounds
 from embryo_core import query, runs
+from embryo_core.curves import log_spaced
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import EmbryoError, QueryError
 from embryo_core.query import cost
 from embryo_core.query.beam import Answer
-from embryo_core.query.lens import Lens
+from embryo_core.query.lens import Layers, Lens
+from embryo_core.query.refine import FIRST
 from embryo_core.query.trace import AnswerHistory, Trace
 from embryo_core.query.track import Track
 from embryo_core.types import Checkpoint, Prediction, Run
@@ -32,9 +35,16 @@ class Answers:
 
     asked: Asked
     mask: int | str
-    trace: Trace
+    trace: Trace  # of the steps asked so far
     marked: dict[str, Track]  # by role
     problems: tuple[str, ...]  # why a word cannot be marked, or a checkpoint was left out
+    progress: Progress
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether checkpoints are left to be asked, for the answers or for a marked word."""
+        followed = all(len(track.steps) == len(self.trace.steps) for track in self.marked.values())
+        return self.progress.asked < self.progress.total or not followed
 
     @property
     def history(self) -> AnswerHistory:
@@ -73,20 +83,35 @@ class Answers:
 
 
 def over_steps(asked: Asked, mask: int | str) -> Answers:
-    """Trace a question over all steps, with the true object and the tracked word. Raises as `trace` does."""
+    """A question over the steps asked so far, with the true object and the tracked word; at first, the first round.
+
+    The chosen step is among them. Raises as `query.trace` does.
+    """
     run, text = asked.view.run, asked.text
-    found = _trace(run, text)
+    rounds = in_rounds(run, text)
+    found = rounds.trace(asked.view.step)
     words = {TRUE_OBJECT: asked.fact.object if asked.fact else "", TRACKED: asked.word}
     marked, problems = {}, list(found.skipped)
     for role, word in words.items() if mask != TOGETHER else ():
         try:
             if word:
-                marked[role] = _track(run, text, word, mask)
+                marked[role] = rounds.track(word, mask, asked.view.step)
         except QueryError as error:
             problems.append(str(error))
     if len(marked) == 2 and marked[TRACKED].pieces == marked[TRUE_OBJECT].pieces:
         del marked[TRACKED]
-    return Answers(asked, mask, found, marked, tuple(problems))
+    return Answers(asked, mask, found, marked, tuple(problems), rounds.progress)
+
+
+def go_on(answers: Answers) -> None:
+    """Ask another round of a question, of its trace and of its marked words."""
+    rounds = in_rounds(answers.asked.view.run, answers.asked.text)
+    rounds.go_on([(track.word, track.mask) for track in answers.marked.values()])
+
+
+def check_next(answers: Answers) -> None:
+    """Raises TooCostly where the next round would make a question cost more than this server spends on one."""
+    in_rounds(answers.asked.view.run, answers.asked.text).check()
 
 
 def lens_table(found: Lens) -> pd.DataFrame:
@@ -120,6 +145,8 @@ def load_ahead(run: Run) -> Thread:
 def _load(run: Run) -> None:
     try:
         checkpoints = runs.loadable(run)
+        first = log_spaced([checkpoint.step for checkpoint in checkpoints], FIRST)
+        checkpoints = [checkpoint for checkpoint in checkpoints if checkpoint.step in first]
         with TURNS.turn(LOADING * len(checkpoints)) as pause:
             MODELS.fill(_pausing(checkpoints, pause))
     except EmbryoError:
@@ -139,20 +166,19 @@ def at_step(run: Run, step: int, text: str) -> Answer:
     return in_turn(cost.answer(run, text), at_home, lambda: query.answer(run, text, step))
 
 
-@cached(checkpoints_state, 64, "Asking every checkpoint …")
-def _trace(run: Run, text: str) -> Trace:
-    at_home = command(run.name, text, "--step", "all")
-    return in_turn(cost.trace(run, text), at_home, lambda: query.trace(run, text))
-
-
-@cached(checkpoints_state, 64, "Following the word …")
-def _track(run: Run, text: str, word: str, mask: int) -> Track:
-    at_home = command(run.name, text, "--step", "all", f"--track={word}", "--mask", str(mask))
-    return in_turn(cost.track(run, text, word, mask), at_home, lambda: query.track(run, text, word, mask))
-
-
 @cached(checkpoints_state, 32, "Reading every layer …")
 def by_layer(run: Run, text: str, mask: int) -> Lens:
-    """What every layer answers at every step. Raises as `query.lens` does."""
+    """What every layer answers at every step, of a long series at a log-spaced part. Raises as `query.lens` does."""
     at_home = command(run.name, text, "--step", "all", "--lens", "--mask", str(mask))
-    return in_turn(cost.lens(run, text), at_home, lambda: query.lens(run, text, mask))
+    known = [checkpoint.step for checkpoint in runs.loadable(run)]
+    steps = log_spaced(known, FIRST) if len(known) > FIRST else None  # all: those without weights are named then
+    seconds = cost.lens(run, text, steps and len(steps))
+    return in_turn(seconds, at_home, lambda: query.lens(run, text, mask, steps=steps))
+
+
+@cached(checkpoints_state, 64)
+def layers_at(run: Run, text: str, mask: int, step: int) -> Layers:
+    """What every layer answers at one step. Raises as `query.lens` does."""
+    at_home = command(run.name, text, "--step", str(step), "--lens", "--mask", str(mask))
+    (found,) = in_turn(cost.lens(run, text, 1), at_home, lambda: query.lens(run, text, mask, steps=[step])).cells
+    return found

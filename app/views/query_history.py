@@ -13,7 +13,7 @@ from app.views.query_answers import TOGETHER, Answers
 def show_lead(answers: Answers, axes: charts.Axes, place: int) -> None:
     """Draw the final answer, when it first led, and from when for good."""
     history = answers.history
-    st.header(f"Over {len(answers.trace.steps)} checkpoints", anchor=False)
+    st.header(f"Over {len(answers.trace.steps):,} checkpoints", anchor=False)
     for problem in answers.problems:
         st.warning(literal(problem), icon=":material/warning:")
     with st.container(horizontal=True, key=f"lead_{place}"):

@@ -1,6 +1,7 @@
 """The lens on the Query page: what each layer would answer at each step, one cell pinned with its ten best words."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
@@ -33,17 +34,20 @@ def show(found: list[Answers]) -> None:
 def _show_one(answers: Answers, place: int, show_first: bool) -> None:
     asked, name = answers.asked, answers.file_name("lens", place)
     found = query_answers.by_layer(asked.view.run, asked.text, answers.mask)
+    others = len(found.steps) + len(found.skipped) < len(asked.view.loadable)
     table = query_answers.lens_table(found)
     left, right = st.columns([4, 1], gap="medium")
     with right:
-        pin = _pick_pin(found, asked.view, name)
-        _show_pinned(found, pin, name)
+        pin = _pick_pin(found.layers, asked.view.loadable if others else found.steps, asked.view, name)
+        with widgets.explaining():
+            _show_pinned(answers, found, pin, name)
     with left:
         folded = [] if show_first else charts.noise(table)
-        pinned = pin if permalink.get("pin") else None
+        pinned = pin if permalink.get("pin") and pin[1] in found.steps else None
         figure = charts.grid(table, asked.view.axis, pinned, answers.pieces, [] if pin[1] in folded else folded)
         roles = list(answers.pieces.values())
-        caption = captions.lens(asked.view.run.name, len(found.steps), roles, first=place == 1)
+        total = len(asked.view.loadable) if others else len(found.steps)
+        caption = captions.lens(asked.view.run.name, len(found.steps), total, roles, first=place == 1)
         title = f"Each layer's answer: {asked.text}"
         figures.show(figure, table, name, caption, title, asked.view, on_point=_pin, own_width=True)
 
@@ -52,18 +56,17 @@ def _pin(layer: int, step: int) -> None:
     permalink.choose("pin", f"{layer}-{step}")
 
 
-def _pinned(found: Lens, view: View) -> tuple[int, int]:
+def _pinned(layers: Sequence[int], steps: Sequence[int], view: View) -> tuple[int, int]:
     """Layer and step of the pinned cell; without a pin, the last layer at the chosen step."""
     wanted = re.fullmatch(r"(\d{1,4})-(\d{1,18})", permalink.get("pin") or "")
     permalink.show("pin", wanted and wanted[0])
-    layer, step = map(int, wanted.groups()) if wanted else (found.layers[-1], view.step)
-    return min(layer, found.layers[-1]), replace(view, step=step).evaluated(found.steps)
+    layer, step = map(int, wanted.groups()) if wanted else (layers[-1], view.step)
+    return min(layer, layers[-1]), replace(view, step=step).evaluated(steps)
 
 
-def _pick_pin(found: Lens, view: View, name: str) -> tuple[int, int]:
+def _pick_pin(layers: Sequence[int], steps: Sequence[int], view: View, name: str) -> tuple[int, int]:
     """Boxes for the layer and the step of the pinned cell, which a click in the grid sets as well."""
-    pin = _pinned(found, view)
-    layers, steps = [*reversed(found.layers)], list(found.steps)
+    pin = _pinned(layers, steps, view)
     keys = f"pin_layer_{name}", f"pin_step_{name}"
     for key, value in zip(keys, pin):
         st.session_state[key] = value
@@ -71,8 +74,8 @@ def _pick_pin(found: Lens, view: View, name: str) -> tuple[int, int]:
     def picked() -> None:
         _pin(*(st.session_state[key] for key in keys))
 
-    st.selectbox("Layer", layers, key=keys[0], format_func=_layer_name, on_change=picked)
-    st.selectbox("Step", steps, key=keys[1], format_func="{:,}".format, on_change=picked)
+    st.selectbox("Layer", [*reversed(layers)], key=keys[0], format_func=_layer_name, on_change=picked)
+    st.selectbox("Step", list(steps), key=keys[1], format_func="{:,}".format, on_change=picked)
     if permalink.get("pin"):
         st.button(
             "Unpin", key=f"unpin_{name}", help="Follow the time bar again", on_click=permalink.choose, args=("pin", "")
@@ -84,8 +87,12 @@ def _layer_name(layer: int) -> str:
     return f"Layer {layer}" if layer else "Embeddings"
 
 
-def _show_pinned(found: Lens, pin: tuple[int, int], name: str) -> None:
+def _show_pinned(answers: Answers, found: Lens, pin: tuple[int, int], name: str) -> None:
     layer, step = pin
     st.markdown(f"**{_layer_name(layer)} at step {step:,}**")
-    ranking = query_answers.ranking(found.cells[found.steps.index(step)][layer])
+    if step in found.steps:
+        layers = found.cells[found.steps.index(step)]
+    else:
+        layers = query_answers.layers_at(answers.asked.view.run, answers.asked.text, answers.mask, step)
+    ranking = query_answers.ranking(layers[layer])
     show_ranking(ranking, "piece", key=f"pinned_{name}", bars=False)

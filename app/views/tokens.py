@@ -49,6 +49,7 @@ def show() -> None:
     raw = charts.curves(scores, groups, rescaled=False)
     order = acquisition(raw)
     widgets.show_opening(openings.tokens(titles[metric], order))
+    data = charts.with_baselines(data, results.baselines_of_words(view.run, metric), unit == "rescaled")
     _accuracy(view, metric, titles[metric], data, unit == "rescaled", bands)
     left, right = st.columns([4, 3], gap="large")
     with left:

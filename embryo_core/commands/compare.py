@@ -25,7 +25,7 @@ def execute(options: argparse.Namespace) -> int:
     """Print the three tables; rows of the design that differ are marked."""
     from embryo_core import compare
 
-    compared = [runs.open_run(name) for name in options.runs]
+    compared = [runs.open_run(name) for name in dict.fromkeys(options.runs)]
     order = compare.acquisitions(compared, options.metric, compare.PARTS_OF_SPEECH)
     tables = {
         "design": compare.designs(compared),

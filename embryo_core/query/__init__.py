@@ -23,6 +23,7 @@ from embryo_core.query.question import (
     read_question,
     readable,
 )
+from embryo_core.query.refine import Refinement
 from embryo_core.query.sentence import attend, attend_over_steps
 from embryo_core.query.sweep import sweep
 from embryo_core.query.trace import trace
@@ -35,6 +36,7 @@ __all__ = [
     "MAX_MASKS",
     "SEPARATOR",
     "Question",
+    "Refinement",
     "Reply",
     "answer",
     "ask",

@@ -30,9 +30,9 @@ def answer(run: Run, text: str) -> float:
     return CHECKPOINT + _filled(sizes, _read(run, text, sizes), BEAM_WIDTH)
 
 
-def trace(run: Run, text: str) -> float:
-    """Seconds of `query.trace`. Raises QueryError, TokenizerMismatch and BrokenRun as it does."""
-    sizes, checkpoints = _sizes(run)
+def trace(run: Run, text: str, asked: int | None = None) -> float:
+    """Seconds of `query.trace` at so many steps, or at all. Raises QueryError, TokenizerMismatch and BrokenRun."""
+    sizes, checkpoints = _sizes(run, asked)
     question = _read(run, text, sizes)
     if len(question.masks) == 1:
         return checkpoints * (CHECKPOINT + _pass(sizes, 1, len(question.ids)))
@@ -40,9 +40,9 @@ def trace(run: Run, text: str) -> float:
     return checkpoints * (2 * CHECKPOINT + _filled(sizes, question, BEAM_WIDTH) + rivals)
 
 
-def track(run: Run, text: str, word: str, mask: int = 1) -> float:
-    """Seconds of `query.track`. Raises QueryError, TokenizerMismatch and BrokenRun as it does."""
-    sizes, checkpoints = _sizes(run)
+def track(run: Run, text: str, word: str, mask: int = 1, asked: int | None = None) -> float:
+    """Seconds of `query.track` at so many steps, or at all. Raises QueryError, TokenizerMismatch and BrokenRun."""
+    sizes, checkpoints = _sizes(run, asked)
     find_mask(check_text(text), mask)
     pieces = len(read_word(word, load_tokenizer(run)))
     length = len(_read(run, text, sizes).ids) + pieces - 1
@@ -52,9 +52,9 @@ def track(run: Run, text: str, word: str, mask: int = 1) -> float:
     return checkpoints * (CHECKPOINT + passes + pieces * _pass(sizes, 1, length))
 
 
-def lens(run: Run, text: str) -> float:
-    """Seconds of `query.lens`. Raises QueryError, TokenizerMismatch and BrokenRun as it does."""
-    sizes, checkpoints = _sizes(run)
+def lens(run: Run, text: str, asked: int | None = None) -> float:
+    """Seconds of `query.lens` at so many steps, or at all. Raises QueryError, TokenizerMismatch and BrokenRun."""
+    sizes, checkpoints = _sizes(run, asked)
     length = len(_read(run, text, sizes).ids)
     states = sizes.num_hidden_layers + 1
     passed = _projection(sizes, 1, length) + sizes.num_hidden_layers * _layer(sizes, 1, length)
@@ -120,12 +120,15 @@ def _read(run: Run, text: str, sizes: Architecture) -> Question:
     return read_question(text, load_tokenizer(run), sizes.max_position_embeddings)
 
 
-def _sizes(run: Run) -> tuple[Architecture, int]:
-    """The sizes of a run's models, and how many checkpoints can be asked. Raises CheckpointError for none."""
+def _sizes(run: Run, asked: int | None = None) -> tuple[Architecture, int]:
+    """The sizes of a run's models, and how many checkpoints are `asked`: all that can be where that is None.
+
+    Raises CheckpointError where none can be.
+    """
     found = runs.loadable(run) or [runs.checkpoint(run, 0)]  # raises, telling how a run gets its checkpoints
     for checkpoint in reversed(found):
         try:
-            return runs.read_config(checkpoint, Architecture), len(found)
+            return runs.read_config(checkpoint, Architecture), len(found) if asked is None else asked
         except BrokenCheckpoint as error:
             reason = error
     raise reason

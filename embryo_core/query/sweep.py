@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from embryo_core.engine.tokenizer import Tokenizer
 
 Answer = TypeVar("Answer")
+Answered = dict[int, tuple["Tokenizer", Answer]]  # by step
 ASIDE = 8  # questions whose threads may wait between two pieces while those of another work
 POLL = 0.1  # seconds between two checks of the caller's thread whether the question still has its turn
 
@@ -38,19 +39,41 @@ def sweep(
 ) -> Sweep[Answer]:
     """Call `ask` with the models of every checkpoint of a run, or of the given steps, a thread for each pass at once.
 
-    `ask` is given several models at once, and returns an answer for each: the fewer its calls, the less the threads
-    wait for one another. At work together are as many as fill a quarter of the memory limit, or one for each thread.
-    It pauses between checkpoints (see pieces.py). Raises UnknownStep, TokenizerMismatch, what `ask` raises, and
-    MissingWeights or BrokenCheckpoint where no checkpoint can be read, or a given one has no weights.
+    Raises UnknownStep, what `ask_each` raises, and MissingWeights or BrokenCheckpoint where no checkpoint can be read,
+    or a given one has no weights.
     """
     chosen = runs.loadable(run, steps)
     if not chosen:
         runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+    answered, broken = ask_each(chosen, ask)
+    thinned = runs.left_out(runs.checkpoints(run)) if steps is None else []
+    return in_order(run, answered, (*thinned, *(broken[step] for step in sorted(broken))))
+
+
+def in_order(run: Run, answered: Answered, skipped: tuple[str, ...]) -> Sweep[Answer]:
+    """What was answered, as a Sweep. Raises BrokenCheckpoint where nothing was."""
+    if not answered:
+        raise BrokenCheckpoint(f"No checkpoint of run '{run.name}' can be read: {skipped[-1]}")
+    numbers = tuple(sorted(answered))
+    tokenizers, answers = zip(*(answered[step] for step in numbers), strict=True)
+    return Sweep(tokenizers[0], numbers, answers, skipped)
+
+
+def ask_each(
+    chosen: Sequence[Checkpoint], ask: "Callable[[Sequence[Model]], Sequence[Answer]]", passing: bool = False
+) -> tuple[Answered, dict[int, str]]:
+    """What each of some checkpoints answers, by its step; and why others cannot be read, one sentence each.
+
+    `ask` is given several models at once, and returns an answer for each: the fewer its calls, the less the threads
+    wait for one another. At work together are as many as fill a quarter of the memory limit, or one for each thread.
+    It pauses between checkpoints (see pieces.py). `passing` as for `ModelCache.get`. Raises TokenizerMismatch, and what
+    `ask` raises.
+    """
     from embryo_core.engine.device import CPU  # torch is imported by the first query, not by the dashboard
 
     threads = (MODELS.device or CPU).passes_at_once()
     room = memory_limit() // (4 * threads)
-    answered: dict[int, tuple[Tokenizer, Answer]] = {}
+    answered: Answered = {}
     broken: dict[int, str] = {}
     ended = Event()  # by one of the threads; the others begin nothing more
 
@@ -61,7 +84,7 @@ def sweep(
                 return
             between_pieces()
             try:
-                models.append(MODELS.get(checkpoint))
+                models.append(MODELS.get(checkpoint, passing))
             except (BrokenCheckpoint, MissingWeights) as error:  # the latter: removed just now
                 broken[checkpoint.step] = str(error)
             if models and (checkpoint is share[-1] or sum(model.nbytes for model in models) >= room):
@@ -77,13 +100,7 @@ def sweep(
     finally:
         ended.set()
         wait(working)
-    thinned = runs.left_out(runs.checkpoints(run)) if steps is None else []
-    skipped = (*thinned, *(broken[step] for step in sorted(broken)))
-    if not answered:
-        raise BrokenCheckpoint(f"No checkpoint of run '{run.name}' can be read: {skipped[-1]}")
-    numbers = tuple(sorted(answered))
-    tokenizers, answers = zip(*(answered[step] for step in numbers), strict=True)
-    return Sweep(tokenizers[0], numbers, answers, skipped)
+    return answered, broken
 
 
 def _join(working: Sequence[Future]) -> None:

@@ -3,19 +3,24 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embryo_core import runs
+from embryo_core.errors import BrokenCheckpoint
 from embryo_core.query.beam import BEAM_WIDTH, SEPARATOR, Reply, ask, joint_log_probability, top_k
-from embryo_core.query.question import Question, check_text, read_question, readable
-from embryo_core.query.sweep import Sweep, sweep
+from embryo_core.query.question import check_text, read_question, readable
+from embryo_core.query.sweep import Sweep, ask_each, sweep
 from embryo_core.types import Run
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
 Score = tuple[float, int, bool]  # joint log probability, rank, and whether the rank is exact
+Ids = tuple[int, ...]  # a joint answer, a piece for each mask
+Scores = dict[int, dict[Ids, Score]]  # of joint answers, by step
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class AnswerHistory:
 
 @dataclass(frozen=True)
 class Trace:
-    """The answers of all checkpoints of a run to one text."""
+    """The answers of the checkpoints of a run to one text."""
 
     run: str
     text: str
@@ -61,15 +66,23 @@ def trace(run: Run, text: str, k: int = 5, steps: Iterable[int] | None = None) -
     and named in `skipped`. Raises QueryError, UnknownStep, TokenizerMismatch, and BrokenCheckpoint where none is left.
     """
     text = check_text(text)
+    return read_replies(run, text, sweep(run, partial(ask_together, text), steps), k, {})
 
-    def ask_all(models: Sequence["Model"]) -> list[Reply]:
-        question = read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
-        return ask(models, question, BEAM_WIDTH if len(question.masks) > 1 else 1)  # all logits of one mask are read
 
-    found = sweep(run, ask_all, steps)
+def ask_together(text: str, models: Sequence["Model"]) -> list[Reply]:
+    """What some checkpoints answer to a checked text: all that a trace reads."""
+    question = read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
+    return ask(models, question, BEAM_WIDTH if len(question.masks) > 1 else 1)  # all logits of one mask are read
+
+
+def read_replies(run: Run, text: str, found: Sweep[Reply], k: int, scores: Scores) -> Trace:
+    """The trace of what was answered.
+
+    `scores` are those of joint answers that are known by now; what it lacks is asked, and added to it.
+    """
     masks = len(found.answers[0].logits)
     histories = tuple(_mask_history(found, i, k) for i in range(masks))
-    joint = _joint_history(run, found, text, k) if masks > 1 else None
+    joint = _joint_history(run, found, text, k, scores) if masks > 1 else None
     return Trace(run.name, text, found.steps, histories, joint, found.skipped)
 
 
@@ -97,30 +110,37 @@ def _mask_history(found: Sweep[Reply], i: int, k: int) -> AnswerHistory:
     return AnswerHistory(candidates, tuple(tokens[leader] for leader in leaders), *leads(found.steps, leaders))
 
 
-def _joint_history(run: Run, found: Sweep[Reply], text: str, k: int) -> AnswerHistory:
+def _joint_history(run: Run, found: Sweep[Reply], text: str, k: int, scores: Scores) -> AnswerHistory:
     leaders = [tuple(reply.answers[0].tolist()) for reply in found.answers]
     answers = list(dict.fromkeys([*leaders, *map(tuple, found.answers[-1].answers[:k].tolist())]))
-    replies = dict(zip(found.steps, found.answers, strict=True))
-
-    def score_all(models: Sequence["Model"]) -> list[list[Score]]:
-        question = read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
-        return [_scores(model, question, replies[model.checkpoint.step], answers) for model in models]
-
-    scores = sweep(run, score_all, found.steps).answers  # [S][A]
+    _score(run, text, dict(zip(found.steps, found.answers, strict=True)), answers, scores)
     tokens = {answer: SEPARATOR.join(readable(found.tokenizer, answer)) for answer in answers}
     candidates = []
-    for answer, history in zip(answers, zip(*scores, strict=True), strict=True):
-        totals, ranks, exact = zip(*history, strict=True)
+    for answer in answers:
+        totals, ranks, exact = zip(*(scores[step][answer] for step in found.steps), strict=True)
         candidates.append(Candidate(tokens[answer], tuple(math.exp(total) for total in totals), ranks, exact))
     return AnswerHistory(tuple(candidates), tuple(tokens[leader] for leader in leaders), *leads(found.steps, leaders))
 
 
-def _scores(model: "Model", question: Question, reply: Reply, answers: list[tuple[int, ...]]) -> list[Score]:
-    """Scores of given answers at one step; only those outside the beam need the model."""
-    best = zip(reply.answers.tolist(), reply.log_probabilities.tolist(), strict=True)
-    found = {tuple(ids): (total, rank, total >= reply.bound) for rank, (ids, total) in enumerate(best, 1)}
-    others = [answer for answer in answers if answer not in found]
-    if others:
-        totals = joint_log_probability(model, question, np.array(others)).tolist()
-        found |= {answer: (total, *reply.joint_rank(total)) for answer, total in zip(others, totals, strict=True)}
-    return [found[answer] for answer in answers]
+def _score(run: Run, text: str, replies: dict[int, Reply], answers: list[Ids], scores: Scores) -> None:
+    """Add to `scores` what they lack of the answers; only those outside the beam of a step need its model.
+
+    Raises BrokenCheckpoint where a checkpoint that answered cannot be read any more.
+    """
+    passing = bool(scores)  # models of earlier rounds; those of the first one have just been loaded
+    for step, reply in replies.items():
+        if step not in scores:
+            best = zip(map(tuple, reply.answers.tolist()), reply.log_probabilities.tolist(), strict=True)
+            scores[step] = {ids: (total, rank, total >= reply.bound) for rank, (ids, total) in enumerate(best, 1)}
+    lacking = {step: others for step in replies if (others := [one for one in answers if one not in scores[step]])}
+
+    def score(models: Sequence["Model"]) -> list[list[float]]:
+        question = read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
+        return [joint_log_probability(m, question, np.array(lacking[m.checkpoint.step])).tolist() for m in models]
+
+    found, broken = ask_each(runs.loadable(run, lacking), score, passing) if lacking else ({}, {})
+    for reason in broken.values():
+        raise BrokenCheckpoint(reason)
+    for step, (_, totals) in found.items():
+        rows = zip(lacking[step], totals, strict=True)
+        scores[step] |= {ids: (total, *replies[step].joint_rank(total)) for ids, total in rows}

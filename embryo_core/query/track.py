@@ -11,7 +11,7 @@ bound of the true rank (see beam.py).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,6 +65,16 @@ def track(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | 
     written = tuple(readable(tokenizer, pieces))
     scores = zip(*found.answers, strict=True)  # probabilities, ranks, and which of these are exact
     return Track(run.name, text, word.strip(), mask, written, widened, found.steps, *scores, found.skipped)
+
+
+def joined(tracks: Sequence[Track]) -> Track:
+    """One track of a word out of several, each of other steps."""
+    points = sorted(point for one in tracks for point in zip(one.steps, one.probabilities, one.ranks, one.exact))
+    steps, probabilities, ranks, exact = zip(*points, strict=True)
+    skipped = tuple(reason for one in tracks for reason in one.skipped)
+    return replace(
+        tracks[0], steps=steps, probabilities=probabilities, ranks=ranks, exact=exact, skipped=skipped
+    )
 
 
 def read_word(word: str, tokenizer: Tokenizer) -> np.ndarray:

@@ -2,14 +2,11 @@
 
 from embryo_core.results.examples import read_examples, write_examples
 from embryo_core.results.foreign import read_foreign, write_foreign
-from embryo_core.results.histories import read_histories
+from embryo_core.results.histories import read_histories, read_right_answers
+from embryo_core.results.maps import AttentionHistory, read_attention, read_attention_step, read_attention_steps
 from embryo_core.results.read import (
-    AttentionHistory,
     done,
     read_answers,
-    read_attention,
-    read_attention_step,
-    read_attention_steps,
     read_cloze,
     read_probes,
     read_scores,
@@ -37,6 +34,7 @@ __all__ = [
     "read_foreign",
     "read_histories",
     "read_probes",
+    "read_right_answers",
     "read_scores",
     "read_sources",
     "read_spans",

@@ -36,6 +36,12 @@ def read_histories(run: Run) -> pd.DataFrame:
     return found.astype({"first": "Int64"})
 
 
+def read_right_answers(run: Run) -> pd.DataFrame:
+    """Facts and the steps at which their answers were right: relation, fact, step; sorted. Raises ResultsError."""
+    columns = ["relation", "fact", "step", "rank"]
+    return read_table(run, CLOZE, pc.field("rank") == 1, columns=columns).select(columns[:3]).to_pandas()
+
+
 def write_histories(run: Run) -> None:
     """Make the summary that of the compacted table; without one there is none. For a writer that holds the lock."""
     path, source = run.results / FILE, _source(run)

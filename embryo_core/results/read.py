@@ -6,11 +6,9 @@ Readers never wait for a writer: what is renamed or compacted while they read, t
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +22,6 @@ from embryo_core.results.files import is_stored, verified
 from embryo_core.results.parts import Parts, list_parts
 from embryo_core.results.tables import (
     ANSWERS,
-    ATTENTION,
     CLOZE,
     PROBES,
     SCORES,
@@ -41,15 +38,6 @@ from embryo_core.word_groups import ALL, TAGS
 EVERYTHING = pc.scalar(True)
 DONE = Decoder(dict[str, list[int]])  # steps by metric, in the metadata of a compacted table
 Found = TypeVar("Found")
-
-
-@dataclass(frozen=True, eq=False)
-class AttentionHistory:
-    """One head at all evaluated steps: steps [S] int, weights [S, L, L] float32, and the sentences averaged over."""
-
-    steps: np.ndarray
-    weights: np.ndarray
-    sentences: int
 
 
 def done(run: Run) -> defaultdict[str, set[int]]:
@@ -145,57 +133,6 @@ def _frame(run: Run, table: Table, task: str | None, step: int | None = None) ->
     return read_table(run, table, _where("task", task), step).select(["step", *table.columns]).to_pandas()
 
 
-def read_attention(run: Run, layer: int, head: int) -> AttentionHistory:
-    """One head's maps at every evaluated step (layer 1 is the lowest, head 1 the first); may be none."""
-    rows = read_table(run, ATTENTION, _where("layer", layer) & _where("head", head))
-    weights, sentences = _maps(run, rows)
-    return AttentionHistory(rows["step"].to_numpy(), weights, sentences)
-
-
-def read_attention_step(run: Run, step: int) -> tuple[np.ndarray, int]:
-    """All heads at one step: weights [layers, heads, L, L] float32, and the sentences averaged over (0: no maps)."""
-    _, weights, sentences = _all_heads(run, step)
-    return weights[0] if len(weights) else weights.reshape(weights.shape[1:]), sentences
-
-
-def read_attention_steps(run: Run) -> tuple[np.ndarray, np.ndarray, int]:
-    """All heads at every evaluated step, in one read: steps [S], weights [S, layers, heads, L, L], sentences."""
-    return _all_heads(run, None)
-
-
-def _all_heads(run: Run, step: int | None) -> tuple[np.ndarray, np.ndarray, int]:
-    rows = read_table(run, ATTENTION, step=step)
-    weights, sentences = _maps(run, rows)
-    steps = np.unique(rows["step"].to_numpy())
-    layers, heads = (pc.max(rows[name]).as_py() or 0 for name in ("layer", "head"))
-    if len(weights) != layers * heads * len(steps):
-        at = f"step {steps[0]}" if len(steps) == 1 else f"{len(steps)} steps"
-        raise ResultsError(
-            f"Attention of run '{run.name}' at {at} has {len(weights)} maps, not {layers} layers of {heads} heads; "
-            f"run: python -m embryo_core evaluate {run.name} --metrics attention --overwrite"
-        )
-    by_head = weights.reshape(layers, heads, len(steps), *weights.shape[1:])  # rows are sorted by layer, head, step
-    return steps, np.moveaxis(by_head, 2, 0), sentences
-
-
-def _maps(run: Run, rows: pa.Table) -> tuple[np.ndarray, int]:
-    lengths = set(rows["length"].to_pylist())
-    if len(lengths) > 1:
-        raise ResultsError(
-            f"Attention maps of run '{run.name}' differ in length ({', '.join(map(str, sorted(lengths)))}); "
-            f"run: python -m embryo_core evaluate {run.name} --metrics attention --overwrite"
-        )
-    length = lengths.pop() if lengths else 0
-    flat = rows["weights"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    weights = flat.astype(np.float32).reshape(rows.num_rows, length, length)
-    if not np.isfinite([weights.min(initial=0), weights.max(initial=0)]).all():
-        raise ResultsError(
-            f"Attention maps of run '{run.name}' hold a weight that is not finite; "
-            f"run: python -m embryo_core evaluate {run.name} --metrics attention --overwrite"
-        )
-    return weights, pc.min(rows["sentences"]).as_py() or 0
-
-
 # === Files ===
 
 
@@ -281,7 +218,9 @@ def _load(
         if file is None:
             return None
         check_size(file)
-        rows = pq.read_table(file, columns=columns, filters=where, page_checksum_verification=True)
+        rows = pq.read_table(
+            file, columns=columns, filters=where, page_checksum_verification=True, pre_buffer=False
+        )
         check_rows(table, rows, columns)
         return rows
 

@@ -26,7 +26,8 @@ class Table:
     name: str
     columns: dict[str, str]
     key: tuple[str, ...]  # identifies a row; rows are sorted by it
-    group: tuple[str, ...] = ()  # rows equal in these are one row group, which is read or passed over as a whole
+    group: tuple[str, ...] = ()  # rows equal in these are a row group of their own, read or passed over as a whole
+    longest: int = 2**26  # rows of a row group at most
     command: str = "evaluate"  # that writes it
 
     @property
@@ -76,6 +77,7 @@ ATTENTION = Table(
     {"layer": "int32", "head": "int32", "sentences": "int64", "length": "int32", "weights": "float16 list"},
     key=("layer", "head", "step"),
     group=("layer", "head"),
+    longest=64,  # so that one step of a long series is read without the others
 )
 PROBES = Table(
     "probes",

@@ -129,7 +129,7 @@ def replace_table(run: Run, table: Table, rows: pa.Table) -> None:
 
 
 def _write_sorted(path: Path, table: Table, rows: pa.Table) -> None:
-    """Write rows sorted by the table's key, one row group for each value of its group columns (else a single one)."""
+    """Write rows sorted by the table's key, row groups for each value of its group columns (else of all rows)."""
     rows = rows.sort_by([(name, "ascending") for name in table.key]).combine_chunks()
     sizes = [rows.num_rows]
     if table.group:
@@ -139,7 +139,7 @@ def _write_sorted(path: Path, table: Table, rows: pa.Table) -> None:
     schema = table.schema.with_metadata({"done": json.dumps(_evaluations(rows))})
     with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=text, write_page_checksum=True) as file:
         for start, end in pairwise(np.cumsum([0, *sizes]).tolist()):
-            file.write_table(rows.slice(start, end - start), row_group_size=end - start)
+            file.write_table(rows.slice(start, end - start), row_group_size=min(end - start, table.longest))
 
 
 def _evaluations(rows: pa.Table) -> dict[str, list[int]]:

@@ -54,7 +54,10 @@ def broken(run: Run) -> list[tuple[Path, str]]:
 
 def checkpoint(run: Run, step: int) -> Checkpoint:
     """The run's checkpoint at exactly this step. Raises UnknownStep, naming the nearest."""
-    found = checkpoints(run)
+    return _pick(run, checkpoints(run), step)
+
+
+def _pick(run: Run, found: list[Checkpoint], step: int) -> Checkpoint:
     for candidate in found:
         if candidate.step == step:
             return candidate
@@ -71,7 +74,8 @@ def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
     Raises UnknownStep, and MissingWeights where a given step has lost them, or every step has.
     """
     if steps is not None:
-        chosen = [checkpoint(run, step) for step in sorted(set(steps))]
+        listed = checkpoints(run)
+        chosen = [_pick(run, listed, step) for step in sorted(set(steps))]
         for found in chosen:
             if not found.has_weights:
                 raise without_weights(found)

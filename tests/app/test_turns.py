@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import turns
 from app.turns import HEAVY, LIGHT, Dropped, Turns, in_turn
-from app.views import query_answers
+from app.views import query_rounds
 from embryo_core import query
 from embryo_core.engine import cpu
 from embryo_core.errors import ConfigError, TooCostly
@@ -45,6 +45,11 @@ def asked(queue: Turns, count: int) -> None:
         threading.Event().wait(0.001)
 
 
+def another(queue: Turns, cost: float, place: float, begun: bool = False) -> turns._Asked:
+    """A question of somebody else, with no thread."""
+    return turns._Asked(cost, place, lambda: None, threading.Condition(queue._lock), begun)
+
+
 def test_cheap_questions_go_first(start) -> None:
     """Of those that wait, the order is by cost, and by arrival where costs are alike."""
     queue, order = Turns(), []
@@ -61,6 +66,30 @@ def test_cheap_questions_go_first(start) -> None:
     while len(order) < 3:
         threading.Event().wait(0.001)
     assert order == ["first", "second", "dear"]
+
+
+def test_only_the_next_question_is_woken(start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When one ends, one is called; the others sleep on."""
+    called = []
+
+    class Heard(threading.Condition):
+        def notify_all(self) -> None:
+            called.append(self)
+            super().notify_all()
+
+    monkeypatch.setattr(turns, "Condition", Heard)
+    queue = Turns()
+
+    def ask() -> None:
+        with queue.turn(CHEAP):
+            pass
+
+    with queue.turn(0):
+        for count in range(2, 7):
+            thread = start(ask)
+            asked(queue, count)
+    thread.join(30)
+    assert len(called) == len(set(called)) == 5
 
 
 def test_a_heavy_question_pauses_between_its_pieces(start) -> None:
@@ -92,11 +121,12 @@ def test_a_heavy_question_waits_while_a_light_one_is_drawn(monkeypatch: pytest.M
     queue, now, waited = Turns(), [0.0], []
     monkeypatch.setattr(turns, "monotonic", lambda: now[0])
 
-    def wait(seconds: float) -> None:
-        waited.append(seconds)
-        now[0] += seconds
+    class Clock(threading.Condition):
+        def wait(self, seconds: float) -> None:
+            waited.append(seconds)
+            now[0] += seconds
 
-    monkeypatch.setattr(queue._changed, "wait", wait)
+    monkeypatch.setattr(turns, "Condition", Clock)
     with queue.turn(DEAR) as pause:
         with queue.turn(CHEAP):
             pass
@@ -115,7 +145,7 @@ def test_a_dear_question_is_not_put_off_for_ever(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(turns, "monotonic", lambda: now[0])
     with queue.turn(DEAR) as pause:
         now[0] = turns.PATIENCE * DEAR + 1
-        queue._asked.append(turns._Asked(CHEAP, now[0] + turns.PATIENCE * CHEAP, lambda: None))
+        queue._asked.append(another(queue, CHEAP, now[0] + turns.PATIENCE * CHEAP))
         pause()
         queue._asked.pop()
 
@@ -123,7 +153,7 @@ def test_a_dear_question_is_not_put_off_for_ever(monkeypatch: pytest.MonkeyPatch
 def test_few_heavy_questions_hold_memory_at_a_time(start) -> None:
     """Heavy questions that have begun are let go on before others begin; a light one is never kept waiting by them."""
     queue, order = Turns(), []
-    begun = [turns._Asked(DEAR, 1e12, lambda: None, begun=True) for _ in range(HEAVY - 1)]
+    begun = [another(queue, DEAR, 1e12, begun=True) for _ in range(HEAVY - 1)]
     queue._asked += begun
 
     def ask(cost: float) -> None:
@@ -236,8 +266,8 @@ def test_a_dropped_answer_is_computed_when_it_is_asked_again(tiny_run: Run, monk
     with monkeypatch.context() as patched:
         patched.setattr(turns, "get_script_run_ctx", lambda suppress_warning: SimpleNamespace(yield_check=stop))
         with pytest.raises(StopException):
-            query_answers._trace(tiny_run, text)
-    assert query_answers._trace(tiny_run, text) == query.trace(tiny_run, text)
+            query_rounds.in_rounds(tiny_run, text).trace(0)
+    assert query_rounds.in_rounds(tiny_run, text).trace(0) == query.trace(tiny_run, text)
 
 
 def test_a_question_above_the_budget_is_one_sentence_on_its_page(

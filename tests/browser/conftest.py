@@ -61,20 +61,20 @@ class Visitor:
         page.on("request", lambda request: self._notice(request.url))
 
     def open(self, page: str = "", **query: str) -> None:
-        """Open a page by its path, with these query parameters, and wait until it is drawn."""
+        """Open a page by its path, with these query parameters, and wait until it stands still."""
         self.open_link(f"{self.address}/{page}?" + "&".join(f"{name}={value}" for name, value in query.items()))
 
     def open_link(self, link: str) -> None:
-        """Open a whole URL and wait until it is drawn."""
+        """Open a whole URL and wait until the page stands still: what is clicked earlier may be drawn anew."""
         self.page.goto(link)
         expect(self.page.get_by_role("heading", level=1)).to_be_visible()
-        self.settle()
+        self.rest()
 
     def follow(self, title: str) -> None:
         """Go to another page by its name in the navigation."""
         self.page.get_by_role("link", name=title).click()
         expect(self.heading(title)).to_be_visible()
-        self.settle()
+        self.rest()
 
     def heading(self, title: str):
         """The title of a page."""
@@ -87,6 +87,7 @@ class Visitor:
 
     def rest(self) -> None:
         """Wait until the page stands still: components are filled, nothing fades, half a second changes nothing."""
+        self.settle()
         self.page.evaluate("delete window.drawnBefore")
         for track in self.page.locator(".bar .track").all():
             expect(track).to_have_attribute("aria-valuenow", re.compile(r"\d"))

@@ -33,7 +33,6 @@ def test_axe_finds_nothing_grave(visit, app, view: str):
     for scheme in ("light", "dark"):
         visitor.page.emulate_media(color_scheme=scheme)
         visitor.open(path, **query)
-        visitor.rest()
         found = Axe().run(visitor.page).response["violations"]
         grave = [
             f"{scheme}, {one['id']}: {node['html'][:160]}"
@@ -102,7 +101,6 @@ def test_a_phone_shows_the_answer_at_once(visit, app):
     visitor = visit(app)
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     visitor.open("query")
-    visitor.rest()
     box = visitor.page.get_by_test_id("stDataFrame").first.bounding_box()
     assert box["y"] + 2 * 35 <= 844  # the table's head and its first row
     examples = visitor.page.locator(".st-key-examples")

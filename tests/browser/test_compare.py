@@ -33,7 +33,6 @@ def test_pages_of_two_runs_have_room_and_nothing_grave(visit, app_of_two: str, p
         visitor.page.set_viewport_size({"width": width, "height": 1000})
         visitor.page.emulate_media(color_scheme=scheme)
         visitor.open(page, beside="twin", axis="tokens")
-        visitor.rest()
         assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         found = Axe().run(visitor.page).response["violations"]
         assert not [f"{width}, {one['id']}" for one in found if one["impact"] in GRAVE]

@@ -24,7 +24,6 @@ def test_foreign_texts_become_no_link_image_or_request(
         visitor = visit(address)
         for page, text in {"tokens": NOTE, "knowledge": NOTE, "query": NAME, "attention": NOTE}.items():
             visitor.open(page, text="the+[MASK]+cat")
-            visitor.rest()
             main = visitor.page.get_by_test_id("stMain")
             if page == "query":
                 expect(main.get_by_test_id("stMetric").first).to_be_visible()

@@ -24,7 +24,8 @@ def figure(visitor, name: str) -> Locator:
 
 
 def choose(visitor, label: str, typed: str) -> None:
-    """Type into a select box and take the first hit."""
+    """Type into a select box and take the first hit; a page still being drawn would close its list."""
+    visitor.rest()
     box = visitor.page.get_by_role("combobox", name=label)
     box.click()
     box.fill(typed)

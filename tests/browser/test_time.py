@@ -160,6 +160,7 @@ def test_keys_move_through_time_from_anywhere_but_a_text_field(visit, app):
     """Arrows and pages step, space plays; in a text field they write."""
     visitor = visit(app)
     visitor.open("tokens", step="0")
+    expect(step_shown(visitor)).to_have_text("step 0")  # the bar listens from now on
     visitor.heading("Tokens").click()
     for key, step in (("ArrowRight", "8"), ("ArrowLeft", "0"), ("PageUp", "8"), ("PageDown", "0")):
         visitor.page.keyboard.press(key)

@@ -359,3 +359,16 @@ def test_curves_import_nothing_heavier_than_numpy():
     """The module is cheap to import."""
     code = "import sys, embryo_core.curves; print(sorted({'pandas', 'pyarrow', 'torch', 'scipy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("steps", (range(0, 122_000, 122), range(1000), [0, *(2**k for k in range(60))], [7, 9, 40]))
+@pytest.mark.parametrize("count", (2, 3, 32))
+def test_log_spaced_steps_reach_from_end_to_end(steps, count: int) -> None:
+    """First and last are among them, each once and in order; the gaps between even steps grow; few are all taken."""
+    steps = list(steps)
+    found = curves.log_spaced(steps, count)
+    assert found[0] == steps[0] and found[-1] == steps[-1] and set(found) <= set(steps)
+    assert len(found) <= count and (found == steps or len(found) > count * 0.75)
+    if len(steps) >= 1000:
+        gaps = np.diff([steps.index(step) for step in found])
+        assert gaps.min() > 0 and (np.diff(gaps) >= -1).all()  # rounding to the nearest step may lose one

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import embryo_core as embryo
-from embryo_core import query, results
+from embryo_core import baselines, query, results
 from embryo_core.errors import UnknownRun
 from embryo_core.types import Run
 
@@ -23,6 +23,9 @@ def test_tables_are_those_of_the_results(tiny_results: Run):
     pd.testing.assert_frame_equal(
         study.words(group="noun", step=8), results.read_words(tiny_results, "mask_prediction", "noun", 8)
     )
+    assert study.baselines().equals(baselines.of_facts(results.read_histories(tiny_results)))
+    last = results.read_words(tiny_results, "mask_prediction", step=16)
+    assert study.baselines("mask_prediction").equals(baselines.of_words(last, cased=False))
     pd.testing.assert_frame_equal(study.cloze("P36"), results.read_cloze(tiny_results, "P36"))
     pd.testing.assert_frame_equal(study.task_scores("rte"), results.read_task_scores(tiny_results, "rte"))
 

@@ -10,6 +10,9 @@ from embryo_core.curves import HISTORIES, SCALES
 from embryo_core.results.histories import sum_up
 
 STEPS = (0, 8, 16, 32)
+BASELINES = pd.DataFrame(
+    [("P36", "Rome", 0.3, 100), ("all", pd.NA, 0.2, 200)], columns=["group", "answer", "value", "n"]
+)
 
 
 def cloze_of(**histories: str) -> pd.DataFrame:
@@ -37,7 +40,7 @@ def scores() -> pd.DataFrame:
 
 def test_curves_are_the_scores_with_their_intervals(scores):
     """Values are as stored; the interval is that of embryo_core.curves."""
-    rows = charts.relation_curves(scores)
+    rows = charts.relation_curves(scores, BASELINES)
     rows = rows[rows["relation"] == "P36"]
     assert list(rows["value"]) == [0.0, 0.1, 0.4, 0.5]
     low, high = curves.interval([0.0, 0.1, 0.4, 0.5], 100)
@@ -48,7 +51,7 @@ def test_curves_are_the_scores_with_their_intervals(scores):
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_figure_holds_the_numbers_and_each_point_knows_its_relation_and_step(scores, scale):
     """Lines are as measured; a point carries relation, step, stored value, interval and n."""
-    frame = charts.relation_curves(scores)
+    frame = charts.relation_curves(scores, BASELINES)
     figure = charts.relation_figure(frame, ["all", "P36"], StepAxis(scale))
     lines = {line.name: line for line in figure.data if line.customdata is not None}
     assert list(lines) == ["all relations", "capital (P36)"]
@@ -63,16 +66,30 @@ def test_the_figure_holds_the_numbers_and_each_point_knows_its_relation_and_step
 
 def test_markup_in_a_relation_or_an_answer_is_shown_as_text(scores):
     """Plotly reads tags in labels, so that < is escaped in what comes from the data."""
-    figure = charts.relation_figure(charts.relation_curves(scores), ["<i>P0</i>"], StepAxis("log"))
-    assert figure.data[-1].name == "&lt;i&gt;P0&lt;/i&gt;"
+    figure = charts.relation_figure(charts.relation_curves(scores, BASELINES), ["<i>P0</i>"], StepAxis("log"))
+    assert "&lt;i&gt;P0&lt;/i&gt;" in [line.name for line in figure.data]
     history = charts.fact_history(cloze_of(a="-+-+"))
     assert charts.fact_figure(history, StepAxis("log")).data[0].customdata[0][1] == "&lt;b&gt;the&lt;/b&gt;"
 
 
+def test_a_dashed_line_stands_at_each_baseline(scores):
+    """From the first step to the last; a relation without one has no line, and the legend names them once."""
+    frame = charts.relation_curves(scores, BASELINES)
+    figure = charts.relation_figure(frame, ["all", "P36", "<i>P0</i>"], StepAxis("linear"))
+    dashed = {line.legendgroup: line for line in figure.data if line.line.dash == "dash" and line.x[0] is not None}
+    assert {name: list(line.y) for name, line in dashed.items()} == {
+        "all relations": [0.2, 0.2],
+        "capital (P36)": [0.3, 0.3],
+    }
+    assert list(dashed["capital (P36)"].x) == [0, 32]
+    assert "always “Rome” is right for 30.0% of 100 facts" in dashed["capital (P36)"].hovertemplate
+    assert [line.name for line in figure.data].count(charts.BASELINE) == 1
+
+
 def test_the_first_choice_is_what_was_ever_learned(scores):
     """All relations together first; one that never rises is left out, however well it is known in the paper."""
-    assert charts.default_relations(charts.relation_curves(scores)) == ["all", "P36"]
-    flat = charts.relation_curves(scores.replace("P36", "P140").assign(value=0.0))
+    assert charts.default_relations(charts.relation_curves(scores, BASELINES)) == ["all", "P36"]
+    flat = charts.relation_curves(scores.replace("P36", "P140").assign(value=0.0), BASELINES)
     assert charts.default_relations(flat) == ["all"]
 
 
@@ -82,12 +99,16 @@ def test_the_table_of_relations_counts_facts_and_coverage(scores):
         {"group": ["P36", "P99", "all"], "step": 32, "value": [0.4, 0.0, 0.3], "n": [10, 5, 15]},
     )
     facts = sum_up(cloze_of(a="--++", b="-+++", c="+-+-", d="----"))
-    table = charts.relation_table(charts.relation_curves(scores), coverage, facts, 16).set_index("relation")
+    facts.loc[:0, "subject"] = "the city of rome"
+    without = pd.DataFrame({"group": "P36", "step": STEPS, "value": (0, 0, 0.5, 0.25), "n": 3})
+    frame = charts.relation_curves(scores, BASELINES)
+    table = charts.relation_table(frame, coverage, facts, without, 16).set_index("relation")
     assert list(table.index) == ["P36", "P99"]
     row = table.loc["P36"]
     assert (row["now"], row["last"], row["coverage"], row["all"], row["asked"]) == (0.4, 0.5, 0.4, 10, 4)
     assert [row[name] for name in HISTORIES] == [2, 1, 0, 1]
     assert row["history"] == "learned"
+    assert row[["answer", "baseline", "named", "without"]].tolist() == ["Rome", 0.3, 0.25, 0.25]
     assert table.loc["P99", "asked"] == 0 and pd.isna(table.loc["P99", "last"])
 
 

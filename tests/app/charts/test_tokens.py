@@ -9,6 +9,9 @@ from app.charts.step_axis import StepAxis
 from embryo_core.compare import acquisition
 
 STEPS = [0, 1, 2, 4]
+FREQUENT = pd.DataFrame(
+    [("determiner", "the", 0.4, 50), ("noun", "time", 0.1, 50)], columns=["group", "answer", "value", "n"]
+)
 
 
 @pytest.fixture
@@ -52,6 +55,24 @@ def test_the_figure_draws_the_frame(scores: pd.DataFrame) -> None:
     assert [row[5] for row in line.customdata] == [50] * 4
     assert line.line.color == style.PARTS_OF_SPEECH["determiner"]
     assert list(trace(figure, "determiner, 95 % band").y) == [*data["high"], *data["low"][::-1]]
+
+
+@pytest.mark.parametrize(("few", "ends"), [(2, [STEPS[0], STEPS[-1]]), (1, [STEPS[-1]])])
+def test_baselines_are_lines_of_few_categories_and_strokes_of_many(scores, monkeypatch, few, ends) -> None:
+    """They stand at the share of the most frequent word; a category without one has none."""
+    monkeypatch.setattr(tokens, "FEW", few)
+    data = tokens.curves(scores, ["determiner", "verb", "noun"], rescaled=False)
+    figure = tokens.accuracy_figure(tokens.with_baselines(data, FREQUENT, False), StepAxis("linear"))
+    drawn = {line.legendgroup: line for line in figure.data if line.name.endswith(", baseline")}
+    assert {name: set(line.y) for name, line in drawn.items()} == {"determiner": {0.4}, "noun": {0.1}}
+    assert all(list(line.x) == ends for line in drawn.values())
+    assert "always “the” is right for 40.0% of 50 words" in drawn["determiner"].hovertemplate
+
+
+def test_baselines_are_divided_as_their_curves(scores) -> None:
+    """By the accuracy at the last step."""
+    data = tokens.curves(scores, ["determiner"], rescaled=True)
+    assert set(tokens.with_baselines(data, FREQUENT, True)["shown_baseline"]) == {0.4 / 0.5}
 
 
 def test_bands_are_optional(scores: pd.DataFrame) -> None:

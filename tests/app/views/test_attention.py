@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import results as app_results
+from app import map_reads
 from embryo_core import results
 from tests.app.conftest import captions_of
 
@@ -35,9 +35,9 @@ def test_rows_can_be_shown_with_a_sum_of_one(look, tiny_results):
     next(switch for switch in test.toggle if switch.label == "Rows sum to 1").set_value(True).run()
     assert not test.exception and test.query_params["rows"] in ("on", ["on"])
     assert any("each row divided by its sum" in caption for caption in captions_of(test))
-    shown = [app_results.head_history(tiny_results, 1, 1, on).weights.sum(axis=-1) for on in (False, True)]
+    shown = [map_reads.head_history(tiny_results, 1, 1, (0, 8, 16), on).weights.sum(axis=-1) for on in (False, True)]
     assert not np.allclose(shown[0], 1, atol=1e-3) and np.allclose(shown[1], 1, atol=1e-3)
-    everything = app_results.attention_step(tiny_results, 16, normalised=True)
+    everything = map_reads.at_step(tiny_results, 16, normalised=True)
     assert np.allclose(everything[0, 0].sum(axis=-1), 1, atol=1e-3)
 
 
@@ -66,3 +66,20 @@ def test_a_broken_file_is_a_message(look, own_run):
     assert not test.exception
     assert "cannot be read" in test.error[0].value
     assert "python -m embryo_core evaluate" in test.error[0].value.replace("\\", "")
+
+
+def test_of_a_long_series_some_maps_are_read_and_the_chosen_one(look, tiny_results, monkeypatch):
+    """The captions tell which; the maps are those of the whole series at these steps, the positions those of all."""
+    monkeypatch.setattr(map_reads, "MAPS", 2)
+    map_reads._weights_at_first.clear()
+    steps = map_reads.steps_of(tiny_results, max)
+    assert steps == (0, 16) and map_reads.steps_of(tiny_results, lambda known: 8) == (0, 8, 16)
+    assert any("Of 3 evaluated steps, 2 have their maps here" in caption for caption in captions_of(look(tiny_results)))
+    assert not any("evaluated steps" in caption for caption in captions_of(look(tiny_results, step="8")))
+    _, weights, _ = results.read_attention_steps(tiny_results)
+    assert np.array_equal(map_reads._all_weights(tiny_results, steps, False), weights[[0, 2]])
+    assert np.array_equal(map_reads._all_weights(tiny_results, (0, 8, 16), False), weights)
+    history = map_reads.head_history(tiny_results, 2, 1, steps)
+    assert np.array_equal(history.weights, weights[[0, 2], 1, 0])
+    assert set(map_reads.position_weights(tiny_results, 2, 1, False)["step"]) == {0, 8, 16}
+    map_reads._weights_at_first.clear()

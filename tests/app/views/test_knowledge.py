@@ -51,6 +51,23 @@ def test_the_page_opens_on_evaluated_results(look, tiny_results):
     assert len(test.dataframe) == 3
 
 
+def test_the_page_says_what_its_precision_is_worth(look, own_run):
+    """In one sentence: far below always answering the most frequent object, with and without what the subject tells."""
+    subjects = ["Rome"] * 20 + [f"town {i}" for i in range(80)]
+    cloze = [ClozeAnswer(f"{i}", "P36", name, "Rome", 1 + (i > 0), 0.2, "", 0.3) for i, name in enumerate(subjects)]
+    scores = [Score("world_knowledge", 0.01, 100, group) for group in ("P36", "all")]
+    scores.append(Score("world_knowledge_coverage", 1.0, 100, "P36"))
+    results.write(at(own_run, 8), "world_knowledge", Findings(scores=scores, cloze=cloze))
+    test = look(own_run, unnamed="on")
+    assert not test.exception
+    assert (
+        "At step 8, 1.0% of 100 facts are answered rightly, below the 100.0% of always answering each relation's most "
+        "frequent object. In 20 facts (20%) the object stands in the subject's name; without them 0.0% are answered "
+        "rightly, below the 100.0%."
+    ) in [text.value for text in test.markdown]
+    assert any("Left out are 20 facts" in caption for caption in captions_of(test))
+
+
 def test_the_tables_hold_the_stored_answers(look, asked_run):
     """The relation's counts, the answers at the chosen step, and one fact's answers at every step."""
     test = look(asked_run, step="8", fact="P36/Italy")

@@ -92,3 +92,13 @@ def test_without_a_readable_checkpoint_there_is_no_cost(own_run: Run) -> None:
         config.write_text("{}")
     with pytest.raises(BrokenCheckpoint, match="config.json"):
         cost.trace(own_run, TEXT)
+
+
+def test_some_steps_cost_their_share(tiny_run: Run) -> None:
+    """Two of three checkpoints cost two thirds of one mask's trace, of a word's track and of a lens."""
+    for seconds in (
+        lambda asked: cost.trace(tiny_run, TEXT, asked),
+        lambda asked: cost.track(tiny_run, TEXT, "catsat", asked=asked),
+        lambda asked: cost.lens(tiny_run, TEXT, asked),
+    ):
+        assert seconds(2) == pytest.approx(seconds(None) * 2 / 3)

@@ -9,7 +9,7 @@ from embryo_core import query, results, runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import QueryError
-from embryo_core.query.track import track
+from embryo_core.query.track import joined, track
 from embryo_core.types import Fact, Run
 from tests.rounding import probability_rounding
 
@@ -106,3 +106,9 @@ def test_what_cannot_be_tracked(tiny_run: Run, text: str, word: str, mask: int, 
     with pytest.raises(QueryError) as error:
         track(tiny_run, text, word, mask)
     assert message in str(error.value)
+
+
+def test_tracks_of_parts_join_to_the_whole(tiny_run: Run) -> None:
+    """Asked at some steps and then at others, a word has the track of all."""
+    parts = [track(tiny_run, ONE, "catsat", steps=steps) for steps in ([16, 0], [8])]
+    assert joined(parts) == track(tiny_run, ONE, "catsat")

@@ -1,0 +1,77 @@
+"""What accuracies are worth: the most frequent answer, and facts whose subject tells the object."""
+
+from collections import Counter
+
+import pandas as pd
+import pytest
+
+from embryo_core import baselines, results
+from embryo_core.types import Run
+from embryo_core.word_groups import ALL, BANDS, TAGS
+
+FACTS = pd.DataFrame(
+    [
+        ("P36", "1", "Italy", "Rome"),
+        ("P36", "2", "ancient Rome", "Rome"),
+        ("P36", "3", "Peru", "Lima"),
+        ("P19", "4", "Paris Hilton", "paris"),
+        ("P19", "5", "Bach", "Eisenach"),
+    ],
+    columns=["relation", "fact", "subject", "object"],
+)
+
+
+def test_the_most_frequent_object_is_right_as_often_as_it_occurs():
+    """Per relation; of equals the first by name; over all facts each fact counts once."""
+    found = baselines.of_facts(FACTS).set_index("group")
+    assert found.loc["P36", ["answer", "n"]].tolist() == ["Rome", 3] and found.loc["P36", "value"] == 2 / 3
+    assert found.loc["P19", ["answer", "value", "n"]].tolist() == ["Eisenach", 0.5, 2]
+    assert found.loc[ALL, ["value", "n"]].tolist() == [3 / 5, 5] and pd.isna(found.loc[ALL, "answer"])
+    assert baselines.of_facts(FACTS[:0]).empty
+
+
+def test_an_object_stands_in_the_subject_whatever_its_case():
+    """As part of the name, capital or small."""
+    assert baselines.named_by_subject(FACTS).tolist() == [False, True, False, True, False]
+
+
+def test_facts_that_the_subject_tells_can_be_left_out(tiny_results: Run):
+    """Over all facts the precision is the stored score; over some it is that of counting their answers one by one."""
+    facts, right = results.read_histories(tiny_results), results.read_right_answers(tiny_results)
+    scores = results.read_scores(tiny_results, "world_knowledge")
+    every = baselines.precision(facts, right, sorted(set(scores["step"])))
+    merged = every.merge(scores, on=["group", "step"])
+    assert len(merged) == len(every) == len(scores)
+    assert merged["value_x"].tolist() == pytest.approx(merged["value_y"].tolist(), rel=1e-12)
+    assert merged["n_x"].tolist() == merged["n_y"].tolist()
+
+    some = facts[::2]
+    found = baselines.precision(some, right, [8, 16]).set_index(["group", "step"])
+    cloze = results.read_cloze(tiny_results)
+    for group in (*some["relation"].unique(), ALL):
+        asked = some if group == ALL else some[some["relation"] == group]
+        for step in (8, 16):
+            hits = [
+                row.rank == 1
+                for row in cloze.itertuples()
+                if row.step == step and (row.relation, row.fact) in set(zip(asked["relation"], asked["fact"]))
+            ]
+            assert found.loc[(group, step), "value"] == pytest.approx(sum(hits) / len(hits))
+            assert found.loc[(group, step), "n"] == len(hits)
+
+
+@pytest.mark.parametrize("cased", [True, False])
+def test_the_most_frequent_word_is_right_as_often_as_it_occurs(tiny_results: Run, cased: bool):
+    """In each group with words, counted word by word; without capital letters where the model knows none."""
+    words = results.read_words(tiny_results, "mask_prediction", step=16)
+    found = baselines.of_words(words, cased).set_index("group")
+    for group in (*TAGS, *BANDS, ALL):
+        counts = Counter()
+        for row in words.itertuples():
+            if group == ALL or row.tag in TAGS.get(group, ()) or row.band == group:
+                counts[row.word if cased else row.word.lower()] += row.n
+        assert (group in found.index) == bool(counts)
+        if counts:
+            assert found.loc[group, "value"] == max(counts.values()) / counts.total()
+            assert counts[found.loc[group, "answer"]] == max(counts.values())
+            assert found.loc[group, "n"] == counts.total()

@@ -1,0 +1,136 @@
+"""The peers of our training: transformers' models and torch's AdamW, from a checkpoint of ours, on batches of ours."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+from transformers import AlbertForPreTraining, BertForPreTraining, ElectraForMaskedLM, ElectraForPreTraining
+
+from pretrain.config import Config
+from pretrain.masking import DRAWS, MaskedBatch
+
+Tensors = dict[str, torch.Tensor]
+Weights = dict[tuple[str, str], np.ndarray]  # by the folder inside a checkpoint, "" for its own, and by name
+
+
+class PairPeer(torch.nn.Module):
+    """An ALBERT or a BERT, which learns masked words and what two segments are to each other."""
+
+    def __init__(self, folder: Path, config: Config):
+        super().__init__()
+        kind, self.pairs = {
+            "albert": (AlbertForPreTraining, "sentence_order"),
+            "bert": (BertForPreTraining, "next_sentence"),
+        }[config.family]
+        self.model = kind.from_pretrained(folder)
+        self.loss_weights = {"masked_lm": 1.0, self.pairs: 1.0}
+        self.parts = {"": self.model}  # by their folders inside a checkpoint
+
+    def forward(self, batch: Tensors) -> Tensors:
+        """Mean loss of each objective."""
+        words, pairs = self.model(**text(batch, batch["ids"])).to_tuple()
+        found = words[masked(batch)]
+        return {"masked_lm": cross_entropy(found, words_of(batch)), self.pairs: cross_entropy(pairs, batch["pair"])}
+
+
+class ElectraPeer(torch.nn.Module):
+    """Generator and discriminator on the same embeddings, with samples between them."""
+
+    def __init__(self, folder: Path, config: Config):
+        super().__init__()
+        self.generator = ElectraForMaskedLM.from_pretrained(folder / "generator")
+        self.discriminator = ElectraForPreTraining.from_pretrained(folder)
+        self.discriminator.electra.embeddings = self.generator.electra.embeddings
+        self.loss_weights = {"masked_lm": 1.0, "replaced_token": 50.0}  # Clark et al., Section 3.2
+        self.parts = {"": self.discriminator, "generator": self.generator}
+
+    def forward(self, batch: Tensors) -> Tensors:
+        """Mean loss of each objective; no gradient flows through the samples."""
+        words = self.generator(**text(batch, batch["ids"])).logits[masked(batch)]
+        cumulative = words.detach().double().softmax(-1).cumsum(-1)
+        chances = batch["draws"][batch["weights"] > 0].double()[:, None] / DRAWS
+        samples = torch.searchsorted(cumulative, chances, right=True)[:, 0]
+        original, filled = batch["ids"].clone(), batch["ids"].clone()
+        original[masked(batch)], filled[masked(batch)] = words_of(batch), samples
+        found = self.discriminator(**text(batch, filled), labels=(filled != original).long())
+        return {"masked_lm": cross_entropy(words, words_of(batch)), "replaced_token": found.loss}
+
+
+def text(batch: Tensors, ids: torch.Tensor) -> Tensors:
+    """What every model reads."""
+    return {"input_ids": ids, "attention_mask": batch["attention_mask"], "token_type_ids": batch["token_type_ids"]}
+
+
+def masked(batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows and columns of the masked positions."""
+    rows, predictions = torch.nonzero(batch["weights"], as_tuple=True)
+    return rows, batch["positions"][rows, predictions]
+
+
+def words_of(batch: Tensors) -> torch.Tensor:
+    """The true tokens there."""
+    return batch["labels"][batch["weights"] > 0]
+
+
+class Peer:
+    """A model of transformers that begins with the weights of our checkpoint and is trained by torch's AdamW."""
+
+    def __init__(self, folder: Path, config: Config):
+        self.config = config
+        self.model = (ElectraPeer if config.family == "electra" else PairPeer)(folder, config).eval()  # no dropout
+        every = list(self.model.parameters())
+        kernels, others = [p for p in every if p.ndim > 1], [p for p in every if p.ndim == 1]  # biases and layer norms
+        groups = [{"params": kernels, "decay": config.weight_decay}, {"params": others, "decay": 0.0}]
+        self.optimizer = torch.optim.AdamW(groups, betas=(config.beta_1, config.beta_2))
+
+    def update(self, batch: MaskedBatch, step: int) -> dict[str, float]:
+        """One update; returns the loss of each objective and "norm", that of all gradients before they are clipped."""
+        losses = self.model({name: torch.from_numpy(array).long() for name, array in vars(batch).items()})
+        self.optimizer.zero_grad()
+        sum(self.model.loss_weights[name] * loss for name, loss in losses.items()).backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
+        rate = self.rate(step)
+        if self.config.optimizer == "lamb":
+            self.adapted_step(step, rate)
+        else:
+            self.adamw_step(step, rate)
+        return {name: loss.item() for name, loss in losses.items()} | {"norm": norm.item()}
+
+    def rate(self, step: int) -> float:
+        """Warm-up, then linear decay to zero."""
+        config = self.config
+        if step < config.warmup_steps:
+            return config.learning_rate * (step + 1) / config.warmup_steps
+        return config.learning_rate * (1 - step / config.steps)
+
+    def adamw_step(self, step: int, rate: float) -> None:
+        """The step of torch, whose correction of the bias is undone: the originals have none.
+
+        torch divides the first moment by 1 - b1^t and the second by 1 - b2^t.
+        """
+        first, second = 1 - self.config.beta_1 ** (step + 1), np.sqrt(1 - self.config.beta_2 ** (step + 1))
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * first / second
+            group["eps"] = self.config.epsilon / second
+            group["weight_decay"] = group["decay"] * second / first
+        self.optimizer.step()
+
+    def adapted_step(self, step: int, rate: float) -> None:
+        """LAMB: every matrix moves by `rate` times its own length, in the direction in which AdamW would move it."""
+        parameters = list(self.model.parameters())
+        before = [p.detach().clone() for p in parameters]
+        self.adamw_step(step, rate=1.0)
+        with torch.no_grad():
+            for p, old in zip(parameters, before, strict=True):
+                change = p - old
+                ratio = old.norm() / change.norm() if p.ndim > 1 else 1.0
+                p.copy_(old + rate * ratio * change)
+
+    def weights(self) -> Weights:
+        """Every weight as it is now, those that are tied once."""
+        return {
+            (folder, name): p.detach().numpy()
+            for folder, part in self.model.parts.items()
+            for name, p in part.named_parameters()
+        }

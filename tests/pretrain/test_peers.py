@@ -1,0 +1,135 @@
+"""Training against an independent implementation: transformers' models, updated by torch, go the same way as ours."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from pretrain.batches import prepare_data
+from pretrain.config import Config
+from pretrain.export import tensors, write_checkpoint
+from pretrain.families import FAMILIES, preset
+from pretrain.masking import MaskedBatch
+from pretrain.model import PretrainingModel
+from pretrain.state import Progress
+from pretrain.train import build
+from tests.pretrain.peers import Peer, Weights
+from tests.rounding import bound
+
+# An ELECTRA's samples are the same on both sides, unless one of the 40 draws of an update falls within the rounding of
+# a cumulative probability, about 1e-6.
+UPDATES = 20
+PROMISED = 1e-5  # of every loss over so many updates, as is promised of several devices
+
+pytestmark = pytest.mark.usefixtures("eager")
+
+
+class Trained(NamedTuple):
+    """The curves of a model, a row an update: losses by their objectives and "norm" of the gradients; its weights."""
+
+    curves: list[dict[str, float]]
+    weights: Weights
+
+
+@pytest.fixture(scope="module", params=["tiny", "bert-tiny", "electra-tiny"])
+def config(request: pytest.FixtureRequest) -> Config:
+    """Every family with its own optimizer: warm-up and decay, two lengths, and gradients that are clipped."""
+    return replace(
+        preset(request.param),
+        steps=2 * UPDATES,
+        warmup_steps=5,
+        short_steps=UPDATES // 2,
+        short_sequence_length=16,
+        short_batch_size=16,
+        clip_norm=0.5,
+        weight_decay=0.1,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+
+
+@pytest.fixture(scope="module")
+def batches(config: Config, texts: tuple[Path, Path], cache: Path) -> list[MaskedBatch]:
+    """The batches of these updates."""
+    data = prepare_data(config, [str(texts[0])], [str(texts[1])], cache)
+    return [data.training(step) for step in range(UPDATES)]
+
+
+@pytest.fixture(scope="module")
+def trained(
+    config: Config, batches: list[MaskedBatch], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Weights, Trained, Trained]:
+    """The weights with which both begin, ours, and the peer."""
+    model = build(config)
+    peer = Peer(write_checkpoint(model, config, tmp_path_factory.mktemp("run"), Progress(0, 0, 0)), config)
+    initial = weights(model, config)
+    ours = Trained(curves(model, config, batches), weights(model, config))
+    theirs = Trained([peer.update(batch, step) for step, batch in enumerate(batches)], peer.weights())
+    return initial, ours, theirs
+
+
+def weights(model: PretrainingModel, config: Config) -> Weights:
+    """Every weight of ours as a checkpoint has it."""
+    family = FAMILIES[config.family]
+    folders = {"": family.modules(model)}
+    folders |= {folder: modules for folder, (modules, _) in family.inner_checkpoints(config, model).items()}
+    return {
+        (folder, name): array.copy()
+        for folder, modules in folders.items()
+        for name, array in tensors(modules).items()
+    }
+
+
+def curves(model: PretrainingModel, config: Config, batches: list[MaskedBatch]) -> list[dict[str, float]]:
+    """Train ours, and note the gradients that its optimizer is given."""
+    family = FAMILIES[config.family]
+    norms, apply = [], model.optimizer.apply
+
+    def noting(gradients, variables) -> None:
+        norms.append(float(np.sqrt(sum(float(np.square(gradient).sum()) for gradient in gradients))))
+        apply(gradients, variables)
+
+    model.optimizer.apply = noting
+    found = [model.train(batch, family.loss_weights(config, step)) for step, batch in enumerate(batches)]
+    return [
+        {name: row[f"{name}_loss"] for name in family.objectives(config)} | {"norm": norm}
+        for row, norm in zip(found, norms, strict=True)
+    ]
+
+
+def tolerance(config: Config) -> float:
+    """How far the gradients of float32 may be off after these updates, relative to their size.
+
+    An update goes through every layer forward and back: products over H inputs (query, key, output, inner), over the
+    inner size, and over the length; then over the vocabulary.
+    """
+    layer = 4 * config.hidden_size + config.intermediate_size + 2 * config.sequence_length
+    passes = 2 * (config.num_hidden_layers * layer + config.vocab_size)
+    return bound(UPDATES * passes, np.ones(1))
+
+
+def test_losses_and_gradients_are_those_of_the_peer(config: Config, trained: tuple[Weights, Trained, Trained]):
+    """At every update; the losses fall, and the gradients are larger than what they are clipped to."""
+    _, ours, theirs = trained
+    for found, expected in zip(ours.curves, theirs.curves, strict=True):
+        assert found.keys() == expected.keys()
+        for name in FAMILIES[config.family].objectives(config):
+            assert found[name] == pytest.approx(expected[name], abs=PROMISED)
+        assert found["norm"] == pytest.approx(expected["norm"], rel=tolerance(config))
+    assert min(row["norm"] for row in ours.curves) > config.clip_norm
+    assert ours.curves[-1]["masked_lm"] < ours.curves[0]["masked_lm"] - 0.1
+
+
+def test_weights_move_as_those_of_the_peer(config: Config, trained: tuple[Weights, Trained, Trained]):
+    """Every weight, measured by the way that it went."""
+    initial, ours, theirs = trained
+    assert ours.weights.keys() == initial.keys() >= theirs.weights.keys()
+    for name, expected in theirs.weights.items():
+        moved = np.linalg.norm(expected - initial[name])
+        off = np.linalg.norm(ours.weights[name] - expected)
+        if name[1].endswith("key.bias"):  # adds the same to every score of a softmax: its gradient is all rounding
+            assert max(moved, off) < PROMISED
+        else:
+            assert off < tolerance(config) * moved, name
