@@ -20,6 +20,7 @@ from embryo_core.finetune import texts
 from embryo_core.finetune.forms import SQUAD
 from embryo_core.finetune.reached import Reached, reached_in_spans
 from embryo_core.finetune.reached import reached as first_reached
+from embryo_core.phases import Phase, phases_of_log
 from embryo_core.types import Run
 
 State = tuple[Any, ...]
@@ -131,6 +132,15 @@ def templates(run: Run) -> dict[str, str]:
 def log(run: Run) -> pd.DataFrame:
     """The training log: one row per split ("train", "heldout") and step; empty where there is none."""
     return pd.DataFrame(runs.read_log(run))
+
+
+@cached(_log_state, 32)
+def phases(run: Run) -> list[Phase]:
+    """The phases of a run (see `phases.phases_of_log`); none where its log cannot be read."""
+    try:
+        return phases_of_log(pd.DataFrame(runs.read_log(run)))
+    except EmbryoError:
+        return []
 
 
 # === What accuracies are worth ===
@@ -269,6 +279,6 @@ def task_texts(run: Run, task: str) -> pd.DataFrame | None:
 
 
 @cached(results_state, 16)
-def judgements(run: Run) -> list[Judgement]:
-    """What a run says about each finding of the paper. Raises ResultsError."""
-    return judge(run)
+def judgements(run: Run, names: tuple[str, ...] | None = None) -> list[Judgement]:
+    """What a run says about each finding of the paper, or those of these names. Raises ResultsError."""
+    return judge(run, names)

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import permalink
+from app import permalink, results
 from app.captions.markdown import literal
 from app.captions.overlay import COUNTED
 from app.captions.sentences import split
@@ -151,6 +151,7 @@ def _show_time(view: View) -> None:
             view.checkpoints,
             view.step,
             view.axis,
+            results.phases(view.run),
             on_step=_choose_step,
             on_scale=lambda chosen: permalink.choose("scale", chosen),
         )
@@ -183,6 +184,12 @@ def show_caption(text: str, **appearance: Any) -> None:
     """A caption below a figure or a table: its first sentence, and the rest behind an info mark."""
     first, rest = split(text)
     st.caption(first, help=rest, **appearance)
+
+
+def show_opening(sentence: str) -> None:
+    """The sentence that opens a page (see captions/openings.py); nothing where its figure has nothing to say yet."""
+    if sentence:
+        st.markdown(f"**{sentence}**")
 
 
 @contextmanager

@@ -7,7 +7,8 @@ import pandas as pd
 from embryo_core.types import Run
 
 EMBRYO = (
-    "How a masked language model develops while it is pretrained: move the bar above, and every page shows that step."
+    "You look at one masked language model while it is pretrained: its loss, and below it what changed in which phase. "
+    "Move the bar above, and every page shows what the model can do and how its heads attend at that step."
 )
 
 

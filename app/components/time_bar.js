@@ -156,7 +156,9 @@ class TimeBar {
     const hollow = this.hollow.has(this.step);
     this.marks.innerHTML =
       `<line class="rail" x1="8" x2="${this.track.clientWidth - 8}" y1="15" y2="15"/>` +
-      `<line class="past" x1="8" x2="${x}" y1="15" y2="15"/>` + this.steps.map(mark).join("") + this.flags() + this.labels();
+      `<line class="past" x1="8" x2="${x}" y1="15" y2="15"/>` + this.steps.map(mark).join("") +
+      this.flags() + this.labels() + this.stretches();
+    this.root.querySelector(".bar").classList.toggle("phased", this.phases.length > 0);
     this.handle.style.left = `${x}px`;
     this.handle.classList.toggle("hollow", hollow);
     this.play.classList.toggle("playing", playing.on);
@@ -164,7 +166,7 @@ class TimeBar {
     const tokens = this.tokens[this.steps.indexOf(this.step)];
     this.root.querySelector(".step").textContent = `step ${grouped(this.step)}`;
     this.root.querySelector(".tokens").textContent = tokens == null ? "" : `${short(tokens)} tokens`;
-    this.track.setAttribute("aria-valuetext", `step ${this.step}${hollow ? ", weights removed" : ""}`);
+    this.track.setAttribute("aria-valuetext", `step ${this.step}${this.phase()}${hollow ? ", weights removed" : ""}`);
     this.track.setAttribute("aria-valuemin", this.steps[0]);
     this.track.setAttribute("aria-valuemax", this.steps.at(-1));
     this.track.setAttribute("aria-valuenow", this.step);
@@ -179,6 +181,21 @@ class TimeBar {
       const x = this.pixels(shares[this.scale]);
       return `<path class="change" d="M${x} 15V1h7l-2 3 2 3h-7"><title>${escaped(what)}</title></path>`;
     }).join("");
+  }
+
+  // Named stretches under the step numbers; a name that does not fit is there for the pointer and the screen reader.
+  stretches() {
+    return this.phases.map(({ name, what, shares }) => {
+      const [from, to] = shares[this.scale].map((share) => this.pixels(share));
+      const text = to - from > name.length * 6.2 ? `<text x="${(from + to) / 2}" y="58">${name}</text>` : "";
+      return `<g class="phase"><title>${what}</title><rect x="${from + 1}" y="43" width="${Math.max(1, to - from - 2)}" height="4" rx="2"/>${text}</g>`;
+    }).join("");
+  }
+
+  // What a screen reader says of the phase at the chosen step; a step that begins a phase belongs to it.
+  phase() {
+    const now = this.phases.findLast(({ start, end }) => start <= this.step && this.step <= end);
+    return now ? `, ${now.name}` : "";
   }
 
   // Step numbers under the marks, the ends first, as many as fit.

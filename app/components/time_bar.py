@@ -14,6 +14,7 @@ import streamlit as st
 from app.charts.step_axis import STEP_LINE, STEP_MARK, StepAxis
 from app.components.messages import field, member
 from embryo_core.curves import SCALES, Scale, axis_shares
+from embryo_core.phases import Phase
 from embryo_core.types import Change, Checkpoint
 
 HERE = Path(__file__).parent
@@ -32,12 +33,14 @@ def time_bar(
     checkpoints: Sequence[Checkpoint],
     step: int,
     axis: StepAxis,
+    phases: Sequence[Phase],
     on_step: Callable[[int, bool], None],
     on_scale: Callable[[Scale], None],
 ) -> None:
     """Draw the bar for these checkpoints, at one's step, along the axis that the figures below share.
 
-    `on_step` gets the step that the user chose, and whether it is only passed through, as while playing.
+    The `phases` of the run are named below its marks. `on_step` gets the step that the user chose,
+    and whether it is only passed through, as while playing.
     """
 
     steps = [checkpoint.step for checkpoint in checkpoints]
@@ -53,16 +56,19 @@ def time_bar(
 
     _component(
         key=KEY,
-        data=bar_data(checkpoints, step, axis),
+        data=bar_data(checkpoints, step, axis, phases),
         on_step_change=moved,
         on_scale_change=scaled,
     )
 
 
-def bar_data(checkpoints: Sequence[Checkpoint], step: int, axis: StepAxis) -> dict[str, Any]:
+def bar_data(
+    checkpoints: Sequence[Checkpoint], step: int, axis: StepAxis, phases: Sequence[Phase] = ()
+) -> dict[str, Any]:
     """What the browser is given: for both scales where each step lies on the bar (0 to 1) and on a figure's axis.
 
-    A step is hollow where the checkpoint has lost its weights. `changes` are marked between the steps.
+    A step is hollow where the checkpoint has lost its weights. `changes` are marked between the steps,
+    `phases` from one step to another.
     """
     steps = [checkpoint.step for checkpoint in checkpoints]
     return {
@@ -72,6 +78,7 @@ def bar_data(checkpoints: Sequence[Checkpoint], step: int, axis: StepAxis) -> di
         "step": step,
         "scale": axis.scale,
         "changes": [_place(change, steps) for change in axis.changes if steps[0] <= change.step <= steps[-1]],
+        "phases": [_stretch(phase, steps) for phase in phases if phase.start < steps[-1] and phase.end > steps[0]],
         "shares": {scale: axis_shares(steps, scale).tolist() for scale in SCALES},
         "values": {scale: axis.values_on(scale, steps) for scale in SCALES},
         "line": STEP_LINE,
@@ -83,3 +90,11 @@ def _place(change: Change, steps: Sequence[int]) -> dict[str, Any]:
     """A change as the bar marks it: its words, and its place on the bar by scale."""
     shares = {scale: axis_shares([steps[0], change.step, steps[-1]], scale).tolist()[1] for scale in SCALES}
     return {"what": f"step {change.step:,}: {change.what}", "shares": shares}
+
+
+def _stretch(phase: Phase, steps: Sequence[int]) -> dict[str, Any]:
+    """A phase as the bar names it: its steps, and both its ends on the bar by scale."""
+    ends = [min(max(step, steps[0]), steps[-1]) for step in (phase.start, phase.end)]
+    shares = {scale: axis_shares([steps[0], *ends, steps[-1]], scale).tolist()[1:3] for scale in SCALES}
+    what = f"{phase.name}: step {phase.start:,} to {phase.end:,}"
+    return {"name": phase.name, "what": what, "start": phase.start, "end": phase.end, "shares": shares}

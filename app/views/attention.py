@@ -1,6 +1,9 @@
 """Attention: how heads form, what they do, and how they read a sentence, step by step (Section 4, Figure 4)."""
 
 from app import results, widgets
+from app.captions import openings
+from app.charts.head_behaviour import PATTERNS
+from app.view import View
 from app.views import attention_maps, head_behaviour, sentence
 
 SECTIONS = {
@@ -13,6 +16,7 @@ SECTIONS = {
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Attention", lambda run: results.usual_scale(run, head_behaviour.METRIC))
+    _open(view)
     section = widgets.pick_one(
         "section",
         "Section",
@@ -22,3 +26,13 @@ def show() -> None:
         label_visibility="collapsed",
     )
     SECTIONS[section][1](view)
+
+
+def _open(view: View) -> None:
+    """The sentence on the head that shows a pattern most clearly."""
+    with widgets.explaining():
+        frame = results.head_scores(view.run)
+        if not frame.empty:
+            what, layer, head = results.strongest_head(view.run)
+            curve = frame[(frame["what"] == what) & (frame["layer"] == layer) & (frame["head"] == head)]
+            widgets.show_opening(openings.attention(curve, PATTERNS[what].label, PATTERNS[what].axis))

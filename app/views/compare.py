@@ -5,6 +5,7 @@ import streamlit as st
 
 from app import figures, results, widgets
 from app.captions import compare as captions
+from app.captions import openings
 from app.captions.markdown import literal
 from app.charts import compare as charts
 from app.charts.tokens import SETS
@@ -19,6 +20,8 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Compare")
     runs = (view.run, *view.beside)
+    orders = results.acquisitions(runs, "mask_prediction", SETS["parts of speech"])
+    widgets.show_opening(openings.compare(agreements(orders)))
     _design(runs)
     if not view.beside:
         words = "Choose runs beside this one under Overlay, above, to see their curves and orders too."

@@ -7,6 +7,7 @@ import streamlit as st
 
 from app import figures, overlays, permalink, results, widgets
 from app.captions import finetuning as captions
+from app.captions import openings
 from app.charts import finetuning as charts
 from app.charts.smoothing import with_smoothed
 from app.tables import show_rows
@@ -27,6 +28,7 @@ def show() -> None:
             f"Run '{view.run.name}' has not been fine-tuned yet.",
             f"python -m embryo_core finetune {view.run.name} --glue FOLDER --tasks cola mrpc rte stsb",
         )
+    widgets.show_opening(openings.finetuning(frame, charts.NAMES))
     tasks = [task for task in frame["task"].unique() if task != charts.EXACT]
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:

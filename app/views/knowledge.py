@@ -1,6 +1,7 @@
 """Knowledge: which facts the model answers at each step, and what it says instead (Section 6, Figures 6 and 14)."""
 
 from app import results, widgets
+from app.captions import openings
 from app.charts import knowledge as charts
 from app.views import knowledge_facts, knowledge_relations
 from embryo_core.baselines import of_facts
@@ -19,6 +20,7 @@ def show() -> None:
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --lama PATH",
         )
     frame = charts.relation_curves(scores, of_facts(facts))
+    widgets.show_opening(openings.knowledge(frame[frame["relation"] == charts.ALL]))
     step = view.evaluated(frame["step"])
     note = results.sources(view.run).get(METRIC, {}).get("note", "facts of LAMA's T-REx")
     knowledge_relations.show(view, frame, facts, note)

@@ -3,13 +3,15 @@
 import pandas as pd
 import streamlit as st
 
-from app import figures, overlays, results, widgets
+from app import figures, overlays, permalink, results, widgets
+from app.captions import openings
 from app.captions import overview as captions
 from app.charts import overview as charts
 from app.charts import style
 from app.charts.smoothing import with_smoothed
 from app.view import View
-from app.views import audit, card, coverage, ngrams
+from app.views import audit, card, coverage, ngrams, phases
+from embryo_core.findings import Judgement
 from embryo_core.types import Run
 
 # Quantity of the log: heading, axis, what is counted, in words and in the log, what the caption says.
@@ -27,7 +29,19 @@ WORDS = {
         "Share of masked pieces predicted exactly. Dashed: always the training text's most frequent word.",
     ),
 }
-SECOND = {  # a run's second objective is one of these, or it has none
+OTHERS = {  # a run's second objective is one of three, or it has none
+    "loss": (
+        "Total loss",
+        "loss (nats)",
+        ("masked pieces", "n_masked"),
+        "Sum of the losses of all objectives, as it is optimized.",
+    ),
+    "sentence_order_loss": (
+        "Sentence-order loss",
+        "loss (nats per pair)",
+        ("sentence pairs", "n_sequences"),
+        "Cross-entropy of swapped or not; chance is 0.69.",
+    ),
     "sentence_order_accuracy": (
         "Sentence-order accuracy",
         "accuracy (sentence pairs)",
@@ -47,7 +61,8 @@ SECOND = {  # a run's second objective is one of these, or it has none
         "Replaced or not, of every token; to answer no each time is right for at least the share that is not masked.",
     ),
 }
-CURVES = WORDS | SECOND
+CURVES = WORDS | OTHERS
+LEADING = ("reconstruction_before_prediction", "syntax_and_semantics", "knowledge_fluctuates")  # need scores alone
 CHANCE = {"sentence_order_accuracy": ("chance", 0.5), "next_sentence_accuracy": ("chance", 0.5)}
 
 
@@ -55,18 +70,35 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Overview", results.usual_scale_of_log)
     log = results.log(view.run)
-    widgets.show_caption(captions.EMBRYO)
+    widgets.show_opening(openings.overview(log, results.phases(view.run)))
+    st.markdown(captions.EMBRYO)
+    _findings(view)
     card.show(view, log)
     audit.show(view.run)
     widgets.pick_smoothing()
-    columns = [place for _ in range(2) for place in st.columns(2, gap="large")]
-    second = [quantity for quantity in SECOND if quantity in log]
-    for place, quantity in zip(columns, [*WORDS, *second[:1]]):
+    quantities = [*WORDS, *(quantity for quantity in OTHERS if quantity in log)]
+    columns = [place for _ in range(len(quantities) // 2 + 1) for place in st.columns(2, gap="large")]
+    for place, quantity in zip(columns, quantities):
         with place:
             _training_curve(view, log, quantity)
-    with columns[len(WORDS) + len(second[:1])]:
+    with columns[len(quantities)]:
         ngrams.show(view)
         coverage.show_missing(view)
+    with widgets.explaining():
+        phases.show(view)
+
+
+def _findings(view: View) -> None:
+    """Three findings of the paper with what the run says, each a link to it on the Findings page."""
+    with widgets.explaining(), st.container(horizontal=True, gap="medium", key="leading_findings"):
+        for judgement in results.judgements(view.run, LEADING):
+            words = f"{judgement.finding.claim} *{judgement.verdict.capitalize()}.*"
+            st.button(words, key=judgement.finding.name, type="tertiary", on_click=_lead, args=(judgement,))
+
+
+def _lead(judgement: Judgement) -> None:
+    permalink.choose("finding", judgement.finding.name)
+    permalink.lead_to("findings")
 
 
 def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:

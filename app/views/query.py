@@ -7,6 +7,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import permalink, results, widgets
+from app.captions import openings
 from app.captions import query as captions
 from app.charts import query as charts
 from app.components.copy_button import copy_button
@@ -22,6 +23,8 @@ Part = Callable[..., None]  # draws a part of some Answers at a `place`
 def show() -> None:
     """Draw the page."""
     view = widgets.at_weights(widgets.open_page("Query", lambda run: results.usual_scale(run, "mask_prediction")))
+    with widgets.explaining():
+        widgets.show_opening(openings.query(results.examples(view.run)))
     questions = ask(view)
     if not questions:
         st.info(

@@ -1,5 +1,7 @@
 """All findings of the paper, and what a run says about each."""
 
+from collections.abc import Collection
+
 from embryo_core.findings import downstream, knowledge, layers, words
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import Finding, Judgement, verdict_of
@@ -8,10 +10,13 @@ from embryo_core.types import Run
 FINDINGS: tuple[Finding, ...] = (*words.FINDINGS, *layers.FINDINGS, *downstream.FINDINGS, *knowledge.FINDINGS)
 
 
-def judge(run: Run) -> list[Judgement]:
-    """The verdict on each finding, in the order of FINDINGS. Raises ResultsError where a table cannot be read."""
+def judge(run: Run, names: Collection[str] | None = None) -> list[Judgement]:
+    """The verdict on each finding, or on those of these `names`, in the order of FINDINGS.
+
+    Raises ResultsError where a table cannot be read.
+    """
     evidence = Evidence(run)
-    return [_judge(finding, evidence) for finding in FINDINGS]
+    return [_judge(finding, evidence) for finding in FINDINGS if names is None or finding.name in names]
 
 
 def _judge(finding: Finding, evidence: Evidence) -> Judgement:

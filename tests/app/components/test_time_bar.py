@@ -6,6 +6,7 @@ import pytest
 from app.charts.step_axis import StepAxis
 from app.components.time_bar import bar_data
 from embryo_core.curves import SCALES
+from embryo_core.phases import Phase
 from embryo_core.types import Change, Checkpoint
 
 STEPS = [0, 1, 8, 700]
@@ -43,3 +44,16 @@ def test_a_change_of_training_has_its_place_between_the_steps(scale) -> None:
     (mark,) = data["changes"]
     assert mark["what"] == "step 8: corpus: domain.txt"
     assert mark["shares"][scale] == pytest.approx(data["shares"][scale][STEPS.index(8)])
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_phase_lies_between_the_marks_of_its_steps(scale) -> None:
+    """What began before the first checkpoint begins with it; what begins at the last is left out."""
+    phases = [Phase("start", 0, 0, 0, 8, 0.0), Phase("first fall", 8, 4, 16, 900, 1.0)]
+    phases.append(Phase("plateau", 900, 800, 950, 999, 0.1))
+    data = bar_data(CHECKPOINTS, 8, StepAxis(scale), phases)
+    assert [phase["name"] for phase in data["phases"]] == ["start", "first fall"]
+    shares = data["shares"][scale]
+    assert data["phases"][0]["shares"][scale] == pytest.approx([0, shares[2]])
+    assert data["phases"][1]["shares"][scale] == pytest.approx([shares[2], 1])
+    assert data["phases"][1]["what"] == "first fall: step 8 to 900"

@@ -1,0 +1,123 @@
+"""The one sentence that opens a page: what its main figure says about this run, computed from the figure's table."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from app.captions.markdown import literal
+from embryo_core.phases import LOSS, Phase
+from embryo_core.runs.schema import ExampleQuestion
+
+
+def overview(log: pd.DataFrame, phases: Sequence[Phase]) -> str:
+    """How far the loss fell, and where it took off; `log` as in `results.log`."""
+    if not {"split", "step", LOSS} <= set(log):
+        return ""
+    split = "heldout" if (log["split"] == "heldout").any() else "train"
+    rows = log[(log["split"] == split) & log[LOSS].notna()].sort_values("step")
+    if len(rows) < 2:
+        return ""
+    first, last = rows.iloc[0], rows.iloc[-1]
+    words = f"The masked-word loss goes from {first[LOSS]:.2f} to {last[LOSS]:.2f} nats by step {int(last['step']):,}"
+    if not phases:
+        return f"{words}; no phases can be told apart."
+    off = next((phase for phase in phases if phase.name == "take-off"), None)
+    if off is None:
+        return f"{words}; nothing takes off after its first fall."
+    return f"{words}; it takes off at step {off.start:,} (95 % interval {off.earliest:,} to {off.latest:,})."
+
+
+def tokens(title: str, order: pd.DataFrame) -> str:
+    """Which categories come first and last; `order` as in `compare.acquisition`."""
+    known = order.dropna(subset="onset")
+    if known.empty:
+        return f"{title}: no category is above 0 at the last step."
+    first, last = (known[known["onset"] == end] for end in (known["onset"].min(), known["onset"].max()))
+    if len(first) == len(known):
+        step = known["onset"].iloc[0]
+        return f"{title}: {_listed(known['group'])} {_reaches(known)} half of the last accuracy by step {step:,}."
+    return (
+        f"{title}: {_listed(first['group'])} first {_reaches(first)} half of the last accuracy, "
+        f"by step {first['onset'].iloc[0]:,}; {_listed(last['group'])} {_reaches(last)} it last, "
+        f"by step {last['onset'].iloc[0]:,}."
+    )
+
+
+def _reaches(rows: pd.DataFrame) -> str:
+    return "reaches" if len(rows) == 1 else "reach"
+
+
+def probing(best: pd.DataFrame, named: dict[str, str]) -> str:
+    """Which task gains most and least from the first step to the last; `best` has the best layer of each step."""
+    ends = best.sort_values("step").groupby("task", sort=False)["f1"].agg(["first", "last"])
+    gains = (ends["last"] - ends["first"]).sort_values()
+
+    def told(task: str) -> str:
+        return f"{literal(named.get(task, task))} ({ends['first'][task]:.2f} to {ends['last'][task]:.2f})"
+
+    words = f"From step {best['step'].min():,} to {best['step'].max():,}, F1 in the best layer changes"
+    if len(gains) == 1:
+        return f"{words} for {told(gains.index[0])}."
+    return f"{words} most for {told(gains.index[-1])} and least for {told(gains.index[0])}."
+
+
+def attention(head: pd.DataFrame, named: str, unit: str) -> str:
+    """Which head changed most, and how; `head` has the values of one pattern of one head over the steps."""
+    head = head.sort_values("step")
+    first, last = head.iloc[0], head.iloc[-1]
+    return (
+        f"Head {int(last['head'])} of layer {int(last['layer'])} shows the clearest pattern, {literal(named.lower())}: "
+        f"its {literal(unit)} goes from {first['value']:.2f} at step {int(first['step']):,} "
+        f"to {last['value']:.2f} at step {int(last['step']):,}."
+    )
+
+
+def knowledge(all_facts: pd.DataFrame) -> str:
+    """How many facts are answered at the last step and at the best one; `all_facts` has a row per step."""
+    rows = all_facts.sort_values("step")
+    last, best = rows.iloc[-1], rows.loc[rows["value"].idxmax()]
+    share, facts, step = 100 * last["value"], int(last["n"]), int(last["step"])
+    words = f"The run answers {share:.1f} % of {facts:,} facts at its last step, {step:,}"
+    if best["step"] == last["step"]:
+        return f"{words}, more than at any step before."
+    return f"{words}, and most, {100 * best['value']:.1f} %, at step {int(best['step']):,}."
+
+
+def finetuning(frame: pd.DataFrame, named: dict[str, str]) -> str:
+    """Which task gains most from pretraining; `frame` as in `charts.finetuning.task_curves`."""
+    ends = frame.sort_values("step").groupby("task", sort=False)["value"].agg(["first", "last"])
+    task = (ends["last"] - ends["first"]).idxmax()
+    first, last = ends.loc[task]
+    return (
+        f"Of {len(ends)} scores {literal(named.get(task, task))} changes most for the better, from {first:.3f} "
+        f"at step {frame['step'].min():,} to {last:.3f} at step {frame['step'].max():,}."
+    )
+
+
+def query(examples: Sequence[ExampleQuestion]) -> str:
+    """Since when the examples of a run are answered; nothing where none were looked for."""
+    since = [example.since for example in examples if example.since is not None]
+    if not examples:
+        return ""
+    if not since:
+        return f"The run answers none of its {len(examples)} example questions at its last step."
+    first, last = min(since), max(since)
+    when = f"at step {first:,}" if first == last else f"between step {first:,} and step {last:,}"
+    return f"The run comes to answer {len(since)} of its {len(examples)} example questions, {when}."
+
+
+def compare(agreements: pd.DataFrame) -> str:
+    """How far orders of acquisition agree; `agreements` as in `compare.agreements`, of mask prediction."""
+    known = agreements.dropna(subset="rho")
+    if known.empty:
+        return ""
+    row = known.loc[known["rho"].abs().idxmax()]
+    return (
+        f"The orders in which {literal(row['first'])} and {literal(row['second'])} acquire parts of speech in mask "
+        f"prediction have a rank agreement of {row['rho']:.2f} ({row['low']:.2f} to {row['high']:.2f}, n = {row['n']})."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    *others, last = map(literal, names)
+    return f"{', '.join(others)} and {last}" if others else last

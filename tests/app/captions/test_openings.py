@@ -1,0 +1,92 @@
+"""Opening sentences name the values of their tables, whatever the run."""
+
+import pandas as pd
+import pytest
+
+from app.captions import openings
+from embryo_core.compare import acquisition
+from embryo_core.phases import Phase
+from embryo_core.runs.schema import ExampleQuestion
+
+LOG = pd.DataFrame({"split": "heldout", "step": [0, 8, 2000], "masked_lm_loss": [9.0, 7.0, 5.25]})
+START, FALL = Phase("start", 1, 1, 1, 8, 0.1), Phase("first fall", 8, 4, 16, 2000, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("phases", "ending"),
+    [
+        ([], "; no phases can be told apart."),
+        ([START, FALL], "; nothing takes off after its first fall."),
+        ([START, FALL, Phase("take-off", 1500, 8, 1600, 2000, 2.0)], "at step 1,500 (95 % interval 8 to 1,600)."),
+    ],
+)
+def test_the_overview_tells_the_loss_and_the_take_off(phases, ending) -> None:
+    """A run that does not take off says so; one without a log says nothing."""
+    sentence = openings.overview(LOG, phases)
+    assert sentence.startswith("The masked-word loss goes from 9.00 to 5.25 nats by step 2,000")
+    assert sentence.endswith(ending)
+    assert openings.overview(pd.DataFrame(), []) == ""
+
+
+def test_tokens_name_the_first_and_the_last_category() -> None:
+    """Categories of one onset are named together; with a single onset nothing is first or last."""
+    rows = [("noun", [0, 0, 1]), ("determiner", [0, 1, 1]), ("pronoun", [0, 1, 1])]
+    data = pd.concat(pd.DataFrame({"group": g, "step": [0, 8, 16], "accuracy": a, "n": 900}) for g, a in rows)
+    assert openings.tokens("Task", acquisition(data)) == (
+        "Task: determiner and pronoun first reach half of the last accuracy, by step 8; noun reaches it last, "
+        "by step 16."
+    )
+    one = acquisition(data[data["group"] == "noun"])
+    assert openings.tokens("Task", one) == "Task: noun reaches half of the last accuracy by step 16."
+    nothing = acquisition(data[data["group"] == "noun"].assign(accuracy=0.0))
+    assert openings.tokens("Task", nothing) == "Task: no category is above 0 at the last step."
+
+
+def test_probing_names_the_tasks_that_gain_most_and_least() -> None:
+    """A single task is named alone."""
+    best = pd.DataFrame({"task": ["pos", "pos", "my_task", "my_task"], "step": [0, 16] * 2, "f1": [0.5, 0.9, 0.6, 0.7]})
+    sentence = openings.probing(best, {"pos": "part of speech"})
+    assert sentence.endswith("most for part of speech (0.50 to 0.90) and least for my\\_task (0.60 to 0.70).")
+    assert openings.probing(best[best["task"] == "pos"], {}).endswith("layer changes for pos (0.50 to 0.90).")
+
+
+def test_knowledge_tells_where_the_best_step_is_another_than_the_last() -> None:
+    """Both shares are told, or that the last is the best."""
+    rows = pd.DataFrame({"step": [0, 8, 16], "value": [0.0, 0.2, 0.1], "n": 1000})
+    sentence = openings.knowledge(rows)
+    assert sentence.endswith("answers 10.0 % of 1,000 facts at its last step, 16, and most, 20.0 %, at step 8.")
+    assert openings.knowledge(rows[:2]).endswith("at its last step, 8, more than at any step before.")
+
+
+def test_attention_tells_how_the_weight_of_a_head_changed() -> None:
+    """Its first and its last value."""
+    head = pd.DataFrame({"layer": 2, "head": 3, "step": [0, 16], "value": [0.05, 0.8]})
+    sentence = openings.attention(head, "Previous token", "mean attention weight")
+    assert sentence == (
+        "Head 3 of layer 2 shows the clearest pattern, previous token: its mean attention weight goes "
+        "from 0.05 at step 0 to 0.80 at step 16."
+    )
+
+
+def test_finetuning_names_the_score_that_gains_most() -> None:
+    """By its name as people write it."""
+    frame = pd.DataFrame({"task": ["cola", "cola", "rte", "rte"], "step": [0, 16] * 2, "value": [0.0, 0.4, 0.5, 0.6]})
+    sentence = openings.finetuning(frame, {"cola": "CoLA"})
+    assert sentence.startswith("Of 2 scores CoLA changes most for the better, from 0.000 at step 0 to 0.400")
+
+
+def test_query_tells_since_when_examples_are_answered() -> None:
+    """Of those that the run has; nothing where none were looked for."""
+    examples = [ExampleQuestion(text="a", word="b", since=since) for since in (8, 2000, None)]
+    sentence = openings.query(examples)
+    assert sentence == "The run comes to answer 2 of its 3 example questions, between step 8 and step 2,000."
+    assert openings.query(examples[:1]).endswith("1 of its 1 example questions, at step 8.")
+    assert openings.query(examples[2:]) == "The run answers none of its 1 example questions at its last step."
+    assert openings.query([]) == ""
+
+
+def test_compare_tells_the_strongest_agreement() -> None:
+    """With interval and n; nothing where none can be told."""
+    row = {"first": "one", "second": "the paper", "rho": 0.8, "low": 0.2, "high": 0.97, "n": 9}
+    assert "rank agreement of 0.80 (0.20 to 0.97, n = 9)" in openings.compare(pd.DataFrame([row]))
+    assert openings.compare(pd.DataFrame([row | {"rho": None}])) == ""

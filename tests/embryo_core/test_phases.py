@@ -1,0 +1,76 @@
+"""Phases are found where lines turn, and told to be missing where none does."""
+
+from itertools import combinations, pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from embryo_core.phases import APART, Phase, _Fits, phases, phases_of_log
+
+STEPS = [2**power for power in range(16)]
+KNOTS = [0, 3, 6, 10, 12, 15]  # a start, a fall, a plateau, a take-off, and slower again
+
+
+def loss(falls: list[float], knots: list[int], noise: float = 0.01) -> np.ndarray:
+    """A loss that falls by so much per doubling from one of the knots to the next, with a little noise."""
+    line = 9 - np.interp(range(16), knots, np.concatenate([[0], np.cumsum(np.diff(knots) * falls)]))
+    return line + np.random.default_rng(1).normal(0, noise, 16)
+
+
+def test_planted_phases_are_found_where_they_begin() -> None:
+    """A planted take-off is found at its step, and its interval holds the step."""
+    found = phases(STEPS, loss([0, 1, 0.05, 1.2, 0.1], KNOTS))
+    assert [phase.name for phase in found] == ["start", "first fall", "plateau", "take-off", "later plateau"]
+    assert [phase.start for phase in found] == [STEPS[knot] for knot in KNOTS[:-1]]
+    assert [phase.end for phase in found] == [STEPS[knot] for knot in KNOTS[1:]]
+    assert all(phase.earliest <= phase.start <= phase.latest for phase in found)
+
+
+def test_a_run_where_nothing_takes_off_has_no_such_phase() -> None:
+    """A loss that falls once and goes on slowly has a plateau and nothing after."""
+    found = phases(STEPS, loss([0, 1, 0.05], [0, 3, 6, 15]))
+    assert [phase.name for phase in found] == ["start", "first fall", "plateau"]
+
+
+@pytest.mark.parametrize("fall", [0.0, 0.3, -0.3])
+def test_a_straight_line_has_no_phases(fall) -> None:
+    """Where no line turns, there is nothing to name."""
+    assert phases(STEPS, 9 - fall * np.arange(16.0)) == []
+
+
+def test_a_loss_that_rises_has_no_phases() -> None:
+    """A run that diverges learns in no phase."""
+    assert phases(STEPS, loss([0, -1, 0], [0, 5, 10, 15])) == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_best_line_is_the_one_of_an_exhaustive_search(count) -> None:
+    """Least squares solved anew for every choice of breakpoints find the same ones."""
+    points, values = np.arange(12.0), np.random.default_rng(count).normal(0, 1, 12).cumsum()
+    squares = {}
+    for turns in combinations(range(APART, 12 - APART), count):
+        if all(b - a >= APART for a, b in pairwise(turns)):
+            columns = [np.ones(12), points, *(np.where(points > turn, points - turn, 0) for turn in turns)]
+            squares[turns] = float(np.linalg.lstsq(np.stack(columns, axis=1), values)[1][0])
+    turns, line = _Fits(points, count).best(values)
+    assert turns == min(squares, key=squares.get)
+    assert ((values - line) ** 2).sum() == pytest.approx(squares[turns])
+
+
+def test_a_log_without_held_out_text_gives_the_phases_of_its_batches() -> None:
+    """Rows without the loss, and step 0, which has no logarithm, are left out."""
+    rows = {"step": [0, *STEPS, 99], "masked_lm_loss": [9.0, *loss([0, 1, 0.05], [0, 3, 6, 15]), np.nan]}
+    found = phases_of_log(pd.DataFrame(rows).assign(split="train"))
+    assert found == phases(STEPS, rows["masked_lm_loss"][1:-1])
+    assert phases_of_log(pd.DataFrame()) == []
+
+
+def test_a_long_log_is_averaged_and_its_phases_cover_it_all() -> None:
+    """Of many rows the phases begin with the first step and end with the last, one after the other."""
+    steps = np.arange(1, 3001)
+    values = np.interp(np.log2(steps), [0, 4, 8, 11.6], [9, 9, 5, 4.9])
+    found = phases(steps.tolist(), values)
+    assert isinstance(found[0], Phase) and (found[0].start, found[-1].end) == (1, 3000)
+    assert all(one.end == other.start for one, other in pairwise(found))
+    assert [phase.name for phase in found] == ["start", "first fall", "plateau"]
