@@ -115,7 +115,9 @@ def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:
         overlays.show(view, lambda run: _measured(results.log(run), quantity, n), curves, name, caption, title)
         return
     data = with_smoothed(measured, quantity, view.smoothing, ["split"])
-    figure = charts.training_curve(data, quantity, unit, view.axis, _baseline(view.run, quantity))
+    if baseline := _baseline(view.run, quantity):
+        data = data.assign(baseline=baseline[1])
+    figure = charts.training_curve(data, quantity, unit, view.axis, baseline)
     caption = captions.training_curve(about, counted, data)
     figures.show(figure, data, name, caption, title, view)
 

@@ -13,7 +13,7 @@ def show(view: View) -> None:
     st.header("Phases", anchor=False)
     found = results.phases(view.run)
     if not found:
-        st.info(captions.NONE, icon=":material/info:")
+        widgets.show_caption(captions.NONE)
         return
     table = charts.changes(found, results.scores(view.run))
     st.dataframe(table, hide_index=True, height="content", key="phases")
