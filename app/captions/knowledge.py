@@ -25,15 +25,16 @@ def beside_baseline(frame: pd.DataFrame, without: pd.DataFrame) -> str:
     """
     every, others = (_last_of_all(curves) for curves in (frame, without))
     words = (
-        f"At step {every['step']:,}, {every['value']:.1%} of {every['n']:,} facts are answered rightly, "
-        f"{_place(every)} the {every['baseline']:.1%} of always answering each relation's most frequent object."
+        f"Always answering each relation's most frequent object is right for {every['baseline']:.1%} of "
+        f"{every['n']:,} facts; the run's {every['value']:.1%} at step {every['step']:,} is {_place(every)} that."
     )
     if others is None or others["n"] == every["n"]:
         return words
     named = every["n"] - others["n"]
     return (
         f"{words} In {named:,} facts ({named / every['n']:.0%}) the object stands in the subject's name; without them "
-        f"{others['value']:.1%} are answered rightly, {_place(others)} the {others['baseline']:.1%}."
+        f"the run answers {others['value']:.1%} of {others['n']:,}, {_place(others)} the {others['baseline']:.1%} of "
+        "that rule."
     )
 
 

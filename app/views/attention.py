@@ -1,10 +1,13 @@
 """Attention: how heads form, what they do, and how they read a sentence, step by step (Section 4, Figure 4)."""
 
+from contextlib import suppress
+
 from app import results, widgets
 from app.captions import openings
 from app.charts.head_behaviour import PATTERNS
 from app.view import View
 from app.views import attention_maps, head_behaviour, sentence
+from embryo_core.errors import EmbryoError
 
 SECTIONS = {
     "maps": ("Averaged maps", attention_maps.show),
@@ -30,7 +33,7 @@ def show() -> None:
 
 def _open(view: View) -> None:
     """The sentence on the head that shows a pattern most clearly."""
-    with widgets.explaining():
+    with suppress(EmbryoError):  # what cannot be read is named below
         frame = results.head_scores(view.run)
         if not frame.empty:
             what, layer, head = results.strongest_head(view.run)

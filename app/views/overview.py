@@ -1,5 +1,7 @@
 """Overview: what the run is, how its losses and accuracies went, and what has been computed of it."""
 
+from contextlib import suppress
+
 import pandas as pd
 import streamlit as st
 
@@ -11,6 +13,7 @@ from app.charts import style
 from app.charts.smoothing import with_smoothed
 from app.view import View
 from app.views import audit, card, coverage, ngrams, phases
+from embryo_core.errors import EmbryoError
 from embryo_core.findings import Judgement
 from embryo_core.types import Run
 
@@ -90,7 +93,7 @@ def show() -> None:
 
 def _findings(view: View) -> None:
     """Three findings of the paper with what the run says, each a link to it on the Findings page."""
-    with widgets.explaining(), st.container(horizontal=True, gap="medium", key="leading_findings"):
+    with suppress(EmbryoError), st.container(horizontal=True, gap="medium", key="leading_findings"):
         for judgement in results.judgements(view.run, LEADING):
             words = f"{judgement.finding.claim} *{judgement.verdict.capitalize()}.*"
             st.button(words, key=judgement.finding.name, type="tertiary", on_click=_lead, args=(judgement,))

@@ -1,6 +1,7 @@
 """Query: what any checkpoint answers to the reader's own text with [MASK], and the answer over all of pretraining."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 import streamlit as st
@@ -16,6 +17,7 @@ from app.views import query_answers, query_history, query_lens, query_progress, 
 from app.views.query_answers import TOGETHER, Answers
 from app.views.query_ask import Asked, ask
 from embryo_core import query
+from embryo_core.errors import EmbryoError
 
 Part = Callable[..., None]  # draws a part of some Answers at a `place`
 
@@ -23,7 +25,7 @@ Part = Callable[..., None]  # draws a part of some Answers at a `place`
 def show() -> None:
     """Draw the page."""
     view = widgets.at_weights(widgets.open_page("Query", lambda run: results.usual_scale(run, "mask_prediction")))
-    with widgets.explaining():
+    with suppress(EmbryoError):  # the examples are asked for again below
         widgets.show_opening(openings.query(results.examples(view.run)))
     questions = ask(view)
     if not questions:

@@ -62,6 +62,7 @@ def click_cell(visitor, name: str, column: int, row: int) -> None:
 # === A long series ===
 
 
+@pytest.mark.slow
 def test_a_long_series_is_drawn_as_it_is_asked_and_can_be_stopped(visit, tiny_run: Run, tmp_path: Path):
     """The line counts up by itself, stands still once stopped, and goes on to the last checkpoint, where it goes."""
     lengthen(copy_run(tiny_run, tmp_path), range(100, 100 + LONG - 3))
