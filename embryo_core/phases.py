@@ -63,7 +63,7 @@ def phases(steps: Sequence[int], losses: ArrayLike) -> list[Phase]:
     mean = (line[0] - line[-1]) / (doublings[-1] - doublings[0])
     if not turns or mean <= 0:
         return []
-    moved = fit.resampled(values, line)
+    moved = doublings[fit.resampled(values, line)]
     knots = [0, *turns, len(at) - 1]
     falls = -np.diff(line[knots]) / np.diff(doublings[knots])
     stretches = [[*group] for _, group in groupby(range(len(falls)), key=lambda i: bool(falls[i] > mean))]
@@ -71,10 +71,16 @@ def phases(steps: Sequence[int], losses: ArrayLike) -> list[Phase]:
     found = []
     for name, group in zip(names, stretches, strict=True):
         first, last = knots[group[0]], knots[group[-1] + 1]
-        ends = (first, first) if not group[0] else np.quantile(moved[:, group[0] - 1], (0.025, 0.975), method="nearest")
+        ends = _interval(moved, doublings[first]) if group[0] else (doublings[first],) * 2
         fall = (line[first] - line[last]) / (doublings[last] - doublings[first])
-        found.append(Phase(name, *(round(at[int(i)]) for i in (first, *ends, last)), float(fall)))
+        found.append(Phase(name, *(round(2.0**x) for x in (doublings[first], *ends, doublings[last])), float(fall)))
     return found
+
+
+def _interval(moved: Floats, turn: float) -> Floats:
+    """The 2.5th and 97.5th percentile of the breakpoints, one of each resample [R, K], that are nearest to a turn."""
+    nearest = np.abs(moved - turn).argmin(axis=1)
+    return np.quantile(moved[np.arange(len(moved)), nearest], (0.025, 0.975), method="nearest")
 
 
 def _names(fast: Sequence[bool]) -> list[Name]:

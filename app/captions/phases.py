@@ -12,9 +12,10 @@ def found(phases: Sequence[Phase]) -> str:
     words = (
         "Lines that meet at breakpoints were fitted to the masked-word loss over the logarithm of the step. "
         f"“Begins between” is the 95 % interval of a breakpoint, from {RESAMPLES} fits to the line and its residuals "
-        "with random signs (wild bootstrap); it knows nothing of other seeds. The loss falls faster per doubling than "
-        "over the whole run in falls and take-offs, and slower in the others. Changes go from the last evaluated step "
-        "up to the beginning of a phase to the last one up to its end. The head is the one whose weight changed most. "
+        "with random signs (wild bootstrap), the nearest of each; it knows nothing of other seeds. The loss falls "
+        "faster per doubling than over the whole run in falls and take-offs, and slower in the others. Changes go from "
+        "the last evaluated step up to the beginning of a phase to the last one up to its end. The head is the one "
+        "whose weight changed most. "
         "docs/metrics.md has the rules."
     )
     if any(phase.name == "take-off" for phase in phases):

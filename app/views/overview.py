@@ -93,10 +93,13 @@ def show() -> None:
 
 def _findings(view: View) -> None:
     """Three findings of the paper with what the run says, each a link to it on the Findings page."""
-    with suppress(EmbryoError), st.container(horizontal=True, gap="medium", key="leading_findings"):
+    with suppress(EmbryoError), st.container(gap=None, key="leading_findings"):
         for judgement in results.judgements(view.run, LEADING):
             words = f"{judgement.finding.claim} *{judgement.verdict.capitalize()}.*"
-            st.button(words, key=judgement.finding.name, type="tertiary", on_click=_lead, args=(judgement,))
+            arrow = ":material/arrow_forward:"
+            st.button(
+                words, key=judgement.finding.name, type="tertiary", icon=arrow, on_click=_lead, args=(judgement,)
+            )
 
 
 def _lead(judgement: Judgement) -> None:

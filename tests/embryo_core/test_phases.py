@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from embryo_core.phases import APART, Phase, _Fits, phases, phases_of_log
+from embryo_core.phases import APART, Phase, _Fits, _interval, phases, phases_of_log
 
 STEPS = [2**power for power in range(16)]
 KNOTS = [0, 3, 6, 10, 12, 15]  # a start, a fall, a plateau, a take-off, and slower again
@@ -56,6 +56,15 @@ def test_the_best_line_is_the_one_of_an_exhaustive_search(count) -> None:
     turns, line = _Fits(points, count).best(values)
     assert turns == min(squares, key=squares.get)
     assert ((values - line) ** 2).sum() == pytest.approx(squares[turns])
+
+
+def test_the_interval_of_a_turn_is_that_of_the_nearest_breakpoints() -> None:
+    """Of each resample one counts, whichever place it has among the others."""
+    draw = np.random.default_rng(0)
+    moved = np.sort(draw.normal(0, 4, (400, 3)), axis=1)
+    low, high = _interval(moved, 1.5)
+    nearest = sorted(min(row, key=lambda turn: abs(turn - 1.5)) for row in moved.tolist())
+    assert (low, high) == (nearest[10], nearest[389])  # of 0 to 399, the places nearest to 2.5 and 97.5 %
 
 
 def test_a_log_without_held_out_text_gives_the_phases_of_its_batches() -> None:
