@@ -2,8 +2,8 @@
 
 It also says how many GFLOP/s ours reaches, and what share that is of a plain float32 matrix product in the same run.
 Both train the same model on the same masked batches, theirs in float32, in turns within one run; the ratio is between
-the medians of their rounds. transformers computes logits for the whole sequence and is updated by torch's AdamW, as its own
-examples do; it has no ELECTRA that trains both networks, so torch samples between the two, whose embeddings are one.
+the medians of their rounds. transformers computes logits for the whole sequence and is updated by torch's AdamW, as its
+own examples do; it has no ELECTRA that trains both networks, so torch samples between the two, which share embeddings.
 Usage: python benchmarks/training.py [ROUNDS [THREADS [DTYPE]]]; ours computes in DTYPE, float32 or bfloat16.
 
 On cores that other programs use as well, torch's threads wait for each other and fall far behind; one thread each is
