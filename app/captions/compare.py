@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from app.captions.markdown import literal
+from app.captions.tokens import ONSETS
+from embryo_core.compare import Rule
 
 DESIGN = (
     "≠ marks rows in which the runs differ. Parameters are counted in the tensors of the last checkpoint with weights, "
@@ -18,16 +20,12 @@ AGREEMENT = (
 )
 
 
-def acquisitions(table: pd.DataFrame) -> str:
-    """The rule of the onset, the runs with their n, and what has no onset."""
+def acquisitions(table: pd.DataFrame, rule: Rule) -> str:
+    """The rule of the order, the runs with their n, and what has no onset."""
     runs = "; ".join(f"{literal(run)} (n = {_span(rows['n'])})" for run, rows in table.groupby("run", sort=False))
     never = [f"{group} in {run}" for run, group, onset in table[["run", "group", "onset"]].values if pd.isna(onset)]
-    rule = (
-        "Where each category is acquired, run beside run: the first step from which its accuracy stays at or above "
-        "half of its last value. Dips within its 95 % interval are left out of account. Line: the steps between which "
-        f"that may lie. Runs: {runs} words per category."
-    )
-    return f"{rule} Without an onset: {literal(', '.join(never))}." if never else rule
+    words = f"Where each category is acquired, run beside run. {ONSETS[rule]} Runs: {runs} words per category."
+    return f"{words} Without an onset: {literal(', '.join(never))}." if never else words
 
 
 def differences(choice: str, first: str, table: pd.DataFrame, others: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from app.captions.markdown import literal
+from embryo_core.compare import Rule
 
 TASKS = {
     "mask_prediction": "every word is masked as a whole and predicted from its sentence; all its pieces must match",
@@ -31,15 +32,28 @@ def accuracy(metric: str, title: str, note: str, data: pd.DataFrame, rescaled: b
     )
 
 
-def acquisition(order: pd.DataFrame) -> str:
-    """The rule of the onset, and the categories that have none."""
+HALF = (
+    "First step from which the accuracy stays at or above half of its last value. Dips within its 95 % interval "
+    "are left out of account. Line: the steps between which that may lie."
+)
+FROM_ZERO = (
+    "First step from which the accuracy stays at or above a tenth of its last value, where it rises from zero. "
+    "Of categories that rise at the same checkpoint, the one with the steeper rescaled slope is faster, as in "
+    "Appendix C.4 of the paper; docs/metrics.md has the rule. Dips within the 95 % interval are left out of account. "
+    "Line: the steps between which the rise may lie."
+)
+ONSETS: dict[Rule, str] = {"half": HALF, "paper": FROM_ZERO}
+TIES: dict[Rule, str] = {
+    "half": "Categories that share a place (=) were acquired between the same two checkpoints.",
+    "paper": "Categories that share a place (=) rise at the same checkpoint with slopes that cannot be told apart.",
+}
+
+
+def acquisition(order: pd.DataFrame, rule: Rule) -> str:
+    """The rule of the order, and the categories that have no onset."""
     never = ", ".join(map(literal, order.loc[order["onset"].isna(), "group"]))
-    rule = (
-        "First step from which the accuracy stays at or above half of its last value. Dips within its 95 % interval "
-        "are left out of account. Line: the steps between which that may lie. Categories that share a place (=) were "
-        "acquired between the same two checkpoints."
-    )
-    return f"{rule} Without an onset: {never}." if never else rule
+    words = f"{ONSETS[rule]} {TIES[rule]}"
+    return f"{words} Without an onset: {never}." if never else words
 
 
 def one_word(answers: pd.DataFrame) -> str:

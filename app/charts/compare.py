@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from app.charts import style, tags
 from app.charts.step_axis import StepAxis
+from app.charts.tokens import steepness
 
 TOLD = ("measure", "step", "first", "second", "low", "high", "n_first", "n_second")
 SPREAD = 0.5  # of a row's height, over which its runs lie
@@ -86,7 +87,7 @@ def _add_intervals(
     told = [
         f"<b>{style.plain(tags.named(row.group))}</b>, {name}: step {row.onset:,} ({row.earliest:,} "
         + ("or later" if pd.isna(row.latest) else f"to {row.latest:,}")
-        + f")<br>last accuracy {row.last:.1%}, n = {row.n:,} words"
+        + f")<br>last accuracy {row.last:.1%}, n = {row.n:,} words{steepness(row)}"
         for row in rows.itertuples()
     ]
     figure.add_scatter(

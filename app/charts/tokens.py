@@ -169,6 +169,7 @@ def _add_onset(figure: go.Figure, row: tuple, label: str, axis: StepAxis) -> Non
     ends = f"{row.earliest:,} to {row.latest:,}" if closed else f"{row.earliest:,} or later"
     colour = style.colour(row.group)
     marker = {"color": colour, "symbol": style.SYMBOL_OF.get(row.group), "size": [0, 11, 0], "opacity": 1}
+    told = f"{row.last:.1%}, n = {row.n:,} words{steepness(row)}"
     figure.add_scatter(
         x=axis.values(steps),
         y=[label] * len(steps),
@@ -176,12 +177,19 @@ def _add_onset(figure: go.Figure, row: tuple, label: str, axis: StepAxis) -> Non
         mode="lines+markers",
         line={"color": style.faint(colour, 0.45), "width": 3},
         marker=marker,
-        customdata=[[_written(row.group), row.onset, ends, row.last, row.n]] * len(steps),
+        customdata=[[_written(row.group), row.onset, ends, told]] * len(steps),
         hovertemplate=(
             "<b>%{customdata[0]}</b>: step %{customdata[1]:,} (%{customdata[2]})<br>"
-            "last accuracy %{customdata[3]:.1%}, n = %{customdata[4]:,} words<extra></extra>"
+            "last accuracy %{customdata[3]}<extra></extra>"
         ),
     )
+
+
+def steepness(row: tuple) -> str:
+    """The slope of a row of `compare.acquisition` in words, on a line of its own; nothing by a rule without slopes."""
+    if pd.isna(getattr(row, "slope", None)):
+        return ""
+    return f"<br>slope {row.slope:.3g} per 1,000 steps (95 %: {row.slope_low:.3g} to {row.slope_high:.3g})"
 
 
 def _frame_ties(figure: go.Figure, there: pd.DataFrame) -> None:

@@ -10,10 +10,11 @@ from app.captions.markdown import literal
 from app.charts import compare as charts
 from app.charts.tokens import SETS
 from app.view import View
-from embryo_core.compare import CHOICES, agreements
+from embryo_core.compare import CHOICES, Rule, agreements
 from embryo_core.types import Run
 
 METRICS = {"mask_prediction": "Mask prediction", "token_reconstruction": "Token reconstruction"}
+RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
 
 
 def show() -> None:
@@ -48,25 +49,31 @@ def acquisition(view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         metric = widgets.pick_one("metric", "Task", list(METRICS), format_func=METRICS.get, segmented=True)
         family = widgets.pick_one("family", "By", list(SETS), format_func=str.capitalize, segmented=True)
+        rule = pick_rule()
     compared = tuple(run for run in (view.run, *view.beside) if view.tells(run))
-    table = results.acquisitions(compared, metric, SETS[family])
+    table = results.acquisitions(compared, metric, SETS[family], rule)
     for run in (run for run in compared if run.name not in set(table["run"])):
         words = f"Run '{run.name}' has no {METRICS[metric].lower()} yet."
         st.info(literal(words), icon=":material/info:")
     if table.empty:
         return
-    show_acquisitions(view, table, f"{metric}-{family}", metric)
+    show_acquisitions(view, table, rule, f"{metric}-{family}", metric)
     if family == "parts of speech":
         _agreement(table)
 
 
-def show_acquisitions(view: View, table: pd.DataFrame, name: str, metric: str) -> None:
-    """The figure of rows of `compare.acquisitions`."""
+def pick_rule() -> Rule:
+    """What makes a category come first: our onset, or the paper's "faster"."""
+    return widgets.pick_one("order", "First by", list(RULES), format_func=RULES.get, segmented=True, optional=True)
+
+
+def show_acquisitions(view: View, table: pd.DataFrame, rule: Rule, name: str, metric: str) -> None:
+    """The figure of rows of `compare.acquisitions` by this rule."""
     by_name = {run.name: run for run in (view.run, *view.beside)}
     axes = [(run, view.axis_of(by_name[run])) for run in table["run"].unique()]
     figure = charts.acquisitions_figure(table, axes, view.steps)
     file = f"{view.run.name}-{name}-acquisition"
-    figures.show(figure, table, file, captions.acquisitions(table), "Order of acquisition", view, metric)
+    figures.show(figure, table, file, captions.acquisitions(table, rule), "Order of acquisition", view, metric)
 
 
 def _agreement(table: pd.DataFrame) -> None:

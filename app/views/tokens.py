@@ -47,8 +47,7 @@ def show() -> None:
         st.info("Choose at least one category that has results.", icon=":material/info:")
         return
     raw = charts.curves(scores, groups, rescaled=False)
-    order = acquisition(raw)
-    widgets.show_opening(openings.tokens(titles[metric], order))
+    widgets.show_opening(openings.tokens(titles[metric], acquisition(raw)))
     data = charts.with_baselines(data, results.baselines_of_words(view.run, metric), unit == "rescaled")
     _accuracy(view, metric, titles[metric], data, unit == "rescaled", bands)
     left, right = st.columns([4, 3], gap="large")
@@ -56,7 +55,7 @@ def show() -> None:
         step = view.evaluated(scores["step"])
         tokens_words.show(view, metric, list(data["group"].unique()), charts.most_changed(measured), step)
     with right:
-        _acquisition(view, metric, raw, order)
+        _acquisition(view, metric, raw)
 
 
 def _metric(names: Iterable[str]) -> str:
@@ -91,13 +90,15 @@ def _open_point(group: str, step: int) -> None:
     permalink.choose("step", step)
 
 
-def _acquisition(view: View, metric: str, data: pd.DataFrame, order: pd.DataFrame) -> None:
+def _acquisition(view: View, metric: str, data: pd.DataFrame) -> None:
     st.header("Order of acquisition", anchor=False)
+    rule = compare.pick_rule()
     if view.beside:
         compared = tuple(run for run in (view.run, *view.beside) if view.tells(run))
-        table = results.acquisitions(compared, metric, tuple(data["group"].unique()))
-        compare.show_acquisitions(view, table, metric, metric)
+        table = results.acquisitions(compared, metric, tuple(data["group"].unique()), rule)
+        compare.show_acquisitions(view, table, rule, metric, metric)
         return
+    order = acquisition(data, rule)
     figure = charts.acquisition_figure(order, list(data["step"].unique()), view.axis)
     name = f"{view.run.name}-{metric}-acquisition"
-    figures.show(figure, order, name, captions.acquisition(order), "Order of acquisition", view, metric)
+    figures.show(figure, order, name, captions.acquisition(order, rule), "Order of acquisition", view, metric)

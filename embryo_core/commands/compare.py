@@ -12,12 +12,15 @@ if TYPE_CHECKING:
 
 HELP = "compare the designs of runs, and in which order they acquire the parts of speech"
 METRICS = ("mask_prediction", "token_reconstruction")
+ORDERS = ("half", "paper")
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """The runs, the scores that tell the order, and the form of the answer."""
     command.add_argument("runs", metavar="RUN", nargs="+", help=RUN)
     command.add_argument("--metric", choices=METRICS, default=METRICS[0], help=f"default {METRICS[0]}")
+    words = "what comes first: by half of the last value (default), or as in Appendix C.4 of the paper"
+    command.add_argument("--order", choices=ORDERS, default=ORDERS[0], help=words)
     command.add_argument("--json", action="store_true", help="as JSON")
 
 
@@ -26,7 +29,7 @@ def execute(options: argparse.Namespace) -> int:
     from embryo_core import compare
 
     compared = [runs.open_run(name) for name in dict.fromkeys(options.runs)]
-    order = compare.acquisitions(compared, options.metric, compare.PARTS_OF_SPEECH)
+    order = compare.acquisitions(compared, options.metric, compare.PARTS_OF_SPEECH, options.order)
     tables = {
         "design": compare.designs(compared),
         "acquisition": order,

@@ -1,6 +1,6 @@
 """Runs beside each other: how far each had come, seeds of one design, designs, orders of acquisition, choices."""
 
-from embryo_core.compare.acquisition import PAPER, PARTS_OF_SPEECH, acquisition, acquisitions, agreements
+from embryo_core.compare.acquisition import PAPER, PARTS_OF_SPEECH, RULES, Rule, acquisition, acquisitions, agreements
 from embryo_core.compare.choices import differences
 from embryo_core.compare.design import CHOICES, design, designs, differing_choices
 from embryo_core.compare.flops import training_flops
@@ -12,8 +12,10 @@ __all__ = [
     "CHOICES",
     "PAPER",
     "PARTS_OF_SPEECH",
+    "RULES",
     "UNITS",
     "Progress",
+    "Rule",
     "Unit",
     "acquisition",
     "acquisitions",

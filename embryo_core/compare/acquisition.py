@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Literal
 
 import pandas as pd
 
@@ -9,33 +10,46 @@ from embryo_core import results
 from embryo_core.agreement import rank_agreement
 from embryo_core.curves import onset
 from embryo_core.findings.words import CONTENT, FUNCTION, paper_ranks
+from embryo_core.rise import places, rise
 from embryo_core.types import Run
+
+Rule = Literal["half", "paper"]
 
 PARTS_OF_SPEECH = (*FUNCTION, *CONTENT)
 PAPER = "the paper"
+RULES: dict[Rule, str] = {"half": "half of the last value", "paper": "rising from zero, then slope (Appendix C.4)"}
 COLUMNS = ["place", "group", "onset", "earliest", "latest", "last", "n"]
+SLOPE = ["slope", "slope_low", "slope_high"]  # shares of the last value per 1,000 steps
+PER = 1000  # steps
 
 
-def acquisition(data: pd.DataFrame, share: float = 0.5) -> pd.DataFrame:
+def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
     """Categories in the order in which they are acquired: place, group, onset, earliest, latest, last (accuracy), n.
 
-    `data` has the columns group, step, accuracy and n. The onset and its ends are those of `curves.onset`, for `share`
-    of the last accuracy; a category that ends at 0 has none. Categories of one onset share a place: no checkpoint tells
-    which came first.
+    `data` has the columns group, step, accuracy and n. By the rule "half" onsets and their ends are those of
+    `curves.onset`, and categories of one onset share a place: no checkpoint tells which came first. By the rule "paper"
+    they are those of `rise.rise`, the columns `SLOPE` are there too, and places are those of `rise.places`. A category
+    that ends at 0 has no onset.
     """
-    rows = []
+    find = {"half": onset, "paper": rise}[rule]
+    rows, there = [], []
     for group, part in data.groupby("group", sort=False):
-        found = onset(part["step"].to_numpy(), part["accuracy"], part["n"], share)
+        found = find(part["step"].to_numpy(), part["accuracy"], part["n"])
         ends = (found.step, found.earliest, found.latest) if found else (None,) * 3
-        rows.append((group, *ends, part["accuracy"].iloc[-1], part["n"].iloc[-1]))
-    order = pd.DataFrame(rows, columns=COLUMNS[1:])
-    order = order.astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64"))
-    order = order.sort_values(["onset", "group"], ignore_index=True)
+        slope = found.slope if rule == "paper" and found else None
+        steep = [PER * one for one in (slope.value, slope.low, slope.high)] if slope else [None] * len(SLOPE)
+        rows.append((group, *ends, part["accuracy"].iloc[-1], part["n"].iloc[-1], *steep))
+        there += [found] if found else []
+    order = pd.DataFrame(rows, columns=[*COLUMNS[1:], *SLOPE])
+    order = order.astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64") | dict.fromkeys(SLOPE, float))
+    known = order["onset"].notna()
     order.insert(0, "place", order["onset"].rank(method="min").astype("Int64"))
-    return order
+    if rule == "paper":
+        order.loc[known, "place"] = places(there)
+    return order.sort_values(["place", "group"], ignore_index=True)[COLUMNS + SLOPE * (rule == "paper")]
 
 
-def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str]) -> pd.DataFrame:
+def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
     """`acquisition` of the scores of a metric in each run, with the column run; runs without such scores are left out.
 
     Raises ResultsError.
@@ -44,21 +58,22 @@ def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str]) ->
     for run in compared:
         scores = results.read_scores(run, metric)
         picked = scores[scores["group"].isin(groups)].sort_values("step").rename(columns={"value": "accuracy"})
-        parts.append(acquisition(picked).assign(run=run.name))
-    return pd.concat(parts, ignore_index=True)[["run", *COLUMNS]]
+        parts.append(acquisition(picked, rule).assign(run=run.name))
+    table = pd.concat(parts, ignore_index=True)
+    return table[["run", *(column for column in table if column != "run")]]
 
 
 def agreements(table: pd.DataFrame) -> pd.DataFrame:
     """Rank agreement of the orders of `acquisitions`: first, second, rho, low, high, n.
 
-    Every two runs, and each run with the paper's order, over the categories that both have an onset of. Runs whose
+    Every two runs, and each run with the paper's order, over the categories that both have a place for. Runs whose
     agreement cannot be told have no rho.
     """
-    onsets = {run: rows.set_index("group")["onset"].dropna() for run, rows in table.groupby("run", sort=False)}
-    pairs = list(combinations(onsets, 2))
-    orders = onsets | {PAPER: pd.Series(paper_ranks(table["group"].unique()))}
+    acquired = {run: rows.set_index("group")["place"].dropna() for run, rows in table.groupby("run", sort=False)}
+    pairs = list(combinations(acquired, 2))
+    orders = acquired | {PAPER: pd.Series(paper_ranks(table["group"].unique()))}
     rows = []
-    for first, second in [*pairs, *((run, PAPER) for run in onsets)]:
+    for first, second in [*pairs, *((run, PAPER) for run in acquired)]:
         both = [group for group in orders[first].index if group in orders[second].index]
         found = rank_agreement(*([float(orders[one][group]) for group in both] for one in (first, second)))
         ends = (found.rho, found.low, found.high) if found else (None,) * 3

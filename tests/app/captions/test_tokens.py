@@ -17,8 +17,8 @@ def test_a_metric_without_a_description_has_its_title_and_data() -> None:
 def test_the_order_of_acquisition_names_what_has_no_onset() -> None:
     """Categories that end at 0 are listed; where there are none, nothing is said of them."""
     order = pd.DataFrame({"group": ["noun", "verb"], "onset": pd.array([8, None], dtype="Int64")})
-    assert captions.acquisition(order).endswith("Without an onset: verb.")
-    assert "Without" not in captions.acquisition(order[:1])
+    assert captions.acquisition(order, "half").endswith("Without an onset: verb.")
+    assert "Without" not in captions.acquisition(order[:1], "half")
 
 
 def test_a_category_right_by_one_word_carries_the_remark() -> None:

@@ -4,7 +4,7 @@
 import pandas as pd
 import pytest
 
-from embryo_core.compare import PAPER, PARTS_OF_SPEECH, acquisitions, agreements
+from embryo_core.compare import PAPER, PARTS_OF_SPEECH, RULES, acquisition, acquisitions, agreements
 from embryo_core.types import Findings, Run, Score
 from tests.conftest import at, copy_run
 
@@ -68,3 +68,20 @@ def test_a_run_without_scores_is_left_out(two: list[Run], tiny_run: Run):
     """And so is every category without an onset."""
     table = acquisitions([two[0], tiny_run], "token_reconstruction", PARTS_OF_SPEECH)
     assert table.empty and agreements(table).empty
+
+
+def test_the_papers_rule_tells_the_steeper_of_two_that_rise_together():
+    """Ours has them tied where half of the last value comes at the same checkpoint."""
+    curves = {"slow": [0.0, 0.0, 0.22, 0.3, 0.4], "steep": [0.0, 0.0, 0.4, 0.4, 0.4]}
+    rows = [(group, *point, 4000) for group, values in curves.items() for point in zip(STEPS, values)]
+    data = pd.DataFrame(rows, columns=["group", "step", "accuracy", "n"])
+    assert acquisition(data)["place"].tolist() == [1, 1]
+    order = acquisition(data, "paper")
+    assert order["group"].tolist() == ["steep", "slow"] and order["place"].tolist() == [1, 2]
+    assert order["slope"].tolist() == pytest.approx([1000 / 8, 1000 / 24])
+
+
+def test_agreement_counts_places_of_either_rule(two: list[Run]):
+    """Categories that jump at the same step are tied in both, so both rules agree with the paper alike."""
+    by_rule = [agreements(acquisitions([two[0]], "mask_prediction", PARTS_OF_SPEECH, rule)) for rule in RULES]
+    assert by_rule[0]["rho"].tolist() == pytest.approx(by_rule[1]["rho"].tolist())
