@@ -40,15 +40,16 @@ def of_words(words: pd.DataFrame, cased: bool = True) -> pd.DataFrame:
     """
     if not cased:
         words = words.assign(word=words["word"].str.lower())
-    members = {group: words["tag"].isin(tags) for group, tags in TAGS.items()}
-    members |= {band: words["band"] == band for band in BANDS}
-    members[ALL] = pd.Series(True, words.index)
+    of_tag = pd.DataFrame([(tag, group) for group, tags in TAGS.items() for tag in tags], columns=["tag", "group"])
+    by_tag = words[["tag", "word", "n"]].merge(of_tag, on="tag")
+    members = [by_tag, words[words["band"].isin(BANDS)].rename(columns={"band": "group"}), words.assign(group=ALL)]
+    counts = pd.concat([rows[["group", "word", "n"]] for rows in members]).groupby(["group", "word"])["n"].sum()
+    totals, words_of = counts.groupby("group").sum(), counts.groupby("group")
     rows = []
-    for group, of_group in members.items():
-        counts = words[of_group].groupby("word")["n"].sum()
-        if len(counts):
-            answer, count = _most_frequent(counts)
-            rows.append((group, answer, count / counts.sum(), int(counts.sum())))
+    for group in (*TAGS, *BANDS, ALL):
+        if group in totals.index:
+            answer, count = _most_frequent(words_of.get_group(group).droplevel("group"))
+            rows.append((group, answer, count / totals[group], int(totals[group])))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
