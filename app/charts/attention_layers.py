@@ -13,7 +13,7 @@ from embryo_core.share.map_style import colour_end
 COLUMNS = 7  # steps
 CELLS = 32  # positions of a small map at most; longer ones are averaged over blocks
 GAP = 0.06  # of a map's side, between two
-SIDE = 130  # pixels of a row of maps
+SIDE = 130  # pixels of a map
 
 
 def steps_around(known: Sequence[int], chosen: int, count: int = COLUMNS) -> tuple[int, ...]:
@@ -65,6 +65,7 @@ def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int) -> go.Fig
     ticks = {"tickvals": [*range(columns)], "ticktext": [style.short(step) for step in steps]}
     style.set_axes(figure, "x", title={"text": "step"}, range=[-0.53, columns - 0.47], **ticks)
     numbers = {"tickvals": [*range(layers)], "ticktext": [str(layer + 1) for layer in range(layers)]}
+    figure.update_layout(width=130 + SIDE * columns)
     return style.set_axes(figure, "y", showgrid=False, range=[-0.53, layers - 0.47], **numbers)
 
 

@@ -144,6 +144,7 @@ OVERLAY = Curves(
     y_title="precision at 1",
     tickformat=".0%",
     decimals=".1%",
+    baseline="baseline",
 )
 
 

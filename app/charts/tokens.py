@@ -153,6 +153,7 @@ def overlay_curves(rescaled: bool) -> Curves:
         y_title="accuracy relative to the last step" if rescaled else "accuracy (words)",
         tickformat=".1f" if rescaled else ".0%",
         decimals=".2f" if rescaled else ".1%",
+        baseline="shown_baseline",
     )
 
 

@@ -18,8 +18,10 @@ def show(view: View) -> None:
     if not known:
         stop_without_maps(view)
     _, _, usual = results.strongest_head(view.run)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    columns = st.columns([1, 1, 4], vertical_alignment="bottom")
+    with columns[0]:
         head = widgets.pick_head(map_reads.at_step(view.run, view.evaluated(known)).shape[1], usual)
+    with columns[1]:
         normalised = widgets.pick_switch(ROWS, "Rows sum to 1")
     for shown in (view, *map(view.of, view.beside[:1])):
         _layers(shown, head, normalised)
@@ -49,6 +51,7 @@ def _layers(view: View, head: int, normalised: bool) -> None:
         view,
         METRIC,
         on_point=_open_map,
+        own_width=True,
         at=f"step{chosen}",
     )
 

@@ -83,7 +83,8 @@ def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled:
 
 
 def _curves(run: Run, metric: str, groups: list[str], rescaled: bool) -> pd.DataFrame:
-    return charts.curves(results.scores(run, metric), groups, rescaled)
+    data = charts.curves(results.scores(run, metric), groups, rescaled)
+    return data if data.empty else charts.with_baselines(data, results.baselines_of_words(run, metric), rescaled)
 
 
 def _open_point(group: str, step: int) -> None:
