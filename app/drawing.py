@@ -1,11 +1,14 @@
 """Pages take turns to be drawn, one at a time: several at once slow one another and every answer.
 
-A page steps aside while it waits for what takes long, so that others are drawn meanwhile.
+A page steps aside while it waits for what takes long, so that others are drawn meanwhile. While it is drawn, the files
+of its runs count as they were at first; without that, it would list a long series again and again.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, local
+
+from embryo_core.runs import one_look
 
 _place = Lock()  # of the page that is drawn
 _own = local()  # `held`: whether this thread has the place
@@ -19,7 +22,8 @@ def drawing() -> Iterator[None]:
         return
     _take()
     try:
-        yield
+        with one_look():
+            yield
     finally:
         _give_back()
 

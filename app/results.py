@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -23,30 +22,31 @@ from embryo_core.finetune.reached import reached as first_reached
 from embryo_core.phases import Phase, phases_of_log
 from embryo_core.types import Run
 
-State = tuple[Any, ...]
-
-# === The state of a run's files ===
+# === The state of a run's files, as a text that is another once they are ===
 
 
-def results_state(run: Run) -> State:
+@runs.seen_once
+def results_state(run: Run) -> str:
     """Path, time and size of every file of results and folder of parts."""
     return _files(run, *sorted([*run.results.glob("*"), *run.results.glob("parts/*/*")]))
 
 
-def checkpoints_state(run: Run) -> State:
+@runs.seen_once
+def checkpoints_state(run: Run) -> str:
     """The folder of each checkpoint, and when it was written."""
-    return tuple((str(checkpoint.path), checkpoint.written) for checkpoint in runs.checkpoints(run))
+    return repr([(str(checkpoint.path), checkpoint.written) for checkpoint in runs.checkpoints(run)])
 
 
-def _log_state(run: Run) -> State:
+@runs.seen_once
+def _log_state(run: Run) -> str:
     return _files(run, run.path / "log.jsonl")
 
 
-def _files(run: Run, *paths: Path) -> State:
-    return str(run.path), *map(_state, paths)
+def _files(run: Run, *paths: Path) -> str:
+    return repr([str(run.path), *map(_file, paths)])
 
 
-def _state(path: Path) -> State:
+def _file(path: Path) -> tuple[str | int, ...]:
     """Path, time and size; a file that is gone by now, or a link in a circle, has no more than its path."""
     try:
         found = path.stat()
@@ -55,7 +55,7 @@ def _state(path: Path) -> State:
     return str(path), found.st_mtime_ns, found.st_size
 
 
-def cached(state: Callable[[Run], State], entries: int, spinner: bool | str = False) -> Callable:
+def cached(state: Callable[[Run], str], entries: int, spinner: bool | str = False) -> Callable:
     """Decorates a function of a run and more: its last results are kept as long as this state of the run lasts.
 
     One that may take long has a spinner, and its page steps aside for others (see drawing.py). One without a spinner
@@ -68,8 +68,8 @@ def cached(state: Callable[[Run], State], entries: int, spinner: bool | str = Fa
 # === What is wrong with checkpoints ===
 
 
-def _audit_state(run: Run) -> State:
-    return _files(run, run.path / runs.AUDIT), checkpoints_state(run)
+def _audit_state(run: Run) -> str:
+    return _files(run, run.path / runs.AUDIT) + checkpoints_state(run)
 
 
 audit = cached(_audit_state, 16)(runs.read_audit)
@@ -87,8 +87,8 @@ def gaps(run: Run) -> tuple[int, ...]:
 # === How far runs had come ===
 
 
-def _progress_state(run: Run) -> State:
-    return checkpoints_state(run), _files(run, run.path / "run.json", run.path / "frequencies.tsv")
+def _progress_state(run: Run) -> str:
+    return checkpoints_state(run) + _files(run, run.path / "run.json", run.path / "frequencies.tsv")
 
 
 @cached(_progress_state, 64)
@@ -100,8 +100,8 @@ def progress(run: Run, unit: Unit) -> Progress | None:
         return None
 
 
-def _compared_state(run: Run) -> State:
-    return _progress_state(run), results_state(run), _log_state(run)
+def _compared_state(run: Run) -> str:
+    return _progress_state(run) + results_state(run) + _log_state(run)
 
 
 designs = cached(_compared_state, 16)(compare.designs)
@@ -262,7 +262,7 @@ def reached(run: Run, task: str, metric: str, share: float) -> Reached | None:
     return first_reached(store.read_answers(run, task), metric, share)
 
 
-def _texts_state(run: Run) -> State:
+def _texts_state(run: Run) -> str:
     """The results, and the data that may hold the texts of their examples."""
     folders = [path for root in runs.roots() for path in (root / "corpora").glob("**/*.parquet")]
     return results_state(run) + _files(run, *sorted(folders))

@@ -1,10 +1,10 @@
 """A training step of each family: this project's Keras and XLA beside transformers and torch, on the same cores.
 
 It also says how many GFLOP/s ours reaches, and what share that is of a plain float32 matrix product in the same run.
-Both train the same model in float32 on the same masked batches, in turns within one run; the ratio is between the
-medians of their rounds. transformers computes logits for the whole sequence and is updated by torch's AdamW, as its own
-examples do; it has no ELECTRA that trains both networks, so torch samples between the two, whose embeddings are one.
-Usage: python benchmarks/training.py [ROUNDS [THREADS]]
+Both train the same model on the same masked batches, theirs in float32, in turns within one run; the ratio is between
+the medians of their rounds. transformers computes logits for the whole sequence and is updated by torch's AdamW, as its
+own examples do; it has no ELECTRA that trains both networks, so torch samples between the two, which share embeddings.
+Usage: python benchmarks/training.py [ROUNDS [THREADS [DTYPE]]]; ours computes in DTYPE, float32 or bfloat16.
 
 On cores that other programs use as well, torch's threads wait for each other and fall far behind; one thread each is
 then the fairer comparison.
@@ -20,6 +20,7 @@ from time import perf_counter
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 THREADS = sys.argv[2] if len(sys.argv) > 2 else str(os.cpu_count())
+DTYPE = sys.argv[3] if len(sys.argv) > 3 else "float32"
 for _name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS"):
     os.environ[_name] = THREADS  # read when torch and TensorFlow are imported
 
@@ -181,7 +182,7 @@ def seconds_per_step(step: Step, steps: int) -> float:
 
 def compare(name: str, size: int, length: int, rounds: int) -> float:
     """Print both speeds of one preset at one shape; returns how many times as fast Keras is."""
-    config = replace(preset(name), batch_size=size, sequence_length=length, short_steps=0)
+    config = replace(preset(name), batch_size=size, sequence_length=length, short_steps=0, compute_dtype=DTYPE)
     made = batches(config, size, length)
     steps = {"keras": keras_step(config, made), "torch": torch_step(config, made), "product": matrix_product()}
     turns = {}
@@ -205,7 +206,7 @@ def compare(name: str, size: int, length: int, rounds: int) -> float:
 def main() -> int:
     """Compare every family; 1 where the claim does not hold."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-    print(f"{os.cpu_count()} cores, {torch.get_num_threads()} threads each, {rounds} rounds in turns")
+    print(f"{os.cpu_count()} cores, {torch.get_num_threads()} threads each, {rounds} rounds in turns; ours in {DTYPE}")
     return int(min([compare(*each, rounds) for each in COMPARED]) < TARGET)
 
 

@@ -41,7 +41,7 @@ def few_steps(shown: int, total: int) -> str:
     if shown == total:
         return ""
     return (
-        f" Of {total:,} evaluated steps, {shown} have their maps here: log-spaced ones, and the one that the time bar "
+        f" Of {total:,} steps, {shown} have their maps here: log-spaced ones, and the one that the time bar "
         "was last set to. While it is dragged, the last of them up to its step is shown."
     )
 

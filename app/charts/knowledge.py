@@ -224,7 +224,7 @@ def fact_figure(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
     x = axis.values(history["step"])
     answers = history[["step", "prediction", "rank"]].values
     shared = {
-        "customdata": [[step, style.plain(word), rank] for step, word, rank in answers],
+        "customdata": np.array([[step, style.plain(word), rank] for step, word, rank in answers], dtype=object),
         "hovertemplate": "step %{customdata[0]:,}: %{y:.2%}<br>top answer: %{customdata[1]}<br>"
         "rank of the true object: %{customdata[2]:,}",
     }

@@ -109,7 +109,7 @@ def _panel(
             colour,
             line={"dash": dash},
             marker={"symbol": symbol if dash == "solid" else f"{symbol}-open", "size": 6 if len(rows) <= MARKED else 3},
-            customdata=[[category, step, words] for step, words in zip(at, told[line], strict=True)],
+            customdata=np.array([[category, *point] for point in zip(at, told[line], strict=True)], dtype=object),
             hovertemplate="%{customdata[2]}<extra></extra>",
         )
         break_lines(figure, line.axis.values(line.axis.gaps))

@@ -186,7 +186,7 @@ def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, a
         plain(task),
         colour,
         marker={"symbol": symbol, "size": 7},
-        customdata=rows.assign(layers=layers)[["task", "step", "value", "low", "high", "n", "layers"]].values.tolist(),
+        customdata=rows.assign(layers=layers)[["task", "step", "value", "low", "high", "n", "layers"]].to_numpy(object),
         hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}%{{customdata[6]}}<br>{what} "
         "%{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
         f"n = %{{customdata[5]:,}} {of}<extra></extra>",
@@ -237,7 +237,7 @@ def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, axis
             plain(task),
             colour,
             marker={"symbol": symbol, "size": 7},
-            customdata=rows[["task", "step", "expected"]].values.tolist(),
+            customdata=rows[["task", "step", "expected"]].to_numpy(object),
             hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}<br>expected layer %{{customdata[2]:.2f}}"
             "<extra></extra>",
         )
@@ -262,7 +262,7 @@ def path_figure(table: pd.DataFrame, x_task: str, y_task: str) -> go.Figure:
         line={"color": style.faint(style.GREY, 0.6), "width": 1.5},
         marker={"size": 10, "color": order, "colorscale": "Viridis", "colorbar": _step_bar(list(table["step"]))},
         unselected_marker_opacity=1,
-        customdata=table[["step", "f1_x", "f1_y", "n_x", "n_y"]].values.tolist(),
+        customdata=table[["step", "f1_x", "f1_y", "n_x", "n_y"]].to_numpy(object),
         hovertemplate="<b>step %{customdata[0]:,}</b><br>"
         f"{plain(x_task)}: %{{customdata[1]:.1%}} (n = %{{customdata[3]:,}})<br>"
         f"{plain(y_task)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<extra></extra>",

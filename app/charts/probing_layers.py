@@ -124,7 +124,7 @@ def layers_figure(
             colour[layer],
             line={"width": 4 if layer == bold else 2},
             marker={"size": 8 if layer == bold else 6, "symbol": "circle" if layer else "circle-open"},
-            customdata=rows[["layer", "step", "value", "low", "high", "n"]].values.tolist(),
+            customdata=rows[["layer", "step", "value", "low", "high", "n"]].to_numpy(object),
             hovertemplate=f"<b>{layer_name(layer)}</b>, step %{{customdata[1]:,}}<br>{QUANTITIES[quantity].label} "
             "%{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
             "n = %{customdata[5]:,} targets<extra></extra>",
@@ -161,7 +161,7 @@ def heat_map(data: pd.DataFrame, quantity: str, layer: int, axis: StepAxis) -> g
         figure,
         data["step"].map(steps.index),
         data["layer"].map(layers.index),
-        data[["layer", "step", "value", "n"]].values.tolist(),
+        data[["layer", "step", "value", "n"]].to_numpy(object),
         "%{text}, step %{customdata[1]:,}: %{customdata[2]:.1%}<br>n = %{customdata[3]:,} targets",
         data["layer"].map(layer_name),
     )
@@ -200,7 +200,7 @@ def _add_peaks(
     shared = {
         "y": rows["layer"] - shift,
         "legendgroup": task,
-        "customdata": rows.assign(**100 * rows[["decay", "low", "high"]]).values.tolist(),
+        "customdata": rows.assign(**100 * rows[["decay", "low", "high"]]).to_numpy(object),
         "hovertemplate": f"<b>{plain(task)}</b>, %{{text}}<br>peak at step %{{customdata[2]:,}} (%{{customdata[9]:,}} "
         "to %{customdata[10]:,}): F1 %{customdata[3]:.1%}<br>last step: %{customdata[4]:.1%}<br>decay: "
         "%{customdata[5]:.1f} points (95 %: %{customdata[6]:.1f} to %{customdata[7]:.1f})<extra></extra>",

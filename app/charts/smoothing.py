@@ -1,8 +1,9 @@
 """Curves as they were measured, bold with markers, and a smoothed line beside them where the reader asks for one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -24,7 +25,7 @@ def with_smoothed(table: pd.DataFrame, value: str, window: int, by: Iterable[str
 
 
 def curve(
-    x: list[float], rows: pd.DataFrame, value: str, name: str, colour: str, **measured: Any
+    x: Sequence[float], rows: pd.DataFrame, value: str, name: str, colour: str, **measured: Any
 ) -> list[dict[str, Any]]:
     """Traces of the column `value` of `rows`: as measured, bold with markers, and the smoothed line where there is one.
 
@@ -33,7 +34,7 @@ def curve(
     """
     line = {"color": colour, "width": 2.2} | measured.pop("line", {})
     marker = {"color": colour} | measured.pop("marker", {})
-    shared = {"type": "scatter", "x": x, "legendgroup": name}
+    shared = {"type": "scatter", "x": np.asarray(x), "legendgroup": name}
     trace = {"y": rows[value].to_numpy(), "name": name, "mode": "lines+markers", "line": line, "marker": marker}
     drawn = shared | trace | {"unselected": {"marker": {"opacity": 1}}} | measured
     if SMOOTHED not in rows:

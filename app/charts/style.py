@@ -1,9 +1,10 @@
 """One visual language for every chart: colours that survive colour blindness and a dark page, bands, fonts, margins."""
 
-from collections.abc import Iterable
 from html import escape
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core.word_groups import SINGLE_TAGS
@@ -65,16 +66,16 @@ def faint(colour: str, opacity: float) -> str:
 def add_band(
     figure: go.Figure,
     x: list[float],
-    low: Iterable[float],
-    high: Iterable[float],
+    low: pd.Series,
+    high: pd.Series,
     colour: str,
     of: str,
     what: str = "95 % band",
 ) -> None:
     """A band behind the curve named `of`, with which it comes and goes by the legend."""
     figure.add_scatter(
-        x=[*x, *x[::-1]],
-        y=[*high, *reversed([*low])],
+        x=np.array([*x, *x[::-1]]),  # arrays: Plotly checks a list number by number
+        y=np.concatenate([high, low[::-1]]),
         name=f"{of}, {what}",
         legendgroup=of,
         showlegend=False,

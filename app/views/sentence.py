@@ -1,14 +1,19 @@
 """Your sentence: how every head reads the reader's own text, drawn by bertviz, and one head followed over the steps."""
 
+from dataclasses import replace
+
+import numpy as np
 import streamlit as st
 
 from app import maps, permalink, results, texts, widgets
 from app.captions import attention as captions
 from app.captions.markdown import literal
 from app.components.frame import frame
+from app.map_reads import MAPS
 from app.turns import in_turn
 from app.view import View
-from embryo_core.curves import SCALES
+from embryo_core import runs
+from embryo_core.curves import SCALES, log_spaced
 from embryo_core.query import cost, sentence
 from embryo_core.query.sentence import SentenceAttention, SentenceHistory
 from embryo_core.share import HeadHistory, bertviz
@@ -89,16 +94,31 @@ def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
         head = widgets.pick_head(heads)
     with columns[2]:
         scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
-    found = _history(view.run, text, layer, head)
+    found = _with_step(_history(view.run, text, layer, head), view.step, at_step.weights[layer - 1, head - 1])
     for problem in found.skipped:
         st.warning(literal(problem), icon=":material/warning:")
     note = f"Attention weights on one sentence of {size} pieces"
     history = HeadHistory(view.run.name, layer, head, note, found.steps, found.weights, found.pieces)
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"
-    maps.show_head(view, history, scale, name, captions.sentence_over_steps(history))
+    caption = captions.sentence_over_steps(history)
+    if (total := len(view.loadable)) > MAPS:
+        caption += captions.few_steps(len(found.steps), total)
+    maps.show_head(view, history, scale, name, caption)
 
 
-@results.cached(results.checkpoints_state, 16, "Reading your sentence at every checkpoint …")
+@results.cached(results.checkpoints_state, 16, "Reading your sentence over the steps …")
 def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
-    seconds = cost.attend_over_steps(run, text)
-    return in_turn(seconds, AT_HOME, lambda: sentence.attend_over_steps(run, text, layer, head))
+    """One head at every step, of a long series at a log-spaced part."""
+    known = [checkpoint.step for checkpoint in runs.loadable(run)]
+    steps = log_spaced(known, MAPS) if len(known) > MAPS else None  # all: those without weights are named then
+    seconds = cost.attend_over_steps(run, text, steps and len(steps))
+    return in_turn(seconds, AT_HOME, lambda: sentence.attend_over_steps(run, text, layer, head, steps))
+
+
+def _with_step(found: SentenceHistory, step: int, weights: np.ndarray) -> SentenceHistory:
+    """The same with the weights [L, L] of one step, where it lacks that."""
+    if step in found.steps:
+        return found
+    place = np.searchsorted(found.steps, step)
+    steps, weights = np.insert(found.steps, place, step), np.insert(found.weights, place, weights, axis=0)
+    return replace(found, steps=steps, weights=weights)

@@ -70,9 +70,9 @@ def attend(run: Run, text: str) -> float:
     return CHECKPOINT + PASS + (_projection(sizes, 1, length) + layers) / RATE
 
 
-def attend_over_steps(run: Run, text: str) -> float:
-    """Seconds of `query.attend_over_steps`. Raises QueryError, TokenizerMismatch and BrokenRun as it does."""
-    return _sizes(run)[1] * attend(run, text)
+def attend_over_steps(run: Run, text: str, asked: int | None = None) -> float:
+    """Seconds of `query.attend_over_steps` at so many steps, or at all. Raises as it does."""
+    return _sizes(run, asked)[1] * attend(run, text)
 
 
 # === Parts ===

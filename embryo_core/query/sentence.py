@@ -1,5 +1,6 @@
 """Attention of one sentence: every head at one step, or one head at every step."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,17 +45,20 @@ def attend(run: Run, text: str, step: int) -> SentenceAttention:
     return SentenceAttention(tuple(readable(model.tokenizer, ids)), _weights(model, ids))
 
 
-def attend_over_steps(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
-    """Attention of one head, counted from 1, at every checkpoint of a run that can be read.
+def attend_over_steps(
+    run: Run, text: str, layer: int, head: int, steps: Iterable[int] | None = None
+) -> SentenceHistory:
+    """Attention of one head, counted from 1, at every checkpoint of a run that can be read, or at these steps.
 
-    Raises QueryError for a text that cannot be read, and BrokenCheckpoint where no checkpoint can.
+    Raises QueryError for a text that cannot be read, BrokenCheckpoint where no checkpoint can, UnknownStep and
+    MissingWeights for a step that has none.
     """
 
     def one_head(model: "Model") -> np.ndarray:
         ids = read_sentence(text, model.tokenizer, model.max_positions)
         return _weights(model, ids)[layer - 1, head - 1].copy()  # a view would keep all heads
 
-    found = sweep(run, lambda models: [one_head(model) for model in models])
+    found = sweep(run, lambda models: [one_head(model) for model in models], steps)
     pieces = readable(found.tokenizer, found.tokenizer.encode_text(normalise_masks(text)))
     return SentenceHistory(tuple(pieces), np.array(found.steps), np.stack(found.answers), found.skipped)
 

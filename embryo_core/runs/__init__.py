@@ -8,6 +8,7 @@ from embryo_core.runs.files import replacing, sha256, write_json
 from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
 from embryo_core.runs.locks import locked
 from embryo_core.runs.log import damaged_lines, parse_row, read_counts, read_lines, read_log, read_ranks
+from embryo_core.runs.look import one_look, seen_once
 from embryo_core.runs.manifests import (
     broken,
     checkpoint,
@@ -55,6 +56,7 @@ __all__ = [
     "locked",
     "log_grid",
     "missing_steps",
+    "one_look",
     "open_run",
     "parse_row",
     "read_audit",
@@ -70,6 +72,7 @@ __all__ = [
     "remove_weights",
     "replacing",
     "roots",
+    "seen_once",
     "sha256",
     "shown",
     "step_grid",

@@ -12,6 +12,7 @@ from typing import Any
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, UnknownStep
 from embryo_core.runs.architecture import Architecture
 from embryo_core.runs.files import sha256, write_json
+from embryo_core.runs.look import seen_once
 from embryo_core.runs.pointers import follow
 from embryo_core.runs.reading import Content, digest, read_json, refusal, shown
 from embryo_core.runs.schema import Manifest, PointerCard
@@ -110,8 +111,13 @@ def generator(checkpoint: Checkpoint) -> Checkpoint | None:
     return replace(checkpoint, path=path, pointer=None) if not inside and (path / "config.json").is_file() else None
 
 
-def _scan(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
+@seen_once
+def _scan(run: Run) -> list[tuple[Path, Checkpoint | BrokenCheckpoint]]:
     """Each folder of a checkpoint, by name, with what is in it or why that cannot be read."""
+    return list(_folders(run))
+
+
+def _folders(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
     folder, seen = run.path / "checkpoints", {}
     try:
         names = sorted(name for name in os.listdir(folder) if name.startswith("step") and not name.endswith(".tmp"))

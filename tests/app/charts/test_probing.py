@@ -138,7 +138,7 @@ def test_the_first_figure_draws_the_table(frame) -> None:
     srl = data[data["task"] == "srl"]
     line = named(figure, "semantic role")
     assert list(line.x) == STEPS and list(line.y) == list(srl["shown"])
-    assert [point[:2] for point in line.customdata] == [["srl", step] for step in STEPS]
+    assert [[*point[:2]] for point in line.customdata] == [["srl", step] for step in STEPS]
     assert [point[6] for point in line.customdata] == [", embeddings", ", layer 2", ", layer 1", ", layer 2"]
     drawn = [list(trace.y) for trace in figure.data]
     assert [*srl["high"], *srl["low"][::-1]] in drawn

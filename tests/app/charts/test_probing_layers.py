@@ -67,7 +67,7 @@ def test_lines_run_from_the_last_layer_to_the_embeddings(frame) -> None:
     lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
     assert [line.name for line in lines] == ["layer 2", "layer 1", "embeddings"]
     assert [line.line.width for line in lines] == [2, 4, 2]
-    assert [point[:2] for point in lines[0].customdata] == [[2, step] for step in STEPS]
+    assert [[*point[:2]] for point in lines[0].customdata] == [[2, step] for step in STEPS]
     assert len({line.line.color for line in lines}) == 3
     assert len(charts.layers_figure(data, "f1", 1, StepAxis("log"), bands=True).data) == len(figure.data) + 3
 

@@ -5,9 +5,14 @@ import re
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.views import sentence
+from app.views.sentence import _with_step
+from embryo_core import query
+from embryo_core.types import Run
 from tests.app.conftest import captions_of
 
 TEXT = "The cat sat on the mat ."
@@ -96,6 +101,22 @@ def test_hostile_text_stays_text(look, tiny_run):
     """It is read as any other and closes no script."""
     test = look(tiny_run, sentence="</script><img src=x onerror=alert(1)> [MASK]")
     assert not test.exception and "<img" not in frame(test) and frame(test).count("</script") == 5
+
+
+def test_of_a_long_series_a_part_of_the_steps_and_the_chosen_one_are_read(look, tiny_run, monkeypatch):
+    """Of three steps, where two would be many, the ends and the one that the time bar is set to."""
+    monkeypatch.setattr(sentence, "MAPS", 2)
+    at_its_end, between = (look(tiny_run, step=step, sentence="A dog ran home .") for step in ("16", "8"))
+    assert any("over all 2 steps" in caption and "Of 3 steps, 2 have" in caption for caption in captions_of(at_its_end))
+    assert any("over all 3 steps" in caption for caption in captions_of(between))
+    history = _with_step(query.attend_over_steps(tiny_run, TEXT, 1, 2, [0, 16]), 8, _at(tiny_run, 8))
+    whole = query.attend_over_steps(tiny_run, TEXT, 1, 2)
+    assert history.steps.tolist() == whole.steps.tolist()
+    np.testing.assert_array_equal(history.weights, whole.weights)
+
+
+def _at(run: Run, step: int) -> np.ndarray:
+    return query.attend(run, TEXT, step).weights[0, 1]
 
 
 def test_a_broken_checkpoint_is_named(look, own_run):

@@ -35,6 +35,13 @@ def test_a_head_over_the_steps_is_that_head_at_each_step(tiny_run):
         np.testing.assert_array_equal(weights, attend(tiny_run, TEXT, int(step)).weights[1, 0])
 
 
+def test_a_head_is_read_at_a_part_of_the_steps(tiny_run):
+    """What it has there is what it has among all steps."""
+    every, part = attend_over_steps(tiny_run, TEXT, 2, 1), attend_over_steps(tiny_run, TEXT, 2, 1, [0, 16])
+    assert part.steps.tolist() == [0, 16]
+    np.testing.assert_array_equal(part.weights, every.weights[[0, 2]])
+
+
 def test_a_broken_checkpoint_is_left_out_and_named(own_run):
     """The others are read; where none is left, that is an error."""
     (own_run.path / "checkpoints" / "step8" / "model.safetensors").unlink()
