@@ -46,6 +46,7 @@ def show(
         view,
         metric,
         on_point=on_point,
+        own_width=curves.width is not None,
     )
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 from msgspec import convert
 
 from embryo_core import runs
+from embryo_core.relation_types import TYPES
 from embryo_core.runs.schema import Corpus
 from embryo_core.types import Run
 from embryo_core.word_groups import ALL, BANDS, TAGS
@@ -30,6 +31,18 @@ def of_facts(facts: pd.DataFrame) -> pd.DataFrame:
         right = sum(value * n for *_, value, n in rows)
         rows.append((ALL, pd.NA, right / len(facts), len(facts)))
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def over_types(table: pd.DataFrame) -> pd.DataFrame:
+    """Shares of relations taken together by the type of relation, each fact counted once: group, step, value, n.
+
+    `table` has the columns group, value and n, as `of_facts` gives them, and step where it has scores. Relations
+    without a type (`relation_types.TYPES`) are left out.
+    """
+    table = table.assign(group=table["group"].map(TYPES), value=table["value"] * table["n"]).dropna(subset="group")
+    by = ["group", "step"] if "step" in table else ["group"]
+    found = table.groupby(by, as_index=False)[["value", "n"]].sum()
+    return found.assign(value=found["value"] / found["n"])
 
 
 def of_words(words: pd.DataFrame, cased: bool = True) -> pd.DataFrame:

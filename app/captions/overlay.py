@@ -32,6 +32,8 @@ def runs(lines: Sequence[tuple[str, pd.Series]], seeds: bool, baselines: bool) -
     mean = " Of several seeds: the mean, and a band from the least to the greatest." if seeds else ""
     thin = " Thin: the baseline, one line where all runs have the same, else one in each run's style."
     thin = thin if baselines else ""
+    if len(lines) == 1 and not seeds:
+        return f" Run: {told}.{thin}"
     return (
         f" Runs, each with a line style of its own: {told}.{mean} Where there are many lines, each category has a "
         f"panel with a vertical axis of its own.{thin} Point at a curve to read all runs there."

@@ -37,7 +37,7 @@ class Curves:
     decimals: str  # of a value that is pointed at, as Python formats it
     baseline: str | None = None  # what a value has to be above, a column too
     across: int = ACROSS  # small multiples in a row
-    panels: bool = False  # small multiples however few lines there are
+    width: int | None = None  # pixels of small multiples, however few lines there are; else as wide as the page
 
     def rows(self, table: pd.DataFrame) -> pd.DataFrame:
         """A page's table as `overlay` takes it: curve, step, n, value, low, high, baseline.
@@ -66,12 +66,13 @@ def overlay(lines: Sequence[Line], curves: Curves, steps: Sequence[int], bands: 
     Every point has as customdata its category, and the step of the first run at which it lies, or the last before.
     """
     looks = curves.looks(list(dict.fromkeys(name for line in lines for name in line.rows["curve"])))
-    in_one = not curves.panels and (len(looks) == 1 or len(looks) * len(lines) <= FEW)
+    in_one = not curves.width and (len(looks) == 1 or len(looks) * len(lines) <= FEW)
     across = 1 if in_one else min(curves.across, len(looks))
     down = 1 if in_one else -(-len(looks) // across)
-    titles = None if in_one else [style.plain(curves.label(name)) for name in looks]
+    titles = None if in_one else [style.plain(curves.label(name)).replace("\n", "<br>") for name in looks]
     height = 430 if in_one else 90 + ROW * down
-    gaps = {"vertical_spacing": 34 / height, "horizontal_spacing": 0.12} if not in_one else {}
+    room = 0 if in_one else 34 + 24 * max(title.count("<br>") for title in titles)
+    gaps = {"vertical_spacing": room / height, "horizontal_spacing": 0.24 / across} if not in_one else {}
     figure = make_subplots(down, across, shared_xaxes="all", subplot_titles=titles, **gaps)
     for place, (name, look) in enumerate(looks.items()):
         panel = (1, 1) if in_one else (place // across + 1, place % across + 1)
@@ -83,6 +84,8 @@ def overlay(lines: Sequence[Line], curves: Curves, steps: Sequence[int], bands: 
     if any(line.rows["baseline"].notna().any() for line in lines):
         style.explain_baselines(figure, "baseline")
     _finish(figure, lines, curves, height, steps, 1 if in_one else len(looks))
+    if curves.width:
+        figure.update_layout(width=curves.width, margin={"t": 30 + room}, legend={"y": 1 + room / height})
     return figure if in_one else _key(figure, lines)
 
 
