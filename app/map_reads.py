@@ -49,6 +49,13 @@ def position_weights(run: Run, layer: int, head: int, normalised: bool) -> pd.Da
     return attention.position_weights(maps.steps, normalise_rows(maps.weights) if normalised else maps.weights)
 
 
+@cached(results_state, 32)
+def layers_over_steps(run: Run, head: int, steps: tuple[int, ...], normalised: bool = False) -> tuple[np.ndarray, int]:
+    """The maps of a head in all layers at these steps, [layers, S, L, L], and the sentences. Raises ResultsError."""
+    _, weights, sentences = store.read_attention_layers(run, head, steps)
+    return normalise_rows(weights) if normalised else weights, sentences
+
+
 @cached(results_state, 16)
 def at_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
     """The averaged maps of all heads at one step, [layers, heads, L, L]. Raises ResultsError."""

@@ -36,15 +36,17 @@ def show(
     for words in captions.missing(missing, [run for run in view.beside if not view.tells(run)], view.unit):
         st.info(literal(words), icon=":material/info:")
     seeds = any(line.seeds > 1 for line in lines)
+    baselines = any(line.rows["baseline"].notna().any() for line in lines)
     figures.show(
         overlay(lines, curves, sorted(set(lines[0].rows["step"])), bands),
         _table(view, lines),
         name,
-        caption + captions.runs([(line.name, line.rows["n"]) for line in lines], seeds),
+        caption + captions.runs([(line.name, line.rows["n"]) for line in lines], seeds, baselines),
         title,
         view,
         metric,
         on_point=on_point,
+        own_width=curves.width is not None,
     )
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 from msgspec import convert
 
 from embryo_core import runs
+from embryo_core.relation_types import TYPES
 from embryo_core.runs.schema import Corpus
 from embryo_core.types import Run
 from embryo_core.word_groups import ALL, BANDS, TAGS
@@ -32,6 +33,18 @@ def of_facts(facts: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+def over_types(table: pd.DataFrame) -> pd.DataFrame:
+    """Shares of relations taken together by the type of relation, each fact counted once: group, step, value, n.
+
+    `table` has the columns group, value and n, as `of_facts` gives them, and step where it has scores. Relations
+    without a type (`relation_types.TYPES`) are left out.
+    """
+    table = table.assign(group=table["group"].map(TYPES), value=table["value"] * table["n"]).dropna(subset="group")
+    by = ["group", "step"] if "step" in table else ["group"]
+    found = table.groupby(by, as_index=False)[["value", "n"]].sum()
+    return found.assign(value=found["value"] / found["n"])
+
+
 def of_words(words: pd.DataFrame, cased: bool = True) -> pd.DataFrame:
     """The accuracy of always answering the most frequent word of each group of a treebank: group, answer, value, n.
 
@@ -40,15 +53,16 @@ def of_words(words: pd.DataFrame, cased: bool = True) -> pd.DataFrame:
     """
     if not cased:
         words = words.assign(word=words["word"].str.lower())
-    members = {group: words["tag"].isin(tags) for group, tags in TAGS.items()}
-    members |= {band: words["band"] == band for band in BANDS}
-    members[ALL] = pd.Series(True, words.index)
+    of_tag = pd.DataFrame([(tag, group) for group, tags in TAGS.items() for tag in tags], columns=["tag", "group"])
+    by_tag = words[["tag", "word", "n"]].merge(of_tag, on="tag")
+    members = [by_tag, words[words["band"].isin(BANDS)].rename(columns={"band": "group"}), words.assign(group=ALL)]
+    counts = pd.concat([rows[["group", "word", "n"]] for rows in members]).groupby(["group", "word"])["n"].sum()
+    totals, words_of = counts.groupby("group").sum(), counts.groupby("group")
     rows = []
-    for group, of_group in members.items():
-        counts = words[of_group].groupby("word")["n"].sum()
-        if len(counts):
-            answer, count = _most_frequent(counts)
-            rows.append((group, answer, count / counts.sum(), int(counts.sum())))
+    for group in (*TAGS, *BANDS, ALL):
+        if group in totals.index:
+            answer, count = _most_frequent(words_of.get_group(group).droplevel("group"))
+            rows.append((group, answer, count / totals[group], int(totals[group])))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -1,6 +1,6 @@
-"""Groups of words that share a score: parts of speech, verb forms and bands of word frequency (Section 3, Figure 1)."""
+"""Groups of words that share a score: parts of speech, single Penn tags, bands of frequency (Section 3, Figure 1)."""
 
-TAGS = {  # part of speech or verb form: its Penn tags
+PARTS_OF_SPEECH = {  # with their Penn tags
     "conjunction": ("CC",),
     "determiner": ("DT", "PDT"),
     "preposition": ("IN",),
@@ -10,8 +10,12 @@ TAGS = {  # part of speech or verb form: its Penn tags
     "noun": ("NN", "NNS"),
     "proper noun": ("NNP", "NNPS"),
     "pronoun": ("PRP", "PRP$"),
-    **{form: (form,) for form in ("VB", "VBD", "VBG", "VBN", "VBP", "VBZ")},
 }
+SINGLE_TAGS = tuple(  # those of the Penn treebank that are not punctuation
+    "CC CD DT EX FW IN JJ JJR JJS LS MD NN NNP NNPS NNS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH VB VBD VBG VBN VBP "
+    "VBZ WDT WP WP$ WRB".split()
+)
+TAGS = PARTS_OF_SPEECH | {tag: (tag,) for tag in SINGLE_TAGS}  # part of speech or single tag: its Penn tags
 BANDS = {  # ranks by frequency in the training corpus, both ends included; 1 is the most frequent word
     "rank 50-99": (50, 99),
     "rank 300-349": (300, 349),

@@ -71,6 +71,17 @@ def all_heads_print(note: str, scale: Scale, shared: bool) -> str:
     )
 
 
+def layers_over_steps(run: Run, head: int, steps: Sequence[int], sentences: int, block: int, end: float) -> str:
+    """The caption of one head's maps in all layers at a few steps, a cell for `block` x `block` weights."""
+    blocks = f"; each cell is the mean of {block} × {block} weights" if block > 1 else ""
+    return (
+        f"Averaged maps of head {head} of '{literal(run.name)}', n = {sentences:,} sentences{blocks}. Rows are layers, "
+        f"columns {len(steps)} evaluated steps around the chosen one, each at least about twice the one before. "
+        f"From each position (downwards) to each position (rightwards). Colours end at {end:.2g}, the "
+        f"{map_style.CLIP}th percentile of the weights shown. Click a map to see it large.{shared_weights(run)}"
+    )
+
+
 def positions(length: int) -> str:
     """The caption of the mean weights on fixed positions, for maps of this length."""
     formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.items())

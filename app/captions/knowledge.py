@@ -15,6 +15,10 @@ RULES = (
     "else **forgotten** below half of that point or **declined** above; **never learned** if it is never surely above "
     "2 %."
 )
+TYPES = (
+    " Types as in LAMA: 1-1, one object for each subject and one subject for each object; N-1, many subjects share an "
+    "object; N-M, subjects have several objects too. In the curve and baseline of a type each fact counts once."
+)
 ONE_FACT = "What the model answered at each step, as in the paper's Table 9."
 
 

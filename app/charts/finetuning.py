@@ -129,6 +129,7 @@ OVERLAY = Curves(
     y_title="score in development",
     tickformat=".2~f",
     decimals=".3f",
+    baseline="control",
 )
 
 

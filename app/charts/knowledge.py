@@ -1,5 +1,8 @@
 """Figures and tables of factual knowledge over pretraining: LAMA T-REx precision at 1 (Section 6, Figures 6 and 14)."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -9,6 +12,7 @@ from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
 from embryo_core.baselines import named_by_subject
+from embryo_core.relation_types import KINDS, TYPES
 
 ALL = "all"  # the group of the scores over all facts together
 NAMES = {
@@ -144,7 +148,42 @@ OVERLAY = Curves(
     y_title="precision at 1",
     tickformat=".0%",
     decimals=".1%",
+    baseline="baseline",
 )
+
+
+KIND_COLOURS: dict[str, str] = dict(zip(KINDS, (style.ORANGE, style.BLUE, style.GREEN)))
+
+
+def in_panels(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `relation_curves` in the order of small multiples: all facts, each type, then relations by type."""
+    names = sorted((name for name in frame["relation"].unique() if name not in (ALL, *KINDS)), key=_panel_order)
+    order = [ALL, *KINDS, *names]
+    return frame.sort_values("relation", key=lambda column: column.map(order.index), kind="stable", ignore_index=True)
+
+
+def _panel_order(relation: str) -> tuple[int, int, str]:
+    """By type, those without one last, then by number."""
+    digits = relation[1:]
+    place = KINDS.index(TYPES[relation]) if relation in TYPES else len(KINDS)
+    return place, int(digits) if digits.isdecimal() else 0, relation
+
+
+def panels(templates: Mapping[str, str]) -> Curves:
+    """How `in_panels` is drawn: a small multiple for each relation, its id, type and template above it (Figure 14)."""
+
+    def titled(relation: str) -> str:
+        if relation == ALL:
+            return "all relations"
+        if relation in KINDS:
+            return f"all {relation} relations"
+        kind = f", {TYPES[relation]}" if relation in TYPES else ""
+        return f"{relation}{kind}\n{templates.get(relation, NAMES.get(relation, ''))}".strip()
+
+    def looks(relations: Sequence[str]) -> dict[str, tuple[str, str]]:
+        return {one: (KIND_COLOURS.get(TYPES.get(one, one), style.GREY), "circle") for one in relations}
+
+    return replace(OVERLAY, label=titled, looks=looks, across=4, width=1280)
 
 
 def relation_table(

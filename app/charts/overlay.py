@@ -35,10 +35,17 @@ class Curves:
     y_title: str
     tickformat: str
     decimals: str  # of a value that is pointed at, as Python formats it
+    baseline: str | None = None  # what a value has to be above, a column too
+    across: int = ACROSS  # small multiples in a row
+    width: int | None = None  # pixels of small multiples, however few lines there are; else as wide as the page
 
     def rows(self, table: pd.DataFrame) -> pd.DataFrame:
-        """A page's table as `overlay` takes it: curve, step, n, value, low, high; the last two may be missing."""
+        """A page's table as `overlay` takes it: curve, step, n, value, low, high, baseline.
+
+        The last three may be missing.
+        """
         columns = {"curve": self.by, "step": "step", "n": "n", "value": self.value, "low": self.low, "high": self.high}
+        columns["baseline"] = self.baseline
         missing = pd.Series(np.nan, table.index)
         return pd.DataFrame({name: table.get(of, missing) for name, of in columns.items()})
 
@@ -59,12 +66,13 @@ def overlay(lines: Sequence[Line], curves: Curves, steps: Sequence[int], bands: 
     Every point has as customdata its category, and the step of the first run at which it lies, or the last before.
     """
     looks = curves.looks(list(dict.fromkeys(name for line in lines for name in line.rows["curve"])))
-    in_one = len(looks) == 1 or len(looks) * len(lines) <= FEW
-    across = 1 if in_one else min(ACROSS, len(looks))
+    in_one = not curves.width and (len(looks) == 1 or len(looks) * len(lines) <= FEW)
+    across = 1 if in_one else min(curves.across, len(looks))
     down = 1 if in_one else -(-len(looks) // across)
-    titles = None if in_one else [style.plain(curves.label(name)) for name in looks]
+    titles = None if in_one else [style.plain(curves.label(name)).replace("\n", "<br>") for name in looks]
     height = 430 if in_one else 90 + ROW * down
-    gaps = {"vertical_spacing": 34 / height, "horizontal_spacing": 0.12} if not in_one else {}
+    room = 0 if in_one else 34 + 24 * max(title.count("<br>") for title in titles)
+    gaps = {"vertical_spacing": room / height, "horizontal_spacing": 0.24 / across} if not in_one else {}
     figure = make_subplots(down, across, shared_xaxes="all", subplot_titles=titles, **gaps)
     for place, (name, look) in enumerate(looks.items()):
         panel = (1, 1) if in_one else (place // across + 1, place % across + 1)
@@ -72,7 +80,12 @@ def overlay(lines: Sequence[Line], curves: Curves, steps: Sequence[int], bands: 
             if not in_one:
                 drawn.update_traces(legendgroup=line.name, showlegend=False)
             figure.add_traces(drawn.data, rows=panel[0], cols=panel[1])
+        figure.add_traces(_baselines(lines, name, curves, look[0]), rows=panel[0], cols=panel[1])
+    if any(line.rows["baseline"].notna().any() for line in lines):
+        style.explain_baselines(figure, "baseline")
     _finish(figure, lines, curves, height, steps, 1 if in_one else len(looks))
+    if curves.width:
+        figure.update_layout(width=curves.width, margin={"t": 30 + room}, legend={"y": 1 + room / height})
     return figure if in_one else _key(figure, lines)
 
 
@@ -104,6 +117,33 @@ def _panel(
         )
         break_lines(figure, line.axis.values(line.axis.gaps))
         yield line, figure
+
+
+def _baselines(lines: Sequence[Line], category: str, curves: Curves, colour: str) -> list[go.Scatter]:
+    """A thin line at the baseline of a category: one where all runs have the same, else one per run in its dash."""
+    there = {line: line.rows[(line.rows["curve"] == category) & line.rows["baseline"].notna()] for line in lines}
+    there = {line: rows for line, rows in there.items() if len(rows)}
+    levels = np.concatenate([np.zeros(0), *(rows["baseline"] for rows in there.values())])
+    shared = len(there) > 1 and np.ptp(levels) == 0
+    traces = []
+    for line, rows in there.items():
+        of = "all runs" if shared else style.plain(line.name)
+        told = f"{style.plain(curves.label(category))}, baseline of {of}: %{{y:{curves.decimals}}}<extra></extra>"
+        dash = "dash" if shared or len(lines) == 1 else DASHES[lines.index(line) % len(DASHES)]
+        group = f"{style.plain(curves.label(category))}, {of}"
+        traces.append(
+            go.Scatter(
+                x=line.axis.values(rows["step"]),
+                y=rows["baseline"],
+                mode="lines",
+                line={"color": style.faint(colour, 0.75), "width": 1, "dash": dash},
+                name=f"{group}, baseline",
+                legendgroup=group,
+                showlegend=False,
+                hovertemplate=told,
+            )
+        )
+    return [max(traces, key=lambda trace: max(trace.x))] if shared else traces
 
 
 def _told(there: Mapping[Line, pd.DataFrame], curves: Curves, category: str) -> dict[Line, list[str]]:
@@ -160,4 +200,4 @@ def _finish(
         style.set_axes(figure, "x", title={"text": ""}, nticks=5, tickangle=0)
         figure.update_layout(margin={"t": 64}, legend={"y": 1 + 30 / height})
         figure.update_annotations(font={"size": style.FONT})
-        figure.update_xaxes(title_text=first.title, row=-(-panels // ACROSS), col=1)
+        figure.update_xaxes(title_text=first.title, row=-(-panels // curves.across), col=1)

@@ -65,6 +65,7 @@ def overlay_curves(quantity: str, y_title: str) -> Curves:
         y_title=y_title,
         tickformat=".0%" if share else "",
         decimals=".1%" if share else ".3f",
+        baseline="baseline",
     )
 
 

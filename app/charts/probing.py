@@ -205,6 +205,7 @@ def overlay_curves(rescaled: bool) -> Curves:
         y_title="relative to the last step" if rescaled else "F1 or accuracy",
         tickformat=".1f" if rescaled else ".3~p",
         decimals=".2f" if rescaled else ".1%",
+        baseline="shown_majority",
     )
 
 

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from embryo_core.word_groups import SINGLE_TAGS
+
 # Okabe and Ito's palette, its black and yellow replaced by tones that show on a light and on a dark page.
 BLUE, ORANGE, GREEN, SKY = "#1F83C6", "#E69F00", "#009E73", "#56B4E9"
 VERMILION, PINK, OLIVE, PURPLE, GREY = "#D55E00", "#CC79A7", "#A89F00", "#8F6BC0", "#888888"
@@ -24,12 +26,23 @@ PARTS_OF_SPEECH = {
     "noun": PURPLE,
     "proper noun": GREY,
 }
-VERB_FORMS = dict(zip(("VB", "VBD", "VBG", "VBN", "VBZ", "VBP"), (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)))
+VERB_FORMS = dict(zip(("VB", "VBD", "VBG", "VBN", "VBZ", "VBP"), (VERMILION, ORANGE, GREEN, BLUE, PURPLE, SKY)))
+PAPER_TAGS = dict(zip(("CC", "DT", "IN", "PRP", "VB", "RB", "JJ", "NN", "NNP"), PARTS_OF_SPEECH.values()))
+_OTHERS = [tag for tag in SINGLE_TAGS if tag not in PAPER_TAGS | VERB_FORMS]
+OTHER_TAGS = dict(zip(_OTHERS, [*PARTS_OF_SPEECH.values()] * 3))
 FREQUENCY_BANDS = dict(zip(("rank 50-99", "rank 300-349", "rank 1550-1599"), (BLUE, GREEN, ORANGE)))
-GROUPS = PARTS_OF_SPEECH | VERB_FORMS | FREQUENCY_BANDS | {"all": GREY}
-SYMBOL_OF = {
-    group: symbol for groups in (PARTS_OF_SPEECH, VERB_FORMS, FREQUENCY_BANDS) for group, symbol in zip(groups, SYMBOLS)
-}
+GROUPS = PARTS_OF_SPEECH | PAPER_TAGS | VERB_FORMS | OTHER_TAGS | FREQUENCY_BANDS | {"all": GREY}
+
+
+def _symbols() -> dict[str, str]:
+    """A symbol for each category; two tags of one colour have different ones."""
+    shifted = {shift: SYMBOLS[shift:] + SYMBOLS[:shift] for shift in (2, 3, 4, 5)}
+    others = shifted[2] + shifted[3] + shifted[5]
+    sets = ((PARTS_OF_SPEECH, SYMBOLS), (PAPER_TAGS, SYMBOLS), (FREQUENCY_BANDS, SYMBOLS), (OTHER_TAGS, others))
+    return {group: symbol for groups, own in (*sets, (VERB_FORMS, shifted[4])) for group, symbol in zip(groups, own)}
+
+
+SYMBOL_OF = _symbols()
 
 FONT = 14  # pixels
 

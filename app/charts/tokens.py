@@ -10,15 +10,18 @@ from app.charts import smoothing, style, tags
 from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 from embryo_core.curves import interval, rescale
+from embryo_core.findings.words import VERB_FORMS
+from embryo_core.word_groups import SINGLE_TAGS
 
 SETS = {
     "parts of speech": tuple(style.PARTS_OF_SPEECH),
     "verb forms": tuple(style.VERB_FORMS),
+    "single tags": SINGLE_TAGS,
     "frequency bands": tuple(style.FREQUENCY_BANDS),
 }
 FEW = 3  # categories whose baselines are lines across the figure
 BASELINE = "always the most frequent word"
-OPTIONAL = ("VBP",)  # the paper's Table 4 has the other verb forms
+PAPER = {"verb forms": VERB_FORMS, "single tags": tuple(style.PAPER_TAGS)}  # of Table 4, and of Figure 1
 
 
 def _written(group: str) -> str:
@@ -27,10 +30,22 @@ def _written(group: str) -> str:
 
 
 def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
-    """Sets of categories to choose from: the paper's that the scores have; a metric with none of these has its own."""
+    """Sets of categories to choose from: the paper's that the scores have; a metric with none of these has its own.
+
+    Verb forms alone are no set of single tags.
+    """
     groups = list(dict.fromkeys(scores["group"].dropna()))
-    sets = {name: list(known) for name, known in SETS.items() if set(known) & set(groups)}
+    sets, missing = {}, set(groups)
+    for name, known in SETS.items():
+        if missing & set(known):
+            sets[name] = list(known)
+        missing -= set(known)
     return sets or {"categories": groups}
+
+
+def usual(name: str, groups: Sequence[str]) -> list[str]:
+    """Those of a set's categories that are drawn at first: all, or where the paper shows fewer, those of the paper."""
+    return [group for group in groups if group in PAPER.get(name, groups)]
 
 
 def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.DataFrame:
@@ -138,6 +153,7 @@ def overlay_curves(rescaled: bool) -> Curves:
         y_title="accuracy relative to the last step" if rescaled else "accuracy (words)",
         tickformat=".1f" if rescaled else ".0%",
         decimals=".2f" if rescaled else ".1%",
+        baseline="shown_baseline",
     )
 
 

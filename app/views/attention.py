@@ -6,11 +6,12 @@ from app import results, widgets
 from app.captions import openings
 from app.charts.head_behaviour import PATTERNS
 from app.view import View
-from app.views import attention_maps, head_behaviour, sentence
+from app.views import attention_layers, attention_maps, head_behaviour, sentence
 from embryo_core.errors import EmbryoError
 
 SECTIONS = {
     "maps": ("Averaged maps", attention_maps.show),
+    "layers": ("Layers × steps", attention_layers.show),
     "heads": ("What a head does", head_behaviour.show),
     "sentence": ("Your sentence", sentence.show),
 }

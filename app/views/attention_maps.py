@@ -34,10 +34,7 @@ def show(view: View) -> None:
     normalised = permalink.get(ROWS) == "on"
     steps = map_reads.steps_of(view.run, view.evaluated)
     if not steps:
-        widgets.stop(
-            f"Run '{view.run.name}' has no attention maps yet.",
-            f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --treebank PATH",
-        )
+        stop_without_maps(view)
     layers, heads, grid = map_reads.grid(view.run, steps, normalised)
     layer, head, drawn = _pick(view, layers, heads)
     history = map_reads.head_history(view.run, layer, head, steps, normalised, drawn.shared)
@@ -53,6 +50,14 @@ def show(view: View) -> None:
         head_maps.head_grid(grid, layers, heads, on_head=_head_chosen, key=GRID)
         _below_all_heads(view, steps, history.size, drawn)
     _positions(view, history, normalised)
+
+
+def stop_without_maps(view: View) -> None:
+    """End the page with the command that makes averaged maps."""
+    widgets.stop(
+        f"Run '{view.run.name}' has no attention maps yet.",
+        f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --treebank PATH",
+    )
 
 
 def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:

@@ -8,7 +8,7 @@ from app.captions import compare as captions
 from app.captions import openings
 from app.captions.markdown import literal
 from app.charts import compare as charts
-from app.charts.tokens import SETS
+from app.charts.tokens import SETS, usual
 from app.view import View
 from embryo_core.compare import CHOICES, Rule, agreements
 from embryo_core.types import Run
@@ -51,7 +51,7 @@ def acquisition(view: View) -> None:
         family = widgets.pick_one("family", "By", list(SETS), format_func=str.capitalize, segmented=True)
         rule = pick_rule()
     compared = tuple(run for run in (view.run, *view.beside) if view.tells(run))
-    table = results.acquisitions(compared, metric, SETS[family], rule)
+    table = results.acquisitions(compared, metric, usual(family, SETS[family]), rule)
     for run in (run for run in compared if run.name not in set(table["run"])):
         words = f"Run '{run.name}' has no {METRICS[metric].lower()} yet."
         st.info(literal(words), icon=":material/info:")

@@ -11,10 +11,12 @@ from app.charts import knowledge as charts
 from app.charts.smoothing import with_smoothed
 from app.tables import PERCENT, show_rows
 from app.view import View
-from embryo_core.baselines import of_facts
+from embryo_core.baselines import of_facts, over_types
+from embryo_core.relation_types import KINDS
 from embryo_core.types import Run
 
 METRIC = "world_knowledge"
+TITLE = "Precision at 1 of each relation"
 
 
 def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> None:
@@ -23,6 +25,9 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
     without = charts.relation_curves(*results.facts_not_named(view.run))
     st.markdown(captions.beside_baseline(frame, without))
     unnamed = widgets.pick_switch("unnamed", "Only facts whose object does not stand in the subject's name")
+    if widgets.pick_switch("panels", "Each relation in a panel of its own, by type", optional=True):
+        _panels(view, captions.precision(note, facts, unnamed), unnamed)
+        return
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
         chosen = widgets.pick_many(
@@ -37,29 +42,50 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
     if not chosen:
         st.info("Choose at least one relation.", icon=":material/info:")
         return
-    name, title = f"{view.run.name}-knowledge", "Precision at 1 of each relation"
+    name = f"{view.run.name}-knowledge"
     caption = captions.precision(note, facts, unnamed)
     if view.beside:
         read = partial(_curves, relations=chosen, unnamed=unnamed)
-        overlays.show(view, read, charts.OVERLAY, name, caption, title, METRIC, _point_chosen)
+        overlays.show(view, read, charts.OVERLAY, name, caption, TITLE, METRIC, _point_chosen)
         return
     drawn = without if unnamed else frame
     data = with_smoothed(drawn[drawn["relation"].isin(chosen)], "value", view.smoothing, ["relation"])
     figure = charts.relation_figure(data, [name for name in chosen if name in set(data["relation"])], view.axis)
-    figures.show(figure, data, name, caption, title, view, METRIC, on_point=_point_chosen)
+    figures.show(figure, data, name, caption, TITLE, view, METRIC, on_point=_point_chosen)
+
+
+def _panels(view: View, caption: str, unnamed: bool) -> None:
+    """Small multiples of all facts, each type of relation, and each relation (Figure 14)."""
+    widgets.pick_smoothing()
+    curves, name = charts.panels(results.templates(view.run)), f"{view.run.name}-knowledge-panels"
+    caption += captions.TYPES
+    overlays.show(view, partial(_by_type, unnamed=unnamed), curves, name, caption, TITLE, METRIC, _point_chosen)
+
+
+def _by_type(run: Run, unnamed: bool) -> pd.DataFrame:
+    """The curves of all relations and of each type of relation."""
+    scores, known = _measured(run, unnamed)
+    tables = (pd.concat([table, over_types(table)], ignore_index=True) for table in (scores, known))
+    return charts.in_panels(charts.relation_curves(*tables))
+
+
+def _measured(run: Run, unnamed: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Scores and baselines over all facts, or over those whose subject does not tell the object."""
+    if unnamed:
+        return results.facts_not_named(run)
+    return results.scores(run, METRIC), of_facts(results.fact_histories(run))
 
 
 def _curves(run: Run, relations: list[str], unnamed: bool) -> pd.DataFrame:
     """The curves of some relations, in the order of these, over all facts or those that the subject does not tell."""
-    every = (results.scores(run, METRIC), of_facts(results.fact_histories(run)))
-    frame = charts.relation_curves(*results.facts_not_named(run) if unnamed else every)
+    frame = charts.relation_curves(*_measured(run, unnamed))
     picked = frame[frame["relation"].isin(relations)]
     return picked.sort_values("relation", key=lambda names: names.map(relations.index), kind="stable")
 
 
 def _point_chosen(relation: str, step: int) -> None:
     permalink.choose("step", step)
-    if relation != charts.ALL:
+    if relation not in (charts.ALL, *KINDS):
         permalink.choose("relation", relation)
 
 

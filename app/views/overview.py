@@ -1,6 +1,7 @@
 """Overview: what the run is, how its losses and accuracies went, and what has been computed of it."""
 
 from contextlib import suppress
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -113,19 +114,28 @@ def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:
     if log.empty or quantity not in log:
         st.info(f"The run's log.jsonl holds no {quantity} yet.", icon=":material/info:")
         return
-    measured = _measured(log, quantity, n)
+    measured = _above_baseline(view.run, log, quantity, n)
     name = f"{view.run.name}-{quantity}"
     if view.beside:
         curves = charts.overlay_curves(quantity, unit)
         caption = captions.training_curve(about, counted, measured)
-        overlays.show(view, lambda run: _measured(results.log(run), quantity, n), curves, name, caption, title)
+        read = partial(_read, quantity=quantity, n=n)
+        overlays.show(view, read, curves, name, caption, title)
         return
     data = with_smoothed(measured, quantity, view.smoothing, ["split"])
-    if baseline := _baseline(view.run, quantity):
-        data = data.assign(baseline=baseline[1])
-    figure = charts.training_curve(data, quantity, unit, view.axis, baseline)
+    figure = charts.training_curve(data, quantity, unit, view.axis, _baseline(view.run, quantity))
     caption = captions.training_curve(about, counted, data)
     figures.show(figure, data, name, caption, title, view)
+
+
+def _read(run: Run, quantity: str, n: str) -> pd.DataFrame:
+    return _above_baseline(run, results.log(run), quantity, n)
+
+
+def _above_baseline(run: Run, log: pd.DataFrame, quantity: str, n: str) -> pd.DataFrame:
+    """`_measured` in the log of a run, with the column baseline where there is one."""
+    measured, baseline = _measured(log, quantity, n), _baseline(run, quantity)
+    return measured.assign(baseline=baseline[1]) if baseline else measured
 
 
 def _baseline(run: Run, quantity: str) -> tuple[str, float] | None:

@@ -19,6 +19,7 @@ from embryo_core.metrics import METRICS
 from embryo_core.types import Run
 
 PAGE = "tokens"  # of the metrics that are shown here
+PILLS = 12  # categories that are offered as pills
 UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 
 
@@ -26,7 +27,7 @@ def show() -> None:
     """Draw the page."""
     titles = {metric.name: metric.name.replace("_", " ").capitalize() for metric in METRICS if metric.page == PAGE}
     view = widgets.open_page("Tokens", lambda run: results.usual_scale(run, _metric(titles)))
-    choices = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+    choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with choices:
         metric = widgets.pick_one("metric", "Task", sorted(titles), format_func=titles.get, segmented=True)
     scores = results.scores(view.run, metric)
@@ -39,8 +40,8 @@ def show() -> None:
         unit = widgets.pick_one("unit", "Accuracy", list(UNITS), format_func=UNITS.get, segmented=True)
         bands = widgets.pick_switch("bands", "95 % bands", default=True)
         widgets.pick_smoothing()
-    usual = [group for group in sets[family] if group not in charts.OPTIONAL]
-    groups = widgets.pick_many(family.replace(" ", "_"), "Categories", sets[family], usual, tags.named, pills=True)
+    usual, few = charts.usual(family, sets[family]), len(sets[family]) <= PILLS
+    groups = widgets.pick_many(family.replace(" ", "_"), "Categories", sets[family], usual, tags.named, pills=few)
     measured = charts.curves(scores, groups, rescaled=unit == "rescaled")
     data = with_smoothed(measured, "shown", view.smoothing, ["group"])
     if data.empty:
@@ -82,7 +83,8 @@ def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled:
 
 
 def _curves(run: Run, metric: str, groups: list[str], rescaled: bool) -> pd.DataFrame:
-    return charts.curves(results.scores(run, metric), groups, rescaled)
+    data = charts.curves(results.scores(run, metric), groups, rescaled)
+    return data if data.empty else charts.with_baselines(data, results.baselines_of_words(run, metric), rescaled)
 
 
 def _open_point(group: str, step: int) -> None:

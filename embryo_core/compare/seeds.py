@@ -29,9 +29,11 @@ def over_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """The mean `value` of several seeds with their least and greatest as `low` and `high`, and the sum of their `n`.
 
     Each table has the columns curve, step, value and n, a row for each curve and step; what not every seed has is left
-    out.
+    out. Where they have a `baseline`, so has the result: their mean.
     """
     rows = pd.concat(tables, ignore_index=True).groupby(["curve", "step"], sort=False)
     found = rows["value"].agg(value="mean", low="min", high="max", seeds="count")
     found["n"] = rows["n"].sum(min_count=1)
+    if "baseline" in rows.obj:
+        found["baseline"] = rows["baseline"].mean()
     return found[found["seeds"] == len(tables)].drop(columns="seeds").reset_index()

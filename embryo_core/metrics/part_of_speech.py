@@ -18,7 +18,7 @@ from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Source
 from embryo_core.metrics.treebank import encode
 from embryo_core.types import Example, Findings, Score, WordCount
-from embryo_core.word_groups import ALL, BANDS, TAGS, band_of
+from embryo_core.word_groups import ALL, BANDS, PARTS_OF_SPEECH, TAGS, band_of
 
 if TYPE_CHECKING:
     from embryo_core.engine.tokenizer import Tokenizer
@@ -95,7 +95,7 @@ def _targets(example: Example, word_of_piece: np.ndarray) -> Iterator[tuple[int,
 def _groups(tags: tuple[str, ...], bands: list[str | None]) -> dict[str, np.ndarray]:
     """Members of each group and frequency band; one that has none is left out. Raises CorpusError for other tags."""
     by_tag = {group: np.isin(tags, members) for group, members in TAGS.items()}
-    if not any(members.any() for members in by_tag.values()):
+    if not any(by_tag[group].any() for group in PARTS_OF_SPEECH):
         raise CorpusError(
             f"The treebank's tags are not Penn part-of-speech tags (received {', '.join(sorted(set(tags))[:5])}); "
             "give one with tags such as NN, VBD and IN."

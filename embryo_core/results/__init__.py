@@ -3,7 +3,13 @@
 from embryo_core.results.examples import read_examples, write_examples
 from embryo_core.results.foreign import read_foreign, write_foreign
 from embryo_core.results.histories import read_histories, read_right_answers
-from embryo_core.results.maps import AttentionHistory, read_attention, read_attention_step, read_attention_steps
+from embryo_core.results.maps import (
+    AttentionHistory,
+    read_attention,
+    read_attention_layers,
+    read_attention_step,
+    read_attention_steps,
+)
 from embryo_core.results.read import (
     done,
     read_answers,
@@ -27,6 +33,7 @@ __all__ = [
     "done",
     "read_answers",
     "read_attention",
+    "read_attention_layers",
     "read_attention_step",
     "read_attention_steps",
     "read_cloze",

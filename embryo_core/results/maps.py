@@ -30,6 +30,15 @@ def read_attention(run: Run, layer: int, head: int, steps: Iterable[int] | None 
     return AttentionHistory(rows["step"].to_numpy(), weights, sentences)
 
 
+def read_attention_layers(run: Run, head: int, steps: Iterable[int]) -> tuple[np.ndarray, np.ndarray, int]:
+    """The heads of one number in all layers at some steps: steps [S], weights [layers, S, L, L], sentences.
+
+    Raises ResultsError.
+    """
+    steps, weights, sentences = _all_heads(run, read_table(run, ATTENTION, (pc.field("head") == head) & _at(steps)))
+    return steps, np.moveaxis(weights[:, :, 0], 0, 1), sentences
+
+
 def read_attention_step(run: Run, step: int) -> tuple[np.ndarray, int]:
     """All heads at one step: weights [layers, heads, L, L] float32, and the sentences averaged over (0: no maps)."""
     _, weights, sentences = _all_heads(run, read_table(run, ATTENTION, step=step))
@@ -48,7 +57,7 @@ def _at(steps: Iterable[int] | None) -> pc.Expression:
 def _all_heads(run: Run, rows: pa.Table) -> tuple[np.ndarray, np.ndarray, int]:
     weights, sentences = _maps(run, rows)
     steps = np.unique(rows["step"].to_numpy())
-    layers, heads = (pc.max(rows[name]).as_py() or 0 for name in ("layer", "head"))
+    layers, heads = pc.max(rows["layer"]).as_py() or 0, len(pc.unique(rows["head"]))
     if len(weights) != layers * heads * len(steps):
         at = f"step {steps[0]}" if len(steps) == 1 else f"{len(steps)} steps"
         raise ResultsError(

@@ -6,6 +6,8 @@ import pandas as pd
 import pytest
 
 from embryo_core import baselines, results
+from embryo_core.corpora import RELATIONS
+from embryo_core.relation_types import TYPES
 from embryo_core.types import Run
 from embryo_core.word_groups import ALL, BANDS, TAGS
 
@@ -87,3 +89,23 @@ def test_the_most_frequent_word_is_right_as_often_as_it_occurs(tiny_results: Run
             assert found.loc[group, "value"] == max(counts.values()) / counts.total()
             assert counts[found.loc[group, "answer"]] == max(counts.values())
             assert found.loc[group, "n"] == counts.total()
+
+
+def test_relations_of_one_type_count_each_fact_once():
+    """Scores at each step and baselines alike; a relation without a type is left out."""
+    table = pd.DataFrame(
+        [("P19", 8, 0.5, 10), ("P20", 8, 0.2, 30), ("P36", 8, 1.0, 5), ("all", 8, 0.4, 45), ("P19", 16, 0.1, 10)],
+        columns=["group", "step", "value", "n"],
+    )
+    found = baselines.over_types(table).set_index(["group", "step"])
+    assert found.loc[("N-1", 8)].tolist() == [pytest.approx((5 + 6) / 40), 40]
+    assert found.loc[("1-1", 8)].tolist() == [1.0, 5] and found.loc[("N-1", 16)].tolist() == [pytest.approx(0.1), 10]
+    assert len(found) == 3
+    without_steps = baselines.over_types(table[table["step"] == 8].drop(columns="step")).set_index("group")
+    assert without_steps["value"]["N-1"] == pytest.approx(11 / 40)
+
+
+def test_types_are_those_of_lamas_relations():
+    """Two relations are 1-1, 23 N-1, 16 N-M; the paper's 25 are those of the first two types."""
+    assert Counter(TYPES.values()) == {"1-1": 2, "N-1": 23, "N-M": 16}
+    assert {relation for relation, kind in TYPES.items() if kind != "N-M"} == set(RELATIONS)

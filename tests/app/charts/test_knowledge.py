@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from app.charts import knowledge as charts
+from app.charts.overlay import Line, overlay
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
 from embryo_core.curves import HISTORIES, SCALES
@@ -139,3 +140,18 @@ def test_a_facts_history_is_table_9():
     assert list(history["right"]) == [False, True, True, False]
     figure = charts.fact_figure(history, StepAxis("linear"))
     assert [list(line.y) for line in figure.data] == [[0.5] * 4, [0.25] * 4]
+
+
+def test_panels_stand_by_type_with_their_templates() -> None:
+    """All facts first, then types, then relations by type and number; one line each, its baseline thin."""
+    names = ("P20", "P36", "P19", "all", "N-1", "P999999")
+    rows = [(name, step, 0.1, 50) for name in names for step in STEPS]
+    table = pd.DataFrame(rows, columns=["group", "step", "value", "n"])
+    frame = charts.in_panels(charts.relation_curves(table, BASELINES))
+    assert frame["relation"].unique().tolist() == ["all", "N-1", "P36", "P19", "P20", "P999999"]
+    drawn = charts.panels({"P36": "The capital of [X] is [Y] ."})
+    figure = overlay([Line("tiny", StepAxis("log"), drawn.rows(frame))], drawn, STEPS)
+    titles = [note.text for note in figure.layout.annotations]
+    assert titles[:3] == ["all relations", "all N-1 relations", "P36, 1-1<br>The capital of [X] is [Y] ."]
+    thin = {trace.xaxis: trace.y[0] for trace in figure.data if trace.name.endswith(", baseline")}
+    assert thin == {"x": 0.2, "x3": 0.3}

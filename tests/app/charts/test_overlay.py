@@ -12,8 +12,8 @@ CURVES = tokens.overlay_curves(rescaled=False)
 
 def line(name: str, gain: float, groups: tuple[str, ...], steps: tuple[int, ...] = (0, 8, 16), **axis: object) -> Line:
     """A run whose categories all rise alike."""
-    rows = [(group, step, 50, step / 40 + gain, 0.0, 1.0) for group in groups for step in steps]
-    table = pd.DataFrame(rows, columns=["curve", "step", "n", "value", "low", "high"])
+    rows = [(group, step, 50, step / 40 + gain, 0.0, 1.0, None) for group in groups for step in steps]
+    table = pd.DataFrame(rows, columns=["curve", "step", "n", "value", "low", "high", "baseline"])
     return Line(name, StepAxis("linear", **axis), table)
 
 
@@ -67,3 +67,31 @@ def test_a_curve_breaks_at_the_gaps_of_its_own_run():
     """The other run goes on."""
     figure = overlay([line("a", 0, ("noun",), gaps=(4,)), line("b", 0.2, ("noun",))], CURVES, [0, 8, 16])
     assert [sum(pd.isna(value) for value in trace.y) for trace in curves_of(figure)] == [1, 0]
+
+
+def with_baseline(of: Line, value: float) -> Line:
+    """The same line above a baseline."""
+    return Line(of.name, of.axis, of.rows.assign(baseline=value))
+
+
+def baselines_of(figure) -> list:
+    """The baselines of a figure."""
+    return [trace for trace in figure.data if trace.name and trace.name.endswith(", baseline")]
+
+
+def test_runs_of_one_baseline_share_its_line():
+    """It reaches as far as the longer run, and the legend has one entry for it."""
+    lines = [with_baseline(line("a", 0, ("noun",)), 0.3), with_baseline(line("b", 0, ("noun",), (0, 8, 32)), 0.3)]
+    figure = overlay(lines, CURVES, [0, 8, 16])
+    (shared,) = baselines_of(figure)
+    assert set(shared.y) == {0.3} and max(shared.x) == 32 and "all runs" in shared.hovertemplate
+    assert [trace.name for trace in figure.data].count("baseline") == 1
+
+
+def test_runs_of_two_baselines_have_a_line_each():
+    """In the dash of the run, also in small multiples; a run without one has none."""
+    groups = ("noun", "verb", "adverb")
+    lines = [with_baseline(line("a", 0, groups), 0.3), with_baseline(line("b", 0, groups), 0.4), line("c", 0, groups)]
+    own = baselines_of(overlay(lines, CURVES, [0, 8, 16]))
+    assert [(trace.y[0], trace.line.dash) for trace in own[:2]] == [(0.3, "solid"), (0.4, "dash")]
+    assert len(own) == 2 * len(groups) and {trace.xaxis for trace in own} == {"x", "x2", "x3"}

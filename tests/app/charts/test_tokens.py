@@ -134,10 +134,29 @@ def test_ties_are_drawn_as_ties(scores: pd.DataFrame) -> None:
 
 def test_verb_forms_are_those_of_the_papers_table_4() -> None:
     """VB is one of them; VBP can be chosen besides."""
-    assert [form for form in tokens.SETS["verb forms"] if form not in tokens.OPTIONAL] == [
-        "VB", "VBD", "VBG", "VBN", "VBZ",
-    ]
+    assert tokens.usual("verb forms", tokens.SETS["verb forms"]) == ["VB", "VBD", "VBG", "VBN", "VBZ"]
     assert "VBP" in tokens.SETS["verb forms"]
+
+
+def test_single_tags_are_a_set_where_there_are_more_than_verb_forms(scores: pd.DataFrame) -> None:
+    """The paper's one tag for each part of speech is drawn first, in that part's colour."""
+    forms = pd.concat([scores, scores.assign(group="VB")])
+    assert list(tokens.category_sets(forms)) == ["parts of speech", "verb forms"]
+    singles = pd.concat([forms, scores.assign(group="NNS")])
+    found = tokens.category_sets(singles)["single tags"]
+    assert {"NN", "NNS", "NNP", "JJ"} < set(found)
+    first = tokens.usual("single tags", found)
+    assert [style.colour(tag) for tag in first] == [
+        style.PARTS_OF_SPEECH[name]
+        for name in ("conjunction", "determiner", "preposition", "adjective", "noun", "proper noun", "pronoun")
+        + ("adverb", "verb")
+    ]
+
+
+def test_no_two_tags_look_alike() -> None:
+    """A colour that two of them share comes with two symbols."""
+    looks = [(style.colour(tag), style.SYMBOL_OF[tag]) for tag in tokens.SETS["single tags"]]
+    assert len(set(looks)) == len(looks)
 
 
 @pytest.fixture

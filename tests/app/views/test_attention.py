@@ -83,3 +83,14 @@ def test_of_a_long_series_some_maps_are_read_and_the_chosen_one(look, tiny_resul
     assert np.array_equal(history.weights, weights[[0, 2], 1, 0])
     assert set(map_reads.position_weights(tiny_results, 2, 1, False)["step"]) == {0, 8, 16}
     map_reads._weights_at_first.clear()
+
+
+def test_one_head_is_shown_in_all_layers_at_steps_around_the_chosen_one(look, tiny_results):
+    """With n, and a remark on layers that share weights; the maps are those of the store."""
+    test = look(tiny_results, section="layers", head="2", step="8")
+    assert not test.exception and not test.error
+    assert "Head 2 of tiny in every layer" in [heading.value for heading in test.header]
+    maps, sentences = map_reads.layers_over_steps(tiny_results, 2, (8, 16))
+    assert any(f"n = {sentences:,} sentences" in caption for caption in captions_of(test))
+    assert any("share their weights" in caption for caption in captions_of(test))
+    assert np.array_equal(maps[1], results.read_attention(tiny_results, 2, 2, (8, 16)).weights)

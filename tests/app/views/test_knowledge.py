@@ -141,3 +141,13 @@ def test_scores_without_their_facts_do_not_break_the_page(look, own_run: Run, ke
     assert not test.exception and not test.error
     assert bool(test.dataframe) == bool(kept)
     assert bool(test.info) != bool(kept)
+
+
+def test_each_relation_can_have_a_panel_of_its_own(look, asked_run):
+    """By a switch, which the link keeps; the caption tells the types, and the picker of relations is gone."""
+    test = look(asked_run)
+    next(switch for switch in test.toggle if switch.key == "pick_panels").set_value(True).run()
+    assert not test.exception and not test.error
+    assert test.query_params["panels"] in ("on", ["on"])
+    assert any("Types as in LAMA" in caption and "n = 3" in caption for caption in captions_of(test))
+    assert not test.multiselect

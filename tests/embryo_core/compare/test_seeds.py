@@ -24,3 +24,9 @@ def test_seeds_become_their_mean_and_range():
     ]
     (row,) = over_seeds(tables).to_dict("records")
     assert row == {"curve": "noun", "step": 8, "value": 0.4, "low": 0.2, "high": 0.6, "n": 10}
+
+
+def test_seeds_of_one_baseline_keep_it():
+    """It is the mean of theirs."""
+    table = pd.DataFrame({"curve": "noun", "step": [8], "value": [0.2], "n": 5, "baseline": 0.3})
+    assert over_seeds([table, table])["baseline"].tolist() == [0.3]

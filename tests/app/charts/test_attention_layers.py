@@ -1,0 +1,39 @@
+"""One head's maps in a grid of layers by steps."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from app.charts.attention_layers import layers_figure, layers_table, steps_around
+
+KNOWN = [0, 1, 2, 4, 8, 16, 32, 64, 100, 128]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        (16, (2, 4, 8, 16, 32, 64, 128)),
+        (128, (2, 4, 8, 16, 32, 64, 128)),
+        (0, (0, 1, 2, 4, 8, 16, 32)),
+        (100, (2, 4, 8, 16, 32, 100, 128)),
+    ],
+)
+def test_steps_around_the_chosen_one_are_about_doublings(chosen: int, expected: tuple[int, ...]) -> None:
+    """Before and after it; the last step is there where nothing is twice as far."""
+    found = steps_around(KNOWN, chosen)
+    assert found == expected
+    assert all(b >= 2 * a or b == KNOWN[-1] for a, b in pairwise(found))
+
+
+def test_every_map_is_at_its_layer_and_step() -> None:
+    """Its first row on top, as maps are read; the table has the same weights."""
+    maps = np.arange(2 * 3 * 4 * 4, dtype=np.float32).reshape(2, 3, 4, 4)
+    figure = layers_figure(maps, [8, 16, 32], 16)
+    heat, points = figure.data
+    z = np.asarray(heat.z).reshape(2, 5, 3, 5)
+    assert np.array_equal(z[1, :4, 2, :4], maps[1, 2][::-1]) and np.isnan(z[:, 4]).all()
+    assert [[*where] for where in points.customdata][-1] == [2, 32]
+    assert (points.x[-1], points.y[-1]) == (2, 1)
+    table = layers_table(maps, 5, [8, 16, 32]).set_index(["layer", "step", "from", "to"])
+    assert table.loc[(2, 16, 3, 1), "weight"] == maps[1, 1, 3, 1] and set(table["head"]) == {5}
