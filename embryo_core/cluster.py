@@ -1,16 +1,17 @@
-"""Evaluation on Ray: a worker computes a checkpoint, what it finds comes back, and this process alone writes.
+"""Evaluation on Ray: workers compute, what they find comes back, and this process alone writes.
 
 Workers read checkpoints and data by their paths, which have to be the same on every host.
 """
 
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from itertools import islice
 from types import ModuleType
+from typing import Any
 
 from embryo_core.compute import Asked, Computer, Failed, Found
 from embryo_core.engine.device import find_device
@@ -36,27 +37,54 @@ def on_ray(address: str, device: str = "cpu", dtype: str = "float32", discard: b
     def compute(tasks: Sequence[Task]) -> Outcomes:
         if not tasks:
             return
-        with _connected(address) as ray:
-            there = ray.cluster_resources()
-            gpus = int(there.get("GPU", 0)) if device in ("cuda", "auto") else 0
-            work = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=RETRIES)(_work)
-            left = iter(tasks)
-
-            def hand_over(count: int) -> dict:
-                return {work.remote(*_absolute(task), device, dtype, discard): task for task in islice(left, count)}
-
-            waiting = hand_over(AHEAD * (gpus or int(there.get("CPU", 1))))
-            while waiting:
-                (done,), _ = ray.wait([*waiting], num_returns=1)
-                checkpoint, asked = waiting.pop(done)
-                waiting |= hand_over(1)
-                yield from ((checkpoint, outcome) for outcome in _outcomes(ray, done, checkpoint, asked))
+        with connected(address) as ray:
+            work = Remote(ray, _work, device)
+            for (checkpoint, asked), found in work.do((_absolute(task) for task in tasks), device, dtype, discard):
+                if isinstance(found, str):
+                    why = f"Step {checkpoint.step} was given up after {found}; the same command computes it again."
+                    found = [Failed(why, len(asked))]
+                yield from ((checkpoint, outcome) for outcome in found)
 
     return compute
 
 
+class Remote:
+    """A function that the workers of a cluster call, one call on each CPU or GPU at once."""
+
+    def __init__(self, ray: ModuleType, function: Callable[..., Any], device: str):
+        there = ray.cluster_resources()
+        gpus = int(there.get("GPU", 0)) if device in ("cuda", "auto") else 0
+        self._ray, self._at_once = ray, gpus or int(there.get("CPU", 1))
+        self._call = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=RETRIES)(function).remote
+
+    def do(self, jobs: Iterable[tuple], *more: Any) -> Iterator[tuple[tuple, Any]]:
+        """Each job, the first arguments of a call, with what the call returned, as they are done.
+
+        Where RETRIES + 1 workers ended over one, a few words say so. Raises what a call raised.
+        """
+        left = iter(jobs)
+
+        def hand_over(count: int) -> dict:
+            return {self._call(*job, *more): job for job in islice(left, count)}
+
+        waiting = hand_over(AHEAD * self._at_once)
+        while waiting:
+            (done,), _ = self._ray.wait([*waiting], num_returns=1)
+            job = waiting.pop(done)
+            waiting |= hand_over(1)
+            yield job, self._result(done)
+
+    def _result(self, done: object) -> Any:
+        try:
+            return self._ray.get(done)
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except self._ray.exceptions.RayError as reason:
+            return f"{RETRIES + 1} workers ended ({type(reason).__name__})"
+
+
 @contextmanager
-def _connected(address: str) -> Iterator[ModuleType]:
+def connected(address: str) -> Iterator[ModuleType]:
     """Ray, connected to the cluster at this address until the block ends. Raises ConfigError."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -92,26 +120,13 @@ def _absolute(task: Task) -> Task:
     return checkpoint, [replace(one, source=replace(one.source, path=one.source.path.resolve())) for one in asked]
 
 
-def _outcomes(ray: ModuleType, done: object, checkpoint: Checkpoint, asked: Sequence[Asked]) -> list[Found | Failed]:
-    """What a worker found at a checkpoint. Raises what computing there raised."""
-    try:
-        return ray.get(done)
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
-    except ray.exceptions.RayError as reason:
-        sentence = (
-            f"Step {checkpoint.step} was given up after {RETRIES + 1} workers ended ({type(reason).__name__}); the "
-            "same command computes it again."
-        )
-        return [Failed(sentence, len(asked))]
-
-
 # === In a worker ===
 
 
 def _work(
     checkpoint: Checkpoint, asked: Sequence[Asked], device: str, dtype: str, discard: bool
 ) -> list[Found | Failed]:
+    """All that the metrics find at a checkpoint."""
     if not checkpoint.run.path.is_dir():
         raise ConfigError(
             f"A worker on host {os.uname().nodename} finds no run in {checkpoint.run.path}; keep runs and data on a "

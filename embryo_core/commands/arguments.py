@@ -28,3 +28,14 @@ def add_device(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--dtype", choices=("float32", "bfloat16", "float16"), default="float32", help="of weights (default float32)"
     )
+
+
+def add_ray(command: argparse.ArgumentParser, what: str) -> None:
+    """--ray; see cluster.py, which is not imported here."""
+    command.add_argument(
+        "--ray",
+        nargs="?",
+        const="local",
+        metavar="ADDRESS",
+        help=f"compute on a Ray cluster, {what} on each core or GPU; without ADDRESS on this machine alone",
+    )

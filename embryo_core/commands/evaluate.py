@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, add_device, named_path, positive
+from embryo_core.commands.arguments import RUN, add_device, add_ray, named_path, positive
 from embryo_core.commands.fetch import CORPORA
 from embryo_core.commands.finetune import add_folders, finetune_and_tell, glue_folders
 from embryo_core.errors import CorpusError
@@ -34,13 +34,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
     command.add_argument("--discard", action="store_true", help="remove again what was fetched from the Hub")
     add_device(command)
-    command.add_argument(
-        "--ray",
-        nargs="?",
-        const="local",
-        metavar="ADDRESS",
-        help="compute on a Ray cluster, a checkpoint on each core or GPU; without ADDRESS on this machine alone",
-    )
+    add_ray(command, "a checkpoint")
     _add_data(command)
     group = command.add_argument_group("fine-tuning, by the quick protocol and one seed; `finetune` has the others")
     add_folders(group)
@@ -59,7 +53,9 @@ def execute(options: argparse.Namespace) -> int:
         status = _evaluate(run, data, options)
     if tasks:
         device = None if options.device == "auto" else options.device
-        status |= finetune_and_tell(run, tasks, steps=options.steps, device=device, overwrite=options.overwrite)
+        status |= finetune_and_tell(
+            run, tasks, steps=options.steps, device=device, ray=options.ray, overwrite=options.overwrite
+        )
     return status
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, named_path, positive
+from embryo_core.commands.arguments import RUN, add_ray, named_path, positive
 from embryo_core.commands.fetch import CORPORA
 from embryo_core.errors import CorpusError, unknown
 from embryo_core.finetune.forms import GLUE, SQUAD
@@ -35,6 +35,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--jobs", type=positive, metavar="N", help="fine-tunings at once (default: one for each core, one on a GPU)"
     )
+    add_ray(command, "a fine-tuning")
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
 
 
@@ -48,7 +49,8 @@ def add_folders(command: argparse._ActionsContainer, default: Path | None = None
 
 def execute(options: argparse.Namespace) -> int:
     """Fine-tune, and tell what was done, and what failed."""
-    settings = {name: getattr(options, name) for name in ("steps", "seeds", "protocol", "device", "jobs", "overwrite")}
+    names = ("steps", "seeds", "protocol", "device", "jobs", "ray", "overwrite")
+    settings = {name: getattr(options, name) for name in names}
     return finetune_and_tell(runs.open_run(options.run), _folders(options), **settings)
 
 

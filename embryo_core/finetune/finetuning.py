@@ -3,7 +3,8 @@
 Each task at each step with each seed is a part of its own in the results: killed and run again it goes on.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tqdm import tqdm
@@ -13,14 +14,17 @@ from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.errors import ConfigError, unknown
 from embryo_core.evaluate import Report
 from embryo_core.finetune import plan, protocols
+from embryo_core.finetune.cluster_workers import ClusterWorkers, cluster_workers
 from embryo_core.finetune.forms import evaluation
 from embryo_core.finetune.plan import Asked
 from embryo_core.finetune.questions import QuestionTask
 from embryo_core.finetune.rates import HELD_OUT, Choice, choose
 from embryo_core.finetune.trainees import Trainee, make_trainee
-from embryo_core.finetune.units import Unit, work
+from embryo_core.finetune.units import Unit, find, work, write
 from embryo_core.finetune.workers import Workers, choose_device, default_jobs, open_workers
 from embryo_core.types import Checkpoint, Run
+
+Opening = Callable[[Mapping[str, Trainee]], AbstractContextManager[Workers | ClusterWorkers]]
 
 
 def finetune(
@@ -32,14 +36,16 @@ def finetune(
     protocol: str = "quick",
     device: str | None = None,
     jobs: int | None = None,
+    ray: str | None = None,
     overwrite: bool = False,
     progress: bool = False,
 ) -> Report:
     """Fine-tune checkpoints on tasks, each given with its folder, with seeds 1 to `seeds`; what is done is skipped.
 
     A task is one of GLUE, squad, or the user's own under any other name. Without `steps` all checkpoints that have
-    weights. `jobs` fine-tunings run at once, by default one on each core, or one on a GPU. A checkpoint that cannot be
-    read, or a fine-tuning that fails, is reported and passed over.
+    weights. `jobs` fine-tunings run at once, by default one on each core, or one on a GPU; or as many as the Ray
+    cluster has cores or GPUs whose address is `ray` (see `cluster.on_ray`). A checkpoint that cannot be read, or a
+    fine-tuning that fails, is reported and passed over.
 
     Raises EmbryoError for unknown names and steps, and for data that are missing, faulty, or not those of the results
     at hand; OSError where the disk is full. What was written before stays.
@@ -51,10 +57,17 @@ def finetune(
     report = Report(done_before=sum(one.done_before for one in asked))
     pending = [one for one in asked if one.pending or _is_before(one, asked)]
     if any(one.pending for one in pending):
-        device = choose_device(device)
-        _finetune(run, pending, checkpoints, device, jobs or default_jobs(device), report, progress)
+        _finetune(run, pending, checkpoints, _opening(device, jobs, ray), report, progress)
     results.compact(run)
     return report
+
+
+def _opening(device: str | None, jobs: int | None, ray: str | None) -> Opening:
+    """What opens the workers, here or on a cluster. Raises ConfigError for a device that is not here."""
+    if ray is not None:
+        return lambda trainees: cluster_workers(ray, trainees, device)
+    device = choose_device(device)
+    return lambda trainees: open_workers(trainees, device, jobs or default_jobs(device))
 
 
 def _is_before(asked: Asked, others: Sequence[Asked]) -> bool:
@@ -66,8 +79,7 @@ def _finetune(
     run: Run,
     asked: Sequence[Asked],
     checkpoints: Sequence[Checkpoint],
-    device: str,
-    jobs: int,
+    opening: Opening,
     report: Report,
     progress: bool,
 ) -> None:
@@ -77,7 +89,7 @@ def _finetune(
     choices = {one.name: plan.noted_choice(run, one) for one in asked if one.protocol == "quick"}
     without = [name for name, choice in choices.items() if choice is None]
     trainees = _encode(asked, without, tokenizer, late)
-    with open_workers(trainees, device, jobs) as workers:
+    with opening(trainees) as workers:
         choices |= choose(workers, late, {name: len(trainees[name + HELD_OUT].targets) for name in without})
         for one in asked:
             one.settings = _settings(one, trainees[one.name], choices.get(one.name))
@@ -86,10 +98,13 @@ def _finetune(
         _work(workers, plan.units(asked, checkpoints, cost), report, tqdm(desc=run.name, disable=not progress))
 
 
-def _work(workers: Workers, units: Sequence[Unit], report: Report, bar: tqdm) -> None:
+def _work(workers: Workers | ClusterWorkers, units: Sequence[Unit], report: Report, bar: tqdm) -> None:
+    """Have the units done; what those of a cluster find is written here."""
     bar.total = sum(item.written for unit in units for item in unit.items)
+    far = isinstance(workers, ClusterWorkers)
     with bar:
-        for unit, (written, failures) in workers.do(work, units):
+        for unit, done in workers.do(find if far else work, units):
+            written, failures = write(unit, done) if far else done
             report.computed += written
             report.failures += failures
             bar.set_postfix_str(f"step {unit.checkpoint.step}")

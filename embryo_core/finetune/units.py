@@ -1,9 +1,9 @@
-"""Units of work: what one process fine-tunes of one checkpoint with one seed; a task is written once it is done."""
+"""Units of work: what one process fine-tunes of one checkpoint with one seed, and writes or hands back."""
 
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import safetensors.torch
 
 from embryo_core import results, runs
-from embryo_core.errors import OtherData
+from embryo_core.errors import OtherData, ResultsError
 from embryo_core.finetune.forms import evaluation
 from embryo_core.finetune.protocols import Settings
 from embryo_core.finetune.trainees import Trainee
@@ -42,6 +42,9 @@ class Unit:
     mnli: Path | None = None
 
 
+Outcome = tuple[Item, Findings | str | None]  # a sentence where it failed; None where weights alone were wanted
+
+
 def weights_file(checkpoint: Checkpoint, seed: int, settings: Settings, identity: Mapping[str, Any]) -> Path:
     """Where the weights of a checkpoint after MNLI are kept, until the tasks that begin from them are done."""
     what = json.dumps([checkpoint.written, str(settings), sorted(identity.items())])
@@ -50,39 +53,63 @@ def weights_file(checkpoint: Checkpoint, seed: int, settings: Settings, identity
 
 
 def work(unit: Unit, trainees: Mapping[str, Trainee], device: str) -> tuple[int, list[str]]:
-    """Fine-tune and write every task of a unit: how many were written, and a sentence for each that failed.
+    """Fine-tune every task of a unit, and write each as soon as it is done; returns and raises as `write` does."""
+    return write(unit, _outcomes(unit, trainees, device))
 
-    A full disk raises OSError.
+
+def find(unit: Unit, trainees: Mapping[str, Trainee], device: str) -> list[Outcome]:
+    """Fine-tune every task of a unit, for another process that writes what was found."""
+    return [*_outcomes(unit, trainees, device)]
+
+
+def write(unit: Unit, outcomes: Iterable[Outcome]) -> tuple[int, list[str]]:
+    """Write what was found: how many were written, and a sentence for each task that failed.
+
+    A full disk raises OSError, and results by now of other data OtherData: nothing more can be written.
     """
     written, failures = 0, []
-    for item in unit.items:
-        named = f"Fine-tuning on '{item.task}' at step {unit.checkpoint.step} with seed {unit.seed}"
-        if item.from_mnli and not unit.mnli.is_file():
-            failures.append(f"{named} begins from weights after MNLI, which there are not.")
-            continue
-        try:
-            _work_item(unit, item, trainees[item.task], device)
-            written += item.written
-        except (OSError, OtherData):  # nothing more can be written
-            raise
-        except Exception as reason:  # the batch boundary: one failure does not stop the others
-            log.debug("%s failed", named, exc_info=True)
-            failures.append(f"{named} failed: {reason}")
+    for item, found in outcomes:
+        if isinstance(found, str):
+            failures.append(found)
+        elif found is not None:
+            try:
+                results.write(unit.checkpoint, evaluation(item.task, unit.seed), found, item.identity)
+                written += 1
+            except ResultsError as reason:
+                if isinstance(reason, OtherData):
+                    raise
+                failures.append(f"{_named(unit, item)} failed: {reason}")
     if unit.mnli and not failures:
         unit.mnli.unlink(missing_ok=True)
     return written, failures
 
 
-def _work_item(unit: Unit, item: Item, trainee: Trainee, device: str) -> None:
-    checkpoint = unit.checkpoint
+def _outcomes(unit: Unit, trainees: Mapping[str, Trainee], device: str) -> Iterator[Outcome]:
+    for item in unit.items:
+        if item.from_mnli and not unit.mnli.is_file():
+            yield item, f"{_named(unit, item)} begins from weights after MNLI, which there are not."
+            continue
+        try:
+            found = _tune(unit, item, trainees[item.task], device)
+        except OSError:  # a full disk: nothing more can be written
+            raise
+        except Exception as reason:  # the batch boundary: one failure does not stop the others
+            log.debug("%s failed", _named(unit, item), exc_info=True)
+            found = f"{_named(unit, item)} failed: {reason}"
+        yield item, found
+
+
+def _tune(unit: Unit, item: Item, trainee: Trainee, device: str) -> Findings | None:
     start = safetensors.torch.load_file(unit.mnli) if item.from_mnli else None
-    tuned = tune(checkpoint, trainee, item.settings, unit.seed, device, start)
-    if item.written:
-        found = findings(trainee, tuned, unit.seed)
-        results.write(checkpoint, evaluation(item.task, unit.seed), found, item.identity)
+    tuned = tune(unit.checkpoint, trainee, item.settings, unit.seed, device, start)
     if unit.mnli and item.task == "mnli":
         with runs.replacing(unit.mnli) as temporary:
             temporary.write_bytes(safetensors.torch.save(tuned.encoder))
+    return findings(trainee, tuned, unit.seed) if item.written else None
+
+
+def _named(unit: Unit, item: Item) -> str:
+    return f"Fine-tuning on '{item.task}' at step {unit.checkpoint.step} with seed {unit.seed}"
 
 
 def findings(trainee: Trainee, tuned: Tuned, seed: int) -> Findings:

@@ -1,4 +1,4 @@
-"""An evaluation on Ray gives the files of one without it, byte for byte, whoever computes and whoever dies."""
+"""What is computed on Ray gives the files of one process, byte for byte, whoever computes and whoever dies."""
 
 import importlib.util
 import os
@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +15,12 @@ from embryo_core import runs
 from embryo_core.cluster import on_ray
 from embryo_core.errors import ConfigError, CorpusError
 from embryo_core.evaluate import Outcomes, Report, Task, evaluate
+from embryo_core.finetune import protocols
+from embryo_core.finetune.finetuning import finetune
 from embryo_core.metrics.attention import Attention
 from embryo_core.types import Run
 from tests.conftest import SAMPLE_DATA
+from tests.embryo_core.finetune.conftest import write_cola, write_pairs
 from tests.embryo_core.test_evaluate import files
 
 METRICS = ["token_reconstruction", "attention", "head_behaviour", "world_knowledge"]
@@ -77,6 +81,24 @@ def test_a_node_that_is_killed_in_the_middle_costs_nothing(cluster, own_run, exp
 
     assert evaluate(own_run, SAMPLE_DATA, METRICS, limit=3, compute=compute) == ALL
     assert files(own_run) == expected
+
+
+@with_ray
+def test_fine_tunings_on_a_cluster_give_the_files_of_one_process(cluster, own_run, tmp_path, monkeypatch):
+    """Tasks that begin from MNLI's weights, and one that does not; the weights go once all are done."""
+    for task, settings in protocols.PAPER.items():
+        monkeypatch.setitem(protocols.PAPER, task, replace(settings, updates=3, warmup=1, batch=8))
+    folders = {
+        "mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"),
+        "rte": write_pairs(tmp_path / "rte", 2),
+        "cola": write_cola(tmp_path / "cola"),
+    }
+    assert finetune(own_run, folders, [0, 16], protocol="paper", jobs=1) == Report(computed=6)
+    expected = files(own_run)
+    shutil.rmtree(own_run.results)
+    assert finetune(own_run, folders, [0, 16], protocol="paper", ray=cluster.address) == Report(computed=6)
+    assert files(own_run) == expected
+    assert not list((own_run.path.parents[1] / "cache").rglob("*.safetensors"))
 
 
 class Dying(Attention):
