@@ -1,11 +1,10 @@
-"""Evaluate a run: plan what is missing, compute it checkpoint by checkpoint, write each result as a whole.
+"""Evaluate a run: plan what is missing, have it computed checkpoint by checkpoint, write each result as a whole.
 
 A kill at any moment loses at most what is being computed: each (metric, step) is written as a whole, and a rerun goes
 on from there to the same results. Results of a metric always come from one set of data, noted in sources.json.
 """
 
-import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,17 @@ from typing import Any
 from tqdm import tqdm
 
 from embryo_core import corpora, metrics, results, runs
+from embryo_core.compute import Asked, Computer, Failed, Found, failed
 from embryo_core.engine.capabilities import gives
 from embryo_core.engine.device import CPU, Device
-from embryo_core.engine.model import Model, load
-from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, MissingWeights, OtherData, unknown
-from embryo_core.metric import Data, Limits, Metric, Source
+from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, OtherData, ResultsError, unknown
+from embryo_core.metric import Metric, Source
 from embryo_core.sources.ahead import fetched_ahead
 from embryo_core.types import Checkpoint, Run
 
-log = logging.getLogger(__name__)
+Task = tuple[Checkpoint, list[Asked]]  # what is computed at once
+Outcomes = Iterator[tuple[Checkpoint, Found | Failed]]
+Compute = Callable[[Sequence[Task]], Outcomes]  # in this process or elsewhere, in any order
 
 
 @dataclass
@@ -45,30 +46,46 @@ def evaluate(
     options: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     progress: bool = False,
-    device: Device = CPU,
-    discard: bool = False,
+    compute: Compute | None = None,
 ) -> Report:
     """Compute metrics at the checkpoints that give what they need, and store what they find.
 
     Without `metric_names` all metrics are computed, but those whose data were not given; without `steps`, on each
     metric's own grid. `data` has a path for each source: {"treebank": ...}. A variant, such as {"probing:mine": ...},
     is computed whatever the names. `options` are those that the metrics declare. What is done is skipped, or computed
-    again with `overwrite`. Models are computed on `device`. Weights on the Hub are fetched one checkpoint ahead, and
-    with `discard` those that were fetched are removed again. A checkpoint that cannot be read, or a metric that fails
-    on one, is reported and passed over.
+    again with `overwrite`. What `compute` yields is written as it comes; by default it computes in this process, on the
+    CPU (see `here`). A checkpoint that cannot be read, or a metric that fails on one, is reported and passed over.
 
     Raises EmbryoError for an unknown metric, source or step, and for data that are missing, unreadable, or not those of
     the results at hand; nothing written before is lost by that.
     """
     jobs, report = plan(run, data, metric_names, steps, overwrite)
     _open_sources(run, jobs, data, limit, options or {}, overwrite)
-    total = sum(len(job.pending) for job in jobs)
-    pending = sorted({c for job in jobs for c in job.pending}, key=lambda c: c.step)
-    with tqdm(total=total, desc=run.name, unit="result", disable=not progress) as bar:
-        for checkpoint in fetched_ahead(pending, discard):
-            _evaluate_checkpoint(checkpoint, jobs, report, bar, device)
+    by_name = {job.metric.name: job for job in jobs}
+    with tqdm(total=sum(len(job.pending) for job in jobs), desc=run.name, unit="result", disable=not progress) as bar:
+        for checkpoint, outcome in (compute or here())(_tasks(jobs)):
+            if isinstance(outcome, Found):
+                outcome = _write(checkpoint, by_name[outcome.metric], outcome)
+            bar.set_postfix_str(f"step {checkpoint.step}")
+            bar.update(1 if outcome is None else outcome.metrics)
+            report.computed += outcome is None
+            report.failures += [outcome.reason] if outcome else []
     results.compact(run)
     return report
+
+
+def here(device: Device = CPU, discard: bool = False) -> Compute:
+    """Compute in this process, on a device, in the order of the tasks.
+
+    Weights on the Hub are fetched one checkpoint ahead, and with `discard` those that were fetched are removed again.
+    """
+
+    def compute(tasks: Sequence[Task]) -> Outcomes:
+        computer, asked = Computer(device), dict(tasks)
+        for checkpoint in fetched_ahead([checkpoint for checkpoint, _ in tasks], discard):
+            yield from ((checkpoint, outcome) for outcome in computer.compute(checkpoint, asked[checkpoint]))
+
+    return compute
 
 
 # === Plan ===
@@ -84,7 +101,7 @@ class Job:
     impossible: list[Checkpoint] = field(default_factory=list)  # not done, and without weights
     source: Source | None = None  # none where nothing is pending
     overwrite: bool = False  # results of other data may go, before the first new one comes
-    data: Data | None = None  # what the metric read, once the first model is loaded
+    begun: bool = False  # whether its data are noted
 
 
 def plan(
@@ -205,63 +222,27 @@ def _identity(job: Job) -> results.Identity:
 # === Compute and write ===
 
 
-def limits(model: Model) -> Limits:
-    """What the models of a run read; the same at every step."""
-    frequencies = model.checkpoint.run.path / "frequencies.tsv"
-    return Limits(model.max_positions, frequencies if frequencies.is_file() else None)
+def _tasks(jobs: Sequence[Job]) -> list[Task]:
+    """What is pending at each checkpoint, in the order of steps."""
+    pending = sorted({checkpoint for job in jobs for checkpoint in job.pending}, key=lambda found: found.step)
+    return [
+        (checkpoint, [Asked(job.metric, job.source) for job in jobs if checkpoint in job.pending])
+        for checkpoint in pending
+    ]
 
 
-def _passes(jobs: list[Job]) -> list[list[Job]]:
-    """Jobs that share a pass over the same source, together; every other job by itself."""
-    together: dict[Any, list[Job]] = {}
-    for job in jobs:
-        key = (job.metric.shared_pass, job.source) if job.metric.shared_pass else job.metric.name
-        together.setdefault(key, []).append(job)
-    return list(together.values())
+def _write(checkpoint: Checkpoint, job: Job, found: Found) -> Failed | None:
+    """Write what a metric found, or tell why that cannot be.
 
-
-def _evaluate_checkpoint(checkpoint: Checkpoint, jobs: list[Job], report: Report, bar: tqdm, device: Device) -> None:
-    todo = [job for job in jobs if checkpoint in job.pending]
-    bar.set_postfix_str(f"step {checkpoint.step}")
+    Before its first result its data are noted, and results of other data make room.
+    """
     try:
-        model = load(checkpoint, device)
-    except (BrokenCheckpoint, MissingWeights) as reason:  # the latter: removed since the plan was made
-        report.failures.append(str(reason))
-        bar.update(len(todo))
-        return
-    for job in jobs:  # all at once, so that bad data are known before anything takes time
-        if job.data is None:
-            _read(job, model)
-    for together in _passes(todo):
-        _compute_and_write(model, together, report)
-        bar.update(len(together))
-
-
-def _read(job: Job, model: Model) -> None:
-    """Read a metric's data; only when that went well do results of other data make room."""
-    job.data = job.metric.read(model.tokenizer, limits(model), job.source)
-    results.begin(model.checkpoint.run, job.metric.name, _identity(job), job.data.summary, job.overwrite)
-
-
-def _compute_and_write(model: Model, jobs: list[Job], report: Report) -> None:
-    """What metrics find at one loaded checkpoint; several are those of one shared pass (see `_passes`)."""
-    checkpoint, first = model.checkpoint, jobs[0].metric
-    name = first.name
-    try:
-        if len(jobs) == 1:
-            found = [first.compute(model, jobs[0].data)]
-        else:
-            found = first.shared_pass(model, [(job.metric, job.data) for job in jobs])
-        for job, findings in zip(jobs, found, strict=True):
-            results.write(checkpoint, job.metric.name, findings, _identity(job))
-    except (OSError, OtherData):  # a full disk, or another evaluation: nothing more can be written
-        raise
-    except Exception as reason:  # the batch boundary: one failure does not stop the others
-        if len(jobs) > 1:  # one of them failed: computed alone, the others do not
-            for job in jobs:
-                _compute_and_write(model, [job], report)
-            return
-        log.exception("%s failed at step %d of %s", name, checkpoint.step, checkpoint.run.name)
-        report.failures.append(f"Metric '{name}' failed at step {checkpoint.step}: {reason}")
-    else:
-        report.computed += len(jobs)
+        if not job.begun:
+            results.begin(checkpoint.run, found.metric, _identity(job), found.summary, job.overwrite)
+            job.begun = True
+        results.write(checkpoint, found.metric, found.findings, _identity(job))
+    except ResultsError as reason:
+        if isinstance(reason, OtherData):  # of another evaluation: nothing more can be written
+            raise
+        return failed(found.metric, checkpoint, reason)
+    return None

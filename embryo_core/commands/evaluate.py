@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, add_device, named_path, positive
@@ -12,6 +13,9 @@ from embryo_core.commands.finetune import add_folders, finetune_and_tell, glue_f
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.forms import SQUAD
 from embryo_core.types import Run
+
+if TYPE_CHECKING:
+    from embryo_core.evaluate import Compute
 
 HELP = "compute metrics at the checkpoints of a run; what is done is skipped"
 
@@ -30,6 +34,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
     command.add_argument("--discard", action="store_true", help="remove again what was fetched from the Hub")
     add_device(command)
+    command.add_argument(
+        "--ray",
+        nargs="?",
+        const="local",
+        metavar="ADDRESS",
+        help="compute on a Ray cluster, a checkpoint on each core or GPU; without ADDRESS on this machine alone",
+    )
     _add_data(command)
     group = command.add_argument_group("fine-tuning, by the quick protocol and one seed; `finetune` has the others")
     add_folders(group)
@@ -54,7 +65,6 @@ def execute(options: argparse.Namespace) -> int:
 
 def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -> int:
     from embryo_core import metrics
-    from embryo_core.engine.device import find_device
     from embryo_core.evaluate import evaluate  # torch takes seconds to import, and the other commands do without
 
     declared = [option for metric in metrics.METRICS for option in metric.options]
@@ -67,8 +77,7 @@ def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -
         options={option.name: getattr(options, option.name.replace("-", "_")) for option in declared},
         overwrite=options.overwrite,
         progress=True,
-        device=find_device(options.device, options.dtype),
-        discard=options.discard,
+        compute=_where(options),
     )
     if report.left_out:
         print(f"Left out, as no data were given for them: {', '.join(report.left_out)}.")
@@ -78,6 +87,18 @@ def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -
     for failure in report.failures:
         print(f"Failed: {failure}", file=sys.stderr)
     return 1 if report.failures else 0
+
+
+def _where(options: argparse.Namespace) -> "Compute":
+    """In this process, or on Ray."""
+    from embryo_core.engine.device import find_device
+    from embryo_core.evaluate import here
+
+    if options.ray is None:
+        return here(find_device(options.device, options.dtype), options.discard)
+    from embryo_core.cluster import on_ray
+
+    return on_ray(options.ray, options.device, options.dtype, options.discard)
 
 
 # === Data ===

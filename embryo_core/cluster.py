@@ -1,0 +1,127 @@
+"""Evaluation on Ray: a worker computes a checkpoint, what it finds comes back, and this process alone writes.
+
+Workers read checkpoints and data by their paths, which have to be the same on every host.
+"""
+
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from types import ModuleType
+
+from embryo_core.compute import Asked, Computer, Failed, Found
+from embryo_core.engine.device import find_device
+from embryo_core.errors import ConfigError
+from embryo_core.evaluate import Compute, Outcomes, Task
+from embryo_core.sources.ahead import fetched_ahead
+from embryo_core.types import Checkpoint
+
+LOCAL = "local"  # the address of a cluster on this machine alone, which lasts as long as the evaluation
+RETRIES = 3  # of a checkpoint whose worker died
+REACHED = 10  # seconds within which a cluster answers
+AHEAD = 2  # checkpoints that are handed over for each that is computed: a worker that is done has its next one
+
+
+def on_ray(address: str, device: str = "cpu", dtype: str = "float32", discard: bool = False) -> Compute:
+    """Compute on a Ray cluster, a checkpoint on each CPU at once, or on each GPU where the `device` may be one.
+
+    `address` is Ray's (host:port, ray://host:port, auto), or LOCAL. A checkpoint whose worker dies is computed again,
+    RETRIES times; then its metrics are Failed. What is yielded raises ConfigError without Ray, or where no cluster
+    answers.
+    """
+
+    def compute(tasks: Sequence[Task]) -> Outcomes:
+        if not tasks:
+            return
+        with _connected(address) as ray:
+            there = ray.cluster_resources()
+            gpus = int(there.get("GPU", 0)) if device in ("cuda", "auto") else 0
+            work = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=RETRIES)(_work)
+            left = iter(tasks)
+
+            def hand_over(count: int) -> dict:
+                return {work.remote(*_absolute(task), device, dtype, discard): task for task in islice(left, count)}
+
+            waiting = hand_over(AHEAD * (gpus or int(there.get("CPU", 1))))
+            while waiting:
+                (done,), _ = ray.wait([*waiting], num_returns=1)
+                checkpoint, asked = waiting.pop(done)
+                waiting |= hand_over(1)
+                yield from ((checkpoint, outcome) for outcome in _outcomes(ray, done, checkpoint, asked))
+
+    return compute
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[ModuleType]:
+    """Ray, connected to the cluster at this address until the block ends. Raises ConfigError."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise ConfigError("Ray is not installed; run: pip install -r requirements-cluster.txt") from None
+    alone = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == LOCAL else {}
+    try:
+        _reach(address)
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **alone)
+    except (OSError, RuntimeError, ValueError) as reason:
+        why = (str(reason) or type(reason).__name__).splitlines()[0]
+        raise ConfigError(
+            f"No Ray cluster answers at '{address}' ({why}); start one with: ray start --head, or give --ray without "
+            "an address to use this machine alone."
+        ) from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _reach(address: str) -> None:
+    """Raise OSError at once where nobody listens at host:port; Ray itself would try for minutes and end the process."""
+    host, _, port = address.rpartition(":")
+    if port.isdecimal() and "/" not in host:
+        socket.create_connection((host, int(port)), timeout=REACHED).close()
+
+
+def _absolute(task: Task) -> Task:
+    """The same with paths that do not depend on the folder that a process was started in."""
+    checkpoint, asked = task
+    return checkpoint, [replace(one, source=replace(one.source, path=one.source.path.resolve())) for one in asked]
+
+
+def _outcomes(ray: ModuleType, done: object, checkpoint: Checkpoint, asked: Sequence[Asked]) -> list[Found | Failed]:
+    """What a worker found at a checkpoint. Raises what computing there raised."""
+    try:
+        return ray.get(done)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+    except ray.exceptions.RayError as reason:
+        sentence = (
+            f"Step {checkpoint.step} was given up after {RETRIES + 1} workers ended ({type(reason).__name__}); the "
+            "same command computes it again."
+        )
+        return [Failed(sentence, len(asked))]
+
+
+# === In a worker ===
+
+
+def _work(
+    checkpoint: Checkpoint, asked: Sequence[Asked], device: str, dtype: str, discard: bool
+) -> list[Found | Failed]:
+    if not checkpoint.run.path.is_dir():
+        raise ConfigError(
+            f"A worker on host {os.uname().nodename} finds no run in {checkpoint.run.path}; keep runs and data on a "
+            "disk that all hosts have at the same place."
+        )
+    (there,) = fetched_ahead([checkpoint], discard)
+    return [*_computer(device, dtype).compute(there, asked)]
+
+
+@cache
+def _computer(device: str, dtype: str) -> Computer:
+    """One for the process, which computes for one run: a worker serves one evaluation."""
+    return Computer(find_device(device, dtype))

@@ -1,0 +1,127 @@
+"""An evaluation on Ray gives the files of one without it, byte for byte, whoever computes and whoever dies."""
+
+import importlib.util
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from embryo_core import runs
+from embryo_core.cluster import on_ray
+from embryo_core.errors import ConfigError, CorpusError
+from embryo_core.evaluate import Outcomes, Report, Task, evaluate
+from embryo_core.metrics.attention import Attention
+from embryo_core.types import Run
+from tests.conftest import SAMPLE_DATA
+from tests.embryo_core.test_evaluate import files
+
+METRICS = ["token_reconstruction", "attention", "head_behaviour", "world_knowledge"]
+ALL = Report(computed=3 * len(METRICS))
+
+with_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A Ray cluster of one node with one CPU, on this machine; the process that tests joins it and leaves it."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # this host's address is 127.0.0.1, as it is there
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args=node())
+    yield made
+    made.shutdown()
+
+
+def node() -> dict:
+    """What a node of the cluster is given."""
+    return {"num_cpus": 1, "include_dashboard": False, "node_ip_address": "127.0.0.1"}
+
+
+@pytest.fixture
+def expected(own_run: Run) -> dict[str, bytes]:
+    """The files of an evaluation without Ray, which are then removed."""
+    assert evaluate(own_run, SAMPLE_DATA, METRICS, limit=3) == ALL
+    found = files(own_run)
+    shutil.rmtree(own_run.results)
+    return found
+
+
+@with_ray
+def test_one_worker_and_two_nodes_give_the_files_of_none(cluster, own_run, expected):
+    """Sources, scores, words, maps and facts alike."""
+    assert evaluate(own_run, SAMPLE_DATA, METRICS, limit=3, compute=on_ray(cluster.address)) == ALL
+    assert files(own_run) == expected
+    second = cluster.add_node(**node())
+    try:
+        again = evaluate(own_run, SAMPLE_DATA, METRICS, limit=3, overwrite=True, compute=on_ray(cluster.address))
+    finally:
+        cluster.remove_node(second)
+    assert again == ALL and files(own_run) == expected
+
+
+@with_ray
+def test_a_node_that_is_killed_in_the_middle_costs_nothing(cluster, own_run, expected):
+    """What it computed is computed by another; no result is lost, and none comes twice."""
+    second = cluster.add_node(**node())
+
+    def compute(tasks: Sequence[Task]) -> Outcomes:
+        for number, outcome in enumerate(on_ray(cluster.address)(tasks)):
+            if number == 0:
+                cluster.remove_node(second, allow_graceful=False)
+            yield outcome
+
+    assert evaluate(own_run, SAMPLE_DATA, METRICS, limit=3, compute=compute) == ALL
+    assert files(own_run) == expected
+
+
+class Dying(Attention):
+    """Ends the process that computes it at step 8."""
+
+    def compute(self, model, data):
+        if model.checkpoint.step == 8:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().compute(model, data)
+
+
+@pytest.mark.slow
+@with_ray
+def test_a_checkpoint_whose_workers_all_die_is_given_up_and_the_others_are_kept(cluster, own_run, monkeypatch):
+    """One sentence says which, and that the same command goes on."""
+    monkeypatch.setattr("embryo_core.metrics.METRICS", [Dying()])
+    treebank = {"treebank": SAMPLE_DATA["treebank"]}
+    report = evaluate(own_run, treebank, limit=3, compute=on_ray(cluster.address))
+    assert report.computed == 2
+    (failure,) = report.failures
+    assert failure.startswith("Step 8 was given up after 4 workers ended") and "same command" in failure
+
+
+@with_ray
+def test_what_is_wrong_in_a_worker_is_told_as_it_is_here(cluster, own_run, tmp_path):
+    """A treebank that cannot be read, and a checkpoint that is damaged."""
+    (tmp_path / "bad.conllu").write_text("nothing\n")
+    with pytest.raises(CorpusError, match=r"bad\.conllu, line 1"):
+        evaluate(own_run, {"treebank": tmp_path / "bad.conllu"}, ["attention"], compute=on_ray(cluster.address))
+    assert not own_run.results.exists()
+    (runs.checkpoint(own_run, 8).path / "model.safetensors").unlink()
+    report = evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=on_ray(cluster.address))
+    assert report.computed == 2 and "model.safetensors does not exist" in report.failures[0]
+
+
+@with_ray
+def test_an_address_where_nobody_answers_gets_one_sentence(own_run):
+    """With what to do instead; nothing is written."""
+    with pytest.raises(ConfigError, match=r"No Ray cluster answers at '127\.0\.0\.1:1' .* ray start --head"):
+        evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=on_ray("127.0.0.1:1"))
+    assert not own_run.results.exists()
+
+
+def test_without_ray_the_command_that_installs_it_is_named(own_run, monkeypatch):
+    """Nothing else needs it."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r"pip install -r requirements-cluster\.txt"):
+        evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=on_ray("local"))
