@@ -1,6 +1,7 @@
 """Tables of every page: rows to click, and ranked words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -12,13 +13,22 @@ PERCENT = {"format": "percent", "step": 0.001}  # of a column of shares
 
 
 def show_rows(
-    table: pd.DataFrame, key: str, on_row: Callable[[int], None], columns: dict[str, Any], height: int | str = "auto"
+    table: pd.DataFrame,
+    key: str,
+    on_row: Callable[[int], None],
+    columns: dict[str, Any],
+    height: int | str = "auto",
+    on_cell: Mapping[str, Callable[[int], None]] = MappingProxyType({}),
 ) -> None:
-    """A table whose rows can be clicked in any cell: `on_row` gets the row's place, from 0, before the next drawing."""
+    """A table whose rows can be clicked in any cell: `on_row` gets the row's place, from 0, before the next drawing.
+
+    In a column of `on_cell` its own function gets it.
+    """
 
     def clicked() -> None:
-        if (row := messages.clicked_row(st.session_state[key], len(table))) is not None:
-            on_row(row)
+        state = st.session_state[key]
+        if (row := messages.clicked_row(state, len(table))) is not None:
+            on_cell.get(messages.clicked_column(state, on_cell), on_row)(row)
 
     st.dataframe(
         table,

@@ -11,7 +11,8 @@ from embryo_core.compare import Rule
 DESIGN = (
     "≠ marks rows in which the runs differ. Parameters are counted in the tensors of the last checkpoint with weights, "
     "those that layers share once. Tokens per second is the median of the log, on whatever machine. FLOPs are counted "
-    "from the configuration (docs/metrics.md). Dates are those of the checkpoints' manifests, in UTC."
+    "from the configuration (docs/metrics.md). Seeds of one design are one column; numbers in which they differ are a "
+    "mean with its range. Dates are those of the checkpoints' manifests, in UTC."
 )
 AGREEMENT = (
     "Spearman's rho of two orders of acquisition, from −1 (reversed) to 1 (the same), with its 95 % interval over the "
@@ -20,24 +21,29 @@ AGREEMENT = (
 )
 
 
-def acquisitions(table: pd.DataFrame, rule: Rule) -> str:
-    """The rule of the order, the runs with their n, and what has no onset."""
+SEEDS = " Of several seeds of one design: the mean, and a line from the lowest to the highest."
+
+
+def acquisitions(table: pd.DataFrame, rule: Rule, seeds: bool) -> str:
+    """The rule of the order, the runs with their n, and what has no onset; whether any is a mean over `seeds`."""
     runs = "; ".join(f"{literal(run)} (n = {_span(rows['n'])})" for run, rows in table.groupby("run", sort=False))
     never = [f"{group} in {run}" for run, group, onset in table[["run", "group", "onset"]].values if pd.isna(onset)]
-    words = f"Where each category is acquired, run beside run. {ONSETS[rule]} Runs: {runs} words per category."
+    words = f"Where each category is acquired, run beside run. {ONSETS[rule]}{SEEDS if seeds else ''} "
+    words += f"Runs: {runs} words per category."
     return f"{words} Without an onset: {literal(', '.join(never))}." if never else words
 
 
-def differences(choice: str, first: str, table: pd.DataFrame, others: Sequence[str]) -> str:
-    """What one figure compares, and what else differs between its runs."""
+def differences(choice: str, first: str, table: pd.DataFrame, others: Sequence[str], seeds: bool) -> str:
+    """What one figure compares, and what else differs between its runs; whether any is a mean over `seeds`."""
     confounded = f" The runs differ also in: {', '.join(others)}; the figure cannot tell these apart." if others else ""
     lacking = table[table["difference"].isna()]
     missing = [f"{row.measure} ({row.run})" for row in lacking.itertuples()]
     left_out = f" Not measured at a step that both have: {literal(', '.join(missing))}." if missing else ""
+    pooling = SEEDS if seeds else ""
     return (
         f"Accuracy of each run less that of {literal(first)}, whose {choice} is another, at the last step that both "
-        "have. Line: 95 % interval (Newcombe). Probing tasks are those of the layer that is best at the step; n = "
-        f"{_span(pd.concat([table['n_first'], table['n_second']]))} cases.{left_out}{confounded}"
+        f"have. Line: 95 % interval (Newcombe).{pooling} Probing tasks are those of the layer that is best there; "
+        f"n = {_span(pd.concat([table['n_first'], table['n_second']]))} cases.{left_out}{confounded}"
     )
 
 

@@ -22,7 +22,9 @@ def counted(judgements: Sequence[Judgement]) -> str:
     return (
         f"Of {len(judgements)} findings of the paper: {shown}. Each finding predicts several comparisons. One holds "
         "where its whole 95 % interval is on the paper's side, and is opposed where all of it is on the other. "
-        f"{rules}. Bars up hold, bars down are opposed. Click a row to see its comparisons."
+        f"{rules}. Bars up hold, bars down are opposed. Click a row to see its comparisons. Small pictures: the curves "
+        "behind a verdict over the logarithm of the step, all of one finding on one scale, or a bar for each "
+        "comparison; a click opens their page."
     )
 
 

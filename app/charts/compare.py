@@ -1,6 +1,6 @@
 """Figures of the Compare page: acquisition run beside run, and what a choice of design changed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,11 +15,30 @@ SPREAD = 0.5  # of a row's height, over which its runs lie
 SYMBOLS = ("circle", "circle-open", "square", "square-open", "diamond", "diamond-open", "x", "cross")
 
 
-def design_table(designs: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `compare.designs` as people read them, each value as text: differs ("≠" or nothing), row, the runs."""
-    shown = designs.drop(columns="differs").map(_written)
-    shown.insert(0, "differs", ["≠" if differs else "" for differs in designs["differs"]])
+def design_table(designs: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Rows of `compare.designs` as people read them, each value as text: differs ("≠" or nothing), row, the `seeds`.
+
+    These are the names of the runs of each design. Where they differ, numbers are a mean with its range, but those of
+    the seed and texts are listed.
+    """
+    shown = designs[["row"]].assign(
+        **{
+            name: [_of_seeds(row, designs.loc[place, list(runs)].tolist()) for place, row in designs["row"].items()]
+            for name, runs in seeds.items()
+        }
+    )
+    shown.insert(0, "differs", ["≠" if len(set(row)) > 1 else "" for row in shown[list(seeds)].to_numpy().tolist()])
     return shown
+
+
+def _of_seeds(row: str, values: Sequence[str | float | None]) -> str:
+    """The value of one row in all runs of a design."""
+    distinct = list(dict.fromkeys(values))
+    if len(distinct) == 1:
+        return _written(distinct[0])
+    if row == "seed" or not all(isinstance(value, int | float) for value in distinct):
+        return ", ".join(map(_written, distinct))
+    return f"{_written(sum(values) / len(values))} ({_written(min(values))} to {_written(max(values))})"
 
 
 def _written(value: str | float | None) -> str:

@@ -1,7 +1,9 @@
 """A finding's comparisons as intervals beside a line at 0, and all findings of a run as a table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from urllib.parse import quote
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -15,16 +17,21 @@ SIDES = {  # of a comparison: colour and symbol
     "opposed": (style.VERMILION, "x"),
 }
 SIGNS = {"holds": 1, "not decided": 0, "opposed": -1}
+PICTURE = (120, 32)  # pixels
 ROW, GAP = 24, 80  # pixels, of a comparison and between panels
 
 
 def overview(judgements: Sequence[Judgement]) -> pd.DataFrame:
-    """A row for each finding: verdict, finding, paper, comparisons (1 holds, 0 not decided, -1 opposed), summary."""
+    """A row for each finding: picture, verdict, finding, paper, comparisons (1 holds, 0 not decided, -1 opposed), ...
+
+    The counts hold, opposed and of (all) follow.
+    """
     rows = []
     for judgement in judgements:
         sides = comparisons(judgement)["side"] if judgement.comparisons else pd.Series(dtype=str)
         rows.append(
             {
+                "picture": picture(judgement),
                 "verdict": judgement.verdict,
                 "finding": judgement.finding.claim,
                 "paper": judgement.finding.place,
@@ -35,6 +42,49 @@ def overview(judgements: Sequence[Judgement]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def picture(judgement: Judgement) -> str | None:
+    """The curves behind a verdict over the logarithm of the step, as the address of an SVG; None where there are none.
+
+    A verdict on shares alone has a bar for each comparison instead.
+    """
+    if judgement.curves:
+        shapes = _lines(judgement)
+    elif judgement.comparisons:
+        shapes = _bars([one.value for one in judgement.comparisons])
+    else:
+        return None
+    width, height = PICTURE
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    return "data:image/svg+xml," + quote(f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{"".join(shapes)}</svg>')
+
+
+def _lines(judgement: Judgement) -> Iterator[str]:
+    """A line for each curve, all on one scale."""
+    last = max(curve.steps[-1] for curve in judgement.curves)
+    low = min(curve.values.min() for curve in judgement.curves)
+    high = max(curve.values.max() for curve in judgement.curves)
+    for place, curve in enumerate(judgement.curves):
+        x = np.log1p(curve.steps) / np.log1p(last)
+        points = " ".join(map(_point, x, (curve.values - low) / ((high - low) or 1)))
+        colour = style.PALETTE[place % len(style.PALETTE)]
+        yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
+
+
+def _bars(values: Sequence[float]) -> Iterator[str]:
+    """A bar for each value, from the zero line."""
+    low, high = min(0.0, *values), max(0.0, *values)
+    for place, value in enumerate(values):
+        ends = [(end - low) / ((high - low) or 1) for end in (0.0, value)]
+        ends = [_point((place + 0.5) / len(values), end) for end in ends]
+        yield f'<polyline points="{" ".join(ends)}" stroke="{style.BLUE}" stroke-width="10"/>'
+
+
+def _point(x: float, y: float) -> str:
+    """A point of the picture from its shares of width and height, counted from below."""
+    width, height = (side - 4 for side in PICTURE)
+    return f"{2 + x * width:.1f},{2 + (1 - y) * height:.1f}"
 
 
 def comparisons(judgement: Judgement) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """What a browser sends, taken only where it is what the page would send: anybody can send anything."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from inspect import signature
 from typing import Any
 
@@ -29,6 +29,18 @@ def clicked_values(state: Any, handler: Callable[..., None]) -> list[Any]:
 
 def clicked_row(state: Any, count: int) -> int | None:
     """The row whose cell was clicked in a table of so many rows, from 0; None where there is none."""
+    cell = _clicked_cell(state)
+    return member(cell[0], range(count)) if cell else None
+
+
+def clicked_column(state: Any, allowed: Container[str]) -> str | None:
+    """The column whose cell was clicked in a table, where it is one of the allowed ones, else None."""
+    cell = _clicked_cell(state)
+    return member(cell[1], allowed, str) if len(cell) > 1 else None
+
+
+def _clicked_cell(state: Any) -> Sequence[Any]:
+    """Row and column of the cell that was clicked, as they were sent; empty where there is none."""
     cells = field(field(state, "selection"), "cells")
     first = cells[0] if isinstance(cells, list) and cells else None
-    return member(first[0], range(count)) if isinstance(first, (list, tuple)) and first else None
+    return first if isinstance(first, (list, tuple)) else ()

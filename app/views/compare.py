@@ -1,5 +1,7 @@
 """Compare: the design of runs side by side, their orders of acquisition, and what each choice changed."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 
@@ -7,10 +9,11 @@ from app import figures, results, widgets
 from app.captions import compare as captions
 from app.captions import openings
 from app.captions.markdown import literal
+from app.captions.overlay import named
 from app.charts import compare as charts
 from app.charts.tokens import SETS, usual
 from app.view import View
-from embryo_core.compare import CHOICES, Rule, agreements
+from embryo_core.compare import CHOICES, Rule, agreements, by_design, pooled, pooled_differences
 from embryo_core.types import Run
 
 METRICS = {"mask_prediction": "Mask prediction", "token_reconstruction": "Token reconstruction"}
@@ -20,10 +23,9 @@ RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Compare")
-    runs = (view.run, *view.beside)
-    orders = results.acquisitions(runs, "mask_prediction", SETS["parts of speech"])
+    orders = orders_of(view, "mask_prediction", SETS["parts of speech"], "half")
     widgets.show_opening(openings.compare(agreements(orders)))
-    _design(runs)
+    _design(view)
     if not view.beside:
         words = "Choose runs beside this one under Overlay, above, to see their curves and orders too."
         st.info(words, icon=":material/info:")
@@ -32,9 +34,18 @@ def show() -> None:
     _choices(view)
 
 
-def _design(runs: tuple[Run, ...]) -> None:
+def _seeds(view: View) -> dict[str, tuple[Run, ...]]:
+    """The runs of each design by its name, the page's first."""
+    return {named(runs): runs for runs in by_design((view.run, *view.beside))}
+
+
+def _names(seeds: dict[str, tuple[Run, ...]]) -> dict[str, list[str]]:
+    return {name: [run.name for run in runs] for name, runs in seeds.items()}
+
+
+def _design(view: View) -> None:
     st.header("Design", anchor=False)
-    table = charts.design_table(results.designs(runs))
+    table = charts.design_table(results.designs((view.run, *view.beside)), _names(_seeds(view)))
     columns = {"differs": st.column_config.TextColumn("≠", width=30), "row": st.column_config.TextColumn("")}
     st.dataframe(table, hide_index=True, column_config=columns, height="content", key="designs")
     widgets.show_caption(captions.DESIGN)
@@ -51,10 +62,10 @@ def acquisition(view: View) -> None:
         family = widgets.pick_one("family", "By", list(SETS), format_func=str.capitalize, segmented=True)
         rule = pick_rule()
     compared = tuple(run for run in (view.run, *view.beside) if view.tells(run))
-    table = results.acquisitions(compared, metric, usual(family, SETS[family]), rule)
-    for run in (run for run in compared if run.name not in set(table["run"])):
+    for run in (run for run in compared if results.scores(run, metric).empty):
         words = f"Run '{run.name}' has no {METRICS[metric].lower()} yet."
         st.info(literal(words), icon=":material/info:")
+    table = orders_of(view, metric, usual(family, SETS[family]), rule)
     if table.empty:
         return
     show_acquisitions(view, table, rule, f"{metric}-{family}", metric)
@@ -67,13 +78,25 @@ def pick_rule() -> Rule:
     return widgets.pick_one("order", "First by", list(RULES), format_func=RULES.get, segmented=True, optional=True)
 
 
+def orders_of(view: View, metric: str, groups: Sequence[str], rule: Rule) -> pd.DataFrame:
+    """`compare.acquisitions` of the runs that tell what the axis counts, seeds of one design together."""
+    compared = tuple(run for run in (view.run, *view.beside) if view.tells(run))
+    return pooled(results.acquisitions(compared, metric, tuple(groups), rule), _names(_seeds(view)))
+
+
 def show_acquisitions(view: View, table: pd.DataFrame, rule: Rule, name: str, metric: str) -> None:
     """The figure of rows of `compare.acquisitions` by this rule."""
-    by_name = {run.name: run for run in (view.run, *view.beside)}
-    axes = [(run, view.axis_of(by_name[run])) for run in table["run"].unique()]
+    seeds = _seeds(view)
+    axes = [(name, view.axis_of(seeds[name][0])) for name in table["run"].unique()]
     figure = charts.acquisitions_figure(table, axes, view.steps)
     file = f"{view.run.name}-{name}-acquisition"
-    figures.show(figure, table, file, captions.acquisitions(table, rule), "Order of acquisition", view, metric)
+    caption = captions.acquisitions(table, rule, _several(seeds))
+    figures.show(figure, table, file, caption, "Order of acquisition", view, metric)
+
+
+def _several(seeds: dict[str, tuple[Run, ...]]) -> bool:
+    """Whether any design has several runs."""
+    return any(len(runs) > 1 for runs in seeds.values())
 
 
 def _agreement(table: pd.DataFrame) -> None:
@@ -92,7 +115,8 @@ def _agreement(table: pd.DataFrame) -> None:
 
 def _choices(view: View) -> None:
     """A figure for each choice of design in which a run differs from the page's."""
-    differing = {run: results.differing_choices(view.run, run) for run in view.beside}
+    _, *others = _seeds(view).items()
+    differing = {name: results.differing_choices(view.run, runs[0]) for name, runs in others}
     chosen = [choice for choice in CHOICES if any(choice in found for found in differing.values())]
     if not chosen:
         words = f"No run beside '{view.run.name}' differs from it in {', '.join(CHOICES)}."
@@ -101,20 +125,28 @@ def _choices(view: View) -> None:
     places = [place for _ in chosen[::2] for place in st.columns(2, gap="large")]
     for choice, place in zip(chosen, places):
         with place:
-            _choice(view, choice, {run: found for run, found in differing.items() if choice in found})
+            _choice(view, choice, {name: found for name, found in differing.items() if choice in found})
 
 
-def _choice(view: View, choice: str, differing: dict[Run, list[str]]) -> None:
+def _choice(view: View, choice: str, differing: dict[str, list[str]]) -> None:
     title = f"What the {choice} changed"
     st.header(title, anchor=False)
-    row = charts.design_table(results.designs((view.run, *differing))).set_index("row").loc[choice]
-    changes = {run: f"{row[view.run.name]} → {row[run.name]}" for run in differing}
-    parts = [results.differences(view.run, run).assign(run=run.name, change=changes[run]) for run in differing]
+    seeds = _seeds(view)
+    designs = results.designs((view.run, *view.beside))
+    row = charts.design_table(designs, _names(seeds)).set_index("row").loc[choice]
+    own, first = next(iter(seeds.items()))
+    changes = {name: f"{row[own]} → {row[name]}" for name in differing}
+    parts = [_differences(first, seeds[name]).assign(run=name, change=changes[name]) for name in differing]
     table = pd.concat(parts, ignore_index=True)
     if table["difference"].isna().all():
         st.info("These runs share no measure at any step.", icon=":material/info:")
         return
     others = [other for other in CHOICES if other != choice and any(other in found for found in differing.values())]
-    caption = captions.differences(choice, view.run.name, table, others)
+    caption = captions.differences(choice, own, table, others, _several(seeds))
     name = f"{view.run.name}-{choice}".replace(" ", "-")
     figures.show(charts.differences_figure(table), table, name, caption, title, view)
+
+
+def _differences(first: tuple[Run, ...], second: tuple[Run, ...]) -> pd.DataFrame:
+    """Accuracies of one design less those of another."""
+    return pooled_differences([results.differences(one, other) for one in first for other in second])

@@ -24,6 +24,7 @@ def show() -> None:
 def _show_all(judgements: list[Judgement]) -> None:
     column = st.column_config
     columns = {
+        "picture": column.ImageColumn("Curves", width=130, help="Click it to see them large on their page"),
         "verdict": column.TextColumn("Verdict", width=110),
         "finding": column.TextColumn("Finding", width=420),
         "paper": column.TextColumn("In the paper", width=220),
@@ -34,7 +35,12 @@ def _show_all(judgements: list[Judgement]) -> None:
     }
     names = [judgement.finding.name for judgement in judgements]
     show_rows(
-        charts.overview(judgements), "findings", lambda row: permalink.choose("finding", names[row]), columns, "content"
+        charts.overview(judgements),
+        "findings",
+        lambda row: permalink.choose("finding", names[row]),
+        columns,
+        "content",
+        {"picture": lambda row: _lead(judgements[row])},
     )
     show_caption(captions.counted(judgements))
 

@@ -96,8 +96,7 @@ def _acquisition(view: View, metric: str, data: pd.DataFrame) -> None:
     st.header("Order of acquisition", anchor=False)
     rule = compare.pick_rule()
     if view.beside:
-        compared = tuple(run for run in (view.run, *view.beside) if view.tells(run))
-        table = results.acquisitions(compared, metric, tuple(data["group"].unique()), rule)
+        table = compare.orders_of(view, metric, data["group"].unique(), rule)
         compare.show_acquisitions(view, table, rule, metric, metric)
         return
     order = acquisition(data, rule)

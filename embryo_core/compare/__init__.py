@@ -5,6 +5,7 @@ from embryo_core.compare.choices import differences
 from embryo_core.compare.design import CHOICES, design, designs, differing_choices
 from embryo_core.compare.flops import training_flops
 from embryo_core.compare.parameters import parameters
+from embryo_core.compare.pooled import pooled, pooled_differences
 from embryo_core.compare.progress import UNITS, Progress, Unit, progress
 from embryo_core.compare.seeds import by_design, over_seeds
 
@@ -27,6 +28,8 @@ __all__ = [
     "differing_choices",
     "over_seeds",
     "parameters",
+    "pooled",
+    "pooled_differences",
     "progress",
     "training_flops",
 ]

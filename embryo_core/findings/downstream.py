@@ -1,7 +1,9 @@
 """Section 5: downstream performance grows fast, then hardly."""
 
+import pandas as pd
+
 from embryo_core import results
-from embryo_core.findings.evidence import Evidence
+from embryo_core.findings.evidence import Curve, Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
 from embryo_core.finetune.forms import GLUE
 from embryo_core.finetune.reached import reached
@@ -15,12 +17,19 @@ def gains_flatten(evidence: Evidence) -> Tested:
     scores = scores[(scores["predictor"] == "model") & scores["task"].isin(GLUE)]
     found = []
     for task, rows in scores.groupby("task"):
-        last = int(rows["step"].max())
-        at = reached(results.read_answers(evidence.run, task), GLUE[task].metrics[0], MOST)
+        last, metric = int(rows["step"].max()), GLUE[task].metrics[0]
+        at = reached(results.read_answers(evidence.run, task), metric, MOST)
         if at is not None and rows["step"].nunique() > 1:
+            evidence.note(metric, task, -1, _curve(rows[rows["metric"] == metric]))
             share, low, high = (EARLY - step / last for step in (at.step, at.latest, at.earliest))
             found.append(Comparison(task, share, low, high, "of the run", int(rows["n"].max())))
     return Tested(found)
+
+
+def _curve(rows: pd.DataFrame) -> Curve:
+    """The mean of a score over the seeds."""
+    means = rows.groupby("step").agg(value=("value", "mean"), n=("n", "max"))
+    return Curve(means.index.to_numpy(), means["value"].to_numpy(), means["n"].to_numpy())
 
 
 FINDINGS = (

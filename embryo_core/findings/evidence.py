@@ -9,6 +9,8 @@ import pandas as pd
 from embryo_core import curves, results
 from embryo_core.types import Run
 
+PICTURED = 24  # points of a curve that are kept for a small picture
+
 
 @dataclass(frozen=True, eq=False)
 class Curve:
@@ -22,6 +24,11 @@ class Curve:
     def cases(self) -> int:
         """The cases behind the last value."""
         return int(self.n[-1])
+
+    def thinned(self) -> "Curve":
+        """The curve at a few log-spaced steps, for a small picture."""
+        kept = np.isin(self.steps, curves.log_spaced(self.steps, PICTURED))
+        return Curve(self.steps[kept], self.values[kept], self.n[kept])
 
     def onset(self) -> curves.Onset | None:
         """From which step it stays above half of its last value (see `curves.onset`)."""
@@ -47,6 +54,16 @@ class Evidence:
 
     def __init__(self, run: Run):
         self.run = run
+        self._read: dict[tuple[str, str, int], Curve] = {}
+
+    def taken(self) -> tuple[Curve, ...]:
+        """The curves read since the last call, each once, at a few steps: those behind a finding's verdict."""
+        read, self._read = self._read, {}
+        return tuple(curve.thinned() for curve in read.values())
+
+    def note(self, metric: str, group: str, layer: int, curve: Curve) -> None:
+        """Add a curve that a test made of other rows to those that were read."""
+        self._read[metric, group, layer] = curve
 
     @cached_property
     def scores(self) -> pd.DataFrame:
@@ -69,7 +86,9 @@ class Evidence:
         if rows is None or len(rows) < 2:
             return None
         rows = rows.sort_values("step")
-        return Curve(*(rows[name].to_numpy() for name in ("step", "value", "n")))
+        found = Curve(*(rows[name].to_numpy() for name in ("step", "value", "n")))
+        self.note(metric, group, layer, found)
+        return found
 
     def layers(self, metric: str, group: str) -> list[int]:
         """The layers that a score has, from the lowest."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from embryo_core.findings.evidence import Evidence
+from embryo_core.findings.evidence import Curve, Evidence
 
 Verdict = Literal["reproduced", "partly", "not", "contradicted", "cannot be said"]
 
@@ -66,6 +66,7 @@ class Judgement:
     comparisons: tuple[Comparison, ...]
     statistic: str  # what else tells of it, or why nothing can be said
     remedy: str = ""  # the command that computes what is missing
+    curves: tuple[Curve, ...] = ()  # that the comparisons were made of, at a few steps
 
     @property
     def holding(self) -> int:

@@ -21,10 +21,12 @@ def judge(run: Run, names: Collection[str] | None = None) -> list[Judgement]:
 
 def _judge(finding: Finding, evidence: Evidence) -> Judgement:
     if set(finding.metrics) <= evidence.metrics:
+        evidence.taken()
         tested = finding.test(evidence)
         if tested.comparisons:
             comparisons = tuple(tested.comparisons)
-            return Judgement(finding, verdict_of(comparisons), comparisons, tested.statistic)
+            verdict, curves = verdict_of(comparisons), evidence.taken()
+            return Judgement(finding, verdict, comparisons, tested.statistic, curves=curves)
         reason = tested.statistic or "Nothing that it compares is stored at two steps or more."
     else:
         reason = "Its scores have not been computed."

@@ -78,6 +78,8 @@ def semantic_roles_decay(evidence: Evidence) -> Tested:
 def diagonals_from_above(evidence: Evidence) -> Tested:
     """Each layer of the upper half against each of the lower: since when one of its heads shows the diagonal."""
     steps, strongest = strongest_heads(evidence)
+    for layer, values in strongest.items():
+        evidence.note(SAME, "", layer, Curve(steps, values, np.ones_like(steps)))
     since = {layer: curves.held_from(steps, values, values[0] + PATTERN) for layer, values in strongest.items()}
     layers = sorted(since)
     half = len(layers) // 2

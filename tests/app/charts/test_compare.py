@@ -32,4 +32,14 @@ def test_rows_that_differ_are_marked():
     """Numbers are written as people read them."""
     rows = {"row": ["layers", "seed"], "a": [4, None], "b": [4, 12345], "differs": [False, True]}
     designs = pd.DataFrame(rows, dtype=object)
-    assert compare.design_table(designs).values.tolist() == [["", "layers", "4", "4"], ["≠", "seed", "–", "12,345"]]
+    found = compare.design_table(designs, {"a": ["a"], "b": ["b"]})
+    assert found.values.tolist() == [["", "layers", "4", "4"], ["≠", "seed", "–", "12,345"]]
+
+
+def test_seeds_are_one_column():
+    """With the mean of numbers and their range; seeds and texts are listed, and mark no difference."""
+    rows = {"row": ["layers", "seed", "tokens per second", "last checkpoint"], "a": [4, 1, 100.0, "May"]}
+    designs = pd.DataFrame(rows | {"b": [4, 2, 300.0, "June"], "differs": True}, dtype=object)
+    found = compare.design_table(designs, {"a, b": ["a", "b"]})
+    assert found["a, b"].tolist() == ["4", "1, 2", "200 (100 to 300)", "May, June"]
+    assert not found["differs"].any()

@@ -1,9 +1,15 @@
-"""What is drawn of a finding is its comparisons, each with its interval, side and n."""
+"""What is drawn of a finding is its comparisons, each with its interval, side and n, and its curves, small."""
 
+from dataclasses import replace
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import numpy as np
 import pytest
 
 from app.charts import findings as charts
 from embryo_core.findings import FINDINGS, Comparison, Judgement
+from embryo_core.findings.evidence import Curve
 
 COMPARISONS = (
     Comparison("noun before verb", 2.0, 1.0, 4.0, "checkpoints", 50),
@@ -40,3 +46,31 @@ def test_the_overview_has_a_row_for_each_finding():
     table = charts.overview([JUDGEMENT, Judgement(FINDINGS[1], "cannot be said", (), "run this")])
     assert table["comparisons"].tolist() == [[1, 0, -1], []]
     assert table[["hold", "opposed", "of"]].to_numpy().tolist() == [[1, 1, 3], [0, 0, 0]]
+
+
+def drawn(address: str) -> list[list[tuple[float, float]]]:
+    """The points of each line of a picture, checked to be one SVG."""
+    root = ElementTree.fromstring(unquote(address.removeprefix("data:image/svg+xml,")))
+    return [
+        [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
+        for line in root.iter("{http://www.w3.org/2000/svg}polyline")
+    ]
+
+
+def test_a_picture_has_the_curves_behind_the_verdict():
+    """All on one scale, higher values further up, later steps further right, within the picture."""
+    steps = np.array([0, 1, 100])
+    rising, flat = (Curve(steps, np.array(values), np.ones(3)) for values in ((0.0, 0.2, 0.8), (0.4, 0.4, 0.4)))
+    first, second = drawn(charts.picture(replace(JUDGEMENT, curves=(rising, flat))))
+    assert [y for _, y in first] == sorted((y for _, y in first), reverse=True)
+    assert [x for x, _ in first] == sorted(x for x, _ in first) == [x for x, _ in second]
+    assert {y for _, y in second} == {16.0}  # half way up
+    width, height = charts.PICTURE
+    assert all(0 <= x <= width and 0 <= y <= height for x, y in [*first, *second])
+
+
+def test_a_verdict_without_curves_has_bars():
+    """One for each comparison, up where it is on the paper's side; nothing where nothing can be said."""
+    up, down, _ = drawn(charts.picture(JUDGEMENT))
+    assert up[1][1] < up[0][1] == down[0][1] < down[1][1]
+    assert charts.picture(Judgement(FINDINGS[1], "cannot be said", (), "run this")) is None

@@ -7,7 +7,7 @@ import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.testing.v1 import AppTest
 
-from app.components.messages import clicked_row, clicked_values, field, member
+from app.components.messages import clicked_column, clicked_row, clicked_values, field, member
 
 MALFORMED = (
     None,
@@ -116,3 +116,6 @@ def test_a_click_brings_what_the_handler_is_annotated_with() -> None:
     assert clicked_row({"selection": {"cells": [(1, "task")]}}, 2) == 1
     cells = ([], [[2, "task"]], [[-1, "task"]], [["1", "task"]], [[None]], [[]], [1], 1)
     assert [clicked_row({"selection": {"cells": each}}, 2) for each in cells] == [None] * len(cells)
+    assert clicked_column({"selection": {"cells": [(1, "task")]}}, {"task"}) == "task"
+    cells = ([], [[1]], [[1, "other"]], [[1, 2]], [[1, None]], [1])
+    assert [clicked_column({"selection": {"cells": each}}, {"task"}) for each in cells] == [None] * len(cells)

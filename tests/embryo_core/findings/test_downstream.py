@@ -15,9 +15,13 @@ def test_a_task_learned_within_a_quarter_of_the_run(run, monkeypatch, at: int, v
     rows = [(s, 1, e, e % 2, e % 2 if s >= at else e // 2 % 2) for s in STEPS for e in range(400)]
     answers = pd.DataFrame(rows, columns=["step", "seed", "example", "gold", "answer"])
     scores = pd.DataFrame({"step": STEPS, "task": "rte", "predictor": "model", "n": 400})
+    scores = scores.assign(metric="accuracy", value=[0.5 + 0.5 * (step >= at) for step in STEPS])
     monkeypatch.setattr(results, "read_task_scores", lambda run: pd.concat([scores, scores.assign(task="own")]))
     monkeypatch.setattr(results, "read_answers", lambda run, task: answers)
-    tested = downstream.gains_flatten(evidence(run, ("any", "all", None, risen(8))))
+    found = evidence(run, ("any", "all", None, risen(8)))
+    tested = downstream.gains_flatten(found)
     assert [comparison.what for comparison in tested.comparisons] == ["rte"]
     assert verdict_of(tested.comparisons) == verdict
     assert tested.comparisons[0].value == pytest.approx(0.25 - at / 128)
+    (curve,) = found.taken()  # for the small picture
+    assert curve.values.tolist() == [0.5 if step < at else 1.0 for step in STEPS]

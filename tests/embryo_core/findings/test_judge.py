@@ -2,8 +2,10 @@
 
 import json
 
+from embryo_core import results
 from embryo_core.cli import main
 from embryo_core.findings import FINDINGS, judge
+from embryo_core.findings.evidence import Evidence
 from embryo_core.types import Run
 
 
@@ -41,3 +43,21 @@ def test_the_command_prints_each_verdict(tiny_results: Run, monkeypatch, capsys)
         assert f"{row['verdict']}: {row['claim']}" in text
         assert row["verdict"] == judgement.verdict
         assert [one["value"] for one in row["comparisons"]] == [one.value for one in judgement.comparisons]
+
+
+def test_a_verdict_keeps_the_curves_that_it_was_made_of(tiny_results: Run):
+    """As they are stored; the four fates alone, which count histories, have none."""
+    by_curve = results.read_scores(tiny_results).groupby(["metric", "group", "layer"], dropna=False)
+    stored = {tuple(rows["value"]) for _, rows in by_curve}
+    made = ("diagonals", "gains_flatten")  # of several rows each
+    judged = [one for one in judge(tiny_results) if one.comparisons and one.finding.name not in made]
+    assert [one.finding.name for one in judged if not one.curves] == ["four_fates"]
+    assert all(tuple(curve.values) in stored for one in judged for curve in one.curves)
+
+
+def test_curves_are_taken_once(tiny_results: Run):
+    """Each that was read since the last time, however often."""
+    evidence = Evidence(tiny_results)
+    curve, _ = (evidence.curve("mask_prediction", "noun") for _ in range(2))
+    (taken,) = evidence.taken()
+    assert taken.values.tolist() == curve.values.tolist() and evidence.taken() == ()
