@@ -68,6 +68,7 @@ def test_one_worker_and_two_nodes_give_the_files_of_none(cluster, own_run, expec
     assert again == ALL and files(own_run) == expected
 
 
+@pytest.mark.slow
 @with_ray
 def test_a_node_that_is_killed_in_the_middle_costs_nothing(cluster, own_run, expected):
     """What it computed is computed by another; no result is lost, and none comes twice."""
@@ -83,6 +84,7 @@ def test_a_node_that_is_killed_in_the_middle_costs_nothing(cluster, own_run, exp
     assert files(own_run) == expected
 
 
+@pytest.mark.slow
 @with_ray
 def test_fine_tunings_on_a_cluster_give_the_files_of_one_process(cluster, own_run, tmp_path, monkeypatch):
     """Tasks that begin from MNLI's weights, and one that does not; the weights go once all are done."""
