@@ -60,7 +60,12 @@ def steps_of_file(run: Run, table: Table) -> dict[str, list[int]]:
     """Steps of each evaluation that has rows in a compacted table. Raises ResultsError."""
     path = run.results / f"{table.name}.parquet"
     with _explaining(run, path), verified(run, path) as file:
-        return {} if file is None else DONE.decode(pq.read_schema(file).metadata[b"done"])
+        if file is None:
+            return {}
+        noted = (pq.read_schema(file).metadata or {}).get(b"done")
+        if noted is None:
+            raise ValueError("it does not say which steps it holds")
+        return DONE.decode(noted)
 
 
 def read_scores(run: Run, metric: str | None = None) -> pd.DataFrame:

@@ -233,9 +233,10 @@ def test_a_parquet_file_with_other_columns_is_refused(run):
     run.results.mkdir(parents=True)
     pd.DataFrame({"step": [1], "value": [0.5]}).to_parquet(run.results / "scores.parquet")
     seal(run.results / "scores.parquet")
-    for read in (lambda: results.read_scores(run), lambda: results.done(run)["m"]):
-        with pytest.raises(ResultsError, match="scores.parquet cannot be read"):
-            read()
+    with pytest.raises(ResultsError, match="scores.parquet cannot be read"):
+        results.read_scores(run)
+    with pytest.raises(ResultsError, match="scores.parquet cannot be read .it does not say which steps it holds"):
+        results.done(run)
 
 
 @pytest.mark.parametrize("facts", [5, {"note": 5}, {"note": ["a"]}, {"templates": {"P1": 5}}, {"tasks": {"pos": 5}}])
