@@ -39,4 +39,5 @@ def map_files(name: str, small_print: str, copied: str) -> None:
 
 
 def _draw(name: str, copied: str, sizes: dict[str, Any], **more: str) -> None:
-    _component(key=f"files_{name}", data={"name": name, "copied": copied, "sizes": sizes, **more}, width="content")
+    key = f"files-{name.replace('_', '_.')}"  # Streamlit refuses a component's key with two underscores in a row
+    _component(key=key, data={"name": name, "copied": copied, "sizes": sizes, **more}, width="content")
