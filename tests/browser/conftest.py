@@ -113,7 +113,8 @@ class Visitor:
         self.page.keyboard.press("Escape")  # closes another one
         body = self.page.get_by_test_id("stPopoverBody")
         expect(body).to_have_count(0)
-        self.page.locator(f'[class*="st-key-save_{figure}"] button').first.click()
+        which = f".st-key-save_{figure}" if figure else '[class*="st-key-save_"]'
+        self.page.locator(f"{which} button").first.click()
         expect(body.get_by_role("button", name="SVG")).to_be_visible()
         return body
 

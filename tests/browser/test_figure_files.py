@@ -5,12 +5,13 @@ import random
 from xml.etree import ElementTree
 
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
 from app.charts.figure_file import SIZES
-from tests.app.test_figures import expect_in_table
+from tests.app.test_figures import PAGES, expect_in_table, marks
 
 SVG = "{http://www.w3.org/2000/svg}"
 OUTSIDE = """() => {
@@ -21,7 +22,15 @@ OUTSIDE = """() => {
 }"""
 
 
-POINTS = """figure => figure._fullData.flatMap(({ x, y }) => Array.from(x ?? [], (at, i) => [at, y[i]]))"""
+NAME = """figure => figure.closest('[class*="st-key-figure_"]').className.match(/st-key-figure_(\\S+)/)[1]"""
+TRACES = """figure => {
+    const plain = (values) => ArrayBuffer.isView(values) || Array.isArray(values) ? Array.from(values, plain) : values;
+    return figure._fullData.filter((trace) => trace.visible === true).map((trace) => ({
+        type: trace.type, name: trace.name, x: plain(trace.x), y: plain(trace.y),
+        customdata: plain(trace.customdata), text: plain(trace.text),
+        ...(trace.type === "heatmap" ? { z: plain(trace.z) } : { marker: { opacity: plain(trace.marker?.opacity) } }),
+    }));
+}"""
 
 
 def saved(visitor, figure: str, columns: str, format: str):
@@ -91,14 +100,27 @@ def test_maps_are_laid_out_for_paper(visit, app, offline, columns):
         assert offline.page.evaluate(OUTSIDE) == []
 
 
-def test_what_the_browser_draws_is_in_the_file(visit, app):
-    """Two hundred points that Plotly holds, drawn by lot, each have their row in the table that is saved beside it."""
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "query"), list(PAGES))
+def test_what_the_browser_draws_is_in_the_file(visit, app, page, query):
+    """Of each figure of a page, two hundred points or cells that Plotly holds, by lot, have their row in its table."""
     visitor = visit(app)
-    visitor.open("tokens", smooth="3")
-    figure = visitor.page.locator(".js-plotly-plot").first
-    expect(figure.locator(".scatterlayer .points path").first).to_be_attached()
-    _, content = visitor.save(visitor.files().get_by_role("button", name="CSV"))
-    held = [(x, y) for x, y in figure.evaluate(POINTS) if y is not None]
+    visitor.open(page, **dict(query), smooth="3")
+    for folded in visitor.page.locator("details:not([open]) summary").all():
+        folded.click()
+        visitor.rest()
+    figures = visitor.page.locator('[class*="st-key-figure_"] .js-plotly-plot')
+    assert figures.count() >= PAGES[page, query]
+    compared = sum(_compare(visitor, figure) for figure in figures.all())
+    assert compared >= 10
+
+
+def _compare(visitor, figure) -> int:
+    """Hold a figure's points against its table; returns how many."""
+    expect(figure.locator(".main-svg").first).to_be_attached()
+    name = figure.evaluate(NAME)
+    _, content = visitor.save(visitor.files(name).get_by_role("button", name="CSV"))
+    held = marks(go.Figure(figure.evaluate(TRACES)))
     chosen = random.Random(0).sample(held, min(200, len(held)))
-    assert len(chosen) > 50
     expect_in_table(chosen, pd.read_csv(io.BytesIO(content)))
+    return len(chosen)
