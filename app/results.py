@@ -6,12 +6,11 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from app.charts import finetuning, head_behaviour, probing, tokens
+from app.charts import finetuning, patterns, probing_scores, tokens
 from app.drawing import aside
 from embryo_core import baselines, compare, runs
 from embryo_core import results as store
 from embryo_core.compare import Progress, Unit
-from embryo_core.curves import Scale, telling_scale
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
 from embryo_core.findings import Judgement, judge
@@ -20,6 +19,7 @@ from embryo_core.finetune.forms import SQUAD
 from embryo_core.finetune.reached import Reached, reached_in_spans
 from embryo_core.finetune.reached import reached as first_reached
 from embryo_core.phases import Phase, phases_of_log
+from embryo_core.step_scales import Scale, telling_scale
 from embryo_core.types import Run
 
 # === The state of a run's files, as a text that is another once they are ===
@@ -180,7 +180,7 @@ def baselines_of_words(run: Run, metric: str) -> pd.DataFrame:
 
 @cached(results_state, 64)
 def usual_scale(run: Run, metric: str) -> Scale:
-    """The scale on which the scores of a metric, or of all whose names begin so, change (see `curves.telling_scale`).
+    """The scale on which the scores of a metric, or of all whose names begin so, change (see `telling_scale`).
 
     Raises ResultsError.
     """
@@ -229,23 +229,23 @@ def commonest_answers(run: Run, metric: str, groups: tuple[str, ...]) -> pd.Data
 
 @cached(results_state, 8)
 def head_scores(run: Run) -> pd.DataFrame:
-    """What every head does (see `charts.head_behaviour.behaviour_curves`). Raises ResultsError."""
-    return head_behaviour.behaviour_curves(store.read_scores(run))
+    """What every head does (see `charts.patterns.behaviour_curves`). Raises ResultsError."""
+    return patterns.behaviour_curves(store.read_scores(run))
 
 
 def strongest_head(run: Run) -> tuple[str, int, int]:
-    """Pattern, layer and head to open on (see `charts.head_behaviour.strongest`); without measurements the first.
+    """Pattern, layer and head to open on (see `charts.patterns.strongest`); without measurements the first.
 
     Raises ResultsError.
     """
     frame = head_scores(run)
-    return (None if frame.empty else head_behaviour.strongest(frame)) or ("previous", 1, 1)
+    return (None if frame.empty else patterns.strongest(frame)) or ("previous", 1, 1)
 
 
 @cached(results_state, 8)
 def probe_scores(run: Run) -> pd.DataFrame:
-    """What the probes find (see `charts.probing.probe_scores`). Raises ResultsError."""
-    return probing.probe_scores(store.read_scores(run))
+    """What the probes find (see `charts.probing_scores.probe_scores`). Raises ResultsError."""
+    return probing_scores.probe_scores(store.read_scores(run))
 
 
 @cached(results_state, 8)

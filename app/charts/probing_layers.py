@@ -10,7 +10,8 @@ from plotly.subplots import make_subplots
 
 from app.charts import cells, smoothing, style
 from app.charts.overlay import Curves
-from app.charts.probing import layer_name, plain, task_styles
+from app.charts.probing import plain, task_styles
+from app.charts.probing_scores import layer_name
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import figures, permalink, results, widgets
+from app import figures, permalink, pickers, results, widgets
 from app.captions import findings as captions
 from app.charts import findings as charts
 from app.tables import show_rows
@@ -17,7 +17,7 @@ def show() -> None:
     judgements = results.judgements(view.run)
     _show_all(judgements)
     by_name = {judgement.finding.name: judgement for judgement in judgements}
-    name = widgets.pick_one("finding", "Finding", list(by_name), format_func=lambda name: by_name[name].finding.claim)
+    name = pickers.pick_one("finding", "Finding", list(by_name), format_func=lambda name: by_name[name].finding.claim)
     _show_one(view, by_name[name])
 
 

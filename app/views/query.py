@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import permalink, results, widgets
+from app import permalink, pickers, results, widgets
 from app.captions import openings
 from app.captions import query as captions
 from app.charts import query as charts
@@ -47,7 +47,7 @@ def show() -> None:
         above, below = st.container(), st.container(horizontal=True, gap="large", key="query_how")
         with below:
             curves, log = _pick_curves()
-            widgets.pick_smoothing()
+            pickers.pick_smoothing()
         with above:
             query_progress.show(found, partial(_show_answers, view=view, curves=curves, log=log))
         query_lens.show(known)
@@ -60,7 +60,7 @@ def _pick_mask(masks: int) -> int | str:
         permalink.show("mask", None)
         return 1
     options = [TOGETHER, *range(1, masks + 1)]
-    return widgets.pick_one(
+    return pickers.pick_one(
         "mask",
         "[MASK]",
         options,
@@ -74,10 +74,10 @@ def _pick_mask(masks: int) -> int | str:
 def _pick_curves() -> tuple[str, bool]:
     """What the curves over the steps show, and whether the axis of probability is a log one."""
     how = {"segmented": True, "optional": True, "width": "content"}
-    curves = widgets.pick_one("curves", "Curves", tuple(query_history.CURVES), format_func=str.capitalize, **how)
+    curves = pickers.pick_one("curves", "Curves", tuple(query_history.CURVES), format_func=str.capitalize, **how)
     if curves == "rank":
         return curves, False
-    return curves, widgets.pick_one("probability", "Probability axis", ("linear", "log"), **how) == "log"
+    return curves, pickers.pick_one("probability", "Probability axis", ("linear", "log"), **how) == "log"
 
 
 def _answer(asked: Asked, mask: int | str) -> Answers:

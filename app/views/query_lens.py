@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from app import figures, permalink, widgets
+from app import figures, permalink, pickers, widgets
 from app.captions import query as captions
 from app.charts import lens as charts
 from app.tables import show_ranking
@@ -23,7 +23,7 @@ def show(found: list[Answers]) -> None:
     if any(answers.mask == TOGETHER for answers in found):
         st.info("Choose one mask above to see what each layer would put in its place.", icon=":material/layers:")
         return
-    show_first = widgets.pick_switch("first_steps", "First steps, before any layer is sure of a word", optional=True)
+    show_first = pickers.pick_switch("first_steps", "First steps, before any layer is sure of a word", optional=True)
     for place, answers in enumerate(found, start=1):
         if len(found) > 1:
             show_question(answers)

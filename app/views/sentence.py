@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from app import maps, permalink, results, texts, widgets
+from app import maps, permalink, pickers, results, texts, widgets
 from app.captions import attention as captions
 from app.captions.markdown import literal
 from app.components.frame import frame
@@ -13,10 +13,10 @@ from app.map_reads import MAPS
 from app.turns import in_turn
 from app.view import View
 from embryo_core import runs
-from embryo_core.curves import SCALES, log_spaced
 from embryo_core.query import cost, sentence
 from embryo_core.query.sentence import SentenceAttention, SentenceHistory
 from embryo_core.share import HeadHistory, bertviz
+from embryo_core.step_scales import SCALES, log_spaced
 from embryo_core.types import Run
 
 EXAMPLE = "The cat that the dogs chased sat on the mat ."
@@ -30,7 +30,7 @@ def show(view: View) -> None:
     """Draw the section."""
     view = widgets.at_weights(view)
     text = texts.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
-    kind = widgets.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.get, segmented=True)
+    kind = pickers.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.get, segmented=True)
     with widgets.explaining():
         _show_both(view, kind, text, _attention(view.run, view.step, text))
 
@@ -60,7 +60,7 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
         return
     numbers = [str(layer) for layer in range(1, layers + 1)]
     few = min(layers, max(1, LINES // (heads * size**2))) if kind == "model" else layers
-    chosen = [int(n) for n in widgets.pick_many("layers", "Layers", numbers, default=numbers[:few], pills=True)]
+    chosen = [int(n) for n in pickers.pick_many("layers", "Layers", numbers, default=numbers[:few], pills=True)]
     if not chosen:
         st.info("Choose a layer.", icon=":material/info:")
         return
@@ -89,11 +89,11 @@ def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
     layers, heads, size, _ = at_step.weights.shape
     columns = st.columns([1, 1, 2], vertical_alignment="bottom")
     with columns[0]:
-        layer = widgets.pick_layer(layers)
+        layer = pickers.pick_layer(layers)
     with columns[1]:
-        head = widgets.pick_head(heads)
+        head = pickers.pick_head(heads)
     with columns[2]:
-        scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
+        scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
     found = _with_step(_history(view.run, text, layer, head), view.step, at_step.weights[layer - 1, head - 1])
     for problem in found.skipped:
         st.warning(literal(problem), icon=":material/warning:")
