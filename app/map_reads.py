@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from app.caching import cached, results_state
 from app.charts import attention
 from app.components.head_maps import grid_payload
-from app.results import cached, done, results_state, sources
+from app.results import done, sources
 from embryo_core import results as store
 from embryo_core.curves import normalise_rows
 from embryo_core.share import HeadHistory, all_heads_gif, averaged

@@ -134,7 +134,7 @@ def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Dra
     block = -(-length // head_maps.GRID_SIZE)
     step, run = view.evaluated(steps), view.run
     name = head_maps.grid_name(run.name)
-    note = results.sources(run).get(METRIC, {}).get("note", "")
+    note = results.note(run, METRIC)
     few = captions.few_steps(len(steps), len(results.done(run)[METRIC]))
 
     def table() -> str:

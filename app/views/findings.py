@@ -53,7 +53,7 @@ def _show_one(view: View, judgement: Judgement) -> None:
     if judgement.comparisons:
         table = charts.comparisons(judgement)
         metric = finding.metrics[0] if finding.metrics else ""
-        note = results.sources(view.run).get(metric.removesuffix("_f1").removesuffix("_same"), {}).get("note", "")
+        note = results.note(view.run, metric.removesuffix("_f1").removesuffix("_same"))
         figures.show(
             charts.comparisons_figure(table),
             table,

@@ -62,7 +62,7 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
 def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head) -> None:
     rows = patterns.of_pattern(frame, what)
     here = rows[rows["step"] == step]
-    note = results.sources(view.run).get(METRIC, {}).get("note", f"{here['n'].max():,} cases")
+    note = results.note(view.run, METRIC, f"{here['n'].max():,} cases")
     st.header(f"{PATTERNS[what].label}, step {step:,}", anchor=False)
     figures.show(
         charts.value_figure(rows, what, step, chosen),

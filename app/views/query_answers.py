@@ -7,8 +7,8 @@ from threading import Thread
 import pandas as pd
 import streamlit as st
 
+from app.caching import cached, checkpoints_state
 from app.captions.query import Progress, command
-from app.results import cached, checkpoints_state
 from app.turns import TURNS, in_turn
 from app.views.query_ask import Asked
 from app.views.query_rounds import in_rounds

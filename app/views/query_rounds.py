@@ -6,9 +6,9 @@ from threading import Lock
 
 import streamlit as st
 
+from app.caching import checkpoints_state
 from app.captions.query import Progress, command
 from app.drawing import aside
-from app.results import checkpoints_state
 from app.turns import budget, check_budget, in_turn
 from embryo_core import query
 from embryo_core.query import Refinement, cost

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from app import maps, permalink, pickers, results, texts, widgets
+from app import maps, permalink, pickers, texts, widgets
+from app.caching import cached, checkpoints_state
 from app.captions import attention as captions
 from app.captions.markdown import literal
 from app.components.frame import frame
@@ -76,7 +77,7 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
     widgets.show_caption(caption + captions.few_layers(few, layers))
 
 
-@results.cached(results.checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
+@cached(checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
 def _attention(run: Run, step: int, text: str) -> SentenceAttention:
     return in_turn(cost.attend(run, text), AT_HOME, lambda: sentence.attend(run, text, step))
 
@@ -106,7 +107,7 @@ def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
     maps.show_head(view, history, scale, name, caption)
 
 
-@results.cached(results.checkpoints_state, 16, "Reading your sentence over the steps …")
+@cached(checkpoints_state, 16, "Reading your sentence over the steps …")
 def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
     """One head at every step, of a long series at a log-spaced part."""
     known = [checkpoint.step for checkpoint in runs.loadable(run)]

@@ -67,7 +67,7 @@ def _metric(names: Iterable[str]) -> str:
 
 def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled: bool, bands: bool) -> None:
     st.header(f"{title} accuracy by category", anchor=False)
-    note = results.sources(view.run).get(metric, {}).get("note", "the treebank given to the evaluation")
+    note = results.note(view.run, metric, "the treebank given to the evaluation")
     caption = captions.accuracy(metric, title, note, data, rescaled, bands)
     if rescaled:
         caption += captions.one_word(results.commonest_answers(view.run, metric, tuple(data["group"].unique())))

@@ -16,7 +16,7 @@ from msgspec import Meta
 from embryo_core.errors import BrokenCheckpoint, BrokenList
 from embryo_core.runs.files import write_json
 from embryo_core.runs.reading import read_json, shown
-from embryo_core.runs.schema import Text
+from embryo_core.runs.value_types import Text
 from embryo_core.types import Pointer, Run
 
 HUB = "hf:"  # before the name of a repository
