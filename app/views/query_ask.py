@@ -1,6 +1,5 @@
 """What is asked on the Query page: a text, a LAMA fact that fills it, a word to track, and what to compare it with."""
 
-import re
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -31,7 +30,7 @@ class Asked:
     @property
     def masks(self) -> int:
         """How often [MASK], in any case, stands in the text."""
-        return len(re.findall(r"\[\s*mask\s*\]", self.text, flags=re.IGNORECASE))
+        return query.count_masks(self.text)
 
 
 def ask(view: View) -> list[Asked]:
