@@ -12,19 +12,19 @@ from embryo_core.types import Run
 # === The state of a run's files: a text that changes when they do ===
 
 
-@runs.seen_once
+@runs.read_once
 def results_state(run: Run) -> str:
     """Path, time and size of every file of results and folder of parts."""
     return files_state(run, *sorted([*run.results.glob("*"), *run.results.glob("parts/*/*")]))
 
 
-@runs.seen_once
+@runs.read_once
 def checkpoints_state(run: Run) -> str:
     """The folder of each checkpoint, and when it was written."""
     return repr([(str(checkpoint.path), checkpoint.written) for checkpoint in runs.checkpoints(run)])
 
 
-@runs.seen_once
+@runs.read_once
 def log_state(run: Run) -> str:
     """Path, time and size of the training log."""
     return files_state(run, run.path / "log.jsonl")

@@ -47,7 +47,7 @@ def tasks_figure(data: pd.DataFrame, axis: StepAxis, rescaled: bool, bands: bool
     Every point of a task carries the task and its step as customdata.
     """
     figure = go.Figure()
-    drawn = [(data[data["task"] == task], *look) for task, look in task_styles(data["task"]).items()]
+    drawn = [(data[data["task"] == task], *own_style) for task, own_style in task_styles(data["task"]).items()]
     for rows, colour, _ in drawn:
         if bands:
             x, name = axis.values(rows["step"]), plain(rows["task"].iloc[0])
@@ -103,7 +103,7 @@ def overlay_curves(rescaled: bool) -> Curves:
         low="shown_low",
         high="shown_high",
         label=label,
-        looks=task_styles,
+        styles=task_styles,
         y_title="relative to the last step" if rescaled else "F1 or accuracy",
         tickformat=".1f" if rescaled else ".3~p",
         decimals=".2f" if rescaled else ".1%",
@@ -119,7 +119,7 @@ OVERLAY_EXPECTED = Curves(
     low=None,
     high=None,
     label=label,
-    looks=task_styles,
+    styles=task_styles,
     y_title="expected layer",
     tickformat=".1f",
     decimals=".2f",
@@ -189,4 +189,4 @@ def _step_bar(steps: list[int]) -> dict:
     """A colour bar over checkpoints, one by one, with the numbers of a few steps."""
     last = len(steps) - 1
     shown = sorted({last * quarter // 4 for quarter in range(5)})
-    return style.colour_bar("step", "top", tickvals=shown, ticktext=[style.short(steps[place]) for place in shown])
+    return style.colour_bar("step", "top", tickvals=shown, ticktext=[style.short(steps[i]) for i in shown])

@@ -122,9 +122,9 @@ def _choices(view: View) -> None:
         words = f"No run beside '{view.run.name}' differs from it in {', '.join(CHOICES)}."
         st.info(literal(words), icon=":material/info:")
         return
-    places = [place for _ in chosen[::2] for place in st.columns(2, gap="large")]
-    for choice, place in zip(chosen, places):
-        with place:
+    columns = [column for _ in chosen[::2] for column in st.columns(2, gap="large")]
+    for choice, column in zip(chosen, columns):
+        with column:
             _choice(view, choice, {name: found for name, found in differing.items() if choice in found})
 
 

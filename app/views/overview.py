@@ -81,9 +81,9 @@ def show() -> None:
     audit.show(view.run)
     pickers.pick_smoothing()
     quantities = [*WORDS, *(quantity for quantity in OTHERS if quantity in log)]
-    columns = [place for _ in range(len(quantities) // 2 + 1) for place in st.columns(2, gap="large")]
-    for place, quantity in zip(columns, quantities):
-        with place:
+    columns = [column for _ in range(len(quantities) // 2 + 1) for column in st.columns(2, gap="large")]
+    for column, quantity in zip(columns, quantities):
+        with column:
             _training_curve(view, log, quantity)
     with columns[len(quantities)]:
         ngrams.show(view)

@@ -120,6 +120,6 @@ def _with_step(found: SentenceHistory, step: int, weights: np.ndarray) -> Senten
     """The same with the weights [L, L] of one step, where it lacks that."""
     if step in found.steps:
         return found
-    place = np.searchsorted(found.steps, step)
-    steps, weights = np.insert(found.steps, place, step), np.insert(found.weights, place, weights, axis=0)
+    i = np.searchsorted(found.steps, step)
+    steps, weights = np.insert(found.steps, i, step), np.insert(found.weights, i, weights, axis=0)
     return replace(found, steps=steps, weights=weights)
