@@ -8,21 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, local
 
-from embryo_core.runs import one_look
+from embryo_core.runs import snapshot
 
-_place = Lock()  # of the page that is drawn
-_own = local()  # `held`: whether this thread has the place
+_lock = Lock()  # held by the page that is drawn
+_own = local()  # `held`: whether this thread holds the lock
 
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Wait for a place, and draw a page within it, or a part of one; a thread that has a place keeps it."""
+    """Wait for this page's turn, and draw it or a part of it; a thread whose turn it is goes on."""
     if getattr(_own, "held", False):
         yield
         return
     _take()
     try:
-        with one_look():
+        with snapshot():
             yield
     finally:
         _give_back()
@@ -30,9 +30,9 @@ def drawing() -> Iterator[None]:
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """Leave the place to others, and wait for one again at the end; a thread that has none goes on as it is.
+    """Let other pages be drawn until the block ends, then wait for a turn again; without a turn nothing changes.
 
-    Whoever waits for what another page computes steps aside too, so that the other finds a place to go on.
+    A page that waits for what another computes steps aside too, or the other could never go on.
     """
     if not getattr(_own, "held", False):
         yield
@@ -45,10 +45,10 @@ def aside() -> Iterator[None]:
 
 
 def _take() -> None:
-    _place.acquire()
+    _lock.acquire()
     _own.held = True
 
 
 def _give_back() -> None:
     _own.held = False
-    _place.release()
+    _lock.release()

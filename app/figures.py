@@ -62,7 +62,7 @@ def show(
     width = int(figure.layout.width) if own_width else "stretch"
     with st.container(key=f"scroll_{name}") if own_width else nullcontext():
         st.plotly_chart(figure, key=key, width=width, alt=title, **select)
-    note = results.sources(view.run).get(metric, {}).get("note", "")
+    note = results.note(view.run, metric)
     show_files(
         name,
         caption,

@@ -6,13 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from app.caching import cached, results_state
 from app.charts import attention
 from app.components.head_maps import grid_payload
-from app.results import cached, done, results_state, sources
+from app.results import done, sources
 from embryo_core import results as store
-from embryo_core.curves import Scale, log_spaced, normalise_rows
+from embryo_core.curves import normalise_rows
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
 from embryo_core.share.map_style import colour_end
+from embryo_core.step_scales import Scale, log_spaced
 from embryo_core.types import Run
 
 MAPS = 64  # steps whose maps are read together

@@ -1,17 +1,13 @@
 """Cached reads of runs and results, the only way to them; what is kept goes when the files of its run change."""
 
-from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
-import streamlit as st
 
-from app.charts import finetuning, head_behaviour, probing, tokens
-from app.drawing import aside
+from app.caching import cached, checkpoints_state, files_state, log_state, results_state
+from app.charts import finetuning, patterns, probing_scores, tokens
 from embryo_core import baselines, compare, runs
 from embryo_core import results as store
 from embryo_core.compare import Progress, Unit
-from embryo_core.curves import Scale, telling_scale
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
 from embryo_core.findings import Judgement, judge
@@ -20,56 +16,14 @@ from embryo_core.finetune.forms import SQUAD
 from embryo_core.finetune.reached import Reached, reached_in_spans
 from embryo_core.finetune.reached import reached as first_reached
 from embryo_core.phases import Phase, phases_of_log
+from embryo_core.step_scales import Scale, telling_scale
 from embryo_core.types import Run
-
-# === The state of a run's files, as a text that is another once they are ===
-
-
-@runs.seen_once
-def results_state(run: Run) -> str:
-    """Path, time and size of every file of results and folder of parts."""
-    return _files(run, *sorted([*run.results.glob("*"), *run.results.glob("parts/*/*")]))
-
-
-@runs.seen_once
-def checkpoints_state(run: Run) -> str:
-    """The folder of each checkpoint, and when it was written."""
-    return repr([(str(checkpoint.path), checkpoint.written) for checkpoint in runs.checkpoints(run)])
-
-
-@runs.seen_once
-def _log_state(run: Run) -> str:
-    return _files(run, run.path / "log.jsonl")
-
-
-def _files(run: Run, *paths: Path) -> str:
-    return repr([str(run.path), *map(_file, paths)])
-
-
-def _file(path: Path) -> tuple[str | int, ...]:
-    """Path, time and size; a file that is gone by now, or a link in a circle, has no more than its path."""
-    try:
-        found = path.stat()
-    except OSError:
-        return (str(path),)
-    return str(path), found.st_mtime_ns, found.st_size
-
-
-def cached(state: Callable[[Run], str], entries: int, spinner: bool | str = False) -> Callable:
-    """Decorates a function of a run and more: its last results are kept as long as this state of the run lasts.
-
-    One that may take long has a spinner, and its page steps aside for others (see drawing.py). One without a spinner
-    never calls one with: its page would wait for a place while those that have the places wait for its result.
-    """
-    kept = st.cache_data(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
-    return (lambda read: aside()(kept(read))) if spinner else kept
-
 
 # === What is wrong with checkpoints ===
 
 
 def _audit_state(run: Run) -> str:
-    return _files(run, run.path / runs.AUDIT) + checkpoints_state(run)
+    return files_state(run, run.path / runs.AUDIT) + checkpoints_state(run)
 
 
 audit = cached(_audit_state, 16)(runs.read_audit)
@@ -88,7 +42,7 @@ def gaps(run: Run) -> tuple[int, ...]:
 
 
 def _progress_state(run: Run) -> str:
-    return checkpoints_state(run) + _files(run, run.path / "run.json", run.path / "frequencies.tsv")
+    return checkpoints_state(run) + files_state(run, run.path / "run.json", run.path / "frequencies.tsv")
 
 
 @cached(_progress_state, 64)
@@ -101,7 +55,7 @@ def progress(run: Run, unit: Unit) -> Progress | None:
 
 
 def _compared_state(run: Run) -> str:
-    return _progress_state(run) + results_state(run) + _log_state(run)
+    return _progress_state(run) + results_state(run) + log_state(run)
 
 
 designs = cached(_compared_state, 16)(compare.designs)
@@ -123,18 +77,23 @@ task_spans = cached(results_state, 8)(store.read_spans)
 examples = cached(results_state, 16)(store.read_examples)
 
 
+def note(run: Run, metric: str, default: str = "") -> str:
+    """What a metric's results are of, in a few words; the default where its evaluation did not say."""
+    return sources(run).get(metric, {}).get("note", default)
+
+
 def templates(run: Run) -> dict[str, str]:
     """Template of each LAMA relation that the run was asked: {"P19": "[X] was born in [Y] ."}; may be none."""
     return sources(run).get("world_knowledge", {}).get("templates", {})
 
 
-@cached(_log_state, 8)
+@cached(log_state, 8)
 def log(run: Run) -> pd.DataFrame:
     """The training log: one row per split ("train", "heldout") and step; empty where there is none."""
     return pd.DataFrame(runs.read_log(run))
 
 
-@cached(_log_state, 32)
+@cached(log_state, 32)
 def phases(run: Run) -> list[Phase]:
     """The phases of a run (see `phases.phases_of_log`); none where its log cannot be read."""
     try:
@@ -180,7 +139,7 @@ def baselines_of_words(run: Run, metric: str) -> pd.DataFrame:
 
 @cached(results_state, 64)
 def usual_scale(run: Run, metric: str) -> Scale:
-    """The scale on which the scores of a metric, or of all whose names begin so, change (see `curves.telling_scale`).
+    """The scale on which the scores of a metric, or of all whose names begin so, change (see `telling_scale`).
 
     Raises ResultsError.
     """
@@ -188,7 +147,7 @@ def usual_scale(run: Run, metric: str) -> Scale:
     return _telling(frame[frame["metric"].str.startswith(metric)], ["metric", "group", "layer"], "value")
 
 
-@cached(_log_state, 8)
+@cached(log_state, 8)
 def usual_scale_of_log(run: Run) -> Scale:
     """The scale on which the loss on held-out text changes."""
     frame = pd.DataFrame(runs.read_log(run))
@@ -229,23 +188,23 @@ def commonest_answers(run: Run, metric: str, groups: tuple[str, ...]) -> pd.Data
 
 @cached(results_state, 8)
 def head_scores(run: Run) -> pd.DataFrame:
-    """What every head does (see `charts.head_behaviour.behaviour_curves`). Raises ResultsError."""
-    return head_behaviour.behaviour_curves(store.read_scores(run))
+    """What every head does (see `charts.patterns.behaviour_curves`). Raises ResultsError."""
+    return patterns.behaviour_curves(store.read_scores(run))
 
 
 def strongest_head(run: Run) -> tuple[str, int, int]:
-    """Pattern, layer and head to open on (see `charts.head_behaviour.strongest`); without measurements the first.
+    """Pattern, layer and head to open on (see `charts.patterns.strongest`); without measurements the first.
 
     Raises ResultsError.
     """
     frame = head_scores(run)
-    return (None if frame.empty else head_behaviour.strongest(frame)) or ("previous", 1, 1)
+    return (None if frame.empty else patterns.strongest(frame)) or ("previous", 1, 1)
 
 
 @cached(results_state, 8)
 def probe_scores(run: Run) -> pd.DataFrame:
-    """What the probes find (see `charts.probing.probe_scores`). Raises ResultsError."""
-    return probing.probe_scores(store.read_scores(run))
+    """What the probes find (see `charts.probing_scores.probe_scores`). Raises ResultsError."""
+    return probing_scores.probe_scores(store.read_scores(run))
 
 
 @cached(results_state, 8)
@@ -265,7 +224,7 @@ def reached(run: Run, task: str, metric: str, share: float) -> Reached | None:
 def _texts_state(run: Run) -> str:
     """The results, and the data that may hold the texts of their examples."""
     folders = [path for root in runs.roots() for path in (root / "corpora").glob("**/*.parquet")]
-    return results_state(run) + _files(run, *sorted(folders))
+    return results_state(run) + files_state(run, *sorted(folders))
 
 
 @cached(_texts_state, 4, "Reading the texts")

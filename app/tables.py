@@ -20,7 +20,7 @@ def show_rows(
     height: int | str = "auto",
     on_cell: Mapping[str, Callable[[int], None]] = MappingProxyType({}),
 ) -> None:
-    """A table whose rows can be clicked in any cell: `on_row` gets the row's place, from 0, before the next drawing.
+    """A table whose rows can be clicked in any cell: `on_row` gets the row's number, from 0, before the next drawing.
 
     In a column of `on_cell` its own function gets it.
     """

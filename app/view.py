@@ -1,4 +1,4 @@
-"""What a page looks at: its run and those beside it, the chosen step, and how curves over the steps are drawn."""
+"""What a page shows: its run and those beside it, the chosen step, and how curves over the steps are drawn."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -7,13 +7,13 @@ from app import results
 from app.charts.step_axis import StepAxis
 from embryo_core import runs
 from embryo_core.compare import Unit
-from embryo_core.curves import Scale
+from embryo_core.step_scales import Scale
 from embryo_core.types import Checkpoint, Run
 
 
 @dataclass(frozen=True)
 class View:
-    """What a page looks at: one run, its steps, the one chosen on the time bar, and how curves over steps are drawn."""
+    """What a page shows: one run, its steps, the one chosen on the time bar, and how curves over steps are drawn."""
 
     run: Run
     checkpoints: tuple[Checkpoint, ...]
@@ -52,7 +52,7 @@ class View:
         return self.unit == "step" or results.progress(run, self.unit) is not None
 
     def of(self, run: Run) -> "View":
-        """What the page looks at of a run beside its own: its checkpoints, and where it was at the chosen step."""
+        """What the page shows of a run beside its own: its checkpoints, and where it was at the chosen step."""
         checkpoints = tuple(runs.checkpoints(run))
         steps = [checkpoint.step for checkpoint in checkpoints]
         shown = [step for step, at in zip(steps, self.at(run, steps), strict=True) if at <= self.step]
@@ -67,5 +67,10 @@ class View:
 
     def evaluated(self, steps: Iterable[int]) -> int:
         """Which of the evaluated `steps`, at least one, to show: the last up to the chosen step, else the first."""
-        known = sorted(steps)
-        return int(max((step for step in known if step <= self.step), default=known[0]))
+        return last_up_to(self.step, steps)
+
+
+def last_up_to(step: int, steps: Iterable[int]) -> int:
+    """The last of some steps, at least one, that is not after `step`; the first of them where all are."""
+    known = sorted(steps)
+    return int(max((one for one in known if one <= step), default=known[0]))

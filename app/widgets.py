@@ -1,4 +1,4 @@
-"""What every page is made of: its head (run picker, time bar), and pickers that live in the URL."""
+"""What every page is made of: its head (run picker, time bar), captions, and errors that become one sentence."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from app import permalink, results
+from app import permalink, pickers, results
 from app.captions.markdown import literal
 from app.captions.overlay import COUNTED
 from app.captions.sentences import split
-from app.charts.smoothing import WINDOWS
 from app.components.copy_button import copy_button
 from app.components.time_bar import time_bar
-from app.view import View
+from app.view import View, last_up_to
 from embryo_core import runs
 from embryo_core.compare import UNITS, Unit
-from embryo_core.curves import SCALES, Scale
 from embryo_core.errors import EmbryoError, QueryError, TooCostly
-from embryo_core.types import Run
+from embryo_core.step_scales import SCALES, Scale
+from embryo_core.types import Checkpoint, Run
 
 UNIT_NAMES: dict[Unit, str] = {
     "step": "step",
@@ -30,7 +30,6 @@ UNIT_NAMES: dict[Unit, str] = {
     "flops": "training FLOPs",
     "share": "share of the run",
 }
-SMOOTHING = "smooth"  # its name in the URL
 SCALE_OF = "scale_of_page"  # session: the scale that the reader chose, by page
 PASSING = "step_passing"  # session: the chosen step is one that play passes through, and stays out of the URL
 
@@ -39,7 +38,7 @@ PASSING = "step_passing"  # session: the chosen step is one that play passes thr
 
 
 def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log") -> View:
-    """Draw the head of a page and return what the user looks at; where there is no run, say what to do and stop.
+    """Draw the head of a page and return what it shows; where there is no run, say what to do and stop.
 
     The axis of steps has the `usual` scale until the reader chooses one on this page.
     """
@@ -54,45 +53,58 @@ def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log") -> 
             f"There is no run in {folders}; pretrain one, or name other folders in EMBRYO_DATA.",
             "python -m pretrain tiny --corpus PATH --run data/runs/NAME",
         )
-
-    def named(name: str) -> str:
-        return f"{name} (broken)" if name in broken else name
-
-    left, right = st.columns([5, 3], vertical_alignment="bottom")
-    left.title(title, anchor=False)
-    with right, st.container(horizontal=True, vertical_alignment="bottom", key="head"):
-        permalink.one_entry_per_page()
-        copy_button("Copy link", key="copy_link")
-        name = pick_one("run", "Run", [*known, *broken], format_func=named, label_visibility="collapsed")
-        beside = st.popover("Overlay", icon=":material/stacked_line_chart:")
+    name, overlay = _show_head(title, known, broken)
     if name in broken:
         stop(broken[name], "python -m embryo_core runs")
     run = known[name]
-    checkpoints = tuple(runs.checkpoints(run))
-    if not checkpoints:
-        for _, reason in runs.broken(run):
-            stop(reason, "python -m embryo_core runs")
-        stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")
-    view = View(run, checkpoints, _wanted_step(checkpoints[-1].step), _scale(title, run, usual), _smoothing())
-    view = replace(view, step=view.evaluated(view.steps))
-    with beside:
-        view = replace(view, beside=_pick_beside(run, known), unit=_pick_unit())
+    checkpoints = _checkpoints(run)
+    step = last_up_to(_wanted_step(checkpoints[-1].step), [checkpoint.step for checkpoint in checkpoints])
+    scale, smoothing = _scale(title, run, usual), pickers.chosen_smoothing()
+    with overlay:
+        view = View(run, checkpoints, step, scale, smoothing, _pick_beside(run, known), _pick_unit())
     view = _counted(view)
     _show_time(view)
     _name_unknown(view, [*known, *broken])
     return view
 
 
+def _show_head(title: str, known: Mapping[str, Run], broken: Mapping[str, str]) -> tuple[str, DeltaGenerator]:
+    """Draw the title and what stands beside it; the name of the chosen run, and where runs are put beside it."""
+    left, right = st.columns([5, 3], vertical_alignment="bottom")
+    left.title(title, anchor=False)
+    with right, st.container(horizontal=True, vertical_alignment="bottom", key="head"):
+        permalink.one_entry_per_page()
+        copy_button("Copy link", key="copy_link")
+        name = pickers.pick_one(
+            "run",
+            "Run",
+            [*known, *broken],
+            format_func=lambda name: f"{name} (broken)" if name in broken else name,
+            label_visibility="collapsed",
+        )
+        return name, st.popover("Overlay", icon=":material/stacked_line_chart:")
+
+
+def _checkpoints(run: Run) -> tuple[Checkpoint, ...]:
+    """The checkpoints of a run; where there is none, say why and stop."""
+    checkpoints = tuple(runs.checkpoints(run))
+    if not checkpoints:
+        for _, reason in runs.broken(run):
+            stop(reason, "python -m embryo_core runs")
+        stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")
+    return checkpoints
+
+
 def _pick_beside(run: Run, known: Mapping[str, Run]) -> tuple[Run, ...]:
     """The runs that the reader wants to see beside a run; an empty choice where there is no other."""
     others = [name for name in known if name != run.name]
-    chosen = pick_many("beside", "Runs beside this one", others, ()) if others else []
+    chosen = pickers.pick_many("beside", "Runs beside this one", others, ()) if others else []
     return tuple(known[name] for name in chosen)
 
 
 def _pick_unit() -> Unit:
     """What the axis of steps counts."""
-    return pick_one("axis", "Unit of the axis", UNITS, format_func=UNIT_NAMES.get, optional=True)
+    return pickers.pick_one("axis", "Unit of the axis", UNITS, format_func=UNIT_NAMES.get, optional=True)
 
 
 def _counted(view: View) -> View:
@@ -139,7 +151,7 @@ def at_weights(view: View) -> View:
     found = replace(view, step=view.evaluated(view.loadable))
     if found.step != view.step:
         st.info(
-            f"The weights of step {view.step:,} were removed; step {found.step:,} is asked in its place.",
+            f"The weights of step {view.step:,} were removed; step {found.step:,} is asked instead.",
             icon=":material/info:",
         )
     return found
@@ -194,7 +206,7 @@ def show_opening(sentence: str) -> None:
 
 @contextmanager
 def explaining() -> Iterator[None]:
-    """An error that the user can mend becomes one sentence in this place, and the page goes on."""
+    """An error that the user can mend becomes one sentence here, and the page goes on."""
     try:
         yield
     except QueryError as error:
@@ -203,109 +215,3 @@ def explaining() -> Iterator[None]:
             st.code(error.command, language="bash", wrap_lines=True)
     except EmbryoError as error:
         st.error(literal(str(error)), icon=":material/error:")
-
-
-# === Pickers ===
-
-
-def pick_one(
-    name: str,
-    label: str,
-    options: Sequence[Any],
-    default: Any = None,
-    format_func: Callable[[Any], str] = str,
-    segmented: bool = False,
-    optional: bool = False,
-    **appearance: Any,
-) -> Any:
-    """One of the options: a select box, or segments where they are few; `name` is its name in the URL.
-
-    An `optional` choice stays out of the URL while it is the first.
-    """
-    texts = {str(option): option for option in options}
-    key = f"pick_{name}"
-    st.session_state[key] = texts.get(permalink.get(name) or "", default if default in options else options[0])
-    draw = st.segmented_control if segmented else st.selectbox
-    own = {"required": True, "format_func": _marked(format_func)} if segmented else {"format_func": format_func}
-    chosen = draw(label, options, key=key, on_change=_keep, args=(name,), **appearance, **own)
-    permalink.show(name, None if optional and chosen == options[0] else chosen)
-    return chosen
-
-
-def pick_many(
-    name: str,
-    label: str,
-    options: Sequence[str],
-    default: Sequence[str],
-    format_func: Callable[[str], str] = str,
-    pills: bool = False,
-) -> list[str]:
-    """Some of the options, in their own order: a list, or pills where they are few.
-
-    The URL holds them joined by commas, and nothing where they are the default.
-    """
-    wanted = permalink.get(name)
-    key = f"pick_{name}"
-    kept = set(default if wanted is None else wanted.split(","))
-    st.session_state[key] = [option for option in options if option in kept]
-    shared = {"key": key, "format_func": format_func, "on_change": _keep, "args": (name,)}
-    chosen = (
-        st.pills(label, options, selection_mode="multi", **shared | {"format_func": _marked(format_func)})
-        if pills
-        else st.multiselect(label, options, **shared)
-    )
-    permalink.show(name, None if set(chosen) == set(default) else ",".join(chosen))
-    return [option for option in options if option in chosen]
-
-
-def pick_switch(name: str, label: str, default: bool = False, optional: bool = False) -> bool:
-    """On or off; an `optional` switch stays out of the URL while it has its default."""
-    key = f"pick_{name}"
-    st.session_state[key] = {"on": True, "off": False}.get(permalink.get(name) or "", default)
-    chosen = st.toggle(label, key=key, on_change=_keep, args=(name,))
-    permalink.show(name, None if optional and chosen == default else "on" if chosen else "off")
-    return chosen
-
-
-def pick_smoothing() -> None:
-    """A slider for the smoothing of the page's curves, which its View has."""
-    key = f"pick_{SMOOTHING}"
-    st.session_state[key] = _smoothing()
-    st.select_slider(
-        "Smoothing",
-        WINDOWS,
-        key=key,
-        format_func=lambda points: {1: "off", 3: "3 (paper)"}.get(points, str(points)),
-        help="Adds the mean of so many neighbouring points to each curve. Markers stay as measured.",
-        on_change=_keep,
-        args=(SMOOTHING,),
-        width=150,
-    )
-    permalink.show(SMOOTHING, None if _smoothing() == 1 else _smoothing())
-
-
-def _smoothing() -> int:
-    """The smoothing of the URL; none where it names no setting of the slider."""
-    return {str(points): points for points in WINDOWS}.get(permalink.get(SMOOTHING) or "", 1)
-
-
-def pick_layer(layers: int, default: int = 1) -> int:
-    """A layer, counted from 1, the lowest."""
-    return pick_one("layer", "Layer", range(1, layers + 1), default)
-
-
-def pick_head(heads: int, default: int = 1) -> int:
-    """An attention head, counted from 1."""
-    return pick_one("head", "Head", range(1, heads + 1), default)
-
-
-def _marked(format_func: Callable[[Any], str]) -> Callable[[Any], str]:
-    """The same texts for a widget that reads Markdown in its options, as segments and pills do."""
-    return lambda option: literal(format_func(option))
-
-
-def _keep(name: str) -> None:
-    chosen = st.session_state[f"pick_{name}"]
-    if isinstance(chosen, bool):
-        chosen = "on" if chosen else "off"
-    permalink.choose(name, ",".join(chosen) if isinstance(chosen, list) else chosen)

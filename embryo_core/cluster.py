@@ -16,7 +16,7 @@ from typing import Any
 from embryo_core.compute import Asked, Computer, Failed, Found
 from embryo_core.engine.device import find_device
 from embryo_core.errors import ConfigError
-from embryo_core.evaluate import Compute, Outcomes, Task
+from embryo_core.evaluate import Compute, Outcomes, Pending
 from embryo_core.sources.ahead import fetched_ahead
 from embryo_core.types import Checkpoint
 
@@ -34,12 +34,12 @@ def on_ray(address: str, device: str = "cpu", dtype: str = "float32", discard: b
     answers.
     """
 
-    def compute(tasks: Sequence[Task]) -> Outcomes:
-        if not tasks:
+    def compute(pending: Sequence[Pending]) -> Outcomes:
+        if not pending:
             return
         with connected(address) as ray:
             work = Remote(ray, _work, device)
-            for (checkpoint, asked), found in work.do((_absolute(task) for task in tasks), device, dtype, discard):
+            for (checkpoint, asked), found in work.do((_absolute(one) for one in pending), device, dtype, discard):
                 if isinstance(found, str):
                     why = f"Step {checkpoint.step} was given up after {found}; the same command computes it again."
                     found = [Failed(why, len(asked))]
@@ -114,9 +114,9 @@ def _reach(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=REACHED).close()
 
 
-def _absolute(task: Task) -> Task:
+def _absolute(one: Pending) -> Pending:
     """The same with paths that do not depend on the folder that a process was started in."""
-    checkpoint, asked = task
+    checkpoint, asked = one
     return checkpoint, [replace(one, source=replace(one.source, path=one.source.path.resolve())) for one in asked]
 
 

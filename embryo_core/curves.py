@@ -1,4 +1,4 @@
-"""What is read off stored results: curves rescaled and smoothed, intervals, onsets, peaks, histories, maps; step axes.
+"""What is read off stored results: curves rescaled and smoothed, intervals, onsets, peaks, histories and maps.
 
 Scores are stored raw with their n; these pure functions are applied on reading (Sections 3, 4 and 6, Figures 1 to 11).
 Values are in the order of steps. docs/metrics.md states the same rules with their reasons.
@@ -15,11 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 History = Literal["learned", "oscillating", "forgotten", "never learned"]
 Fate = Literal[History, "declined"]
-Scale = Literal["linear", "log"]
 
 HISTORIES: tuple[History, ...] = ("learned", "oscillating", "forgotten", "never learned")
-SCALES: tuple[Scale, ...] = ("linear", "log")
-STEP_0 = 0.5  # the value of step 0 on a log axis: one halving before step 1
 Z = 1.959963984540054  # two-sided 95 % of the normal distribution
 
 
@@ -244,51 +241,3 @@ def classify_curve(values: ArrayLike, n: ArrayLike, least: float = 0.02) -> Fate
     if lowest is None:
         return "learned"
     return "forgotten" if values[-1] < values[highest] / 2 else "declined"
-
-
-def axis_values(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Floats:
-    """The values [S] of `steps` [S] on an axis: the steps themselves, but STEP_0 for step 0 on a log axis.
-
-    The log axis itself takes the logarithm, as Plotly's does; step 0 has none.
-    """
-    values = np.asarray(steps, float)
-    return np.where(values == 0, STEP_0, values) if scale == "log" else values
-
-
-def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Floats:
-    """Where ascending `steps` [S], S > 0, lie on an axis from the first (0) to the last (1); 0 for a single step."""
-    values = axis_values(steps, scale)
-    if scale == "log":
-        values = np.log(values)
-    return (values - values[0]) / ((values[-1] - values[0]) or 1.0)
-
-
-def telling_scale(steps: Sequence[int] | NDArray[np.integer], curves: ArrayLike) -> Scale:
-    """The scale on which the curves [S, C] change in the middle of the axis rather than at one of its ends.
-
-    Each curve that changes counts the same: the sum of its changes from step to step is 1. On the scale chosen,
-    half of all change has happened nearest to the middle; "log" where nothing changes. Missing values are no change.
-    """
-    changes = np.nan_to_num(np.abs(np.diff(np.asarray(curves, float), axis=0)))
-    totals = changes.sum(axis=0)
-    shares = (changes[:, totals > 0] / totals[totals > 0]).sum(axis=1)
-    if not shares.sum():
-        return "log"
-    done = np.concatenate([[0], np.cumsum(shares) / shares.sum()])
-    middle = {scale: float(np.interp(0.5, done, axis_shares(steps, scale))) for scale in SCALES}
-    return min(reversed(SCALES), key=lambda scale: abs(middle[scale] - 0.5))
-
-
-def log_spaced(steps: Sequence[int] | NDArray[np.integer], count: int) -> list[int]:
-    """At most so many of sorted steps, at least 2, about even on a log axis that begins at the first.
-
-    The first and the last are among them; all are where there are no more.
-    """
-    steps = np.asarray(steps)
-    if len(steps) <= count:
-        return steps.tolist()
-    ahead = steps - steps[0]
-    wanted = np.array([0, *np.geomspace(ahead[-1], ahead[1], count - 1)[::-1]])
-    after = np.searchsorted(ahead, wanted).clip(1, len(steps) - 1)
-    nearest = after - (wanted - ahead[after - 1] < ahead[after] - wanted)
-    return steps[np.unique(np.maximum(nearest, np.arange(count)))].tolist()

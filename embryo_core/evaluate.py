@@ -20,9 +20,9 @@ from embryo_core.metric import Metric, Source
 from embryo_core.sources.ahead import fetched_ahead
 from embryo_core.types import Checkpoint, Run
 
-Task = tuple[Checkpoint, list[Asked]]  # what is computed at once
+Pending = tuple[Checkpoint, list[Asked]]  # what is left to compute at a checkpoint, from one loaded model
 Outcomes = Iterator[tuple[Checkpoint, Found | Failed]]
-Compute = Callable[[Sequence[Task]], Outcomes]  # in this process or elsewhere, in any order
+Compute = Callable[[Sequence[Pending]], Outcomes]  # in this process or elsewhere, in any order
 
 
 @dataclass
@@ -63,7 +63,7 @@ def evaluate(
     _open_sources(run, jobs, data, limit, options or {}, overwrite)
     by_name = {job.metric.name: job for job in jobs}
     with tqdm(total=sum(len(job.pending) for job in jobs), desc=run.name, unit="result", disable=not progress) as bar:
-        for checkpoint, outcome in (compute or here())(_tasks(jobs)):
+        for checkpoint, outcome in (compute or here())(_pending(jobs)):
             if isinstance(outcome, Found):
                 outcome = _write(checkpoint, by_name[outcome.metric], outcome)
             bar.set_postfix_str(f"step {checkpoint.step}")
@@ -75,14 +75,14 @@ def evaluate(
 
 
 def here(device: Device = CPU, discard: bool = False) -> Compute:
-    """Compute in this process, on a device, in the order of the tasks.
+    """Compute in this process, on a device, checkpoint by checkpoint, in the order of steps.
 
     Weights on the Hub are fetched one checkpoint ahead, and with `discard` those that were fetched are removed again.
     """
 
-    def compute(tasks: Sequence[Task]) -> Outcomes:
-        computer, asked = Computer(device), dict(tasks)
-        for checkpoint in fetched_ahead([checkpoint for checkpoint, _ in tasks], discard):
+    def compute(pending: Sequence[Pending]) -> Outcomes:
+        computer, asked = Computer(device), dict(pending)
+        for checkpoint in fetched_ahead([checkpoint for checkpoint, _ in pending], discard):
             yield from ((checkpoint, outcome) for outcome in computer.compute(checkpoint, asked[checkpoint]))
 
     return compute
@@ -222,7 +222,7 @@ def _identity(job: Job) -> results.Identity:
 # === Compute and write ===
 
 
-def _tasks(jobs: Sequence[Job]) -> list[Task]:
+def _pending(jobs: Sequence[Job]) -> list[Pending]:
     """What is pending at each checkpoint, in the order of steps."""
     pending = sorted({checkpoint for job in jobs for checkpoint in job.pending}, key=lambda found: found.step)
     return [

@@ -57,14 +57,14 @@ def _slope(steps: NDArray[np.integer], values: ArrayLike, n: ArrayLike, scale: f
     return Slope(float(values[1] - values[0]) / run, float(low) / run, float(high) / run)
 
 
-def places(rises: Sequence[Rise]) -> list[int]:
-    """The place of each curve, 1 for the fastest; ties share a place (the order of docs/metrics.md)."""
+def ranks(rises: Sequence[Rise]) -> list[int]:
+    """The rank of each curve, 1 for the fastest; ties share a rank (the order of docs/metrics.md)."""
     found, leader = [0] * len(rises), None
     ranked = sorted(range(len(rises)), key=lambda one: _speed(rises[one]))
-    for place, one in enumerate(ranked, 1):
+    for rank, one in enumerate(ranked, 1):
         tied = leader is not None and _tied(rises[leader], rises[one])
         leader = leader if tied else one
-        found[one] = found[leader] if tied else place
+        found[one] = found[leader] if tied else rank
     return found
 
 

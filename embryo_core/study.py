@@ -86,7 +86,7 @@ class Study:
         last = max((checkpoint.step for checkpoint in runs.loadable(self.run)), default=0)
         chosen = last if step is None else step
         masks = query.answer(self.run, text, chosen, k).masks
-        rows = [(place, one.rank, one.token, one.probability) for place, mask in enumerate(masks, 1) for one in mask]
+        rows = [(number, one.rank, one.token, one.probability) for number, mask in enumerate(masks, 1) for one in mask]
         return pd.DataFrame(rows, columns=["mask", "rank", "token", "probability"])
 
     def findings(self) -> pd.DataFrame:

@@ -61,8 +61,8 @@ class Config:
     # === Masking ===
     masked_share: float = 0.15  # of the tokens of a sequence
     masked_share_end: float | None = None  # the share at the last update, reached linearly; None: the same throughout
-    mask_token_share: float = 0.8  # of the masked tokens, those in whose place the model sees [MASK]
-    random_token_share: float = 0.1  # those in whose place it sees a random piece; it sees the rest as they are
+    mask_token_share: float = 0.8  # of the masked tokens, those that the model sees as [MASK]
+    random_token_share: float = 0.1  # those that it sees as a random piece; the rest stay as they are
     whole_words: bool = True  # false: pieces are masked one by one, wherever in a word they stand
     max_ngram: int = 3  # words (or pieces) masked together: 1..max_ngram, p(n) proportional to 1/n
     single_word_steps: int = 0  # the first updates mask single words, whatever max_ngram is

@@ -109,15 +109,15 @@ def batch_of(
 def _boundaries(packing: Packing, begin: np.ndarray, end: np.ndarray, chance: np.ndarray) -> np.ndarray:
     """First token of segment B of each example, chosen by `chance` in [0, 1).
 
-    A document of one sentence has no sentence's end inside: it is cut before a word near a random place of its middle
+    A document of one sentence has no sentence's end inside: it is cut before a word near a random point of its middle
     half (or inside its first word, where that is so long). Its full stop gives its order away.
     """
     sentences = packing.text.sentences
     low = np.searchsorted(sentences, begin, side="right")
     high = np.searchsorted(sentences, end, side="left")
     chosen = sentences[low + (chance * (high - low)).astype(np.int64)]
-    place = begin + ((0.25 + 0.5 * chance) * (end - begin)).astype(np.int64)
-    return np.where(high > low, chosen, _word_at_or_before(packing, place, begin + 1))
+    point = begin + ((0.25 + 0.5 * chance) * (end - begin)).astype(np.int64)
+    return np.where(high > low, chosen, _word_at_or_before(packing, point, begin + 1))
 
 
 def _truncated(
@@ -152,11 +152,11 @@ def order(n_examples: int, seed: int, step: int, batch_size: int) -> np.ndarray:
     A function of its arguments alone, so that a resumed run sees the data that an uninterrupted one would have seen.
     """
     position = step * batch_size + np.arange(batch_size)
-    epoch, place = np.divmod(position, n_examples)
+    epoch, offset = np.divmod(position, n_examples)
     indices = np.empty(batch_size, np.int64)
     for number in np.unique(epoch):
         chosen = epoch == number
-        indices[chosen] = _permutation(n_examples, seed, int(number))[place[chosen]]
+        indices[chosen] = _permutation(n_examples, seed, int(number))[offset[chosen]]
     return indices
 
 

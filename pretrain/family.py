@@ -1,6 +1,7 @@
 """What a model family brings to pretraining: presets, objectives, data of the sentence loss, model, names on disk."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pretrain.config import Config
@@ -9,7 +10,7 @@ from pretrain.pairs import SENTENCE_LOSSES, in_order
 from pretrain.tf1_names import Original
 
 if TYPE_CHECKING:
-    from pretrain.layers import Embeddings, Encoder
+    from pretrain.layers import Embeddings, Encoder, TransformerLayer
     from pretrain.model import PretrainingModel
 
 
@@ -65,6 +66,37 @@ class Family(ABC):
             stddev=config.initializer_range,
             epsilon=config.layer_norm_eps,
             name="embeddings",
+        )
+
+    def transformer(
+        self,
+        config: Config,
+        activation: Callable,
+        attentions: Sequence[int] | None = None,
+        feed_forwards: Sequence[int] | None = None,
+        **sizes: int,
+    ) -> "list[TransformerLayer]":
+        """The layers: each with weights of its own, or shared by their numbers (see `layers.stack`).
+
+        `sizes` are those in which they differ from the configuration: hidden_size, num_attention_heads,
+        intermediate_size.
+        """
+        from pretrain import layers
+
+        names = ("hidden_size", "num_attention_heads", "intermediate_size")
+        hidden_size, heads, intermediate_size = (sizes.get(name, getattr(config, name)) for name in names)
+        each = range(config.num_hidden_layers)
+        return layers.stack(
+            each if attentions is None else attentions,
+            each if feed_forwards is None else feed_forwards,
+            hidden_size=hidden_size,
+            heads=heads,
+            intermediate_size=intermediate_size,
+            activation=activation,
+            dropout=config.hidden_dropout_prob,
+            attention_dropout=config.attention_probs_dropout_prob,
+            stddev=config.initializer_range,
+            epsilon=config.layer_norm_eps,
         )
 
 

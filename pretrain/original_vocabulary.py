@@ -16,7 +16,7 @@ USER_DEFINED = 0.1  # SentencePiece's margin by which such a piece is scored bel
 
 def find_vocabulary(folder: Path, given: Path | None) -> Path:
     """The vocabulary that was given, or the one in the folder of a checkpoint or above. Raises ConfigError."""
-    for path in [given] if given else [place / name for place in (folder, folder.parent) for name in NAMES]:
+    for path in [given] if given else [parent / name for parent in (folder, folder.parent) for name in NAMES]:
         if path.is_file():
             return path
     where = given or f"{folder} has no {' or '.join(NAMES)}, and it"

@@ -228,8 +228,8 @@ def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary:
 def _write_vocabulary(vocabulary: Path, folder: Path, config: Config, cased: bool, before: Run | None) -> str:
     """Write the tokenizer of a new run, and for one that is there only to compare; returns its SHA-256."""
     with TemporaryDirectory() as elsewhere:
-        place = Path(elsewhere) / "tokenizer" if before else folder / "tokenizer"
-        pieces = write_tokenizer(vocabulary, place, cased)
+        target = Path(elsewhere) / "tokenizer" if before else folder / "tokenizer"
+        pieces = write_tokenizer(vocabulary, target, cased)
         if pieces > config.vocab_size:
             raise ConfigError(f"{vocabulary} has {pieces:,} pieces, and the model {config.vocab_size:,}; name its own.")
-        return runs.sha256(place / "tokenizer.json")
+        return runs.sha256(target / "tokenizer.json")

@@ -12,7 +12,9 @@ from embryo_core.types import Findings, Run, Score, TaskScore
 from tests.conftest import STEPS, at
 
 NAME = r"__b__ ![x](\\127.0.0.1:9\x.png) <img src=a> $x$ :material_home: www.evil.example a@evil.example"
-NOTE = "__b__ ![x](http://127.0.0.1:9/x.png) <img src=a> $x$ :material/home: https://evil.example *a* [b](//evil.example)"
+NOTE = (
+    "__b__ ![x](http://127.0.0.1:9/x.png) <img src=a> $x$ :material/home: https://evil.example *a* [b](//evil.example)"
+)
 
 
 def make_hostile(run: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> Run:

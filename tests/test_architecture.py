@@ -15,8 +15,9 @@ from tests.source_tree import MODULES, PACKAGES, REPOSITORY, imports, offered, r
 
 RUNS = tuple(module for module in MODULES if module.startswith("embryo_core/runs/"))
 COMMANDS = tuple(module for module in MODULES if module.startswith("embryo_core/commands/"))
-GROUND_FLOOR = "__init__ types metric family errors corpora cli engine/capabilities".split()
-LIGHT = RUNS + COMMANDS + tuple(f"embryo_core/{name}.py" for name in GROUND_FLOOR)
+GROUND_FLOOR = "__init__ types metric family errors cli engine/capabilities".split()
+CORPORA = tuple(module for module in MODULES if module.startswith("embryo_core/corpora/"))
+LIGHT = RUNS + COMMANDS + CORPORA + tuple(f"embryo_core/{name}.py" for name in GROUND_FLOOR)
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 

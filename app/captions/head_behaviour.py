@@ -3,7 +3,7 @@
 import pandas as pd
 
 from app.captions.markdown import literal
-from app.charts.head_behaviour import Pattern, baseline
+from app.charts.patterns import Pattern, baseline
 
 
 def value(pattern: Pattern, note: str, here: pd.DataFrame) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 
 from app.captions.markdown import literal
-from app.charts.probing import BEST, LAST, MASKED, label, layer_name
 from app.charts.probing_layers import QUANTITIES
+from app.charts.probing_scores import BEST, LAST, MASKED, label, layer_name
 
 METRIC = "edge_probing"
 LINES = "Line: as measured"

@@ -58,8 +58,8 @@ def weights_table(weights: np.ndarray, step: int) -> pd.DataFrame:
 
 def map_table(history: HeadHistory, step: int) -> pd.DataFrame:
     """One head's map at one of its steps: the same, with the pieces of the sentence where it is one."""
-    place = history.steps.tolist().index(step)
-    table = weights_table(history.weights[place][None, None], step).assign(layer=history.layer, head=history.head)
+    i = history.steps.tolist().index(step)
+    table = weights_table(history.weights[i][None, None], step).assign(layer=history.layer, head=history.head)
     if not history.tokens:
         return table
     pieces = {f"{end}_piece": [history.tokens[i] for i in table[end]] for end in ("from", "to")}

@@ -38,13 +38,13 @@ def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int) -> go.Fig
     layers, columns, size = maps.shape[:3]
     end, figure = colour_end(maps), go.Figure()
     inside = (np.arange(size) + 0.5) / size * (1 - GAP) - (1 - GAP) / 2  # from the middle of a map
-    places = np.append(inside, 0.5)  # the last one is the gap after the map
+    positions = np.append(inside, 0.5)  # the last one is the gap after the map
     rows = np.full((layers, size + 1, columns, size + 1), np.nan, np.float32)
     rows[:, :size, :, :size] = maps[:, :, ::-1].transpose(0, 2, 1, 3)
     figure.add_heatmap(
         z=rows.reshape(layers * (size + 1), columns * (size + 1)),
-        x=(np.arange(columns)[:, None] + places).ravel(),
-        y=(np.arange(layers)[:, None] + places).ravel(),
+        x=(np.arange(columns)[:, None] + positions).ravel(),
+        y=(np.arange(layers)[:, None] + positions).ravel(),
         zmin=0,
         zmax=end,
         colorscale="Viridis",

@@ -60,7 +60,7 @@ def finish_by_step(
         "x",
         title={"text": axis.title_of_steps, "standoff": 18},
         tickvals=list(shown),
-        ticktext=[steps[place] for place in shown],
+        ticktext=[steps[i] for i in shown],
         tickangle=0,
         tickfont={"size": style.FONT - 3},
         range=[-0.55, len(steps) - 0.45],

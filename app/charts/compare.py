@@ -10,7 +10,7 @@ from app.charts import style, tags
 from app.charts.step_axis import StepAxis
 from app.charts.tokens import steepness
 
-TOLD = ("measure", "step", "first", "second", "low", "high", "n_first", "n_second")
+HOVERED = ("measure", "step", "first", "second", "low", "high", "n_first", "n_second")
 SPREAD = 0.5  # of a row's height, over which its runs lie
 SYMBOLS = ("circle", "circle-open", "square", "square-open", "diamond", "diamond-open", "x", "cross")
 
@@ -23,7 +23,7 @@ def design_table(designs: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> p
     """
     shown = designs[["row"]].assign(
         **{
-            name: [_of_seeds(row, designs.loc[place, list(runs)].tolist()) for place, row in designs["row"].items()]
+            name: [_of_seeds(row, designs.loc[i, list(runs)].tolist()) for i, row in designs["row"].items()]
             for name, runs in seeds.items()
         }
     )
@@ -60,15 +60,15 @@ def acquisitions_figure(table: pd.DataFrame, axes: Sequence[tuple[str, StepAxis]
     names = [name for name, _ in axes]
     of_runs = [there[there["run"] == name] for name in names]
     order = list(dict.fromkeys(group for rows in of_runs for group in rows["group"]))
-    for place, (rows, (_, axis)) in enumerate(zip(of_runs, axes, strict=True)):
-        heights = [len(order) - 1 - order.index(group) - _shift(place, len(axes)) for group in rows["group"]]
-        _add_intervals(figure, rows, heights, axis, SYMBOLS[place % len(SYMBOLS)])
+    for i, (rows, (_, axis)) in enumerate(zip(of_runs, axes, strict=True)):
+        heights = [len(order) - 1 - order.index(group) - _shift(i, len(axes)) for group in rows["group"]]
+        _add_intervals(figure, rows, heights, axis, SYMBOLS[i % len(SYMBOLS)])
     first = axes[0][1]
     _set_ends(figure, of_runs, [axis for _, axis in axes], steps)
     first.mark_step(figure, max(steps))
     style.finish(figure, "", height=110 + (16 + 14 * len(axes)) * max(1, len(order)))
     labels = [style.plain(tags.named(group)) for group in order]
-    ticks = {"tickvals": [len(order) - 1 - place for place in range(len(order))], "ticktext": labels}
+    ticks = {"tickvals": [len(order) - 1 - i for i in range(len(order))], "ticktext": labels}
     return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, len(order) - 0.4])
 
 
@@ -86,9 +86,9 @@ def _set_ends(
         style.set_axes(figure, "x", range=[reach[0] - margin, reach[1] + margin])
 
 
-def _shift(place: int, runs: int) -> float:
-    """How far below the middle of a row the run at this place lies, of so many."""
-    return SPREAD * (place / (runs - 1) - 0.5) if runs > 1 else 0.0
+def _shift(i: int, runs: int) -> float:
+    """How far below the middle of a row the i-th of so many runs lies."""
+    return SPREAD * (i / (runs - 1) - 0.5) if runs > 1 else 0.0
 
 
 def _add_intervals(
@@ -103,7 +103,7 @@ def _add_intervals(
         line = {"color": style.faint(style.colour(row.group), 0.45), "width": 3}
         quiet = {"legendgroup": name, "showlegend": False, "hoverinfo": "skip"}
         figure.add_scatter(x=axis.values(ends), y=[height] * 2, mode="lines", line=line, **quiet)
-    told = [
+    texts = [
         f"<b>{style.plain(tags.named(row.group))}</b>, {name}: step {row.onset:,} ({row.earliest:,} "
         + ("or later" if pd.isna(row.latest) else f"to {row.latest:,}")
         + f")<br>last accuracy {row.last:.1%}, n = {row.n:,} words{steepness(row)}"
@@ -116,7 +116,7 @@ def _add_intervals(
         name=name,
         legendgroup=name,
         marker={"symbol": symbol, "size": 10, "color": [style.colour(group) for group in rows["group"]]},
-        text=told,
+        text=texts,
         hovertemplate="%{text}<extra></extra>",
     )
 
@@ -126,12 +126,12 @@ def differences_figure(table: pd.DataFrame) -> go.Figure:
     table = table.dropna(subset="difference")
     figure, measures = go.Figure(), list(dict.fromkeys(table["measure"]))
     runs = list(dict.fromkeys(table["run"]))
-    for place, run in enumerate(runs):
+    for i, run in enumerate(runs):
         rows = table[table["run"] == run]
-        colour = style.PALETTE[place % len(style.PALETTE)]
+        colour = style.PALETTE[i % len(style.PALETTE)]
         figure.add_scatter(
             x=rows["difference"],
-            y=[len(measures) - 1 - measures.index(measure) - _shift(place, len(runs)) for measure in rows["measure"]],
+            y=[len(measures) - 1 - measures.index(measure) - _shift(i, len(runs)) for measure in rows["measure"]],
             error_x={
                 "type": "data",
                 "array": rows["high"] - rows["difference"],
@@ -142,8 +142,8 @@ def differences_figure(table: pd.DataFrame) -> go.Figure:
             },
             mode="markers",
             name=f"{style.plain(run)}: {style.plain(rows['change'].iloc[0])}",
-            marker={"color": colour, "symbol": style.SYMBOLS[place % len(style.SYMBOLS)], "size": 9},
-            customdata=rows[[*TOLD]].to_numpy(object),
+            marker={"color": colour, "symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 9},
+            customdata=rows[[*HOVERED]].to_numpy(object),
             hovertemplate="<b>%{customdata[0]}</b>, step %{customdata[1]:,}: %{x:+.1%} (%{customdata[4]:+.1%} to "
             "%{customdata[5]:+.1%})<br>%{customdata[2]:.1%} (n = %{customdata[6]:,}), then %{customdata[3]:.1%} "
             "(n = %{customdata[7]:,})<extra></extra>",
@@ -151,5 +151,5 @@ def differences_figure(table: pd.DataFrame) -> go.Figure:
     style.finish(figure, "", height=130 + (18 + 12 * len(runs)) * len(measures))
     figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"})
     style.set_axes(figure, "x", title={"text": "difference of accuracy"}, tickformat="+.3~p")
-    ticks = {"tickvals": [len(measures) - 1 - place for place in range(len(measures))], "ticktext": measures}
+    ticks = {"tickvals": [len(measures) - 1 - i for i in range(len(measures))], "ticktext": measures}
     return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, len(measures) - 0.4])

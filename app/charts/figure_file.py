@@ -72,6 +72,6 @@ def _legend(figure: go.Figure, width: int) -> tuple[dict[str, Any], int]:
         return {}, 0
     longest = KEY + LETTER * max(map(len, names))
     across = max(1, int(width / longest))
-    place = {"orientation": "h", "x": 0, "xref": "container", "xanchor": "left", "yref": "container", "yanchor": "top"}
+    at = {"orientation": "h", "x": 0, "xref": "container", "xanchor": "left", "yref": "container", "yanchor": "top"}
     entries = {"entrywidthmode": "pixels", "entrywidth": longest - KEY}
-    return place | entries, 8 + 21 * -(-len(names) // across)
+    return at | entries, 8 + 21 * -(-len(names) // across)

@@ -65,19 +65,19 @@ def _lines(judgement: Judgement) -> Iterator[str]:
     last = max(curve.steps[-1] for curve in judgement.curves)
     low = min(curve.values.min() for curve in judgement.curves)
     high = max(curve.values.max() for curve in judgement.curves)
-    for place, curve in enumerate(judgement.curves):
+    for i, curve in enumerate(judgement.curves):
         x = np.log1p(curve.steps) / np.log1p(last)
         points = " ".join(map(_point, x, (curve.values - low) / ((high - low) or 1)))
-        colour = style.PALETTE[place % len(style.PALETTE)]
+        colour = style.PALETTE[i % len(style.PALETTE)]
         yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
 
 
 def _bars(values: Sequence[float]) -> Iterator[str]:
     """A bar for each value, from the zero line."""
     low, high = min(0.0, *values), max(0.0, *values)
-    for place, value in enumerate(values):
+    for i, value in enumerate(values):
         ends = [(end - low) / ((high - low) or 1) for end in (0.0, value)]
-        ends = [_point((place + 0.5) / len(values), end) for end in ends]
+        ends = [_point((i + 0.5) / len(values), end) for end in ends]
         yield f'<polyline points="{" ".join(ends)}" stroke="{style.BLUE}" stroke-width="10"/>'
 
 
@@ -110,17 +110,17 @@ def comparisons_figure(table: pd.DataFrame) -> go.Figure:
     heights = [len(rows) + 1 for _, rows in panels]
     height = ROW * sum(heights) + GAP * len(panels)
     figure = make_subplots(rows=len(panels), row_heights=heights, vertical_spacing=GAP / height)
-    for place, (unit, rows) in enumerate(panels, 1):
-        _panel(figure, rows, place)
+    for i, (unit, rows) in enumerate(panels, 1):
+        _panel(figure, rows, i)
         names = rows["comparison"].map(style.plain).tolist()
-        figure.update_xaxes(title_text=f"{unit} (right: the paper's side)", row=place, col=1)
-        figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], row=place, col=1)
-        figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"}, row=place, col=1)
+        figure.update_xaxes(title_text=f"{unit} (right: the paper's side)", row=i, col=1)
+        figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], row=i, col=1)
+        figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"}, row=i, col=1)
     style.finish(figure, "", height=height)
     return style.set_axes(figure, "y", automargin=True, tickfont={"size": style.FONT - 1})
 
 
-def _panel(figure: go.Figure, rows: pd.DataFrame, place: int) -> None:
+def _panel(figure: go.Figure, rows: pd.DataFrame, i: int) -> None:
     for side, (colour, symbol) in SIDES.items():
         own = rows[rows["side"] == side]
         if own.empty:
@@ -144,6 +144,6 @@ def _panel(figure: go.Figure, rows: pd.DataFrame, place: int) -> None:
             customdata=own[["low", "high", "n"]],
             hovertemplate="%{y}<br>%{x:.3~f} (%{customdata[0]:.3~f} to %{customdata[1]:.3~f}), "
             "n = %{customdata[2]:,}<extra></extra>",
-            row=place,
+            row=i,
             col=1,
         )

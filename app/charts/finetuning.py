@@ -86,8 +86,8 @@ def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
     Every point carries its task and step as customdata.
     """
     figure = go.Figure()
-    for place, (task, rows) in enumerate(frame.groupby("task", sort=False)):
-        colour, of, x = style.PALETTE[place % len(style.PALETTE)], style.plain(label(task)), axis.values(rows["step"])
+    for i, (task, rows) in enumerate(frame.groupby("task", sort=False)):
+        colour, of, x = style.PALETTE[i % len(style.PALETTE)], style.plain(label(task)), axis.values(rows["step"])
         if "low" in rows and rows["low"].notna().any() and (rows["high"] > rows["low"]).any():
             style.add_band(figure, x, rows["low"], rows["high"], colour, of, "seeds")
         smoothing.add_curve(
@@ -99,7 +99,7 @@ def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
             colour,
             customdata=rows[["task", "step"]].to_numpy(),
             hovertemplate=f"{of}, step %{{customdata[1]:,}}: %{{y:.3f}}<extra></extra>",
-            marker={"size": np.where(rows["value"] == rows["value"].max(), 11, 6), "symbol": style.SYMBOLS[place % 9]},
+            marker={"size": np.where(rows["value"] == rows["value"].max(), 11, 6), "symbol": style.SYMBOLS[i % 9]},
         )
         figure.add_scatter(
             x=x,
@@ -122,9 +122,9 @@ OVERLAY = Curves(
     low="low",
     high="high",
     label=label,
-    looks=lambda tasks: {
-        task: (style.PALETTE[place % len(style.PALETTE)], style.SYMBOLS[place % len(style.SYMBOLS)])
-        for place, task in enumerate(tasks)
+    styles=lambda tasks: {
+        task: (style.PALETTE[i % len(style.PALETTE)], style.SYMBOLS[i % len(style.SYMBOLS)])
+        for i, task in enumerate(tasks)
     },
     y_title="score in development",
     tickformat=".2~f",

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 
 def break_lines(figure: go.Figure, gaps: Sequence[float]) -> None:
-    """Break every curve of a figure at the places `gaps` on its x-axis; a point at such a place stands alone.
+    """Break every curve of a figure at the positions `gaps` on its x-axis; a point at such a position stands alone.
 
     Curves have a legend group; bands are filled, and stay whole.
     """
@@ -20,13 +20,13 @@ def break_lines(figure: go.Figure, gaps: Sequence[float]) -> None:
 
 def _break(trace: go.Scatter, gaps: Sequence[float]) -> None:
     x = [*trace.x]
-    places = sorted({place for gap in gaps for place in (bisect_left(x, gap), bisect_right(x, gap))} - {0, len(x)})
-    if not places:
+    cuts = sorted({cut for gap in gaps for cut in (bisect_left(x, gap), bisect_right(x, gap))} - {0, len(x)})
+    if not cuts:
         return
-    empty: dict[str, Any] = {"x": [x[place] for place in places], "y": None, "customdata": None}
+    empty: dict[str, Any] = {"x": [x[place] for place in cuts], "y": None, "customdata": None}
     for name, value in empty.items():
         if trace[name] is not None:
-            trace[name] = np.insert(np.asarray(trace[name], object), places, value, axis=0)
+            trace[name] = np.insert(np.asarray(trace[name], object), cuts, value, axis=0)
     for name in ("size", "symbol", "color"):  # of each marker, where they differ
         if isinstance(own := trace.marker[name], list | tuple | np.ndarray):
-            trace.marker[name] = np.insert(np.asarray(own), places, [own[place] for place in places])
+            trace.marker[name] = np.insert(np.asarray(own), cuts, [own[place] for place in cuts])

@@ -1,166 +1,17 @@
 """Figures of what each head does: a score as layer by head and over the steps, and since when a pattern is present."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from app.charts import cells, smoothing, style
+from app.charts.patterns import PATTERNS, appearance, level
 from app.charts.step_axis import StepAxis
-from embryo_core import curves
 
-PREFIX = "head_behaviour_"
-BASELINE = "fixed_offset"
 CHOSEN = style.VERMILION  # a colour that the scale does not have
 NEVER = "–"
 HOVER = "layer %{customdata[0]}, head %{customdata[1]}, step %{customdata[2]:,}: %{customdata[3]}<extra></extra>"
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """One score of a head: how it is named and written, and when it counts as present.
-
-    It is present once it has risen (a negative change: fallen) by a change since the first evaluated step or, where the
-    change is None, has come up to the baseline. Of the changes to choose from, the first is the usual one.
-    """
-
-    label: str
-    axis: str
-    means: str  # what one number is, for captions
-    changes: tuple[float | None, ...]
-    write: Callable[[float], str] = "{:.2f}".format
-    tickformat: str = ""
-
-    @property
-    def falls(self) -> bool:
-        """Whether low values are what there is to see."""
-        return (self.changes[0] or 0) < 0
-
-
-def _weight(label: str, place: str) -> Pattern:
-    means = f"mean weight that a piece of a sentence gives to {place}"
-    return Pattern(label, "mean attention weight", means, (0.05, 0.02, 0.1, 0.2, 0.4))
-
-
-def _syntax(label: str, link: str) -> Pattern:
-    means = f"unlabelled attachment: the share of words {link} (the word itself, [CLS] and [SEP] left out)"
-    return Pattern(label, "unlabelled attachment", means, (None, 0.02, 0.05, 0.1), "{:.0%}".format, ".0%")
-
-
-PATTERNS = {
-    "same": _weight("Same token", "itself"),
-    "previous": _weight("Previous token", "the one before it"),
-    "next": _weight("Next token", "the one after it"),
-    "cls": _weight("[CLS]", "[CLS]"),
-    "sep": _weight("[SEP]", "[SEP]"),
-    "punctuation": _weight("Punctuation", "punctuation"),
-    "entropy": Pattern(
-        "Entropy",
-        "entropy (nats)",
-        "mean entropy of a piece's weights over all positions, in nats",
-        (-0.5, -0.1, -0.2, -1.0, -2.0),
-    ),
-    "distance": Pattern(
-        "Distance",
-        "mean distance (pieces)",
-        "mean distance between two pieces of a sentence, in pieces, weighted by the attention from one to the other",
-        (-1.0, -0.5, -2.0, -4.0),
-        "{:.1f}".format,
-    ),
-    "dependent_to_head": _syntax("Syntax: dependent → head", "that attend most to their syntactic head"),
-    "head_to_dependent": _syntax(
-        "Syntax: head → dependent", "whose syntactic head is the word that attends most to them"
-    ),
-}
-WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns that are shares of a head's attention
-
-
-# === Tables ===
-
-
-def behaviour_curves(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scores of the metric "head_behaviour" as read from the store, as what, layer, head, step, value, n.
-
-    The baseline has no layer and no head, but the offset that it stands for in a column `offset`.
-    """
-    frame = scores[scores["metric"].str.startswith(PREFIX)].copy()
-    frame["what"] = frame["metric"].str.removeprefix(PREFIX)
-    number = pd.to_numeric(frame["group"]).astype("Int64")
-    frame["head"] = number.where(frame["layer"].notna())
-    frame["offset"] = number.where(frame["layer"].isna())
-    columns = ["what", "layer", "head", "step", "value", "n", "offset"]
-    return frame[columns].sort_values(["what", "layer", "head", "step"], ignore_index=True)
-
-
-def baseline(frame: pd.DataFrame) -> tuple[float, int] | None:
-    """Unlabelled attachment of the best fixed offset, and the offset; None where the treebank had no heads."""
-    rows = frame[frame["what"] == BASELINE]
-    return (float(rows["value"].iloc[0]), int(rows["offset"].iloc[0])) if len(rows) else None
-
-
-def of_pattern(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Rows of one pattern: layer, head, step, value, n; sorted by layer, head, step."""
-    rows = frame.loc[frame["what"] == what, ["layer", "head", "step", "value", "n"]]
-    return rows.astype({"layer": int, "head": int})
-
-
-def level(change: float | None, first: float, base: tuple[float, int] | None) -> float:
-    """The value at which a pattern counts as present, for a head whose value at the first step is `first`."""
-    return base[0] if change is None else first + change
-
-
-def appearance(curve: pd.DataFrame, change: float | None, base: tuple[float, int] | None) -> int | None:
-    """The step of one head's `curve` (step, value) from which the pattern is present to the end, or None."""
-    values = curve["value"].to_numpy()
-    sign = -1 if (change or 0) < 0 else 1
-    return curves.held_from(curve["step"].to_numpy(), sign * values, sign * level(change, values[0], base))
-
-
-def appearances(frame: pd.DataFrame, what: str, change: float | None) -> pd.DataFrame:
-    """Since when each head shows the pattern: layer, head, step (missing where it does not at the last step)."""
-    base = baseline(frame)
-    rows = [
-        {"layer": layer, "head": head, "step": appearance(curve, change, base)}
-        for (layer, head), curve in of_pattern(frame, what).groupby(["layer", "head"])
-    ]
-    return pd.DataFrame(rows).astype({"step": "Int64"})
-
-
-def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFrame:
-    """All that one head does: pattern, first, now (at `step`), last, appears, history (its curve over all steps).
-
-    Each pattern appears by its usual change. A history runs from 0, the pattern's lowest value in any head at any step,
-    to 1, its highest: so the curves of two heads can be compared.
-    """
-    base, rows = baseline(frame), []
-    for what, pattern in PATTERNS.items():
-        every = of_pattern(frame, what)
-        curve = every[(every["layer"] == layer) & (every["head"] == head)]
-        if curve.empty:
-            continue
-        low, high = every["value"].min(), every["value"].max()
-        values = curve["value"].tolist()
-        now = curve.loc[curve["step"] == step, "value"].iloc[0]
-        texts = [pattern.write(value) for value in (values[0], now, values[-1])]
-        row = dict(zip(("first", "now", "last"), texts), what=what, pattern=pattern.label)
-        row["history"] = ((curve["value"] - low) / ((high - low) or 1)).tolist()
-        rows.append(row | {"appears": appearance(curve, pattern.changes[0], base)})
-    return pd.DataFrame(rows).astype({"appears": "Int64"})
-
-
-def strongest(frame: pd.DataFrame) -> tuple[str, int, int] | None:
-    """Pattern, layer and head of the highest mean attention weight at the last step; None where there is none.
-
-    Weights alone can be compared: entropy, distance and attachment have other units.
-    """
-    last = frame[frame["what"].isin(WEIGHTS) & (frame["step"] == frame["step"].max())]
-    if last.empty:
-        return None
-    row = last.loc[last["value"].idxmax()]
-    return str(row["what"]), int(row["layer"]), int(row["head"])
 
 
 # === Layer by head ===
@@ -192,7 +43,7 @@ def appearance_figure(since: pd.DataFrame, steps: list[int], chosen: tuple[int, 
     last = len(steps) - 1
     first = order.get(since["step"].min(), 0)
     shown = sorted({first + (last - first) * quarter // 4 for quarter in range(5)})
-    ticks = {"tickvals": [-place for place in shown], "ticktext": [style.short(steps[place]) for place in shown]}
+    ticks = {"tickvals": [-number for number in shown], "ticktext": [style.short(steps[number]) for number in shown]}
     return _grid(here, chosen, (-last, -first), style.colour_bar("since step", **ticks))
 
 

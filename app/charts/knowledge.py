@@ -88,13 +88,13 @@ def relation_figure(frame: pd.DataFrame, relations: list[str], axis: StepAxis) -
     Every point carries its relation and step as customdata.
     """
     figure = go.Figure()
-    for place, relation in enumerate(relations):
+    for i, relation in enumerate(relations):
         rows = frame[frame["relation"] == relation]
         x, of = axis.values(rows["step"]), style.plain(label(relation))
-        style.add_band(figure, x, rows["low"], rows["high"], _colour(relation, place), of)
-    for place, relation in enumerate(relations):
+        style.add_band(figure, x, rows["low"], rows["high"], _colour(relation, i), of)
+    for i, relation in enumerate(relations):
         rows = frame[frame["relation"] == relation]
-        _line(figure, rows, relation, place, axis)
+        _line(figure, rows, relation, i, axis)
     _add_baselines(figure, frame, relations, axis)
     axis.draw(figure, sorted(set(frame["step"])))
     figure.update_yaxes(tickformat=".0%", rangemode="tozero")
@@ -104,32 +104,32 @@ def relation_figure(frame: pd.DataFrame, relations: list[str], axis: StepAxis) -
 def _add_baselines(figure: go.Figure, frame: pd.DataFrame, relations: list[str], axis: StepAxis) -> None:
     """The precision of always answering a relation's most frequent object."""
     ends = axis.values([frame["step"].min(), frame["step"].max()])
-    for place, relation in enumerate(relations):
+    for i, relation in enumerate(relations):
         of = frame[frame["relation"] == relation].iloc[0]
         if pd.notna(of["baseline"]):
-            name, colour = style.plain(label(relation)), _colour(relation, place)
+            name, colour = style.plain(label(relation)), _colour(relation, i)
             answer = "each one's most frequent object" if pd.isna(of["answer"]) else f"“{style.plain(of['answer'])}”"
-            told = f"{name}: always {answer} is right for {of['baseline']:.1%} of {of['n']:,} facts"
-            style.add_baseline(figure, ends, of["baseline"], colour, name, told)
+            text = f"{name}: always {answer} is right for {of['baseline']:.1%} of {of['n']:,} facts"
+            style.add_baseline(figure, ends, of["baseline"], colour, name, text)
     style.explain_baselines(figure, BASELINE)
 
 
-def _colour(relation: str, place: int) -> str:
-    return style.GREY if relation == ALL else style.PALETTE[:-1][place % (len(style.PALETTE) - 1)]
+def _colour(relation: str, i: int) -> str:
+    return style.GREY if relation == ALL else style.PALETTE[:-1][i % (len(style.PALETTE) - 1)]
 
 
-def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, place: int, axis: StepAxis) -> None:
-    dash = "solid" if place < len(style.PALETTE) - 1 else "dot"
+def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, i: int, axis: StepAxis) -> None:
+    dash = "solid" if i < len(style.PALETTE) - 1 else "dot"
     smoothing.add_curve(
         figure,
         axis.values(rows["step"]),
         rows,
         "value",
         style.plain(label(relation)),
-        _colour(relation, place),
+        _colour(relation, i),
         customdata=rows[["relation", "step", "value", "low", "high", "n"]].to_numpy(object),
         line={"dash": dash},
-        marker={"size": 6, "symbol": style.SYMBOLS[place % len(style.SYMBOLS)]},
+        marker={"size": 6, "symbol": style.SYMBOLS[i % len(style.SYMBOLS)]},
         hovertemplate="step %{customdata[1]:,}: %{customdata[2]:.1%} of %{customdata[5]:,} facts<br>"
         "95 % interval %{customdata[3]:.1%} to %{customdata[4]:.1%}",
     )
@@ -141,9 +141,9 @@ OVERLAY = Curves(
     low="low",
     high="high",
     label=label,
-    looks=lambda relations: {
-        relation: (_colour(relation, place), style.SYMBOLS[place % len(style.SYMBOLS)])
-        for place, relation in enumerate(relations)
+    styles=lambda relations: {
+        relation: (_colour(relation, i), style.SYMBOLS[i % len(style.SYMBOLS)])
+        for i, relation in enumerate(relations)
     },
     y_title="precision at 1",
     tickformat=".0%",
@@ -165,8 +165,8 @@ def in_panels(frame: pd.DataFrame) -> pd.DataFrame:
 def _panel_order(relation: str) -> tuple[int, int, str]:
     """By type, those without one last, then by number."""
     digits = relation[1:]
-    place = KINDS.index(TYPES[relation]) if relation in TYPES else len(KINDS)
-    return place, int(digits) if digits.isdecimal() else 0, relation
+    i = KINDS.index(TYPES[relation]) if relation in TYPES else len(KINDS)
+    return i, int(digits) if digits.isdecimal() else 0, relation
 
 
 def panels(templates: Mapping[str, str]) -> Curves:
@@ -180,10 +180,10 @@ def panels(templates: Mapping[str, str]) -> Curves:
         kind = f", {TYPES[relation]}" if relation in TYPES else ""
         return f"{relation}{kind}\n{templates.get(relation, NAMES.get(relation, ''))}".strip()
 
-    def looks(relations: Sequence[str]) -> dict[str, tuple[str, str]]:
+    def styles(relations: Sequence[str]) -> dict[str, tuple[str, str]]:
         return {one: (KIND_COLOURS.get(TYPES.get(one, one), style.GREY), "circle") for one in relations}
 
-    return replace(OVERLAY, label=titled, looks=looks, across=4, width=1280)
+    return replace(OVERLAY, label=titled, styles=styles, across=4, width=1280)
 
 
 def relation_table(

@@ -68,7 +68,7 @@ def grid(
 def _columns(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int], list[str]]:
     """The column of each step, and what is written below each column."""
     fold = len(folded)
-    columns = {step: max(0, place - fold + 1) if fold else place for place, step in enumerate(steps)}
+    columns = {step: max(0, i - fold + 1) if fold else i for i, step in enumerate(steps)}
     written = [style.short(step) for step in steps]
     return columns, [f"{written[0]} … {written[fold - 1]}" if fold > 1 else written[0], *written[fold or 1 :]]
 

@@ -8,7 +8,7 @@ from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 from embryo_core.curves import Z
 
-LOOKS = {"unigram": (style.BLUE, "circle"), "bigram": (style.VERMILION, "square")}
+STYLES = {"unigram": (style.BLUE, "circle"), "bigram": (style.VERMILION, "square")}
 Y_TITLE = "divergence (nats)"
 
 
@@ -26,7 +26,7 @@ def divergences(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
 def divergence_figure(data: pd.DataFrame, axis: StepAxis) -> go.Figure:
     """Rows of `divergences` as two lines with their bands."""
     figure = go.Figure()
-    for group, (colour, symbol) in LOOKS.items():
+    for group, (colour, symbol) in STYLES.items():
         rows = data[data["group"] == group]
         x = axis.values(rows["step"])
         style.add_band(figure, x, rows["low"], rows["high"], colour, group)
@@ -53,7 +53,7 @@ OVERLAY = Curves(
     low="low",
     high="high",
     label=str,
-    looks=lambda groups: {group: LOOKS[group] for group in LOOKS if group in groups},
+    styles=lambda groups: {group: STYLES[group] for group in STYLES if group in groups},
     y_title=Y_TITLE,
     tickformat="",
     decimals=".2f",

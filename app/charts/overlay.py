@@ -1,6 +1,6 @@
 """Curves of several runs in one figure: a line style per run, a colour per category, small multiples of many.
 
-Every point tells all runs at its place on the axis.
+Every point has the numbers of all runs there.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ class Curves:
     low: str | None
     high: str | None
     label: Callable[[str], str]
-    looks: Callable[[Sequence[str]], Mapping[str, tuple[str, str]]]  # colour and symbol of each category
+    styles: Callable[[Sequence[str]], Mapping[str, tuple[str, str]]]  # colour and symbol of each category
     y_title: str
     tickformat: str
     decimals: str  # of a value that is pointed at, as Python formats it
@@ -65,44 +65,44 @@ def overlay(lines: Sequence[Line], curves: Curves, steps: Sequence[int], bands: 
 
     Every point has as customdata its category, and the step of the first run at which it lies, or the last before.
     """
-    looks = curves.looks(list(dict.fromkeys(name for line in lines for name in line.rows["curve"])))
-    in_one = not curves.width and (len(looks) == 1 or len(looks) * len(lines) <= FEW)
-    across = 1 if in_one else min(curves.across, len(looks))
-    down = 1 if in_one else -(-len(looks) // across)
-    titles = None if in_one else [style.plain(curves.label(name)).replace("\n", "<br>") for name in looks]
+    styles = curves.styles(list(dict.fromkeys(name for line in lines for name in line.rows["curve"])))
+    in_one = not curves.width and (len(styles) == 1 or len(styles) * len(lines) <= FEW)
+    across = 1 if in_one else min(curves.across, len(styles))
+    down = 1 if in_one else -(-len(styles) // across)
+    titles = None if in_one else [style.plain(curves.label(name)).replace("\n", "<br>") for name in styles]
     height = 430 if in_one else 90 + ROW * down
     room = 0 if in_one else 34 + 24 * max(title.count("<br>") for title in titles)
     gaps = {"vertical_spacing": room / height, "horizontal_spacing": 0.24 / across} if not in_one else {}
     figure = make_subplots(down, across, shared_xaxes="all", subplot_titles=titles, **gaps)
-    for place, (name, look) in enumerate(looks.items()):
-        panel = (1, 1) if in_one else (place // across + 1, place % across + 1)
-        for line, drawn in _panel(lines, name, curves, look, bands, steps):
+    for i, (name, own) in enumerate(styles.items()):
+        panel = (1, 1) if in_one else (i // across + 1, i % across + 1)
+        for line, drawn in _panel(lines, name, curves, own, bands, steps):
             if not in_one:
                 drawn.update_traces(legendgroup=line.name, showlegend=False)
             figure.add_traces(drawn.data, rows=panel[0], cols=panel[1])
-        figure.add_traces(_baselines(lines, name, curves, look[0]), rows=panel[0], cols=panel[1])
+        figure.add_traces(_baselines(lines, name, curves, own[0]), rows=panel[0], cols=panel[1])
     if any(line.rows["baseline"].notna().any() for line in lines):
         style.explain_baselines(figure, "baseline")
-    _finish(figure, lines, curves, height, steps, 1 if in_one else len(looks))
+    _finish(figure, lines, curves, height, steps, 1 if in_one else len(styles))
     if curves.width:
         figure.update_layout(width=curves.width, margin={"t": 30 + room}, legend={"y": 1 + room / height})
     return figure if in_one else _key(figure, lines)
 
 
 def _panel(
-    lines: Sequence[Line], category: str, curves: Curves, look: tuple[str, str], bands: bool, steps: Sequence[int]
+    lines: Sequence[Line], category: str, curves: Curves, own: tuple[str, str], bands: bool, steps: Sequence[int]
 ) -> Iterator[tuple[Line, go.Figure]]:
     """Each run that has this category, with its curve, broken at its gaps."""
     there = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
-    told = _told(there, curves, category)
-    along, (colour, symbol) = lines[0].axis.values(steps), look
+    texts = _hover(there, curves, category)
+    along, (colour, symbol) = lines[0].axis.values(steps), own
     for line, rows in there.items():
         figure, x, dash = go.Figure(), line.axis.values(rows["step"]), DASHES[lines.index(line) % len(DASHES)]
         name = f"{style.plain(curves.label(category))}, {style.plain(line.name)}"
         banded = rows[rows["low"].notna()]
         if bands and len(banded):
             style.add_band(figure, line.axis.values(banded["step"]), banded["low"], banded["high"], colour, name)
-        at = [steps[max(0, int(np.searchsorted(along, place, side="right")) - 1)] for place in x]
+        at = [steps[max(0, int(np.searchsorted(along, value, side="right")) - 1)] for value in x]
         smoothing.add_curve(
             figure,
             x,
@@ -112,7 +112,7 @@ def _panel(
             colour,
             line={"dash": dash},
             marker={"symbol": symbol if dash == "solid" else f"{symbol}-open", "size": 6 if len(rows) <= MARKED else 3},
-            customdata=np.array([[category, *point] for point in zip(at, told[line], strict=True)], dtype=object),
+            customdata=np.array([[category, *point] for point in zip(at, texts[line], strict=True)], dtype=object),
             hovertemplate="%{customdata[2]}<extra></extra>",
         )
         break_lines(figure, line.axis.values(line.axis.gaps))
@@ -128,7 +128,7 @@ def _baselines(lines: Sequence[Line], category: str, curves: Curves, colour: str
     traces = []
     for line, rows in there.items():
         of = "all runs" if shared else style.plain(line.name)
-        told = f"{style.plain(curves.label(category))}, baseline of {of}: %{{y:{curves.decimals}}}<extra></extra>"
+        texts = f"{style.plain(curves.label(category))}, baseline of {of}: %{{y:{curves.decimals}}}<extra></extra>"
         dash = "dash" if shared or len(lines) == 1 else DASHES[lines.index(line) % len(DASHES)]
         group = f"{style.plain(curves.label(category))}, {of}"
         traces.append(
@@ -140,28 +140,28 @@ def _baselines(lines: Sequence[Line], category: str, curves: Curves, colour: str
                 name=f"{group}, baseline",
                 legendgroup=group,
                 showlegend=False,
-                hovertemplate=told,
+                hovertemplate=texts,
             )
         )
     return [max(traces, key=lambda trace: max(trace.x))] if shared else traces
 
 
-def _told(there: Mapping[Line, pd.DataFrame], curves: Curves, category: str) -> dict[Line, list[str]]:
-    """What is told at each point: of each run the measure that lies nearest on the axis, the point's own in bold."""
+def _hover(there: Mapping[Line, pd.DataFrame], curves: Curves, category: str) -> dict[Line, list[str]]:
+    """What the pointer shows at each point: each run's measure nearest to it on the axis, the point's own in bold."""
     scaled = np.log if next(iter(there)).axis.scale == "log" else np.asarray
-    places = {line: scaled(line.axis.values(rows["step"])) for line, rows in there.items()}
+    positions = {line: scaled(line.axis.values(rows["step"])) for line, rows in there.items()}
     words = {line: [_measure(row, curves) for row in rows.itertuples()] for line, rows in there.items()}
     names = {line: style.plain(line.name) for line in there}
-    told = {}
+    texts = {}
     for line in there:
-        near = {one: [int(np.abs(places[one] - place).argmin()) for place in places[line]] for one in there}
+        near = {one: [int(np.abs(positions[one] - place).argmin()) for place in positions[line]] for one in there}
         shown = {one: f"<b>{name}</b>" if one is line else name for one, name in names.items()}
-        told[line] = [
+        texts[line] = [
             f"<b>{style.plain(curves.label(category))}</b><br>"
             + "<br>".join(f"{shown[one]}, {words[one][near[one][point]]}" for one in there)
-            for point in range(len(places[line]))
+            for point in range(len(positions[line]))
         ]
-    return told
+    return texts
 
 
 def _measure(row: tuple, curves: Curves) -> str:

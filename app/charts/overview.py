@@ -61,7 +61,7 @@ def overlay_curves(quantity: str, y_title: str) -> Curves:
         low=None,
         high=None,
         label=names.get,
-        looks=lambda splits: {split: (SPLITS[split][1], "circle") for split in SPLITS if split in splits},
+        styles=lambda splits: {split: (SPLITS[split][1], "circle") for split in SPLITS if split in splits},
         y_title=y_title,
         tickformat=".0%" if share else "",
         decimals=".1%" if share else ".3f",

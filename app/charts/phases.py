@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from app.charts.head_behaviour import PREFIX, WEIGHTS
+from app.charts.patterns import PREFIX, WEIGHTS
 from embryo_core.phases import Phase
 from embryo_core.word_groups import ALL
 

@@ -1,4 +1,4 @@
-"""What linear probes find in the layers: the tasks over the steps, expected layer, two tasks (Section 4, Figure 2b)."""
+"""Figures of linear probes: the tasks over the steps, expected layer, two tasks (Section 4, Figure 2b)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,13 +8,9 @@ import plotly.graph_objects as go
 
 from app.charts import smoothing, style
 from app.charts.overlay import Curves
+from app.charts.probing_scores import MASKED, label, layer_name
 from app.charts.step_axis import STEP_MARK, StepAxis, follow_step
-from embryo_core import curves
 
-PREFIX = "edge_probing_"
-NAMES = {"pos": "part of speech", "constituent": "constituent", "coref": "coreference", "srl": "semantic role"}
-BEST, LAST = "best", "last"  # choices of a layer besides its number
-MASKED = "masked accuracy"  # the row of the training log among the tasks; no task has a blank in its name
 STYLES = {  # colour and marker
     "pos": (style.BLUE, "circle"),
     "constituent": (style.GREEN, "square"),
@@ -22,100 +18,11 @@ STYLES = {  # colour and marker
     "srl": (style.PURPLE, "triangle-up"),
     MASKED: (style.GREY, "cross"),
 }
-SHOWN = {"shown": "value", "shown_low": "low", "shown_high": "high", "shown_majority": "majority"}
 RING = 9  # pixels from its middle to its line
 OWN_STYLES = ((style.ORANGE, "star"), (style.PINK, "x"), (style.OLIVE, "triangle-down"), (style.SKY, "hexagon"))
 
 
-# === Tables ===
-
-
-def probe_scores(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scores of edge probing as read from the store, one row per task, layer (0: embeddings) and step, sorted by these.
-
-    Columns: task, layer, step, n (targets of the test set), f1, control, selectivity (f1 - control), majority (all in
-    [0, 1], missing where they were not measured). The four tasks of the paper come first.
-    """
-    frame = _column(scores, "f1", ["task", "layer", "step", "n"])
-    for name, on in (("control", ["task", "layer", "step"]), ("majority", ["task", "step"])):
-        frame = frame.merge(_column(scores, name, on), on=on, how="left")
-    frame = frame.astype({"layer": int}).assign(selectivity=frame["f1"] - frame["control"])
-    order = {task: place for place, task in enumerate(NAMES)}
-    frame = frame.sort_values(["task", "layer", "step"]).sort_values(
-        "task", key=lambda tasks: tasks.map(lambda task: order.get(task, len(order))), kind="stable"
-    )
-    columns = ["task", "layer", "step", "n", "f1", "control", "selectivity", "majority"]
-    return frame[columns].reset_index(drop=True)
-
-
-def _column(scores: pd.DataFrame, name: str, key: list[str]) -> pd.DataFrame:
-    rows = scores[scores["metric"] == PREFIX + name]
-    return rows.rename(columns={"group": "task", "value": name})[[*key, name]]
-
-
-def of_layer(frame: pd.DataFrame, layer: str | int) -> pd.DataFrame:
-    """Rows of `probe_scores` of one layer: the BEST of each task and step by F1, the LAST, or that of a number."""
-    if layer == BEST:
-        return frame.loc[frame.groupby(["task", "step"], sort=False)["f1"].idxmax()].sort_index(kind="stable")
-    return frame[frame["layer"] == (frame["layer"].max() if layer == LAST else layer)]
-
-
-def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
-    """What the first figure draws: tasks (rows of `of_layer`), and masked accuracy on held-out text from `log`.
-
-    Columns: task (or MASKED), step, layer, n, value, low, high (Wilson, 95 %), majority, and what is shown of the last
-    four: shown, shown_low, shown_high, shown_majority; the same or, if `rescaled`, divided by the last value.
-    """
-    tasks = frame.rename(columns={"f1": "value"})[["task", "step", "layer", "n", "value", "majority"]]
-    parts = []
-    for _, rows in pd.concat([tasks, _masked_accuracy(log)]).groupby("task", sort=False):
-        rows = rows.sort_values("step")
-        low, high = curves.interval(rows["value"], rows["n"])
-        rows = rows.assign(low=low, high=high)
-        last = rows["value"].iloc[-1]
-        shown = {name: curves.rescale(rows[of], last) if rescaled else rows[of] for name, of in SHOWN.items()}
-        parts.append(rows.assign(**shown))
-    return pd.concat(parts, ignore_index=True)
-
-
-def _masked_accuracy(log: pd.DataFrame) -> pd.DataFrame:
-    """Held-out rows of the training log with their n; none where the run has no held-out text."""
-    if not {"split", "masked_lm_accuracy", "n_masked"} <= set(log.columns):
-        return pd.DataFrame()
-    rows = log[(log["split"] == "heldout") & (log["n_masked"] > 0)]
-    renamed = rows.rename(columns={"masked_lm_accuracy": "value", "n_masked": "n"})[["step", "n", "value"]]
-    return renamed.assign(task=MASKED).astype({"n": int})
-
-
-def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
-    """The expected layer of each task and step (see `curves.expected_layer`): task, step, expected, n.
-
-    Steps at which no layer is above the majority are left out.
-    """
-    rows = []
-    for task, own in frame.groupby("task", sort=False):
-        for step, layers in own.groupby("step"):
-            expected = curves.expected_layer(layers["f1"], layers["majority"].iloc[0])
-            rows.append((task, step, expected, layers["n"].iloc[0]))
-    table = pd.DataFrame(rows, columns=["task", "step", "expected", "n"]).astype({"expected": float})
-    return table.dropna(subset="expected").reset_index(drop=True)
-
-
-def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:
-    """Two tasks at the steps that both have: step, f1_x, f1_y, n_x, n_y; `frame` is of one layer (`of_layer`)."""
-    sides = []
-    for task, side in ((x_task, "x"), (y_task, "y")):
-        rows = frame[frame["task"] == task].set_index("step").sort_index()
-        sides.append(rows[["f1", "n"]].rename(columns={"f1": f"f1_{side}", "n": f"n_{side}"}))
-    return sides[0].join(sides[1], how="inner").reset_index()
-
-
 # === Colours and symbols of tasks ===
-
-
-def label(task: str) -> str:
-    """A task as people read it; a task of the user's own has its own name."""
-    return NAMES.get(task, task)
 
 
 def plain(task: str) -> str:
@@ -127,13 +34,8 @@ def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Colour and marker of each task: fixed for the paper's four and masked accuracy, in turn for the user's own."""
     tasks = list(dict.fromkeys(tasks))
     own = [task for task in tasks if task not in STYLES]
-    turn = {task: OWN_STYLES[place % len(OWN_STYLES)] for place, task in enumerate(own)}
+    turn = {task: OWN_STYLES[i % len(OWN_STYLES)] for i, task in enumerate(own)}
     return {task: STYLES.get(task) or turn[task] for task in tasks}
-
-
-def layer_name(layer: int) -> str:
-    """A layer as people read it; 0 is the embeddings."""
-    return f"layer {layer}" if layer else "embeddings"
 
 
 # === Over the steps ===
@@ -145,7 +47,7 @@ def tasks_figure(data: pd.DataFrame, axis: StepAxis, rescaled: bool, bands: bool
     Every point of a task carries the task and its step as customdata.
     """
     figure = go.Figure()
-    drawn = [(data[data["task"] == task], *look) for task, look in task_styles(data["task"]).items()]
+    drawn = [(data[data["task"] == task], *own_style) for task, own_style in task_styles(data["task"]).items()]
     for rows, colour, _ in drawn:
         if bands:
             x, name = axis.values(rows["step"]), plain(rows["task"].iloc[0])
@@ -201,7 +103,7 @@ def overlay_curves(rescaled: bool) -> Curves:
         low="shown_low",
         high="shown_high",
         label=label,
-        looks=task_styles,
+        styles=task_styles,
         y_title="relative to the last step" if rescaled else "F1 or accuracy",
         tickformat=".1f" if rescaled else ".3~p",
         decimals=".2f" if rescaled else ".1%",
@@ -217,7 +119,7 @@ OVERLAY_EXPECTED = Curves(
     low=None,
     high=None,
     label=label,
-    looks=task_styles,
+    styles=task_styles,
     y_title="expected layer",
     tickformat=".1f",
     decimals=".2f",
@@ -287,4 +189,4 @@ def _step_bar(steps: list[int]) -> dict:
     """A colour bar over checkpoints, one by one, with the numbers of a few steps."""
     last = len(steps) - 1
     shown = sorted({last * quarter // 4 for quarter in range(5)})
-    return style.colour_bar("step", "top", tickvals=shown, ticktext=[style.short(steps[place]) for place in shown])
+    return style.colour_bar("step", "top", tickvals=shown, ticktext=[style.short(steps[i]) for i in shown])

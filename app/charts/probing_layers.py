@@ -10,7 +10,8 @@ from plotly.subplots import make_subplots
 
 from app.charts import cells, smoothing, style
 from app.charts.overlay import Curves
-from app.charts.probing import layer_name, plain, task_styles
+from app.charts.probing import plain, task_styles
+from app.charts.probing_scores import layer_name
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
 
@@ -84,7 +85,7 @@ def overlay_curves(quantity: str) -> Curves:
         low="low",
         high="high",
         label=layer_name,
-        looks=lambda layers: {layer: (colour, "circle") for layer, colour in layer_colours(sorted(layers)).items()},
+        styles=lambda layers: {layer: (colour, "circle") for layer, colour in layer_colours(sorted(layers)).items()},
         y_title=QUANTITIES[quantity].axis,
         tickformat=".3~p",
         decimals=".1%",
@@ -96,8 +97,8 @@ def layer_colours(layers: Sequence[int]) -> dict[int, str]:
     fractions = np.linspace(0, 1, max(len(layers), 2))
     channels = [np.interp(fractions, (0, 0.5, 1), values) for values in zip(LOW, MIDDLE, HIGH)]
     return {
-        layer: "#" + "".join(f"{round(channel[place]):02x}" for channel in channels)
-        for place, layer in enumerate(layers)
+        layer: "#" + "".join(f"{round(channel[i]):02x}" for channel in channels)
+        for i, layer in enumerate(layers)
     }
 
 
@@ -184,8 +185,8 @@ def peaks_figure(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> g
     """
     figure = make_subplots(1, 2, shared_yaxes=True, column_widths=[0.58, 0.42], horizontal_spacing=0.05)
     known = task_styles(table["task"])
-    for place, (task, (colour, symbol)) in enumerate(known.items()):
-        shift = 0.75 * ((place + 0.5) / len(known) - 0.5)  # the first task on top
+    for i, (task, (colour, symbol)) in enumerate(known.items()):
+        shift = 0.75 * ((i + 0.5) / len(known) - 0.5)  # the first task on top
         _add_peaks(figure, table[table["task"] == task], (colour, symbol), shift, axis)
     axis.set_range(figure, steps)
     ends = axis.values([min(table["earliest"]), max(steps)])
@@ -193,10 +194,10 @@ def peaks_figure(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> g
 
 
 def _add_peaks(
-    figure: go.Figure, rows: pd.DataFrame, look: tuple[str, str], shift: float, axis: StepAxis
+    figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str], shift: float, axis: StepAxis
 ) -> None:
     """The peaks of one task on the left, its decays on the right, lowered by a shift within the rows."""
-    (colour, symbol), task = look, rows["task"].iloc[0]
+    (colour, symbol), task = own_style, rows["task"].iloc[0]
     shared = {
         "y": rows["layer"] - shift,
         "legendgroup": task,

@@ -85,7 +85,7 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
     by_answer = curves.groupby(["token", "role"]).indices
     x, exact = np.array(axes.time.values(curves["step"])), curves["exact"].to_numpy()
     hover, numbers = _hover(curves), curves.drop(columns=["token", "role"])  # rows of text take longer than the figure
-    for place, (token, role) in enumerate(_in_order(curves, by_answer)):
+    for i, (token, role) in enumerate(_in_order(curves, by_answer)):
         colour, dash = MARKED[role] if role else (axes.colours.get(token, style.GREY), "solid")
         rows = by_answer[token, role]
         own, final = numbers.iloc[rows], curves["final"].iat[rows[0]]
@@ -97,7 +97,7 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
             colour,
             showlegend=colour != style.GREY,
             line={"dash": dash, "width": 3 if final or role else 1.6 if colour != style.GREY else 1},
-            marker={"size": 5, "symbol": _symbols(exact[rows], style.SYMBOLS[place % len(style.SYMBOLS)])},
+            marker={"size": 5, "symbol": _symbols(exact[rows], style.SYMBOLS[i % len(style.SYMBOLS)])},
             customdata=hover[rows],
             hovertemplate="%{customdata[0]}, step %{customdata[1]}<br>probability %{customdata[2]}<br>"
             "rank %{customdata[3]}<extra></extra>",
@@ -115,11 +115,11 @@ def _in_order(curves: pd.DataFrame, by_answer: dict[tuple[str, str], np.ndarray]
     """Token and role of each answer: the final one, the marked words, then the others, the most probable first."""
     final, probabilities = curves["final"].to_numpy(), curves["probability"].to_numpy()
 
-    def place(answer: tuple[str, str]) -> tuple[bool, bool, float]:
+    def key(answer: tuple[str, str]) -> tuple[bool, bool, float]:
         rows = by_answer[answer]
         return not final[rows[0]], answer[1] == "", -probabilities[rows].max()
 
-    return sorted(sorted(by_answer), key=place)
+    return sorted(sorted(by_answer), key=key)
 
 
 def _stars(

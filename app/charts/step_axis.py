@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from app.charts import style
 from app.charts.gaps import break_lines
 from embryo_core.compare import Progress, Unit
-from embryo_core.curves import STEP_0, Scale, axis_values
+from embryo_core.step_scales import STEP_0, Scale, axis_values
 from embryo_core.types import Change
 
 CHANGE_LINE = "change"
@@ -53,7 +53,7 @@ class StepAxis:
         return "step (optimizer updates)" if self.counted_in == "updates" else f"{self.counted_in} seen"
 
     def values(self, steps: Iterable[int]) -> list[float]:
-        """Where steps lie on the axis, as Plotly takes it (see `curves.axis_values`)."""
+        """Where steps lie on the axis, as Plotly takes it (see `step_scales.axis_values`)."""
         return self.values_on(self.scale, [*steps])
 
     def values_on(self, scale: Scale, steps: Sequence[int]) -> list[float]:

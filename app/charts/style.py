@@ -87,7 +87,7 @@ def add_band(
     )
 
 
-def add_baseline(figure: go.Figure, ends: list[float], value: float, colour: str, of: str, told: str) -> None:
+def add_baseline(figure: go.Figure, ends: list[float], value: float, colour: str, of: str, hover: str) -> None:
     """A dashed line between the `ends` of the axis at what the curve named `of` has to be above; hovering tells it.
 
     At one end alone it is a short stroke. It comes and goes with that curve by the legend, where `explain_baselines`
@@ -102,7 +102,7 @@ def add_baseline(figure: go.Figure, ends: list[float], value: float, colour: str
         mode="lines" if len(ends) > 1 else "markers",
         marker={"symbol": "line-ew", "size": 22, "line": {"color": colour, "width": 3}},
         line={"color": colour, "width": 1.5, "dash": "dash"},
-        hovertemplate=f"{told}<extra></extra>",
+        hovertemplate=f"{hover}<extra></extra>",
     )
 
 

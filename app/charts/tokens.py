@@ -115,10 +115,10 @@ def _add_baselines(figure: go.Figure, drawn: Sequence[tuple[str, pd.DataFrame]],
     """Where few categories are drawn a line across the figure, else a mark at the right end."""
     for group, rows in drawn:
         row, x = rows.iloc[-1], axis.values([rows["step"].min(), rows["step"].max()])
-        told = f"{_written(group)}: always “{style.plain(row['answer'])}” is right for {row['baseline']:.1%}"
+        text = f"{_written(group)}: always “{style.plain(row['answer'])}” is right for {row['baseline']:.1%}"
         ends = x if len(drawn) <= FEW else x[-1:]
         style.add_baseline(
-            figure, ends, row["shown_baseline"], style.colour(group), _written(group), f"{told} of {row['n']:,} words"
+            figure, ends, row["shown_baseline"], style.colour(group), _written(group), f"{text} of {row['n']:,} words"
         )
     style.explain_baselines(figure, BASELINE)
 
@@ -149,7 +149,7 @@ def overlay_curves(rescaled: bool) -> Curves:
         low="shown_low",
         high="shown_high",
         label=tags.named,
-        looks=lambda groups: {group: (style.colour(group), style.SYMBOL_OF.get(group, "circle")) for group in groups},
+        styles=lambda groups: {group: (style.colour(group), style.SYMBOL_OF.get(group, "circle")) for group in groups},
         y_title="accuracy relative to the last step" if rescaled else "accuracy (words)",
         tickformat=".1f" if rescaled else ".0%",
         decimals=".2f" if rescaled else ".1%",
@@ -185,7 +185,7 @@ def _add_onset(figure: go.Figure, row: tuple, label: str, axis: StepAxis) -> Non
     ends = f"{row.earliest:,} to {row.latest:,}" if closed else f"{row.earliest:,} or later"
     colour = style.colour(row.group)
     marker = {"color": colour, "symbol": style.SYMBOL_OF.get(row.group), "size": [0, 11, 0], "opacity": 1}
-    told = f"{row.last:.1%}, n = {row.n:,} words{steepness(row)}"
+    text = f"{row.last:.1%}, n = {row.n:,} words{steepness(row)}"
     figure.add_scatter(
         x=axis.values(steps),
         y=[label] * len(steps),
@@ -193,7 +193,7 @@ def _add_onset(figure: go.Figure, row: tuple, label: str, axis: StepAxis) -> Non
         mode="lines+markers",
         line={"color": style.faint(colour, 0.45), "width": 3},
         marker=marker,
-        customdata=[[_written(row.group), row.onset, ends, told]] * len(steps),
+        customdata=[[_written(row.group), row.onset, ends, text]] * len(steps),
         hovertemplate=(
             "<b>%{customdata[0]}</b>: step %{customdata[1]:,} (%{customdata[2]})<br>"
             "last accuracy %{customdata[3]}<extra></extra>"

@@ -2,9 +2,9 @@
 
 from contextlib import suppress
 
-from app import results, widgets
+from app import pickers, results, widgets
 from app.captions import openings
-from app.charts.head_behaviour import PATTERNS
+from app.charts.patterns import PATTERNS
 from app.view import View
 from app.views import attention_layers, attention_maps, head_behaviour, sentence
 from embryo_core.errors import EmbryoError
@@ -21,7 +21,7 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Attention", lambda run: results.usual_scale(run, head_behaviour.METRIC))
     _open(view)
-    section = widgets.pick_one(
+    section = pickers.pick_one(
         "section",
         "Section",
         list(SECTIONS),

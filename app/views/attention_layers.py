@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import figures, map_reads, permalink, results, widgets
+from app import figures, map_reads, permalink, pickers, results
 from app.captions import attention as captions
 from app.captions.markdown import literal
 from app.charts import attention_layers as charts
@@ -20,9 +20,9 @@ def show(view: View) -> None:
     _, _, usual = results.strongest_head(view.run)
     columns = st.columns([1, 1, 4], vertical_alignment="bottom")
     with columns[0]:
-        head = widgets.pick_head(map_reads.at_step(view.run, view.evaluated(known)).shape[1], usual)
+        head = pickers.pick_head(map_reads.at_step(view.run, view.evaluated(known)).shape[1], usual)
     with columns[1]:
-        normalised = widgets.pick_switch(ROWS, "Rows sum to 1")
+        normalised = pickers.pick_switch(ROWS, "Rows sum to 1")
     for shown in (view, *map(view.of, view.beside[:1])):
         _layers(shown, head, normalised)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app import figures, map_reads, maps, permalink, results, widgets
+from app import figures, map_reads, maps, permalink, pickers, results, widgets
 from app.captions import attention as captions
 from app.captions.markdown import literal
 from app.charts import attention as charts
@@ -12,8 +12,8 @@ from app.charts.smoothing import with_smoothed
 from app.components import head_maps
 from app.figures import File
 from app.view import View
-from embryo_core.curves import SCALES, Scale
 from embryo_core.share import HeadHistory
+from embryo_core.step_scales import SCALES, Scale
 
 METRIC = "attention"
 GRID = "head_grid"
@@ -65,17 +65,17 @@ def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
     _, layer, head = results.strongest_head(view.run)
     columns = st.columns([1, 1, 1, 1, 1, 1], vertical_alignment="bottom")
     with columns[0]:
-        layer = widgets.pick_layer(layers, layer)
+        layer = pickers.pick_layer(layers, layer)
     with columns[1]:
-        head = widgets.pick_head(heads, head)
+        head = pickers.pick_head(heads, head)
     with columns[2]:
-        scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
+        scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
     with columns[3]:
-        shared = widgets.pick_switch("shared_colours", "One scale for all heads")
+        shared = pickers.pick_switch("shared_colours", "One scale for all heads")
     with columns[4]:
-        normalised = widgets.pick_switch(ROWS, "Rows sum to 1")
+        normalised = pickers.pick_switch(ROWS, "Rows sum to 1")
     with columns[5]:
-        widgets.pick_smoothing()
+        pickers.pick_smoothing()
     return layer, head, Drawn(scale, shared, normalised)
 
 
@@ -134,7 +134,7 @@ def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Dra
     block = -(-length // head_maps.GRID_SIZE)
     step, run = view.evaluated(steps), view.run
     name = head_maps.grid_name(run.name)
-    note = results.sources(run).get(METRIC, {}).get("note", "")
+    note = results.note(run, METRIC)
     few = captions.few_steps(len(steps), len(results.done(run)[METRIC]))
 
     def table() -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from app import figures, results, widgets
+from app import figures, pickers, results, widgets
 from app.captions import compare as captions
 from app.captions import openings
 from app.captions.markdown import literal
@@ -58,8 +58,8 @@ def acquisition(view: View) -> None:
     """Draw when each category is acquired, run beside run, and how far the orders agree."""
     st.header("Order of acquisition", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        metric = widgets.pick_one("metric", "Task", list(METRICS), format_func=METRICS.get, segmented=True)
-        family = widgets.pick_one("family", "By", list(SETS), format_func=str.capitalize, segmented=True)
+        metric = pickers.pick_one("metric", "Task", list(METRICS), format_func=METRICS.get, segmented=True)
+        family = pickers.pick_one("family", "By", list(SETS), format_func=str.capitalize, segmented=True)
         rule = pick_rule()
     compared = tuple(run for run in (view.run, *view.beside) if view.tells(run))
     for run in (run for run in compared if results.scores(run, metric).empty):
@@ -75,7 +75,7 @@ def acquisition(view: View) -> None:
 
 def pick_rule() -> Rule:
     """What makes a category come first: our onset, or the paper's "faster"."""
-    return widgets.pick_one("order", "First by", list(RULES), format_func=RULES.get, segmented=True, optional=True)
+    return pickers.pick_one("order", "First by", list(RULES), format_func=RULES.get, segmented=True, optional=True)
 
 
 def orders_of(view: View, metric: str, groups: Sequence[str], rule: Rule) -> pd.DataFrame:
@@ -122,9 +122,9 @@ def _choices(view: View) -> None:
         words = f"No run beside '{view.run.name}' differs from it in {', '.join(CHOICES)}."
         st.info(literal(words), icon=":material/info:")
         return
-    places = [place for _ in chosen[::2] for place in st.columns(2, gap="large")]
-    for choice, place in zip(chosen, places):
-        with place:
+    columns = [column for _ in chosen[::2] for column in st.columns(2, gap="large")]
+    for choice, column in zip(chosen, columns):
+        with column:
             _choice(view, choice, {name: found for name, found in differing.items() if choice in found})
 
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import figures, permalink, results, widgets
+from app import figures, permalink, pickers, results, widgets
 from app.captions import findings as captions
 from app.charts import findings as charts
 from app.tables import show_rows
@@ -17,7 +17,7 @@ def show() -> None:
     judgements = results.judgements(view.run)
     _show_all(judgements)
     by_name = {judgement.finding.name: judgement for judgement in judgements}
-    name = widgets.pick_one("finding", "Finding", list(by_name), format_func=lambda name: by_name[name].finding.claim)
+    name = pickers.pick_one("finding", "Finding", list(by_name), format_func=lambda name: by_name[name].finding.claim)
     _show_one(view, by_name[name])
 
 
@@ -53,7 +53,7 @@ def _show_one(view: View, judgement: Judgement) -> None:
     if judgement.comparisons:
         table = charts.comparisons(judgement)
         metric = finding.metrics[0] if finding.metrics else ""
-        note = results.sources(view.run).get(metric.removesuffix("_f1").removesuffix("_same"), {}).get("note", "")
+        note = results.note(view.run, metric.removesuffix("_f1").removesuffix("_same"))
         figures.show(
             charts.comparisons_figure(table),
             table,

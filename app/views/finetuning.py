@@ -5,7 +5,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from app import figures, overlays, permalink, results, widgets
+from app import figures, overlays, permalink, pickers, results, widgets
 from app.captions import finetuning as captions
 from app.captions import openings
 from app.charts import finetuning as charts
@@ -32,9 +32,9 @@ def show() -> None:
     tasks = [task for task in frame["task"].unique() if task != charts.EXACT]
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
-        chosen = widgets.pick_many("tasks", "Tasks", tasks, tasks, charts.label, pills=True)
+        chosen = pickers.pick_many("tasks", "Tasks", tasks, tasks, charts.label, pills=True)
     with right:
-        widgets.pick_smoothing()
+        pickers.pick_smoothing()
     if not chosen:
         st.info("Choose at least one task.", icon=":material/info:")
         return
@@ -103,7 +103,7 @@ def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
         },
     )
     widgets.show_caption(captions.table(charts.average(frame)))
-    return widgets.pick_one("task", "Task to look behind", tasks, format_func=charts.label)
+    return pickers.pick_one("task", "Task to look behind", tasks, format_func=charts.label)
 
 
 def _associations(view: View, frame: pd.DataFrame) -> None:

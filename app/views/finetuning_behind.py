@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from app import figures, results, widgets
+from app import figures, pickers, results, widgets
 from app.captions import finetuning as captions
 from app.captions.markdown import literal
 from app.charts import finetuning as charts
@@ -36,13 +36,13 @@ def show(view: View, task: str, frame: pd.DataFrame) -> None:
     st.header(f"Examples of {name}", anchor=False)
     left, right = st.columns(2)
     with left:
-        seed = int(widgets.pick_one("seed", "Seed", sorted(set(answers["seed"]))))
+        seed = int(pickers.pick_one("seed", "Seed", sorted(set(answers["seed"]))))
     texts = _texts(view, task)
     table = _table(view, task, metric, answers[answers["seed"] == seed], texts)
     listed = table
     if "history" in table:
         with right:
-            history = widgets.pick_one("example_history", "History", (ANY, *HISTORIES))
+            history = pickers.pick_one("example_history", "History", (ANY, *HISTORIES))
         listed = table if history == ANY else table[table["history"] == history]
     if texts is not None:
         listed = texts.drop(columns="context", errors="ignore").join(listed, how="right")

@@ -3,10 +3,11 @@
 import pandas as pd
 import streamlit as st
 
-from app import figures, permalink, results, widgets
+from app import figures, permalink, pickers, results, widgets
 from app.captions import head_behaviour as captions
 from app.charts import head_behaviour as charts
-from app.charts.head_behaviour import PATTERNS
+from app.charts import patterns
+from app.charts.patterns import PATTERNS
 from app.charts.smoothing import with_smoothed
 from app.tables import show_rows
 from app.view import View
@@ -40,28 +41,28 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
     usual, layer, head = results.strongest_head(view.run)
     columns = st.columns([2, 1, 1, 2, 2], vertical_alignment="bottom")
     with columns[4]:
-        widgets.pick_smoothing()
+        pickers.pick_smoothing()
     with columns[0]:
         options = [name for name in PATTERNS if name in measured]
-        what = widgets.pick_one("pattern", "Pattern", options, usual, lambda name: PATTERNS[name].label)
+        what = pickers.pick_one("pattern", "Pattern", options, usual, lambda name: PATTERNS[name].label)
     with columns[1]:
-        layer = widgets.pick_layer(int(frame["layer"].max()), layer)
+        layer = pickers.pick_layer(int(frame["layer"].max()), layer)
     with columns[2]:
-        head = widgets.pick_head(int(frame["head"].max()), head)
+        head = pickers.pick_head(int(frame["head"].max()), head)
     with columns[3]:
         changes = {"baseline" if change is None else f"{change:+g}": change for change in PATTERNS[what].changes}
         options = sorted(changes, key=lambda option: abs(changes[option] or 0))
         first = int(frame["step"].min())
-        option = widgets.pick_one(
+        option = pickers.pick_one(
             "change", "Present once it has", options, next(iter(changes)), lambda o: captions.change(o, first)
         )
     return what, (layer, head), changes[option]
 
 
 def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head) -> None:
-    rows = charts.of_pattern(frame, what)
+    rows = patterns.of_pattern(frame, what)
     here = rows[rows["step"] == step]
-    note = results.sources(view.run).get(METRIC, {}).get("note", f"{here['n'].max():,} cases")
+    note = results.note(view.run, METRIC, f"{here['n'].max():,} cases")
     st.header(f"{PATTERNS[what].label}, step {step:,}", anchor=False)
     figures.show(
         charts.value_figure(rows, what, step, chosen),
@@ -77,7 +78,7 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
 
 
 def _since(view: View, frame: pd.DataFrame, what: str, change: float | None, chosen: Head) -> None:
-    since = charts.appearances(frame, what, change)
+    since = patterns.appearances(frame, what, change)
     st.header("Present since step", anchor=False)
     figures.show(
         charts.appearance_figure(since, sorted(set(frame["step"])), chosen),
@@ -92,10 +93,10 @@ def _since(view: View, frame: pd.DataFrame, what: str, change: float | None, cho
 
 
 def _over_steps(view: View, frame: pd.DataFrame, what: str, change: float | None, chosen: Head) -> None:
-    rows = with_smoothed(charts.of_pattern(frame, what), "value", view.smoothing, ["layer", "head"])
+    rows = with_smoothed(patterns.of_pattern(frame, what), "value", view.smoothing, ["layer", "head"])
     st.header("Over the steps", anchor=False)
     figures.show(
-        charts.curves_figure(rows, charts.baseline(frame), what, change, chosen, view.axis),
+        charts.curves_figure(rows, patterns.baseline(frame), what, change, chosen, view.axis),
         rows,
         f"{view.run.name}-{what}",
         captions.over_steps(rows, chosen),
@@ -109,7 +110,7 @@ def _over_steps(view: View, frame: pd.DataFrame, what: str, change: float | None
 def _one_head(frame: pd.DataFrame, chosen: Head, step: int) -> None:
     layer, head = chosen
     st.header(f"All that layer {layer}, head {head} does", anchor=False)
-    table = charts.profile(frame, layer, head, step)
+    table = patterns.profile(frame, layer, head, step)
     steps = {"first": frame["step"].min(), "now": step, "last": frame["step"].max()}
     shown = {number: name for name, number in steps.items()}.values()  # the chosen step may be the first or the last
     show_rows(

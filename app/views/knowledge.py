@@ -22,7 +22,7 @@ def show() -> None:
     frame = charts.relation_curves(scores, of_facts(facts))
     widgets.show_opening(openings.knowledge(frame[frame["relation"] == charts.ALL]))
     step = view.evaluated(frame["step"])
-    note = results.sources(view.run).get(METRIC, {}).get("note", "facts of LAMA's T-REx")
+    note = results.note(view.run, METRIC, "facts of LAMA's T-REx")
     knowledge_relations.show(view, frame, facts, note)
     knowledge_relations.show_table(view, frame, facts, step)
     knowledge_facts.show(view, frame, facts, step)

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from app import figures, permalink, results, texts, widgets
+from app import figures, permalink, pickers, results, texts, widgets
 from app.captions import knowledge as captions
 from app.charts import knowledge as charts
 from app.charts.smoothing import with_smoothed
@@ -35,9 +35,9 @@ def _pick(frame: pd.DataFrame, asked: set[str]) -> tuple[str, str, str]:
     one, two = st.columns(2)
     with one:
         relations = [relation for relation in charts.best_first(frame) if relation in asked]
-        relation = widgets.pick_one("relation", "Relation", relations, format_func=charts.label)
+        relation = pickers.pick_one("relation", "Relation", relations, format_func=charts.label)
     with two:
-        history = widgets.pick_one("history", "History", (ANY, *HISTORIES))
+        history = pickers.pick_one("history", "History", (ANY, *HISTORIES))
     return relation, history, texts.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
 
 
@@ -76,7 +76,7 @@ def _one_fact(view: View, known: pd.DataFrame) -> None:
     learned = known.loc[known["history"] == "learned", "fact"]
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
-        fact = widgets.pick_one("fact", "Fact", list(texts), next(iter(learned), None), texts.__getitem__)
+        fact = pickers.pick_one("fact", "Fact", list(texts), next(iter(learned), None), texts.__getitem__)
     if template := results.templates(view.run).get(names["relation"][fact]):
         asked = Fact(fact, names["relation"][fact], template, names["subject"][fact], names["object"][fact])
         right.button("Ask it", help="Opens the Query page with this fact", on_click=_ask, args=(asked,))

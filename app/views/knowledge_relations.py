@@ -5,7 +5,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from app import figures, overlays, permalink, results, widgets
+from app import figures, overlays, permalink, pickers, results, widgets
 from app.captions import knowledge as captions
 from app.charts import knowledge as charts
 from app.charts.smoothing import with_smoothed
@@ -24,13 +24,13 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
     st.header("Precision at 1 over the steps", anchor=False)
     without = charts.relation_curves(*results.facts_not_named(view.run))
     st.markdown(captions.beside_baseline(frame, without))
-    unnamed = widgets.pick_switch("unnamed", "Only facts whose object does not stand in the subject's name")
-    if widgets.pick_switch("panels", "Each relation in a panel of its own, by type", optional=True):
+    unnamed = pickers.pick_switch("unnamed", "Only facts whose object does not stand in the subject's name")
+    if pickers.pick_switch("panels", "Each relation in a panel of its own, by type", optional=True):
         _panels(view, captions.precision(note, facts, unnamed), unnamed)
         return
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
-        chosen = widgets.pick_many(
+        chosen = pickers.pick_many(
             "relations",
             "Relations, the best at the last step first",
             [charts.ALL, *charts.best_first(frame)],
@@ -38,7 +38,7 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
             charts.label,
         )
     with right:
-        widgets.pick_smoothing()
+        pickers.pick_smoothing()
     if not chosen:
         st.info("Choose at least one relation.", icon=":material/info:")
         return
@@ -56,7 +56,7 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
 
 def _panels(view: View, caption: str, unnamed: bool) -> None:
     """Small multiples of all facts, each type of relation, and each relation (Figure 14)."""
-    widgets.pick_smoothing()
+    pickers.pick_smoothing()
     curves, name = charts.panels(results.templates(view.run)), f"{view.run.name}-knowledge-panels"
     caption += captions.TYPES
     overlays.show(view, partial(_by_type, unnamed=unnamed), curves, name, caption, TITLE, METRIC, _point_chosen)

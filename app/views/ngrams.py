@@ -20,7 +20,7 @@ def show(view: View) -> None:
     if data.empty:
         return
     st.header(TITLE, anchor=False)
-    note = results.sources(view.run).get(METRIC, {}).get("note", "held-out text")
+    note = results.note(view.run, METRIC, "held-out text")
     name, caption = f"{view.run.name}-ngrams", captions.divergence(data, note)
     if view.beside:
         overlays.show(view, _divergences, charts.OVERLAY, name, caption, TITLE, METRIC)

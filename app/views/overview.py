@@ -6,7 +6,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from app import figures, overlays, permalink, results, widgets
+from app import figures, overlays, permalink, pickers, results, widgets
 from app.captions import openings
 from app.captions import overview as captions
 from app.charts import overview as charts
@@ -79,11 +79,11 @@ def show() -> None:
     _findings(view)
     card.show(view, log)
     audit.show(view.run)
-    widgets.pick_smoothing()
+    pickers.pick_smoothing()
     quantities = [*WORDS, *(quantity for quantity in OTHERS if quantity in log)]
-    columns = [place for _ in range(len(quantities) // 2 + 1) for place in st.columns(2, gap="large")]
-    for place, quantity in zip(columns, quantities):
-        with place:
+    columns = [column for _ in range(len(quantities) // 2 + 1) for column in st.columns(2, gap="large")]
+    for column, quantity in zip(columns, quantities):
+        with column:
             _training_curve(view, log, quantity)
     with columns[len(quantities)]:
         ngrams.show(view)

@@ -3,10 +3,10 @@
 import pandas as pd
 import streamlit as st
 
-from app import results, widgets
+from app import pickers, results, widgets
 from app.captions import openings
 from app.captions.probing import METRIC
-from app.charts.probing import BEST, LAST, NAMES, layer_name, of_layer
+from app.charts.probing_scores import BEST, LAST, NAMES, layer_name, of_layer
 from app.view import View
 from app.views import probing_layers, probing_peaks, probing_tasks, probing_training
 
@@ -25,16 +25,16 @@ def show() -> None:
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --probing PATH",
         )
     widgets.show_opening(openings.probing(of_layer(frame, BEST), NAMES))
-    section = widgets.pick_one(
+    section = pickers.pick_one(
         "probing", "Section", list(SECTIONS), format_func=SECTIONS.get, segmented=True, label_visibility="collapsed"
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         layer = _pick_layer(sorted(set(frame["layer"])))
-        rescaled = section == "tasks" and widgets.pick_one(
+        rescaled = section == "tasks" and pickers.pick_one(
             "unit", "F1 and accuracy", list(UNITS), format_func=UNITS.get, segmented=True
         ) == "rescaled"
-        bands = section != "order" and widgets.pick_switch("bands", "95 % bands", default=True)
-        widgets.pick_smoothing()
+        bands = section != "order" and pickers.pick_switch("bands", "95 % bands", default=True)
+        pickers.pick_smoothing()
     if section == "tasks":
         probing_tasks.show(view, frame, layer, rescaled, bands)
     elif section == "layers":
@@ -56,4 +56,4 @@ def _pick_layer(layers: list[int]) -> str | int:
     def named(layer: str | int) -> str:
         return LAYERS.get(layer) or layer_name(layer)
 
-    return widgets.pick_one("probe_layer", "Layer", [BEST, LAST, *layers], format_func=named, width=190)
+    return pickers.pick_one("probe_layer", "Layer", [BEST, LAST, *layers], format_func=named, width=190)

@@ -5,11 +5,11 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from app import figures, overlays, permalink, results, widgets
+from app import figures, overlays, permalink, pickers, results
 from app.captions import probing as captions
 from app.charts import probing_layers as charts
-from app.charts.probing import BEST, LAST, label, of_layer
 from app.charts.probing_layers import QUANTITIES
+from app.charts.probing_scores import BEST, LAST, label, of_layer
 from app.charts.smoothing import with_smoothed
 from app.view import View
 from embryo_core.types import Run
@@ -60,10 +60,10 @@ def chosen_layer(frame: pd.DataFrame, layer: str | int, task: str, step: int) ->
 def _pick(frame: pd.DataFrame) -> tuple[str, str]:
     """A task, and one of the scores that it has."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        task = widgets.pick_one("probe_task", "Task", list(frame["task"].unique()), format_func=label, width=220)
+        task = pickers.pick_one("probe_task", "Task", list(frame["task"].unique()), format_func=label, width=220)
         own = frame[frame["task"] == task]
         names = [name for name in QUANTITIES if own[name].notna().any()]
-        return task, widgets.pick_one(
+        return task, pickers.pick_one(
             "score", "Score", names, format_func=lambda name: QUANTITIES[name].label, segmented=True
         )
 

@@ -6,7 +6,7 @@ import streamlit as st
 from app import figures, permalink
 from app.captions import probing as captions
 from app.charts import probing_layers as charts
-from app.charts.probing import label, layer_name
+from app.charts.probing_scores import label, layer_name
 from app.tables import PERCENT, show_rows
 from app.view import View
 

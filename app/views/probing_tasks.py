@@ -5,9 +5,10 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from app import figures, overlays, permalink, results, widgets
+from app import figures, overlays, permalink, pickers, results
 from app.captions import probing as captions
 from app.charts import probing as charts
+from app.charts import probing_scores
 from app.charts.smoothing import with_smoothed
 from app.view import View
 from embryo_core.types import Run
@@ -16,7 +17,7 @@ from embryo_core.types import Run
 def show(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, bands: bool) -> None:
     """Draw the scores of all tasks in one layer over the steps."""
     st.header("What probes read from the layers, over the steps", anchor=False)
-    measured = charts.task_curves(charts.of_layer(frame, layer), results.log(view.run), rescaled)
+    measured = probing_scores.task_curves(probing_scores.of_layer(frame, layer), results.log(view.run), rescaled)
     name, title = f"{view.run.name}-probing", "What probes read from the layers, over the steps"
     caption = captions.tasks(measured, frame, layer, results.sources(view.run), rescaled, bands)
     if view.beside:
@@ -30,13 +31,13 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, band
 
 def _tasks(run: Run, layer: str | int, rescaled: bool) -> pd.DataFrame:
     """The tasks of a run in one layer; empty where it has not been probed."""
-    rows = charts.of_layer(results.probe_scores(run), layer)
-    return rows if rows.empty else charts.task_curves(rows, results.log(run), rescaled)
+    rows = probing_scores.of_layer(results.probe_scores(run), layer)
+    return rows if rows.empty else probing_scores.task_curves(rows, results.log(run), rescaled)
 
 
 def _task_chosen(task: str, step: int) -> None:
     permalink.choose("step", step)
-    if task != charts.MASKED:
+    if task != probing_scores.MASKED:
         permalink.choose("probe_task", task)
         permalink.choose("probing", "layers")  # the section that shows it
 
@@ -44,7 +45,7 @@ def _task_chosen(task: str, step: int) -> None:
 def show_expected(view: View, frame: pd.DataFrame) -> None:
     """Draw in which layer each task is found, over the steps."""
     st.header("Expected layer", anchor=False)
-    measured = charts.expected_layers(frame)
+    measured = probing_scores.expected_layers(frame)
     if measured.empty:
         st.info("No layer is above the majority baseline at any step.", icon=":material/info:")
         return
@@ -67,7 +68,7 @@ def show_expected(view: View, frame: pd.DataFrame) -> None:
 
 
 def _expected(run: Run) -> pd.DataFrame:
-    return charts.expected_layers(results.probe_scores(run))
+    return probing_scores.expected_layers(results.probe_scores(run))
 
 
 def show_two(view: View, frame: pd.DataFrame, layer: str | int) -> None:
@@ -78,7 +79,7 @@ def show_two(view: View, frame: pd.DataFrame, layer: str | int) -> None:
         st.info("Only one task has been probed; a second one is needed.", icon=":material/info:")
         return
     x, y = _pick_two(tasks)
-    table = charts.path(charts.of_layer(frame, layer), x, y)
+    table = probing_scores.path(probing_scores.of_layer(frame, layer), x, y)
     if table.empty:
         st.info("There is no step at which both tasks have been probed.", icon=":material/info:")
         return
@@ -88,7 +89,7 @@ def show_two(view: View, frame: pd.DataFrame, layer: str | int) -> None:
         table,
         f"{view.run.name}-{x}-{y}",
         captions.two_tasks(table, frame, layer, step),
-        f"{charts.label(x)} and {charts.label(y)}",
+        f"{probing_scores.label(x)} and {probing_scores.label(y)}",
         view,
         captions.METRIC,
         on_point=_step_chosen,
@@ -102,8 +103,8 @@ def _step_chosen(step: int) -> None:
 def _pick_two(tasks: list[str]) -> tuple[str, str]:
     left, right = st.columns(2)
     with left:
-        x = widgets.pick_one("x_task", "Horizontal axis", tasks, format_func=charts.label)
+        x = pickers.pick_one("x_task", "Horizontal axis", tasks, format_func=probing_scores.label)
     with right:
         others = [task for task in tasks if task != x]
         usual = next((task for task in ("srl", "coref") if task in others), others[0])
-        return x, widgets.pick_one("y_task", "Vertical axis", others, usual, charts.label)
+        return x, pickers.pick_one("y_task", "Vertical axis", others, usual, probing_scores.label)

@@ -6,7 +6,7 @@ from app import figures, results
 from app.captions import probing as captions
 from app.captions.markdown import literal
 from app.charts import probing_layers as charts
-from app.charts.probing import label, layer_name
+from app.charts.probing_scores import label, layer_name
 from app.view import View
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import permalink, results, widgets
+from app import permalink, pickers, results, widgets
 from app.captions import openings
 from app.captions import query as captions
 from app.charts import query as charts
@@ -19,7 +19,7 @@ from app.views.query_ask import Asked, ask
 from embryo_core import query
 from embryo_core.errors import EmbryoError
 
-Part = Callable[..., None]  # draws a part of some Answers at a `place`
+Part = Callable[..., None]  # draws a part of some Answers, the `number`-th of the page
 
 
 def show() -> None:
@@ -39,15 +39,15 @@ def show() -> None:
     if mask == TOGETHER:
         widgets.show_caption(captions.JOINTLY)
     found: list[Answers | None] = [None] * len(questions)
-    for place, column in enumerate(_beside(len(questions))):
+    for i, column in enumerate(_beside(len(questions))):
         with column, widgets.explaining():
-            found[place] = _answer(questions[place], mask)
+            found[i] = query_answers.over_steps(questions[i], mask)
     known = [answers for answers in found if answers]
     if known:
         above, below = st.container(), st.container(horizontal=True, gap="large", key="query_how")
         with below:
             curves, log = _pick_curves()
-            widgets.pick_smoothing()
+            pickers.pick_smoothing()
         with above:
             query_progress.show(found, partial(_show_answers, view=view, curves=curves, log=log))
         query_lens.show(known)
@@ -60,7 +60,7 @@ def _pick_mask(masks: int) -> int | str:
         permalink.show("mask", None)
         return 1
     options = [TOGETHER, *range(1, masks + 1)]
-    return widgets.pick_one(
+    return pickers.pick_one(
         "mask",
         "[MASK]",
         options,
@@ -74,17 +74,10 @@ def _pick_mask(masks: int) -> int | str:
 def _pick_curves() -> tuple[str, bool]:
     """What the curves over the steps show, and whether the axis of probability is a log one."""
     how = {"segmented": True, "optional": True, "width": "content"}
-    curves = widgets.pick_one("curves", "Curves", tuple(query_history.CURVES), format_func=str.capitalize, **how)
+    curves = pickers.pick_one("curves", "Curves", tuple(query_history.CURVES), format_func=str.capitalize, **how)
     if curves == "rank":
         return curves, False
-    return curves, widgets.pick_one("probability", "Probability axis", ("linear", "log"), **how) == "log"
-
-
-def _answer(asked: Asked, mask: int | str) -> Answers:
-    """Answers to one question; where it has fewer masks than the other, its last one stands for those it lacks."""
-    if mask == TOGETHER:
-        mask = TOGETHER if asked.masks > 1 else 1
-    return query_answers.over_steps(asked, mask if mask == TOGETHER else max(1, min(mask, asked.masks)))
+    return curves, pickers.pick_one("probability", "Probability axis", ("linear", "log"), **how) == "log"
 
 
 # === Answers, side by side ===
@@ -99,8 +92,8 @@ def _show_answers(found: list[Answers | None], view: View, curves: str, log: boo
 
 
 def _beside(count: int) -> list[DeltaGenerator]:
-    """A place for each of so many questions, two side by side."""
-    return [place for _ in range(0, count, 2) for place in st.columns(min(count, 2), gap="large")]
+    """A column for each of so many questions, two side by side."""
+    return [column for _ in range(0, count, 2) for column in st.columns(min(count, 2), gap="large")]
 
 
 def _show_alone(answers: Answers, parts: Sequence[Part]) -> None:
@@ -110,21 +103,21 @@ def _show_alone(answers: Answers, parts: Sequence[Part]) -> None:
         query_step.show(answers, 1)
     with right:
         for draw in parts:
-            draw(answers, place=1)
+            draw(answers, number=1)
 
 
 def _show_compared(found: list[Answers | None], parts: Sequence[Part]) -> None:
     """Questions in pairs: each kind of answer in a row of its own, so that like stands beside like."""
     for first in range(0, len(found), 2):
-        for draw in (lambda answers, place: query_step.show_question(answers), query_step.show, *parts):
+        for draw in (lambda answers, number: query_step.show_question(answers), query_step.show, *parts):
             _show_row(found[first : first + 2], first + 1, draw)
 
 
 def _show_row(pair: list[Answers | None], first: int, draw: Part) -> None:
-    for place, (column, answers) in enumerate(zip(_beside(len(pair)), pair), start=first):
+    for number, (column, answers) in enumerate(zip(_beside(len(pair)), pair), start=first):
         if answers:
             with column:
-                draw(answers, place=place)
+                draw(answers, number=number)
 
 
 def _show_commands(questions: list[Asked], mask: int | str) -> None:

@@ -7,13 +7,12 @@ from threading import Thread
 import pandas as pd
 import streamlit as st
 
+from app.caching import cached, checkpoints_state
 from app.captions.query import Progress, command
-from app.results import cached, checkpoints_state
 from app.turns import TURNS, in_turn
 from app.views.query_ask import Asked
-from app.views.query_rounds import in_rounds
+from app.views.query_rounds import Rounds, in_rounds
 from embryo_core import query, runs
-from embryo_core.curves import log_spaced
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import EmbryoError, QueryError
 from embryo_core.query import cost
@@ -22,9 +21,10 @@ from embryo_core.query.lens import Layers, Lens
 from embryo_core.query.refine import FIRST
 from embryo_core.query.trace import AnswerHistory, Trace
 from embryo_core.query.track import Track
+from embryo_core.step_scales import log_spaced
 from embryo_core.types import Checkpoint, Prediction, Run
 
-TOGETHER = "all together"  # the answer to all masks at once, in place of the number of one
+TOGETHER = "all together"  # the answer to all masks at once, instead of the number of one
 TRACKED, TRUE_OBJECT = "tracked", "true object"  # roles of a marked word
 LOADING = 0.1  # seconds that a checkpoint counts as in the queue while it is loaded ahead
 
@@ -35,6 +35,7 @@ class Answers:
 
     asked: Asked
     mask: int | str
+    rounds: Rounds  # by which more steps are asked
     trace: Trace  # of the steps asked so far
     marked: dict[str, Track]  # by role
     problems: tuple[str, ...]  # why a word cannot be marked, or a checkpoint was left out
@@ -56,9 +57,9 @@ class Answers:
         """Role of each marked word that is a single piece, by the piece."""
         return {track.pieces[0]: role for role, track in self.marked.items() if len(track.pieces) == 1}
 
-    def file_name(self, what: str, place: int) -> str:
-        """How a file of one of its figures is named; `place` tells the questions of a page apart."""
-        return f"{self.asked.view.run.name}-query-{what}" + (f"-{place}" if place > 1 else "")
+    def file_name(self, what: str, number: int) -> str:
+        """How a file of one of its figures is named; `number` tells the questions of a page apart."""
+        return f"{self.asked.view.run.name}-query-{what}" + (f"-{number}" if number > 1 else "")
 
     def table(self) -> pd.DataFrame:
         """One row per answer and step: token, role, step, probability, rank, exact, leads, final.
@@ -85,8 +86,13 @@ class Answers:
 def over_steps(asked: Asked, mask: int | str) -> Answers:
     """A question over the steps asked so far, with the true object and the tracked word; at first, the first round.
 
-    The chosen step is among them. Raises as `query.trace` does.
+    The chosen step is among them. A question of fewer masks is answered at its last one; one of a single mask at that.
+    Raises as `query.trace` does.
     """
+    if mask == TOGETHER:
+        mask = TOGETHER if asked.masks > 1 else 1
+    else:
+        mask = max(1, min(mask, asked.masks))
     run, text = asked.view.run, asked.text
     rounds = in_rounds(run, text)
     found = rounds.trace(asked.view.step)
@@ -100,18 +106,7 @@ def over_steps(asked: Asked, mask: int | str) -> Answers:
             problems.append(str(error))
     if len(marked) == 2 and marked[TRACKED].pieces == marked[TRUE_OBJECT].pieces:
         del marked[TRACKED]
-    return Answers(asked, mask, found, marked, tuple(problems), rounds.progress)
-
-
-def go_on(answers: Answers) -> None:
-    """Ask another round of a question, of its trace and of its marked words."""
-    rounds = in_rounds(answers.asked.view.run, answers.asked.text)
-    rounds.go_on([(track.word, track.mask) for track in answers.marked.values()])
-
-
-def check_next(answers: Answers) -> None:
-    """Raises TooCostly where the next round would make a question cost more than this server spends on one."""
-    in_rounds(answers.asked.view.run, answers.asked.text).check()
+    return Answers(asked, mask, rounds, found, marked, tuple(problems), rounds.progress)
 
 
 def lens_table(found: Lens) -> pd.DataFrame:

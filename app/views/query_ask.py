@@ -1,11 +1,10 @@
 """What is asked on the Query page: a text, a LAMA fact that fills it, a word to track, and what to compare it with."""
 
-import re
 from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from app import permalink, results, texts, widgets
+from app import permalink, pickers, results, texts, widgets
 from app.captions.markdown import literal
 from app.view import View
 from app.views.query_fact import choose_text, pick_fact
@@ -31,7 +30,7 @@ class Asked:
     @property
     def masks(self) -> int:
         """How often [MASK], in any case, stands in the text."""
-        return len(re.findall(r"\[\s*mask\s*\]", self.text, flags=re.IGNORECASE))
+        return query.count_masks(self.text)
 
 
 def ask(view: View) -> list[Asked]:
@@ -112,13 +111,13 @@ def _pick_comparison(first: Asked) -> list[Asked]:
     options = [name for name in COMPARISONS if name in ("none", "text") or others]
     left, right = st.columns(2, vertical_alignment="bottom")
     with left:
-        wanted = widgets.pick_one(
+        wanted = pickers.pick_one(
             "compare", "Compare with", options, format_func=COMPARISONS.get, segmented=True, optional=True
         )
     views, asked = [first.view], [first.text]
     with right:
         if wanted in ("run", "both"):
-            other = others[widgets.pick_one("other", "The other run", list(others))]
+            other = others[pickers.pick_one("other", "The other run", list(others))]
             views.append(_same_step(first.view, other))
         if wanted in ("text", "both"):
             asked.append(texts.pick_text("text2", "The other sentence, with [MASK]", placeholder=EXAMPLES[0]))

@@ -10,36 +10,36 @@ from app.charts.smoothing import with_smoothed
 from app.views.query_answers import TOGETHER, Answers
 
 
-def show_lead(answers: Answers, axes: charts.Axes, place: int) -> None:
+def show_lead(answers: Answers, axes: charts.Axes, number: int) -> None:
     """Draw the final answer, when it first led, and from when for good."""
     history = answers.history
     st.header(f"Over {len(answers.trace.steps):,} checkpoints", anchor=False)
     for problem in answers.problems:
         st.warning(literal(problem), icon=":material/warning:")
-    with st.container(horizontal=True, key=f"lead_{place}"):
+    with st.container(horizontal=True, key=f"lead_{number}"):
         st.metric("Final answer", literal(history.leaders[-1]), border=True)
         st.metric("First leads at step", f"{history.first_led:,}", border=True)
         st.metric("Leads for good from step", f"{history.leads_from:,}", border=True)
 
 
-def show_probability(answers: Answers, axes: charts.Axes, place: int) -> None:
+def show_probability(answers: Answers, axes: charts.Axes, number: int) -> None:
     """Draw the probability of each answer over the steps."""
     view, history = answers.asked.view, answers.history
     table = with_smoothed(answers.table(), "probability", view.smoothing, ["token", "role"])
     figure = charts.probability(table, history.first_led, history.leads_from, axes)
     caption = captions.probability(view.run.name, len(answers.trace.steps))
     title = f"Probability of each answer: {answers.asked.text}"
-    figures.show(figure, table, answers.file_name("probability", place), caption, title, view)
+    figures.show(figure, table, answers.file_name("probability", number), caption, title, view)
 
 
-def show_rank(answers: Answers, axes: charts.Axes, place: int) -> None:
+def show_rank(answers: Answers, axes: charts.Axes, number: int) -> None:
     """Draw the rank of each answer over the steps."""
     view, history = answers.asked.view, answers.history
     table = with_smoothed(answers.table(), "rank", view.smoothing, ["token", "role"])
     figure = charts.rank(table, history.first_led, history.leads_from, axes)
     caption = captions.rank(answers.mask == TOGETHER, len(answers.trace.steps))
     title = f"Rank of each answer: {answers.asked.text}"
-    figures.show(figure, table, answers.file_name("rank", place), caption, title, view)
+    figures.show(figure, table, answers.file_name("rank", number), caption, title, view)
 
 
 CURVES = {"probability": show_probability, "rank": show_rank}  # one of them at a time: each takes long to draw

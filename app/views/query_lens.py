@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from app import figures, permalink, widgets
+from app import figures, permalink, pickers, widgets
 from app.captions import query as captions
 from app.charts import lens as charts
 from app.tables import show_ranking
@@ -21,18 +21,18 @@ def show(found: list[Answers]) -> None:
     """Draw the lens of each question."""
     st.header("Lens", anchor=False)
     if any(answers.mask == TOGETHER for answers in found):
-        st.info("Choose one mask above to see what each layer would put in its place.", icon=":material/layers:")
+        st.info("Choose one mask above to see what each layer would put there.", icon=":material/layers:")
         return
-    show_first = widgets.pick_switch("first_steps", "First steps, before any layer is sure of a word", optional=True)
-    for place, answers in enumerate(found, start=1):
+    show_first = pickers.pick_switch("first_steps", "First steps, before any layer is sure of a word", optional=True)
+    for number, answers in enumerate(found, start=1):
         if len(found) > 1:
             show_question(answers)
         with widgets.explaining():
-            _show_one(answers, place, show_first)
+            _show_one(answers, number, show_first)
 
 
-def _show_one(answers: Answers, place: int, show_first: bool) -> None:
-    asked, name = answers.asked, answers.file_name("lens", place)
+def _show_one(answers: Answers, number: int, show_first: bool) -> None:
+    asked, name = answers.asked, answers.file_name("lens", number)
     found = query_answers.by_layer(asked.view.run, asked.text, answers.mask)
     others = len(found.steps) + len(found.skipped) < len(asked.view.loadable)
     table = query_answers.lens_table(found)
@@ -47,7 +47,7 @@ def _show_one(answers: Answers, place: int, show_first: bool) -> None:
         figure = charts.grid(table, asked.view.axis, pinned, answers.pieces, [] if pin[1] in folded else folded)
         roles = list(answers.pieces.values())
         total = len(asked.view.loadable) if others else len(found.steps)
-        caption = captions.lens(asked.view.run.name, len(found.steps), total, roles, first=place == 1)
+        caption = captions.lens(asked.view.run.name, len(found.steps), total, roles, first=number == 1)
         title = f"Each layer's answer: {asked.text}"
         figures.show(figure, table, name, caption, title, asked.view, on_point=_pin, own_width=True)
 

@@ -33,7 +33,7 @@ def show(found: Found, draw: Callable[[Found], None]) -> None:
                 return
             if _goes_on(answers):
                 for one in filter(None, answers):
-                    query_answers.go_on(one)
+                    one.rounds.go_on([(track.word, track.mask) for track in one.marked.values()])
             if _goes_on(_by_now(found)) != goes_on:
                 st.rerun()
 
@@ -49,7 +49,7 @@ def _goes_on(found: Found) -> bool:
     unfinished = [answers for answers in found if answers and answers.unfinished]
     try:
         for answers in unfinished:
-            query_answers.check_next(answers)
+            answers.rounds.check()
     except TooCostly:
         return False
     return bool(unfinished) and st.session_state.get(STOPPED) != _questions(found)
@@ -73,4 +73,4 @@ def _show_progress(found: Found) -> None:
             st.button("Go on", key="query_go_on", on_click=st.session_state.update, args=({STOPPED: None},))
     with widgets.explaining():
         for answers in unfinished:
-            query_answers.check_next(answers)
+            answers.rounds.check()

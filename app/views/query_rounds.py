@@ -1,21 +1,21 @@
 """Questions to all checkpoints of a run, asked in rounds: what has been asked so far, shared by all visitors."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import isfinite
 from threading import Lock
 
 import streamlit as st
 
+from app.caching import checkpoints_state
 from app.captions.query import Progress, command
 from app.drawing import aside
-from app.results import checkpoints_state
 from app.turns import budget, check_budget, in_turn
 from embryo_core import query
-from embryo_core.curves import log_spaced
 from embryo_core.query import Refinement, cost
 from embryo_core.query.refine import FIRST, ROUND, gaps, halved
 from embryo_core.query.trace import Trace
 from embryo_core.query.track import Track, joined
+from embryo_core.step_scales import log_spaced
 from embryo_core.types import Run
 
 Word = tuple[str, int]  # a tracked word, and the number of its mask
@@ -47,9 +47,9 @@ class Rounds:
             found = self._refinement
             if not found.asked:
                 with st.spinner("Asking the checkpoints …"):
-                    self._pay(min(FIRST, len(found.steps)), lambda: found.begin([step]))
+                    self._ask({*found.next_round(), step})
             elif step not in found.asked:
-                self._pay(1, lambda: found.ask([step]))
+                self._ask([step])
             return found.trace
 
     def track(self, word: str, mask: int, step: int) -> Track:
@@ -69,7 +69,7 @@ class Rounds:
         with aside(), self._lock:
             found = self._refinement
             if steps := found.next_round():
-                self._pay(len(steps), lambda: found.ask(steps))
+                self._ask(steps)
             for word in words:
                 if steps := self._unfollowed(word, ROUND):
                     self._follow(word, steps)
@@ -79,11 +79,12 @@ class Rounds:
         if isfinite(budget()) and (steps := self._refinement.next_round()):
             check_budget(cost.trace(self._run, self._text, len(self._refinement.asked) + len(steps)), self._at_home())
 
-    def _pay(self, count: int, ask: Callable[[], None]) -> None:
-        """Ask so many checkpoints more when their turn comes."""
+    def _ask(self, steps: Collection[int]) -> None:
+        """Ask more checkpoints when their turn comes."""
         before = len(self._refinement.asked)
         spent = cost.trace(self._run, self._text, before)
-        in_turn(cost.trace(self._run, self._text, before + count) - spent, self._at_home(), ask, spent)
+        seconds = cost.trace(self._run, self._text, before + len(steps)) - spent
+        in_turn(seconds, self._at_home(), lambda: self._refinement.ask(steps), spent)
 
     def _unfollowed(self, word: Word, count: int) -> Sequence[int]:
         """Steps of the trace at which a word is asked next."""

@@ -19,30 +19,30 @@ def show_question(answers: Answers) -> None:
     st.markdown(captions.question(answers.asked.view.run.name, answers.asked.text))
 
 
-def show(answers: Answers, place: int) -> None:
-    """Draw the answers at the chosen step; `place` tells the questions of a page apart."""
+def show(answers: Answers, number: int) -> None:
+    """Draw the answers at the chosen step; `number` tells the questions of a page apart."""
     asked = answers.asked
     st.header(f"At step {asked.view.step:,}", anchor=False)
     with widgets.explaining():
         found = query_answers.at_step(asked.view.run, asked.view.step, asked.text)
         best = found.joint if answers.mask == TOGETHER else found.masks[answers.mask - 1]
         what = "words" if answers.mask == TOGETHER else "piece"
-        show_ranking(query_answers.ranking(best), what, key=f"answers_{place}")
+        show_ranking(query_answers.ranking(best), what, key=f"answers_{number}")
         if asked.fact:
-            _show_fact(answers, best[0], place)
+            _show_fact(answers, best[0], number)
     if track := answers.marked.get(TRACKED):
         widgets.show_caption(captions.tracked(track, asked.view.evaluated(track.steps), asked.masks))
     elif asked.word and answers.mask == TOGETHER:
         widgets.show_caption("A word is tracked in one mask: choose which above.")
 
 
-def _show_fact(answers: Answers, best: Prediction, place: int) -> None:
+def _show_fact(answers: Answers, best: Prediction, number: int) -> None:
     rows = _fact_rows(answers, best)
     if not rows:
         return
     table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS).rename_axis("").reset_index()
-    number = {name: st.column_config.NumberColumn(format="percent", step=0.0001) for name in COLUMNS if name[0] == "p"}
-    st.dataframe(table, hide_index=True, column_config=number, key=f"fact_{place}")
+    shares = {name: st.column_config.NumberColumn(format="percent", step=0.0001) for name in COLUMNS if name[0] == "p"}
+    st.dataframe(table, hide_index=True, column_config=shares, key=f"fact_{number}")
     widgets.show_caption(captions.fact(answers.asked.fact.object, "stored" in rows))
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from app import maps, permalink, results, texts, widgets
+from app import maps, permalink, pickers, texts, widgets
+from app.caching import cached, checkpoints_state
 from app.captions import attention as captions
 from app.captions.markdown import literal
 from app.components.frame import frame
@@ -13,10 +14,10 @@ from app.map_reads import MAPS
 from app.turns import in_turn
 from app.view import View
 from embryo_core import runs
-from embryo_core.curves import SCALES, log_spaced
 from embryo_core.query import cost, sentence
 from embryo_core.query.sentence import SentenceAttention, SentenceHistory
 from embryo_core.share import HeadHistory, bertviz
+from embryo_core.step_scales import SCALES, log_spaced
 from embryo_core.types import Run
 
 EXAMPLE = "The cat that the dogs chased sat on the mat ."
@@ -30,7 +31,7 @@ def show(view: View) -> None:
     """Draw the section."""
     view = widgets.at_weights(view)
     text = texts.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
-    kind = widgets.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.get, segmented=True)
+    kind = pickers.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.get, segmented=True)
     with widgets.explaining():
         _show_both(view, kind, text, _attention(view.run, view.step, text))
 
@@ -60,7 +61,7 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
         return
     numbers = [str(layer) for layer in range(1, layers + 1)]
     few = min(layers, max(1, LINES // (heads * size**2))) if kind == "model" else layers
-    chosen = [int(n) for n in widgets.pick_many("layers", "Layers", numbers, default=numbers[:few], pills=True)]
+    chosen = [int(n) for n in pickers.pick_many("layers", "Layers", numbers, default=numbers[:few], pills=True)]
     if not chosen:
         st.info("Choose a layer.", icon=":material/info:")
         return
@@ -76,7 +77,7 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
     widgets.show_caption(caption + captions.few_layers(few, layers))
 
 
-@results.cached(results.checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
+@cached(checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
 def _attention(run: Run, step: int, text: str) -> SentenceAttention:
     return in_turn(cost.attend(run, text), AT_HOME, lambda: sentence.attend(run, text, step))
 
@@ -89,11 +90,11 @@ def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
     layers, heads, size, _ = at_step.weights.shape
     columns = st.columns([1, 1, 2], vertical_alignment="bottom")
     with columns[0]:
-        layer = widgets.pick_layer(layers)
+        layer = pickers.pick_layer(layers)
     with columns[1]:
-        head = widgets.pick_head(heads)
+        head = pickers.pick_head(heads)
     with columns[2]:
-        scale = widgets.pick_one("colours", "Colours", SCALES, segmented=True)
+        scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
     found = _with_step(_history(view.run, text, layer, head), view.step, at_step.weights[layer - 1, head - 1])
     for problem in found.skipped:
         st.warning(literal(problem), icon=":material/warning:")
@@ -106,7 +107,7 @@ def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
     maps.show_head(view, history, scale, name, caption)
 
 
-@results.cached(results.checkpoints_state, 16, "Reading your sentence over the steps …")
+@cached(checkpoints_state, 16, "Reading your sentence over the steps …")
 def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
     """One head at every step, of a long series at a log-spaced part."""
     known = [checkpoint.step for checkpoint in runs.loadable(run)]
@@ -119,6 +120,6 @@ def _with_step(found: SentenceHistory, step: int, weights: np.ndarray) -> Senten
     """The same with the weights [L, L] of one step, where it lacks that."""
     if step in found.steps:
         return found
-    place = np.searchsorted(found.steps, step)
-    steps, weights = np.insert(found.steps, place, step), np.insert(found.weights, place, weights, axis=0)
+    i = np.searchsorted(found.steps, step)
+    steps, weights = np.insert(found.steps, i, step), np.insert(found.weights, i, weights, axis=0)
     return replace(found, steps=steps, weights=weights)

@@ -6,7 +6,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from app import figures, overlays, permalink, results, widgets
+from app import figures, overlays, permalink, pickers, results, widgets
 from app.captions import openings
 from app.captions import tokens as captions
 from app.charts import tags
@@ -29,19 +29,19 @@ def show() -> None:
     view = widgets.open_page("Tokens", lambda run: results.usual_scale(run, _metric(titles)))
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with choices:
-        metric = widgets.pick_one("metric", "Task", sorted(titles), format_func=titles.get, segmented=True)
+        metric = pickers.pick_one("metric", "Task", sorted(titles), format_func=titles.get, segmented=True)
     scores = results.scores(view.run, metric)
     if scores.empty:
         command = f"python -m embryo_core evaluate {view.run.name} --metrics {metric} --treebank PATH"
         widgets.stop(f"{titles[metric]} has not been computed for '{view.run.name}' yet.", command)
     sets = charts.category_sets(scores)
     with choices:
-        family = widgets.pick_one("family", "By", list(sets), format_func=str.capitalize, segmented=True)
-        unit = widgets.pick_one("unit", "Accuracy", list(UNITS), format_func=UNITS.get, segmented=True)
-        bands = widgets.pick_switch("bands", "95 % bands", default=True)
-        widgets.pick_smoothing()
+        family = pickers.pick_one("family", "By", list(sets), format_func=str.capitalize, segmented=True)
+        unit = pickers.pick_one("unit", "Accuracy", list(UNITS), format_func=UNITS.get, segmented=True)
+        bands = pickers.pick_switch("bands", "95 % bands", default=True)
+        pickers.pick_smoothing()
     usual, few = charts.usual(family, sets[family]), len(sets[family]) <= PILLS
-    groups = widgets.pick_many(family.replace(" ", "_"), "Categories", sets[family], usual, tags.named, pills=few)
+    groups = pickers.pick_many(family.replace(" ", "_"), "Categories", sets[family], usual, tags.named, pills=few)
     measured = charts.curves(scores, groups, rescaled=unit == "rescaled")
     data = with_smoothed(measured, "shown", view.smoothing, ["group"])
     if data.empty:
@@ -67,7 +67,7 @@ def _metric(names: Iterable[str]) -> str:
 
 def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled: bool, bands: bool) -> None:
     st.header(f"{title} accuracy by category", anchor=False)
-    note = results.sources(view.run).get(metric, {}).get("note", "the treebank given to the evaluation")
+    note = results.note(view.run, metric, "the treebank given to the evaluation")
     caption = captions.accuracy(metric, title, note, data, rescaled, bands)
     if rescaled:
         caption += captions.one_word(results.commonest_answers(view.run, metric, tuple(data["group"].unique())))

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from app import permalink, results, texts, widgets
+from app import permalink, pickers, results, texts, widgets
 from app.captions import tokens as captions
 from app.captions.markdown import literal
 from app.charts import tags
@@ -40,7 +40,7 @@ def show(view: View, metric: str, groups: list[str], usual: str, step: int) -> N
     heading = st.empty()
     left, right = st.columns(2)
     with left:
-        group = widgets.pick_one("words", "Category", groups, usual, tags.named)
+        group = pickers.pick_one("words", "Category", groups, usual, tags.named)
     with right:
         search = texts.pick_text("search", "Search in all categories", placeholder="part of a word").strip()
     where = "all categories" if search else f"“{literal(tags.named(group))}”"

@@ -41,7 +41,7 @@ def misplaced(series: Series, among: Sequence[int]) -> Misplaced:
         return Misplaced()
     way = _Way(large, list(among), list(among))
     swapped, outside = [], []
-    while len(way.places) >= FEWEST and (suspects := way.suspects()):
+    while len(way.slots) >= FEWEST and (suspects := way.suspects()):
         repaired, pair = way.exchanged(suspects)
         without, gone = way.without(suspects)
         if repaired.faults < way.faults and repaired.faults <= without.faults:
@@ -57,10 +57,10 @@ def misplaced(series: Series, among: Sequence[int]) -> Misplaced:
 
 @dataclass(frozen=True)
 class _Way:
-    """A series: at the k-th of the `places` lie the weights `order[k]`; both are indices of steps."""
+    """A series: at the k-th of the `slots` lie the weights `order[k]`; both are indices of steps."""
 
     series: Series
-    places: list[int]
+    slots: list[int]
     order: list[int]
 
     @property
@@ -78,7 +78,7 @@ class _Way:
     def oddity(self) -> tuple[int, float, float]:
         """What a right order has least of: faults, length, and, as a way is as long backwards, unevenness in time."""
         moves = np.array([self._move(i, j) for i, j in zip(self.order, self.order[1:], strict=False)])
-        times = np.diff([self.series.steps[place] for place in self.places])
+        times = np.diff([self.series.steps[slot] for slot in self.slots])
         return self.faults, float(f"{moves.sum():.6g}"), float(np.log(np.maximum(moves, LEAST) / times).std())
 
     def suspects(self) -> list[int]:
@@ -90,27 +90,27 @@ class _Way:
         return self._leaps()
 
     def exchanged(self, suspects: list[int]) -> tuple["_Way", tuple[int, int]]:
-        """The best way after one of the suspects has changed places with any other, and those two places."""
+        """The best way after one of the suspects has changed slots with any other, and those two slots."""
         others = range(len(self.order))
         tried = [(self._exchange(k, other), k, other) for k in suspects for other in others if k != other]
         best, k, other = min(tried, key=lambda one: one[0].oddity)
-        first, second = sorted((self.places[k], self.places[other]))
+        first, second = sorted((self.slots[k], self.slots[other]))
         return best, (first, second)
 
     def without(self, suspects: list[int]) -> tuple["_Way", int]:
-        """The best way without one of the suspects, and its place."""
-        tried = [(self._remove(k), self.places[k]) for k in suspects]
+        """The best way without one of the suspects, and its slot."""
+        tried = [(self._remove(k), self.slots[k]) for k in suspects]
         return min(tried, key=lambda one: one[0].oddity)
 
     def _exchange(self, k: int, other: int) -> "_Way":
         order = self.order.copy()
         order[k], order[other] = order[other], order[k]
-        return _Way(self.series, self.places, order)
+        return _Way(self.series, self.slots, order)
 
     def _remove(self, k: int) -> "_Way":
-        places, order = self.places.copy(), self.order.copy()
-        del places[k], order[k]
-        return _Way(self.series, places, order)
+        slots, order = self.slots.copy(), self.order.copy()
+        del slots[k], order[k]
+        return _Way(self.series, slots, order)
 
     def _leaps(self) -> list[int]:
         """The ends at which the way leaps, as positions."""
@@ -119,7 +119,7 @@ class _Way:
 
     def _leap(self, end: int, near: int, far: int) -> float:
         """The move at an end over the next one, and over the ratio of their times where that is larger than 1."""
-        step = [self.series.steps[self.places[k]] for k in (end, near, far)]
+        step = [self.series.steps[self.slots[k]] for k in (end, near, far)]
         times = max(1.0, abs((step[0] - step[1]) / (step[1] - step[2])))
         return self._move(self.order[end], self.order[near]) / max(
             times * self._move(self.order[near], self.order[far]), LEAST

@@ -10,7 +10,7 @@ from embryo_core import results
 from embryo_core.agreement import rank_agreement
 from embryo_core.curves import onset
 from embryo_core.findings.words import CONTENT, FUNCTION, paper_ranks
-from embryo_core.rise import places, rise
+from embryo_core.rise import ranks, rise
 from embryo_core.types import Run
 
 Rule = Literal["half", "paper"]
@@ -28,7 +28,7 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
 
     `data` has the columns group, step, accuracy and n. By the rule "half" onsets and their ends are those of
     `curves.onset`, and categories of one onset share a place: no checkpoint tells which came first. By the rule "paper"
-    they are those of `rise.rise`, the columns `SLOPE` are there too, and places are those of `rise.places`. A category
+    they are those of `rise.rise`, the columns `SLOPE` are there too, and `place` is `rise.ranks`. A category
     that ends at 0 has no onset.
     """
     find = {"half": onset, "paper": rise}[rule]
@@ -45,7 +45,7 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
     known = order["onset"].notna()
     order.insert(0, "place", order["onset"].rank(method="min").astype("Int64"))
     if rule == "paper":
-        order.loc[known, "place"] = places(there)
+        order.loc[known, "place"] = ranks(there)
     return order.sort_values(["place", "group"], ignore_index=True)[COLUMNS + SLOPE * (rule == "paper")]
 
 

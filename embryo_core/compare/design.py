@@ -91,7 +91,7 @@ def _sharing(run: Run, last: Checkpoint | None) -> str | None:
 
 def _dropout(config: dict[str, Any]) -> str | None:
     """Of hidden states and of attention weights."""
-    found = [config.get(f"{place}_dropout_prob") for place in ("hidden", "attention_probs")]
+    found = [config.get(f"{part}_dropout_prob") for part in ("hidden", "attention_probs")]
     return None if found == [None, None] else " and ".join("unknown" if one is None else f"{one:g}" for one in found)
 
 

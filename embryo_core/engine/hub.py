@@ -75,8 +75,8 @@ class HubEngine:
 
     def _pass(self, ids: Tensor, mask: Tensor | None, **outputs: bool) -> Any:
         seen = torch.ones_like(ids) if mask is None else mask[:, 0, 0].long()
-        place = self._device.name
-        return self._base(input_ids=ids.to(place), attention_mask=seen.to(place), **outputs)
+        device = self._device.name
+        return self._base(input_ids=ids.to(device), attention_mask=seen.to(device), **outputs)
 
 
 def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedModel:
@@ -123,7 +123,7 @@ class _Given(nn.Module):
 
 
 def _head_alone(model: PreTrainedModel) -> PreTrainedModel:
-    """The model but for its encoder, in whose place states [1, n, H] are given as `inputs_embeds`.
+    """The model but for its encoder, instead of which states [1, n, H] are given as `inputs_embeds`.
 
     Every class names the parts of its head otherwise; this way the class itself applies them.
     """

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from embryo_core import curves, results
+from embryo_core import curves, results, step_scales
 from embryo_core.types import Run
 
 PICTURED = 24  # points of a curve that are kept for a small picture
@@ -27,7 +27,7 @@ class Curve:
 
     def thinned(self) -> "Curve":
         """The curve at a few log-spaced steps, for a small picture."""
-        kept = np.isin(self.steps, curves.log_spaced(self.steps, PICTURED))
+        kept = np.isin(self.steps, step_scales.log_spaced(self.steps, PICTURED))
         return Curve(self.steps[kept], self.values[kept], self.n[kept])
 
     def onset(self) -> curves.Onset | None:

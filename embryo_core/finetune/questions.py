@@ -72,14 +72,14 @@ def _questions(folder: Path, split: str, columns: Columns) -> list[Question]:
     return questions
 
 
-def _question(place: str, id: Any, context: Any, text: Any, answers: Any) -> Question:
+def _question(line: str, id: Any, context: Any, text: Any, answers: Any) -> Question:
     try:
         golds, starts = tuple(answers["text"]), tuple(answers["answer_start"])
     except (KeyError, TypeError):
-        raise CorpusError(f"{place}: answers have text and answer_start, received {str(answers)[:60]}.") from None
+        raise CorpusError(f"{line}: answers have text and answer_start, received {str(answers)[:60]}.") from None
     if not all(isinstance(one, str) for one in (id, context, text, *golds)) or len(golds) != len(starts):
-        raise CorpusError(f"{place}: id, context, question and answers are texts, each answer with its start.")
+        raise CorpusError(f"{line}: id, context, question and answers are texts, each answer with its start.")
     for gold, start in zip(golds, starts, strict=True):
         if context[start : start + len(gold)] != gold:
-            raise CorpusError(f"{place}: the answer {gold[:40]!r} does not stand at character {start} of its context.")
+            raise CorpusError(f"{line}: the answer {gold[:40]!r} does not stand at character {start} of its context.")
     return Question(id, context, text, golds, starts)

@@ -79,12 +79,12 @@ class NgramDivergence(Metric):
         lines = [np.append(ids[:room], tokenizer.sep_id) for ids in heldout if len(ids) > 1][: source.limit]
         if not lines:
             raise CorpusError(f"{source.path} has no line of text in heldout; give one to mask.")
-        places = [(number, place) for number, ids in enumerate(lines) for place in masked(len(ids), number)]
-        line, position = np.array(places).T
+        chosen = [(number, position) for number, ids in enumerate(lines) for position in masked(len(ids), number)]
+        line, position = np.array(chosen).T
         bigrams = count(counted, tokenizer.vocabulary_size)
         pieces = sum(len(ids) - 1 for ids in counted)
-        note = f"{len(places):,} masked pieces in {len(lines):,} held-out lines, {pieces:,} pieces counted"
-        summary = {"masked": len(places), "lines": len(lines), "counted": pieces, "note": note}
+        note = f"{len(chosen):,} masked pieces in {len(lines):,} held-out lines, {pieces:,} pieces counted"
+        summary = {"masked": len(chosen), "lines": len(lines), "counted": pieces, "note": note}
         return Text(lines, line, position, bigrams, summary)
 
     def compute(self, model: "Model", data: Text) -> Findings:

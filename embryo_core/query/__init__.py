@@ -20,6 +20,7 @@ from embryo_core.query.question import (
     MAX_MASKS,
     Question,
     check_text,
+    count_masks,
     read_question,
     readable,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "attend",
     "attend_over_steps",
     "check_text",
+    "count_masks",
     "find_examples",
     "joint_log_probability",
     "lens",

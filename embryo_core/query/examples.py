@@ -34,9 +34,9 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
     `track` does where no checkpoint can be read.
     """
     found = [history for history in (_history(run, *question) for question in questions) if history]
-    learned = sorted((_since(history), place) for place, history in enumerate(found) if _is_learned(history))
+    learned = sorted((_since(history), i) for i, history in enumerate(found) if _is_learned(history))
     taken = sorted({round((len(learned) - 1) * part / (LEARNED - 1)) for part in range(LEARNED)}) if learned else []
-    examples = [_example(found[learned[place][1]]) for place in taken]
+    examples = [_example(found[learned[i][1]]) for i in taken]
     never = [history for history in found if 1 not in history.ranks]
     closest = max(never, key=lambda history: history.probabilities[-1], default=None)
     return examples + ([_example(closest)] if closest else [])

@@ -13,7 +13,7 @@ import numpy as np
 
 from embryo_core.query.beam import logsumexp, top_k
 from embryo_core.query.pieces import between_pieces
-from embryo_core.query.question import check_text, find_mask, read_question, readable
+from embryo_core.query.question import check_text, find_mask, read_together, readable
 from embryo_core.query.sweep import sweep
 from embryo_core.types import Prediction, Run
 
@@ -50,7 +50,7 @@ def lens(run: Run, text: str, mask: int = 1, k: int = 10, steps: Iterable[int] |
 
 def _by_layer(models: "Sequence[Model]", text: str, mask: int, k: int) -> list[Layers]:
     """The answers of C models; what follows the passes is done for all at once: each call waits for Python's lock."""
-    question = read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
+    question = read_together(text, models)
     logits = np.stack([_logits(model, question.ids[None], question.masks[mask - 1]) for model in models])
     best = top_k(logits, k)  # [C, layers, k]
     probabilities = np.exp(np.take_along_axis(logits, best, axis=2) - logsumexp(logits)).tolist()

@@ -11,6 +11,7 @@ import numpy as np
 from embryo_core.errors import QueryError
 
 if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
     from embryo_core.engine.tokenizer import Tokenizer
 
 MAX_MASKS = 8
@@ -41,13 +42,18 @@ def normalise_masks(text: str) -> str:
     return re.sub(r"\[\s*mask\s*\]", "[MASK]", text.strip(), flags=re.IGNORECASE)
 
 
+def count_masks(text: str) -> int:
+    """How many masks a text has, however they are cased."""
+    return normalise_masks(text).count("[MASK]")
+
+
 def check_text(text: str) -> str:
     """The text with its masks as in `normalise_masks`; this needs no model.
 
     Raises QueryError where the text is empty, too long for any model, or has no mask or too many.
     """
     text = normalise_masks(text)
-    masks = text.count("[MASK]")
+    masks = count_masks(text)
     if not text:
         raise QueryError(f"The text is empty; write a sentence with [MASK] for the word to be guessed: {EXAMPLE}")
     if len(text) > MAX_CHARACTERS:
@@ -75,13 +81,24 @@ def find_mask(text: str, mask: int) -> int:
 def read_question(text: str, tokenizer: "Tokenizer", max_positions: int) -> Question:
     """Tokenize a text. Raises QueryError as `check_text` does, and where it is longer than the model's positions."""
     text = check_text(text)
+    ids = encode(text, tokenizer, max_positions)
+    return Question(text, ids, tuple(int(i) for i in np.flatnonzero(ids == tokenizer.mask_id)))
+
+
+def encode(text: str, tokenizer: "Tokenizer", max_positions: int) -> np.ndarray:
+    """Ids [L] of a text between [CLS] and [SEP]. Raises QueryError where it is longer than the model's positions."""
     ids = tokenizer.encode_text(text)
     if len(ids) > max_positions:
         raise QueryError(
             f"The text is {len(ids):,} pieces long ([CLS] and [SEP] counted), "
             f"but this model reads at most {max_positions:,}. Shorten it."
         )
-    return Question(text, ids, tuple(int(i) for i in np.flatnonzero(ids == tokenizer.mask_id)))
+    return ids
+
+
+def read_together(text: str, models: Sequence["Model"]) -> Question:
+    """The question as several checkpoints of a run read it; its length is within the positions of each."""
+    return read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
 
 
 def readable(tokenizer: "Tokenizer", ids: Sequence[int]) -> list[str]:

@@ -12,16 +12,16 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
 from embryo_core import runs
-from embryo_core.curves import log_spaced
 from embryo_core.query.beam import Reply
 from embryo_core.query.question import check_text
-from embryo_core.query.sweep import Answered, ask_each, in_order
+from embryo_core.query.sweep import Answered, ask_each, in_order, nothing_read
 from embryo_core.query.trace import Scores, Trace, ask_together, read_replies
+from embryo_core.step_scales import log_spaced
 from embryo_core.types import Run
 
 FIRST = 32  # checkpoints of the first picture at most
 ROUND = 64  # checkpoints asked at once after the first: about a second's work for a model of the demo's size
-Gap = tuple[bool, int, int, int]  # whether its ends agree, its width below 0, and the places of its ends
+Gap = tuple[bool, int, int, int]  # whether its ends agree, its width below 0, and the indices of its ends
 
 
 class Refinement:
@@ -66,14 +66,16 @@ class Refinement:
         count = ROUND if self._trace is None or self._trace.joint is None else max(ROUND, len(self.asked))
         return halved(self._readable(), self._gaps(), count)
 
-    def begin(self, also: Iterable[int] = ()) -> None:
-        """Ask the first round, and `also` these steps; where nothing of it can be read, more. Raises as `ask` does."""
-        self.ask([*self.next_round(), *also])
-        while self._trace is None and (steps := self.next_round()):
-            self.ask(steps)
-
     def ask(self, steps: Iterable[int]) -> None:
-        """Ask those of its `steps` that have not been asked. Raises TokenizerMismatch and QueryError."""
+        """Ask those of its `steps` that have not been asked; while no checkpoint could be read, further rounds too.
+
+        Raises TokenizerMismatch and QueryError.
+        """
+        self._ask(steps)
+        while self._trace is None and (more := self.next_round()):
+            self._ask(more)
+
+    def _ask(self, steps: Iterable[int]) -> None:
         new = [self._checkpoints[step] for step in sorted({*steps} - self.asked)]
         if not new:
             return
@@ -91,7 +93,9 @@ class Refinement:
     @property
     def trace(self) -> Trace:
         """The trace of the steps asked so far. Raises BrokenCheckpoint where none of them could be read."""
-        return self._trace or in_order(self.run, {}, tuple(self._broken.values()))
+        if self._trace is None:
+            raise nothing_read(self.run, tuple(self._broken.values()))
+        return self._trace
 
     def _readable(self) -> list[int]:
         return [step for step in self._checkpoints if step not in self._broken]
@@ -104,9 +108,9 @@ class Refinement:
 
 def gaps(steps: Sequence[int], leaders: Mapping[int, object]) -> list[Gap]:
     """The gaps between asked steps, which are those that have a leader; beyond the first and the last one, too."""
-    known = [place for place, step in enumerate(steps) if step in leaders]
+    known = [i for i, step in enumerate(steps) if step in leaders]
     ends = [-1, *known, len(steps)]
-    leader = [None, *(leaders[steps[place]] for place in known), None]
+    leader = [None, *(leaders[steps[i]] for i in known), None]
     agree = [one == other for one, other in pairwise(leader)]
     return [(same, low - high, low, high) for same, (low, high) in zip(agree, pairwise(ends)) if high - low > 1]
 

@@ -10,7 +10,7 @@ from embryo_core import runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import QueryError
 from embryo_core.query.pieces import between_pieces
-from embryo_core.query.question import MAX_CHARACTERS, normalise_masks, readable
+from embryo_core.query.question import MAX_CHARACTERS, encode, normalise_masks, readable
 from embryo_core.query.sweep import sweep
 from embryo_core.types import Run
 
@@ -73,13 +73,7 @@ def read_sentence(text: str, tokenizer: "Tokenizer", max_positions: int) -> np.n
         raise QueryError("The text is empty; write a sentence to see how the heads read it.")
     if len(text) > MAX_CHARACTERS:
         raise QueryError(f"The text has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be read. Shorten it.")
-    ids = tokenizer.encode_text(text)
-    if len(ids) > max_positions:
-        raise QueryError(
-            f"The text is {len(ids):,} pieces long ([CLS] and [SEP] counted), "
-            f"but this model reads at most {max_positions:,}. Shorten it."
-        )
-    return ids
+    return encode(text, tokenizer, max_positions)
 
 
 def _weights(model: "Model", ids: np.ndarray) -> np.ndarray:

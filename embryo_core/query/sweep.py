@@ -53,10 +53,15 @@ def sweep(
 def in_order(run: Run, answered: Answered, skipped: tuple[str, ...]) -> Sweep[Answer]:
     """What was answered, as a Sweep. Raises BrokenCheckpoint where nothing was."""
     if not answered:
-        raise BrokenCheckpoint(f"No checkpoint of run '{run.name}' can be read: {skipped[-1]}")
+        raise nothing_read(run, skipped)
     numbers = tuple(sorted(answered))
     tokenizers, answers = zip(*(answered[step] for step in numbers), strict=True)
     return Sweep(tokenizers[0], numbers, answers, skipped)
+
+
+def nothing_read(run: Run, reasons: Sequence[str]) -> BrokenCheckpoint:
+    """The error for a run of which no checkpoint can be read, and the last of the reasons."""
+    return BrokenCheckpoint(f"No checkpoint of run '{run.name}' can be read: {reasons[-1]}")
 
 
 def ask_each(

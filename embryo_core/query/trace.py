@@ -11,7 +11,7 @@ import numpy as np
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.query.beam import BEAM_WIDTH, SEPARATOR, Reply, ask, joint_log_probability, top_k
-from embryo_core.query.question import check_text, read_question, readable
+from embryo_core.query.question import check_text, read_together, readable
 from embryo_core.query.sweep import Sweep, ask_each, sweep
 from embryo_core.types import Run
 
@@ -71,7 +71,7 @@ def trace(run: Run, text: str, k: int = 5, steps: Iterable[int] | None = None) -
 
 def ask_together(text: str, models: Sequence["Model"]) -> list[Reply]:
     """What some checkpoints answer to a checked text: all that a trace reads."""
-    question = read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
+    question = read_together(text, models)
     return ask(models, question, BEAM_WIDTH if len(question.masks) > 1 else 1)  # all logits of one mask are read
 
 
@@ -135,7 +135,7 @@ def _score(run: Run, text: str, replies: dict[int, Reply], answers: list[Ids], s
     lacking = {step: others for step in replies if (others := [one for one in answers if one not in scores[step]])}
 
     def score(models: Sequence["Model"]) -> list[list[float]]:
-        question = read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
+        question = read_together(text, models)
         return [joint_log_probability(m, question, np.array(lacking[m.checkpoint.step])).tolist() for m in models]
 
     found, broken = ask_each(runs.loadable(run, lacking), score, passing) if lacking else ({}, {})

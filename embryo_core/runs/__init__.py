@@ -8,7 +8,6 @@ from embryo_core.runs.files import replacing, sha256, write_json
 from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
 from embryo_core.runs.locks import locked
 from embryo_core.runs.log import damaged_lines, parse_row, read_counts, read_lines, read_log, read_ranks
-from embryo_core.runs.look import one_look, seen_once
 from embryo_core.runs.manifests import (
     broken,
     checkpoint,
@@ -25,6 +24,7 @@ from embryo_core.runs.manifests import (
 from embryo_core.runs.pointers import allow, hub_folder, was_added
 from embryo_core.runs.reading import read_bytes, read_json, shown
 from embryo_core.runs.schema import ModelClass, Shown, Sources
+from embryo_core.runs.snapshot import read_once, snapshot
 from embryo_core.runs.thin import remove_weights, to_remove
 from embryo_core.runs.tokenizer import check_tokenizer, check_tokenizer_file
 from embryo_core.runs.weight_files import tensor_shapes, weights_file
@@ -56,7 +56,6 @@ __all__ = [
     "locked",
     "log_grid",
     "missing_steps",
-    "one_look",
     "open_run",
     "parse_row",
     "read_audit",
@@ -67,14 +66,15 @@ __all__ = [
     "read_json",
     "read_lines",
     "read_log",
+    "read_once",
     "read_ranks",
     "read_run",
     "remove_weights",
     "replacing",
     "roots",
-    "seen_once",
     "sha256",
     "shown",
+    "snapshot",
     "step_grid",
     "tensor_shapes",
     "to_remove",

@@ -7,7 +7,7 @@ from msgspec.structs import force_setattr
 
 from embryo_core.families import FAMILIES
 from embryo_core.family import Layout
-from embryo_core.runs.schema import Word, resolve, size
+from embryo_core.runs.value_types import Word, resolve, size
 
 OTHER_NAMES = {  # of sizes: DistilBERT's
     "hidden_size": "dim",

@@ -12,10 +12,10 @@ from typing import Any
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, UnknownStep
 from embryo_core.runs.architecture import Architecture
 from embryo_core.runs.files import sha256, write_json
-from embryo_core.runs.look import seen_once
 from embryo_core.runs.pointers import follow
 from embryo_core.runs.reading import Content, digest, read_json, refusal, shown
 from embryo_core.runs.schema import Manifest, PointerCard
+from embryo_core.runs.snapshot import read_once
 from embryo_core.runs.weight_files import WEIGHTS, check_weights, most_bytes, weights_file
 from embryo_core.types import Checkpoint, Pointer, Run
 
@@ -111,7 +111,7 @@ def generator(checkpoint: Checkpoint) -> Checkpoint | None:
     return replace(checkpoint, path=path, pointer=None) if not inside and (path / "config.json").is_file() else None
 
 
-@seen_once
+@read_once
 def _scan(run: Run) -> list[tuple[Path, Checkpoint | BrokenCheckpoint]]:
     """Each folder of a checkpoint, by name, with what is in it or why that cannot be read."""
     return list(_folders(run))

@@ -16,7 +16,7 @@ from msgspec import Meta
 from embryo_core.errors import BrokenCheckpoint, BrokenList
 from embryo_core.runs.files import write_json
 from embryo_core.runs.reading import read_json, shown
-from embryo_core.runs.schema import Text
+from embryo_core.runs.value_types import Text
 from embryo_core.types import Pointer, Run
 
 HUB = "hf:"  # before the name of a repository
@@ -40,16 +40,16 @@ def was_added(run: Path) -> bool:
 def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
     """The file that a pointer leads to, which may have to be fetched, and the folder that it has to be in.
 
-    Raises BrokenCheckpoint where this user did not add the run, or added other places.
+    Raises BrokenCheckpoint where this user did not add the run, or added other folders.
     """
     allowed = _added().get(str(run.path), ())
     if pointer.repository:
         folder = hub_folder(pointer.repository)
         if HUB + pointer.repository in allowed:
             return folder / "snapshots" / pointer.commit / pointer.file, folder
-    for place in allowed:
-        if not place.startswith(HUB) and Path(pointer.file).parent == Path(place):
-            return Path(pointer.file), Path(place)
+    for folder in allowed:
+        if not folder.startswith(HUB) and Path(pointer.file).parent == Path(folder):
+            return Path(pointer.file), Path(folder)
     where = f"{HUB}{pointer.repository}@{pointer.commit[:7]}" if pointer.repository else shown(pointer.file)
     raise BrokenCheckpoint(
         f"{shown(manifest)} points to {where}, outside the run, and this user did not add the run from there; where "

@@ -1,14 +1,26 @@
 """What each file of a run may hold: names, types, ranges and depths, which msgspec checks while it parses.
 
-A name that is not listed here is read over: files of later versions, and of transformers, hold more.
+A name that is not listed here is ignored: files of later versions, and of transformers, hold more.
 """
 
-from functools import reduce
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct, convert
-from msgspec.json import Decoder
+
+from embryo_core.runs.value_types import (
+    Commit,
+    Count,
+    FileName,
+    Label,
+    Repository,
+    Sha256,
+    Text,
+    Whole,
+    Word,
+    nested,
+    resolve,
+)
 
 MB = 2**20
 LIMITS = {  # bytes that a file may have, by its name; one of another name may have OTHER_LIMIT
@@ -24,46 +36,6 @@ LIMITS = {  # bytes that a file may have, by its name; one of another name may h
 }
 OTHER_LIMIT = 64 * MB
 HEADER_LIMIT = 4 * MB  # of model.safetensors: what describes its tensors
-
-
-def resolve(names: dict[str, Any]) -> None:
-    """Have msgspec resolve the fields of every Struct among a module's names, while the module is imported.
-
-    It does so when one is used first, and where two threads do that at once, the second crashes the process.
-    """
-    for kind in list(names.values()):
-        if isinstance(kind, type) and issubclass(kind, Struct) and kind is not Struct:
-            Decoder(kind)
-
-
-# === Building blocks ===
-
-Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Text = Annotated[str, Meta(max_length=4096)]
-Word = Annotated[str, Meta(pattern=r"^[\w.+-]{1,64}\Z")]
-Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-Label = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]{1,200}\Z")]  # no control characters
-Commit = Annotated[str, Meta(pattern=r"^([0-9a-f]{40})?\Z")]
-Repository = Annotated[str, Meta(pattern=r"^([A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?)?\Z")]
-FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}\Z")]  # plain: no folder, nothing hidden
-Scalar = Text | Whole | float | bool | None
-
-
-def nested(depth: int, leaf: Any = Scalar, most: int = 100_000) -> Any:
-    """The type of values of any form with at most `depth` levels of lists and objects, of at most `most` members."""
-
-    few = Meta(max_length=most)
-
-    def wrap(inner: Any, _: int) -> Any:
-        return leaf | Annotated[list[inner], few] | Annotated[dict[Text, inner], few]
-
-    return reduce(wrap, range(depth), leaf)
-
-
-def size(most: int) -> Any:
-    """The type of a size: at least 1, at most `most`."""
-    return Annotated[int, Meta(ge=1, le=most)]
 
 
 # === run.json ===

@@ -18,7 +18,8 @@ from msgspec import Meta, Raw, Struct, json
 
 from embryo_core.errors import BrokenRun
 from embryo_core.runs.reading import digest, read_json
-from embryo_core.runs.schema import MB, Text, resolve
+from embryo_core.runs.schema import MB
+from embryo_core.runs.value_types import Text, resolve
 from embryo_core.types import Run
 
 PART = 4 * MB  # of a normaliser, cutter or decoder; a table of characters has half of one

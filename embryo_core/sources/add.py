@@ -62,10 +62,10 @@ def add(
     that of the pretraining where the checkpoints have none. Raises RunError for a source without checkpoints, and for a
     run of that name that was not added.
     """
-    place = _place(name)
+    target = _target(name)
     found = _chosen(_find(source, patterns), steps)
-    run, added = _begin(place, found, source), []
-    with runs.replacing(place) as folder:
+    run, added = _begin(target, found, source), []
+    with runs.replacing(target) as folder:
         folder.mkdir()
         draft = replace(run, path=folder)
         text, special = _tokenizer(found, tokenizer)
@@ -80,34 +80,34 @@ def add(
                 troubles.append(str(reason))
         if not added:
             raise RunError(f"No checkpoint of {' '.join(source)} can be read: {troubles[0]}")
-        gone = _keep_gone(place, folder)
+        gone = _keep_gone(target, folder)
         reached = tuple(one.counts.first[0] for one in added)
         sha256 = runs.sha256(draft.tokenizer / "tokenizer.json")
         grid = planned(sorted({*reached, *gone}))
         runs.write_run(replace(draft, tokenizer_sha256=sha256, special_tokens=special, planned_steps=grid))
         _write_log(added, folder / "log.jsonl")
         locations = tuple(sorted({_place_of(one) for one in added}))
-        runs.allow(place, () if copy else locations)  # before the run is there: after a kill it can be added again
-    return Added(runs.read_run(place), reached, locations, gone, troubles)
+        runs.allow(target, () if copy else locations)  # before the run is there: after a kill it can be added again
+    return Added(runs.read_run(target), reached, locations, gone, troubles)
 
 
 # === Finding ===
 
 
-def _place(name: str) -> Path:
+def _target(name: str) -> Path:
     """The folder of the run. Raises RunError for a name that is none, and where another run has it."""
     if not NAME.fullmatch(name):
         raise RunError(f"'{name}' is no name of a run; give one of letters, digits and . _ + - (--name NAME).")
-    place = runs.roots()[0] / "runs" / name
-    if os.path.lexists(place) and not runs.was_added(place):
-        raise RunError(f"There is a run '{name}' in {place}, and it was not added; choose another --name.")
-    return place
+    target = runs.roots()[0] / "runs" / name
+    if os.path.lexists(target) and not runs.was_added(target):
+        raise RunError(f"There is a run '{name}' in {target}, and it was not added; choose another --name.")
+    return target
 
 
 def _find(source: Sequence[str], patterns: Sequence[str]) -> list[Found]:
     listed = [LISTED.fullmatch(one) for one in source]
     if all(listed):
-        return [_at(place, Counts(step=int(step))) for step, place in (match.groups() for match in listed)]
+        return [_at(location, Counts(step=int(step))) for step, location in (match.groups() for match in listed)]
     if len(source) > 1:
         raise RunError("Several sources are given and not each is STEP:PATH; give one folder, one hf: name, or a list.")
     if source[0].startswith(HUB):
@@ -115,10 +115,10 @@ def _find(source: Sequence[str], patterns: Sequence[str]) -> list[Found]:
     return folders.find_in(Path(source[0]).expanduser(), patterns)
 
 
-def _at(place: str, counts: Counts) -> Found:
-    if place.startswith(HUB):
-        return hub.at(place.removeprefix(HUB), counts)
-    return folders.at(Path(place).expanduser(), counts)
+def _at(location: str, counts: Counts) -> Found:
+    if location.startswith(HUB):
+        return hub.at(location.removeprefix(HUB), counts)
+    return folders.at(Path(location).expanduser(), counts)
 
 
 def _chosen(found: list[Found], steps: Iterable[int] | None) -> list[Found]:
@@ -146,7 +146,7 @@ def _place_of(found: Found) -> str:
 # === Writing ===
 
 
-def _begin(place: Path, found: list[Found], source: Sequence[str]) -> Run:
+def _begin(target: Path, found: list[Found], source: Sequence[str]) -> Run:
     """The run as far as it is known before its checkpoints are read."""
     last = found[-1]
     config = runs.read_json(last.config, last.within, dict[str, Any], BrokenRun)
@@ -154,8 +154,8 @@ def _begin(place: Path, found: list[Found], source: Sequence[str]) -> Run:
     settings = {name: config[name] for name in Settings.__struct_fields__ if isinstance(config.get(name), int)}
     where = source[0] if len(source) == 1 else f"a list of {len(source)} checkpoints"
     return Run(
-        name=place.name,
-        path=place,
+        name=target.name,
+        path=target,
         family=model.model_type,
         objective=model.name or "unknown",
         config=settings,

@@ -173,18 +173,8 @@ class Albert(PairFamily):
         from pretrain import layers
 
         embeddings = self.embeddings(config, config.embedding_size)
-        transformer = layers.stack(
-            config.weights_of("attention"),
-            config.weights_of("ffn"),
-            hidden_size=config.hidden_size,
-            heads=config.num_attention_heads,
-            intermediate_size=config.intermediate_size,
-            activation=layers.gelu_tanh,
-            dropout=config.hidden_dropout_prob,
-            attention_dropout=config.attention_probs_dropout_prob,
-            stddev=config.initializer_range,
-            epsilon=config.layer_norm_eps,
-        )
+        shared = config.weights_of("attention"), config.weights_of("ffn")
+        transformer = self.transformer(config, layers.gelu_tanh, *shared)
         projection = layers.dense(config.hidden_size, config.initializer_range, name="projection")
         return self.with_heads(config, layers.Encoder(embeddings, transformer, projection, name="encoder"))
 

@@ -110,18 +110,7 @@ class Bert(PairFamily):
         from pretrain import layers
 
         embeddings = self.embeddings(config, config.hidden_size)
-        transformer = layers.stack(
-            range(config.num_hidden_layers),
-            range(config.num_hidden_layers),
-            hidden_size=config.hidden_size,
-            heads=config.num_attention_heads,
-            intermediate_size=config.intermediate_size,
-            activation=layers.gelu_tanh,
-            dropout=config.hidden_dropout_prob,
-            attention_dropout=config.attention_probs_dropout_prob,
-            stddev=config.initializer_range,
-            epsilon=config.layer_norm_eps,
-        )
+        transformer = self.transformer(config, layers.gelu_tanh)
         return self.with_heads(config, layers.Encoder(embeddings, transformer, name="encoder"))
 
     def modules(self, model) -> dict[str, Any]:

@@ -56,13 +56,8 @@ class ElectraConfig(Config):
         return checks
 
     @property
-    def discriminator(self) -> dict[str, int]:
-        """The sizes in which the generator is another."""
-        return {name: getattr(self, name) for name in ("hidden_size", "num_attention_heads", "intermediate_size")}
-
-    @property
     def generator(self) -> dict[str, int]:
-        """The same sizes of the generator (run_pretraining.py, get_generator_config)."""
+        """The sizes in which the generator differs (run_pretraining.py, get_generator_config)."""
         hidden = round(self.hidden_size * self.generator_size)
         heads = max(1, hidden // 64)
         return {"hidden_size": hidden, "num_attention_heads": heads, "intermediate_size": 4 * hidden}
@@ -145,8 +140,8 @@ class Electra(Family):
         embeddings = self.embeddings(config, config.embedding_size)
         common = {"activation": layers.gelu, "stddev": config.initializer_range}
         return GeneratorModel(
-            _encoder(config, embeddings, "generator", **config.generator),
-            _encoder(config, embeddings, "encoder", **config.discriminator),
+            self._encoder(config, embeddings, "generator", **config.generator),
+            self._encoder(config, embeddings, "encoder"),
             heads={
                 "masked_lm": heads.MaskedWordHead(
                     embeddings, epsilon=config.layer_norm_eps, name="predictions", **common
@@ -158,6 +153,18 @@ class Electra(Family):
                 "replaced_token": objectives.replaced_tokens,
             },
         )
+
+    def _encoder(self, config: ElectraConfig, embeddings, name: str, **sizes: int):
+        """An encoder; embeddings of another size than its hidden states are projected."""
+        import keras
+
+        from pretrain import layers
+
+        transformer = self.transformer(config, layers.gelu, **sizes)
+        hidden_size, projection = sizes.get("hidden_size", config.hidden_size), None
+        if config.embedding_size != hidden_size:
+            projection = keras.layers.Dense(hidden_size, name="projection")  # Glorot's, as the original's
+        return layers.Encoder(embeddings, transformer, projection, name=name)
 
     def modules(self, model) -> dict[str, Any]:
         """Names as in transformers' ElectraForPreTraining, which is the discriminator."""
@@ -186,32 +193,6 @@ class Electra(Family):
             "embedding_size": config.embedding_size,
             "hidden_act": "gelu",
         }
-
-
-def _encoder(
-    config: ElectraConfig, embeddings, name: str, hidden_size: int, num_attention_heads: int, intermediate_size: int
-):
-    """An encoder of these sizes; embeddings of another size are projected."""
-    import keras
-
-    from pretrain import layers
-
-    transformer = layers.stack(
-        range(config.num_hidden_layers),
-        range(config.num_hidden_layers),
-        hidden_size=hidden_size,
-        heads=num_attention_heads,
-        intermediate_size=intermediate_size,
-        activation=layers.gelu,
-        stddev=config.initializer_range,
-        epsilon=config.layer_norm_eps,
-        dropout=config.hidden_dropout_prob,
-        attention_dropout=config.attention_probs_dropout_prob,
-    )
-    projection = None
-    if config.embedding_size != hidden_size:
-        projection = keras.layers.Dense(hidden_size, name="projection")  # Glorot's initial weights, as the original's
-    return layers.Encoder(embeddings, transformer, projection, name=name)
 
 
 def _encoder_modules(encoder) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from app import drawing
-from app.results import cached
+from app.caching import cached
 from app.views import overview
 from embryo_core.types import Run
 from tests.app.conftest import Dashboard

@@ -22,7 +22,7 @@ def test_at_a_step_without_weights_another_is_asked(open_page, own_run: Run) -> 
     """The last one before it that has weights, as the page says; with no weights left, the page says that."""
     runs.remove_weights(runs.checkpoint(own_run, 8))
     page = open_page("query", own_run, step="8", text="The [MASK] runs .")
-    assert [info.value for info in page.info] == ["The weights of step 8 were removed; step 0 is asked in its place."]
+    assert [info.value for info in page.info] == ["The weights of step 8 were removed; step 0 is asked instead."]
     assert "At step 0" in [heading.value for heading in page.header] and not page.exception
     for step in (0, 16):
         runs.remove_weights(runs.checkpoint(own_run, step))

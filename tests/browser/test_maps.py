@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import Locator, expect
 
 from app.captions.figure_file import small_print
-from embryo_core import curves
+from embryo_core import step_scales
 from embryo_core.share import html_page, map_style, read_averaged
 
 STEPS = (0, 8, 16)
@@ -55,7 +55,7 @@ def saved(visitor, maps: str) -> tuple[str, ElementTree.Element]:
     return name, ElementTree.fromstring(content)
 
 
-@pytest.mark.parametrize("scale", curves.SCALES)
+@pytest.mark.parametrize("scale", step_scales.SCALES)
 def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results, scale):
     """At each step every square has the colour of its weight, at the same point of the canvas; the page has 16 bits."""
     history = read_averaged(tiny_results, 2, 1)
@@ -86,7 +86,7 @@ def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results
     assert " ".join(texts[len(wanted) + 1 :]) == small_print("tiny", history.note)
 
 
-@pytest.mark.parametrize("scale", curves.SCALES)
+@pytest.mark.parametrize("scale", step_scales.SCALES)
 def test_the_small_multiples_have_the_colours_of_the_large_map(visit, app, tiny_results, scale):
     """Each head by itself: its colours end at its own percentile; a byte keeps a share to 1.4 %."""
     visitor = visit(app)

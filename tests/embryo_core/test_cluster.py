@@ -14,7 +14,7 @@ import pytest
 from embryo_core import runs
 from embryo_core.cluster import on_ray
 from embryo_core.errors import ConfigError, CorpusError
-from embryo_core.evaluate import Outcomes, Report, Task, evaluate
+from embryo_core.evaluate import Outcomes, Pending, Report, evaluate
 from embryo_core.finetune import protocols
 from embryo_core.finetune.finetuning import finetune
 from embryo_core.metrics.attention import Attention
@@ -74,8 +74,8 @@ def test_a_node_that_is_killed_in_the_middle_costs_nothing(cluster, own_run, exp
     """What it computed is computed by another; no result is lost, and none comes twice."""
     second = cluster.add_node(**node())
 
-    def compute(tasks: Sequence[Task]) -> Outcomes:
-        for number, outcome in enumerate(on_ray(cluster.address)(tasks)):
+    def compute(pending: Sequence[Pending]) -> Outcomes:
+        for number, outcome in enumerate(on_ray(cluster.address)(pending)):
             if number == 0:
                 cluster.remove_node(second, allow_graceful=False)
             yield outcome

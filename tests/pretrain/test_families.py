@@ -146,3 +146,10 @@ def test_every_preset_holds_what_its_family_promises():
             assert config.family == family.name == name
             assert list(family.loss_weights(config, 0)) == list(family.objectives(config))
             assert replace(config) == config
+
+
+def test_every_preset_warms_up_before_its_rate_falls():
+    """Over a hundredth of its updates at least, as the recipes of all three papers do, and a fifth at most."""
+    for family in FAMILIES.values():
+        for name, config in family.presets.items():
+            assert 0.01 <= config.warmup_steps / config.steps <= 0.2, name

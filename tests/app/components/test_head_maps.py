@@ -7,7 +7,7 @@ import pytest
 from plotly import colors
 
 from app.components import head_maps
-from embryo_core import curves
+from embryo_core import step_scales
 from embryo_core.share import HeadHistory, map_style
 
 STEPS = np.array([0, 8, 16])
@@ -36,7 +36,7 @@ def test_a_history_travels_to_the_digit(maps):
     assert np.array_equal(np.frombuffer(body, "<f4").reshape(3, 6, 6), history.weights)
 
 
-@pytest.mark.parametrize("scale", curves.SCALES)
+@pytest.mark.parametrize("scale", step_scales.SCALES)
 def test_the_browser_gets_the_style_of_all_renderers(maps, scale):
     """Colours, decades, margins, labels and legend arrive as Python has them, in the large map and in the grid."""
     history = HeadHistory("tiny", 2, 4, "Attention weights", STEPS, maps[:, 1, 3])

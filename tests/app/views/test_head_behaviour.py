@@ -4,7 +4,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.captions.markdown import literal
-from app.charts import head_behaviour as charts
+from app.charts import patterns
 from embryo_core import results
 from embryo_core.evaluate import evaluate
 from tests.app.conftest import captions_of
@@ -33,9 +33,9 @@ def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tin
     note = results.read_sources(tiny_results)["head_behaviour"]["note"]
     n = results.read_scores(tiny_results, "head_behaviour_previous")["n"].max()
     assert literal(note) in captions(test) and f"n = {n:,}" in captions(test)
-    pattern, layer, head = charts.strongest(charts.behaviour_curves(results.read_scores(tiny_results)))
+    pattern, layer, head = patterns.strongest(patterns.behaviour_curves(results.read_scores(tiny_results)))
     headings = [heading.value for heading in test.header]
-    assert headings[:2] == [f"{charts.PATTERNS[pattern].label}, step 16", "Present since step"]
+    assert headings[:2] == [f"{patterns.PATTERNS[pattern].label}, step 16", "Present since step"]
     assert f"All that layer {layer}, head {head} does" in headings
 
 

@@ -39,7 +39,7 @@ def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def to_the_end(refinement: Refinement) -> list[Trace]:
     """Ask all rounds; the trace after each."""
-    refinement.begin()
+    refinement.ask(refinement.next_round())
     traces = [refinement.trace]
     while steps := refinement.next_round():
         refinement.ask(steps)
@@ -82,7 +82,7 @@ def test_a_short_series_is_asked_at_once(tiny_run: Run) -> None:
 def test_rounds_go_where_the_answer_changes(series: Run, short_rounds: None) -> None:
     """At the end of the narrowing, steps whose leaders differ are neighbours, and others are still unasked."""
     refinement = Refinement(series, ONE)
-    refinement.begin()
+    refinement.ask(refinement.next_round())
     assert refinement.narrowing
     while refinement.narrowing:
         refinement.ask(refinement.next_round())
@@ -107,7 +107,7 @@ def test_the_widest_gap_is_halved_first() -> None:
 def test_steps_of_the_readers_own_are_asked_too(series: Run, short_rounds: None) -> None:
     """A step is asked once, with the first round or later."""
     refinement = Refinement(series, ONE)
-    refinement.begin(also=[103])
+    refinement.ask([*refinement.next_round(), 103])
     refinement.ask([103, 105])
     assert {103, 105} <= set(refinement.trace.steps) and len(refinement.trace.steps) == len(refinement.asked)
 
@@ -122,7 +122,7 @@ def test_an_interrupted_round_is_asked_again(series: Run, short_rounds: None) ->
         raise Gone
 
     refinement = Refinement(series, ONE)
-    refinement.begin()
+    refinement.ask(refinement.next_round())
     before = refinement.trace
     with pytest.raises(Gone), query.pausing(leave):
         refinement.ask(refinement.next_round())
@@ -143,7 +143,7 @@ def test_broken_checkpoints_are_left_out(series: Run, tmp_path: Path, short_roun
     for found in runs.checkpoints(run):
         (found.path / "model.safetensors").write_bytes(b"")
     refinement = Refinement(runs.read_run(run.path.rename(run.path.with_name("moved"))), ONE)
-    refinement.begin()
+    refinement.ask(refinement.next_round())
     with pytest.raises(BrokenCheckpoint, match="No checkpoint of run 'moved' can be read"):
         assert refinement.trace
 
@@ -155,7 +155,7 @@ def test_the_first_models_stay_while_the_others_pass(series: Run, short_rounds: 
     models = ModelCache(limit=8 * size)
     monkeypatch.setattr(sys.modules[query.sweep.__module__], "MODELS", models)
     refinement = Refinement(series, ONE)
-    refinement.begin()
+    refinement.ask(refinement.next_round())
     begun = set(refinement.asked)
     while steps := refinement.next_round():
         refinement.ask(steps)

@@ -1,4 +1,4 @@
-"""Within one look a run's files are as they were at first; after it they are as they are."""
+"""Within one snapshot a run's files are as they were at first; after it they are as they are."""
 
 import pytest
 
@@ -6,27 +6,27 @@ from embryo_core import runs
 from embryo_core.types import Run
 
 
-def test_within_a_look_checkpoints_are_listed_once(own_run: Run):
-    """A folder that goes meanwhile is still listed, and is gone in the next look."""
-    with runs.one_look():
+def test_within_a_snapshot_checkpoints_are_listed_once(own_run: Run):
+    """A folder that goes meanwhile is still listed, and is gone in the next snapshot."""
+    with runs.snapshot():
         before = runs.checkpoints(own_run)
         _remove(own_run, 8)
         assert runs.checkpoints(own_run) == before
-    with runs.one_look():
+    with runs.snapshot():
         assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
 
 
-def test_without_a_look_every_listing_is_new(own_run: Run):
+def test_without_a_snapshot_every_listing_is_new(own_run: Run):
     """A program that only calls functions never sees an old state."""
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 8, 16]
     _remove(own_run, 8)
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
 
 
-def test_a_look_within_another_goes_on_with_it(own_run: Run):
+def test_a_snapshot_within_another_goes_on_with_it(own_run: Run):
     """The outer one ends it."""
-    with runs.one_look():
-        with runs.one_look():
+    with runs.snapshot():
+        with runs.snapshot():
             runs.checkpoints(own_run)
         _remove(own_run, 8)
         assert len(runs.checkpoints(own_run)) == 3
@@ -35,7 +35,7 @@ def test_a_look_within_another_goes_on_with_it(own_run: Run):
 
 def test_a_list_that_its_receiver_changes_stays_as_it_was(own_run: Run):
     """Each caller has a list of its own."""
-    with runs.one_look():
+    with runs.snapshot():
         runs.checkpoints(own_run).clear()
         assert len(runs.checkpoints(own_run)) == 3
 
@@ -44,14 +44,14 @@ def test_runs_and_functions_are_told_apart_and_failures_are_tried_again(own_run:
     """What one function found of one run says nothing about another run or function."""
     calls = []
 
-    @runs.seen_once
+    @runs.read_once
     def name(run: Run) -> str:
         calls.append(run.path)
         if len(calls) == 1:
             raise OSError("not yet")
         return str(run.path)
 
-    with runs.one_look():
+    with runs.snapshot():
         with pytest.raises(OSError, match="not yet"):
             name(own_run)
         assert [name(own_run), name(own_run), name(tiny_run)] == [str(own_run.path)] * 2 + [str(tiny_run.path)]

@@ -1,0 +1,115 @@
+"""Pickers whose choice lives in the URL: one of several, some of them, a switch, smoothing, a layer, a head."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from app import permalink
+from app.captions.markdown import literal
+from app.charts.smoothing import WINDOWS
+
+SMOOTHING = "smooth"  # its name in the URL
+
+
+def pick_one(
+    name: str,
+    label: str,
+    options: Sequence[Any],
+    default: Any = None,
+    format_func: Callable[[Any], str] = str,
+    segmented: bool = False,
+    optional: bool = False,
+    **appearance: Any,
+) -> Any:
+    """One of the options: a select box, or segments where they are few; `name` is its name in the URL.
+
+    An `optional` choice stays out of the URL while it is the first.
+    """
+    texts = {str(option): option for option in options}
+    key = f"pick_{name}"
+    st.session_state[key] = texts.get(permalink.get(name) or "", default if default in options else options[0])
+    draw = st.segmented_control if segmented else st.selectbox
+    own = {"required": True, "format_func": _marked(format_func)} if segmented else {"format_func": format_func}
+    chosen = draw(label, options, key=key, on_change=_keep, args=(name,), **appearance, **own)
+    permalink.show(name, None if optional and chosen == options[0] else chosen)
+    return chosen
+
+
+def pick_many(
+    name: str,
+    label: str,
+    options: Sequence[str],
+    default: Sequence[str],
+    format_func: Callable[[str], str] = str,
+    pills: bool = False,
+) -> list[str]:
+    """Some of the options, in their own order: a list, or pills where they are few.
+
+    The URL holds them joined by commas, and nothing where they are the default.
+    """
+    wanted = permalink.get(name)
+    key = f"pick_{name}"
+    kept = set(default if wanted is None else wanted.split(","))
+    st.session_state[key] = [option for option in options if option in kept]
+    shared = {"key": key, "format_func": format_func, "on_change": _keep, "args": (name,)}
+    chosen = (
+        st.pills(label, options, selection_mode="multi", **shared | {"format_func": _marked(format_func)})
+        if pills
+        else st.multiselect(label, options, **shared)
+    )
+    permalink.show(name, None if set(chosen) == set(default) else ",".join(chosen))
+    return [option for option in options if option in chosen]
+
+
+def pick_switch(name: str, label: str, default: bool = False, optional: bool = False) -> bool:
+    """On or off; an `optional` switch stays out of the URL while it has its default."""
+    key = f"pick_{name}"
+    st.session_state[key] = {"on": True, "off": False}.get(permalink.get(name) or "", default)
+    chosen = st.toggle(label, key=key, on_change=_keep, args=(name,))
+    permalink.show(name, None if optional and chosen == default else "on" if chosen else "off")
+    return chosen
+
+
+def pick_smoothing() -> None:
+    """A slider for the smoothing of the page's curves, which its View has."""
+    key = f"pick_{SMOOTHING}"
+    st.session_state[key] = chosen_smoothing()
+    st.select_slider(
+        "Smoothing",
+        WINDOWS,
+        key=key,
+        format_func=lambda points: {1: "off", 3: "3 (paper)"}.get(points, str(points)),
+        help="Adds the mean of so many neighbouring points to each curve. Markers stay as measured.",
+        on_change=_keep,
+        args=(SMOOTHING,),
+        width=150,
+    )
+    permalink.show(SMOOTHING, None if chosen_smoothing() == 1 else chosen_smoothing())
+
+
+def chosen_smoothing() -> int:
+    """The smoothing of the URL; none where it names no setting of the slider."""
+    return {str(points): points for points in WINDOWS}.get(permalink.get(SMOOTHING) or "", 1)
+
+
+def pick_layer(layers: int, default: int = 1) -> int:
+    """A layer, counted from 1, the lowest."""
+    return pick_one("layer", "Layer", range(1, layers + 1), default)
+
+
+def pick_head(heads: int, default: int = 1) -> int:
+    """An attention head, counted from 1."""
+    return pick_one("head", "Head", range(1, heads + 1), default)
+
+
+def _marked(format_func: Callable[[Any], str]) -> Callable[[Any], str]:
+    """The same texts for a widget that reads Markdown in its options, as segments and pills do."""
+    return lambda option: literal(format_func(option))
+
+
+def _keep(name: str) -> None:
+    chosen = st.session_state[f"pick_{name}"]
+    if isinstance(chosen, bool):
+        chosen = "on" if chosen else "off"
+    permalink.choose(name, ",".join(chosen) if isinstance(chosen, list) else chosen)

@@ -1,0 +1,89 @@
+"""Files of evaluation data: opened, decompressed, read line by line, and known by the hash of their content."""
+
+import hashlib
+import io
+import json
+import lzma
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from embryo_core import runs
+from embryo_core.errors import CorpusError
+from embryo_core.metric import Source
+
+FETCHED = ("treebank", "lama", "glue", "squad")  # data that `python -m embryo_core fetch` brings
+Lines = list[tuple[str, str]]  # location ("ewt.conllu, line 7") and text of each line
+
+
+def read_text(folder: Path, split: str) -> list[str]:
+    """Lines of one split (train, heldout) of a text, without blank ones: `<split>.txt`, or with .xz, in its folder.
+
+    Raises CorpusError.
+    """
+    return [line for _, line in read_lines(split_file(folder, f"{split}.txt")) if line.strip()]
+
+
+def split_file(folder: Path, name: str) -> Path:
+    """The file of this name, or with .xz, in a folder. Raises CorpusError where there is neither."""
+    files = [folder / name, folder / f"{name}.xz"]
+    path = next((file for file in files if file.is_file()), None)
+    if path is None:
+        found = ", ".join(sorted(p.name for p in folder.iterdir())) if folder.is_dir() else "no folder of that name"
+        raise CorpusError(f"{files[0]} (or .xz) does not exist, there is {found or 'nothing'}; add that split.")
+    return path
+
+
+def open_source(path: Path, limit: int | None = None, **options: Any) -> Source:
+    """The data at a path as a metric is given them. Raises CorpusError where there are none, or they cannot be read."""
+    if not path.exists():
+        raise CorpusError(
+            f"{path} does not exist; name a file or folder that does, or fetch: python -m embryo_core fetch -h"
+        )
+    return Source(path, _content_sha256(path), limit, options)
+
+
+def _content_sha256(path: Path) -> str:
+    """SHA-256 of what a file or folder holds: its name, compression (.xz) and hidden files change nothing."""
+    if path.is_file():
+        with _opened(path) as file:
+            return runs.sha256(file)
+    inside = sorted(file.relative_to(path) for file in path.rglob("*") if file.is_file())
+    names = {str(name).removesuffix(".xz"): name for name in inside if not any(p.startswith(".") for p in name.parts)}
+    listing = "".join(f"{_content_sha256(path / names[name])}  {name}\n" for name in names)
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a file, decompressed. Raises CorpusError where they cannot be read."""
+    if not path.is_file():  # a pipe would wait for ever
+        raise CorpusError(f"{path} is not a regular file; name one that is.")
+    try:
+        with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
+            yield file
+    except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as reason:
+        raise CorpusError(f"{path} cannot be read ({reason}); fetch it again, or convert it to UTF-8 text.") from None
+
+
+def read_lines(path: Path) -> Lines:
+    """Lines of a text file, stripped at the right, each with its location for error messages."""
+    with _opened(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8")
+        return [(f"{path}, line {number}", line.rstrip()) for number, line in enumerate(text, 1)]
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for location, line in read_lines(path):
+        if not line:
+            continue
+        try:
+            row = json.loads(line)
+            if "\\u" in line:
+                json.dumps(row, ensure_ascii=False).encode()  # half a character is no text
+        except (ValueError, RecursionError) as reason:
+            raise CorpusError(f"{location} is not JSON ({reason}); one object a line is expected.") from None
+        if not isinstance(row, dict):
+            raise CorpusError(f"{location}: expected a JSON object, received {line[:60]!r}.")
+        yield location, row

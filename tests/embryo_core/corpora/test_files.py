@@ -1,0 +1,47 @@
+"""Data are known by their content, whatever their name and compression."""
+
+import lzma
+
+import pytest
+
+from embryo_core.corpora import open_source
+from embryo_core.errors import CorpusError
+
+
+def test_a_source_is_known_by_its_content(tmp_path):
+    """Another name or hidden files change nothing, one byte of one file or the relation that it is of does."""
+    one = tmp_path / "lama"
+    (one / "TREx").mkdir(parents=True)
+    (one / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born in [Y] ."}\n')
+    (one / "TREx" / "P19.jsonl").write_text('{"sub_label": "Ada", "obj_label": "Oslo"}\n')
+    before = open_source(one).sha256
+    (one / ".cache").mkdir()
+    (one / ".cache" / "x").write_text("y")
+    one = one.rename(tmp_path / "own")
+    assert open_source(one).sha256 == before
+    file = (one / "TREx" / "P19.jsonl").rename(one / "TREx" / "P20.jsonl")
+    assert open_source(one).sha256 != before
+    file = file.rename(one / "TREx" / "P19.jsonl")
+    file.write_text(file.read_text() + "\n")
+    assert open_source(one).sha256 != before
+
+
+def test_compression_changes_nothing(sample, tmp_path):
+    """Neither of one file nor of files in a folder, so that data fetched are the data they were compressed from."""
+    content = (sample / "treebank.conllu").read_bytes()
+    packed = tmp_path / "a" / "packed.conllu.xz"
+    packed.parent.mkdir()
+    packed.write_bytes(lzma.compress(content))
+    assert open_source(packed).sha256 == open_source(sample / "treebank.conllu").sha256
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "packed.conllu").write_bytes(content)
+    assert open_source(packed.parent).sha256 == open_source(tmp_path / "b").sha256
+
+
+def test_data_that_cannot_be_read_are_no_source(tmp_path):
+    """Nothing there, and half a compressed file."""
+    (tmp_path / "half.conllu.xz").write_bytes(lzma.compress(b"content" * 99)[:-20])
+    with pytest.raises(CorpusError, match="half.conllu.xz cannot be read"):
+        open_source(tmp_path / "half.conllu.xz")
+    with pytest.raises(CorpusError, match="does not exist"):
+        open_source(tmp_path / "none")

@@ -1,0 +1,84 @@
+"""LAMA's facts have their relation's template, and faults are reported with file and line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from embryo_core.corpora import RELATIONS, read_lama
+from embryo_core.errors import CorpusError
+from embryo_core.types import Fact
+
+
+def lama(folder: Path, rows: list[dict], template: str = "[X] was born in [Y] .") -> Path:
+    (folder / "TREx").mkdir(parents=True, exist_ok=True)
+    (folder / "relations.jsonl").write_text(json.dumps({"relation": "P19", "template": template, "type": "N-1"}) + "\n")
+    (folder / "TREx" / "P19.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_facts_have_their_relations_template_and_a_unique_id(tmp_path):
+    """The id is the uuid, or relation, subject and object where there is none; a repeated fact counts once."""
+    rows = [
+        {"uuid": "u1", "sub_label": "Ada", "obj_label": "London"},
+        {"uuid": None, "sub_label": "Bo", "obj_label": "Oslo"},
+        {"uuid": None, "sub_label": "Bo", "obj_label": "Oslo"},
+    ]
+    assert read_lama(lama(tmp_path, rows)) == [
+        Fact("u1", "P19", "[X] was born in [Y] .", "Ada", "London"),
+        Fact("P19/Bo/Oslo", "P19", "[X] was born in [Y] .", "Bo", "Oslo"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "template", "message"),
+    [
+        ([{"uuid": "a", "sub_label": "Ada"}], "[X] [Y]", r"P19\.jsonl, line 1: .*lacks 'obj_label'"),
+        ([{"sub_label": "Ada", "obj_label": "Oslo"}], "[X] .", r"relations\.jsonl, line 1: .*one \[X\] and one \[Y\]"),
+        ([], "[X] [Y]", r"holds no fact; add TREx/RELATION\.jsonl"),
+        (
+            [{"uuid": "a", "sub_label": s, "obj_label": "Oslo"} for s in "XY"],
+            "[X] [Y]",
+            "line 2: the uuid a belongs to another fact",
+        ),
+    ],
+)
+def test_faults_of_facts_are_reported(tmp_path, rows, template, message):
+    """One sentence with file and line."""
+    with pytest.raises(CorpusError, match=message):
+        read_lama(lama(tmp_path, rows, template))
+
+
+def test_a_missing_lama_tells_what_to_run(tmp_path):
+    """The folder has to hold relations.jsonl; files alone get a message that says what is missing."""
+    with pytest.raises(CorpusError, match="python -m embryo_core fetch lama"):
+        read_lama(tmp_path)
+    (lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}]) / "relations.jsonl").unlink()
+    with pytest.raises(CorpusError, match=r'add it with a line for each relation, such as {"relation": "P19", "templ'):
+        read_lama(tmp_path)
+
+
+def test_any_relation_with_a_template_is_read(tmp_path):
+    """P27, which is none of the paper's 25, alone or after one of them, whatever the order of the templates."""
+    templates = {"P27": "[X] is [Y] citizen .", "P19": "[X] was born in [Y] .", "P20": "[X] died in [Y] ."}
+    rows = [{"relation": relation, "template": template} for relation, template in templates.items()]
+    (tmp_path / "TREx").mkdir()
+    (tmp_path / "relations.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for relation, expected in (("P27", ["P27"]), ("P19", ["P19", "P27"])):
+        (tmp_path / "TREx" / f"{relation}.jsonl").write_text('{"sub_label": "Ada", "obj_label": "Oslo"}\n')
+        assert [fact.relation for fact in read_lama(tmp_path)] == expected
+
+
+def test_a_relation_without_a_template_is_reported(tmp_path):
+    """It does not vanish beside others; the message has the line to add."""
+    folder = lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}])
+    (folder / "TREx" / "P27.jsonl").write_text('{"sub_label": "Ada", "obj_label": "Norway"}\n')
+    with pytest.raises(CorpusError, match=r'P27\.jsonl has no template; add a line .*{"relation": "P27", "template"'):
+        read_lama(folder)
+
+
+def test_the_real_facts_are_those_of_table_8(shared_data):
+    """25 relations; every fact has an id of its own."""
+    facts = read_lama(shared_data / "lama")
+    assert len(facts) == len({fact.id for fact in facts}) == 20496
+    assert list(dict.fromkeys(fact.relation for fact in facts)) == list(RELATIONS)

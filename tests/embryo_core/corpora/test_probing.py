@@ -1,0 +1,82 @@
+"""Edge-probing tasks are read to Examples, and faults are reported with file and line."""
+
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+
+from embryo_core.corpora import read_probing
+from embryo_core.errors import CorpusError
+from embryo_core.types import Example, Target
+
+GOOD = {"text": "A dog", "targets": [{"span1": [1, 2], "label": "NN"}], "info": {}}
+
+
+def probing(folder: Path, *lines: object, split: str = "train") -> Path:
+    """A folder with one split, of these lines: text, or objects to be written as JSON."""
+    text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+    (folder / f"{split}.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_targets_have_one_span_or_two(tmp_path):
+    """Labels are text, numbers are made so; an empty list of targets is an example without any."""
+    pair = {"text": "A dog", "targets": [{"span1": [1, 2], "span2": [0, 1], "label": 1}]}
+    assert read_probing(probing(tmp_path, pair, "", {"text": "Oh", "targets": []}), "train") == [
+        Example(("A", "dog"), (Target((1, 2), "1", (0, 1)),)),
+        Example(("Oh",), ()),
+    ]
+    assert read_probing(probing(tmp_path, GOOD, split="dev"), "dev")[0].targets == (Target((1, 2), "NN"),)
+
+
+def test_a_compressed_split_is_read(tmp_path):
+    """The same examples."""
+    with lzma.open(tmp_path / "test.jsonl.xz", "wt", encoding="utf-8") as file:
+        file.write(json.dumps(GOOD) + "\n")
+    assert len(read_probing(tmp_path, "test")) == 1
+
+
+def target(**changed: object) -> dict:
+    return {"text": "A dog", "targets": [{**GOOD["targets"][0], **changed}]}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "expected a JSON object"),
+        ({"targets": []}, "KeyError"),
+        ({"text": "A dog", "targets": [{"span1": [0, 1]}]}, "'label'"),
+        (target(label=["NN", "NP"]), ", not one text"),
+        (target(label=None), ", not one text"),
+        (target(span1=[1, 3]), r"\[1, 3\] is not within the sentence's 2 words"),
+        (target(span1=[1, 1]), r"\[1, 1\] is not within"),
+        (target(span1=[-1, 1]), r"\[-1, 1\] is not within"),
+        (target(span1=[0.0, 1.0]), "float"),
+        (target(span1=[0, 1, 2]), "too many values"),
+        (target(span2=[0, 9]), "some targets have one span and some have two|not within"),
+        (target(span2=[0, 1]), "some targets have one span and some have two"),
+    ],
+)
+def test_a_malformed_line_gives_file_and_number(tmp_path, line, message):
+    """In one sentence, whatever is wrong with it."""
+    folder = probing(tmp_path, GOOD, "", line, GOOD)
+    with pytest.raises(CorpusError, match=rf"train\.jsonl, line 3.*({message})"):
+        read_probing(folder, "train")
+
+
+def test_a_missing_split_tells_what_there_is(tmp_path):
+    """Or that there is no such folder."""
+    with pytest.raises(CorpusError, match=r"dev\.jsonl \(or \.xz\) does not exist, there is train\.jsonl"):
+        read_probing(probing(tmp_path, GOOD), "dev")
+    with pytest.raises(CorpusError, match="there is no folder of that name"):
+        read_probing(tmp_path / "none", "dev")
+
+
+def test_the_real_tasks_have_their_targets(shared_data):
+    """Those that the data's own description counts."""
+    counts = {"pos": 25_094, "constituent": 23_309, "coref": 6_060, "srl": 9_321}
+    for task, count in counts.items():
+        examples = read_probing(shared_data / "probing" / task, "test")
+        assert sum(len(example.targets) for example in examples) == count

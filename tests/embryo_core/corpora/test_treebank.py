@@ -1,0 +1,146 @@
+"""Treebanks in every format are read to the same Examples, and faults are reported with file and line."""
+
+import json
+import lzma
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from embryo_core.corpora import read_treebank
+from embryo_core.errors import CorpusError
+from embryo_core.types import Example, Target
+
+SENTENCES = [
+    [("It", "PRP"), ("did", "VBD"), ("n't", "RB"), ("(", "-LRB-"), ("really", "RB"), (")", "-RRB-"), ("work", "VB")],
+    [("Nobody", "NN"), ("knows", "VBZ"), ("#", "NN"), ("9", "CD"), (".", ".")],
+]
+EXAMPLES = [
+    Example(tuple(w for w, _ in s), tuple(Target((i, i + 1), tag) for i, (_, tag) in enumerate(s))) for s in SENTENCES
+]
+
+
+def conllu(path: Path) -> Path:
+    """With comments, a multiword token over "did n't", and an empty node."""
+    blocks = []
+    for sentence in SENTENCES:
+        lines = [f"{i}\t{word}\t_\tX\t{tag}\t_\t0\t_\t_\t_" for i, (word, tag) in enumerate(sentence, 1)]
+        lines.insert(1, "2-3\tdidn't\t_\t_\t_\t_\t_\t_\t_\t_")
+        lines.insert(4, "3.1\tit\t_\tPRON\tPRP\t_\t_\t_\t_\t_")
+        blocks.append("# sent_id = a\n" + "\n".join(lines) + "\n\n")
+    path.write_text("".join(blocks), encoding="utf-8")
+    return path
+
+
+def conll2012(path: Path) -> Path:
+    """Brackets are escaped, columns divided by blanks."""
+    escaped = {"(": "-LRB-", ")": "-RRB-", ".": "/."}
+    blocks = []
+    for sentence in SENTENCES:
+        rows = [f"bc/a  0  {i}  {escaped.get(w, w)}  {t}  *  -  -  -  -  *  -" for i, (w, t) in enumerate(sentence)]
+        blocks.append("\n".join(rows) + "\n\n")
+    path.write_text("#begin document (bc/a); part 000\n" + "".join(blocks) + "#end document\n", encoding="utf-8")
+    return path
+
+
+def json_lines(path: Path) -> Path:
+    """The form of edge probing."""
+    with path.open("w", encoding="utf-8") as file:
+        for sentence in SENTENCES:
+            targets = [{"span1": [i, i + 1], "label": tag} for i, (_, tag) in enumerate(sentence)]
+            file.write(json.dumps({"text": " ".join(w for w, _ in sentence), "targets": targets, "info": {}}) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [
+        (conllu, "a.conllu"),
+        (conllu, "treebank.txt"),
+        (conll2012, "a.v4_gold_conll"),
+        (conll2012, "treebank.txt"),
+        (json_lines, "a.jsonl"),
+        (json_lines, "conll-2012-test.json"),
+        (json_lines, "treebank.txt"),
+    ],
+)
+def test_every_format_gives_the_same_examples(tmp_path, write, name):
+    """The format is known by the extension, or by the first line."""
+    assert read_treebank(write(tmp_path / name)) == EXAMPLES
+
+
+@pytest.mark.parametrize("write", [conllu, json_lines])
+def test_compressed_files_are_read(tmp_path, write):
+    """.xz is unpacked on reading."""
+    plain = write(tmp_path / "a.txt")
+    (tmp_path / "a.xz").write_bytes(lzma.compress(plain.read_bytes()))
+    assert read_treebank(tmp_path / "a.xz") == EXAMPLES
+
+
+def test_a_folder_is_read_file_by_file(tmp_path):
+    """OntoNotes comes as many files in folders; others in them are passed over."""
+    (tmp_path / "nw").mkdir()
+    conll2012(tmp_path / "nw" / "b.gold_conll")
+    conll2012(tmp_path / "a.gold_conll")
+    (tmp_path / "nw" / "b.parse").write_text("(S)")
+    assert read_treebank(tmp_path) == EXAMPLES * 2
+
+
+def test_untagged_words_are_no_targets(tmp_path):
+    """A word whose tag is "_" stays in the sentence and is not asked."""
+    path = conllu(tmp_path / "a.conllu")
+    path.write_text(path.read_text().replace("\tPRP\t", "\t_\t"))
+    example = read_treebank(path)[0]
+    assert (example.words, example.targets) == (EXAMPLES[0].words, EXAMPLES[0].targets[1:])
+
+
+def test_syntactic_heads_are_indices_of_words(tmp_path):
+    """Column 7 counts words from 1, with 0 at the root; a treebank without heads gives none."""
+    rows = [("She", 2), ("reads", 0), ("old", 4), ("books", 2), (".", "_")]
+    lines = [f"{i}\t{word}\t_\tX\tNN\t_\t{head}\t_\t_\t_" for i, (word, head) in enumerate(rows, 1)]
+    (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")
+    assert read_treebank(tmp_path / "a.conllu")[0].heads == (1, None, 3, 1, None)
+    assert read_treebank(conllu(tmp_path / "b.conllu"))[0].heads == ()
+    assert read_treebank(json_lines(tmp_path / "c.jsonl"))[0].heads == ()
+
+
+FAULTS = {
+    "no tags": ("a.conllu", "1\tIt\t_\tPRON\t_\t_\t_\t_\t_\t_\n\n", "no part-of-speech tag"),
+    "no tag column": ("a.conllu", "1\tIt\t_\n\n", r"a\.conllu, line 1: CoNLL-U has 10 columns .* has 3"),
+    "text": ("a.txt", "This is no treebank.\n", r"a\.txt, line 1: CoNLL-U has 10 columns"),
+    "number": ("a.conllu", "one" + "\tX" * 9 + "\n\n", r"line 1: the first column .* received 'one'"),
+    "head": ("a.conllu", "1\tIt" + "\tX" * 8 + "\n\n", r"line 1: column 7 of CoNLL-U .* received 'X'"),
+    "far head": ("a.conllu", "1\tIt" + "\t3" * 8, r"a\.conllu, line 1: the sentence .* has 1 words, but a head is 3"),
+    "short row": ("a_conll", "bc/a 0 0 It PRP *\nbc/a 0 1\n\n", r"line 2: CoNLL-2012 has"),
+    "empty": ("a.conllu", "\n\n", "holds no sentence"),
+    "cut json": ("a.jsonl", '{"text": "It"\n', r"a\.jsonl, line 1 is not JSON"),
+    "other json": ("a.jsonl", '{"text": "It"}\n', r"line 1: expected .*targets"),
+    "json list": ("a.jsonl", "[1]\n", r"line 1: expected a JSON object"),
+    "span": ("a.jsonl", '{"text": "It", "targets": [{"span1": [0, 2], "label": "X"}]}', "not within .* 1 words"),
+    "encoding": ("a.conllu", "1\tÉté".encode("latin-1"), "cannot be read .*UTF-8"),
+    "cut xz": ("a.conllu.xz", lzma.compress(b"1\tIt" * 99)[:50], "cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "message"), FAULTS.values(), ids=FAULTS.keys())
+def test_faults_are_reported_with_their_place(tmp_path, name, content, message):
+    """One sentence with the file, and the line where there is one."""
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(CorpusError, match=message):
+        read_treebank(tmp_path / name)
+
+
+def test_a_missing_treebank_tells_what_to_run(tmp_path):
+    """Neither a path that is not there nor a folder without treebanks gives a traceback."""
+    with pytest.raises(CorpusError, match="python -m embryo_core fetch treebank"):
+        read_treebank(tmp_path / "none")
+    with pytest.raises(CorpusError, match="no treebank file"):
+        read_treebank(tmp_path)
+
+
+def test_the_real_treebank_and_its_edge_probing_form_agree(shared_data):
+    """CoNLL-U and JSON lines of the same sentences give the same examples, all words counted."""
+    examples = read_treebank(shared_data / "treebank" / "en_ewt-ud-test.conllu.xz")
+    probing = read_treebank(shared_data / "probing" / "pos" / "test.jsonl.xz")
+    assert [replace(example, heads=()) for example in examples] == probing
+    assert (len(examples), sum(len(example.words) for example in examples)) == (2077, 25094)

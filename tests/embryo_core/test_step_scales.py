@@ -1,0 +1,61 @@
+"""Steps lie on an axis where Plotly draws them, and the scale chosen has the change in its middle."""
+
+import math
+
+import numpy as np
+import pytest
+
+from embryo_core import step_scales
+
+
+def test_step_0_lies_one_halving_before_step_1():
+    """On a log axis 0, 1, 2, 4, ... are evenly spaced; on a linear one every step lies at its own value."""
+    steps = [0, 1, 2, 4, 8, 16]
+    np.testing.assert_allclose(step_scales.axis_shares(steps, "log"), np.linspace(0, 1, 6))
+    assert step_scales.axis_values(steps, "linear").tolist() == steps
+    np.testing.assert_array_equal(step_scales.axis_shares(steps, "linear"), np.divide(steps, 16))
+
+
+@pytest.mark.parametrize("scale", step_scales.SCALES)
+@pytest.mark.parametrize("steps", [[0, 1, 2, 1000, 20_000], [500, 1000, 1500], np.array([0, 50])])
+def test_shares_of_an_axis_are_those_of_a_plotly_axis(scale, steps):
+    """Plotly places x on a log axis by log10(x): the shares are those of the values that it is given."""
+    drawn = [math.log10(x) if scale == "log" else x for x in step_scales.axis_values(steps, scale)]
+    wanted = [(x - drawn[0]) / (drawn[-1] - drawn[0]) for x in drawn]
+    np.testing.assert_allclose(step_scales.axis_shares(steps, scale), wanted, atol=1e-15, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", step_scales.SCALES)
+@pytest.mark.parametrize("only", [0, 7])
+def test_a_single_step_lies_at_the_start_of_its_axis(scale, only):
+    """One checkpoint has no span to be divided by."""
+    assert step_scales.axis_shares([only], scale).tolist() == [0]
+
+
+@pytest.mark.parametrize(("rises_at", "scale"), [(8, "log"), (600, "linear"), (None, "log")])
+def test_the_telling_scale_has_the_change_in_its_middle(rises_at, scale):
+    """An early rise is seen on a log axis, a late one on a linear axis; flat and missing curves have no say."""
+    steps = [0, 1, 2, 4, 8, 16, 200, 400, 600, 800, 1000]
+    rise = [0.0 if rises_at is None or step < rises_at else 0.7 for step in steps]
+    values = np.stack([rise, np.full(len(steps), 0.4), np.full(len(steps), np.nan)], axis=1)
+    assert step_scales.telling_scale(steps, values) == scale
+
+
+def test_a_curve_counts_by_where_it_changes_not_by_how_much():
+    """Two small late curves outweigh a high early one."""
+    steps = [0, 1, 2, 499, 500, 1000]
+    early, late = np.array([0, 1, 1, 1, 1, 1]), np.array([0, 0, 0, 0, 0.01, 0.01])
+    assert step_scales.telling_scale(steps, np.stack([early, late, late], axis=1)) == "linear"
+
+
+@pytest.mark.parametrize("steps", (range(0, 122_000, 122), range(1000), [0, *(2**k for k in range(60))], [7, 9, 40]))
+@pytest.mark.parametrize("count", (2, 3, 32))
+def test_log_spaced_steps_reach_from_end_to_end(steps, count: int) -> None:
+    """First and last are among them, each once and in order; the gaps between even steps grow; few are all taken."""
+    steps = list(steps)
+    found = step_scales.log_spaced(steps, count)
+    assert found[0] == steps[0] and found[-1] == steps[-1] and set(found) <= set(steps)
+    assert len(found) <= count and (found == steps or len(found) > count * 0.75)
+    if len(steps) >= 1000:
+        gaps = np.diff([steps.index(step) for step in found])
+        assert gaps.min() > 0 and (np.diff(gaps) >= -1).all()  # rounding to the nearest step may lose one
