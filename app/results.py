@@ -1,6 +1,5 @@
 """Cached reads of runs and results, the only way to them; what is kept goes when the files of its run change."""
 
-
 import pandas as pd
 
 from app.caching import cached, checkpoints_state, files_state, log_state, results_state
