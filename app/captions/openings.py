@@ -47,13 +47,13 @@ def _reaches(rows: pd.DataFrame) -> str:
     return "reaches" if len(rows) == 1 else "reach"
 
 
-def probing(best: pd.DataFrame, named: dict[str, str]) -> str:
+def probing(best: pd.DataFrame, names: dict[str, str]) -> str:
     """Which task gains most and least from the first step to the last; `best` has the best layer of each step."""
     ends = best.sort_values("step").groupby("task", sort=False)["f1"].agg(["first", "last"])
     gains = (ends["last"] - ends["first"]).sort_values()
 
     def named(task: str) -> str:
-        return f"{literal(named.get(task, task))} ({ends['first'][task]:.2f} to {ends['last'][task]:.2f})"
+        return f"{literal(names.get(task, task))} ({ends['first'][task]:.2f} to {ends['last'][task]:.2f})"
 
     words = f"From step {best['step'].min():,} to {best['step'].max():,}, F1 in the best layer changes"
     if len(gains) == 1:
@@ -89,7 +89,7 @@ def finetuning(frame: pd.DataFrame, named: dict[str, str]) -> str:
     task = (ends["last"] - ends["first"]).idxmax()
     first, last = ends.loc[task]
     return (
-        f"Of {len(ends)} scores {literal(named.get(task, task))} changes most for the better, from {first:.3f} "
+        f"Of {len(ends)} scores {literal(names.get(task, task))} changes most for the better, from {first:.3f} "
         f"at step {frame['step'].min():,} to {last:.3f} at step {frame['step'].max():,}."
     )
 

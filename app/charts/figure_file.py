@@ -8,19 +8,21 @@ from typing import Any
 import plotly.graph_objects as go
 
 from app.charts import style
+from app.charts.file_panels import LETTER, fit
 from app.charts.step_axis import STEP_LINE, STEP_MARK
 
 # Arial's widths, which each system has under one of these names: text takes as much room in a file as it was given.
 FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 INK, GRID = "#222222", "#E3E3E3"
-LETTER = 8.4  # pixels: the widest mean letter of a generic font of 14 pixels
 KEY = 46  # pixels of a legend's line and marker, and the gap to the next entry
 SMALL = 10.5  # pixels of the small print
 LINE = 14  # pixels from one of its lines to the next
 MARKS = (STEP_LINE, STEP_MARK)  # of the step that is chosen on the page
 AXIS = re.compile(r"[xy]axis\d*")
 BESIDE = 120  # pixels that the numbers or names of the vertical axis may take
-TITLE = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "top", "pad": {"l": 12, "t": 10}}
+BASELINE = 21  # pixels from the upper edge to the foot of the title's first line
+# Plotly sets the lines of a title that hangs from its upper edge too close.
+TITLE = {"x": 0, "xanchor": "left", "yref": "container", "yanchor": "bottom", "pad": {"l": 12}}
 PRINT = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 0, "yanchor": "top", "yshift": -52}
 
 
@@ -45,8 +47,9 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         file[name] |= {"showline": True, "linecolor": INK, "ticks": "outside", "tickcolor": INK, "gridcolor": GRID}
     text = {"text": _joined(lines), "font": {"size": SMALL}, "showarrow": False, "align": "left", **PRINT}
     legend, room = _legend(figure, width)
+    inner = fit(file, width - 28, (figure.layout.height or 400) - 60)
     top, below = 16 + 19 * len(heading) + room, 64 + LINE * len(lines)
-    height = top + (figure.layout.height or 400) - 60 + below
+    height = top + inner + below
     return file | {
         "width": width,
         "height": height,
@@ -54,7 +57,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
         "font": {"family": FAMILY, "size": style.FONT, "color": INK},
-        "title": {"text": _joined(heading), "font": {"size": 15}, **TITLE},
+        "title": {"text": _joined(heading), "font": {"size": 15}, "y": 1 - BASELINE / height, **TITLE},
         "legend": file.get("legend", {}) | legend | {"y": 1 - (top - room) / height},
         "shapes": [shape for shape in file.get("shapes", ()) if shape.get("name") not in MARKS],
         "annotations": [*file.get("annotations", ()), text],

@@ -1,6 +1,7 @@
 // Drawings of maps as SVG and PNG files: white pages with title, small print, and the labels of head_map.js.
 
 const SVG = "http://www.w3.org/2000/svg";
+const XLINK = "http://www.w3.org/1999/xlink";
 const FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"; // as in charts/figure_file.py
 const [TITLE, SMALL] = [15, 10.5]; // pixels of the title's and of the small print's letters
 
@@ -36,8 +37,8 @@ function picture(svg, canvas, sx, sy, size, { x, y, width, height }) {
   const context = map.getContext("2d");
   context.imageSmoothingEnabled = false;
   context.drawImage(canvas, sx, sy, size, size, 0, 0, map.width, map.height);
-  const href = map.toDataURL("image/png");
-  shape(svg, "image", { x, y, width, height, href, style: "image-rendering: pixelated" });
+  const image = shape(svg, "image", { x, y, width, height, style: "image-rendering: pixelated" });
+  image.setAttributeNS(XLINK, "xlink:href", map.toDataURL("image/png")); // the older name, which Inkscape reads too
 }
 
 // === Title and small print ===

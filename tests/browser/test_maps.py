@@ -44,7 +44,7 @@ def expect_colours(found: np.ndarray, low: np.ndarray, high: np.ndarray, scale: 
 
 def pictures(svg: ElementTree.Element, size: int) -> list[np.ndarray]:
     """The maps of a drawing, [size, size] positions, a pixel for each weight."""
-    maps = [decoded(image.get("href")) for image in svg.iter(f"{SVG}image")]
+    maps = [decoded(image.get("{http://www.w3.org/1999/xlink}href")) for image in svg.iter(f"{SVG}image")]
     middles = [((np.arange(size) + 0.5) * len(one) / size).astype(int) for one in maps]
     return [one[np.ix_(middle, middle)] for one, middle in zip(maps, middles)]
 
