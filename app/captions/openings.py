@@ -89,7 +89,7 @@ def finetuning(frame: pd.DataFrame, named: dict[str, str]) -> str:
     task = (ends["last"] - ends["first"]).idxmax()
     first, last = ends.loc[task]
     return (
-        f"Of {len(ends)} scores {literal(names.get(task, task))} changes most for the better, from {first:.3f} "
+        f"Of {len(ends)} scores {literal(named.get(task, task))} changes most for the better, from {first:.3f} "
         f"at step {frame['step'].min():,} to {last:.3f} at step {frame['step'].max():,}."
     )
 

@@ -8,8 +8,8 @@ from typing import Any
 from app.charts import style
 
 LETTER = 8.4  # pixels: the widest mean letter of a generic font of 14 pixels
-PANEL = 240  # pixels that a panel takes at least, its numbers included
-BESIDE = 80  # pixels that the numbers and the title of a panel's vertical axis take
+PANEL = 138  # pixels that the plot of a panel takes at least
+BESIDE, NUMBERS = 80, 48  # pixels that the numbers of a panel's vertical axis take, with its title and without one
 BELOW, BELOW_SHARED = 70, 16  # pixels below a row: for the numbers and the title of its own axis, or without them
 LINE = 18  # pixels from one line of a heading to the next
 HEADING = 12  # pixels of the letters above a panel
@@ -49,8 +49,9 @@ def fit(layout: Layout, width: float, height: float) -> float:
 def _reflow(layout: Layout, found: list[tuple[Axis, Axis]], width: float, height: float) -> float:
     """Lay panels out in rows of as many as fit, which keep their height."""
     before = len({tuple(x["domain"]) for x, _ in found})
-    across = min(before, max(1, int(width // PANEL)))
-    wide = (width if across == 1 else width / across - BESIDE) / width
+    beside = BESIDE if any(y.get("title", {}).get("text") for _, y in found) else NUMBERS
+    across = min(before, max(1, int(width // (PANEL + beside))))
+    wide = (width if across == 1 else width / across - beside) / width
     low, high = found[0][1]["domain"]
     tall = (high - low) * height
     common = [axis for axis in "xy" if any(pair["xy".index(axis)].get("showticklabels") is False for pair in found)]
@@ -100,5 +101,5 @@ def _thin(axis: Axis, width: float) -> None:
     """Leave out numbers of an axis that would run into each other."""
     texts = list(axis.get("ticktext") or ())
     if len(texts) > 1:
-        each = max(1, math.ceil(sum(LETTER * (len(text) + 1) for text in texts) / width))
+        each = max(1, math.ceil(sum(LETTER * (len(text) + 2) for text in texts) / width))
         axis |= {"ticktext": texts[::each], "tickvals": list(axis["tickvals"])[::each]}

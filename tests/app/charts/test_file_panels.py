@@ -16,6 +16,7 @@ def drawn(rows: int, columns: int, **more) -> dict:
     for i in range(count):
         figure.add_scatter(x=[0, 1], y=[0, 1], row=i // columns + 1, col=i % columns + 1)
     figure.update_xaxes(title_text="iteration of the probe's optimizer", row=rows, col=1)
+    figure.update_yaxes(title_text="F1", row=1, col=1)
     return figure.layout.to_plotly_json()
 
 
