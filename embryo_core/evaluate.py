@@ -93,7 +93,7 @@ def here(device: Device = CPU, discard: bool = False) -> Compute:
 
 @dataclass
 class Job:
-    """What one metric has to do in an evaluation, and what it does that with."""
+    """The work of one metric in an evaluation: its checkpoints and its data."""
 
     metric: Metric
     pending: list[Checkpoint]

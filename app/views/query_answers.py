@@ -86,8 +86,8 @@ class Answers:
 def over_steps(asked: Asked, mask: int | str) -> Answers:
     """A question over the steps asked so far, with the true object and the tracked word; at first, the first round.
 
-    The chosen step is among them. A question of fewer masks is answered at its last one; one of a single mask at that.
-    Raises as `query.trace` does.
+    The chosen step is among them. Where the question has fewer masks than `mask`, its last one
+    counts. Raises as `query.trace` does.
     """
     if mask == TOGETHER:
         mask = TOGETHER if asked.masks > 1 else 1
