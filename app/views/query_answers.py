@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Thread
 
 import pandas as pd
@@ -158,7 +159,7 @@ def _pausing(checkpoints: Sequence[Checkpoint], pause: Callable[[], None]) -> It
 def at_step(run: Run, step: int, text: str) -> Answer:
     """The best joint answers, and the best pieces for each mask, at one step. Raises as `query.answer` does."""
     at_home = command(run.name, text, "--step", str(step))
-    return in_turn(cost.answer(run, text), at_home, lambda: query.answer(run, text, step))
+    return in_turn(cost.answer(run, text), at_home, partial(query.answer, run, text, step))
 
 
 @cached(checkpoints_state, 32, "Reading every layer …")
@@ -168,12 +169,12 @@ def by_layer(run: Run, text: str, mask: int) -> Lens:
     known = [checkpoint.step for checkpoint in runs.loadable(run)]
     steps = log_spaced(known, FIRST) if len(known) > FIRST else None  # all: those without weights are named then
     seconds = cost.lens(run, text, steps and len(steps))
-    return in_turn(seconds, at_home, lambda: query.lens(run, text, mask, steps=steps))
+    return in_turn(seconds, at_home, partial(query.lens, run, text, mask, steps=steps))
 
 
 @cached(checkpoints_state, 64)
 def layers_at(run: Run, text: str, mask: int, step: int) -> Layers:
     """What every layer answers at one step. Raises as `query.lens` does."""
     at_home = command(run.name, text, "--step", str(step), "--lens", "--mask", str(mask))
-    (found,) = in_turn(cost.lens(run, text, 1), at_home, lambda: query.lens(run, text, mask, steps=[step])).cells
+    (found,) = in_turn(cost.lens(run, text, 1), at_home, partial(query.lens, run, text, mask, steps=[step])).cells
     return found
