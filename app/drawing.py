@@ -1,4 +1,4 @@
-"""Pages take turns to be drawn, one at a time: several at once slow one another and every answer.
+"""Pages are drawn one at a time: several at once slow one another and every answer.
 
 A page steps aside while it waits for what takes long, so that others are drawn meanwhile. While it is drawn, the files
 of its runs count as they were at first; without that, it would list a long series again and again.

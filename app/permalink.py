@@ -25,9 +25,9 @@ def one_entry_per_page() -> None:
 
 
 def restore() -> None:
-    """Take over the values in the URL where they are the user's wish; call this before any `get`.
+    """Take over the values in the URL that the user chose; call this before any `get`.
 
-    A value that was left out of the URL because it was the default is that again when the browser goes back to it.
+    A value that the URL leaves out is the default again when the browser goes back to it.
     """
     context = get_script_run_ctx()
     state = st.session_state.get(STATE)

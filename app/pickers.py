@@ -10,6 +10,7 @@ from app.captions.markdown import literal
 from app.charts.smoothing import WINDOWS
 
 SMOOTHING = "smooth"  # its name in the URL
+UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 
 
 def pick_one(
@@ -101,6 +102,17 @@ def pick_layer(layers: int, default: int = 1) -> int:
 def pick_head(heads: int, default: int = 1) -> int:
     """An attention head, counted from 1."""
     return pick_one("head", "Head", range(1, heads + 1), default)
+
+
+def choose_head(layer: int, head: int) -> None:
+    """Choose a layer and a head; for callbacks."""
+    permalink.choose("layer", layer)
+    permalink.choose("head", head)
+
+
+def pick_rescaled(label: str) -> bool:
+    """Whether curves are divided by their last values."""
+    return pick_one("unit", label, list(UNITS), format_func=UNITS.get, segmented=True) == "rescaled"
 
 
 def _marked(format_func: Callable[[Any], str]) -> Callable[[Any], str]:

@@ -1,9 +1,9 @@
-"""Whose question is computed: one at a time on all cores, cheap ones first, and none that nobody waits for any more.
+"""The queue of questions: one is computed at a time on all cores, cheap ones first; a visitor who leaves ends theirs.
 
-A question's place is the time of its arrival and PATIENCE seconds more for each second that it costs, so that cheap
-ones go first and dear ones are not put off for ever. A heavy question pauses between two of its pieces
-(embryo_core/query/pieces.py) while another has a place before it, and for a moment after a light one, whose page is
-drawn then and asks its next question; once its own place has come, it goes on at once. A session has one question at a
+The queue is sorted by the time of arrival plus PATIENCE seconds for each second that a question costs, so that cheap
+ones go first and dear ones are not put off for ever. A heavy question pauses between two of its chunks
+(embryo_core/query/chunks.py) while another is before it in the queue, and for a moment after a light one, whose page is
+drawn then and asks its next question; once its own time has come, it goes on at once. A session has one question at a
 time: Streamlit runs its pages in one thread, and what the visitor does next ends what is running, as does leaving.
 Costs are estimated by embryo_core/query/cost.py; the environment variable EMBRYO_QUESTION_BUDGET bounds them.
 """
@@ -41,7 +41,7 @@ class _Asked:
     """One question in the queue."""
 
     cost: float  # seconds of one core
-    place: float
+    due: float  # by which the queue is sorted
     wanted: Callable[[], None]  # raises once nobody waits for the answer
     called: Condition  # notified when its turn comes
     begun: bool = False
@@ -58,9 +58,9 @@ class Turns:
 
     @contextmanager
     def turn(self, cost: float, wanted: Callable[[], None] = lambda: None) -> Iterator[Callable[[], None]]:
-        """Wait for a question's turn; what is yielded is to be called between its pieces, in any of its threads.
+        """Wait for a question's turn; what is yielded is to be called between its chunks, in any of its threads.
 
-        `wanted` is called while the question waits and between its pieces, and ends it by raising.
+        `wanted` is called while the question waits and between its chunks, and ends it by raising.
         """
         asked = _Asked(cost, monotonic() + PATIENCE * cost, wanted, Condition(self._lock))
         with self._lock:
@@ -95,14 +95,14 @@ class Turns:
     def _may_go_on(self, asked: _Asked) -> bool:
         if asked.cost <= LIGHT:
             return asked.begun or self._first() is asked
-        return self._first() is asked and monotonic() >= min(self._drawn, asked.place)
+        return self._first() is asked and monotonic() >= min(self._drawn, asked.due)
 
     def _first(self) -> _Asked:
         """The question whose turn it is; a heavy one may begin only while fewer than HEAVY others have."""
         heavy = [asked for asked in self._asked if asked.begun and asked.cost > LIGHT]
         full = len(heavy) >= HEAVY
         may_compute = [asked for asked in self._asked if asked.begun or asked.cost <= LIGHT or not full]
-        return min(may_compute, key=lambda asked: asked.place)
+        return min(may_compute, key=lambda asked: asked.due)
 
 
 TURNS = Turns()

@@ -48,7 +48,7 @@ class View:
         return replace(axis, unit=self.unit, progress=results.progress(run, self.unit), zero=zero)
 
     def tells(self, run: Run) -> bool:
-        """Whether a run says how far it had come in what the axis counts."""
+        """Whether a run can be drawn on the axis: its files tell what the axis counts."""
         return self.unit == "step" or results.progress(run, self.unit) is not None
 
     def of(self, run: Run) -> "View":
@@ -59,7 +59,7 @@ class View:
         return replace(self, run=run, checkpoints=checkpoints, step=max(shown, default=min(steps, default=0)))
 
     def at(self, run: Run, steps: Sequence[int]) -> list[float]:
-        """The steps [S] of the page's run at which a run beside it had come to `steps` [S], in what the axis counts."""
+        """For each of `steps` [S] of a run beside the page's: the page's own step at the same point of the axis."""
         own, other = self.axis.progress, self.axis_of(run).progress
         if own is None or other is None:
             return [*map(float, steps)]

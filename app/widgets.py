@@ -145,7 +145,7 @@ def _name_unknown(view: View, names: Sequence[str]) -> None:
 
 
 def at_weights(view: View) -> View:
-    """The view at a step that can be asked, which the page tells where it is not the chosen one; else stop there."""
+    """The view at a step that has weights; the page says where that is not the chosen one, and stops where none has."""
     if not view.loadable:
         stop(f"Run '{view.run.name}' has results and no weights any more; only its results can be shown.")
     found = replace(view, step=view.evaluated(view.loadable))

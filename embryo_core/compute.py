@@ -36,7 +36,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Failed:
-    """Why so many metrics found nothing at one checkpoint, in a sentence."""
+    """Why metrics found nothing at one checkpoint, in a sentence, and how many metrics."""
 
     reason: str
     metrics: int

@@ -83,7 +83,8 @@ def here(device: Device = CPU, discard: bool = False) -> Compute:
     def compute(pending: Sequence[Pending]) -> Outcomes:
         computer, asked = Computer(device), dict(pending)
         for checkpoint in fetched_ahead([checkpoint for checkpoint, _ in pending], discard):
-            yield from ((checkpoint, outcome) for outcome in computer.compute(checkpoint, asked[checkpoint]))
+            for outcome in computer.compute(checkpoint, asked[checkpoint]):
+                yield checkpoint, outcome
 
     return compute
 
@@ -93,7 +94,7 @@ def here(device: Device = CPU, discard: bool = False) -> Compute:
 
 @dataclass
 class Job:
-    """What one metric has to do in an evaluation, and what it does that with."""
+    """The work of one metric in an evaluation: its checkpoints and its data."""
 
     metric: Metric
     pending: list[Checkpoint]

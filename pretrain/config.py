@@ -119,7 +119,7 @@ class Config:
         }
 
     def problems(self) -> dict[str, bool]:
-        """What must hold, as a sentence that says how it does not, and whether it does; a family adds its own."""
+        """For each rule, a sentence that says how it is broken, and whether it holds; a family adds its own."""
         shortest, longest = self.lengths[0], self.lengths[-1]
         checks = {
             f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}": (

@@ -84,7 +84,7 @@ def check_vocabulary(kind: str, start: Checkpoint) -> None:
 
 
 def history(start: Checkpoint) -> tuple[int, ...]:
-    """The steps that a run which goes on from this checkpoint has from the first."""
+    """The steps of the first run that a run continued from this checkpoint has too."""
     return tuple(found.step for found in runs.checkpoints(start.run) if found.step <= start.step)
 
 

@@ -29,7 +29,7 @@ from pretrain.text_sources import (
     split_sentences,
 )
 
-FORMAT = 2  # counts up when the same sources would give other files
+FORMAT = 2  # raised when the same sources would give other files
 SAMPLE_BYTES = 40_000_000  # of text, for training the tokenizer
 BATCH = 20_000  # sentences encoded at once
 TOP_WORDS = 50_000
@@ -117,7 +117,7 @@ def open_corpus(folder: Path) -> Corpus:
 
 
 def frequencies(corpus: Corpus) -> Counter[str]:
-    """How often each word, normalised as by the tokenizer, occurs in the training text; not unknown ones."""
+    """How often each word, normalised as by the tokenizer, occurs in the training text; unknown words are left out."""
     tokenizer = tokenizers.load(corpus.tokenizer_folder)
     starts = tokenizers.is_word_start(tokenizer)
     single = np.zeros(len(starts), np.int64)  # words of one piece, by id

@@ -24,7 +24,7 @@ from pretrain.state import latest_state
 
 
 class Devices:
-    """One device, and what several have to offer."""
+    """One device; several have the same methods."""
 
     count = 1  # of all hosts together
     is_first_host = True
@@ -64,7 +64,7 @@ class Devices:
 
     @contextmanager
     def own_copy(self, run: Run) -> Iterator[Run]:
-        """The run that this host writes: itself on the first; on others one to be thrown away, with the same state."""
+        """The run that this host writes: the run itself on the first, on others a temporary one with the same state."""
         if self.is_first_host:
             yield run
             return

@@ -19,7 +19,7 @@ from pretrain.pieces import CLS, PAD, SEP
 
 SPECIAL = 3  # [CLS], [SEP], [SEP]
 MIN_TOKENS = 8  # shorter documents make no example
-MIN_SENTENCES = 2  # of an example, where its document has as many: cut anywhere else, the rims would tell the order
+MIN_SENTENCES = 2  # of an example, if its document has two: a cut inside a sentence would give the order away
 REST = 0.75  # what is left of a document is an example of its own, padded, if it has this share of the space
 LOOK_BACK = 16  # tokens searched for the start of a word
 

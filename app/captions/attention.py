@@ -37,7 +37,7 @@ def shared_weights(run: Run) -> str:
 
 
 def few_steps(shown: int, total: int) -> str:
-    """Which steps have their maps on the page, where that are not all."""
+    """Which steps have their maps on the page; nothing where all have."""
     if shown == total:
         return ""
     return (

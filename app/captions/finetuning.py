@@ -1,4 +1,4 @@
-"""What the captions of the Fine-tuning page say: what was trained and scored, and beside what."""
+"""What the captions of the Fine-tuning page say: what was trained and scored, and the controls."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -43,10 +43,10 @@ def _is_of(name: str, frame: pd.DataFrame) -> bool:
 
 
 def table(average: pd.DataFrame) -> str:
-    """How to read the table, and the average over GLUE's tasks with which they are."""
+    """How to read the table; the average over GLUE's tasks, and which tasks these are."""
     words = (
         "95 % and 99 %: the first step at which the score is at least that share of its last value, with a 95 % "
-        "interval from 400 draws of the development examples. Click a row to look behind a task."
+        "interval from 400 draws of the development examples. Click a row to see a task in detail."
     )
     if average.empty:
         return words
@@ -72,7 +72,7 @@ def examples(task: str, table: pd.DataFrame, listed: pd.DataFrame, seed: int, wi
 
 
 def _where_texts(task: str) -> str:
-    """Where the texts, which the results do not hold, are looked for."""
+    """Where the texts are searched for; the results do not hold them."""
     folder = f"corpora/glue/{task}" if task in GLUE else f"corpora/{task}"
     fetched = "`python -m embryo_core fetch {}`".format("glue" if task in GLUE else SQUAD)
     how = f"{fetched} brings them" if task in (*GLUE, SQUAD) else "put them there"

@@ -48,7 +48,7 @@ def _last_of_all(curves: pd.DataFrame) -> pd.Series | None:
 
 
 def _place(row: pd.Series) -> str:
-    """Where a precision stands to its baseline: both are counted on the same facts."""
+    """Whether a precision is above its baseline; both are counted on the same facts."""
     if row["low"] > row["baseline"]:
         return "above"
     return "below" if row["high"] < row["baseline"] else "not surely apart from"

@@ -47,18 +47,18 @@ def _reaches(rows: pd.DataFrame) -> str:
     return "reaches" if len(rows) == 1 else "reach"
 
 
-def probing(best: pd.DataFrame, names: dict[str, str]) -> str:
+def probing(best: pd.DataFrame, named: dict[str, str]) -> str:
     """Which task gains most and least from the first step to the last; `best` has the best layer of each step."""
     ends = best.sort_values("step").groupby("task", sort=False)["f1"].agg(["first", "last"])
     gains = (ends["last"] - ends["first"]).sort_values()
 
-    def named(task: str) -> str:
-        return f"{literal(names.get(task, task))} ({ends['first'][task]:.2f} to {ends['last'][task]:.2f})"
+    def with_gain(task: str) -> str:
+        return f"{literal(named.get(task, task))} ({ends['first'][task]:.2f} to {ends['last'][task]:.2f})"
 
     words = f"From step {best['step'].min():,} to {best['step'].max():,}, F1 in the best layer changes"
     if len(gains) == 1:
-        return f"{words} for {named(gains.index[0])}."
-    return f"{words} most for {named(gains.index[-1])} and least for {named(gains.index[0])}."
+        return f"{words} for {with_gain(gains.index[0])}."
+    return f"{words} most for {with_gain(gains.index[-1])} and least for {with_gain(gains.index[0])}."
 
 
 def attention(head: pd.DataFrame, named: str, unit: str) -> str:

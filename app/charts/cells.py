@@ -13,7 +13,7 @@ TICKS_AT_MOST = 26  # step labels that fit side by side
 def add_points(
     figure: go.Figure, x: Sequence, y: Sequence, customdata: list[list], hover: str, text: Sequence[str] | None = None
 ) -> None:
-    """Unseen points at the middle of the cells, for Plotly tells of a click on a point but not of one on a heat map.
+    """Invisible points at the middle of the cells: Plotly reports clicks on points, but not on heat maps.
 
     `customdata` is a list of lists: of an array, a click would bring a dictionary.
     """

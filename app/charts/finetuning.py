@@ -137,7 +137,7 @@ def published(task: str, rows: pd.DataFrame) -> float | None:
     """The published score of ALBERT-base on the data of these rows of `task_curves`; None where we know none."""
     if task in PUBLISHED_SQUAD:
         first, second = PUBLISHED_SQUAD[task]
-        return second if rows["control"].iloc[-1] > 0 else first  # to answer nothing is right in 2.0 alone
+        return second if rows["control"].iloc[-1] > 0 else first  # an empty answer can be right in 2.0 alone
     return PUBLISHED.get(task)
 
 

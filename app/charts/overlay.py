@@ -35,7 +35,7 @@ class Curves:
     y_title: str
     tickformat: str
     decimals: str  # of a value that is pointed at, as Python formats it
-    baseline: str | None = None  # what a value has to be above, a column too
+    baseline: str | None = None  # column of the baseline
     across: int = ACROSS  # small multiples in a row
     width: int | None = None  # pixels of small multiples, however few lines there are; else as wide as the page
 

@@ -152,7 +152,7 @@ def set_axes(figure: go.Figure, letter: str, **settings: Any) -> go.Figure:
 
 
 def _merged(kept: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """What is kept, with what is given in its place, level by level."""
+    """The settings `kept`, overwritten by those `given`, level by level."""
     deeper = {name: _merged(kept.get(name, {}), value) for name, value in given.items() if isinstance(value, dict)}
     return kept | given | deeper
 

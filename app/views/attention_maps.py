@@ -47,7 +47,7 @@ def show(view: View) -> None:
         _one_head(view, history, drawn)
     with right:
         st.header("All heads", anchor=False)
-        head_maps.head_grid(grid, layers, heads, on_head=_head_chosen, key=GRID)
+        head_maps.head_grid(grid, layers, heads, on_head=pickers.choose_head, key=GRID)
         _below_all_heads(view, steps, history.size, drawn)
     _positions(view, history, normalised)
 
@@ -108,7 +108,7 @@ def _of_one_run(view: View, history: HeadHistory, drawn: Drawn, at: tuple[float,
     steps = tuple(history.steps.tolist())
     layers, heads, grid = map_reads.grid(view.run, steps, drawn.normalised, at)
     _one_head(view, history, drawn, f"{literal(view.run.name)}, ", maps.HISTORY + ending, at)
-    head_maps.head_grid(grid, layers, heads, on_head=_head_chosen, key=GRID + ending)
+    head_maps.head_grid(grid, layers, heads, on_head=pickers.choose_head, key=GRID + ending)
     _below_all_heads(view, steps, history.size, drawn)
 
 
@@ -152,11 +152,6 @@ def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Dra
         File("CSV, the weights of all heads", f"{name}-step{step}.csv", table),
         File("GIF, all heads over these steps", f"{name}.gif", animation),
     )
-
-
-def _head_chosen(layer: int, head: int) -> None:
-    permalink.choose("layer", layer)
-    permalink.choose("head", head)
 
 
 def _positions(view: View, history: HeadHistory, normalised: bool) -> None:

@@ -79,7 +79,7 @@ def _point_chosen(task: str, step: int) -> None:
 
 
 def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
-    """Draw a row for each task; returns the one to look behind."""
+    """Draw a row for each task; returns the one that is shown in detail."""
     st.header("How much pretraining each task needs", anchor=False)
     metrics = frame.groupby("task", sort=False)["metric"].first()
     reached = {
@@ -103,7 +103,7 @@ def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
         },
     )
     widgets.show_caption(captions.table(charts.average(frame)))
-    return pickers.pick_one("task", "Task to look behind", tasks, format_func=charts.label)
+    return pickers.pick_one("task", "Task in detail", tasks, format_func=charts.label)
 
 
 def _associations(view: View, frame: pd.DataFrame) -> None:

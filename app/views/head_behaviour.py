@@ -72,7 +72,7 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
         f"{PATTERNS[what].label}, step {step:,}",
         view,
         METRIC,
-        on_point=_head_chosen,
+        on_point=pickers.choose_head,
         at=f"step{step}",
     )
 
@@ -88,7 +88,7 @@ def _since(view: View, frame: pd.DataFrame, what: str, change: float | None, cho
         f"{PATTERNS[what].label}: present since step",
         view,
         METRIC,
-        on_point=_head_chosen,
+        on_point=pickers.choose_head,
     )
 
 
@@ -134,11 +134,6 @@ def _one_head(frame: pd.DataFrame, chosen: Head, step: int) -> None:
 # === What a click chooses ===
 
 
-def _head_chosen(layer: int, head: int) -> None:
-    permalink.choose("layer", layer)
-    permalink.choose("head", head)
-
-
 def _point_chosen(layer: int, head: int, step: int) -> None:
-    _head_chosen(layer, head)
+    pickers.choose_head(layer, head)
     permalink.choose("step", step)

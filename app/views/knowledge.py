@@ -4,9 +4,8 @@ from app import results, widgets
 from app.captions import openings
 from app.charts import knowledge as charts
 from app.views import knowledge_facts, knowledge_relations
+from app.views.knowledge_relations import METRIC
 from embryo_core.baselines import of_facts
-
-METRIC = "world_knowledge"
 
 
 def show() -> None:

@@ -139,7 +139,7 @@ def _above_baseline(run: Run, log: pd.DataFrame, quantity: str, n: str) -> pd.Da
 
 
 def _baseline(run: Run, quantity: str) -> tuple[str, float] | None:
-    """Name and value of what an accuracy has to be above, where that is known."""
+    """Name and value of an accuracy's baseline, where that is known."""
     if quantity == "masked_lm_accuracy" and (found := results.most_frequent_piece(run)):
         word, share = found
         return f"always “{style.plain(word)}”", share

@@ -11,7 +11,6 @@ from app.view import View
 from app.views import probing_layers, probing_peaks, probing_tasks, probing_training
 
 LAYERS = {BEST: "best at each step", LAST: "last"}
-UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 SECTIONS = {"tasks": "All tasks", "layers": "One task, layer by layer", "order": "Order of layers and tasks"}
 
 
@@ -30,9 +29,7 @@ def show() -> None:
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         layer = _pick_layer(sorted(set(frame["layer"])))
-        rescaled = section == "tasks" and pickers.pick_one(
-            "unit", "F1 and accuracy", list(UNITS), format_func=UNITS.get, segmented=True
-        ) == "rescaled"
+        rescaled = section == "tasks" and pickers.pick_rescaled("F1 and accuracy")
         bands = section != "order" and pickers.pick_switch("bands", "95 % bands", default=True)
         pickers.pick_smoothing()
     if section == "tasks":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Thread
 
 import pandas as pd
@@ -86,8 +87,8 @@ class Answers:
 def over_steps(asked: Asked, mask: int | str) -> Answers:
     """A question over the steps asked so far, with the true object and the tracked word; at first, the first round.
 
-    The chosen step is among them. A question of fewer masks is answered at its last one; one of a single mask at that.
-    Raises as `query.trace` does.
+    The chosen step is among them. Where the question has fewer masks than `mask`, its last one
+    counts. Raises as `query.trace` does.
     """
     if mask == TOGETHER:
         mask = TOGETHER if asked.masks > 1 else 1
@@ -158,7 +159,7 @@ def _pausing(checkpoints: Sequence[Checkpoint], pause: Callable[[], None]) -> It
 def at_step(run: Run, step: int, text: str) -> Answer:
     """The best joint answers, and the best pieces for each mask, at one step. Raises as `query.answer` does."""
     at_home = command(run.name, text, "--step", str(step))
-    return in_turn(cost.answer(run, text), at_home, lambda: query.answer(run, text, step))
+    return in_turn(cost.answer(run, text), at_home, partial(query.answer, run, text, step))
 
 
 @cached(checkpoints_state, 32, "Reading every layer …")
@@ -168,12 +169,12 @@ def by_layer(run: Run, text: str, mask: int) -> Lens:
     known = [checkpoint.step for checkpoint in runs.loadable(run)]
     steps = log_spaced(known, FIRST) if len(known) > FIRST else None  # all: those without weights are named then
     seconds = cost.lens(run, text, steps and len(steps))
-    return in_turn(seconds, at_home, lambda: query.lens(run, text, mask, steps=steps))
+    return in_turn(seconds, at_home, partial(query.lens, run, text, mask, steps=steps))
 
 
 @cached(checkpoints_state, 64)
 def layers_at(run: Run, text: str, mask: int, step: int) -> Layers:
     """What every layer answers at one step. Raises as `query.lens` does."""
     at_home = command(run.name, text, "--step", str(step), "--lens", "--mask", str(mask))
-    (found,) = in_turn(cost.lens(run, text, 1), at_home, lambda: query.lens(run, text, mask, steps=[step])).cells
+    (found,) = in_turn(cost.lens(run, text, 1), at_home, partial(query.lens, run, text, mask, steps=[step])).cells
     return found

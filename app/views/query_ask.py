@@ -90,7 +90,7 @@ def _pick_text(default: str) -> str:
 
 
 def _show_examples(examples: dict[str, str]) -> None:
-    """Ask, which a click outside the text does as well, and texts to click."""
+    """The button Ask, and texts to click; a click outside the text asks as well."""
     with st.container(horizontal=True, vertical_alignment="center", key="examples"):
         st.button("Ask", type="primary", key="query_ask", on_click=_ask_unless_text, args=(next(iter(examples)),))
         for example, said in examples.items():
@@ -98,7 +98,7 @@ def _show_examples(examples: dict[str, str]) -> None:
 
 
 def _ask_unless_text(example: str) -> None:
-    if not st.session_state["query_text"].strip():  # as it is now: leaving the box to click has handed it over
+    if not st.session_state["query_text"].strip():  # the click has left the box, which sent its text before
         choose_text(example)
 
 
@@ -106,7 +106,7 @@ def _ask_unless_text(example: str) -> None:
 
 
 def _pick_comparison(first: Asked) -> list[Asked]:
-    """The first question, and what stands beside it: another run's answer, another sentence, or both of both."""
+    """The first question, and what stands beside it: another run's answer, another sentence, or both."""
     others = {run.name: run for run in runs.list_runs() if run.name != first.view.run.name and _can_answer(run)}
     options = [name for name in COMPARISONS if name in ("none", "text") or others]
     left, right = st.columns(2, vertical_alignment="bottom")

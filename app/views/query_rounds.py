@@ -1,6 +1,7 @@
 """Questions to all checkpoints of a run, asked in rounds: what has been asked so far, shared by all visitors."""
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from math import isfinite
 from threading import Lock
 
@@ -84,7 +85,7 @@ class Rounds:
         before = len(self._refinement.asked)
         spent = cost.trace(self._run, self._text, before)
         seconds = cost.trace(self._run, self._text, before + len(steps)) - spent
-        in_turn(seconds, self._at_home(), lambda: self._refinement.ask(steps), spent)
+        in_turn(seconds, self._at_home(), partial(self._refinement.ask, steps), spent)
 
     def _unfollowed(self, word: Word, count: int) -> Sequence[int]:
         """Steps of the trace at which a word is asked next."""
@@ -99,7 +100,7 @@ class Rounds:
         spent = cost.track(self._run, self._text, *word, asked=len(known.steps)) if known else 0
         at_home = self._at_home(f"--track={word[0]}", "--mask", str(word[1]))
         seconds = cost.track(self._run, self._text, *word, asked=len(steps))
-        found = in_turn(seconds, at_home, lambda: query.track(self._run, self._text, *word, steps), spent)
+        found = in_turn(seconds, at_home, partial(query.track, self._run, self._text, *word, steps), spent)
         self._tracks[word] = joined([known, found]) if known else found
 
     def _at_home(self, *options: str) -> str:

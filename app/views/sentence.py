@@ -24,7 +24,7 @@ EXAMPLE = "The cat that the dogs chased sat on the mat ."
 VIEWS = {"head": "Head view", "model": "Model view"}
 LONGEST = 128  # pieces that bertviz is asked to draw: it draws a line for each pair of them and each head
 LINES = 100_000  # that the model view draws at first, before the reader asks for more layers
-AT_HOME = "make app"  # what answers at home a question that is too dear for a hosted demo
+AT_HOME = "make app"  # the command for a question that is too dear for a hosted demo
 
 
 def show(view: View) -> None:

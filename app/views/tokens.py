@@ -20,7 +20,6 @@ from embryo_core.types import Run
 
 PAGE = "tokens"  # of the metrics that are shown here
 PILLS = 12  # categories that are offered as pills
-UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 
 
 def show() -> None:
@@ -37,20 +36,20 @@ def show() -> None:
     sets = charts.category_sets(scores)
     with choices:
         family = pickers.pick_one("family", "By", list(sets), format_func=str.capitalize, segmented=True)
-        unit = pickers.pick_one("unit", "Accuracy", list(UNITS), format_func=UNITS.get, segmented=True)
+        rescaled = pickers.pick_rescaled("Accuracy")
         bands = pickers.pick_switch("bands", "95 % bands", default=True)
         pickers.pick_smoothing()
     usual, few = charts.usual(family, sets[family]), len(sets[family]) <= PILLS
     groups = pickers.pick_many(family.replace(" ", "_"), "Categories", sets[family], usual, tags.named, pills=few)
-    measured = charts.curves(scores, groups, rescaled=unit == "rescaled")
+    measured = charts.curves(scores, groups, rescaled=rescaled)
     data = with_smoothed(measured, "shown", view.smoothing, ["group"])
     if data.empty:
         st.info("Choose at least one category that has results.", icon=":material/info:")
         return
     raw = charts.curves(scores, groups, rescaled=False)
     widgets.show_opening(openings.tokens(titles[metric], acquisition(raw)))
-    data = charts.with_baselines(data, results.baselines_of_words(view.run, metric), unit == "rescaled")
-    _accuracy(view, metric, titles[metric], data, unit == "rescaled", bands)
+    data = charts.with_baselines(data, results.baselines_of_words(view.run, metric), rescaled)
+    _accuracy(view, metric, titles[metric], data, rescaled, bands)
     left, right = st.columns([4, 3], gap="large")
     with left:
         step = view.evaluated(scores["step"])

@@ -10,7 +10,7 @@ from embryo_core.audit.series import Series
 
 FEWEST = 8  # numbers of a tensor that are not equal by chance
 LEAST = 1e-30
-ROUNDINGS = 2.0  # a tensor that was to move so many relative roundings of every number did not stay equal by rounding
+ROUNDINGS = 2.0  # relative roundings: a tensor that should have moved farther is not equal by rounding
 
 
 @dataclass(frozen=True)

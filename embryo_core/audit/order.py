@@ -13,10 +13,10 @@ import numpy as np
 from embryo_core.audit.series import Series, turn
 
 TURNED = -0.7  # of `turn`; -1/2 says nothing, and swapping two steps makes x to -1 - x
-RESTLESS = -0.25  # median turn of a way that goes to and fro even in its best order: nothing tells it
-LEAP = 20.0  # times as far as the next move, in proportion to the time between: more than a way ends with
+RESTLESS = -0.25  # median turn of a path that goes to and fro in every order, so that none can be inferred
+LEAP = 20.0  # an end's move over the next one, per time between: more is no move of training
 LEAST = 1e-300
-FEWEST = 4  # steps of a series whose order can be told
+FEWEST = 4  # steps of a series whose order can be inferred
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import numpy as np
 
 from embryo_core.audit.series import Series, residual
 
-CERTAIN = 8.0  # what has to come together inside a series
-CERTAIN_AT_END = 16.0  # and where there are neighbours on one side alone
-ASIDE = 1.1  # distance from the way, in units of the neighbours' distance, that is in line; 0.87 for noise alone
-LEAP = 3.0  # times as far as the tensor's next move and those of the others make likely
+CERTAIN = 8.0  # threshold of the score of a tensor inside a series
+CERTAIN_AT_END = 16.0  # the same where there are neighbours on one side alone
+ASIDE = 1.1  # largest distance from the path that is in line, over the neighbours' distance; noise alone gives 0.87
+LEAP = 3.0  # a move over what the tensor's next move and those of the others make likely
 ROUNDINGS = 8.0  # relative roundings by which every number may differ without having moved
 CHANCE = 3.0  # standard deviations of the cosine of unrelated tensors
 LEAST = 1e-30

@@ -1,8 +1,8 @@
 """GLUE and SQuAD as they are on the Hugging Face Hub, fetched through its package datasets."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
+from embryo_core import runs
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.forms import GLUE, SQUAD
 from embryo_core.finetune.questions import read_questions
@@ -29,16 +29,13 @@ def fetch_tasks(what: str, into: Path) -> list[Path]:
 
 
 def _fetch(what: str, name: str, folder: Path) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=folder.parent) as temporary:
-        whole = Path(temporary) / folder.name
+    with runs.replacing(folder) as whole:
         whole.mkdir()
         _download(what, name, whole)
         try:
             read_questions(whole) if name == SQUAD else read_task(name, whole)
         except CorpusError as reason:
             raise CorpusError(f"What {SOURCES[what][0]} sent is not '{name}': {reason}") from None
-        whole.rename(folder)
 
 
 def _download(what: str, name: str, folder: Path) -> None:

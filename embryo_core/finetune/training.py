@@ -119,7 +119,7 @@ def _model(checkpoint: Checkpoint, data: Trainee, settings: Settings, start: Wei
         config.hidden_act = FUSED[activation]
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = settings.dropout
     config.classifier_dropout = config.classifier_dropout_prob = settings.classifier_dropout
-    transformers.logging.set_verbosity_error()  # that the head is new is no news
+    transformers.logging.set_verbosity_error()  # it warns that the head is new
     transformers.logging.disable_progress_bar()
     model, report = CLASSES[data.kind]._model_mapping[type(config)].from_pretrained(
         None, config=config, state_dict=read_tensors(checkpoint), dtype=torch.float32, output_loading_info=True
@@ -136,7 +136,7 @@ def _model(checkpoint: Checkpoint, data: Trainee, settings: Settings, start: Wei
 def _optimizer(
     model: nn.Module, settings: Settings
 ) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
-    """AdamW, and the course of its learning rate."""
+    """AdamW, and the schedule of its learning rate."""
     plain = [value for value in model.parameters() if value.ndim < 2]  # biases and normalisation
     decayed = [value for value in model.parameters() if value.ndim >= 2]
     groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": plain, "weight_decay": 0.0}]

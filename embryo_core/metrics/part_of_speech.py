@@ -5,6 +5,7 @@ word is correct when all its pieces are. Sentences with more pieces than the mod
 and counted; words without a single piece (nothing but characters that the tokenizer drops) are left out.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embryo_core import runs
+from embryo_core.corpora import TREEBANK
 from embryo_core.errors import CorpusError
-from embryo_core.metric import Limits, Source
+from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics.treebank import encode
 from embryo_core.types import Example, Findings, Score, WordCount
 from embryo_core.word_groups import ALL, BANDS, PARTS_OF_SPEECH, TAGS, band_of
 
 if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
     from embryo_core.engine.tokenizer import Tokenizer
 
 
@@ -39,9 +42,28 @@ class Treebank:
     summary: dict[str, Any]
 
 
+class WordMetric(Metric):
+    """Base of the metrics that judge a treebank's words, each as right or wrong."""
+
+    page = "tokens"
+    source = "treebank"
+    form = TREEBANK
+    needs = frozenset({"masked_words"})
+
+    @abstractmethod
+    def judge(self, model: "Model", data: Treebank) -> np.ndarray:
+        """Whether each word is right: bool [n]."""
+
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treebank:
+        return read(tokenizer, limits, source)
+
+    def compute(self, model: "Model", data: Treebank) -> Findings:
+        return findings(self.name, data, self.judge(model, data))
+
+
 @lru_cache(maxsize=1)
 def read(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treebank:
-    """The treebank for both metrics that judge words, read once per evaluation. Raises CorpusError."""
+    """The treebank for all metrics that judge words, read once per evaluation. Raises CorpusError."""
     encoded = encode(tokenizer, limits, source)
     sentences = [sentence.ids for sentence in encoded.sentences]
     rows = [

@@ -11,9 +11,9 @@ from embryo_core.query.beam import (
     logsumexp,
     spell_rank,
 )
+from embryo_core.query.chunks import pausing
 from embryo_core.query.examples import find_examples, read_questions
 from embryo_core.query.lens import lens
-from embryo_core.query.pieces import pausing
 from embryo_core.query.question import (
     EXAMPLE,
     MAX_CHARACTERS,

@@ -24,7 +24,7 @@ import numpy as np
 
 from embryo_core import runs
 from embryo_core.engine.cache import MODELS
-from embryo_core.query import pieces
+from embryo_core.query import chunks
 from embryo_core.query.question import Question, read_question, readable
 from embryo_core.types import Prediction, Run
 
@@ -158,17 +158,17 @@ def spell_rank(rank: int, exact: bool) -> str:
 def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> np.ndarray:
     """Logits [C, B, V] over all pieces: model c reads its rows ids[c] [B, L], each at one position.
 
-    As many models or rows are passed at once as make a piece (see pieces.py).
+    As many models or rows are passed at once as make a chunk (see chunks.py).
     """
     from embryo_core.engine.model import mlm_logits  # torch is imported by the first query, not by the dashboard
 
     count, rows, length = ids.shape
-    most = max(1, int(pieces.OPERATIONS / (24 * models[0].num_layers * models[0].hidden_size**2 * length)))  # rows
+    most = max(1, int(chunks.OPERATIONS / (24 * models[0].num_layers * models[0].hidden_size**2 * length)))  # rows
     together = max(1, most // rows)  # models
     logits = np.empty((count, rows, models[0].vocabulary_size), np.float32)
     for i in range(0, count, together):
         for j in range(0, rows, most):
-            pieces.between_pieces()
+            chunks.between_chunks()
             part = ids[i : i + together, j : j + most]
             at = np.arange(part.shape[1])
             found = mlm_logits(models[i : i + together], part, np.ones_like(part[0]), at, np.full_like(at, position))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embryo_core.query.beam import logsumexp, top_k
-from embryo_core.query.pieces import between_pieces
+from embryo_core.query.chunks import between_chunks
 from embryo_core.query.question import check_text, find_mask, read_together, readable
 from embryo_core.query.sweep import sweep
 from embryo_core.types import Prediction, Run
@@ -63,5 +63,5 @@ def _by_layer(models: "Sequence[Model]", text: str, mask: int, k: int) -> list[L
 
 def _logits(model: "Model", ids: np.ndarray, position: int) -> np.ndarray:
     """Logits [layers, V] of the head on every layer's state at one position of ids [1, L]."""
-    between_pieces()
+    between_chunks()
     return model.mlm_head(model.words.hidden_states(ids, np.ones_like(ids))[:, 0, position])

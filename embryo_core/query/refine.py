@@ -71,24 +71,20 @@ class Refinement:
 
         Raises TokenizerMismatch and QueryError.
         """
-        self._ask(steps)
-        while self._trace is None and (more := self.next_round()):
-            self._ask(more)
-
-    def _ask(self, steps: Iterable[int]) -> None:
-        new = [self._checkpoints[step] for step in sorted({*steps} - self.asked)]
-        if not new:
-            return
-        found, broken = ask_each(new, partial(ask_together, self.text), passing=bool(self.asked))
-        answered = self._answered | found
-        if answered:
-            skipped = self._broken | broken
-            named = (*self._thinned, *(skipped[step] for step in sorted(skipped)))
-            replies = in_order(self.run, answered, named)
-            self._trace = read_replies(self.run, self.text, replies, self.k, self._scores)
-        self._answered, self._broken = answered, self._broken | broken
-        if not self.next_round():
-            self._answered, self._scores = {}, {}  # the logits of a long series fill much memory
+        while new := [self._checkpoints[step] for step in sorted({*steps} - self.asked)]:
+            found, broken = ask_each(new, partial(ask_together, self.text), passing=bool(self.asked))
+            answered = self._answered | found
+            if answered:
+                skipped = self._broken | broken
+                named = (*self._thinned, *(skipped[step] for step in sorted(skipped)))
+                replies = in_order(self.run, answered, named)
+                self._trace = read_replies(self.run, self.text, replies, self.k, self._scores)
+            self._answered, self._broken = answered, self._broken | broken
+            steps = self.next_round()
+            if not steps:
+                self._answered, self._scores = {}, {}  # the logits of a long series fill much memory
+            if self._trace:
+                return
 
     @property
     def trace(self) -> Trace:

@@ -25,7 +25,7 @@ def report_answers(run: Run, text: str, step: int, k: int = 10) -> str:
 
 
 def report_trace(run: Run, text: str) -> str:
-    """The best answer at every checkpoint, and how the final answer fared; errors as for `trace`."""
+    """The best answer at every checkpoint, and when the final answer led; errors as for `trace`."""
     found = trace(run, text)
     blocks = [f"{run.name}, {len(found.steps)} checkpoints: {found.text}", *found.skipped]
     histories = [("All masks together\n", found.joint)] if found.joint else []

@@ -9,7 +9,7 @@ import numpy as np
 from embryo_core import runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import QueryError
-from embryo_core.query.pieces import between_pieces
+from embryo_core.query.chunks import between_chunks
 from embryo_core.query.question import MAX_CHARACTERS, encode, normalise_masks, readable
 from embryo_core.query.sweep import sweep
 from embryo_core.types import Run
@@ -78,5 +78,5 @@ def read_sentence(text: str, tokenizer: "Tokenizer", max_positions: int) -> np.n
 
 def _weights(model: "Model", ids: np.ndarray) -> np.ndarray:
     """Attention [layers, heads, L, L] of one sequence of ids [L]."""
-    between_pieces()
+    between_chunks()
     return model.attentions(ids[None], np.ones_like(ids)[None])[:, 0]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from embryo_core import runs
 from embryo_core.engine.cache import MODELS, memory_limit
 from embryo_core.errors import BrokenCheckpoint, MissingWeights
-from embryo_core.query.pieces import between_pieces
+from embryo_core.query.chunks import between_chunks
 from embryo_core.types import Checkpoint, Run
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 Answered = dict[int, tuple["Tokenizer", Answer]]  # by step
-ASIDE = 8  # questions whose threads may wait between two pieces while those of another work
+ASIDE = 8  # questions whose threads may wait between two chunks while those of another work
 POLL = 0.1  # seconds between two checks of the caller's thread whether the question still has its turn
 
 
@@ -71,7 +71,7 @@ def ask_each(
 
     `ask` is given several models at once, and returns an answer for each: the fewer its calls, the less the threads
     wait for one another. At work together are as many as fill a quarter of the memory limit, or one for each thread.
-    It pauses between checkpoints (see pieces.py). `passing` as for `ModelCache.get`. Raises TokenizerMismatch, and what
+    It pauses between checkpoints (see chunks.py). `passing` as for `ModelCache.get`. Raises TokenizerMismatch, and what
     `ask` raises.
     """
     from embryo_core.engine.device import CPU  # torch is imported by the first query, not by the dashboard
@@ -87,7 +87,7 @@ def ask_each(
         for checkpoint in share:
             if ended.is_set():
                 return
-            between_pieces()
+            between_chunks()
             try:
                 models.append(MODELS.get(checkpoint, passing))
             except (BrokenCheckpoint, MissingWeights) as error:  # the latter: removed just now
@@ -111,7 +111,7 @@ def ask_each(
 def _join(working: Sequence[Future]) -> None:
     """Wait for the other threads, and raise what they raised, or what ends the question meanwhile."""
     while wait(working, POLL).not_done:
-        between_pieces()
+        between_chunks()
     for one in working:
         one.result()
 

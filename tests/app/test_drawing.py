@@ -12,53 +12,53 @@ from tests.app.conftest import Dashboard
 
 
 @pytest.fixture(autouse=True)
-def place(monkeypatch: pytest.MonkeyPatch) -> threading.Lock:
-    """A place of this test alone."""
+def lock(monkeypatch: pytest.MonkeyPatch) -> threading.Lock:
+    """A lock of this test alone."""
     own = threading.Lock()
-    monkeypatch.setattr(drawing, "_place", own)
+    monkeypatch.setattr(drawing, "_lock", own)
     return own
 
 
-def free(place: threading.Lock) -> bool:
+def free(lock: threading.Lock) -> bool:
     """Whether another page could be drawn now."""
-    return not place.locked()
+    return not lock.locked()
 
 
-def test_a_page_keeps_its_place_until_it_is_drawn(place: threading.Lock) -> None:
+def test_a_page_keeps_its_turn_until_it_is_drawn(lock: threading.Lock) -> None:
     """Whether it ends as it should or not."""
     with pytest.raises(KeyError), drawing.drawing():
-        assert not free(place)
+        assert not free(lock)
         raise KeyError
-    assert free(place)
+    assert free(lock)
 
 
-def test_a_part_of_a_page_is_drawn_in_the_place_of_its_page(place: threading.Lock) -> None:
-    """It waits for none of its own, which would be for ever, and leaves the page its place."""
+def test_a_part_of_a_page_is_drawn_in_the_turn_of_its_page(lock: threading.Lock) -> None:
+    """It waits for none of its own, which would be for ever, and leaves the page its turn."""
     with drawing.drawing():
         with drawing.drawing():
             pass
-        assert not free(place)
-    assert free(place)
+        assert not free(lock)
+    assert free(lock)
 
 
-def test_who_waits_steps_aside(place: threading.Lock) -> None:
-    """What has a spinner is read without a place, and so is what others read; afterwards the page has one again."""
-    slow = cached(lambda run: (), 1, "Reading")(lambda run: free(place))
-    quick = cached(lambda run: (), 1)(lambda run: free(place))
+def test_who_waits_steps_aside(lock: threading.Lock) -> None:
+    """What has a spinner is read outside the page's turn, other reads are not; afterwards the page has a turn again."""
+    slow = cached(lambda run: (), 1, "Reading")(lambda run: free(lock))
+    quick = cached(lambda run: (), 1)(lambda run: free(lock))
     run = Run("slow", None, "", "", {}, "", {}, (), "")
     with drawing.drawing():
         assert slow(run) and not quick(run)
-        assert not free(place)
+        assert not free(lock)
     with drawing.aside():  # outside a page
-        assert free(place)
-    assert free(place)
+        assert free(lock)
+    assert free(lock)
 
 
-def test_each_page_has_a_place_while_it_is_drawn(
-    place: threading.Lock, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+def test_each_page_has_its_turn_while_it_is_drawn(
+    lock: threading.Lock, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And gives it back."""
     seen = []
-    monkeypatch.setattr(overview, "show", lambda: seen.append(free(place)))
+    monkeypatch.setattr(overview, "show", lambda: seen.append(free(lock)))
     dashboard.open("overview")
-    assert seen == [False] and free(place)
+    assert seen == [False] and free(lock)

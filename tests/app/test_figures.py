@@ -25,6 +25,7 @@ PAGES = {  # page and parameters: how many figures it has
     ("probing", (("probing", "layers"),)): 3,
     ("probing", (("probing", "order"),)): 3,
     ("knowledge", ()): 2,
+    ("knowledge", (("panels", "on"),)): 2,
     ("finetuning", ()): 2,
     ("query", (("text", "the [MASK] of the town ."),)): 2,
     ("query", (("text", "the [MASK] of the town ."), ("curves", "rank"))): 2,
@@ -54,7 +55,7 @@ def same(drawn: Any, stored: Any) -> bool:
     """Whether a drawn coordinate stands for a stored value: as it is, in hundredths, as a rank in a name, or step 0."""
     if isinstance(stored, str) or isinstance(drawn, str):
         return isinstance(stored, str) and isinstance(drawn, str) and drawn.endswith(stored)
-    if stored is None or isinstance(stored, bool) or pd.isna(stored):
+    if stored is None or isinstance(stored, bool) or pd.isna(stored) or pd.isna(drawn):
         return False
     ways = (drawn, drawn / 100, round(drawn), 0 if drawn == 0.5 else drawn)
     return any(math.isclose(way, stored, rel_tol=1e-6, abs_tol=1e-9) for way in ways)

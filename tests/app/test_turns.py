@@ -92,7 +92,7 @@ def test_only_the_next_question_is_woken(start, monkeypatch: pytest.MonkeyPatch)
     assert len(called) == len(set(called)) == 5
 
 
-def test_a_heavy_question_pauses_between_its_pieces(start) -> None:
+def test_a_heavy_question_pauses_between_its_chunks(start) -> None:
     """A cheap question begins while a heavy one is at work, which goes on only when that is done."""
     queue, done, checks = Turns(), [], []
     begun, waiting = threading.Event(), threading.Event()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from embryo_core.rise import Rise, Slope, places, rise
+from embryo_core.rise import Rise, Slope, ranks, rise
 
 STEPS = (0, 100, 200, 400, 800)
 
@@ -33,14 +33,14 @@ def risen(step: int, slope: float | None, reach: float = 0.1) -> Rise:
 
 def test_the_earlier_is_faster_and_then_the_steeper() -> None:
     """However steep the later one is."""
-    assert places([risen(200, 9.0), risen(100, 0.5), risen(100, 2.0)]) == [3, 2, 1]
+    assert ranks([risen(200, 9.0), risen(100, 0.5), risen(100, 2.0)]) == [3, 2, 1]
 
 
 def test_slopes_that_cannot_be_told_apart_share_a_place() -> None:
     """The next place counts all of a tie; one below the interval of the steepest begins it."""
-    assert places([risen(100, 1.0), risen(100, 1.15), risen(100, 0.9), risen(200, 1.0)]) == [1, 1, 3, 4]
+    assert ranks([risen(100, 1.0), risen(100, 1.15), risen(100, 0.9), risen(200, 1.0)]) == [1, 1, 3, 4]
 
 
 def test_without_a_slope_a_curve_is_first_of_its_checkpoint() -> None:
     """Several of them share the place."""
-    assert places([risen(0, 5.0), risen(0, None), risen(0, None)]) == [3, 1, 1]
+    assert ranks([risen(0, 5.0), risen(0, None), risen(0, None)]) == [3, 1, 1]

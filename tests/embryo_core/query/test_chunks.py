@@ -1,4 +1,4 @@
-"""A question is computed in pieces, between which it can wait or end; its answer does not depend on their size."""
+"""A question is computed in chunks, between which it can wait or end; its answer does not depend on their size."""
 
 import threading
 
@@ -8,7 +8,7 @@ import pytest
 from embryo_core import query, runs
 from embryo_core.engine import cpu
 from embryo_core.engine.cache import MODELS
-from embryo_core.query import pausing, pieces, sentence
+from embryo_core.query import chunks, pausing, sentence
 from embryo_core.types import Run
 from tests.rounding import probability_rounding
 
@@ -41,12 +41,12 @@ def test_every_question_pauses_at_least_once_for_each_checkpoint(
     assert len(pauses) == count
 
 
-def test_smaller_pieces_give_the_same_answer(
+def test_smaller_chunks_give_the_same_answer(
     tiny_run: Run, pauses: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With pieces of one row each, a beam pauses before each row; ranks and words stay, probabilities to rounding."""
+    """With chunks of one row each, a beam pauses before each row; ranks and words stay, probabilities to rounding."""
     expected = query.trace(tiny_run, TWO)
-    monkeypatch.setattr(pieces, "OPERATIONS", 1)
+    monkeypatch.setattr(chunks, "OPERATIONS", 1)
     with pausing(lambda: pauses.append(threading.current_thread())):
         found = query.trace(tiny_run, TWO)
     assert len(pauses) >= 3 * (1 + query.BEAM_WIDTH)
