@@ -12,7 +12,7 @@ DESIGN = (
     "≠ marks rows in which the runs differ. Parameters are counted in the tensors of the last checkpoint with weights, "
     "those that layers share once. Tokens per second is the median of the log, on whatever machine. FLOPs are counted "
     "from the configuration (docs/metrics.md). Seeds of one design are one column; numbers in which they differ are a "
-    "mean with its range. Dates are those of the checkpoints' manifests, in UTC."
+    "mean with its range. Dates are those of the files here, in UTC: of a run that was copied, when it was copied."
 )
 AGREEMENT = (
     "Spearman's rho of two orders of acquisition, from −1 (reversed) to 1 (the same), with its 95 % interval over the "

@@ -46,8 +46,8 @@ def design(run: Run) -> dict[str, Value]:
         "tokens seen": last.tokens if last else None,
         "tokens per second": _speed(run),
         "training FLOPs": _flops(run, last),
-        "first checkpoint": _date(checkpoints[:1]),
-        "last checkpoint": _date(checkpoints[-1:]),
+        "file of the first checkpoint": _date(checkpoints[:1]),
+        "file of the last checkpoint": _date(checkpoints[-1:]),
     }
 
 
@@ -116,5 +116,5 @@ def _flops(run: Run, last: Checkpoint | None) -> int | None:
 
 
 def _date(checkpoints: Sequence[Checkpoint]) -> str | None:
-    """When a checkpoint's manifest was written, in UTC."""
+    """When a checkpoint's manifest was written on this disk, in UTC; a copy has the time of the copying."""
     return datetime.fromtimestamp(checkpoints[0].written / 1e9, UTC).strftime("%Y-%m-%d %H:%M") if checkpoints else None
