@@ -38,10 +38,11 @@ PASSING = "step_passing"  # session: the chosen step is one that play passes thr
 # === Head of a page ===
 
 
-def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log") -> View:
+def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log", alone: str = "") -> View:
     """Draw the head of a page and return what the user looks at; where there is no run, say what to do and stop.
 
-    The axis of steps has the `usual` scale until the reader chooses one on this page.
+    The axis of steps has the `usual` scale until the reader chooses one on this page. A page that draws no runs beside
+    its own says in the sentence `alone` where to see them.
     """
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
@@ -76,7 +77,9 @@ def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log") -> 
     view = View(run, checkpoints, _wanted_step(checkpoints[-1].step), _scale(title, run, usual), _smoothing())
     view = replace(view, step=view.evaluated(view.steps))
     with beside:
-        view = replace(view, beside=_pick_beside(run, known), unit=_pick_unit())
+        if alone:
+            st.caption(alone)
+        view = replace(view, beside=() if alone else _pick_beside(run, known), unit=_pick_unit())
     view = _counted(view)
     _show_time(view)
     _name_unknown(view, [*known, *broken])

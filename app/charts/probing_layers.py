@@ -48,13 +48,14 @@ QUANTITIES = {
 
 
 def layer_curves(frame: pd.DataFrame, task: str, quantity: str) -> pd.DataFrame:
-    """One task of `probe_scores`: layer, step, n, value, low, high (95 %)."""
+    """One task of `probe_scores`: layer, step, n, value, low, high (95 %), and of F1 the majority baseline."""
     rows = frame[frame["task"] == task].dropna(subset=quantity).sort_values(["layer", "step"], ignore_index=True)
     if quantity == "selectivity":
         low, high = curves.difference_interval(rows["f1"], rows["control"], rows["n"])
     else:
         low, high = curves.interval(rows[quantity], rows["n"])
-    return rows[["layer", "step", "n"]].assign(value=rows[quantity], low=low, high=high)
+    found = rows[["layer", "step", "n"]].assign(value=rows[quantity], low=low, high=high)
+    return found.assign(majority=rows["majority"]) if quantity == "f1" else found
 
 
 def peaks(frame: pd.DataFrame) -> pd.DataFrame:
@@ -88,6 +89,7 @@ def overlay_curves(quantity: str) -> Curves:
         y_title=QUANTITIES[quantity].axis,
         tickformat=".3~p",
         decimals=".1%",
+        baseline="majority" if quantity == "f1" else None,
     )
 
 
@@ -105,6 +107,8 @@ def layers_figure(
     data: pd.DataFrame, quantity: str, bold: int | None, axis: StepAxis, bands: bool
 ) -> go.Figure:
     """`layer_curves` as a line per layer, the highest on top of the legend; the layer `bold` is drawn thick.
+
+    The majority baseline, one for all layers, is dashed.
 
     Every point carries its layer and step as customdata.
     """
@@ -129,7 +133,13 @@ def layers_figure(
             "%{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
             "n = %{customdata[5]:,} targets<extra></extra>",
         )
-    axis.draw(figure, sorted(set(data["step"])))
+    steps = sorted(set(data["step"]))
+    if "majority" in data and data["majority"].notna().any():
+        ends = list(axis.values(sorted({steps[0], steps[-1]})))
+        majority = float(data["majority"].dropna().iloc[-1])
+        style.add_baseline(figure, ends, majority, style.GREY, "majority", f"majority baseline: {majority:.1%}")
+        style.explain_baselines(figure, "majority baseline")
+    axis.draw(figure, steps)
     figure.update_yaxes(tickformat=".3~p")
     return style.finish(figure, QUANTITIES[quantity].axis, height=420)
 

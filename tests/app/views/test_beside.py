@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from embryo_core import results, runs
+from embryo_core.findings import judge
 from embryo_core.types import Findings, Run, Score
 from tests.app.conftest import captions_of
 from tests.conftest import at
@@ -114,3 +115,30 @@ def test_seeds_of_one_design_are_one_line(open_page, two: Run) -> None:
     runs.write_run(other)
     page = open_page("tokens", two, beside="twin", parts_of_speech="noun")
     assert any("mean of 2 seeds" in caption for caption in captions_of(page))
+
+
+def test_findings_have_a_column_of_verdicts_for_each_run(open_page, two: Run) -> None:
+    """As `judge` tells them, and the comparison's counts of the chosen finding of both."""
+    page = open_page("findings", two, beside="twin", finding="four_fates")
+    assert not page.exception and not page.error
+    table = page.dataframe[0].value
+    other = judge(runs.read_run(two.path.with_name("twin")))
+    assert table["verdict, run 2"].tolist() == [judgement.verdict for judgement in other]
+    assert any(text.value.startswith("twin: ") for text in page.markdown)
+    assert "verdict, run 2" not in open_page("findings", two).dataframe[0].value
+
+
+def test_the_query_page_says_where_another_run_is_chosen(open_page, two: Run) -> None:
+    """It offers no runs to overlay, and keeps the axis."""
+    page = open_page("query", two, beside="twin")
+    assert any("Compare with" in caption for caption in captions_of(page))
+    assert not [one for one in page.multiselect if one.label == "Runs beside this one"]
+    assert "Unit of the axis" in [one.label for one in page.selectbox]
+
+
+@pytest.mark.parametrize("quantity", ["f1", "selectivity"])
+def test_layers_of_several_runs_have_the_baseline(open_page, two: Run, quantity: str) -> None:
+    """That of F1; the score of a control task, and what is above it, have none."""
+    pages = [open_page("probing", two, probing="layers", score=quantity, **query) for query in ({}, {"beside": "twin"})]
+    for page in pages:
+        assert not page.exception and ("baseline" in drawn(page)) == (quantity == "f1")
