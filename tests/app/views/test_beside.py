@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,29 @@ def test_a_planted_difference_is_drawn(open_page, two: Run) -> None:
     both = drawn(open_page("tokens", two, beside="twin", parts_of_speech="noun"))
     assert "<b>twin</b>, step 16: 87.7%" in both
     assert "87.7%" not in drawn(open_page("tokens", two, parts_of_speech="noun"))
+
+
+PLANTS = {  # page: its evaluation, the score and group and layer that differ, and the place on the page
+    "knowledge": ("world_knowledge", "world_knowledge", "all", None, {}),
+    "probing": ("edge_probing", "edge_probing_f1", "pos", 2, {"probing": "layers", "probe_task": "pos"}),
+}
+
+
+@pytest.mark.parametrize("page", PLANTS)
+def test_one_score_that_differs_tells_two_copies_apart(open_page, two: Run, page: str) -> None:
+    """The page that has the score draws the planted value, of the run that has it alone."""
+    evaluation, metric, group, layer, place = PLANTS[page]
+    twin = runs.read_run(two.path.with_name("twin"))
+    scores = results.read_scores(twin)
+    for step, rows in scores[scores["metric"].str.startswith(evaluation)].groupby("step"):
+        rows = rows.astype(object).where(rows.notna(), None)
+        found = [Score(row.metric, row.value, row.n, row.group, row.layer) for row in rows.itertuples()]
+        here = [(one.metric, one.group, one.layer) == (metric, group, layer) and step == 16 for one in found]
+        assert sum(here) == (step == 16)
+        found = [replace(one, value=PLANTED) if planted else one for one, planted in zip(found, here, strict=True)]
+        results.write(at(twin, int(step)), evaluation, Findings(scores=found))
+    assert "<b>twin</b>, step 16: 87.7%" in drawn(open_page(page, two, beside="twin", **place))
+    assert "87.7%" not in drawn(open_page(page, two, **place))
 
 
 def test_the_design_that_differs_is_marked(open_page, two: Run) -> None:
