@@ -37,10 +37,11 @@ PASSING = "step_passing"  # session: the chosen step is one that play passes thr
 # === Head of a page ===
 
 
-def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log") -> View:
+def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log", alone: str = "") -> View:
     """Draw the head of a page and return what it shows; where there is no run, say what to do and stop.
 
-    The axis of steps has the `usual` scale until the reader chooses one on this page.
+    The axis of steps has the `usual` scale until the reader chooses one on this page. A page that draws no runs beside
+    its own says in the sentence `alone` where to see them.
     """
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
@@ -61,7 +62,10 @@ def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log") -> 
     step = last_up_to(_wanted_step(checkpoints[-1].step), [checkpoint.step for checkpoint in checkpoints])
     scale, smoothing = _scale(title, run, usual), pickers.chosen_smoothing()
     with overlay:
-        view = View(run, checkpoints, step, scale, smoothing, _pick_beside(run, known), _pick_unit())
+        if alone:
+            st.caption(alone)
+        beside = () if alone else _pick_beside(run, known)
+        view = View(run, checkpoints, step, scale, smoothing, beside, _pick_unit())
     view = _counted(view)
     _show_time(view)
     _name_unknown(view, [*known, *broken])

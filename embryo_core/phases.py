@@ -71,7 +71,7 @@ def phases(steps: Sequence[int], losses: ArrayLike) -> list[Phase]:
     found = []
     for name, group in zip(names, stretches, strict=True):
         first, last = knots[group[0]], knots[group[-1] + 1]
-        ends = _interval(moved, doublings[first]) if group[0] else (doublings[first],) * 2
+        ends = _widened(_interval(moved, doublings[first]), doublings) if group[0] else (doublings[first],) * 2
         fall = (line[first] - line[last]) / (doublings[last] - doublings[first])
         found.append(Phase(name, *(round(2.0**x) for x in (doublings[first], *ends, doublings[last])), float(fall)))
     return found
@@ -81,6 +81,12 @@ def _interval(moved: Floats, turn: float) -> Floats:
     """The 2.5th and 97.5th percentile of the breakpoints, one of each resample [R, K], that are nearest to a turn."""
     nearest = np.abs(moved - turn).argmin(axis=1)
     return np.quantile(moved[np.arange(len(moved)), nearest], (0.025, 0.975), method="nearest")
+
+
+def _widened(ends: Floats, points: Floats) -> Floats:
+    """The two `points` next to the ends, outwards: a turn may lie anywhere between a breakpoint and its neighbours."""
+    first, last = np.searchsorted(points, ends)
+    return points[[max(0, first - 1), min(len(points) - 1, last + 1)]]
 
 
 def _names(fast: Sequence[bool]) -> list[Name]:

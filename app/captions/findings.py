@@ -1,6 +1,6 @@
 """What the Findings page says: how many claims a run shows, how a verdict comes about, and what is drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app.captions.markdown import literal
 from embryo_core.findings import Judgement, Verdict
@@ -26,6 +26,18 @@ def counted(judgements: Sequence[Judgement]) -> str:
         "behind a verdict over the logarithm of the step, all of one finding on one scale, or a bar for each "
         "comparison; a click opens their page."
     )
+
+
+def beside(runs: Mapping[str, Sequence[Judgement]]) -> str:
+    """What the table has of runs beside the page's own; nothing where there are none."""
+    if not runs:
+        return ""
+    return f" The columns {', '.join(map(literal, runs))} have the verdicts of the runs beside it; all else is its own."
+
+
+def judged_beside(run: str, judgement: Judgement) -> str:
+    """The verdict of a run beside the page's own, as Markdown."""
+    return f"{literal(run)}: {judged(judgement)}"
 
 
 def judged(judgement: Judgement) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from app.captions.markdown import literal
+from embryo_core.findings import Judgement
 from embryo_core.phases import LOSS, Phase
 from embryo_core.runs.schema import ExampleQuestion
 
@@ -115,6 +116,19 @@ def compare(agreements: pd.DataFrame) -> str:
     return (
         f"The orders in which {literal(row['first'])} and {literal(row['second'])} acquire parts of speech in mask "
         f"prediction have a rank agreement of {row['rho']:.2f} ({row['low']:.2f} to {row['high']:.2f}, n = {row['n']})."
+    )
+
+
+def findings(judgements: Sequence[Judgement]) -> str:
+    """How many findings the run shows, and how many it speaks against; nothing where nothing can be said."""
+    judged = [judgement for judgement in judgements if judgement.verdict != "cannot be said"]
+    if not judged:
+        return ""
+    counts = [sum(one.verdict == verdict for one in judged) for verdict in ("reproduced", "partly", "contradicted")]
+    shown, partly, against = counts
+    return (
+        f"Of {len(judged)} findings of the paper that its results can judge, the run reproduces {shown}, "
+        f"shows {partly} in part and contradicts {against}."
     )
 
 

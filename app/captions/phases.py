@@ -1,22 +1,23 @@
 """What stands below the phases of a run: how they were found, and what their intervals are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from embryo_core.phases import RESAMPLES, Phase
 
 NONE = "No phases can be told apart: the masked-word loss does not turn, or was measured at too few steps."
 
 
-def found(phases: Sequence[Phase]) -> str:
-    """The rule of the phases, and that nothing took off where nothing did."""
+def found(phases: Sequence[Phase], cases: Mapping[str, int]) -> str:
+    """The rule of the phases, the `cases` behind each accuracy, and that nothing took off where nothing did."""
+    counted = "".join(f"{title}: n = {n:,}. " for title, n in cases.items())
     words = (
         "Lines that meet at breakpoints were fitted to the masked-word loss over the logarithm of the step. "
         f"“Begins between” is the 95 % interval of a breakpoint, from {RESAMPLES} fits to the line and its residuals "
-        "with random signs (wild bootstrap), the nearest of each; it knows nothing of other seeds. The loss falls "
+        "with random signs (wild bootstrap), the nearest of each, and from there to the measured steps on both sides; "
+        "it knows nothing of other seeds. The loss falls "
         "faster per doubling than over the whole run in falls and take-offs, and slower in the others. Changes go from "
         "the last evaluated step up to the beginning of a phase to the last one up to its end. The head is the one "
-        "whose weight changed most. "
-        "docs/metrics.md has the rules."
+        f"whose weight changed most. {counted}docs/metrics.md has the rules."
     )
     if any(phase.name == "take-off" for phase in phases):
         return words

@@ -32,6 +32,7 @@ def layers(data: pd.DataFrame, task: str, quantity: str, layer: int, sources: So
     return (
         f"**{literal(label(task))}**: {QUANTITIES[quantity].means}. n = {data['n'].iloc[-1]:,} targets"
         f"{_sizes(sources, task)}. A line per layer, embeddings included; thick: {layer_name(layer)}. {LINES}"
+        + ("; dashed: the F1 of always saying the most frequent label" if "majority" in data else "")
         + ("; band: 95 % interval of the value as measured" if bands else "")
         + ". Click a point for its layer and step."
     )

@@ -26,6 +26,7 @@ LENS = (
     "masks stay in place. Colour: the word's probability, on a square-root scale. Dotted: the chosen step. Click a "
     "cell to pin its ten best words."
 )
+ALONE = "Another run's answers are chosen on this page: “A fact, a word to track, a comparison”, then “Compare with”."
 OUTLINED = {"true object": "orange: the true object", "tracked": "pink: the tracked word"}  # as in charts/query.py
 
 

@@ -150,6 +150,6 @@ def differences_figure(table: pd.DataFrame) -> go.Figure:
         )
     style.finish(figure, "", height=130 + (18 + 12 * len(runs)) * len(measures))
     figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"})
-    style.set_axes(figure, "x", title={"text": "difference of accuracy"}, tickformat="+.3~p")
+    style.set_axes(figure, "x", title={"text": "difference of accuracy, percentage points"}, tickformat="+.3~p")
     ticks = {"tickvals": [len(measures) - 1 - i for i in range(len(measures))], "ticktext": measures}
     return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, len(measures) - 0.4])

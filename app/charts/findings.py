@@ -21,18 +21,19 @@ PICTURE = (120, 32)  # pixels
 ROW, GAP = 24, 80  # pixels, of a comparison and between panels
 
 
-def overview(judgements: Sequence[Judgement]) -> pd.DataFrame:
+def overview(judgements: Sequence[Judgement], beside: Sequence[Sequence[Judgement]] = ()) -> pd.DataFrame:
     """A row for each finding: picture, verdict, finding, paper, comparisons (1 holds, 0 not decided, -1 opposed), ...
 
-    The counts hold, opposed and of (all) follow.
+    The counts hold, opposed and of (all) follow. Runs `beside` have a column of verdicts each (`verdicts_column`).
     """
     rows = []
-    for judgement in judgements:
+    for number, judgement in enumerate(judgements):
         sides = comparisons(judgement)["side"] if judgement.comparisons else pd.Series(dtype=str)
         rows.append(
             {
                 "picture": picture(judgement),
                 "verdict": judgement.verdict,
+                **{verdicts_column(place): other[number].verdict for place, other in enumerate(beside)},
                 "finding": judgement.finding.claim,
                 "paper": judgement.finding.place,
                 "comparisons": sorted(sides.map(SIGNS), reverse=True),
@@ -42,6 +43,11 @@ def overview(judgements: Sequence[Judgement]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def verdicts_column(place: int) -> str:
+    """The column with the verdicts of a run beside the page's own, by its place from 0."""
+    return f"verdict, run {place + 2}"
 
 
 def picture(judgement: Judgement) -> str | None:

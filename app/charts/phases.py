@@ -32,6 +32,16 @@ def changes(phases: Sequence[Phase], scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def cases(scores: pd.DataFrame) -> dict[str, int]:
+    """How many cases are behind each accuracy of `changes`, at the last step that has it."""
+    found = {}
+    for title, metric in ACCURACIES.items():
+        rows = scores[(scores["metric"] == metric) & (scores["group"] == ALL)]
+        if len(rows):
+            found[title] = int(rows.sort_values("step")["n"].iloc[-1])
+    return found
+
+
 def _ends(rows: pd.DataFrame, phase: Phase) -> tuple[int, int] | None:
     """The last evaluated steps up to the beginning and the end of a phase; None where they are no two."""
     steps = np.unique(rows["step"])

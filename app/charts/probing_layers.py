@@ -49,13 +49,14 @@ QUANTITIES = {
 
 
 def layer_curves(frame: pd.DataFrame, task: str, quantity: str) -> pd.DataFrame:
-    """One task of `probe_scores`: layer, step, n, value, low, high (95 %)."""
+    """One task of `probe_scores`: layer, step, n, value, low, high (95 %), and of F1 the majority baseline."""
     rows = frame[frame["task"] == task].dropna(subset=quantity).sort_values(["layer", "step"], ignore_index=True)
     if quantity == "selectivity":
         low, high = curves.difference_interval(rows["f1"], rows["control"], rows["n"])
     else:
         low, high = curves.interval(rows[quantity], rows["n"])
-    return rows[["layer", "step", "n"]].assign(value=rows[quantity], low=low, high=high)
+    found = rows[["layer", "step", "n"]].assign(value=rows[quantity], low=low, high=high)
+    return found.assign(majority=rows["majority"]) if quantity == "f1" else found
 
 
 def peaks(frame: pd.DataFrame) -> pd.DataFrame:
@@ -89,6 +90,7 @@ def overlay_curves(quantity: str) -> Curves:
         y_title=QUANTITIES[quantity].axis,
         tickformat=".3~p",
         decimals=".1%",
+        baseline="majority" if quantity == "f1" else None,
     )
 
 
@@ -106,6 +108,8 @@ def layers_figure(
     data: pd.DataFrame, quantity: str, bold: int | None, axis: StepAxis, bands: bool
 ) -> go.Figure:
     """`layer_curves` as a line per layer, the highest on top of the legend; the layer `bold` is drawn thick.
+
+    The majority baseline, one for all layers, is dashed.
 
     Every point carries its layer and step as customdata.
     """
@@ -130,7 +134,13 @@ def layers_figure(
             "%{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
             "n = %{customdata[5]:,} targets<extra></extra>",
         )
-    axis.draw(figure, sorted(set(data["step"])))
+    steps = sorted(set(data["step"]))
+    if "majority" in data and data["majority"].notna().any():
+        ends = list(axis.values(sorted({steps[0], steps[-1]})))
+        majority = float(data["majority"].dropna().iloc[-1])
+        style.add_baseline(figure, ends, majority, style.GREY, "majority", f"majority baseline: {majority:.1%}")
+        style.explain_baselines(figure, "majority baseline")
+    axis.draw(figure, steps)
     figure.update_yaxes(tickformat=".3~p")
     return style.finish(figure, QUANTITIES[quantity].axis, height=420)
 
@@ -256,27 +266,27 @@ def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[floa
 
 def training_figure(table: pd.DataFrame) -> go.Figure:
     """How a probe and its control (column `control`) were trained: F1 in development, and loss, by iteration."""
-    figure = make_subplots(1, 2, horizontal_spacing=0.1)
+    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06)
     for control, name, colour, dash in (
         (False, "the task", style.BLUE, "solid"),
         (True, "control", style.GREY, "dash"),
     ):
         rows = table[table["control"] == control]
-        for column, (quantity, form) in enumerate((("dev_f1", ".1%"), ("train_loss", ".3f")), 1):
+        for row, (quantity, form) in enumerate((("dev_f1", ".1%"), ("train_loss", ".3f")), 1):
             figure.add_scatter(
                 x=rows["iteration"],
                 y=rows[quantity],
                 name=name,
                 legendgroup=name,
-                showlegend=column == 1 and len(rows) > 0,
+                showlegend=row == 1 and len(rows) > 0,
                 mode="lines+markers",
                 line={"color": colour, "width": 2.2, "dash": dash},
                 marker_size=5,
                 hovertemplate=f"{name}, iteration %{{x:,}}: %{{y:{form}}}<extra></extra>",
-                row=1,
-                col=column,
+                row=row,
+                col=1,
             )
-    style.finish(figure, "", height=320)
-    figure.update_xaxes(title_text="iteration of the probe's optimizer")
+    style.finish(figure, "", height=440)
+    figure.update_xaxes(title_text="iteration of the probe's optimizer", row=2, col=1)
     figure.update_yaxes(title_text="F1 on the development set", tickformat=".0%", rangemode="tozero", row=1, col=1)
-    return figure.update_yaxes(title_text="training loss (nats)", rangemode="tozero", row=1, col=2)
+    return figure.update_yaxes(title_text="training loss (nats)", rangemode="tozero", row=2, col=1)

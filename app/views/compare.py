@@ -22,7 +22,7 @@ RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Compare")
+    view = widgets.open_page("Compare", lambda run: results.usual_scale(run, "mask_prediction"))
     orders = orders_of(view, "mask_prediction", SETS["parts of speech"], "half")
     widgets.show_opening(openings.compare(agreements(orders)))
     _design(view)

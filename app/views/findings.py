@@ -4,6 +4,7 @@ import streamlit as st
 
 from app import figures, permalink, pickers, results, widgets
 from app.captions import findings as captions
+from app.captions import openings
 from app.charts import findings as charts
 from app.tables import show_rows
 from app.view import View
@@ -15,17 +16,21 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Findings")
     judgements = results.judgements(view.run)
-    _show_all(judgements)
+    widgets.show_opening(openings.findings(judgements))
+    beside = {run.name: results.judgements(run) for run in view.beside}
+    _show_all(judgements, beside)
     by_name = {judgement.finding.name: judgement for judgement in judgements}
     name = pickers.pick_one("finding", "Finding", list(by_name), format_func=lambda name: by_name[name].finding.claim)
-    _show_one(view, by_name[name])
+    number = list(by_name).index(name)
+    _show_one(view, by_name[name], {run: others[number] for run, others in beside.items()})
 
 
-def _show_all(judgements: list[Judgement]) -> None:
+def _show_all(judgements: list[Judgement], beside: dict[str, list[Judgement]]) -> None:
     column = st.column_config
     columns = {
         "picture": column.ImageColumn("Curves", width=130, help="Click it to see them large on their page"),
         "verdict": column.TextColumn("Verdict", width=110),
+        **{charts.verdicts_column(place): column.TextColumn(run, width=130) for place, run in enumerate(beside)},
         "finding": column.TextColumn("Finding", width=420),
         "paper": column.TextColumn("In the paper", width=220),
         "comparisons": column.BarChartColumn("Comparisons", y_min=-1, y_max=1, width=130),
@@ -35,19 +40,21 @@ def _show_all(judgements: list[Judgement]) -> None:
     }
     names = [judgement.finding.name for judgement in judgements]
     show_rows(
-        charts.overview(judgements),
+        charts.overview(judgements, list(beside.values())),
         "findings",
         lambda row: permalink.choose("finding", names[row]),
         columns,
         "content",
         {"picture": lambda row: _lead(judgements[row])},
     )
-    show_caption(captions.counted(judgements))
+    show_caption(captions.counted(judgements) + captions.beside(beside))
 
 
-def _show_one(view: View, judgement: Judgement) -> None:
+def _show_one(view: View, judgement: Judgement, beside: dict[str, Judgement]) -> None:
     finding = judgement.finding
     st.markdown(captions.judged(judgement))
+    for run, other in beside.items():
+        st.markdown(captions.judged_beside(run, other))
     if judgement.remedy:
         st.code(judgement.remedy, language="bash", wrap_lines=True)
     if judgement.comparisons:

@@ -15,6 +15,7 @@ def show(view: View) -> None:
     if not found:
         widgets.show_caption(captions.NONE)
         return
-    table = charts.changes(found, results.scores(view.run))
+    scores = results.scores(view.run)
+    table = charts.changes(found, scores)
     st.dataframe(table, hide_index=True, height="content", key="phases")
-    widgets.show_caption(captions.found(found))
+    widgets.show_caption(captions.found(found, charts.cases(scores)))

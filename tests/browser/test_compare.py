@@ -25,7 +25,7 @@ def app_of_two(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["compare", "tokens", "attention"])
+@pytest.mark.parametrize("page", ["compare", "tokens", "attention", "findings", "probing", "knowledge"])
 def test_pages_of_two_runs_have_room_and_nothing_grave(visit, app_of_two: str, page: str):
     """At 1,400, 1,024 and 390 pixels nothing sticks out; light and dark, axe-core finds nothing serious."""
     visitor = visit(app_of_two)

@@ -83,3 +83,17 @@ def test_a_long_log_is_averaged_and_its_phases_cover_it_all() -> None:
     assert isinstance(found[0], Phase) and (found[0].start, found[-1].end) == (1, 3000)
     assert all(one.end == other.start for one, other in pairwise(found))
     assert [phase.name for phase in found] == ["start", "first fall", "plateau"]
+
+
+def test_intervals_hold_a_turn_between_two_measured_steps() -> None:
+    """Of 40 curves whose take-off lies anywhere between steps, nine in ten intervals hold it at least."""
+    held, found = 0, 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        knots = [0, 3, 6, rng.uniform(9, 10), 12.5, 15]
+        falls = [0, 1, 0.05, 1.2, 0.1]
+        line = 9 - np.interp(range(16), knots, np.concatenate([[0], np.cumsum(np.diff(knots) * falls)]))
+        told = {phase.name: phase for phase in phases(STEPS, line + rng.normal(0, 0.02, 16))}
+        if "take-off" in told:
+            found, held = found + 1, held + (told["take-off"].earliest <= 2 ** knots[3] <= told["take-off"].latest)
+    assert found >= 36 and held >= 0.9 * found

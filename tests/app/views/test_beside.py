@@ -2,12 +2,14 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from embryo_core import results, runs
+from embryo_core.findings import judge
 from embryo_core.types import Findings, Run, Score
 from tests.app.conftest import captions_of
 from tests.conftest import at
@@ -68,6 +70,29 @@ def test_a_planted_difference_is_drawn(open_page, two: Run) -> None:
     assert "87.7%" not in drawn(open_page("tokens", two, parts_of_speech="noun"))
 
 
+PLANTS = {  # page: its evaluation, the score and group and layer that differ, and the place on the page
+    "knowledge": ("world_knowledge", "world_knowledge", "all", None, {}),
+    "probing": ("edge_probing", "edge_probing_f1", "pos", 2, {"probing": "layers", "probe_task": "pos"}),
+}
+
+
+@pytest.mark.parametrize("page", PLANTS)
+def test_one_score_that_differs_tells_two_copies_apart(open_page, two: Run, page: str) -> None:
+    """The page that has the score draws the planted value, of the run that has it alone."""
+    evaluation, metric, group, layer, place = PLANTS[page]
+    twin = runs.read_run(two.path.with_name("twin"))
+    scores = results.read_scores(twin)
+    for step, rows in scores[scores["metric"].str.startswith(evaluation)].groupby("step"):
+        rows = rows.astype(object).where(rows.notna(), None)
+        found = [Score(row.metric, row.value, row.n, row.group, row.layer) for row in rows.itertuples()]
+        here = [(one.metric, one.group, one.layer) == (metric, group, layer) and step == 16 for one in found]
+        assert sum(here) == (step == 16)
+        found = [replace(one, value=PLANTED) if planted else one for one, planted in zip(found, here, strict=True)]
+        results.write(at(twin, int(step)), evaluation, Findings(scores=found))
+    assert "<b>twin</b>, step 16: 87.7%" in drawn(open_page(page, two, beside="twin", **place))
+    assert "87.7%" not in drawn(open_page(page, two, **place))
+
+
 def test_the_design_that_differs_is_marked(open_page, two: Run) -> None:
     """The Compare page tells the two copies apart, in their design and in what the choice changed."""
     page = open_page("compare", two, beside="twin")
@@ -114,3 +139,30 @@ def test_seeds_of_one_design_are_one_line(open_page, two: Run) -> None:
     runs.write_run(other)
     page = open_page("tokens", two, beside="twin", parts_of_speech="noun")
     assert any("mean of 2 seeds" in caption for caption in captions_of(page))
+
+
+def test_findings_have_a_column_of_verdicts_for_each_run(open_page, two: Run) -> None:
+    """As `judge` tells them, and the comparison's counts of the chosen finding of both."""
+    page = open_page("findings", two, beside="twin", finding="four_fates")
+    assert not page.exception and not page.error
+    table = page.dataframe[0].value
+    other = judge(runs.read_run(two.path.with_name("twin")))
+    assert table["verdict, run 2"].tolist() == [judgement.verdict for judgement in other]
+    assert any(text.value.startswith("twin: ") for text in page.markdown)
+    assert "verdict, run 2" not in open_page("findings", two).dataframe[0].value
+
+
+def test_the_query_page_says_where_another_run_is_chosen(open_page, two: Run) -> None:
+    """It offers no runs to overlay, and keeps the axis."""
+    page = open_page("query", two, beside="twin")
+    assert any("Compare with" in caption for caption in captions_of(page))
+    assert not [one for one in page.multiselect if one.label == "Runs beside this one"]
+    assert "Unit of the axis" in [one.label for one in page.selectbox]
+
+
+@pytest.mark.parametrize("quantity", ["f1", "selectivity"])
+def test_layers_of_several_runs_have_the_baseline(open_page, two: Run, quantity: str) -> None:
+    """That of F1; the score of a control task, and what is above it, have none."""
+    pages = [open_page("probing", two, probing="layers", score=quantity, **query) for query in ({}, {"beside": "twin"})]
+    for page in pages:
+        assert not page.exception and ("baseline" in drawn(page)) == (quantity == "f1")

@@ -1,0 +1,60 @@
+"""How often the interval of a take-off holds the planted one: simulated losses whose turns are known (docs/metrics.md).
+
+    python -m benchmarks.phases [CURVES]
+"""
+
+import sys
+
+import numpy as np
+
+from embryo_core.phases import Phase, phases
+
+GRIDS = {  # evaluated steps
+    "20 powers of two": [2**power for power in range(20)],
+    "25, as the demo": [*(2**power for power in range(11)), *range(1500, 21000, 1500)],
+}
+NOISE = (0.01, 0.03, 0.1)  # nats, the standard deviation of a point
+KEPT = {"independent": 0.0, "neighbours alike": 0.7}  # share of the noise that the next point keeps
+
+
+def planted(steps: list[int], noise: float, kept: float, rng: np.random.Generator) -> tuple[np.ndarray, float]:
+    """Losses [S] with a start, a fall, a plateau, a take-off and a slower end; and the step of the take-off.
+
+    Turns lie anywhere, between steps too, each stretch as long as three steps of the grid at least.
+    """
+    points, x = np.log2(steps), np.arange(len(steps))
+    room = len(steps) - 1 - 15
+    cuts = np.sort(rng.uniform(0, room, 4)) if room > 0 else np.zeros(4)
+    turns = np.interp(3 * np.arange(1, 5) + cuts, x, points)
+    knots = [points[0], *turns, points[-1]]
+    falls = [0, rng.uniform(0.6, 1.2), rng.uniform(0, 0.15), rng.uniform(0.6, 1.2), rng.uniform(0, 0.2)]
+    line = 9 - np.interp(points, knots, np.concatenate([[0], np.cumsum(falls * np.diff(knots))]))
+    drawn = rng.normal(0, noise, len(steps))
+    for place in range(1, len(steps)):
+        drawn[place] = kept * drawn[place - 1] + np.sqrt(1 - kept**2) * drawn[place]
+    return line + drawn, float(2 ** turns[2])
+
+
+def take_off(steps: list[int], losses: np.ndarray) -> Phase | None:
+    """The phase of this name."""
+    return next((phase for phase in phases(steps, losses) if phase.name == "take-off"), None)
+
+
+def main(curves: int = 300) -> None:
+    """Print how many take-offs are found, how many intervals hold the planted step, and how wide they are."""
+    print(f"{curves} curves each; steps, noise, found, held of those found, median width in doublings")
+    for grid, steps in GRIDS.items():
+        for name, kept in KEPT.items():
+            for noise in NOISE:
+                rng, widths, held = np.random.default_rng(2020), [], 0
+                for _ in range(curves):
+                    losses, step = planted(steps, noise, kept, rng)
+                    if found := take_off(steps, losses):
+                        held += found.earliest <= step <= found.latest
+                        widths.append(np.log2(found.latest / found.earliest))
+                told = f"{len(widths)}, {held / len(widths):.1%}, {np.median(widths):.2f}"
+                print(f"{grid}, {name}, {noise}: {told}", flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,41 @@
+"""The Findings page in a browser: a small picture leads to its page, and the time bar names the phases of a run."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import REPOSITORY, serve
+
+CELL = (60, 35 + 17)  # pixels: within the first column and row of a table
+
+
+@pytest.fixture(scope="module")
+def app_of_demo() -> Iterator[str]:
+    """The app on the demo, whose loss turns."""
+    with serve(REPOSITORY / "data" / "demo") as address:
+        yield address
+
+
+def test_a_click_on_a_picture_opens_its_page(visit, app):
+    """The first finding's curves are those of Tokens."""
+    visitor = visit(app)
+    visitor.open("findings")
+    table = visitor.page.get_by_test_id("stDataFrame").first
+    table.click(position={"x": CELL[0], "y": CELL[1]})
+    expect(visitor.heading("Tokens")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1400, 1024, 390])
+def test_the_time_bar_names_phases_where_there_is_room(visit, app_of_demo: str, width: int):
+    """All phases have their stretch; names do not run into each other, and each is on the screen."""
+    visitor = visit(app_of_demo)
+    visitor.page.set_viewport_size({"width": width, "height": 900})
+    visitor.open("findings", scale="log")
+    expect(visitor.page.locator(".bar .phase rect")).to_have_count(5)
+    names = visitor.page.locator(".bar .phase text")
+    expect(names.filter(has_text="plateau").first).to_be_visible()
+    boxes = sorted((one.bounding_box() for one in names.all()), key=lambda box: box["x"])
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
+    assert all(left["x"] + left["width"] <= right["x"] for left, right in pairwise(boxes))

@@ -1,0 +1,306 @@
+"""Every finding computed once more, from the parquet files alone and in another way, for tests.
+
+Rows are read with pyarrow, intervals are the roots of Wilson's equation, onsets are looked for step by step; nothing of
+embryo_core is used. Each function of `RECOMPUTED` gives the comparisons of one finding as (value, low, high, n).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from itertools import combinations, product
+from math import log2, sqrt
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+from scipy.stats import norm
+
+Point = tuple[int, float, int]  # step, value, n
+Compared = tuple[float, float, float, int]  # value, low, high, n
+NEVER = (None, None, None)  # an onset that there is not
+FUNCTION = ("determiner", "preposition", "conjunction", "pronoun")
+CONTENT = ("verb", "adverb", "adjective", "noun", "proper noun")
+BANDS = ("rank 50-99", "rank 300-349", "rank 1550-1599")
+RECONSTRUCTION, PREDICTION = "token_reconstruction", "mask_prediction"
+
+
+class Tables:
+    """The tables of a run as lists of rows; those that are missing are empty."""
+
+    def __init__(self, results: Path, run: Path):
+        self._results, self._run = results, run
+        self.curves: dict[tuple[str, str, int], list[Point]] = {}
+        for row in sorted(self.rows("scores"), key=lambda row: row["step"]):
+            layer = -1 if row["layer"] is None else row["layer"]
+            points = self.curves.setdefault((row["metric"], row["group"] or "", layer), [])
+            points.append((row["step"], row["value"], row["n"]))
+
+    def rows(self, table: str) -> list[dict]:
+        """All rows of a table."""
+        path = self._results / f"{table}.parquet"
+        return pq.read_table(path).to_pylist() if path.exists() else []
+
+    def curve(self, metric: str, group: str, layer: int = -1) -> list[Point]:
+        """The points of a score; empty where there is but one."""
+        points = self.curves.get((metric, group, layer), [])
+        return points if len(points) > 1 else []
+
+    def layers(self, metric: str, task: str) -> list[int]:
+        """The layers above the embeddings that a task was probed in."""
+        return sorted(layer for name, group, layer in self.curves if (name, group) == (metric, task) and layer > 0)
+
+    def frequencies(self) -> Counter:
+        """How often each word is in the training corpus."""
+        lines = (self._run / "frequencies.tsv").read_text(encoding="utf-8").splitlines()
+        return Counter({word: int(times) for word, times in (line.rsplit("\t", 1) for line in lines)})
+
+
+# === Shares and onsets ===
+
+
+@cache
+def wilson(share: float, n: int, z: float = float(norm.ppf(0.975))) -> tuple[float, float]:
+    """The two shares x at which (share - x)^2 = z^2 x (1 - x) / n."""
+    low, high = sorted(np.roots([1 + z**2 / n, -(2 * share + z**2 / n), share**2]).real)
+    return min(max(low, 0.0), share), max(min(high, 1.0), share)
+
+
+def newcombe(first: float, second: float, n: int, z: float = float(norm.ppf(0.975))) -> tuple[float, float]:
+    """The interval of the difference of two shares of n cases each."""
+    (a, b), (c, d) = wilson(first, n, z), wilson(second, n, z)
+    difference = first - second
+    return (
+        difference - sqrt((first - a) ** 2 + (d - second) ** 2),
+        difference + sqrt((b - first) ** 2 + (second - c) ** 2),
+    )
+
+
+def onset(points: list[Point], floor: float = 0.0) -> tuple[int | None, int | None, int | None]:
+    """The step from which a curve stays above half of its last value, the earliest and the latest."""
+    if points[-1][1] <= floor:
+        return NEVER
+    level = floor + 0.5 * (points[-1][1] - floor)
+    ends = [wilson(value, n) for _, value, n in points]
+    may = [step for place, (step, _, _) in enumerate(points) if all(high >= level for _, high in ends[place:])]
+    sure = [step for place, (step, _, _) in enumerate(points) if all(low >= level for low, _ in ends[place:])]
+    risen = [step for step, value, _ in points if step >= may[0] and value >= level]
+    return risen[0], may[0], sure[0] if sure else None
+
+
+def rise(points: list[Point]) -> tuple[int | None, int | None, int | None]:
+    """The onset above the first value; none where the last is not significantly above it."""
+    first, (_, last, n) = points[0][1], points[-1]
+    return onset(points, first) if newcombe(last, first, n)[0] > 0 else NEVER
+
+
+# === Kinds of comparison ===
+
+
+def earlier(first: list[Point], second: list[Point], of: Callable = onset) -> Iterator[Compared]:
+    """By how many evaluated steps one curve comes before another."""
+    one, two = of(first), of(second)
+    if one == two == NEVER:
+        return
+    grid = sorted({step for step, *_ in (*first, *second)})
+    (a, a_from, a_to), (b, b_from, b_to) = (
+        [len(grid) if step is None else grid.index(step) for step in found] for found in (one, two)
+    )
+    yield b - a, b_from - a_to, b_to - a_from, min(first[-1][2], second[-1][2])
+
+
+def fallen(points: list[Point]) -> Compared:
+    """How far the last value is below the best one before, at a confidence shared by all differences."""
+    *before, (_, last, n) = points
+    z = float(norm.ppf(1 - 0.025 / len(before)))
+    ends = [newcombe(value, last, n, z) for _, value, _ in before]
+    return max(v for _, v, _ in before) - last, max(low for low, _ in ends), max(high for _, high in ends), n
+
+
+def pairs(tables: Tables, metric: str, names: Iterable[tuple[str, str]]) -> Iterator[Compared]:
+    """Groups of one task, two by two."""
+    for first, second in names:
+        one, two = tables.curve(metric, first), tables.curve(metric, second)
+        if one and two:
+            yield from earlier(one, two)
+
+
+# === Findings ===
+
+
+def reconstruction_first(tables: Tables) -> Iterator[Compared]:
+    """Each category in the two tasks."""
+    for name in (*FUNCTION, *CONTENT):
+        one, two = tables.curve(RECONSTRUCTION, name), tables.curve(PREDICTION, name)
+        if one and two:
+            yield from earlier(one, two)
+
+
+def function_words(tables: Tables, metric: str) -> Iterator[Compared]:
+    """Each function category with each content category."""
+    return pairs(tables, metric, product(FUNCTION, CONTENT))
+
+
+def content_words(tables: Tables, metric: str) -> Iterator[Compared]:
+    """Content categories in the paper's order."""
+    return pairs(tables, metric, combinations(CONTENT, 2))
+
+
+def verb_forms(tables: Tables, metric: str) -> Iterator[Compared]:
+    """Forms from the most frequent to the least, by the mean over the treebank's words."""
+    counts, words = tables.frequencies(), [row for row in tables.rows("words") if row["metric"] == metric]
+    last, means = max(row["step"] for row in words), {}
+    for form in ("VB", "VBD", "VBG", "VBN", "VBZ"):
+        found = [row for row in words if (row["tag"], row["step"]) == (form, last)]
+        times = [counts[row["word"]] if row["word"] in counts else counts[row["word"].lower()] for row in found]
+        if found:
+            means[form] = np.average(times, weights=[row["n"] for row in found])
+    return pairs(tables, metric, combinations(sorted(means, key=lambda form: -means[form]), 2))
+
+
+def frequent_words(tables: Tables) -> Iterator[Compared]:
+    """Bands in both tasks."""
+    for metric in (RECONSTRUCTION, PREDICTION):
+        yield from pairs(tables, metric, combinations(BANDS, 2))
+
+
+def _best(tables: Tables, task: str) -> list[Point]:
+    """The layer, the embeddings included, that is best at the end; of equals the lowest."""
+    layers = [0, *tables.layers("edge_probing_f1", task)]
+    found = [points for layer in layers if (points := tables.curve("edge_probing_f1", task, layer))]
+    return max(found, key=lambda points: points[-1][1], default=[])
+
+
+def syntax_and_semantics(tables: Tables) -> Iterator[Compared]:
+    """How many doublings are to spare within a factor of two, for every pair of steps that may be the onsets."""
+    for tasks in product(("pos", "constituent"), ("srl", "coref")):
+        curves = [_best(tables, task) for task in tasks]
+        if not all(curves) or NEVER in (rises := [rise(points) for points in curves]):
+            continue
+        end = 2 * max(points[-1][0] for points in curves)
+        (a, a_from, a_to), (b, b_from, b_to) = ((s, e, end if t is None else t) for s, e, t in rises)
+        apart = [log2((two + 1) / (one + 1)) for one, two in ((a_from, b_to), (a_to, b_from))]
+        least = 0.0 if min(apart) <= 0 <= max(apart) else min(map(abs, apart))
+        value = 1 - abs(log2((b + 1) / (a + 1)))
+        yield value, 1 - max(map(abs, apart)), 1 - least, min(points[-1][2] for points in curves)
+
+
+def syntax_saturates(tables: Tables) -> Iterator[Compared]:
+    """The value at a quarter of the run against nine tenths of the way."""
+    for task in ("pos", "constituent"):
+        points = _best(tables, task)
+        if points and rise(points) != NEVER:
+            n = points[-1][2]
+            early = [value for step, value, _ in points if step <= points[-1][0] / 4][-1]
+            below = above = 0.0
+            for share, weight in ((early, 1.0), (points[0][1], -0.1), (points[-1][1], -0.9)):
+                ends = sorted(weight * end for end in wilson(share, n))
+                below, above = below + (weight * share - ends[0]) ** 2, above + (ends[1] - weight * share) ** 2
+            value = early - 0.1 * points[0][1] - 0.9 * points[-1][1]
+            yield value, value - sqrt(below), value + sqrt(above), n
+
+
+def upper_layers(tables: Tables) -> Iterator[Compared]:
+    """The first layer against the last, and the last against its peak."""
+    for task in ("pos", "constituent", "srl", "coref"):
+        layers = tables.layers("edge_probing_f1", task)
+        if len(layers) > 1:
+            first, last = (tables.curve("edge_probing_f1", task, layer) for layer in (layers[0], layers[-1]))
+            if first and last:
+                yield from earlier(first, last, rise)
+                yield fallen(last)
+
+
+def semantic_roles_decay(tables: Tables) -> Iterator[Compared]:
+    """Each layer above the embeddings."""
+    for layer in tables.layers("edge_probing_f1", "srl"):
+        if points := tables.curve("edge_probing_f1", "srl", layer):
+            yield fallen(points)
+
+
+def diagonals(tables: Tables) -> Iterator[Compared]:
+    """Since when the strongest head of each layer has gained 0.05; upper half against lower half."""
+    rows = [row for row in tables.rows("scores") if row["metric"] == "head_behaviour_same"]
+    steps = sorted({row["step"] for row in rows})
+    since = {}
+    for layer in sorted({row["layer"] for row in rows}):
+        strongest = [max(r["value"] for r in rows if (r["layer"], r["step"]) == (layer, step)) for step in steps]
+        above = [value >= strongest[0] + 0.05 for value in strongest]
+        since[layer] = next((place for place in range(len(steps)) if all(above[place:])), len(steps))
+    half = len(since) // 2
+    for upper, lower in product(list(since)[len(since) - half :], list(since)[:half]):
+        if (since[upper], since[lower]) != (len(steps), len(steps)):
+            yield (since[lower] - since[upper],) * 3 + (max(row["n"] for row in rows),)
+
+
+def gains_flatten(tables: Tables) -> Iterator[Compared]:
+    """How long before a quarter of the run RTE has 95 % of its last accuracy, one seed; 400 samples of the examples."""
+    rows = [row for row in tables.rows("answers") if row["task"] == "rte"]
+    if not rows:
+        return
+    steps, examples = sorted({row["step"] for row in rows}), sorted({row["example"] for row in rows})
+    right = np.zeros((len(steps), len(examples)))
+    for row in rows:
+        right[steps.index(row["step"]), examples.index(row["example"])] = row["answer"] == row["gold"]
+
+    def at(chosen: np.ndarray) -> int:
+        scores = right[:, chosen].mean(axis=1)
+        return next(step for step, score in zip(steps, scores, strict=True) if score >= 0.95 * scores[-1])
+
+    draws = np.random.default_rng(7).integers(0, len(examples), (400, len(examples)))
+    reached = sorted(at(draw) for draw in draws)
+    ends = at(np.arange(len(examples))), reached[389], reached[9]  # the places of 97.5 % and 2.5 % among 400
+    yield *(0.25 - step / steps[-1] for step in ends), len(examples)
+
+
+def knowledge_fluctuates(tables: Tables) -> Iterator[Compared]:
+    """All facts, then each relation that is at some step surely known to 2 %."""
+    relations = sorted(group for metric, group, _ in tables.curves if metric == "world_knowledge" and group != "all")
+    for group in ("all", *relations):
+        points = tables.curve("world_knowledge", group)
+        if points and any(wilson(value, n)[0] >= 0.02 for _, value, n in points):
+            yield fallen(points)
+
+
+def four_fates(tables: Tables) -> Iterator[Compared]:
+    """The share of each kind of history, written as a string of wrong and right answers, above one in a hundred."""
+    histories: dict[tuple[str, str], str] = {}
+    for row in sorted(tables.rows("cloze"), key=lambda row: row["step"]):
+        fact = row["relation"], row["fact"]
+        histories[fact] = histories.get(fact, "") + "01"[row["rank"] == 1]
+    for pattern in ("0*1+", "0*1+0+", "0*1+0+1[01]*", "0*"):
+        share = sum(bool(re.fullmatch(pattern, history)) for history in histories.values()) / len(histories)
+        low, high = wilson(share, len(histories))
+        yield share - 0.01, low - 0.01, high - 0.01, len(histories)
+
+
+RECOMPUTED: dict[str, Callable[[Tables], Iterator[Compared]]] = {
+    "reconstruction_before_prediction": reconstruction_first,
+    "frequent_words": frequent_words,
+    "syntax_and_semantics": syntax_and_semantics,
+    "syntax_saturates": syntax_saturates,
+    "upper_layers": upper_layers,
+    "semantic_roles_decay": semantic_roles_decay,
+    "diagonals": diagonals,
+    "gains_flatten": gains_flatten,
+    "knowledge_fluctuates": knowledge_fluctuates,
+    "four_fates": four_fates,
+}
+for _name, _metric in (("reconstruction", RECONSTRUCTION), ("prediction", PREDICTION)):
+    RECOMPUTED |= {
+        f"function_words_{_name}": partial(function_words, metric=_metric),
+        f"content_words_{_name}": partial(content_words, metric=_metric),
+        f"verb_forms_{_name}": partial(verb_forms, metric=_metric),
+    }
+
+
+def verdict(comparisons: list[Compared]) -> str:
+    """The rule of docs/metrics.md."""
+    hold, opposed = sum(low > 0 for _, low, _, _ in comparisons), sum(high < 0 for _, _, high, _ in comparisons)
+    if not comparisons:
+        return "cannot be said"
+    if 4 * opposed >= len(comparisons) and opposed > hold:
+        return "contradicted"
+    if 2 * hold > len(comparisons) and opposed == 0:
+        return "reproduced"
+    return "partly" if hold else "not"

@@ -1,0 +1,58 @@
+"""From parquet files to verdicts: planted runs are told apart, and every comparison is computed again independently."""
+
+from pathlib import Path
+
+import pytest
+
+from embryo_core import runs
+from embryo_core.findings import FINDINGS, judge
+from embryo_core.types import Run
+from tests.embryo_core.findings import planted
+from tests.embryo_core.findings.recomputed import RECOMPUTED, Tables, verdict
+
+DEMO = Path(__file__).resolve().parents[3] / "data" / "demo" / "runs" / "albert-demo"
+MADE = {
+    "shows": planted.shows,
+    "contradicts": planted.contradicts,
+    "noise, 1": lambda root: planted.noise(root, 1),
+    "noise, 2": lambda root: planted.noise(root, 2),
+}
+EXPECTED = {"shows": "reproduced", "contradicts": "contradicted"}  # of every finding
+
+
+@pytest.fixture(scope="module", params=MADE)
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Run]:
+    """The name of a planted run, and the run."""
+    return request.param, MADE[request.param](tmp_path_factory.mktemp("planted"))
+
+
+def test_planted_runs_have_their_verdicts(made: tuple[str, Run]):
+    """A run made to show all findings does; with its labels permuted it is called contradicted in all of them."""
+    name, run = made
+    verdicts = {one.finding.name: one.verdict for one in judge(run)}
+    if name in EXPECTED:
+        assert verdicts == {finding.name: EXPECTED[name] for finding in FINDINGS}
+    else:
+        assert len(set(verdicts.values())) > 1
+
+
+def test_every_comparison_is_that_of_an_independent_computation(made: tuple[str, Run]):
+    """Values, intervals, cases and verdicts of all findings, from the parquet files alone."""
+    _agree(made[1])
+
+
+def test_the_demo_is_judged_as_an_independent_computation_judges_it():
+    """Of real scores, where nothing is planted."""
+    _agree(runs.read_run(DEMO))
+
+
+def _agree(run: Run) -> None:
+    tables = Tables(run.results, run.path)
+    assert RECOMPUTED.keys() == {finding.name for finding in FINDINGS}
+    for one in judge(run):
+        expected = list(RECOMPUTED[one.finding.name](tables))
+        found = [(c.value, c.low, c.high, c.n) for c in one.comparisons]
+        assert len(found) == len(expected), one.finding.name
+        for mine, theirs in zip(expected, found, strict=True):
+            assert theirs == pytest.approx(mine, abs=1e-7), one.finding.name
+        assert one.verdict == verdict(expected), one.finding.name
