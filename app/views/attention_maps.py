@@ -156,7 +156,7 @@ def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Dra
 
 def _positions(view: View, history: HeadHistory, normalised: bool) -> None:
     layer, head = history.layer, history.head
-    st.header("Where this head attends", anchor=False)
+    st.header(f"Where this head{f' of {literal(view.run.name)}' if view.beside else ''} attends", anchor=False)
     measured = map_reads.position_weights(view.run, layer, head, normalised)
     frame = with_smoothed(measured, "weight", view.smoothing, ["position"])
     figures.show(

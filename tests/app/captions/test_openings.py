@@ -5,6 +5,7 @@ import pytest
 
 from app.captions import openings
 from embryo_core.compare import acquisition
+from embryo_core.findings import FINDINGS, Judgement
 from embryo_core.phases import Phase
 from embryo_core.runs.schema import ExampleQuestion
 
@@ -90,3 +91,12 @@ def test_compare_tells_the_strongest_agreement() -> None:
     row = {"first": "one", "second": "the paper", "rho": 0.8, "low": 0.2, "high": 0.97, "n": 9}
     assert "rank agreement of 0.80 (0.20 to 0.97, n = 9)" in openings.compare(pd.DataFrame([row]))
     assert openings.compare(pd.DataFrame([row | {"rho": None}])) == ""
+
+
+def test_findings_count_what_can_be_judged():
+    """What cannot be said is left out; a run of which nothing can be said has no sentence."""
+    verdicts = ["reproduced"] * 3 + ["partly"] * 2 + ["contradicted", "not", "cannot be said"]
+    judgements = [Judgement(FINDINGS[0], verdict, (), "") for verdict in verdicts]
+    words = openings.findings(judgements)
+    assert "Of 7 findings" in words and "reproduces 3, shows 2 in part and contradicts 1" in words
+    assert openings.findings(judgements[-1:]) == ""

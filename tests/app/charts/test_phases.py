@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from app.charts.phases import changes
+from app.charts.phases import cases, changes
 from embryo_core.phases import Phase
 
 PHASES = [Phase("start", 1, 1, 1, 10, 0.125), Phase("first fall", 10, 8, 12, 16, 0.5)]
@@ -33,3 +33,14 @@ def test_without_scores_a_phase_has_its_loss_alone() -> None:
     table = changes(PHASES, pd.DataFrame(columns=["metric", "group", "layer", "step", "value"]))
     assert table["Loss, nats per doubling"].tolist() == ["-0.12", "-0.50"]
     assert set(table["Mask prediction"]) == {""}
+
+
+def test_cases_are_those_of_the_last_step_that_has_the_accuracy() -> None:
+    """An accuracy that was not measured has none; a group of words does not count."""
+    scores = pd.concat(
+        [
+            rows("mask_prediction", "all", [0.0, 0.1, 0.2]).assign(n=[5, 6, 7]),
+            rows("mask_prediction", "noun", [0.0, 0.1, 0.2]).assign(n=3),
+        ]
+    )
+    assert cases(scores) == {"Mask prediction": 7}
