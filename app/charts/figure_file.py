@@ -20,7 +20,9 @@ LINE = 14  # pixels from one of its lines to the next
 MARKS = (STEP_LINE, STEP_MARK)  # of the step that is chosen on the page
 AXIS = re.compile(r"[xy]axis\d*")
 BESIDE = 120  # pixels that the numbers or names of the vertical axis may take
-TITLE = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "top", "pad": {"l": 12, "t": 10}}
+BASELINE = 21  # pixels from the top to the foot of the title's first line
+# Not anchored at its top: there Plotly moves the first line alone, and some programs draw it over the second.
+TITLE = {"x": 0, "xanchor": "left", "yanchor": "bottom", "pad": {"l": 12}}
 PRINT = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 0, "yanchor": "top", "yshift": -52}
 
 
@@ -54,7 +56,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
         "font": {"family": FAMILY, "size": style.FONT, "color": INK},
-        "title": {"text": _joined(heading), "font": {"size": 15}, **TITLE},
+        "title": {"text": _joined(heading), "font": {"size": 15}, "y": 1 - BASELINE / height, **TITLE},
         "legend": file.get("legend", {}) | legend | {"y": 1 - (top - room) / height},
         "shapes": [shape for shape in file.get("shapes", ()) if shape.get("name") not in MARKS],
         "annotations": [*file.get("annotations", ()), text],

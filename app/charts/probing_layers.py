@@ -276,6 +276,6 @@ def training_figure(table: pd.DataFrame) -> go.Figure:
                 col=column,
             )
     style.finish(figure, "", height=320)
-    figure.update_xaxes(title_text="iteration of the probe's optimizer")
+    figure.update_xaxes(title_text="iteration")
     figure.update_yaxes(title_text="F1 on the development set", tickformat=".0%", rangemode="tozero", row=1, col=1)
     return figure.update_yaxes(title_text="training loss (nats)", rangemode="tozero", row=1, col=2)

@@ -2,15 +2,19 @@
 
 import io
 import random
+import re
 from xml.etree import ElementTree
 
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
 from app.charts.figure_file import SIZES
-from tests.app.test_figures import expect_in_table
+from tests.app.test_figures import expect_in_table, marks
+from tests.browser.conftest import REPOSITORY, serve
+from tests.browser.test_access import VIEWS
 
 SVG = "{http://www.w3.org/2000/svg}"
 OUTSIDE = """() => {
@@ -21,6 +25,12 @@ OUTSIDE = """() => {
 }"""
 
 
+TRACES = """figure => figure.data.map(({ type, name, x, y, z, text, customdata, marker }) => {
+    const plain = (values) => values && Array.from(values, (one) => ArrayBuffer.isView(one) ? Array.from(one) : one);
+    const given = { type, name, text, customdata: plain(customdata), x: plain(x), y: plain(y), z: plain(z) };
+    const shown = type === "scatter" ? { ...given, marker: { opacity: marker?.opacity } } : given;
+    return Object.fromEntries(Object.entries(shown).filter(([, value]) => value !== undefined && value !== null));
+})"""
 POINTS = """figure => figure._fullData.flatMap(({ x, y }) => Array.from(x ?? [], (at, i) => [at, y[i]]))"""
 
 
@@ -102,3 +112,37 @@ def test_what_the_browser_draws_is_in_the_file(visit, app):
     chosen = random.Random(0).sample(held, min(200, len(held)))
     assert len(chosen) > 50
     expect_in_table(chosen, pd.read_csv(io.BytesIO(content)))
+
+
+@pytest.fixture(scope="session")
+def demo():
+    """The address of the app on the run that comes with the repository."""
+    with serve(REPOSITORY / "data" / "demo") as address:
+        yield address
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("view", [view for view in VIEWS if view != "fine-tuning"])  # the demo has no fine-tuning
+def test_every_figure_of_the_demo_draws_its_table(visit, demo, view: str):
+    """Up to two hundred points of each figure, as the browser has them, have their row in the CSV of its menu."""
+    visitor = visit(demo)
+    path, query = VIEWS[view]
+    visitor.open(path, **query)
+    plots = visitor.page.locator('[class*="st-key-figure_"]:has(.js-plotly-plot)')
+    classes = plots.evaluate_all("all => all.map(one => one.className)")
+    names = [re.search(r"st-key-figure_(\S+)", one)[1] for one in classes]
+    compared = 0
+    for name in names:
+        menu = visitor.page.locator(f".st-key-save_{name} button")
+        if not menu.count():
+            continue  # a small picture beside a verdict, which has no menu of its own
+        traces = visitor.page.locator(f".st-key-figure_{name} .js-plotly-plot").evaluate(TRACES)
+        visitor.page.keyboard.press("Escape")
+        expect(visitor.page.get_by_test_id("stPopoverBody")).to_have_count(0)
+        menu.click()
+        _, content = visitor.save(visitor.page.get_by_test_id("stPopoverBody").get_by_role("button", name="CSV"))
+        held = marks(go.Figure(traces))
+        chosen = random.Random(0).sample(held, min(200, len(held)))
+        expect_in_table(chosen, pd.read_csv(io.BytesIO(content), keep_default_na=False, na_values=[""]))
+        compared += len(chosen)
+    assert compared
