@@ -45,6 +45,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
     file = figure.layout.to_plotly_json()  # a copy, changed as a dictionary: Plotly's own ways take many times as long
     for name in [name for name in file if AXIS.fullmatch(name)]:
         file[name] |= {"showline": True, "linecolor": INK, "ticks": "outside", "tickcolor": INK, "gridcolor": GRID}
+    _thin_ticks(file.get("xaxis", {}), width - BESIDE)
     text = {"text": _joined(lines), "font": {"size": SMALL}, "showarrow": False, "align": "left", **PRINT}
     legend, room = _legend(figure, width)
     top, below = 16 + 19 * len(heading) + room, 64 + LINE * len(lines)
@@ -61,6 +62,15 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         "shapes": [shape for shape in file.get("shapes", ()) if shape.get("name") not in MARKS],
         "annotations": [*file.get("annotations", ()), text],
     }
+
+
+def _thin_ticks(axis: dict[str, Any], room: float) -> None:
+    """Leave out named ticks of a horizontal axis, evenly, until those that stay fit side by side into the pixels."""
+    names = axis.get("ticktext") or ()
+    wide = LETTER * (1 + max(map(len, names), default=0))
+    every = -(-len(names) // max(1, int(room / wide)))
+    if axis.get("tickangle") == 0 and every > 1:
+        axis |= {"tickvals": axis["tickvals"][::every], "ticktext": names[::every]}
 
 
 def _joined(lines: list[str]) -> str:

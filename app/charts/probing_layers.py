@@ -255,7 +255,7 @@ def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[floa
 
 def training_figure(table: pd.DataFrame) -> go.Figure:
     """How a probe and its control (column `control`) were trained: F1 in development, and loss, by iteration."""
-    figure = make_subplots(1, 2, horizontal_spacing=0.1)
+    figure = make_subplots(1, 2, horizontal_spacing=0.18)  # room for an axis title in one column of a paper
     for control, name, colour, dash in (
         (False, "the task", style.BLUE, "solid"),
         (True, "control", style.GREY, "dash"),
