@@ -25,6 +25,7 @@ const stepMarks = {
       plot.on("plotly_afterplot", () => this.moveOn(plot));
       cellKeys.meet(plot);
       figureZoom.meet(plot);
+      hiddenCurves.meet(plot);
       this.moveOn(plot);
     }
   },

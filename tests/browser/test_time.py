@@ -7,6 +7,7 @@ from playwright.sync_api import Locator, expect
 
 VIEW = """figure => JSON.stringify([
     figure._fullLayout.xaxis.range, figure._fullLayout.yaxis.range, figure._fullData.map(({ visible }) => visible)])"""
+DRAWN = "one => JSON.stringify(one._fullData.map(({ y }) => Array.from(y)))"
 FRAMES_SEEN = """() => {
     const hosts = [...document.querySelectorAll("*")];
     const host = hosts.map((one) => one.shadowRoot?.querySelector(".frames")).find(Boolean);
@@ -68,15 +69,39 @@ def test_zoom_stays_where_the_figure_is_another_at_each_step(visit, app):
     visitor = visit(app)
     visitor.open("probing", probing="layers", step="16")
     figure = visitor.page.locator('[class*="-training"] .js-plotly-plot')
-    drawn = "one => JSON.stringify(one._fullData.map(({ y }) => Array.from(y)))"
     expect(figure.locator(".scatterlayer .points path").first).to_be_attached()
-    before, curves = zoom(visitor, figure), figure.evaluate(drawn)
+    before, curves = zoom(visitor, figure), figure.evaluate(DRAWN)
     visitor.page.locator(".bar .track").press("Home")
     visitor.expect_query(step="0")
     visitor.settle()
     visitor.page.wait_for_timeout(1000)
-    assert figure.evaluate(drawn) != curves
+    assert figure.evaluate(DRAWN) != curves
     assert figure.evaluate("one => [one._fullLayout.xaxis.range, one._fullLayout.yaxis.range]") == before
+
+
+@pytest.mark.parametrize(
+    ("page", "query", "figure"),
+    [("probing", {"probing": "layers"}, "-training"), ("finetuning", {}, "-tuning")],
+)
+def test_hidden_curves_stay_where_the_figure_is_another_at_each_step(visit, app, page, query, figure):
+    """A curve of a probe's or a fine-tuning's own that was switched off is off at another step, and no other is."""
+    visitor = visit(app)
+    visitor.open(page, **query, step="16")
+    if page == "finetuning":
+        visitor.page.get_by_text("How it was fine-tuned").click()
+    plot = visitor.page.locator(f'[class*="{figure}"] .js-plotly-plot')
+    entries = plot.locator(".legend .traces")
+    entries.nth(1).scroll_into_view_if_needed()
+    visitor.rest()
+    drawn, shown = plot.evaluate(DRAWN), "one => one._fullData.map(({ visible }) => visible)"
+    entries.nth(1).locator(".legendtoggle").click()
+    expect(entries.nth(1)).to_have_css("opacity", "0.5")
+    before = plot.evaluate(shown)
+    visitor.page.locator(".bar .track").press("Home")
+    visitor.expect_query(step="0")
+    visitor.rest()
+    expect(entries.nth(1)).to_have_css("opacity", "0.5")
+    assert plot.evaluate(DRAWN) != drawn and plot.evaluate(shown) == before
 
 
 @pytest.mark.parametrize("kind", ["head", "model"])
