@@ -30,6 +30,7 @@ def byte_level(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def write_byte_level(folder: Path) -> Path:
     """Train that tokenizer into a folder, which is returned."""
+    folder.mkdir(exist_ok=True)
     trained = ByteLevelBPETokenizer()
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     trained.train([str(SAMPLE / "text.txt")], vocab_size=600, special_tokens=special, show_progress=False)
