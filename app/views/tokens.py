@@ -15,7 +15,8 @@ from app.charts.smoothing import with_smoothed
 from app.view import View
 from app.views import compare, tokens_words
 from embryo_core.compare import acquisition
-from embryo_core.metrics import METRICS, named
+from embryo_core.metric import Metric
+from embryo_core.metrics import METRICS
 from embryo_core.types import Run
 
 PAGE = "tokens"  # of the metrics that are shown here
@@ -25,9 +26,10 @@ PILLS = 12  # categories that are offered as pills
 
 def show() -> None:
     """Draw the page."""
-    titles = {metric.name: metric.name.replace("_", " ").capitalize() for metric in METRICS if metric.page == PAGE}
+    metrics = {metric.name: metric for metric in METRICS if metric.page == PAGE}
+    titles = {name: name.replace("_", " ").capitalize() for name in metrics}
     view = widgets.open_page("Tokens", lambda run: results.usual_scale(run, _metric(titles)))
-    titles = {name: title for name, title in titles.items() if _applies(view.run, name)}
+    titles = {name: title for name, title in titles.items() if _applies(view.run, metrics[name])}
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with choices:
         metric = pickers.pick_one("metric", "Task", sorted(titles), format_func=titles.get, segmented=True)
@@ -61,10 +63,9 @@ def show() -> None:
         _acquisition(view, metric, raw)
 
 
-def _applies(run: Run, name: str) -> bool:
+def _applies(run: Run, metric: Metric) -> bool:
     """Whether a metric is offered: one that needs more than masked words, which few models give, if it has results."""
-    (metric,) = named([name])
-    return metric.needs <= {"masked_words"} or not results.scores(run, name).empty
+    return metric.needs <= {"masked_words"} or not results.scores(run, metric.name).empty
 
 
 def _metric(names: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from tests.conftest import SAMPLE_DATA
 from tests.embryo_core.sources.conftest import train, write_byte_level
 
 
+@pytest.mark.slow
 def test_a_trainers_folder_opens_on_every_page(visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Added where it is and evaluated: no page ends in an error, and the last step that was saved is the one shown."""
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
