@@ -58,7 +58,7 @@ class Metric(ABC):
     page: str  # that shows it: tokens, knowledge, attention or probing
     source: str  # the data it reads: --data SOURCE=PATH, or --SOURCE PATH
     form: str  # what PATH has to be, for --help
-    needs: frozenset[str]  # of what a model gives: masked_words, states, attentions, trainable
+    needs: frozenset[str]  # of what a model gives: masked_words, replaced_tokens, states, attentions, trainable
     every: int = 1  # default grid: 1 evaluates every checkpoint, 2 every second, ...
     options: tuple[Option, ...] = ()
     variants: str | None = None  # --VARIANTS NAME=PATH computes a variant on data of the user's own

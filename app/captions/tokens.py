@@ -7,6 +7,8 @@ from embryo_core.compare import Rule
 
 TASKS = {
     "mask_prediction": "every word is masked as a whole and predicted from its sentence; all its pieces must match",
+    "replaced_token_accuracy": "the discriminator has to call every word original in its sentence, and replaced where "
+    "a sample of the generator stands for it; at all its pieces",
     "token_reconstruction": "every word is left in its sentence and predicted from its own states; all its pieces must "
     "match",
 }

@@ -15,17 +15,21 @@ from app.charts.smoothing import with_smoothed
 from app.view import View
 from app.views import compare, tokens_words
 from embryo_core.compare import acquisition
+from embryo_core.metric import Metric
 from embryo_core.metrics import METRICS
 from embryo_core.types import Run
 
 PAGE = "tokens"  # of the metrics that are shown here
+WORDS_PREDICTED = ("mask_prediction", "token_reconstruction")  # the most frequent word is a baseline of these alone
 PILLS = 12  # categories that are offered as pills
 
 
 def show() -> None:
     """Draw the page."""
-    titles = {metric.name: metric.name.replace("_", " ").capitalize() for metric in METRICS if metric.page == PAGE}
+    metrics = {metric.name: metric for metric in METRICS if metric.page == PAGE}
+    titles = {name: name.replace("_", " ").capitalize() for name in metrics}
     view = widgets.open_page("Tokens", lambda run: results.usual_scale(run, _metric(titles)))
+    titles = {name: title for name, title in titles.items() if _applies(view.run, metrics[name])}
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with choices:
         metric = pickers.pick_one("metric", "Task", sorted(titles), format_func=titles.get, segmented=True)
@@ -48,7 +52,8 @@ def show() -> None:
         return
     raw = charts.curves(scores, groups, rescaled=False)
     widgets.show_opening(openings.tokens(titles[metric], acquisition(raw)))
-    data = charts.with_baselines(data, results.baselines_of_words(view.run, metric), rescaled)
+    if metric in WORDS_PREDICTED:
+        data = charts.with_baselines(data, results.baselines_of_words(view.run, metric), rescaled)
     _accuracy(view, metric, titles[metric], data, rescaled, bands)
     left, right = st.columns([4, 3], gap="large")
     with left:
@@ -56,6 +61,11 @@ def show() -> None:
         tokens_words.show(view, metric, list(data["group"].unique()), charts.most_changed(measured), step)
     with right:
         _acquisition(view, metric, raw)
+
+
+def _applies(run: Run, metric: Metric) -> bool:
+    """Whether a metric is offered: one that needs more than masked words, which few models give, if it has results."""
+    return metric.needs <= {"masked_words"} or not results.scores(run, metric.name).empty
 
 
 def _metric(names: Iterable[str]) -> str:
@@ -83,7 +93,9 @@ def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled:
 
 def _curves(run: Run, metric: str, groups: list[str], rescaled: bool) -> pd.DataFrame:
     data = charts.curves(results.scores(run, metric), groups, rescaled)
-    return data if data.empty else charts.with_baselines(data, results.baselines_of_words(run, metric), rescaled)
+    if data.empty or metric not in WORDS_PREDICTED:
+        return data
+    return charts.with_baselines(data, results.baselines_of_words(run, metric), rescaled)
 
 
 def _open_point(group: str, step: int) -> None:

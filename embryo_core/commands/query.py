@@ -4,6 +4,7 @@ import argparse
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, add_device, positive
+from embryo_core.types import Run
 
 HELP = "fill the [MASK] of a text, track a word, or read every layer, at one step or at all"
 
@@ -13,7 +14,9 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.epilog = "Write -- before a text that begins with -, and --track=WORD for such a word."
     command.add_argument("run", metavar="RUN", help=RUN)
     command.add_argument("text", metavar="TEXT", help="for example: 'The capital of France is [MASK] .'")
-    command.add_argument("--step", type=_step, default="all", help="a step of the run, or all (default)")
+    steps = command.add_mutually_exclusive_group()
+    steps.add_argument("--step", type=_step, help="a step of the run, or all (default: all; 32 of a longer series)")
+    steps.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="several steps")
     command.add_argument("--top", type=positive, default=10, metavar="K", help="answers at one step (default 10)")
     what = command.add_mutually_exclusive_group()
     what.add_argument("--track", metavar="WORD", help="probability and rank of this word, of one piece or several")
@@ -33,16 +36,30 @@ def execute(options: argparse.Namespace) -> int:
     MODELS.device = find_device(options.device, options.dtype)
 
     run, step = runs.open_run(options.run), None if options.step == "all" else options.step
+    steps = options.steps
+    if options.step is None and steps is None:
+        steps = _log_spaced(run)
     if options.track is not None:
-        steps = None if step is None else [step]
-        print(report.report_track(run, options.text, options.track, options.mask, steps))
+        print(report.report_track(run, options.text, options.track, options.mask, steps if step is None else [step]))
     elif options.lens:
-        print(report.report_lens(run, options.text, options.mask, step, options.top))
+        print(report.report_lens(run, options.text, options.mask, step, options.top, steps))
     elif step is None:
-        print(report.report_trace(run, options.text))
+        print(report.report_trace(run, options.text, steps))
     else:
         print(report.report_answers(run, options.text, step, options.top))
     return 0
+
+
+def _log_spaced(run: Run) -> list[int] | None:
+    """The steps that are asked of a long series, as the Query page asks first, which is said; None: all."""
+    from embryo_core.query.refine import FIRST
+    from embryo_core.step_scales import log_spaced
+
+    known = [checkpoint.step for checkpoint in runs.loadable(run)]
+    if len(known) <= FIRST:
+        return None
+    print(f"{FIRST} of {len(known):,} checkpoints, log-spaced; --step all asks at every one.\n")
+    return log_spaced(known, FIRST)
 
 
 def _step(text: str) -> int | str:

@@ -15,17 +15,19 @@ WITHOUT_WEIGHTS = frozenset({"convbert", "fnet", "mra", "nystromformer"})  # hav
 
 
 def gives(checkpoint: Checkpoint) -> frozenset[str]:
-    """Which of "masked_words", "states", "attentions" and "trainable" the checkpoint's model gives.
+    """Which of "masked_words", "replaced_tokens", "states", "attentions" and "trainable" the checkpoint's model gives.
 
-    ELECTRA's discriminator gives masked words by the generator inside its folder, where there is one. A family that no
-    engine reads gives nothing. Raises BrokenCheckpoint where config.json cannot be read.
+    ELECTRA's discriminator tells replaced tokens, and gives masked words by the generator inside its folder, where
+    there is one. A family that no engine reads gives nothing. Raises BrokenCheckpoint where config.json cannot be read.
     """
     family = runs.read_config(checkpoint, runs.ModelClass).model_type
     if family not in FAMILIES and family not in THROUGH_TRANSFORMERS:
         return frozenset()
     inner = runs.generator(checkpoint)
     predicts = has_masked_word_head(checkpoint) or (inner and has_masked_word_head(inner))
-    return (MASKED_LANGUAGE_MODEL if predicts else ENCODER) - ({"attentions"} if family in WITHOUT_WEIGHTS else set())
+    detects = {"replaced_tokens"} if has_replaced_token_head(checkpoint) else set()
+    lacks = {"attentions"} if family in WITHOUT_WEIGHTS else set()
+    return (MASKED_LANGUAGE_MODEL if predicts else ENCODER) - lacks | detects
 
 
 def has_masked_word_head(checkpoint: Checkpoint) -> bool:
@@ -34,6 +36,12 @@ def has_masked_word_head(checkpoint: Checkpoint) -> bool:
     if saved.model_type in FAMILIES:
         return saved.name in FAMILIES[saved.model_type].masked_word_heads
     return saved.model_type in THROUGH_TRANSFORMERS and saved.name.endswith(("ForMaskedLM", "ForPreTraining"))
+
+
+def has_replaced_token_head(checkpoint: Checkpoint) -> bool:
+    """Whether the model in this very folder tells replaced tokens. Raises BrokenCheckpoint as `gives` does."""
+    saved = runs.read_config(checkpoint, runs.ModelClass)
+    return saved.model_type in FAMILIES and saved.name in FAMILIES[saved.model_type].replaced_token_heads
 
 
 def groups_of_heads(run: Run) -> int | None:

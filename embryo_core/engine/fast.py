@@ -27,6 +27,9 @@ class FastEngine:
     def head(self, states: Tensor) -> Tensor:
         return network.head_logits(states, self._network.head)
 
+    def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        return network.detect(self._network, ids, mask)
+
     def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         return network.hidden_states(self._network, ids, mask)
 

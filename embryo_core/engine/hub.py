@@ -6,13 +6,20 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForPreTraining,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
 from transformers.utils import logging
 
 from embryo_core import runs
 from embryo_core.engine import cpu
-from embryo_core.engine.capabilities import has_masked_word_head
+from embryo_core.engine.capabilities import has_masked_word_head, has_replaced_token_head
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.stored import broken, check_finite, read_tensors
 from embryo_core.errors import TokenizerMismatch
@@ -40,6 +47,7 @@ class HubEngine:
         self._device, self._pieces = device, pieces
         self._base: PreTrainedModel = model.base_model
         self._head = _head_alone(model) if has_masked_word_head(checkpoint) else None
+        self._detector = model if has_replaced_token_head(checkpoint) else None
         self.max_positions = _positions(self._base, sizes.max_position_embeddings)
         self.num_layers = sizes.num_hidden_layers
         self.num_heads = sizes.num_attention_heads
@@ -50,6 +58,9 @@ class HubEngine:
     def head(self, states: Tensor) -> Tensor:
         logits = self._head(inputs_embeds=states.to(self._device.name, self._device.dtype)[None]).logits[0]
         return logits[:, : self._pieces].float().cpu()
+
+    def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        return self._pass(ids, mask, self._detector).logits.float().cpu()
 
     def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         found = self._pass(ids, mask, output_hidden_states=True)
@@ -73,10 +84,10 @@ class HubEngine:
     def passes_at_once(self) -> int:
         return self._device.passes_at_once()
 
-    def _pass(self, ids: Tensor, mask: Tensor | None, **outputs: bool) -> Any:
+    def _pass(self, ids: Tensor, mask: Tensor | None, model: PreTrainedModel | None = None, **outputs: bool) -> Any:
         seen = torch.ones_like(ids) if mask is None else mask[:, 0, 0].long()
         device = self._device.name
-        return self._base(input_ids=ids.to(device), attention_mask=seen.to(device), **outputs)
+        return (model or self._base)(input_ids=ids.to(device), attention_mask=seen.to(device), **outputs)
 
 
 def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedModel:
@@ -85,6 +96,7 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedM
     for name, tensor in tensors.items():
         check_finite(checkpoint, name, tensor)
     loader = AutoModelForMaskedLM if has_masked_word_head(checkpoint) else AutoModel
+    loader = AutoModelForPreTraining if has_replaced_token_head(checkpoint) else loader
     try:
         config = read_configuration(checkpoint)
         with torch.device("meta"):  # takes no memory

@@ -34,6 +34,9 @@ class Engine(Protocol):
     def head(self, states: Tensor) -> Tensor:
         """Masked-word logits [n, V] of states [n, H]."""
 
+    def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        """Logits [B, L] that each of ids [B, L] is a replaced token."""
+
     def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         """States [layers + 1, B, L, H] of ids [B, L]."""
 
@@ -51,8 +54,9 @@ class Engine(Protocol):
 class Model:
     """One loaded checkpoint. Arrays of ids are [B, L]; attention_mask is 1 at tokens and 0 at padding.
 
-    `gives` is what it can be asked for: "masked_words", "states", "attentions", "trainable". Anything else raises
-    MissingCapability. Logits are over the V pieces of the tokenizer, whatever the size of the stored vocabulary.
+    `gives` is what it can be asked for: "masked_words", "replaced_tokens", "states", "attentions", "trainable".
+    Anything else raises MissingCapability. Logits of words are over the V pieces of the tokenizer, whatever the size of
+    the stored vocabulary.
     """
 
     def __init__(self, checkpoint: Checkpoint, tokenizer: Tokenizer, engine: Engine, generator: Self | None = None):
@@ -87,6 +91,12 @@ class Model:
         """Masked-word logits [n, V] of hidden states [n, H] of `words`, such as those of a lower layer."""
         self._need("masked_words")
         return self.words._engine.head(torch.as_tensor(states)).numpy()
+
+    @torch.inference_mode()
+    def replaced_logits(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
+        """Logits [B, L] that each token was replaced; above 0 is replaced (Clark et al., 2020, Section 2)."""
+        self._need("replaced_tokens")
+        return self._engine.detect(torch.as_tensor(ids), _mask(attention_mask)).numpy()
 
     @torch.inference_mode()
     def hidden_states(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:

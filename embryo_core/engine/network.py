@@ -54,6 +54,14 @@ class Head(NamedTuple):
     decoder: Linear  # E -> V
 
 
+class Detector(NamedTuple):
+    """The head of replaced tokens: whether each is one."""
+
+    dense: Linear  # H -> H
+    activation: str
+    decision: Linear  # H -> 1
+
+
 class Network(NamedTuple):
     """All that a pass through one checkpoint needs."""
 
@@ -61,6 +69,7 @@ class Network(NamedTuple):
     groups: list[Layer]  # those with weights of their own, from the lowest; an ALBERT repeats each
     depth: int  # layers
     head: Head | None  # of masked words
+    detector: Detector | None  # of replaced tokens
 
 
 # === Operations ===
@@ -152,6 +161,16 @@ def hidden_states(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
     for i in range(network.depth):
         states.append(apply_layer(states[-1], layer_at(network, i), mask, None))
     return torch.stack(states)
+
+
+def detect(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
+    """Logits [B, L] that each of ids [B, L] is a replaced token."""
+    detector = network.detector
+    assert detector is not None
+    states = embed(ids, network.embeddings)
+    for i in range(network.depth):
+        states = apply_layer(states, layer_at(network, i), mask, None)
+    return linear(activate(linear(states, detector.dense), detector.activation), detector.decision).squeeze(-1)
 
 
 def attentions(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:

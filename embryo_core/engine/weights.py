@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import has_masked_word_head
+from embryo_core.engine.capabilities import has_masked_word_head, has_replaced_token_head
 from embryo_core.engine.cpu import Linear, make_linear, own
-from embryo_core.engine.network import Embeddings, Head, Layer, Network, Norm
+from embryo_core.engine.network import Detector, Embeddings, Head, Layer, Network, Norm
 from embryo_core.engine.stored import broken, check_finite, read_tensors
 from embryo_core.errors import TokenizerMismatch
 from embryo_core.families import FAMILIES
@@ -58,8 +58,9 @@ def read_network(checkpoint: Checkpoint, pieces: int) -> tuple[Sizes, Network]:
     embeddings, words = _embeddings(sizes, stored, pieces)
     groups = [_layer(sizes, stored, i) for i in range(sizes.groups)]
     head = _head(sizes, stored, words[:pieces]) if has_masked_word_head(checkpoint) else None
+    detector = _detector(sizes, stored) if has_replaced_token_head(checkpoint) else None
     stored.finish()
-    return sizes, Network(embeddings, groups, sizes.layers, head)
+    return sizes, Network(embeddings, groups, sizes.layers, head, detector)
 
 
 def nbytes(part: Any) -> int:
@@ -187,3 +188,9 @@ def _head(sizes: Sizes, stored: _Stored, words: torch.Tensor) -> Head:
         stored.norm(names["head_norm"], size),
         make_linear(decoder, stored.take(names["bias"], sizes.vocabulary)[:pieces]),
     )
+
+
+def _detector(sizes: Sizes, stored: _Stored) -> Detector:
+    names, size = sizes.layout.names, sizes.hidden
+    dense, decision = stored.linear(size, size, names["detector_dense"]), stored.linear(1, size, names["detector"])
+    return Detector(dense, sizes.activation, decision)

@@ -1,4 +1,4 @@
-"""ELECTRA: ElectraForPreTraining is the discriminator, read without its head; ElectraForMaskedLM is the generator."""
+"""ELECTRA: ElectraForPreTraining is the discriminator, ElectraForMaskedLM the generator."""
 
 from embryo_core.families.bert import IN_A_LAYER
 from embryo_core.family import UNREAD, Layout
@@ -15,7 +15,10 @@ LAYOUT = Layout(
         "head_norm": "generator_predictions.LayerNorm",
         "decoder": "generator_lm_head.weight",
         "bias": "generator_lm_head.bias",
+        "detector_dense": "discriminator_predictions.dense",
+        "detector": "discriminator_predictions.dense_prediction",
     },
     unread=(*UNREAD, "generator_lm_head.weight", "discriminator_predictions."),
+    replaced_token_heads=("ElectraForPreTraining",),
     head_activation="gelu",  # whatever hidden_act is, in transformers' generator
 )

@@ -9,6 +9,7 @@ from embryo_core.metrics.edge_probing import EdgeProbing
 from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.metrics.mask_prediction import MaskPrediction
 from embryo_core.metrics.ngram_divergence import NgramDivergence
+from embryo_core.metrics.replaced_token_accuracy import ReplacedTokenAccuracy
 from embryo_core.metrics.token_reconstruction import TokenReconstruction
 from embryo_core.metrics.world_knowledge import WorldKnowledge
 
@@ -17,6 +18,7 @@ __all__ = ["METRICS", "named"]
 METRICS: tuple[Metric, ...] = (
     TokenReconstruction(),
     MaskPrediction(),
+    ReplacedTokenAccuracy(),
     WorldKnowledge(),
     Attention(),
     HeadBehaviour(),

@@ -24,9 +24,9 @@ def report_answers(run: Run, text: str, step: int, k: int = 10) -> str:
     return "\n\n".join(blocks)
 
 
-def report_trace(run: Run, text: str) -> str:
-    """The best answer at every checkpoint, and when the final answer led; errors as for `trace`."""
-    found = trace(run, text)
+def report_trace(run: Run, text: str, steps: Iterable[int] | None = None) -> str:
+    """The best answer at every checkpoint, or at the given steps, and when the final one led; errors as for `trace`."""
+    found = trace(run, text, steps=steps)
     blocks = [f"{run.name}, {len(found.steps)} checkpoints: {found.text}", *found.skipped]
     histories = [("All masks together\n", found.joint)] if found.joint else []
     histories += [(f"[MASK] {i}\n" if found.joint else "", history) for i, history in enumerate(found.masks, start=1)]
@@ -49,9 +49,19 @@ def report_track(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[
     return "\n\n".join([*head, *found.skipped, "\n".join(lines)])
 
 
-def report_lens(run: Run, text: str, mask: int = 1, step: int | None = None, k: int = 10) -> str:
-    """What each layer would answer: the k best at one step, or the best at every step; errors as for `lens`."""
-    found = lens(run, text, mask, 1 if step is None else k, None if step is None else [step])
+def report_lens(
+    run: Run,
+    text: str,
+    mask: int = 1,
+    step: int | None = None,
+    k: int = 10,
+    steps: Iterable[int] | None = None,
+) -> str:
+    """What each layer would answer: the k best at one step, or the best at the given steps or at every checkpoint.
+
+    Raises as `lens` does.
+    """
+    found = lens(run, text, mask, 1 if step is None else k, steps if step is None else [step])
     where = f"{len(found.steps)} checkpoints" if step is None else f"step {step:,}"
     head = f"{run.name}, {where}, layers at [MASK] {mask}: {found.text}"
     if step is None:

@@ -172,6 +172,20 @@ def test_query_answers_at_all_steps(root, capsys):
     assert [word for word in first_words if word.isdecimal()] == ["0", "8", "16"]
 
 
+@pytest.mark.parametrize("what", [[], ["--lens"], ["--track", "river"]])
+def test_a_long_series_is_asked_at_log_spaced_steps(root, capsys, monkeypatch, what):
+    """As on the Query page; `--step all` asks at every step, `--steps` at those that are named."""
+    monkeypatch.setattr("embryo_core.query.refine.FIRST", 2)
+    command = ["query", "tiny", "The [MASK] runs .", *what]
+    asked = {(): ["0", "16"], ("--step", "all"): ["0", "8", "16"], ("--steps", "8", "16"): ["8", "16"]}
+    for steps, expected in asked.items():
+        assert main([*command, *steps]) == 0
+        output = capsys.readouterr().out
+        rows = [line.split()[0] for line in output.splitlines() if line.startswith(" ")]
+        assert [row for row in rows if row.isdecimal()] == expected
+        assert ("2 of 3 checkpoints, log-spaced; --step all asks at every one." in output) == (not steps)
+
+
 @pytest.mark.parametrize(("name", "begins"), [("head.gif", b"GIF89a"), ("head.html", b"<!DOCTYPE html>")])
 def test_animate_writes_what_the_suffix_says(root, tmp_path, capsys, name, begins):
     """The file, and one line that says what is in it."""
@@ -245,6 +259,7 @@ def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, message):
         ["evaluate", "tiny", "--data", "treebank"],
         ["evaluate", "tiny", "--protocol", "slow"],
         ["query", "tiny", "x", "--step", "no"],
+        ["query", "tiny", "x", "--step", "8", "--steps", "0", "8"],
         [],
     ],
 )

@@ -22,7 +22,7 @@ ENCODER = {"states", "attentions", "trainable"}
         ("albert", ["AlbertModel"], ENCODER),
         ("bert", ["BertForMaskedLM"], ENCODER | {"masked_words"}),
         ("bert", None, ENCODER | {"masked_words"}),
-        ("electra", ["ElectraForPreTraining"], ENCODER),
+        ("electra", ["ElectraForPreTraining"], ENCODER | {"replaced_tokens"}),
         ("electra", ["ElectraForMaskedLM"], ENCODER | {"masked_words"}),
         ("gpt2", ["GPT2LMHeadModel"], set()),
     ],

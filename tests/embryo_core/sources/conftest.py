@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 import torch
 from tokenizers import ByteLevelBPETokenizer
-from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM, RobertaTokenizer
+from torch.utils.data import Dataset
+from transformers import (
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaForMaskedLM,
+    RobertaTokenizer,
+    Trainer,
+    TrainingArguments,
+)
 
 from tests.conftest import SAMPLE
 
@@ -17,7 +25,12 @@ PADDED = 640  # rows of the vocabulary, more than the tokenizer has
 @pytest.fixture(scope="session")
 def byte_level(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a byte-level BPE tokenizer as RoBERTa has, trained on the sample."""
-    folder = tmp_path_factory.mktemp("byte-level")
+    return write_byte_level(tmp_path_factory.mktemp("byte-level"))
+
+
+def write_byte_level(folder: Path) -> Path:
+    """Train that tokenizer into a folder, which is returned."""
+    folder.mkdir(exist_ok=True)
     trained = ByteLevelBPETokenizer()
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     trained.train([str(SAMPLE / "text.txt")], vocab_size=600, special_tokens=special, show_progress=False)
@@ -65,3 +78,22 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     return tmp_path / "data"
+
+
+class Noise(Dataset):
+    """Eight sequences of ids, each its own labels."""
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
+        ids = torch.arange(10, 22) + index
+        return {"input_ids": ids, "labels": ids}
+
+
+def train(folder: Path, steps: int, resume: bool = False) -> None:
+    """Let transformers' Trainer train the model to a step, with a checkpoint every two."""
+    settings = {"save_steps": 2, "logging_steps": 1, "eval_steps": 2, "eval_strategy": "steps", "report_to": []}
+    arguments = TrainingArguments(str(folder), max_steps=steps, use_cpu=True, disable_tqdm=True, **settings)
+    trainer = Trainer(model_of(0), arguments, train_dataset=Noise(), eval_dataset=Noise())
+    trainer.train(resume_from_checkpoint=resume)

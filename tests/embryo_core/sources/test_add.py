@@ -7,8 +7,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import Dataset
-from transformers import Trainer, TrainingArguments
 
 from embryo_core import query, results, runs
 from embryo_core.cli import main
@@ -16,29 +14,15 @@ from embryo_core.engine.model import load
 from embryo_core.errors import BrokenCheckpoint, RunError
 from embryo_core.sources import add
 from tests.conftest import SAMPLE
-from tests.embryo_core.sources.conftest import PADDED, STEPS, model_of
+from tests.embryo_core.sources.conftest import PADDED, STEPS, model_of, train
 from tests.rounding import probability_rounding
-
-
-class Noise(Dataset):
-    """Eight sequences of ids, each its own labels."""
-
-    def __len__(self) -> int:
-        return 8
-
-    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
-        ids = torch.arange(10, 22) + index
-        return {"input_ids": ids, "labels": ids}
 
 
 def test_a_folder_written_by_the_trainer_itself(root, byte_level, tmp_path):
     """Its checkpoints are the run's, its trainer_state.json the log; adding it again brings what came since."""
     folder = tmp_path / "trained"
-    settings = {"save_steps": 2, "logging_steps": 1, "eval_steps": 2, "eval_strategy": "steps", "report_to": []}
     for steps in (4, 6):
-        arguments = TrainingArguments(str(folder), max_steps=steps, use_cpu=True, disable_tqdm=True, **settings)
-        trainer = Trainer(model_of(0), arguments, train_dataset=Noise(), eval_dataset=Noise())
-        trainer.train(resume_from_checkpoint=steps > 4)
+        train(folder, steps, resume=steps > 4)
         added = add([str(folder)], "trained", tokenizer=str(byte_level))
         assert added.steps == tuple(range(2, steps + 1, 2)) and not added.troubles
     log = runs.read_log(added.run)
