@@ -10,13 +10,23 @@ function forPaper(plot, layout) {
     const { range, autorange } = plot.layout[axis] ?? {};
     if (range && !autorange) Object.assign(shown[axis], { range, autorange: false });
   }
-  // Cells of a narrow figure have no room for words; unseen points are only there to be clicked.
+  // Unseen points are only there to be clicked.
   const data = plot.data.filter((trace) => trace.marker?.opacity !== 0);
-  return { data: data.map((trace) => (fits(trace, layout) ? trace : { ...trace, texttemplate: "" })), layout: shown };
+  return { data: data.map((trace) => (trace.type === "heatmap" ? lettered(trace, layout.width) : trace)), layout: shown };
 }
 
-const CELL = 24; // pixels that a cell needs for its words
-const fits = ({ type, text }, { width }) => type !== "heatmap" || width / (text?.[0]?.length ?? 1) >= CELL;
+const [LEGIBLE, LETTER, PLOT] = [6.5, 0.58, 0.7]; // pixels; the width of a letter by its height; the plot's share of a figure
+
+// A heat map whose words are as small as its cells ask for, without words where they could not be read; its bar of colours
+// stands beside it: Plotly pushes the title of a figure with a lying one over the edge.
+function lettered({ colorbar, ...map }, width) {
+  const { title, tickvals, ticktext } = colorbar;
+  const trace = { ...map, colorbar: colorbar.orientation === "h" ? { title, tickvals, ticktext, thickness: 8 } : colorbar };
+  const words = (trace.text ?? []).flat().map(String);
+  const cell = (PLOT * width) / (trace.text?.[0]?.length ?? 1) - 4;
+  const size = Math.min(trace.textfont?.size ?? 12, cell / (LETTER * Math.max(1, ...words.map((word) => word.length))));
+  return size < LEGIBLE ? { ...trace, texttemplate: "" } : { ...trace, textfont: { ...trace.textfont, size } };
+}
 
 function saveChart({ chart, name, sizes }, columns, format) {
   const key = chart.replace(/[^a-zA-Z0-9_-]/g, "-"); // as Streamlit makes a class of a key
