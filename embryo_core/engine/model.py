@@ -115,10 +115,9 @@ class Model:
         if capability not in self.gives:
             path = self.checkpoint.path
             kind = runs.read_config(self.checkpoint, runs.ModelClass).name
-            raise MissingCapability(
-                f"{path} ({kind}) gives no {capability.replace('_', ' ')}, only {', '.join(sorted(self.gives))}; "
-                "choose a run whose model gives them."
-            )
+            wanted, given = (", ".join(sorted(names)).replace("_", " ") for names in ({capability}, self.gives))
+            message = f"{path} ({kind}) gives no {wanted}, only {given}; choose a run whose model gives them."
+            raise MissingCapability(message)
 
 
 @torch.inference_mode()

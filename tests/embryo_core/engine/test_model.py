@@ -109,9 +109,10 @@ def close(model: Model, ids: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -
 def test_a_discriminator_has_no_masked_words(own_run):
     """ELECTRA's discriminator says that it gives states and attentions; asked for words, it says what is missing."""
     model = load(store(own_run, small(ElectraForPreTraining)))
-    assert model.gives == {"states", "attentions", "trainable"}
+    assert model.gives == {"replaced_tokens", "states", "attentions", "trainable"}
     ids = np.array([[2, 9, 3]])
-    wanted = r"step16 \(ElectraForPreTraining\) gives no masked words, only attentions, states, trainable; choose a run"
+    given = "attentions, replaced tokens, states, trainable"
+    wanted = rf"step16 \(ElectraForPreTraining\) gives no masked words, only {given}; choose a run"
     with pytest.raises(MissingCapability, match=wanted):
         model.mlm_logits(ids, np.ones_like(ids), [0], [1])
     with pytest.raises(MissingCapability, match=wanted):
@@ -132,7 +133,7 @@ def test_a_discriminator_with_its_generator_predicts_words(own_run):
     """States are the discriminator's; masked words are the generator's, as are the states that the lens reads."""
     checkpoint, discriminator, generator = with_generator(own_run)
     model = load(checkpoint)
-    assert model.gives == {"masked_words", "states", "attentions", "trainable"}
+    assert model.gives == {"masked_words", "replaced_tokens", "states", "attentions", "trainable"}
     ids, mask = padded_ids(model.tokenizer)
     rows, columns = np.nonzero(mask)
     with torch.no_grad():
