@@ -3,7 +3,8 @@
 import pandas as pd
 
 from app.caching import cached, checkpoints_state, files_state, log_state, results_state
-from app.charts import finetuning, patterns, probing_scores, tokens
+from app.charts import finetuning, knowledge, patterns, probing_scores, tokens
+from app.charts import phases as phase_tables
 from embryo_core import baselines, compare, runs
 from embryo_core import results as store
 from embryo_core.compare import Progress, Unit
@@ -17,6 +18,8 @@ from embryo_core.finetune.reached import reached as first_reached
 from embryo_core.phases import Phase, phases_of_log
 from embryo_core.step_scales import Scale, telling_scale
 from embryo_core.types import Run
+
+FACTS = "world_knowledge"  # the metric
 
 # === What is wrong with checkpoints ===
 
@@ -83,7 +86,7 @@ def note(run: Run, metric: str, default: str = "") -> str:
 
 def templates(run: Run) -> dict[str, str]:
     """Template of each LAMA relation that the run was asked: {"P19": "[X] was born in [Y] ."}; may be none."""
-    return sources(run).get("world_knowledge", {}).get("templates", {})
+    return sources(run).get(FACTS, {}).get("templates", {})
 
 
 @cached(log_state, 8)
@@ -101,6 +104,13 @@ def phases(run: Run) -> list[Phase]:
         return []
 
 
+@cached(lambda run: log_state(run) + results_state(run), 16)
+def phase_changes(run: Run) -> tuple[pd.DataFrame, dict[str, int]]:
+    """What changes in each phase, and of how many cases (see `charts.phases`). Raises ResultsError."""
+    scores = store.read_scores(run)
+    return phase_tables.changes(phases(run), scores), phase_tables.cases(scores)
+
+
 # === What accuracies are worth ===
 
 
@@ -112,8 +122,32 @@ def facts_not_named(run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     facts = store.read_histories(run)
     facts = facts[~baselines.named_by_subject(facts)]
-    steps = sorted(store.done(run)["world_knowledge"])
+    steps = sorted(store.done(run)[FACTS])
     return baselines.precision(facts, store.read_right_answers(run), steps), baselines.of_facts(facts)
+
+
+@cached(results_state, 16, "Reading the facts")
+def relation_curves(run: Run, unnamed: bool = False) -> pd.DataFrame:
+    """Precision at 1 of each relation over all facts, or over `facts_not_named` (see `charts.knowledge`).
+
+    Raises ResultsError.
+    """
+    if unnamed:
+        return knowledge.relation_curves(*facts_not_named(run))
+    return knowledge.relation_curves(store.read_scores(run, FACTS), baselines.of_facts(store.read_histories(run)))
+
+
+@cached(results_state, 16, "Reading the facts")
+def default_relations(run: Run) -> list[str]:
+    """The relations to show first (see `charts.knowledge.default_relations`). Raises ResultsError."""
+    return knowledge.default_relations(relation_curves(run))
+
+
+@cached(results_state, 16, "Reading the facts")
+def relation_table(run: Run) -> pd.DataFrame:
+    """A row for each relation (see `charts.knowledge.relation_table`). Raises ResultsError."""
+    coverage, (without, _) = store.read_scores(run, f"{FACTS}_coverage"), facts_not_named(run)
+    return knowledge.relation_table(relation_curves(run), coverage, store.read_histories(run), without)
 
 
 @cached(_progress_state, 16)

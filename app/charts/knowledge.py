@@ -187,11 +187,11 @@ def panels(templates: Mapping[str, str]) -> Curves:
 
 
 def relation_table(
-    frame: pd.DataFrame, coverage: pd.DataFrame, facts: pd.DataFrame, without: pd.DataFrame, step: int
+    frame: pd.DataFrame, coverage: pd.DataFrame, facts: pd.DataFrame, without: pd.DataFrame
 ) -> pd.DataFrame:
     """One row per relation, the best at the last step first.
 
-    Columns: relation, name, now and last (precision at 1 at `step` and at the last step), answer (the most frequent
+    Columns: relation, name, last (precision at 1 at the last step), answer (the most frequent
     object) and baseline (the precision of always giving it), named (share of facts whose object stands in the subject's
     name), without (the last precision over the others), asked (n facts), all (facts of the relation), coverage, history
     (of the relation's curve), and the number of facts with each history.
@@ -203,7 +203,6 @@ def relation_table(
     covered = coverage[coverage["group"] != ALL].sort_values("step").groupby("group")
     table = covered.agg(coverage=("value", "last"), all=("n", "last")).rename_axis("relation")
     by_relation = curve.groupby("relation")
-    table["now"] = curve[curve["step"] == step].set_index("relation")["value"]
     table["last"] = by_relation["value"].last()
     table[["answer", "baseline"]] = by_relation[["answer", "baseline"]].first()
     table["named"] = named_by_subject(facts).groupby(facts["relation"]).mean()
@@ -214,8 +213,16 @@ def relation_table(
     table["asked"] = table[list(curves.HISTORIES)].sum(axis=1)
     table = table.sort_values("last", ascending=False).reset_index()
     table.insert(1, "name", table["relation"].map(NAMES).fillna(""))
-    shown = ["now", "last", "answer", "baseline", "named", "without", "asked", "all", "coverage", "history"]
+    shown = ["last", "answer", "baseline", "named", "without", "asked", "all", "coverage", "history"]
     return table[["relation", "name", *shown, *curves.HISTORIES]]
+
+
+def with_step(table: pd.DataFrame, frame: pd.DataFrame, step: int) -> pd.DataFrame:
+    """The rows of `relation_table` with the column now, before last: precision at 1 at `step`, out of `frame`."""
+    now = frame[frame["step"] == step].set_index("relation")["value"]
+    table = table.copy()
+    table.insert(table.columns.get_loc("last"), "now", table["relation"].map(now))
+    return table
 
 
 # === Facts ===

@@ -5,20 +5,18 @@ from app.captions import openings
 from app.charts import knowledge as charts
 from app.views import knowledge_facts, knowledge_relations
 from app.views.knowledge_relations import METRIC
-from embryo_core.baselines import of_facts
 
 
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Knowledge", lambda run: results.usual_scale(run, METRIC))
-    scores = results.scores(view.run, METRIC)
-    facts = results.fact_histories(view.run)
+    scores, facts = results.scores(view.run, METRIC), results.fact_histories(view.run)
     if scores.empty or facts.empty:
         widgets.stop(
             f"Run '{view.run.name}' has not been asked any facts yet.",
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --lama PATH",
         )
-    frame = charts.relation_curves(scores, of_facts(facts))
+    frame = results.relation_curves(view.run)
     widgets.show_opening(openings.knowledge(frame[frame["relation"] == charts.ALL]))
     step = view.evaluated(frame["step"])
     note = results.note(view.run, METRIC, "facts of LAMA's T-REx")

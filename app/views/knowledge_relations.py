@@ -22,7 +22,7 @@ TITLE = "Precision at 1 of each relation"
 def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> None:
     """Draw the curves of the relations that are picked; the `note` names the data."""
     st.header("Precision at 1 over the steps", anchor=False)
-    without = charts.relation_curves(*results.facts_not_named(view.run))
+    without = results.relation_curves(view.run, unnamed=True)
     st.markdown(captions.beside_baseline(frame, without))
     unnamed = pickers.pick_switch("unnamed", "Only facts whose object does not stand in the subject's name")
     if pickers.pick_switch("panels", "Each relation in a panel of its own, by type", optional=True):
@@ -34,7 +34,7 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
             "relations",
             "Relations, the best at the last step first",
             [charts.ALL, *charts.best_first(frame)],
-            charts.default_relations(frame),
+            results.default_relations(view.run),
             charts.label,
         )
     with right:
@@ -78,7 +78,7 @@ def _measured(run: Run, unnamed: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _curves(run: Run, relations: list[str], unnamed: bool) -> pd.DataFrame:
     """The curves of some relations, in the order of these, over all facts or those that the subject does not tell."""
-    frame = charts.relation_curves(*_measured(run, unnamed))
+    frame = results.relation_curves(run, unnamed)
     picked = frame[frame["relation"].isin(relations)]
     return picked.sort_values("relation", key=lambda names: names.map(relations.index), kind="stable")
 
@@ -92,8 +92,7 @@ def _point_chosen(relation: str, step: int) -> None:
 def show_table(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
     """Draw a row for each relation: its precision, how many of its facts were asked, and their histories."""
     st.header("Every relation", anchor=False)
-    coverage, (without, _) = results.scores(view.run, "world_knowledge_coverage"), results.facts_not_named(view.run)
-    table = charts.relation_table(frame, coverage, facts, without, step)
+    table = charts.with_step(results.relation_table(view.run), frame, step)
     number = st.column_config.NumberColumn
     show_rows(
         table,

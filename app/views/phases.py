@@ -4,7 +4,6 @@ import streamlit as st
 
 from app import results, widgets
 from app.captions import phases as captions
-from app.charts import phases as charts
 from app.view import View
 
 
@@ -15,7 +14,6 @@ def show(view: View) -> None:
     if not found:
         widgets.show_caption(captions.NONE)
         return
-    scores = results.scores(view.run)
-    table = charts.changes(found, scores)
+    table, cases = results.phase_changes(view.run)
     st.dataframe(table, hide_index=True, height="content", key="phases")
-    widgets.show_caption(captions.found(found, charts.cases(scores)))
+    widgets.show_caption(captions.found(found, cases))

@@ -54,7 +54,8 @@ def numbers(values: Any) -> list[Any]:
 def same(drawn: Any, stored: Any) -> bool:
     """Whether a drawn coordinate stands for a stored value: as it is, in hundredths, as a rank in a name, or step 0."""
     if isinstance(stored, str) or isinstance(drawn, str):
-        return isinstance(stored, str) and isinstance(drawn, str) and drawn.endswith(stored)
+        both = isinstance(stored, str) and isinstance(drawn, str)
+        return both and (drawn.endswith(stored) or f" {stored}, " in drawn)  # "4= IN, preposition"
     if stored is None or isinstance(stored, bool) or pd.isna(stored) or pd.isna(drawn):
         return False
     ways = (drawn, drawn / 100, round(drawn), 0 if drawn == 0.5 else drawn)

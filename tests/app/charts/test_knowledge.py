@@ -104,7 +104,7 @@ def test_the_table_of_relations_counts_facts_and_coverage(scores):
     facts.loc[:0, "subject"] = "the city of rome"
     without = pd.DataFrame({"group": "P36", "step": STEPS, "value": (0, 0, 0.5, 0.25), "n": 3})
     frame = charts.relation_curves(scores, BASELINES)
-    table = charts.relation_table(frame, coverage, facts, without, 16).set_index("relation")
+    table = charts.with_step(charts.relation_table(frame, coverage, facts, without), frame, 16).set_index("relation")
     assert list(table.index) == ["P36", "P99"]
     row = table.loc["P36"]
     assert (row["now"], row["last"], row["coverage"], row["all"], row["asked"]) == (0.4, 0.5, 0.4, 10, 4)
