@@ -35,7 +35,7 @@ from embryo_core.types import Checkpoint
 
 TASKS = ("cola", "mrpc", "rte", "stsb")
 Scores = dict[str, list[float]]  # of each seed, by task
-Job = tuple[str, int, Path, Settings]  # task, seed, folder of the checkpoint, settings
+Job = tuple[str, int, Checkpoint, Settings]  # task, seed, checkpoint, settings
 
 
 def main() -> int:
@@ -102,7 +102,7 @@ def _spread(scores: list[float]) -> str:
 def _ours(checkpoint: Checkpoint, trainees: Mapping[str, Trainee], rate: float, seeds: int) -> Scores:
     """The start of the processes is part of it."""
     jobs = [
-        (name, seed, checkpoint.path, quick(len(trainee.targets), rate))
+        (name, seed, checkpoint, quick(len(trainee.targets), rate))
         for name, trainee in sorted(trainees.items(), key=lambda one: -one[1].train.ends[-1])
         for seed in range(1, seeds + 1)
     ]
@@ -114,8 +114,8 @@ def _ours(checkpoint: Checkpoint, trainees: Mapping[str, Trainee], rate: float, 
 
 
 def _tune(job: Job, trainees: Mapping[str, Trainee], device: str) -> float:
-    name, seed, folder, settings = job
-    return tune(folder, trainees[name], settings, seed, device).curve[-1].score
+    name, seed, checkpoint, settings = job
+    return tune(checkpoint, trainees[name], settings, seed, device).curve[-1].score
 
 
 # === transformers' Trainer ===
