@@ -107,8 +107,8 @@ def phases(run: Run) -> list[Phase]:
 @cached(lambda run: log_state(run) + results_state(run), 16)
 def phase_changes(run: Run) -> tuple[pd.DataFrame, dict[str, int]]:
     """What changes in each phase, and of how many cases (see `charts.phases`). Raises ResultsError."""
-    scores = store.read_scores(run)
-    return phase_tables.changes(phases(run), scores), phase_tables.cases(scores)
+    measured = scores(run)
+    return phase_tables.changes(phases(run), measured), phase_tables.cases(measured)
 
 
 # === What accuracies are worth ===
@@ -120,9 +120,9 @@ def facts_not_named(run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     Raises ResultsError.
     """
-    facts = store.read_histories(run)
+    facts = fact_histories(run)
     facts = facts[~baselines.named_by_subject(facts)]
-    steps = sorted(store.done(run)[FACTS])
+    steps = sorted(done(run)[FACTS])
     return baselines.precision(facts, store.read_right_answers(run), steps), baselines.of_facts(facts)
 
 
@@ -134,7 +134,7 @@ def relation_curves(run: Run, unnamed: bool = False) -> pd.DataFrame:
     """
     if unnamed:
         return knowledge.relation_curves(*facts_not_named(run))
-    return knowledge.relation_curves(store.read_scores(run, FACTS), baselines.of_facts(store.read_histories(run)))
+    return knowledge.relation_curves(scores(run, FACTS), baselines.of_facts(fact_histories(run)))
 
 
 @cached(results_state, 16, "Reading the facts")
@@ -146,8 +146,8 @@ def default_relations(run: Run) -> list[str]:
 @cached(results_state, 16, "Reading the facts")
 def relation_table(run: Run) -> pd.DataFrame:
     """A row for each relation (see `charts.knowledge.relation_table`). Raises ResultsError."""
-    coverage, (without, _) = store.read_scores(run, f"{FACTS}_coverage"), facts_not_named(run)
-    return knowledge.relation_table(relation_curves(run), coverage, store.read_histories(run), without)
+    coverage, (without, _) = scores(run, f"{FACTS}_coverage"), facts_not_named(run)
+    return knowledge.relation_table(relation_curves(run), coverage, fact_histories(run), without)
 
 
 @cached(_progress_state, 16)

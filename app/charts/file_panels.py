@@ -54,13 +54,13 @@ def _reflow(layout: Layout, found: list[tuple[Axis, Axis]], width: float, height
     wide = (width if across == 1 else width / across - beside) / width
     low, high = found[0][1]["domain"]
     tall = (high - low) * height
-    common = [axis for axis in "xy" if any(pair["xy".index(axis)].get("showticklabels") is False for pair in found)]
+    shared_x, shared_y = (any(axis.get("showticklabels") is False for axis in axes) for axes in zip(*found))
     headings = [_heading(layout, x, y) for x, y in found]
     for heading in headings:
         heading |= {"font": {"size": HEADING}, "text": _wrapped(heading.get("text", ""), wide * width, HEADING)}
     title = next((x["title"] for x, _ in reversed(found) if x.get("title", {}).get("text")), {"text": ""})
     above = LINE * max(1 + heading["text"].count("<br>") if heading["text"] else 0 for heading in headings)
-    room = above + (BELOW_SHARED if "x" in common else BELOW)
+    room = above + (BELOW_SHARED if shared_x else BELOW)
     down = -(-len(found) // across)
     total = down * tall + (down - 1) * room
     for i, (x, y) in enumerate(found):
@@ -68,12 +68,12 @@ def _reflow(layout: Layout, found: list[tuple[Axis, Axis]], width: float, height
         left, top = column / across, 1 - row * (tall + room) / total
         x["domain"], y["domain"] = [left, left + wide], [max(0.0, top - tall / total), top]
         headings[i] |= {"x": left + wide / 2, "y": top}
-        if "x" in common:
+        if shared_x:
             x["showticklabels"] = i + across >= len(found)
             x["title"] = title if row == down - 1 and column == 0 else {"text": ""}
         elif x.get("title", {}).get("text"):
             x["title"] = x["title"] | {"text": _wrapped(x["title"]["text"], wide * width, style.FONT)}
-        if "y" in common:
+        if shared_y:
             y["showticklabels"] = column == 0
     return total
 
