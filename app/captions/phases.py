@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from embryo_core.phases import RESAMPLES, Phase
+from embryo_core.curves.phases import RESAMPLES, Phase
 
 NONE = "No phases can be told apart: the masked-word loss does not turn, or was measured at too few steps."
 

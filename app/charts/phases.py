@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from app.charts.patterns import PREFIX, WEIGHTS
-from embryo_core.phases import Phase
-from embryo_core.word_groups import ALL
+from embryo_core.corpora.word_groups import ALL
+from embryo_core.curves.phases import Phase
 
 ACCURACIES = {
     "Reconstruction": "token_reconstruction",

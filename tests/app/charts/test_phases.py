@@ -3,7 +3,7 @@
 import pandas as pd
 
 from app.charts.phases import cases, changes
-from embryo_core.phases import Phase
+from embryo_core.curves.phases import Phase
 
 PHASES = [Phase("start", 1, 1, 1, 10, 0.125), Phase("first fall", 10, 8, 12, 16, 0.5)]
 
