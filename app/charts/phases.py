@@ -16,7 +16,7 @@ ACCURACIES = {
     "Mask prediction": "mask_prediction",
     "Facts": "world_knowledge",
 }
-RATIO, LIKENESS, HEAD = "Positions / words", "Cosine, last layer", "Head that changes most"
+RATIO, SIMILARITY, HEAD = "Positions / words", "Cosine, last layer", "Head that changes most"
 
 
 def changes(phases: Sequence[Phase], scores: pd.DataFrame) -> pd.DataFrame:
@@ -55,7 +55,7 @@ def _measured(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
     if len(positions):
         found[RATIO] = positions.assign(value=positions["value"] / words["value"])
     if len(cosines):
-        found[LIKENESS] = _by_step(cosines[cosines["layer"] == cosines["layer"].max()])
+        found[SIMILARITY] = _by_step(cosines[cosines["layer"] == cosines["layer"].max()])
     return found
 
 

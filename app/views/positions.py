@@ -1,4 +1,4 @@
-"""The Overview, positions: how large their embeddings are beside words, and how alike the states of a sentence are."""
+"""The Overview, positions: how large their embeddings are beside words, and how similar the states within a sentence are."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ from app.view import View
 from embryo_core.types import Run
 
 METRIC = "positions"
-TITLES = {charts.DEVIATION: "Position and word embeddings", charts.COSINE: "Likeness of the states of a sentence"}
+TITLES = {charts.DEVIATION: "Position and word embeddings", charts.COSINE: "Similarity of states within a sentence"}
 
 
 def show(view: View) -> None:

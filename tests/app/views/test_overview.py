@@ -34,7 +34,7 @@ def test_positions_are_shown_where_computed(dashboard_with_results) -> None:
     """Both figures with their captions, and both in the table of phases."""
     page = dashboard_with_results.open("overview")
     headings = [heading.value for heading in page.header]
-    assert {"Position and word embeddings", "Likeness of the states of a sentence"} <= set(headings)
+    assert {"Position and word embeddings", "Similarity of states within a sentence"} <= set(headings)
     assert any("least beside the words at step" in caption for caption in captions_of(page))
 
 
