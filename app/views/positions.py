@@ -1,4 +1,4 @@
-"""The Overview, positions: how large their embeddings are beside words, and how similar the states within a sentence are."""
+"""The Overview, positions: how large their embeddings are beside words, how similar states are within a sentence."""
 
 from functools import partial
 
