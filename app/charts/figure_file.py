@@ -70,7 +70,8 @@ def _joined(lines: list[str]) -> str:
 
 def _legend(figure: go.Figure, width: int) -> tuple[dict[str, Any], int]:
     """A legend above the plot in columns as wide as its longest name, and the pixels in height that it takes."""
-    names = [trace.name for trace in figure.data if trace.showlegend is not False and trace.name]
+    marks = [shape.name for shape in figure.layout.shapes if shape.showlegend]
+    names = marks + [trace.name for trace in figure.data if trace.showlegend is not False and trace.name]
     if not names or figure.layout.showlegend is False:
         return {}, 0
     longest = KEY + LETTER * max(map(len, names))
