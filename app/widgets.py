@@ -115,7 +115,7 @@ def _counted(view: View) -> View:
     """The view on an axis that its run can tell, which is steps where it does not tell another."""
     if view.tells(view.run):
         return view
-    words = f"Run '{view.run.name}' does not tell {COUNTED[view.unit]}; the axis has its steps."
+    words = f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis has its steps."
     st.info(literal(words), icon=":material/info:")
     return replace(view, unit="step")
 

@@ -14,7 +14,7 @@ TASKS = {
 }
 BASELINE = (
     "; dashed, or a stroke at the right: always answering the category's most frequent word, counted on the same words "
-    "of the treebank. That answer is told the category, and the model is not"
+    "of the treebank. This baseline is told the category, the model is not"
 )
 ONE_WORD = 0.9  # share of a category's right answers above which one word alone makes its curve
 FEWEST = 10  # right answers from which a share is given
@@ -36,7 +36,7 @@ def accuracy(metric: str, title: str, note: str, data: pd.DataFrame, rescaled: b
 
 HALF = (
     "First step from which the accuracy stays at or above half of its last value. Dips within its 95 % interval "
-    "are left out of account. Line: the steps between which that may lie."
+    "are left out of account. Line: the steps between which it may lie."
 )
 FROM_ZERO = (
     "First step from which the accuracy stays at or above a tenth of its last value, where it rises from zero. "

@@ -27,7 +27,7 @@ def show() -> None:
     widgets.show_opening(openings.compare(agreements(orders)))
     _design(view)
     if not view.beside:
-        words = "Choose runs beside this one under Overlay, above, to see their curves and orders too."
+        words = "Choose runs under Overlay, above, to compare them with this one."
         st.info(words, icon=":material/info:")
         return
     acquisition(view)
