@@ -74,7 +74,7 @@ def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log", alo
 
 def _show_head(title: str, known: Mapping[str, Run], broken: Mapping[str, str]) -> tuple[str, DeltaGenerator]:
     """Draw the title and what stands beside it; the name of the chosen run, and where runs are put beside it."""
-    left, right = st.columns([5, 3], vertical_alignment="bottom")
+    left, right = st.columns(2, vertical_alignment="bottom")
     left.title(title, anchor=False)
     with right, st.container(horizontal=True, vertical_alignment="bottom", key="head"):
         permalink.one_entry_per_page()
