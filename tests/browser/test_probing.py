@@ -33,7 +33,7 @@ OVERLAPS = """(plot) => {  // legends and colour bars that lie upon the data
   return boxes(".legend, .colorbar").flatMap((key) => boxes(".nsewdrag").filter((data) => over(key, data))).length;
 }"""
 
-LABELS = """(plot) => [...plot.querySelectorAll(".xaxislayer-above text")]  // ends of those that are seen below the figure
+LABELS = """(plot) => [...plot.querySelectorAll(".xaxislayer-above text")]  // ends of those that are seen below it
   .filter((text) => getComputedStyle(text).visibility === "visible")
   .map((text) => text.getBoundingClientRect())
   .map(({ left, right }) => [left, right])
