@@ -247,7 +247,7 @@ def task_curves(run: Run) -> pd.DataFrame:
     return finetuning.task_curves(store.read_task_scores(run))
 
 
-@cached(results_state, 32, "Drawing the development examples anew")
+@cached(results_state, 32, "Resampling the development examples")
 def reached(run: Run, task: str, metric: str, share: float) -> Reached | None:
     """When a task's score reached a share of its last value (see `finetune.reached`). Raises ResultsError."""
     if task == SQUAD:

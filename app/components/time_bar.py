@@ -19,7 +19,15 @@ from embryo_core.types import Change, Checkpoint
 
 HERE = Path(__file__).parent
 KEY = "time_bar"
-SCRIPTS = ("cell_keys.js", "figure_zoom.js", "hidden_curves.js", "step_marks.js", "time_keys.js", "time_bar.js")
+SCRIPTS = (
+    "cell_keys.js",
+    "figure_zoom.js",
+    "hidden_curves.js",
+    "tick_labels.js",
+    "step_marks.js",
+    "time_keys.js",
+    "time_bar.js",
+)
 
 _component = st.components.v2.component(
     "embryo.time_bar",

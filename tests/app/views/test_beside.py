@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.charts.findings import named
 from embryo_core import results, runs
 from embryo_core.findings import judge
 from embryo_core.types import Findings, Run, Score
@@ -119,7 +120,7 @@ def test_a_run_without_the_measures_is_named(open_page, two: Run) -> None:
 def test_a_run_that_does_not_tell_what_the_axis_counts_is_named(open_page, two: Run) -> None:
     """Beside another it is left out; alone it is drawn over its steps."""
     (two.path.with_name("twin") / "frequencies.tsv").unlink()
-    assert "does not tell how many words" in infos(open_page("overview", two, beside="twin", axis="words"))
+    assert "does not record how many words" in infos(open_page("overview", two, beside="twin", axis="words"))
     (two.path / "frequencies.tsv").unlink()
     alone = open_page("overview", two, axis="words")
     assert "the axis has its steps" in infos(alone) and not alone.exception
@@ -147,7 +148,7 @@ def test_findings_have_a_column_of_verdicts_for_each_run(open_page, two: Run) ->
     assert not page.exception and not page.error
     table = page.dataframe[0].value
     other = judge(runs.read_run(two.path.with_name("twin")))
-    assert table["verdict, run 2"].tolist() == [judgement.verdict for judgement in other]
+    assert table["verdict, run 2"].tolist() == [named(judgement.verdict) for judgement in other]
     assert any(text.value.startswith("twin: ") for text in page.markdown)
     assert "verdict, run 2" not in open_page("findings", two).dataframe[0].value
 
