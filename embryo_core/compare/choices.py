@@ -15,7 +15,7 @@ MEASURES = {  # scores of all cases together
     "world knowledge": "world_knowledge",
 }
 PROBES = "edge_probing_f1"
-COLUMNS = ["measure", "step_first", "step_second", "first", "second", "difference", "low", "high", "n_first", "n_second"]
+COLUMNS = "measure step_first step_second first second difference low high n_first n_second".split()
 
 
 def differences(first: Run, second: Run) -> pd.DataFrame:
