@@ -160,7 +160,7 @@ def _positions(view: View, history: HeadHistory, normalised: bool) -> None:
     measured = map_reads.position_weights(view.run, layer, head, normalised)
     frame = with_smoothed(measured, "weight", view.smoothing, ["position"])
     figures.show(
-        charts.position_figure(frame, view.axis),
+        figures.drawn(charts.position_figure, frame, view.axis),
         frame.assign(layer=layer, head=head),
         f"{view.run.name}-attention-positions-layer{layer}-head{head}",
         captions.positions(history.size),

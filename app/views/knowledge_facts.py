@@ -83,7 +83,7 @@ def _one_fact(view: View, known: pd.DataFrame) -> None:
     answers = charts.fact_history(results.cloze(view.run, names["relation"][fact], fact))
     history = with_smoothed(answers, "probability", view.smoothing)
     figures.show(
-        charts.fact_figure(history, view.axis),
+        figures.drawn(charts.fact_figure, history, view.axis),
         history.assign(fact=fact, subject=names["subject"][fact], object=names["object"][fact]),
         f"{view.run.name}-fact",
         captions.ONE_FACT,

@@ -25,7 +25,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, band
         overlays.show(view, read, curves, name, caption, title, captions.METRIC, _task_chosen, bands)
         return
     data = with_smoothed(measured, "shown", view.smoothing, ["task"])
-    figure = charts.tasks_figure(data, view.axis, rescaled, bands)
+    figure = figures.drawn(charts.tasks_figure, data, view.axis, rescaled, bands)
     figures.show(figure, data, name, caption, title, view, captions.METRIC, on_point=_task_chosen)
 
 

@@ -87,7 +87,7 @@ def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled:
         curves = charts.overlay_curves(rescaled)
         overlays.show(view, read, curves, name, caption, title, metric, _open_point, bands)
         return
-    figure = charts.accuracy_figure(data, view.axis, rescaled, bands)
+    figure = figures.drawn(charts.accuracy_figure, data, view.axis, rescaled, bands)
     figures.show(figure, data, name, caption, title, view, metric, on_point=_open_point)
 
 
@@ -111,6 +111,6 @@ def _acquisition(view: View, metric: str, data: pd.DataFrame) -> None:
         compare.show_acquisitions(view, table, rule, metric, metric)
         return
     order = acquisition(data, rule)
-    figure = charts.acquisition_figure(order, list(data["step"].unique()), view.axis)
+    figure = figures.drawn(charts.acquisition_figure, order, data["step"].unique().tolist(), view.axis)
     name = f"{view.run.name}-{metric}-acquisition"
     figures.show(figure, order, name, captions.acquisition(order, rule), "Order of acquisition", view, metric)
