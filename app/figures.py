@@ -37,7 +37,7 @@ class File:
     content: Callable[[], str | bytes]
 
 
-def _content(table: pd.DataFrame) -> bytes:
+def _fingerprint(table: pd.DataFrame) -> bytes:
     """What tells a table from others, whole: Streamlit itself looks at a part of a long one."""
     return blake2b(pickle.dumps(table, pickle.HIGHEST_PROTOCOL)).digest()
 
@@ -46,7 +46,7 @@ def _name(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
-@st.cache_resource(max_entries=KEPT, show_spinner=False, hash_funcs={pd.DataFrame: _content, FunctionType: _name})
+@st.cache_resource(max_entries=KEPT, show_spinner=False, hash_funcs={pd.DataFrame: _fingerprint, FunctionType: _name})
 def drawn(chart: Callable[..., go.Figure], *what: Any) -> go.Figure:
     """The figure that a `chart` makes of `what`, which is the same at every step: drawn once, and shared by all pages.
 

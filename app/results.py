@@ -225,6 +225,7 @@ def head_scores(run: Run) -> pd.DataFrame:
     return patterns.behaviour_curves(store.read_scores(run))
 
 
+@cached(results_state, 16)
 def strongest_head(run: Run) -> tuple[str, int, int]:
     """Pattern, layer and head to open on (see `charts.patterns.strongest`); without measurements the first.
 

@@ -147,7 +147,7 @@ def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Dra
         view,
         name,
         "Attention of every head",
-        captions.all_heads(len(steps), block, drawn.shared) + captions.shared_weights(run) + few,
+        captions.all_heads(len(map_reads.spread(run)), block, drawn.shared) + captions.shared_weights(run) + few,
         captions.all_heads_print(note, drawn.scale, drawn.shared),
         File("CSV, the weights of all heads", f"{name}-step{step}.csv", table),
         File("GIF, all heads over these steps", f"{name}.gif", animation),
