@@ -103,6 +103,16 @@ def read_cloze(
     return rows.select(["step", *CLOZE.columns]).to_pandas()
 
 
+def read_relation(run: Run, relation: str) -> pd.DataFrame:
+    """What was answered to the facts of a relation at all steps, in little memory; by fact and step.
+
+    Columns: step, fact, rank, probability, prediction, prediction_probability; texts are categories.
+    """
+    names = [name for name in CLOZE.columns if name not in ("relation", "subject", "object")]
+    rows = read_table(run, CLOZE, _where("relation", relation), columns=["relation", "step", *names])
+    return rows.select(["step", *names]).to_pandas(strings_to_categorical=True)
+
+
 def read_probes(run: Run, task: str | None = None, layer: int | None = None, step: int | None = None) -> pd.DataFrame:
     """Training curves of the probes of a task and layer, at one step or all; sorted by task, layer, control, step.
 
