@@ -17,6 +17,7 @@ from msgspec.json import Decoder
 
 from embryo_core import runs
 from embryo_core.errors import ResultsError
+from embryo_core.results import order
 from embryo_core.results.bounds import check_keys, check_rows, check_size
 from embryo_core.results.files import is_stored, verified
 from embryo_core.results.parts import Parts, list_parts
@@ -189,11 +190,11 @@ def _settled(run: Run, read: Callable[[], Found]) -> Found:
 def _read_once(
     run: Run, table: Table, where: pc.Expression, step: int | None, columns: list[str] | None
 ) -> pa.Table:
-    rows = pa.concat_tables(_rows_of_files(run, table, where, step, columns))
+    tables = _rows_of_files(run, table, where, step, columns)
+    rows = pa.concat_tables(tables)
     with _explaining(run, run.results / f"{table.name}.parquet"):
         check_keys(table, rows)
-    key = [(name, "ascending") for name in table.key if name in rows.column_names]
-    return rows.sort_by(key) if list_parts(run) else rows
+    return order.sort(table, rows) if len(tables) > 1 else rows
 
 
 def _rows_of_files(
