@@ -177,8 +177,7 @@ def most_frequent_piece(run: Run) -> tuple[str, float] | None:
 @cached(results_state, 16)
 def baselines_of_words(run: Run, metric: str) -> pd.DataFrame:
     """The accuracy of always answering the most frequent word (see `baselines.of_words`). Raises ResultsError."""
-    steps = store.read_scores(run, metric)["step"]
-    return baselines.of_words(store.read_words(run, metric, step=int(steps.max())), _cased(run))
+    return baselines.of_words(store.read_word_counts(run, metric), _cased(run))
 
 
 # === As the figures take them ===

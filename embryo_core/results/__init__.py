@@ -2,7 +2,7 @@
 
 from embryo_core.results.examples import read_examples, write_examples
 from embryo_core.results.foreign import read_foreign, write_foreign
-from embryo_core.results.histories import read_histories, read_right_answers
+from embryo_core.results.histories import RightAnswers, read_histories, read_right_answers
 from embryo_core.results.maps import (
     AttentionHistory,
     read_attention,
@@ -23,11 +23,13 @@ from embryo_core.results.read import (
     read_words,
 )
 from embryo_core.results.sources import Identity, check_identity, read_sources
+from embryo_core.results.word_counts import read_word_counts
 from embryo_core.results.write import begin, compact, write
 
 __all__ = [
     "AttentionHistory",
     "Identity",
+    "RightAnswers",
     "begin",
     "check_identity",
     "compact",
@@ -49,6 +51,7 @@ __all__ = [
     "read_spans",
     "read_task_scores",
     "read_tuning",
+    "read_word_counts",
     "read_words",
     "write",
     "write_examples",

@@ -21,17 +21,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from embryo_core.errors import OtherData
-from embryo_core.results import order
+from embryo_core.results import order, summaries
 from embryo_core.results.files import is_stored, remove, replacing_table, seal
-from embryo_core.results.histories import has_histories, write_histories
+from embryo_core.results.histories import FACTS
 from embryo_core.results.parts import Parts, list_parts, lock, new_part, remove_leftovers, remove_part
 from embryo_core.results.read import done, read_table, steps_of_file
 from embryo_core.results.sources import Identity, check_identity, read_sources
 from embryo_core.results.tables import ATTENTION, CLOZE, TABLES, Table
 from embryo_core.results.validate import check
+from embryo_core.results.word_counts import COUNTS
 from embryo_core.runs import write_json
 from embryo_core.types import Checkpoint, Findings, Run
 
+SUMMARIES = (FACTS, COUNTS)
 FEW = 100  # compacted steps of a metric beside which one part stays
 
 
@@ -60,16 +62,16 @@ def compact(run: Run) -> None:
     A table is written anew as a whole: so a step that is added to a long series stays a part until others have come.
     One of which no part has rows is left as it is.
     """
-    if not (run.results / "parts").is_dir() and has_histories(run):
+    if not (run.results / "parts").is_dir() and _are_summed_up(run):
         return
     with lock(run):
         parts = list_parts(run)
-        if parts and _are_few(run, parts) and has_histories(run):
+        if parts and _are_few(run, parts) and _are_summed_up(run):
             return
         for table in TABLES:
             if _is_changed(run, table, parts):
                 replace_table(run, table, read_table(run, table))
-        write_histories(run)
+        _sum_up(run)
         for part in parts.values():
             remove_part(part)
         remove_leftovers(run)
@@ -124,7 +126,16 @@ def _forget(run: Run, metric: str) -> None:
     for table in TABLES:
         if is_stored(run.results / f"{table.name}.parquet"):
             replace_table(run, table, read_table(run, table, pc.field("evaluation") != metric))
-    write_histories(run)
+    _sum_up(run)
+
+
+def _are_summed_up(run: Run) -> bool:
+    return all(summaries.is_written(run, summary) for summary in SUMMARIES)
+
+
+def _sum_up(run: Run) -> None:
+    for summary in SUMMARIES:
+        summaries.write(run, summary)
 
 
 def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:

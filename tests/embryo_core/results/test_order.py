@@ -11,7 +11,7 @@ TEXTS = ["", "a", "B", "z", "é", "zz", "\U0001f600", "Ω"]
 
 
 def shuffled(table: Table, rows: int, columns: list[str]) -> pa.Table:
-    """Rows drawn at random, layers of SCORES and groups missing at times; their numbers tell them apart."""
+    """Rows drawn at random, layers and groups missing at times; their numbers tell them apart."""
     drawn = np.random.default_rng(len(columns))
     found = {}
     for name in columns:
