@@ -25,7 +25,7 @@ def bounded(name: str, label: str, default: str = "") -> str:
     if chosen is None:
         return default
     if len(chosen) > LIMITS[name]:
-        sentence = f"“{label}” has {len(chosen):,} characters, and at most {LIMITS[name]:,} are read; write less."
+        sentence = f"“{label}” has {len(chosen):,} characters, and at most {LIMITS[name]:,} are read; shorten it."
         st.warning(literal(sentence), icon=":material/warning:")
         permalink.choose(name, default)
         return default

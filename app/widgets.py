@@ -18,8 +18,8 @@ from app.components.time_bar import time_bar
 from app.view import View, last_up_to
 from embryo_core import runs
 from embryo_core.compare import UNITS, Unit
+from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.errors import EmbryoError, QueryError, TooCostly
-from embryo_core.step_scales import SCALES, Scale
 from embryo_core.types import Checkpoint, Run
 
 UNIT_NAMES: dict[Unit, str] = {
@@ -74,7 +74,7 @@ def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log", alo
 
 def _show_head(title: str, known: Mapping[str, Run], broken: Mapping[str, str]) -> tuple[str, DeltaGenerator]:
     """Draw the title and what stands beside it; the name of the chosen run, and where runs are put beside it."""
-    left, right = st.columns([5, 3], vertical_alignment="bottom")
+    left, right = st.columns(2, vertical_alignment="bottom")
     left.title(title, anchor=False)
     with right, st.container(horizontal=True, vertical_alignment="bottom", key="head"):
         permalink.one_entry_per_page()
@@ -115,7 +115,7 @@ def _counted(view: View) -> View:
     """The view on an axis that its run can tell, which is steps where it does not tell another."""
     if view.tells(view.run):
         return view
-    words = f"Run '{view.run.name}' does not tell {COUNTED[view.unit]}; the axis has its steps."
+    words = f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis has its steps."
     st.info(literal(words), icon=":material/info:")
     return replace(view, unit="step")
 

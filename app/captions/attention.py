@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from app.captions.markdown import literal
 from app.charts.attention import POSITIONS
+from embryo_core.curves.step_scales import Scale
 from embryo_core.engine.capabilities import groups_of_heads
 from embryo_core.share import HeadHistory, bertviz, map_style
-from embryo_core.step_scales import Scale
 from embryo_core.types import Run
 
 HOW = {
@@ -22,7 +22,7 @@ def averaged(history: HeadHistory, sentences: Sequence[int], normalised: bool) -
     return (
         f"{literal(history.note)}. From each position (row) to each position (column), 0 to {history.size - 1} with "
         f"[CLS] first. {_entries(sentences)}"
-        f"{'' if normalised else 'So rows do not sum to 1; the switch above divides them. '}"
+        f"{'' if normalised else 'So rows do not sum to 1; the switch above divides each by its sum. '}"
         f"{map_style.clipping(history)}"
     )
 
@@ -33,7 +33,7 @@ def shared_weights(run: Run) -> str:
     if groups is None:
         return ""
     which = "All layers" if groups == 1 else f"Layers of each of the {groups} groups"
-    return f" {which} share their weights: heads of one number are the same, and read what the layer below gives."
+    return f" {which} share their weights: heads of the same number differ only in their input."
 
 
 def few_steps(shown: int, total: int) -> str:
@@ -56,8 +56,8 @@ def all_heads(steps: int, block: int, shared: bool) -> str:
     """The caption of the small multiples, a pixel for `block` x `block` weights; colours may be `shared`."""
     blocks = f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
     return (
-        "Rows are layers, columns are heads, at the same step; click one to see it large. Colours run from 0 to the "
-        f"{map_style.CLIP}th percentile of the weights of {'all heads' if shared else 'each head'} over "
+        "All heads at the chosen step: rows are layers, columns are heads; click a map to see it large. Colours run "
+        f"from 0 to the {map_style.CLIP}th percentile of the weights of {'all heads' if shared else 'each head'} over "
         f"all {steps} steps{blocks}."
     )
 
@@ -76,7 +76,7 @@ def layers_over_steps(run: Run, head: int, steps: Sequence[int], sentences: int,
     blocks = f"; each cell is the mean of {block} × {block} weights" if block > 1 else ""
     return (
         f"Averaged maps of head {head} of '{literal(run.name)}', n = {sentences:,} sentences{blocks}. Rows are layers, "
-        f"columns {len(steps)} evaluated steps around the chosen one, each at least about twice the one before. "
+        f"columns {len(steps)} evaluated steps around the chosen one, each about twice the one before or later. "
         f"From each position (downwards) to each position (rightwards). Colours end at {end:.2g}, the "
         f"{map_style.CLIP}th percentile of the weights shown. Click a map to see it large.{shared_weights(run)}"
     )

@@ -8,11 +8,12 @@ from app.captions.markdown import literal
 from app.captions.tokens import ONSETS
 from embryo_core.compare import Rule
 
+DIFFERS = "≠ marks rows in which the runs differ. "
 DESIGN = (
-    "≠ marks rows in which the runs differ. Parameters are counted in the tensors of the last checkpoint with weights, "
-    "those that layers share once. Tokens per second is the median of the log, on whatever machine. FLOPs are counted "
-    "from the configuration (docs/metrics.md). Seeds of one design are one column; numbers in which they differ are a "
-    "mean with its range. Dates are those of the files here, in UTC: of a run that was copied, when it was copied."
+    "Parameters are those of the last checkpoint that has weights; what layers share counts once. Tokens per second is "
+    "the median of the log; machines may differ. FLOPs are counted from the configuration (docs/metrics.md). Seeds of "
+    "one design are one column; numbers in which they differ are a mean with its range. Dates are those of the files "
+    "here, in UTC: of a run that was copied, when it was copied."
 )
 AGREEMENT = (
     "Spearman's rho of two orders of acquisition, from −1 (reversed) to 1 (the same), with its 95 % interval over the "
@@ -28,7 +29,7 @@ def acquisitions(table: pd.DataFrame, rule: Rule, seeds: bool) -> str:
     """The rule of the order, the runs with their n, and what has no onset; whether any is a mean over `seeds`."""
     runs = "; ".join(f"{literal(run)} (n = {_span(rows['n'])})" for run, rows in table.groupby("run", sort=False))
     never = [f"{group} in {run}" for run, group, onset in table[["run", "group", "onset"]].values if pd.isna(onset)]
-    words = f"Where each category is acquired, run beside run. {ONSETS[rule]}{SEEDS if seeds else ''} "
+    words = f"The step at which each run acquires each category. {ONSETS[rule]}{SEEDS if seeds else ''} "
     words += f"Runs: {runs} words per category."
     return f"{words} Without an onset: {literal(', '.join(never))}." if never else words
 
@@ -41,8 +42,8 @@ def differences(choice: str, first: str, table: pd.DataFrame, others: Sequence[s
     left_out = f" Not measured at a step that both have: {literal(', '.join(missing))}." if missing else ""
     pooling = SEEDS if seeds else ""
     return (
-        f"Accuracy of each run less that of {literal(first)}, whose {choice} is another, at the last step that both "
-        f"have. Line: 95 % interval (Newcombe).{pooling} Probing tasks are those of the layer that is best there; "
+        f"Accuracy of each run minus that of {literal(first)}, which differs in its {choice}, at the last step that "
+        f"both have. Line: 95 % interval (Newcombe).{pooling} Probing tasks: the layer with the best F1 at that step; "
         f"n = {_span(pd.concat([table['n_first'], table['n_second']]))} cases.{left_out}{confounded}"
     )
 

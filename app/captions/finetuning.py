@@ -10,12 +10,12 @@ from app.charts.finetuning import METRICS, label, published
 from embryo_core.finetune.forms import GLUE, SQUAD
 
 CURVE = (
-    "Each line is one fine-tuning of this checkpoint: its mean loss in training since the point before, and its score "
-    "in development after every epoch."
+    "One line per fine-tuning of this checkpoint: the mean training loss since the point before, and the score on the "
+    "development set after every epoch."
 )
 ASSOCIATIONS = (
     "Spearman's correlation, over the steps, of each task's score with the accuracy on masked words of held-out text: "
-    "near 1, the pretraining number tells which step does better at the task."
+    "near 1, steps with a higher accuracy on masked words also score higher on the task."
 )
 
 
@@ -32,9 +32,9 @@ def scores(frame: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> str
     lines = any(published(task, rows) is not None for task, rows in frame.groupby("task"))
     albert = " Dashes and dots: ALBERT-base, version 1, as google-research/albert published it." if lines else ""
     return (
-        f"The whole model of each checkpoint, fine-tuned and scored in development (protocol {literal(protocols)}). "
-        f"{counted}. {seeds}. The large marker is the best step. Dashed: a control that reads no text; step 0, random "
-        f"weights fine-tuned the same way, is the other.{albert}"
+        f"Each checkpoint, fine-tuned as a whole and scored on the development set (protocol {literal(protocols)}). "
+        f"{counted}. {seeds}. The large marker is the best step. Dashed: a control that reads no text. Step 0, "
+        f"random weights fine-tuned in the same way, is another control.{albert}"
     )
 
 
@@ -46,7 +46,7 @@ def table(average: pd.DataFrame) -> str:
     """How to read the table; the average over GLUE's tasks, and which tasks these are."""
     words = (
         "95 % and 99 %: the first step at which the score is at least that share of its last value, with a 95 % "
-        "interval from 400 draws of the development examples. Click a row to see a task in detail."
+        "interval from 400 bootstrap samples of the development examples. Click a row to see a task in detail."
     )
     if average.empty:
         return words

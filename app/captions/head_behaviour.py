@@ -30,7 +30,7 @@ def over_steps(rows: pd.DataFrame, chosen: tuple[int, int]) -> str:
 def change(option: str, first: int) -> str:
     """A choice of the rule as its picker says it: "baseline", or a change since the `first` step."""
     if option == "baseline":
-        return "come up to the best fixed offset"
+        return "reached the best fixed offset"
     return f"{'risen' if option[0] == '+' else 'fallen'} by {option[1:]} since step {first:,}"
 
 
@@ -38,13 +38,13 @@ def _rule(frame: pd.DataFrame, change: float | None) -> str:
     if change is None:
         share, offset = baseline(frame)
         return (
-            "The first step from which, to the last, a head does at least as well as the best fixed offset on the same "
-            f"words: taking the word at {offset:+d} for the head is right for {share:.1%}."
+            "The first step from which an attention head stays at least as accurate as the best fixed offset, up to "
+            f"the last step. Always answering the word at {offset:+d} is right for {share:.1%} of the same words."
         )
     moved = "above" if change > 0 else "below"
     return (
-        f"The first step from which, to the last, a head's value is at least {abs(change):g} {moved} its own at step "
-        f"{frame['step'].min():,}."
+        f"The first step from which a head's value stays at least {abs(change):g} {moved} its value at step "
+        f"{frame['step'].min():,}, up to the last step."
     )
 
 

@@ -3,17 +3,17 @@
 import pandas as pd
 
 from app.captions.markdown import literal
-from embryo_core.baselines import named_by_subject
+from embryo_core.corpora.baselines import named_by_subject
+from embryo_core.corpora.word_groups import ALL
 from embryo_core.curves import HISTORIES
-from embryo_core.word_groups import ALL
 
 RULES = (
-    "A fact is **learned** if it is answered rightly from some step on, up to the last; **forgotten** if it was right "
-    "over one stretch of steps only, and then wrong to the end; **oscillating** if it was right over two or more "
-    "stretches; **never learned** if at no step. The curve of a relation counts as fallen where it is significantly "
-    "(95 %) below its highest point so far. It is **learned** if it never falls, **oscillating** if it comes back, and "
-    "else **forgotten** below half of that point or **declined** above; **never learned** if it is never surely above "
-    "2 %."
+    "A fact is **learned** if its answer is correct from some step on, up to the last; **forgotten** if it was correct "
+    "over one stretch of steps only, and then wrong to the end; **oscillating** if it was correct over two or more "
+    "stretches; **never learned** if at no step. The curve of a relation has fallen where it is significantly (95 %) "
+    "below its highest point so far. A relation is **learned** if its curve never falls and **oscillating** if it "
+    "falls and comes back. If it stays fallen, it is **declined** above half of that point and **forgotten** below. "
+    "It is **never learned** if its curve is never significantly above 2 %."
 )
 TYPES = (
     " Types as in LAMA: 1-1, one object for each subject and one subject for each object; N-1, many subjects share an "
@@ -29,16 +29,16 @@ def beside_baseline(frame: pd.DataFrame, without: pd.DataFrame) -> str:
     """
     every, others = (_last_of_all(curves) for curves in (frame, without))
     words = (
-        f"Always answering each relation's most frequent object is right for {every['baseline']:.1%} of "
+        f"Always answering a relation's most frequent object is right for {every['baseline']:.1%} of "
         f"{every['n']:,} facts; the run's {every['value']:.1%} at step {every['step']:,} is {_place(every)} that."
     )
     if others is None or others["n"] == every["n"]:
         return words
     named = every["n"] - others["n"]
     return (
-        f"{words} In {named:,} facts ({named / every['n']:.0%}) the object stands in the subject's name; without them "
-        f"the run answers {others['value']:.1%} of {others['n']:,}, {_place(others)} the {others['baseline']:.1%} of "
-        "that rule."
+        f"{words} In {named:,} facts ({named / every['n']:.0%}) the subject's name contains the object; without them "
+        f"the run answers {others['value']:.1%} of {others['n']:,} correctly, {_place(others)} the baseline's "
+        f"{others['baseline']:.1%}."
     )
 
 
@@ -51,17 +51,17 @@ def _place(row: pd.Series) -> str:
     """Whether a precision is above its baseline; both are counted on the same facts."""
     if row["low"] > row["baseline"]:
         return "above"
-    return "below" if row["high"] < row["baseline"] else "not surely apart from"
+    return "below" if row["high"] < row["baseline"] else "not significantly different from"
 
 
 def precision(note: str, facts: pd.DataFrame, unnamed: bool) -> str:
     """The caption of the curves of relations, on the `facts` that the `note` names, or those that are `unnamed`."""
     named = int(named_by_subject(facts).sum())
-    left_out = f" Left out are {named:,} facts whose object stands in the subject's name." if unnamed else ""
+    left_out = f" Left out are {named:,} facts whose subject's name contains the object." if unnamed else ""
     return (
-        "Precision at 1: the share of facts whose object is the model's first answer. The answer stands in the masked "
-        f"place and is any piece of the vocabulary. Facts: {literal(note)}.{left_out} Dashed: the precision of always "
-        "answering a relation's most frequent object, and for all relations that of each. Bands are 95 % Wilson "
+        "Precision at 1: the share of facts whose object is the model's top answer. The model fills the masked place "
+        f"with any piece of its vocabulary. Facts: {literal(note)}.{left_out} Dashed: the precision of always "
+        "answering a relation's most frequent object; for all relations, each one's own. Bands are 95 % Wilson "
         "intervals from the number of facts. Click a point for its facts."
     )
 
@@ -80,6 +80,6 @@ def facts(table: pd.DataFrame, listed: pd.DataFrame, step: int) -> str:
     """How many facts of a relation (`table`) are right at a step, and how many of them are `listed`."""
     right = int((table["rank"] == 1).sum())
     return (
-        f"At step {step:,} {right:,} of {len(table):,} facts of this relation are answered rightly; {len(listed):,} "
+        f"At step {step:,}, {right:,} of {len(table):,} facts of this relation are answered correctly; {len(listed):,} "
         "are listed. Click a row to follow one fact through all steps."
     )

@@ -1,12 +1,13 @@
 """The one sentence that opens a page: what its main figure says about this run, computed from the figure's table."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
 
 from app.captions.markdown import literal
+from embryo_core.curves.phases import LOSS, Phase
 from embryo_core.findings import Judgement
-from embryo_core.phases import LOSS, Phase
 from embryo_core.runs.schema import ExampleQuestion
 
 
@@ -78,7 +79,7 @@ def knowledge(all_facts: pd.DataFrame) -> str:
     rows = all_facts.sort_values("step")
     last, best = rows.iloc[-1], rows.loc[rows["value"].idxmax()]
     share, facts, step = 100 * last["value"], int(last["n"]), int(last["step"])
-    words = f"The run answers {share:.1f} % of {facts:,} facts at its last step, {step:,}"
+    words = f"The run answers {share:.1f} % of {facts:,} facts correctly at its last step, {step:,}"
     if best["step"] == last["step"]:
         return f"{words}, more than at any step before."
     return f"{words}, and most, {100 * best['value']:.1f} %, at step {int(best['step']):,}."
@@ -90,7 +91,7 @@ def finetuning(frame: pd.DataFrame, named: dict[str, str]) -> str:
     task = (ends["last"] - ends["first"]).idxmax()
     first, last = ends.loc[task]
     return (
-        f"Of {len(ends)} scores {literal(named.get(task, task))} changes most for the better, from {first:.3f} "
+        f"Of {len(ends)} scores, that of {literal(named.get(task, task))} rises most, from {first:.3f} "
         f"at step {frame['step'].min():,} to {last:.3f} at step {frame['step'].max():,}."
     )
 
@@ -103,8 +104,8 @@ def query(examples: Sequence[ExampleQuestion]) -> str:
     if not since:
         return f"The run answers none of its {len(examples)} example questions at its last step."
     first, last = min(since), max(since)
-    when = f"at step {first:,}" if first == last else f"between step {first:,} and step {last:,}"
-    return f"The run comes to answer {len(since)} of its {len(examples)} example questions, {when}."
+    when = f"at step {first:,}" if first == last else f"between steps {first:,} and {last:,}"
+    return f"The run learns to answer {len(since)} of its {len(examples)} example questions, {when}."
 
 
 def compare(agreements: pd.DataFrame) -> str:
@@ -115,20 +116,20 @@ def compare(agreements: pd.DataFrame) -> str:
     row = known.loc[known["rho"].abs().idxmax()]
     return (
         f"The orders in which {literal(row['first'])} and {literal(row['second'])} acquire parts of speech in mask "
-        f"prediction have a rank agreement of {row['rho']:.2f} ({row['low']:.2f} to {row['high']:.2f}, n = {row['n']})."
+        f"prediction have a rank correlation of {row['rho']:.2f} (95 % interval {row['low']:.2f} to {row['high']:.2f}, "
+        f"n = {row['n']})."
     )
 
 
 def findings(judgements: Sequence[Judgement]) -> str:
-    """How many findings the run shows, and how many it speaks against; nothing where nothing can be said."""
+    """How many findings have each verdict; nothing where nothing can be said."""
     judged = [judgement for judgement in judgements if judgement.verdict != "cannot be said"]
     if not judged:
         return ""
-    counts = [sum(one.verdict == verdict for one in judged) for verdict in ("reproduced", "partly", "contradicted")]
-    shown, partly, against = counts
+    counts = Counter(one.verdict for one in judged)
     return (
-        f"Of {len(judged)} findings of the paper that its results can judge, the run reproduces {shown}, "
-        f"shows {partly} in part and contradicts {against}."
+        f"Of the paper's findings, {len(judged)} can be tested on this run: {counts['reproduced']} reproduced, "
+        f"{counts['partly']} partly reproduced, {counts['not']} not reproduced, {counts['contradicted']} contradicted."
     )
 
 

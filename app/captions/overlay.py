@@ -12,8 +12,8 @@ COUNTED: dict[Unit, str] = {
     "sequences": "how many sequences it had seen",
     "tokens": "how many tokens it had seen",
     "words": "how many words it had seen",
-    "flops": "what its training cost",
-    "share": "how long it is to be",
+    "flops": "the FLOPs of its training",
+    "share": "its planned length",
 }
 
 
@@ -51,4 +51,4 @@ def _cases(n: pd.Series) -> str:
 def missing(lacking: Sequence[Run], silent: Sequence[Run], unit: Unit) -> list[str]:
     """A sentence on each run that a figure leaves out: it lacks the measures, or does not tell what the axis counts."""
     sentences = [f"Run '{run.name}' has not been measured for this figure." for run in lacking]
-    return sentences + [f"Run '{run.name}' does not tell {COUNTED[unit]}; it is left out." for run in silent]
+    return sentences + [f"Run '{run.name}' does not record {COUNTED[unit]}; it is left out." for run in silent]

@@ -7,9 +7,10 @@ import pandas as pd
 from embryo_core.types import Run
 
 EMBRYO = (
-    "You look at one masked language model while it is pretrained: its loss, and below it what changed in which phase. "
-    "Move the bar above, and every page shows what the model can do and how its heads attend at that step."
+    "This dashboard follows one masked language model through its pretraining. Drag the time bar above, or press play: "
+    "every page then shows the model at that step. This page has its losses and accuracies, and the phases of training."
 )
+FINDINGS = "Findings of the paper (Chiang, Huang and Lee, 2020), tested on this run:"
 
 
 def training_curve(about: str, counted: str, data: pd.DataFrame) -> str:

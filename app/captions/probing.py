@@ -18,9 +18,9 @@ def tasks(
 ) -> str:
     """The caption of all tasks over the steps: `data` is drawn, out of the scores `frame` of all layers."""
     return (
-        f"A linear probe learns to read each task off the frozen states of one layer: {_which(layer, frame)}. F1 is "
-        f"micro-averaged over the test set, n = {_span(frame['n'])} targets. {_masked(data)} {LINES}; dashed: the F1 "
-        "of always saying the most frequent label"
+        f"A linear probe learns each task from the frozen hidden states of one layer: {_which(layer, frame)}. F1 "
+        f"is micro-averaged over the test set, n = {_span(frame['n'])} targets. {_masked(data)} {LINES}; dashed: the "
+        "F1 of always predicting the most frequent label"
         + ("; band: 95 % interval (Wilson) of the value as measured" if bands else "")
         + ("; all divided by the curve's own last value" if rescaled else "")
         + f". {_data(sources)} Click a point to open its task at that step."
@@ -32,7 +32,7 @@ def layers(data: pd.DataFrame, task: str, quantity: str, layer: int, sources: So
     return (
         f"**{literal(label(task))}**: {QUANTITIES[quantity].means}. n = {data['n'].iloc[-1]:,} targets"
         f"{_sizes(sources, task)}. A line per layer, embeddings included; thick: {layer_name(layer)}. {LINES}"
-        + ("; dashed: the F1 of always saying the most frequent label" if "majority" in data else "")
+        + ("; dashed: the F1 of always predicting the most frequent label" if "majority" in data else "")
         + ("; band: 95 % interval of the value as measured" if bands else "")
         + ". Click a point for its layer and step."
     )
@@ -41,8 +41,8 @@ def layers(data: pd.DataFrame, task: str, quantity: str, layer: int, sources: So
 def heat_map(data: pd.DataFrame, layer: int, step: int) -> str:
     """The caption of a task as layer by step, with the outlined cell."""
     return (
-        f"The same as measured, in hundredths: a column for each evaluated checkpoint ({data['step'].nunique()}), a "
-        f"row for each layer. Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at step "
+        f"The same values in hundredths: a column for each evaluated checkpoint ({data['step'].nunique()}), a row "
+        f"for each layer. Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at step "
         f"{step:,}. Click a cell for its layer and step."
     )
 
@@ -52,8 +52,8 @@ def peaks(table: pd.DataFrame) -> str:
     return (
         "Left: the step at which each layer's F1 is highest; line: steps whose F1 is not significantly lower. Right: "
         "how far it has fallen from there by the last step, in points of F1, with its 95 % interval (Newcombe, from "
-        f"the {_span(table['n'])} targets of the test sets). Hollow: the decay may be nothing. Click a mark for its "
-        "task, layer and step."
+        f"the {_span(table['n'])} targets of the test sets). Hollow: the interval of the decay holds zero. "
+        "Click a mark for its task, layer and step."
     )
 
 
@@ -64,9 +64,9 @@ PEAK_TABLE = "Click a row to open its task, layer and step."
 def expected(frame: pd.DataFrame) -> str:
     """The caption of the expected layer of each task."""
     return (
-        "In which layer a task is found. It is the centre of gravity of the F1 that the layers 0 (embeddings) to "
-        f"{frame['layer'].max()} have above the majority baseline; n = {_span(frame['n'])} targets. Above the dashed "
-        f"line, the upper layers know more than the lower ones. {LINES}. A step without a layer above the baseline is "
+        f"Expected layer: the mean of the layers 0 (embeddings) to {frame['layer'].max()}, each weighted by how far "
+        f"its F1 is above the majority baseline. n = {_span(frame['n'])} targets. Above the dashed line, the upper "
+        f"layers have the larger share of these weights. {LINES}. A step without a layer above the baseline is "
         "left out. Click a point to open its task at that step."
     )
 
@@ -97,7 +97,7 @@ def training(table: pd.DataFrame, task: str, sources: Sources) -> str:
 
 def _which(layer: str | int, frame: pd.DataFrame) -> str:
     if layer == BEST:
-        return "the layer with the best F1 of each step"
+        return "the one with the best F1 at each step"
     return f"the last layer ({frame['layer'].max()})" if layer == LAST else layer_name(layer)
 
 
@@ -111,7 +111,7 @@ def _masked(data: pd.DataFrame) -> str:
     if n.empty:
         return "The run's log holds no accuracy on held-out text."
     pieces = f"{int(n.iloc[-1]):,} masked pieces of held-out text"
-    return f"Masked accuracy: share of {pieces} that the model itself gets right."
+    return f"Masked accuracy: share of {pieces} that the model itself predicts."
 
 
 def _data(sources: Sources) -> str:

@@ -12,8 +12,8 @@ AT_LEAST = f"≥: at least this rank, since a beam of {query.BEAM_WIDTH} can mis
 JOINTLY = (
     "Several masks are answered jointly: the probability of an answer is the product, over its words from left to "
     "right, of the probability of each word given the words before it filled in and the later masks still in place "
-    f"(beam of {query.BEAM_WIDTH}). The candidates for one mask are its factor, given the best answer before it. "
-    + AT_LEAST
+    f"(beam of {query.BEAM_WIDTH}). The list for one mask has its own factor, given the best answer to the masks "
+    "before it. " + AT_LEAST
 )
 WIDENED = (
     "P(word) = P(piece 1) · P(piece 2 | piece 1) · …, the chain rule: pieces are filled in left to right, each factor "
@@ -26,7 +26,9 @@ LENS = (
     "masks stay in place. Colour: the word's probability, on a square-root scale. Dotted: the chosen step. Click a "
     "cell to pin its ten best words."
 )
-ALONE = "Another run's answers are chosen on this page: “A fact, a word to track, a comparison”, then “Compare with”."
+ALONE = (
+    "To see another run's answers, open “A fact, a word to track, a comparison” and choose it under “Compare with”."
+)
 OUTLINED = {"true object": "orange: the true object", "tracked": "pink: the tracked word"}  # as in charts/query.py
 
 
@@ -45,8 +47,8 @@ def progress(found: Sequence[Progress], goes_on: bool) -> str:
     where = "where the answer changes" if any(one.narrowing for one in found) else "between them"
     head = f"{asked:,} of {total:,} checkpoints asked" + (f"; going on {where}." if goes_on else ".")
     return head + (
-        " Every point is the answer of an asked checkpoint, and lines only join them. When an answer first led, and "
-        "from when for good, is said of the asked checkpoints. The first are log-spaced; then those are asked that "
+        " Every point is the answer of an asked checkpoint, and lines only join them. “First leads” and "
+        "“leads for good” count the asked checkpoints alone. The first are log-spaced; then those are asked that "
         "lie between two with different answers, then the others."
     )
 
@@ -79,15 +81,15 @@ def fact(true_object: str, evaluated: bool) -> str:
 def probability(run: str, steps: int) -> str:
     """The caption of the probabilities at so many steps."""
     return (
-        f"Probability at each of {steps:,} checkpoints of run '{literal(run)}', one text. Followed are all answers "
-        "that ever led, the best five at the last step, and the marked words."
+        f"Probability at each of {steps:,} checkpoints of run '{literal(run)}', one text. Drawn are all answers that "
+        "were ever on top, the five best at the last step, and the marked words."
     )
 
 
 def rank(together: bool, steps: int) -> str:
     """The caption of the ranks at so many steps, of the answers to all masks `together` or to one."""
     among = f"all joint answers (hollow points, {AT_LEAST})" if together else "all pieces of the vocabulary"
-    return f"Rank among {among} at the same {steps:,} checkpoints; 1 leads."
+    return f"Rank among {among} at the same {steps:,} checkpoints; 1 is the top answer."
 
 
 def lens(run: str, steps: int, total: int, roles: list[str], first: bool) -> str:

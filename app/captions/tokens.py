@@ -7,15 +7,16 @@ from embryo_core.compare import Rule
 
 TASKS = {
     "mask_prediction": "every word is masked as a whole and predicted from its sentence; all its pieces must match",
-    "replaced_token_accuracy": "the discriminator has to call every word original in its sentence, and replaced where "
-    "a sample of the generator stands for it; at all its pieces",
+    "replaced_token_accuracy": "a word is right when the discriminator calls its pieces original in the sentence, and "
+    "replaced where the generator's samples stand for them",
     "token_reconstruction": "every word is left in its sentence and predicted from its own states; all its pieces must "
     "match",
 }
 BASELINE = (
     "; dashed, or a stroke at the right: always answering the category's most frequent word, counted on the same words "
-    "of the treebank. That answer is told the category, and the model is not"
+    "of the treebank. This baseline is told the category, the model is not"
 )
+NONE_ACQUIRED = "No category has an accuracy above 0 at the last step, so there is no order yet."
 ONE_WORD = 0.9  # share of a category's right answers above which one word alone makes its curve
 FEWEST = 10  # right answers from which a share is given
 
@@ -36,7 +37,7 @@ def accuracy(metric: str, title: str, note: str, data: pd.DataFrame, rescaled: b
 
 HALF = (
     "First step from which the accuracy stays at or above half of its last value. Dips within its 95 % interval "
-    "are left out of account. Line: the steps between which that may lie."
+    "are left out of account. Line: the steps between which it may lie."
 )
 FROM_ZERO = (
     "First step from which the accuracy stays at or above a tenth of its last value, where it rises from zero. "

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from app.charts import style
 from app.charts.file_panels import LETTER, fit
+from app.charts.file_words import counted, draw_columns, legible
 from app.charts.step_axis import STEP_LINE, STEP_MARK
 
 # Arial's widths, which each system has under one of these names: text takes as much room in a file as it was given.
@@ -40,9 +41,15 @@ SIZES = {"one": Size(400, 3.03), "two": Size(800, 6.3)}  # columns of a paper in
 def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dict[str, Any]:
     """The layout of a figure's file, as Plotly takes it; `columns` is a name of SIZES."""
     width = SIZES[columns].pixels
+    kept = legible(figure, width)
+    if kept:
+        small_print += counted(figure, kept)
     heading = textwrap.wrap(title, int(width / LETTER), break_on_hyphens=False)
     lines = textwrap.wrap(small_print, int((width - BESIDE) / (LETTER * SMALL / 14)), break_on_hyphens=False)
     file = figure.layout.to_plotly_json()  # a copy, changed as a dictionary: Plotly's own ways take many times as long
+    file["shapes"] = [shape for shape in file.get("shapes", ()) if shape.get("name") not in MARKS]
+    if kept:
+        draw_columns(file, kept)
     for name in [name for name in file if AXIS.fullmatch(name)]:
         file[name] |= {"showline": True, "linecolor": INK, "ticks": "outside", "tickcolor": INK, "gridcolor": GRID}
     text = {"text": _joined(lines), "font": {"size": SMALL}, "showarrow": False, "align": "left", **PRINT}
@@ -59,7 +66,6 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         "font": {"family": FAMILY, "size": style.FONT, "color": INK},
         "title": {"text": _joined(heading), "font": {"size": 15}, "y": 1 - BASELINE / height, **TITLE},
         "legend": file.get("legend", {}) | legend | {"y": 1 - (top - room) / height},
-        "shapes": [shape for shape in file.get("shapes", ()) if shape.get("name") not in MARKS],
         "annotations": [*file.get("annotations", ()), text],
     }
 
@@ -70,7 +76,8 @@ def _joined(lines: list[str]) -> str:
 
 def _legend(figure: go.Figure, width: int) -> tuple[dict[str, Any], int]:
     """A legend above the plot in columns as wide as its longest name, and the pixels in height that it takes."""
-    names = [trace.name for trace in figure.data if trace.showlegend is not False and trace.name]
+    marks = [shape.name for shape in figure.layout.shapes if shape.showlegend]
+    names = marks + [trace.name for trace in figure.data if trace.showlegend is not False and trace.name]
     if not names or figure.layout.showlegend is False:
         return {}, 0
     longest = KEY + LETTER * max(map(len, names))

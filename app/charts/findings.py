@@ -9,13 +9,14 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.charts import style
-from embryo_core.findings import Judgement
+from embryo_core.findings import Judgement, Verdict
 
 SIDES = {  # of a comparison: colour and symbol
     "holds": (style.BLUE, "circle"),
     "not decided": (style.GREY, "circle-open"),
     "opposed": (style.VERMILION, "x"),
 }
+NAMES: dict[Verdict, str] = {"partly": "partly reproduced", "not": "not reproduced"}  # of verdicts, where not their own
 SIGNS = {"holds": 1, "not decided": 0, "opposed": -1}
 PICTURE = (120, 32)  # pixels
 ROW, GAP = 24, 80  # pixels, of a comparison and between panels
@@ -32,8 +33,8 @@ def overview(judgements: Sequence[Judgement], beside: Sequence[Sequence[Judgemen
         rows.append(
             {
                 "picture": picture(judgement),
-                "verdict": judgement.verdict,
-                **{verdicts_column(place): other[number].verdict for place, other in enumerate(beside)},
+                "verdict": named(judgement.verdict),
+                **{verdicts_column(place): named(other[number].verdict) for place, other in enumerate(beside)},
                 "finding": judgement.finding.claim,
                 "paper": judgement.finding.place,
                 "comparisons": sorted(sides.map(SIGNS), reverse=True),
@@ -43,6 +44,11 @@ def overview(judgements: Sequence[Judgement], beside: Sequence[Sequence[Judgemen
             }
         )
     return pd.DataFrame(rows)
+
+
+def named(verdict: Verdict) -> str:
+    """A verdict in the words of a page."""
+    return NAMES.get(verdict, verdict)
 
 
 def verdicts_column(place: int) -> str:
@@ -119,7 +125,7 @@ def comparisons_figure(table: pd.DataFrame) -> go.Figure:
     for i, (unit, rows) in enumerate(panels, 1):
         _panel(figure, rows, i)
         names = rows["comparison"].map(style.plain).tolist()
-        figure.update_xaxes(title_text=f"{unit} (right: the paper's side)", row=i, col=1)
+        figure.update_xaxes(title_text=f"{unit} (above 0: as in the paper)", row=i, col=1)
         figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], row=i, col=1)
         figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"}, row=i, col=1)
     style.finish(figure, "", height=height)

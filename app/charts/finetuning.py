@@ -113,7 +113,7 @@ def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
         )
         _add_published(figure, task, rows, x, colour)
     axis.draw(figure, sorted(set(frame["step"])))
-    return style.finish(figure, "score in development", height=460)
+    return style.finish(figure, "score on the development set", height=460)
 
 
 OVERLAY = Curves(
@@ -126,7 +126,7 @@ OVERLAY = Curves(
         task: (style.PALETTE[i % len(style.PALETTE)], style.SYMBOLS[i % len(style.SYMBOLS)])
         for i, task in enumerate(tasks)
     },
-    y_title="score in development",
+    y_title="score on the development set",
     tickformat=".2~f",
     decimals=".3f",
     baseline="control",
@@ -159,8 +159,8 @@ def curve_figure(curve: pd.DataFrame, metric: str) -> go.Figure:
     figure = go.Figure()
     for seed, rows in curve.groupby("seed"):
         for column, name, colour, dash in (
-            ("dev_score", f"{METRICS[metric]} in development", style.BLUE, "solid"),
-            ("train_loss", "loss in training", style.VERMILION, "dot"),
+            ("dev_score", f"{METRICS[metric]}, development", style.BLUE, "solid"),
+            ("train_loss", "training loss", style.VERMILION, "dot"),
         ):
             figure.add_scatter(
                 x=rows["update"],

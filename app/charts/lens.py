@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.charts import cells, style
+from app.charts.file_words import WORDS
 from app.charts.query import MARKED
 from app.charts.step_axis import StepAxis
 
@@ -77,6 +78,7 @@ def _add_words(figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int])
     """The cells; of folded steps there are none."""
     words, values = (top.pivot(index="layer", columns="step", values=name) for name in ("token", "probability"))
     figure.add_heatmap(
+        meta=WORDS,
         x=[columns[step] for step in words.columns],
         z=np.sqrt(values.to_numpy()),
         text=[[style.plain(word) for word in row] for row in words.to_numpy()],

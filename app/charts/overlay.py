@@ -185,6 +185,14 @@ def _key(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
     return figure
 
 
+def _mark_changes(figure: go.Figure, lines: Sequence[Line], panels: Sequence[str]) -> None:
+    """Mark changes in training: once where all runs have the same at the same places, else each in its run's dash."""
+    places = [[*zip(line.axis.values([one.step for one in line.axis.changes]), line.axis.changes)] for line in lines]
+    shared = all(own == places[0] for own in places)
+    for line, dash in zip(lines[:1] if shared else lines, DASHES * len(lines)):
+        line.axis.mark_changes(figure, line.rows["step"], "" if shared else line.name, dash, panels)
+
+
 def _finish(
     figure: go.Figure, lines: Sequence[Line], curves: Curves, height: int, steps: Sequence[int], panels: int
 ) -> None:
@@ -192,8 +200,10 @@ def _finish(
     first = lines[0].axis
     counts = [count for line in lines for count in line.axis.counts([line.rows["step"].min(), line.rows["step"].max()])]
     first.set_ends(figure, min(counts), max(counts))
-    for panel in range(panels):
-        first.mark_step(figure, max(steps), str(panel + 1) if panel else "")
+    numbers = [str(panel + 1) if panel else "" for panel in range(panels)]
+    _mark_changes(figure, lines, numbers)
+    for number in numbers:
+        first.mark_step(figure, max(steps), number)
     tickformat = ".3~p" if panels > 1 and curves.tickformat.endswith("%") else curves.tickformat
     style.set_axes(figure, "y", tickformat=tickformat, rangemode="tozero" if tickformat else "normal")
     if panels > 1:

@@ -33,14 +33,14 @@ QUANTITIES = {
     "selectivity": Quantity(
         "Selectivity",
         "selectivity (F1 − control F1)",
-        "F1 less F1 on the control task: what the probe reads from the layer beyond what it could learn by heart, "
-        "word by word",
+        "F1 minus F1 on the control task: what the probe reads from the layer beyond what it could memorize word by "
+        "word",
     ),
     "control": Quantity(
         "Control F1",
         "F1 on the control task",
         "F1 of the same probe on the control task, where each word (or span) has a random label of its own: what it "
-        "learns by heart",
+        "can memorize",
     ),
 }
 

@@ -14,10 +14,9 @@ import plotly.graph_objects as go
 from app.charts import style
 from app.charts.gaps import break_lines
 from embryo_core.compare import Progress, Unit
-from embryo_core.step_scales import STEP_0, Scale, axis_values
+from embryo_core.curves.step_scales import STEP_0, Scale, axis_values
 from embryo_core.types import Change
 
-CHANGE_LINE = "change"
 STEP_LINE = "step"  # name of the line at the chosen step
 STEP_MARK = "mark of the step"  # name of any other shape that marks it; see `follow_step`
 TITLES: dict[Unit, str] = {
@@ -28,6 +27,7 @@ TITLES: dict[Unit, str] = {
     "share": "share of the run",
 }
 MOST_TICKS = 10  # of a log axis
+LAST = 2000  # rank in a legend, where curves have 1000
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,7 @@ class StepAxis:
         """Give a figure of these `steps`, curves drawn, the axis and the lines of a step and of changes in training."""
         self.set_range(figure, steps)
         break_lines(figure, self.values(self.gaps))
-        for change in self.changes:
-            if min(steps) <= change.step <= max(steps):
-                self._mark(figure, change)
-        return self.mark_step(figure, max(steps))
+        return self.mark_step(self.mark_changes(figure, steps), max(steps))
 
     def mark_step(self, figure: go.Figure, step: int, panel: str = "") -> go.Figure:
         """Draw the line that follows the chosen step, at this one; `panel` is the number of a small multiple's axes."""
@@ -79,19 +76,24 @@ class StepAxis:
         line = {"color": style.GREY, "width": 1.5, "dash": "dot"}
         return figure.add_shape({"type": "line", "name": STEP_LINE, **across}, line=line, layer="below")
 
-    def _mark(self, figure: go.Figure, change: Change) -> None:
-        (x,) = self.values([change.step])
-        figure.add_shape(
-            {"type": "line", "name": CHANGE_LINE, "xref": "x", "yref": "y domain", "x0": x, "x1": x, "y0": 0, "y1": 1},
-            line={"color": style.GREY, "width": 1},
-            label={
-                "text": style.plain(change.what),
-                "textposition": "end",
-                "textangle": -90,
-                "xanchor": "right",  # of the turned text: it ends where the line ends
-                "font": {"size": 10},
-            },  # above the curves, which would cross out the words
-        )
+    def mark_changes(
+        self, figure: go.Figure, steps: Sequence[int], of: str = "", dash: str = "solid", panels: Sequence[str] = ("",)
+    ) -> go.Figure:
+        """Draw a line at each change in training among `steps`, in all `panels`; the legend says what changed.
+
+        `of` names the run, where changes of several are drawn.
+        """
+        for change in self.changes:
+            if not min(steps) <= change.step <= max(steps):
+                continue
+            (x,) = self.values([change.step])
+            what = f"{f'{of}, ' if of else ''}from step {change.step:,}: {change.what}"
+            for panel in panels:
+                across = {"xref": f"x{panel}", "yref": f"y{panel} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
+                line = {"color": style.GREY, "width": 1, "dash": dash}
+                shown = {"name": style.plain(what), "legendgroup": what, "showlegend": panel == panels[0]}
+                figure.add_shape({"type": "line", **across, **shown, "legendrank": LAST}, line=line)
+        return figure
 
     def set_range(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
         """Give a figure of these `steps` the axis alone."""

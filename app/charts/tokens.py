@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 from app.charts import smoothing, style, tags
 from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
+from embryo_core.corpora.word_groups import SINGLE_TAGS
 from embryo_core.curves import interval, rescale
 from embryo_core.findings.words import VERB_FORMS
-from embryo_core.word_groups import SINGLE_TAGS
 
 SETS = {
     "parts of speech": tuple(style.PARTS_OF_SPEECH),
@@ -167,7 +167,7 @@ def acquisition_figure(order: pd.DataFrame, steps: Sequence[int], axis: StepAxis
     for row, label in zip(there.itertuples(), _place_labels(there), strict=True):
         _add_onset(figure, row, label, axis)
     axis.draw(figure, steps)
-    style.finish(figure, "", height=90 + 30 * len(there), legend=False)
+    style.finish(figure, "", height=90 + 30 * len(there))  # rows name the categories, the legend the changes alone
     _frame_ties(figure, there)
     return figure.update_yaxes(categoryorder="array", categoryarray=_place_labels(there)[::-1], showgrid=False)
 
@@ -190,6 +190,7 @@ def _add_onset(figure: go.Figure, row: tuple, label: str, axis: StepAxis) -> Non
         x=axis.values(steps),
         y=[label] * len(steps),
         name=_written(row.group),
+        showlegend=False,
         mode="lines+markers",
         line={"color": style.faint(colour, 0.45), "width": 3},
         marker=marker,

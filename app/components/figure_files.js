@@ -3,25 +3,38 @@
 const DOTS = { svg: 96, png: 300 }; // per inch
 const THANKS = 2500; // milliseconds for which it says that the caption was copied
 
-// The chart as it is drawn on paper: its curves, hidden ones left out, and the ranges to which the reader has zoomed.
-function forPaper(plot, layout) {
+// The chart as it is drawn on paper: its curves, hidden ones left out, the ranges to which the reader has zoomed, and of a
+// heat map of words the columns `kept`, where there is no room for all.
+function forPaper(plot, layout, kept) {
   const shown = structuredClone(layout);
   for (const axis of Object.keys(shown).filter((name) => /^[xy]axis\d*$/.test(name))) {
     const { range, autorange } = plot.layout[axis] ?? {};
-    if (range && !autorange) Object.assign(shown[axis], { range, autorange: false });
+    if (range && !autorange && !(kept && axis === "xaxis")) Object.assign(shown[axis], { range, autorange: false });
   }
   // Unseen points are only there to be clicked.
-  const data = plot.data.filter((trace) => trace.marker?.opacity !== 0);
-  return { data: data.map((trace) => (trace.type === "heatmap" ? lettered(trace, layout.width) : trace)), layout: shown };
+  const data = plot.data.flatMap((trace, i) => {
+    if (trace.marker?.opacity === 0) return [];
+    return trace.type === "heatmap" ? lettered(only(trace, plot._fullData[i], kept), layout.width) : trace;
+  });
+  return { data, layout: shown };
 }
 
-const [LEGIBLE, LETTER, PLOT] = [6.5, 0.58, 0.7]; // pixels; the width of a letter by its height; the plot's share of a figure
+// A heat map of words with the columns `kept` alone; `read` is the same as Plotly has read it.
+function only(map, read, kept) {
+  if (!kept || map.meta !== "words") return map;
+  const at = kept.map((column) => read.x.indexOf(column));
+  const [z, text] = [read.z, map.text].map((rows) => Array.from(rows, (row) => at.map((i) => row[i])));
+  return { ...map, x: [...kept.keys()], z, text };
+}
+
+const [LEGIBLE, LETTER, PLOT] = [6.5, 0.58, 0.64]; // pixels; the width of a letter by its height; the plot's share of a figure
 
 // A heat map whose words are as small as its cells ask for, without words where they could not be read; its bar of colours
 // stands beside it: Plotly pushes the title of a figure with a lying one over the edge.
 function lettered({ colorbar, ...map }, width) {
   const { title, tickvals, ticktext } = colorbar;
-  const trace = { ...map, colorbar: colorbar.orientation === "h" ? { title, tickvals, ticktext, thickness: 8 } : colorbar };
+  const beside = { title: { ...title, text: `${title.text}<br> ` }, tickvals, ticktext, thickness: 8 };
+  const trace = { ...map, colorbar: colorbar.orientation === "h" ? beside : colorbar };
   const words = (trace.text ?? []).flat().map(String);
   const cell = (PLOT * width) / (trace.text?.[0]?.length ?? 1) - 4;
   const size = Math.min(trace.textfont?.size ?? 12, cell / (LETTER * Math.max(1, ...words.map((word) => word.length))));
@@ -33,9 +46,9 @@ function saveChart({ chart, name, sizes }, columns, format) {
   const plot = document.querySelector(`.st-key-${key} .js-plotly-plot`);
   const camera = plot?.querySelector('.modebar-btn[data-title^="Download plot"]');
   if (!camera) return;
-  const { inches, layout } = sizes[columns];
+  const { inches, layout, kept } = sizes[columns];
   const usual = { data: plot.data, layout: plot.layout, options: plot._context.toImageButtonOptions };
-  Object.assign(plot, forPaper(plot, layout)); // Plotly copies what it is to draw before the click returns
+  Object.assign(plot, forPaper(plot, layout, kept)); // Plotly copies what it is to draw before the click returns
   plot._context.toImageButtonOptions = {
     format,
     filename: name,

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app.charts.figure_file import SIZES, layout
+from app.charts.file_words import legible
 
 HERE = Path(__file__).parent
 
@@ -24,7 +25,11 @@ def figure_files(figure: go.Figure, chart: str, name: str, title: str, small_pri
     A file has the title and the small print; with it, the text `copied` goes to the clipboard.
     """
     sizes = {
-        columns: {"inches": size.inches, "layout": layout(figure, columns, title, small_print)}
+        columns: {
+            "inches": size.inches,
+            "layout": layout(figure, columns, title, small_print),
+            "kept": legible(figure, size.pixels),
+        }
         for columns, size in SIZES.items()
     }
     _draw(name, copied, sizes, chart=chart)

@@ -26,6 +26,7 @@ const stepMarks = {
       cellKeys.meet(plot);
       figureZoom.meet(plot);
       hiddenCurves.meet(plot);
+      tickLabels.meet(plot);
       this.moveOn(plot);
     }
   },

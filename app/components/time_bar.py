@@ -13,13 +13,21 @@ import streamlit as st
 
 from app.charts.step_axis import STEP_LINE, STEP_MARK, StepAxis
 from app.components.messages import field, member
-from embryo_core.phases import Phase
-from embryo_core.step_scales import SCALES, Scale, axis_shares
+from embryo_core.curves.phases import Phase
+from embryo_core.curves.step_scales import SCALES, Scale, axis_shares
 from embryo_core.types import Change, Checkpoint
 
 HERE = Path(__file__).parent
 KEY = "time_bar"
-SCRIPTS = ("cell_keys.js", "figure_zoom.js", "hidden_curves.js", "step_marks.js", "time_keys.js", "time_bar.js")
+SCRIPTS = (
+    "cell_keys.js",
+    "figure_zoom.js",
+    "hidden_curves.js",
+    "tick_labels.js",
+    "step_marks.js",
+    "time_keys.js",
+    "time_bar.js",
+)
 
 _component = st.components.v2.component(
     "embryo.time_bar",

@@ -24,5 +24,5 @@ def show(run: Run) -> None:
     with st.expander(named, icon=":material/warning:"):
         lines = [f"- {markdown.literal(fault.what)}" for fault in audit.faults[:SHOWN]]
         st.markdown("\n".join([*lines, f"- … and {count - SHOWN} more"] if count > SHOWN else lines))
-        st.caption("To look again, and at all of them:")
+        st.caption("To repeat the audit and list all faults:")
         st.code(f"python -m embryo_core audit {run.name}", "bash", wrap_lines=True)

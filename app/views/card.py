@@ -51,7 +51,7 @@ def describe(run: Run) -> list[tuple[str, str]]:
         "Model": f"{run.family.upper()}, {run.objective}",
         "Size": _sizes(run.config),
         "Tokenizer": _tokenizer(run),
-        "Goes on from": _origin(run),
+        "Continues": _origin(run),
         "Corpus": _text(run.corpus.get("train", run.corpus), run.corpus.get("sources", [])),
         "Held out": _text(run.corpus.get("heldout", {}), run.corpus.get("heldout_sources", [])),
         "Recipe": _recipe(run.config),

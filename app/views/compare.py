@@ -27,7 +27,7 @@ def show() -> None:
     widgets.show_opening(openings.compare(agreements(orders)))
     _design(view)
     if not view.beside:
-        words = "Choose runs beside this one under Overlay, above, to see their curves and orders too."
+        words = "Choose runs under Overlay, above, to compare them with this one."
         st.info(words, icon=":material/info:")
         return
     acquisition(view)
@@ -46,9 +46,11 @@ def _names(seeds: dict[str, tuple[Run, ...]]) -> dict[str, list[str]]:
 def _design(view: View) -> None:
     st.header("Design", anchor=False)
     table = charts.design_table(results.designs((view.run, *view.beside)), _names(_seeds(view)))
-    columns = {"differs": st.column_config.TextColumn("≠", width=30), "row": st.column_config.TextColumn("")}
-    st.dataframe(table, hide_index=True, column_config=columns, height="content", key="designs")
-    widgets.show_caption(captions.DESIGN)
+    differs = st.column_config.TextColumn("≠", width=30) if view.beside else None
+    columns = {"differs": differs, "row": st.column_config.TextColumn("", width=300)}
+    columns |= {name: st.column_config.TextColumn(name, width=340) for name in table.columns[2:]}
+    st.dataframe(table, hide_index=True, column_config=columns, width="content", height="content", key="designs")
+    widgets.show_caption(captions.DIFFERS + captions.DESIGN if view.beside else captions.DESIGN)
 
 
 # === Order of acquisition ===

@@ -109,7 +109,7 @@ def _over_steps(view: View, frame: pd.DataFrame, what: str, change: float | None
 
 def _one_head(frame: pd.DataFrame, chosen: Head, step: int) -> None:
     layer, head = chosen
-    st.header(f"All that layer {layer}, head {head} does", anchor=False)
+    st.header(f"All patterns of layer {layer}, head {head}", anchor=False)
     table = patterns.profile(frame, layer, head, step)
     steps = {"first": frame["step"].min(), "now": step, "last": frame["step"].max()}
     shown = {number: name for name, number in steps.items()}.values()  # the chosen step may be the first or the last

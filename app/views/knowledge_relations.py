@@ -11,8 +11,8 @@ from app.charts import knowledge as charts
 from app.charts.smoothing import with_smoothed
 from app.tables import PERCENT, show_rows
 from app.view import View
-from embryo_core.baselines import of_facts, over_types
-from embryo_core.relation_types import KINDS
+from embryo_core.corpora.baselines import of_facts, over_types
+from embryo_core.corpora.relation_types import KINDS
 from embryo_core.types import Run
 
 METRIC = "world_knowledge"
@@ -24,8 +24,8 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
     st.header("Precision at 1 over the steps", anchor=False)
     without = results.relation_curves(view.run, unnamed=True)
     st.markdown(captions.beside_baseline(frame, without))
-    unnamed = pickers.pick_switch("unnamed", "Only facts whose object does not stand in the subject's name")
-    if pickers.pick_switch("panels", "Each relation in a panel of its own, by type", optional=True):
+    unnamed = pickers.pick_switch("unnamed", "Leave out facts whose subject's name contains the object")
+    if pickers.pick_switch("panels", "A panel for each relation, by type", optional=True):
         _panels(view, captions.precision(note, facts, unnamed), unnamed)
         return
     left, right = st.columns([5, 1], vertical_alignment="bottom")
@@ -104,12 +104,12 @@ def show_table(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) 
             "now": number(f"P@1, step {step:,}", **PERCENT),
             "last": number("P@1, last step", **PERCENT),
             "answer": st.column_config.TextColumn("most frequent object"),
-            "baseline": number("P@1 of always that", help="Precision of always answering that object", **PERCENT),
-            "named": number("named", help="Facts whose object stands in the subject's name", **PERCENT),
-            "without": number("P@1 of the others", help="At the last step, over facts that are not named", **PERCENT),
+            "baseline": number("P@1, always that", help="Always answering the most frequent object", **PERCENT),
+            "named": number("object in name", help="Facts whose subject's name contains the object", **PERCENT),
+            "without": number("P@1, others", help="At the last step, over facts without object in name", **PERCENT),
             "asked": number("facts asked", help="Facts whose object is a single piece of the model's vocabulary"),
             "all": number("all facts"),
-            "coverage": number("coverage", help="Facts asked, of all facts of the relation", **PERCENT),
+            "coverage": number("coverage", help="Share of the relation's facts that are asked", **PERCENT),
             "history": st.column_config.TextColumn("curve", help="The history of the relation's P@1"),
         },
     )

@@ -11,9 +11,10 @@ from app.captions import openings
 from app.captions import overview as captions
 from app.charts import overview as charts
 from app.charts import style
+from app.charts.findings import named
 from app.charts.smoothing import with_smoothed
 from app.view import View
-from app.views import audit, card, coverage, ngrams, phases
+from app.views import audit, card, coverage, ngrams, phases, positions
 from embryo_core.errors import EmbryoError
 from embryo_core.findings import Judgement
 from embryo_core.types import Run
@@ -38,31 +39,31 @@ OTHERS = {  # a run's second objective is one of three, or it has none
         "Total loss",
         "loss (nats)",
         ("masked pieces", "n_masked"),
-        "Sum of the losses of all objectives, as it is optimized.",
+        "Sum of the losses of all objectives, which training minimizes.",
     ),
     "sentence_order_loss": (
         "Sentence-order loss",
         "loss (nats per pair)",
         ("sentence pairs", "n_sequences"),
-        "Cross-entropy of swapped or not; chance is 0.69.",
+        "Cross-entropy of telling swapped sentences from ordered ones; chance is 0.69.",
     ),
     "sentence_order_accuracy": (
         "Sentence-order accuracy",
         "accuracy (sentence pairs)",
         ("sentence pairs", "n_sequences"),
-        "Swapped or not; chance is 50 %.",
+        "Share of sentence pairs correctly called swapped or ordered; chance is 50 %.",
     ),
     "next_sentence_accuracy": (
         "Next-sentence accuracy",
         "accuracy (sentence pairs)",
         ("sentence pairs", "n_sequences"),
-        "From the same place in the text or from another document; chance is 50 %.",
+        "Share of sentence pairs correctly called consecutive or not; chance is 50 %.",
     ),
     "replaced_token_accuracy": (
         "Replaced-token accuracy",
         "accuracy (tokens)",
         ("tokens", "n_tokens"),
-        "Replaced or not, of every token; to answer no each time is right for at least the share that is not masked.",
+        "Share of tokens correctly called replaced or original; “original” is right for at least those not masked.",
     ),
 }
 CURVES = WORDS | OTHERS
@@ -88,6 +89,7 @@ def show() -> None:
     with columns[len(quantities)]:
         ngrams.show(view)
         coverage.show_missing(view)
+    positions.show(view)
     with widgets.explaining():
         phases.show(view)
 
@@ -95,8 +97,9 @@ def show() -> None:
 def _findings(view: View) -> None:
     """Three findings of the paper with what the run says, each a link to it on the Findings page."""
     with suppress(EmbryoError), st.container(gap=None, key="leading_findings"):
+        st.markdown(captions.FINDINGS)
         for judgement in results.judgements(view.run, LEADING):
-            words = f"{judgement.finding.claim} *{judgement.verdict.capitalize()}.*"
+            words = f"{judgement.finding.claim} *{named(judgement.verdict).capitalize()}.*"
             arrow = ":material/arrow_forward:"
             st.button(
                 words, key=judgement.finding.name, type="tertiary", icon=arrow, on_click=_lead, args=(judgement,)

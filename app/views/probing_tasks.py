@@ -16,9 +16,9 @@ from embryo_core.types import Run
 
 def show(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, bands: bool) -> None:
     """Draw the scores of all tasks in one layer over the steps."""
-    st.header("What probes read from the layers, over the steps", anchor=False)
+    st.header("F1 of the probes over the steps", anchor=False)
     measured = curve_reads.task_curves(view.run, layer, rescaled)
-    name, title = f"{view.run.name}-probing", "What probes read from the layers, over the steps"
+    name, title = f"{view.run.name}-probing", "F1 of the probes over the steps"
     caption = captions.tasks(measured, frame, layer, results.sources(view.run), rescaled, bands)
     if view.beside:
         read = partial(curve_reads.task_curves, layer=layer, rescaled=rescaled)

@@ -55,7 +55,7 @@ def _pick_more(view: View, text: str) -> tuple[Fact | None, str, list[Asked]]:
             "word",
             "Track a word",
             placeholder="Paris",
-            help="Any word: one that the vocabulary has only in pieces widens its [MASK] to as many.",
+            help="Any word; a word of several pieces turns its [MASK] into as many masks.",
         )
     return fact, word.strip(), _pick_comparison(Asked(view, text, "", None))
 
@@ -80,7 +80,7 @@ def _pick_text(default: str) -> str:
         height=68,
         max_chars=texts.LIMITS["text"],
         placeholder=EXAMPLES[0],
-        help="[mask] in any case is read as [MASK]. Ctrl+Enter asks.",
+        help="[mask] in upper or lower case is read as [MASK]. Ctrl+Enter asks.",
         on_change=lambda: choose_text(st.session_state["query_text"]),
     )
     permalink.show("text", text if 0 < len(text) <= texts.LINK and text != default else None)

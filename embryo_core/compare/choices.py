@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pandas as pd
 
 from embryo_core import results, runs
+from embryo_core.corpora.word_groups import ALL
 from embryo_core.curves import difference_interval
 from embryo_core.types import Run
-from embryo_core.word_groups import ALL
 
 MEASURES = {  # scores of all cases together
     "mask prediction": "mask_prediction",

@@ -55,13 +55,13 @@ def check_text(text: str) -> str:
     text = normalise_masks(text)
     masks = count_masks(text)
     if not text:
-        raise QueryError(f"The text is empty; write a sentence with [MASK] for the word to be guessed: {EXAMPLE}")
+        raise QueryError(f"The text is empty; write a sentence with [MASK] for the word to be predicted: {EXAMPLE}")
     if len(text) > MAX_CHARACTERS:
         raise QueryError(
             f"The text has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be queried. Shorten it."
         )
     if masks == 0:
-        raise QueryError(f"The text has no [MASK]; write [MASK] for the word to be guessed: {EXAMPLE}")
+        raise QueryError(f"The text has no [MASK]; write [MASK] for the word to be predicted: {EXAMPLE}")
     if masks > MAX_MASKS:
         raise QueryError(
             f"The text has {masks} [MASK]s; at most {MAX_MASKS} can be answered together. Mask fewer words."

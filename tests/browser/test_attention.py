@@ -53,7 +53,7 @@ def test_a_click_on_a_cell_chooses_its_head(visit, app, number: int):
     expect(figure(visitor, 2)).to_be_visible()
     click_cell(visitor, number, layer=2, head=1)
     visitor.expect_query(layer="2", head="1", section="heads", pattern="entropy")
-    expect(visitor.page.get_by_role("heading", name="All that layer 2, head 1 does")).to_be_visible()
+    expect(visitor.page.get_by_role("heading", name="All patterns of layer 2, head 1")).to_be_visible()
     visitor.settle()
 
 

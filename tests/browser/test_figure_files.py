@@ -2,6 +2,7 @@
 
 import io
 import random
+import re
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -135,3 +136,16 @@ def _compare(visitor, figure) -> int:
     chosen = random.Random(0).sample(held, min(200, len(held)))
     expect_in_table(chosen, pd.read_csv(io.BytesIO(content), keep_default_na=False, na_values=[""]))
     return len(chosen)
+
+
+@pytest.mark.parametrize("columns", SIZES)
+def test_a_saved_lens_has_words_that_can_be_read(visit, demo, columns):
+    """In letters of a legible size; steps that have no room are counted in the small print."""
+    visitor = visit(demo)
+    visitor.open("query", first_steps="on")
+    expect(visitor.page.locator('[class*="st-key-scroll_"] .heatmap-label').first).to_be_attached()
+    root = ElementTree.parse(saved(visitor, "albert-demo-query-lens", columns, "SVG").path()).getroot()
+    words = [text for group in root.iter(f"{SVG}g") if group.get("class") == "heatmap-label" for text in group]
+    steps = re.search(r"(\d+) of the 26 steps on the page", " ".join(root.itertext()))
+    assert 1 < int(steps[1]) < 26 and len(words) == 5 * int(steps[1])
+    assert all(float(re.search(r"font-size: ([\d.]+)px", word.get("style"))[1]) >= 6.5 for word in words)

@@ -3,12 +3,13 @@
 import csv
 import io
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from playwright.sync_api import Locator, expect
 
 from embryo_core.types import Run
-from tests.browser.conftest import serve
+from tests.browser.conftest import REPOSITORY, serve
 from tests.conftest import copy_run
 from tests.probed import F1, STEPS, write_probes
 
@@ -31,6 +32,12 @@ OVERLAPS = """(plot) => {  // legends and colour bars that lie upon the data
   const boxes = (what) => [...plot.querySelectorAll(what)].map((node) => node.getBoundingClientRect());
   return boxes(".legend, .colorbar").flatMap((key) => boxes(".nsewdrag").filter((data) => over(key, data))).length;
 }"""
+
+LABELS = """(plot) => [...plot.querySelectorAll(".xaxislayer-above text")]  // ends of those that are seen below it
+  .filter((text) => getComputedStyle(text).visibility === "visible")
+  .map((text) => text.getBoundingClientRect())
+  .map(({ left, right }) => [left, right])
+  .sort(([a], [b]) => a - b)"""
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +163,18 @@ def test_every_figure_can_be_saved_as_a_picture(visit, probed):
             with visitor.page.expect_download() as download:
                 menu.get_by_role("button", name="SVG").click()
             assert download.value.path().read_text(encoding="utf-8").startswith("<svg")
+
+
+@pytest.mark.parametrize("width", [390, 1024])
+def test_steps_below_a_heat_map_never_touch(visit, width: int):
+    """The demo has 26 steps: a phone has room for some of them, and a tablet for more."""
+    with serve(REPOSITORY / "data" / "demo") as address:
+        visitor = visit(address)
+        visitor.page.set_viewport_size({"width": width, "height": 1000})
+        visitor.open("probing", probing="layers")
+        labels = drawn(visitor, "heat map").evaluate(LABELS)
+        assert 3 < len(labels) < 26
+        assert all(left > right for (_, right), (left, _) in pairwise(labels))
 
 
 @pytest.mark.slow

@@ -5,8 +5,8 @@ import pytest
 
 from app.captions import openings
 from embryo_core.compare import acquisition
+from embryo_core.curves.phases import Phase
 from embryo_core.findings import FINDINGS, Judgement
-from embryo_core.phases import Phase
 from embryo_core.runs.schema import ExampleQuestion
 
 LOG = pd.DataFrame({"split": "heldout", "step": [0, 8, 2000], "masked_lm_loss": [9.0, 7.0, 5.25]})
@@ -55,7 +55,8 @@ def test_knowledge_tells_where_the_best_step_is_another_than_the_last() -> None:
     """Both shares are told, or that the last is the best."""
     rows = pd.DataFrame({"step": [0, 8, 16], "value": [0.0, 0.2, 0.1], "n": 1000})
     sentence = openings.knowledge(rows)
-    assert sentence.endswith("answers 10.0 % of 1,000 facts at its last step, 16, and most, 20.0 %, at step 8.")
+    assert "answers 10.0 % of 1,000 facts correctly at its last step, 16" in sentence
+    assert sentence.endswith("and most, 20.0 %, at step 8.")
     assert openings.knowledge(rows[:2]).endswith("at its last step, 8, more than at any step before.")
 
 
@@ -73,14 +74,14 @@ def test_finetuning_names_the_score_that_gains_most() -> None:
     """By its name as people write it."""
     frame = pd.DataFrame({"task": ["cola", "cola", "rte", "rte"], "step": [0, 16] * 2, "value": [0.0, 0.4, 0.5, 0.6]})
     sentence = openings.finetuning(frame, {"cola": "CoLA"})
-    assert sentence.startswith("Of 2 scores CoLA changes most for the better, from 0.000 at step 0 to 0.400")
+    assert sentence.startswith("Of 2 scores, that of CoLA rises most, from 0.000 at step 0 to 0.400")
 
 
 def test_query_tells_since_when_examples_are_answered() -> None:
     """Of those that the run has; nothing where none were looked for."""
     examples = [ExampleQuestion(text="a", word="b", since=since) for since in (8, 2000, None)]
     sentence = openings.query(examples)
-    assert sentence == "The run comes to answer 2 of its 3 example questions, between step 8 and step 2,000."
+    assert sentence == "The run learns to answer 2 of its 3 example questions, between steps 8 and 2,000."
     assert openings.query(examples[:1]).endswith("1 of its 1 example questions, at step 8.")
     assert openings.query(examples[2:]) == "The run answers none of its 1 example questions at its last step."
     assert openings.query([]) == ""
@@ -89,7 +90,7 @@ def test_query_tells_since_when_examples_are_answered() -> None:
 def test_compare_tells_the_strongest_agreement() -> None:
     """With interval and n; nothing where none can be told."""
     row = {"first": "one", "second": "the paper", "rho": 0.8, "low": 0.2, "high": 0.97, "n": 9}
-    assert "rank agreement of 0.80 (0.20 to 0.97, n = 9)" in openings.compare(pd.DataFrame([row]))
+    assert "rank correlation of 0.80 (95 % interval 0.20 to 0.97, n = 9)" in openings.compare(pd.DataFrame([row]))
     assert openings.compare(pd.DataFrame([row | {"rho": None}])) == ""
 
 
@@ -98,5 +99,6 @@ def test_findings_count_what_can_be_judged():
     verdicts = ["reproduced"] * 3 + ["partly"] * 2 + ["contradicted", "not", "cannot be said"]
     judgements = [Judgement(FINDINGS[0], verdict, (), "") for verdict in verdicts]
     words = openings.findings(judgements)
-    assert "Of 7 findings" in words and "reproduces 3, shows 2 in part and contradicts 1" in words
+    assert "7 can be tested" in words
+    assert words.endswith("3 reproduced, 2 partly reproduced, 1 not reproduced, 1 contradicted.")
     assert openings.findings(judgements[-1:]) == ""

@@ -8,6 +8,7 @@ import pytest
 from app.captions import figure_file as captions
 from app.charts import figure_file, overview
 from app.charts.step_axis import STEP_LINE, StepAxis
+from embryo_core.types import Change
 
 LOG = pd.DataFrame(
     [("heldout", 0, 0.0, 200), ("heldout", 8, 0.15, 200)], columns=["split", "step", "masked_lm_accuracy", "n"]
@@ -41,6 +42,15 @@ def test_legends_have_room_for_letters_of_any_font(figure) -> None:
     one, two = (figure_file.layout(figure, columns, "", "") for columns in ("one", "two"))
     assert one["legend"]["entrywidth"] >= 0.6 * 14 * len("majority baseline of the task")
     assert one["margin"]["t"] > two["margin"]["t"]
+
+
+def test_marks_of_changes_have_room_in_the_legend(figure) -> None:
+    """Each is an entry, as a curve is."""
+    bare = figure_file.layout(figure, "one", "", "")
+    StepAxis("log", (Change(4, "sequences of 128 tokens"),)).mark_changes(figure, [0, 8])
+    marked = figure_file.layout(figure, "one", "", "")
+    assert marked["legend"]["entrywidth"] >= 0.6 * 14 * len("from step 4: sequences of 128 tokens")
+    assert marked["margin"]["t"] == bare["margin"]["t"] + 21
 
 
 def test_what_is_copied_along_is_plain_text_with_bibtex() -> None:

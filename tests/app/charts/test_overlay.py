@@ -6,6 +6,7 @@ from app.charts import tokens
 from app.charts.overlay import FEW, Line, overlay
 from app.charts.step_axis import STEP_LINE, StepAxis
 from embryo_core.compare import Progress
+from embryo_core.types import Change
 
 CURVES = tokens.overlay_curves(rescaled=False)
 
@@ -53,6 +54,18 @@ def test_many_lines_become_small_multiples():
     assert {note.text for note in figure.layout.annotations} == set(groups)
     assert [trace.name for trace in figure.data if trace.showlegend is not False] == ["a", "b"]
     assert {shape.xref for shape in figure.layout.shapes} == {"x", "x2", "x3", "x4"}
+
+
+def test_changes_of_training_are_marked_for_each_run():
+    """Once where all runs have the same ones; else each has its run's name and dash."""
+    falls, longer = (Change(8, "learning rate falls"),), (Change(8, "sequences of 128 tokens"),)
+    same = overlay([line("a", 0, ("noun",), changes=falls), line("b", 0, ("noun",), changes=falls)], CURVES, [0, 8, 16])
+    assert [s.name for s in same.layout.shapes if s.showlegend] == ["from step 8: learning rate falls"]
+    lines = [line("a", 0, ("noun",), changes=falls), line("b", 0, ("noun",), changes=longer)]
+    first, second = [s for s in overlay(lines, CURVES, [0, 8, 16]).layout.shapes if s.showlegend]
+    assert first.name == "a, from step 8: learning rate falls"
+    assert second.name == "b, from step 8: sequences of 128 tokens"
+    assert first.line.dash != second.line.dash
 
 
 def test_each_run_lies_where_it_had_come_to():

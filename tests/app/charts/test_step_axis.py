@@ -4,7 +4,7 @@ import plotly.graph_objects as go
 import pytest
 
 from app.charts.step_axis import STEP_LINE, StepAxis
-from embryo_core.step_scales import SCALES, STEP_0
+from embryo_core.curves.step_scales import SCALES, STEP_0
 from embryo_core.types import Change
 
 
@@ -24,14 +24,22 @@ def test_a_figure_has_a_line_that_the_time_bar_moves(scale) -> None:
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_a_change_of_training_is_marked_with_its_words(scale) -> None:
-    """A line at its place, which the time bar does not move; a change outside the figure's steps is left out."""
+def test_the_legend_says_what_a_line_at_a_change_of_training_means(scale) -> None:
+    """No word lies over the curves; the line stays where the time bar is set to another step."""
     axis = StepAxis(scale, (Change(12, "sequences of 128 tokens"), Change(99, "learning rate falls")))
     mark, chosen = axis.draw(go.Figure(), [0, 8, 16]).layout.shapes
     assert mark.name != STEP_LINE == chosen.name and mark.x0 == mark.x1 == axis.values([12])[0]
-    assert mark.label.text == "sequences of 128 tokens"
+    assert mark.showlegend and mark.name == "from step 12: sequences of 128 tokens" and mark.label.text is None
     named = StepAxis(scale, (Change(12, "corpus: <a href='x'>y</a>"),)).draw(go.Figure(), [0, 8, 16])
-    assert "<" not in named.layout.shapes[0].label.text
+    assert "<" not in named.layout.shapes[0].name
+
+
+def test_a_change_is_marked_in_every_panel_and_named_once() -> None:
+    """Small multiples share one entry of the legend."""
+    axis = StepAxis("linear", (Change(12, "learning rate falls"),))
+    marks = axis.mark_changes(go.Figure(), [0, 16], "first", panels=["", "2"]).layout.shapes
+    assert [(mark.xref, mark.showlegend) for mark in marks] == [("x", True), ("x2", False)]
+    assert {mark.legendgroup for mark in marks} == {"first, from step 12: learning rate falls"}
 
 
 @pytest.mark.parametrize("scale", SCALES)

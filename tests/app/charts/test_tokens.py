@@ -130,6 +130,7 @@ def test_ties_are_drawn_as_ties(scores: pd.DataFrame) -> None:
     assert [t.y[0] for t in figure.data] == ["1= adverb", "1= verb", "3. pronoun"]
     (ground,) = [shape for shape in figure.layout.shapes if shape.type == "rect"]
     assert (ground.y0, ground.y1) == (0.55, 2.45)  # the two rows above the last
+    assert not any(trace.showlegend for trace in figure.data)  # the rows have their names
 
 
 def test_verb_forms_are_those_of_the_papers_table_4() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.charts.findings import named
 from embryo_core.findings import FINDINGS, judge
 from tests.app.conftest import captions_of
 
@@ -12,15 +13,15 @@ def test_every_finding_has_its_row_and_its_figure(open_page, tiny_results):
     for judgement in judgements:
         test = open_page("findings", tiny_results, finding=judgement.finding.name)
         assert not test.exception and not test.error
-        assert test.dataframe[0].value["verdict"].tolist() == [one.verdict for one in judgements]
+        assert test.dataframe[0].value["verdict"].tolist() == [named(one.verdict) for one in judgements]
         text = " ".join(one.value for one in test.markdown)
-        assert judgement.verdict.capitalize() in text
+        assert named(judgement.verdict).capitalize() in text
         if judgement.comparisons:
             assert f"{judgement.holding} of {len(judgement.comparisons)} hold" in text
             assert any(judgement.finding.predicts in caption for caption in captions_of(test))
     counted = next(caption for caption in captions_of(test) if caption.startswith("Of "))
     for verdict in {one.verdict for one in judgements}:
-        assert f"{sum(one.verdict == verdict for one in judgements)} {verdict}" in counted
+        assert f"{sum(one.verdict == verdict for one in judgements)} {named(verdict)}" in counted
 
 
 @pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.name)

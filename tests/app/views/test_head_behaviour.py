@@ -36,18 +36,18 @@ def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tin
     pattern, layer, head = patterns.strongest(patterns.behaviour_curves(results.read_scores(tiny_results)))
     headings = [heading.value for heading in test.header]
     assert headings[:2] == [f"{patterns.PATTERNS[pattern].label}, step 16", "Present since step"]
-    assert f"All that layer {layer}, head {head} does" in headings
+    assert f"All patterns of layer {layer}, head {head}" in headings
 
 
 def test_the_view_is_in_the_url_and_comes_from_it(dashboard_with_results):
     """Pattern, rule, layer and head; a link restores them."""
     test = open_section(dashboard_with_results, pattern="entropy", change="-0.1", layer="2", head="2", step="8")
     assert "Entropy, step 8" in [heading.value for heading in test.header]
-    assert "at least 0.1 below its own at step 0" in captions(test)
+    assert "at least 0.1 below its value at step 0" in captions(test)
     assert "Layer 2, head 2, bold, among all 4 heads" in captions(test)
     box(test, "Pattern").select("sep").run()
     assert test.query_params["pattern"] in ("sep", ["sep"])
-    assert "at least 0.05 above its own at step 0" in captions(test)
+    assert "at least 0.05 above its value at step 0" in captions(test)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_syntax_is_compared_with_the_best_fixed_offset(dashboard_with_results, t
     """The caption states the baseline as it is stored."""
     test = open_section(dashboard_with_results, pattern="dependent_to_head")
     baseline = results.read_scores(tiny_results, "head_behaviour_fixed_offset").iloc[0]
-    assert f"taking the word at {baseline['group']} for the head is right for {baseline['value']:.1%}" in captions(test)
+    assert f"Always answering the word at {baseline['group']} is right for {baseline['value']:.1%}" in captions(test)
 
 
 def test_a_treebank_without_heads_offers_no_syntax(dashboard_without_results, own_run, sample, tmp_path):

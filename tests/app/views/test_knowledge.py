@@ -61,9 +61,9 @@ def test_the_page_says_what_its_precision_is_worth(look, own_run):
     test = look(own_run, unnamed="on")
     assert not test.exception
     assert (
-        "Always answering each relation's most frequent object is right for 100.0% of 100 facts; the run's 1.0% at "
-        "step 8 is below that. In 20 facts (20%) the object stands in the subject's name; without them the run answers "
-        "0.0% of 80, below the 100.0% of that rule."
+        "Always answering a relation's most frequent object is right for 100.0% of 100 facts; the run's 1.0% at "
+        "step 8 is below that. In 20 facts (20%) the subject's name contains the object; without them the run answers "
+        "0.0% of 80 correctly, below the baseline's 100.0%."
     ) in [text.value for text in test.markdown]
     assert any("Left out are 20 facts" in caption for caption in captions_of(test))
 
@@ -77,7 +77,7 @@ def test_the_tables_hold_the_stored_answers(look, asked_run):
     ]
     assert facts.set_index("subject")["rank"].to_dict() == {"Italy": 1, "<script>alert(1)</script>": 5, "**Peru**": 5}
     assert list(history["rank"]) == [5, 1, 1]
-    assert any("At step 8 1 of 3 facts" in caption for caption in captions_of(test))
+    assert any("At step 8, 1 of 3 facts" in caption for caption in captions_of(test))
 
 
 def test_subjects_reach_the_page_only_as_values_of_tables_and_boxes(look, asked_run):

@@ -60,7 +60,7 @@ def test_captions_name_the_data_and_n(probed) -> None:
 @pytest.mark.parametrize(
     ("chosen", "said", "trained"),
     [
-        ("best", "the layer with the best F1 of each step", "layer 1"),
+        ("best", "the one with the best F1 at each step", "layer 1"),
         ("last", "the last layer (2)", "layer 2"),
         ("0", "embeddings", "embeddings"),
         ("1", "layer 1", "layer 1"),
@@ -69,7 +69,7 @@ def test_captions_name_the_data_and_n(probed) -> None:
 def test_captions_say_which_layer(probed, chosen: str, said: str, trained: str) -> None:
     """All figures that show one layer show the chosen one."""
     text, headed = everything(probed, probe_layer=chosen)
-    assert f"frozen states of one layer: {said}." in text
+    assert f"frozen hidden states of one layer: {said}." in text
     assert f"at each checkpoint (3), in {said}." in text
     assert f"thick: {trained}." in text
     assert f"How the probe was trained: part of speech, {trained}, step 16" in headed
@@ -103,7 +103,7 @@ def test_a_link_restores_the_view(probed, wanted: dict[str, str]) -> None:
     assert {name: page.query_params[name] for name in wanted} == wanted
     said = {
         "tasks": "all divided by the curve's own last value",
-        "layers": "F1 less F1 on the control task",
+        "layers": "F1 minus F1 on the control task",
         "order": "The path runs from dark to bright",
     }
     assert said[wanted["probing"]] in captions(page) and "95 % interval (Wilson)" not in captions(page)

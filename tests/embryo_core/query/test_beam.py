@@ -192,7 +192,7 @@ def test_masks_in_any_case(text: str) -> None:
     [
         ("", "The text is empty; write a sentence with [MASK]"),
         (" \n ", "The text is empty"),
-        ("no mask here", "The text has no [MASK]; write [MASK] for the word to be guessed"),
+        ("no mask here", "The text has no [MASK]; write [MASK] for the word to be predicted"),
         ("[MASK] " * 9, "The text has 9 [MASK]s; at most 8 can be answered together"),
         ("[MASK]" + " a" * 10_000, "The text has 20,006 characters; at most 20,000 can be queried"),
     ],

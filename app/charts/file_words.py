@@ -1,0 +1,45 @@
+"""Words in the cells of a figure's file: where they would be too small to read, fewer columns are drawn."""
+
+from collections.abc import Sequence
+from html import unescape
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+WORDS = "words"  # `meta` of a heat map that shows nothing without the words in its cells
+LEGIBLE, LETTER, PLOT, AROUND = 6.5, 0.58, 0.64, 4  # as in components/figure_files.js
+
+
+def legible(figure: go.Figure, width: int) -> list[int] | None:
+    """Which columns of a heat map of words a file of this width in pixels draws, the last included; None: all of them.
+
+    They are spread evenly over the columns whose step is written below.
+    """
+    maps = [trace for trace in figure.data if trace.type == "heatmap" and trace.meta == WORDS]
+    if not maps:
+        return None
+    longest = max((len(unescape(word)) for row in maps[0].text for word in row), default=1)
+    room = max(1, int(PLOT * width / (LETTER * LEGIBLE * longest + AROUND)))
+    if room >= len(maps[0].x):
+        return None
+    named = [int(x) for x in maps[0].x if x in set(figure.layout.xaxis.tickvals)]
+    places = np.linspace(len(named) - 1, 0, min(room, len(named))).round().astype(int)
+    return [named[place] for place in sorted(set(places))]
+
+
+def draw_columns(layout: dict[str, Any], kept: Sequence[int]) -> None:
+    """Change the layout of such a heat map so that it has the columns `kept` alone, from 0 on."""
+    axis, new = layout["xaxis"], {old: i for i, old in enumerate(kept)}
+    names = dict(zip(axis["tickvals"], axis["ticktext"]))
+    axis |= {"tickvals": [*new.values()], "ticktext": [names[old] for old in kept], "range": [-0.55, len(kept) - 0.45]}
+    outlines = [(shape, round(shape["x0"] + 0.5)) for shape in layout.get("shapes", ())]
+    layout["shapes"] = [
+        shape | {"x0": new[column] - 0.5, "x1": new[column] + 0.5} for shape, column in outlines if column in new
+    ]
+
+
+def counted(figure: go.Figure, kept: Sequence[int]) -> str:
+    """What the small print says of columns that are left out."""
+    (words,) = (trace for trace in figure.data if trace.meta == WORDS)
+    return f" {len(kept)} of the {len(words.x)} steps on the page are drawn."

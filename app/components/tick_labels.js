@@ -1,0 +1,23 @@
+// Steps below a heat map have a place each: where the page is too narrow for all of them, every second, third, ... is shown.
+const tickLabels = {
+  APART: 4, // pixels between two labels
+
+  meet(plot) {
+    plot.on("plotly_afterplot", () => this.thin(plot));
+    this.thin(plot);
+  },
+
+  thin(plot) {
+    for (const axis of plot.querySelectorAll(".xaxislayer-above, .xaxislayer-below")) {
+      const labels = [...axis.querySelectorAll("text")].map((text) => ({ text, box: text.getBoundingClientRect() }));
+      labels.sort((a, b) => a.box.left - b.box.left);
+      let every = 1;
+      while (every < labels.length && !this.apart(labels.filter((_, i) => i % every === 0))) every++;
+      labels.forEach(({ text }, i) => (text.style.visibility = i % every ? "hidden" : ""));
+    }
+  },
+
+  apart(labels) {
+    return labels.every(({ box }, i) => !i || box.left >= labels[i - 1].box.right + this.APART);
+  },
+};
