@@ -59,7 +59,7 @@ def show() -> None:
         step = view.evaluated(measured["step"].unique())
         tokens_words.show(view, metric, list(data["group"].unique()), charts.most_changed(measured), step)
     with right:
-        _acquisition(view, metric, tuple(groups), measured["step"].unique().tolist())
+        _acquisition(view, metric, tuple(groups), (int(measured["step"].min()), int(measured["step"].max())))
 
 
 def _applies(run: Run, metric: Metric) -> bool:
@@ -102,7 +102,7 @@ def _open_point(group: str, step: int) -> None:
     permalink.choose("step", step)
 
 
-def _acquisition(view: View, metric: str, groups: tuple[str, ...], steps: list[int]) -> None:
+def _acquisition(view: View, metric: str, groups: tuple[str, ...], ends: tuple[int, int]) -> None:
     st.header("Order of acquisition", anchor=False)
     rule = compare.pick_rule()
     if view.beside:
@@ -113,6 +113,6 @@ def _acquisition(view: View, metric: str, groups: tuple[str, ...], steps: list[i
     if order["onset"].isna().all():
         widgets.show_caption(captions.NONE_ACQUIRED)
         return
-    figure = figures.drawn(charts.acquisition_figure, order, steps, view.axis)
+    figure = figures.drawn(charts.acquisition_figure, order, ends, view.axis)
     name = f"{view.run.name}-{metric}-acquisition"
     figures.show(figure, order, name, captions.acquisition(order, rule), "Order of acquisition", view, metric)

@@ -2,7 +2,7 @@
 
 from embryo_core.results.examples import read_examples, write_examples
 from embryo_core.results.foreign import read_foreign, write_foreign
-from embryo_core.results.histories import RightAnswers, read_histories, read_right_answers
+from embryo_core.results.histories import read_histories, read_right_answers
 from embryo_core.results.maps import (
     AttentionHistory,
     read_attention,
@@ -29,7 +29,6 @@ from embryo_core.results.write import begin, compact, write
 __all__ = [
     "AttentionHistory",
     "Identity",
-    "RightAnswers",
     "begin",
     "check_identity",
     "compact",

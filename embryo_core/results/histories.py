@@ -1,7 +1,5 @@
 """How the answers to every fact went: which were right, and the history of each fact; summed up in facts.parquet."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -13,23 +11,12 @@ from embryo_core.results import summaries
 from embryo_core.results.read import read_table, read_values
 from embryo_core.results.summaries import Summary
 from embryo_core.results.tables import CLOZE
-from embryo_core.types import Run
+from embryo_core.types import RightAnswers, Run
 
 TEXTS = {name: pa.string() for name in ("relation", "fact", "subject", "object", "history")}
 SCHEMA = pa.schema(TEXTS | {"first": pa.int64(), "right": pa.binary()})  # right: a bit for each step
 STEPS = b"steps"  # in the metadata
 DECODER = Decoder(list[int])
-
-
-@dataclass(frozen=True, eq=False)
-class RightAnswers:
-    """Whether each fact was answered right at each step: steps [S], correct [F, S] bool, rows as in `read_histories`.
-
-    A step at which a fact was not asked counts as wrong.
-    """
-
-    steps: np.ndarray
-    correct: np.ndarray
 
 
 def read_histories(run: Run) -> pd.DataFrame:
