@@ -123,12 +123,12 @@ def test_metrics_that_share_a_pass_fail_alone(own_run, monkeypatch):
 
 
 def test_the_treebank_is_read_once(own_run, monkeypatch):
-    """For the four metrics that read it, over all checkpoints."""
+    """For the five metrics that read it, over all checkpoints."""
     read = []
     read_treebank = corpora.read_treebank
     counted = "embryo_core.metrics.treebank.read_treebank"
     monkeypatch.setattr(counted, lambda path: read.append(path) or read_treebank(path))
-    assert evaluate(own_run, {"treebank": TREEBANK}).computed == 12
+    assert evaluate(own_run, {"treebank": TREEBANK}).computed == 15
     assert read == [TREEBANK]
 
 
@@ -164,14 +164,14 @@ def test_a_run_gets_the_metrics_whose_needs_it_meets(own_run, monkeypatch):
 
 
 def test_a_discriminator_is_probed_and_its_attention_shown(own_run):
-    """ELECTRA's discriminator has no masked words: attention, head behaviour and edge probing are computed."""
+    """ELECTRA's discriminator has no masked words: attention, head behaviour, edge probing and positions are computed."""
     torch.manual_seed(1)
     sizes = {"vocab_size": 700, "hidden_size": 24, "embedding_size": 16, "intermediate_size": 48}
     model = ElectraForPreTraining(ElectraConfig(**sizes, num_hidden_layers=2, num_attention_heads=3))
     for checkpoint in runs.checkpoints(own_run):
         model.save_pretrained(checkpoint.path)
         runs.write_manifest(checkpoint.path, checkpoint.step, checkpoint.sequences, checkpoint.tokens)
-    computed = {"attention", "head_behaviour", "edge_probing"}
+    computed = {"attention", "head_behaviour", "edge_probing", "positions"}
     assert evaluate(own_run, SAMPLE_DATA) == Report(computed=3 * len(computed))
     assert {name for name in NAMES if results.done(own_run)[name]} == computed
     assert list(results.read_attention(own_run, layer=2, head=3).steps) == [0, 8, 16]
