@@ -8,7 +8,7 @@ import streamlit as st
 from app import figures
 from app.captions import overlay as captions
 from app.captions.markdown import literal
-from app.charts.overlay import Curves, Line, overlay
+from app.charts.overlay import Curves, Line, changes_alike, overlay
 from app.charts.smoothing import with_smoothed
 from app.view import View
 from embryo_core import compare
@@ -37,11 +37,14 @@ def show(
         st.info(literal(words), icon=":material/info:")
     seeds = any(line.seeds > 1 for line in lines)
     baselines = any(line.rows["baseline"].notna().any() for line in lines)
+    caption += captions.runs([(line.name, line.rows["n"]) for line in lines], seeds, baselines)
+    if not changes_alike(lines):
+        caption += captions.changes({line.name: line.axis for line in lines})
     figures.show(
         overlay(lines, curves, sorted(set(lines[0].rows["step"])), bands),
         _table(view, lines),
         name,
-        caption + captions.runs([(line.name, line.rows["n"]) for line in lines], seeds, baselines),
+        caption,
         title,
         view,
         metric,

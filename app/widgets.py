@@ -102,7 +102,10 @@ def _checkpoints(run: Run) -> tuple[Checkpoint, ...]:
 def _pick_beside(run: Run, known: Mapping[str, Run]) -> tuple[Run, ...]:
     """The runs that the reader wants to see beside a run; an empty choice where there is no other."""
     others = [name for name in known if name != run.name]
-    chosen = pickers.pick_many("beside", "Runs beside this one", others, ()) if others else []
+    if not others:
+        st.caption("There is no other run here to draw beside this one.")
+        return ()
+    chosen = pickers.pick_many("beside", "Runs beside this one", others, ())
     return tuple(known[name] for name in chosen)
 
 

@@ -12,8 +12,8 @@ DIFFERS = "≠ marks rows in which the runs differ. "
 DESIGN = (
     "Parameters are those of the last checkpoint that has weights; what layers share counts once. Tokens per second is "
     "the median of the log; machines may differ. FLOPs are counted from the configuration (docs/metrics.md). Seeds of "
-    "one design are one column; numbers in which they differ are a mean with its range. Dates are those of the files "
-    "here, in UTC: of a run that was copied, when it was copied."
+    "one design are one column; numbers in which they differ are a mean with its range. Dates are in UTC, "
+    "those of the log; “(file)” marks those of the files here, which of a copied run tell when it was copied."
 )
 AGREEMENT = (
     "Spearman's rho of two orders of acquisition, from −1 (reversed) to 1 (the same), with its 95 % interval over the "
@@ -21,7 +21,7 @@ AGREEMENT = (
     "has no width. The paper's order has all function words first, then verb, adverb, adjective, noun, proper noun."
 )
 
-
+BEGAN = " Of a run that goes on from the other: at its last step, minus where it began."
 SEEDS = " Of several seeds of one design: the mean, and a line from the lowest to the highest."
 
 
@@ -41,10 +41,11 @@ def differences(choice: str, first: str, table: pd.DataFrame, others: Sequence[s
     missing = [f"{row.measure} ({row.run})" for row in lacking.itertuples()]
     left_out = f" Not measured at a step that both have: {literal(', '.join(missing))}." if missing else ""
     pooling = SEEDS if seeds else ""
+    ends = "" if table["step_first"].equals(table["step_second"]) else BEGAN
     return (
         f"Accuracy of each run minus that of {literal(first)}, which differs in its {choice}, at the last step that "
-        f"both have. Line: 95 % interval (Newcombe).{pooling} Probing tasks: the layer with the best F1 at that step; "
-        f"n = {_span(pd.concat([table['n_first'], table['n_second']]))} cases.{left_out}{confounded}"
+        f"both have.{ends} Line: 95 % interval (Newcombe).{pooling} Probing tasks: the layer with the best F1 at that "
+        f"step; n = {_span(pd.concat([table['n_first'], table['n_second']]))} cases.{left_out}{confounded}"
     )
 
 

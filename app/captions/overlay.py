@@ -1,10 +1,11 @@
 """What captions say of runs beside each other: which they are, on how many cases, and which are missing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from app.captions.markdown import literal
+from app.charts.step_axis import StepAxis, in_words
 from embryo_core.compare import Unit
 from embryo_core.types import Run
 
@@ -46,6 +47,12 @@ def _cases(n: pd.Series) -> str:
         return ""
     least, most = known.min(), known.max()
     return f" (n = {least:,})" if least == most else f" (n = {least:,} to {most:,})"
+
+
+def changes(axes: Mapping[str, StepAxis]) -> str:
+    """What the vertical lines of each run, given with its axis, stand for."""
+    listed = [f"{name} {', '.join(map(in_words, axis.changes))}" for name, axis in axes.items() if axis.changes]
+    return f" Vertical lines: {literal('; '.join(listed))}."
 
 
 def missing(lacking: Sequence[Run], silent: Sequence[Run], unit: Unit) -> list[str]:

@@ -185,10 +185,15 @@ def _key(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
     return figure
 
 
+def changes_alike(lines: Sequence[Line]) -> bool:
+    """Whether training changed in the same way at the same places of the axis in all runs."""
+    places = [[*zip(line.axis.values([one.step for one in line.axis.changes]), line.axis.changes)] for line in lines]
+    return all(own == places[0] for own in places)
+
+
 def _mark_changes(figure: go.Figure, lines: Sequence[Line], panels: Sequence[str]) -> None:
     """Mark changes in training: once where all runs have the same at the same places, else each in its run's dash."""
-    places = [[*zip(line.axis.values([one.step for one in line.axis.changes]), line.axis.changes)] for line in lines]
-    shared = all(own == places[0] for own in places)
+    shared = changes_alike(lines)
     for line, dash in zip(lines[:1] if shared else lines, DASHES * len(lines)):
         line.axis.mark_changes(figure, line.rows["step"], "" if shared else line.name, dash, panels)
 

@@ -1,7 +1,7 @@
 """Figures of the Query page: probability and rank of the answers to a [MASK] over the steps of pretraining."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log10
 from typing import Any
 
@@ -36,6 +36,11 @@ class Axes:
         low, high = (log10(low), log10(max(high, 1))) if self.time.scale == "log" else (low, high)
         margin = (high - low or 1) * 0.03
         return low - margin, high + margin
+
+
+def of_run(axes: Axes, own: StepAxis) -> Axes:
+    """The same axes with the changes in training and the gaps of a figure's `own` run."""
+    return replace(axes, time=replace(axes.time, changes=own.changes, gaps=own.gaps))
 
 
 def shared_axes(tables: Sequence[pd.DataFrame], time: StepAxis, log_probability: bool) -> Axes:

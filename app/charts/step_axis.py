@@ -81,17 +81,19 @@ class StepAxis:
     ) -> go.Figure:
         """Draw a line at each change in training among `steps`, in all `panels`; the legend says what changed.
 
-        `of` names the run, where changes of several are drawn.
+        Where changes of several runs are drawn, `of` names this one, and the legend has one entry for all of its own.
         """
+        named = set()
         for change in self.changes:
             if not min(steps) <= change.step <= max(steps):
                 continue
             (x,) = self.values([change.step])
-            what = f"{f'{of}, ' if of else ''}from step {change.step:,}: {change.what}"
+            what = f"{of}: training changes" if of else in_words(change)
             for panel in panels:
                 across = {"xref": f"x{panel}", "yref": f"y{panel} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
                 line = {"color": style.GREY, "width": 1, "dash": dash}
-                shown = {"name": style.plain(what), "legendgroup": what, "showlegend": panel == panels[0]}
+                shown = {"name": style.plain(what), "legendgroup": what, "showlegend": what not in named}
+                named.add(what)
                 figure.add_shape({"type": "line", **across, **shown, "legendrank": LAST}, line=line)
         return figure
 
@@ -121,6 +123,11 @@ class StepAxis:
         least = max(low, 2 * self.zero)
         powers = [10.0**power for power in range(ceil(log10(least)), floor(log10(high)) + 1)]
         return powers[:: -(-len(powers) // MOST_TICKS)] if powers else []
+
+
+def in_words(change: Change) -> str:
+    """A change in training as a legend or a caption has it."""
+    return f"from step {change.step:,}: {change.what}"
 
 
 def follow_step(figure: go.Figure, steps: Sequence[int], points: Sequence[Sequence[float]]) -> go.Figure:

@@ -64,6 +64,14 @@ function saveChart({ chart, name, sizes }, columns, format) {
   }
 }
 
+// The browser saves a file by a click on a link, which is none of a reader's: heard, it would close the menu that says how
+// it went.
+addEventListener(
+  "click",
+  (event) => event.isTrusted || !event.target.download || event.stopPropagation(),
+  { capture: true },
+);
+
 function saveMaps({ name, sizes }, columns, format) {
   window.dispatchEvent(new CustomEvent("embryo:save", { detail: { name, format, ...sizes[columns] } }));
 }

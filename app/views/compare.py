@@ -13,7 +13,7 @@ from app.captions.overlay import named
 from app.charts import compare as charts
 from app.charts.tokens import SETS, usual
 from app.view import View
-from embryo_core.compare import CHOICES, Rule, agreements, by_design, pooled, pooled_differences
+from embryo_core.compare import CHOICES, Rule, agreements, by_design, goes_on_from, pooled, pooled_differences
 from embryo_core.types import Run
 
 METRICS = {"mask_prediction": "Mask prediction", "token_reconstruction": "Token reconstruction"}
@@ -47,7 +47,7 @@ def _design(view: View) -> None:
     st.header("Design", anchor=False)
     table = charts.design_table(results.designs((view.run, *view.beside)), _names(_seeds(view)))
     differs = st.column_config.TextColumn("≠", width=30) if view.beside else None
-    columns = {"differs": differs, "row": st.column_config.TextColumn("", width=300)}
+    columns = {"differs": differs, "row": st.column_config.TextColumn("setting", width=300)}
     columns |= {name: st.column_config.TextColumn(name, width=340) for name in table.columns[2:]}
     st.dataframe(table, hide_index=True, column_config=columns, width="content", height="content", key="designs")
     widgets.show_caption(captions.DIFFERS + captions.DESIGN if view.beside else captions.DESIGN)
@@ -150,5 +150,7 @@ def _choice(view: View, choice: str, differing: dict[str, list[str]]) -> None:
 
 
 def _differences(first: tuple[Run, ...], second: tuple[Run, ...]) -> pd.DataFrame:
-    """Accuracies of one design less those of another."""
-    return pooled_differences([results.differences(one, other) for one in first for other in second])
+    """Accuracies of one design less those of another; where runs go on from the other's, of these pairs alone."""
+    pairs = [(one, other) for one in first for other in second]
+    continued = [(one, other) for one, other in pairs if goes_on_from(other, one) or goes_on_from(one, other)]
+    return pooled_differences([results.differences(*pair) for pair in continued or pairs])

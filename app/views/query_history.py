@@ -26,7 +26,7 @@ def show_probability(answers: Answers, axes: charts.Axes, number: int) -> None:
     """Draw the probability of each answer over the steps."""
     view, history = answers.asked.view, answers.history
     table = with_smoothed(answers.table(), "probability", view.smoothing, ["token", "role"])
-    figure = charts.probability(table, history.first_led, history.leads_from, axes)
+    figure = charts.probability(table, history.first_led, history.leads_from, charts.of_run(axes, view.axis))
     caption = captions.probability(view.run.name, len(answers.trace.steps))
     title = f"Probability of each answer: {answers.asked.text}"
     figures.show(figure, table, answers.file_name("probability", number), caption, title, view)
@@ -36,7 +36,7 @@ def show_rank(answers: Answers, axes: charts.Axes, number: int) -> None:
     """Draw the rank of each answer over the steps."""
     view, history = answers.asked.view, answers.history
     table = with_smoothed(answers.table(), "rank", view.smoothing, ["token", "role"])
-    figure = charts.rank(table, history.first_led, history.leads_from, axes)
+    figure = charts.rank(table, history.first_led, history.leads_from, charts.of_run(axes, view.axis))
     caption = captions.rank(answers.mask == TOGETHER, len(answers.trace.steps))
     title = f"Rank of each answer: {answers.asked.text}"
     figures.show(figure, table, answers.file_name("rank", number), caption, title, view)

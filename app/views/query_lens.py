@@ -23,7 +23,7 @@ def show(found: list[Answers]) -> None:
     if any(answers.mask == TOGETHER for answers in found):
         st.info("Choose one mask above to see what each layer would put there.", icon=":material/layers:")
         return
-    show_first = pickers.pick_switch("first_steps", "First steps, where no layer gives a word 10 %", optional=True)
+    show_first = pickers.pick_switch("first_steps", "First steps, where no word reaches 10 %", optional=True)
     for number, answers in enumerate(found, start=1):
         if len(found) > 1:
             show_question(answers)

@@ -85,6 +85,15 @@ def test_maps_and_figures_are_saved_as_png(visit, app):
             assert image.width == pytest.approx(SIZES["one"].inches * 300, rel=0.02)
 
 
+def test_the_menu_stays_and_says_what_became_of_the_caption(visit, app):
+    """A saved file closes nothing: the reader sees that the caption was copied, or was not."""
+    visitor = visit(app)
+    visitor.open("tokens")
+    saved(visitor, "tiny-mask_prediction", "two", "PNG")
+    status = visitor.page.get_by_test_id("stPopoverBody").get_by_role("status")
+    expect(status).to_have_text(re.compile("^Caption (not )?copied$"))
+
+
 @pytest.mark.parametrize("columns", SIZES)
 def test_maps_are_laid_out_for_paper(visit, app, offline, columns):
     """With run, step and small print, in letters of one size in every file; wider letters are not cut off either."""

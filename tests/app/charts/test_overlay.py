@@ -63,8 +63,8 @@ def test_changes_of_training_are_marked_for_each_run():
     assert [s.name for s in same.layout.shapes if s.showlegend] == ["from step 8: learning rate falls"]
     lines = [line("a", 0, ("noun",), changes=falls), line("b", 0, ("noun",), changes=longer)]
     first, second = [s for s in overlay(lines, CURVES, [0, 8, 16]).layout.shapes if s.showlegend]
-    assert first.name == "a, from step 8: learning rate falls"
-    assert second.name == "b, from step 8: sequences of 128 tokens"
+    assert first.name == "a: training changes"
+    assert second.name == "b: training changes"
     assert first.line.dash != second.line.dash
 
 

@@ -6,6 +6,7 @@ import pytest
 from app.charts import query, style
 from app.charts.step_axis import StepAxis
 from embryo_core.curves.step_scales import Scale
+from embryo_core.types import Change
 
 STEPS = (0, 8, 16)
 COLUMNS = ["token", "role", "step", "probability", "rank", "exact", "leads", "final"]
@@ -87,6 +88,14 @@ def test_the_step_is_a_line() -> None:
     """One vertical line, drawn at the last step."""
     figure = query.rank(curves(), 8, 8, axes(scale="linear"))
     assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(STEPS[-1], STEPS[-1])]
+
+
+def test_a_figure_has_the_changes_of_its_own_run() -> None:
+    """Also where it shares its axes with that of another run."""
+    own = StepAxis("linear", (Change(8, "learning rate falls"),))
+    shared = query.shared_axes([curves()], StepAxis("linear", (Change(4, "corpus: a.txt"),)), False)
+    figure = query.rank(curves(), 8, 8, query.of_run(shared, own))
+    assert [shape.name for shape in figure.layout.shapes if shape.showlegend] == ["from step 8: learning rate falls"]
 
 
 def test_an_answer_has_one_colour_in_every_figure() -> None:

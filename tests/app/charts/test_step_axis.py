@@ -37,9 +37,17 @@ def test_the_legend_says_what_a_line_at_a_change_of_training_means(scale) -> Non
 def test_a_change_is_marked_in_every_panel_and_named_once() -> None:
     """Small multiples share one entry of the legend."""
     axis = StepAxis("linear", (Change(12, "learning rate falls"),))
-    marks = axis.mark_changes(go.Figure(), [0, 16], "first", panels=["", "2"]).layout.shapes
+    marks = axis.mark_changes(go.Figure(), [0, 16], panels=["", "2"]).layout.shapes
     assert [(mark.xref, mark.showlegend) for mark in marks] == [("x", True), ("x2", False)]
-    assert {mark.legendgroup for mark in marks} == {"first, from step 12: learning rate falls"}
+    assert {mark.legendgroup for mark in marks} == {"from step 12: learning rate falls"}
+
+
+def test_changes_of_one_of_several_runs_are_one_entry() -> None:
+    """Which they are is in the caption."""
+    axis = StepAxis("linear", (Change(4, "corpus: a.txt"), Change(12, "learning rate falls")))
+    marks = axis.mark_changes(go.Figure(), [0, 16], "first").layout.shapes
+    assert {mark.name for mark in marks} == {"first: training changes"}
+    assert [mark.showlegend for mark in marks] == [True, False]
 
 
 @pytest.mark.parametrize("scale", SCALES)

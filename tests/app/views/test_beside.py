@@ -207,3 +207,8 @@ def test_layers_of_several_runs_have_the_baseline(open_page, two: Run, quantity:
     pages = [open_page("probing", two, probing="layers", score=quantity, **query) for query in ({}, {"beside": "twin"})]
     for page in pages:
         assert not page.exception and ("baseline" in drawn(page)) == (quantity == "f1")
+
+
+def test_a_run_that_is_alone_says_so(open_page, tiny_results: Run) -> None:
+    """The menu of runs to draw beside it is never empty without a word."""
+    assert any("There is no other run here" in caption for caption in captions_of(open_page("overview", tiny_results)))

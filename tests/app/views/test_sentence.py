@@ -55,7 +55,7 @@ def test_the_view_comes_from_the_url(look, tiny_run):
     """Sentence, view, layers, and the step, which changes the weights."""
     test = look(tiny_run, sentence=TEXT, heads="model", layers="2", step="8")
     assert "total_heads" in data(test) and data(test)["include_layers"] == [2]
-    assert data(test)["tokens"][0] == "[CLS]" and "step 8, layer 2." in captions_of(test)[0]
+    assert data(test)["tokens"][0] == "[CLS]" and "step 8, layer 2." in " ".join(captions_of(test))
     assert data(look(tiny_run, sentence=TEXT, heads="model", layers="2", step="0"))["weights"] != data(test)["weights"]
 
 
@@ -69,7 +69,7 @@ def test_the_model_view_begins_with_as_many_layers_as_are_quick(look, tiny_run, 
     """The caption says so; the others are added by their pills."""
     monkeypatch.setattr("app.views.sentence.LINES", 2)
     test = look(tiny_run, heads="model")
-    assert data(test)["include_layers"] == [1] and "It begins with 1 of 2 layers" in captions_of(test)[0]
+    assert data(test)["include_layers"] == [1] and "It begins with 1 of 2 layers" in " ".join(captions_of(test))
     assert data(look(tiny_run, heads="model", layers="1,2"))["include_layers"] == [1, 2]
 
 
