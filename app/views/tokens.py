@@ -11,7 +11,6 @@ from app.captions import openings
 from app.captions import tokens as captions
 from app.charts import tags
 from app.charts import tokens as charts
-from app.charts.smoothing import with_smoothed
 from app.view import View
 from app.views import compare, tokens_words
 from embryo_core.metric import Metric
@@ -19,7 +18,6 @@ from embryo_core.metrics import METRICS
 from embryo_core.types import Run
 
 PAGE = "tokens"  # of the metrics that are shown here
-WORDS_PREDICTED = ("mask_prediction", "token_reconstruction")  # the most frequent word is a baseline of these alone
 PILLS = 12  # categories that are offered as pills
 
 
@@ -45,14 +43,12 @@ def show() -> None:
     usual, few = charts.usual(family, sets[family]), len(sets[family]) <= PILLS
     groups = pickers.pick_many(family.replace(" ", "_"), "Categories", sets[family], usual, tags.named, pills=few)
     measured = curve_reads.token_curves(view.run, metric, tuple(groups), rescaled)
-    data = with_smoothed(measured, "shown", view.smoothing, ["group"])
+    data = curve_reads.token_curves_drawn(view.run, metric, tuple(groups), rescaled, view.smoothing)
     if data.empty:
         st.info("Choose at least one category that has results.", icon=":material/info:")
         return
     order = curve_reads.token_order(view.run, metric, tuple(groups))
     widgets.show_opening(openings.tokens(titles[metric], order))
-    if metric in WORDS_PREDICTED:
-        data = charts.with_baselines(data, results.baselines_of_words(view.run, metric), rescaled)
     _accuracy(view, metric, titles[metric], data, rescaled, bands)
     left, right = st.columns([4, 3], gap="large")
     with left:
@@ -81,20 +77,13 @@ def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled:
         caption += captions.one_word(results.commonest_answers(view.run, metric, tuple(data["group"].unique())))
     name, title = f"{view.run.name}-{metric}", f"{title} accuracy by category"
     if view.beside:
-        groups = list(data["group"].unique())
-        read = partial(_curves, metric=metric, groups=groups, rescaled=rescaled)
+        groups = tuple(data["group"].unique())
+        read = partial(curve_reads.token_curves_drawn, metric=metric, groups=groups, rescaled=rescaled)
         curves = charts.overlay_curves(rescaled)
         overlays.show(view, read, curves, name, caption, title, metric, _open_point, bands)
         return
     figure = figures.drawn(charts.accuracy_figure, data, view.axis, rescaled, bands)
     figures.show(figure, data, name, caption, title, view, metric, on_point=_open_point)
-
-
-def _curves(run: Run, metric: str, groups: list[str], rescaled: bool) -> pd.DataFrame:
-    data = charts.curves(results.scores(run, metric), groups, rescaled)
-    if data.empty or metric not in WORDS_PREDICTED:
-        return data
-    return charts.with_baselines(data, results.baselines_of_words(run, metric), rescaled)
 
 
 def _open_point(group: str, step: int) -> None:

@@ -34,7 +34,7 @@ from embryo_core.runs import write_json
 from embryo_core.types import Checkpoint, Findings, Run
 
 SUMMARIES = (FACTS, COUNTS)
-FEW = 100  # compacted steps of a metric beside which one part stays
+FEW = 50  # compacted steps of a metric beside which one part stays
 
 
 def write(checkpoint: Checkpoint, metric: str, findings: Findings, identity: Identity | None = None) -> None:
