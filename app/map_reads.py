@@ -12,9 +12,9 @@ from app.components.head_maps import grid_payload
 from app.results import done, sources
 from embryo_core import results as store
 from embryo_core.curves import normalise_rows
+from embryo_core.curves.step_scales import Scale, log_spaced
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
 from embryo_core.share.map_style import colour_end
-from embryo_core.step_scales import Scale, log_spaced
 from embryo_core.types import Run
 
 MAPS = 64  # steps whose maps are read together

@@ -9,8 +9,8 @@ from app.components import head_maps
 from app.components.figure_files import map_files
 from app.figures import File
 from app.view import View
+from embryo_core.curves.step_scales import Scale
 from embryo_core.share import HeadHistory, gif_bytes, html_page
-from embryo_core.step_scales import Scale
 
 HISTORY = "head_history"
 

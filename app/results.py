@@ -5,9 +5,12 @@ import pandas as pd
 from app.caching import cached, checkpoints_state, files_state, log_state, results_state
 from app.charts import finetuning, knowledge, patterns, probing_scores, tokens
 from app.charts import phases as phase_tables
-from embryo_core import baselines, compare, runs
+from embryo_core import compare, runs
 from embryo_core import results as store
 from embryo_core.compare import Progress, Unit
+from embryo_core.corpora import baselines
+from embryo_core.curves.phases import Phase, phases_of_log
+from embryo_core.curves.step_scales import Scale, telling_scale
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
 from embryo_core.findings import Judgement, judge
@@ -15,8 +18,6 @@ from embryo_core.finetune import texts
 from embryo_core.finetune.forms import SQUAD
 from embryo_core.finetune.reached import Reached, reached_in_spans
 from embryo_core.finetune.reached import reached as first_reached
-from embryo_core.phases import Phase, phases_of_log
-from embryo_core.step_scales import Scale, telling_scale
 from embryo_core.types import Run
 
 FACTS = "world_knowledge"  # the metric

@@ -7,7 +7,7 @@ from app import results
 from app.charts.step_axis import StepAxis
 from embryo_core import runs
 from embryo_core.compare import Unit
-from embryo_core.step_scales import Scale
+from embryo_core.curves.step_scales import Scale
 from embryo_core.types import Checkpoint, Run
 
 

@@ -18,8 +18,8 @@ from app.components.time_bar import time_bar
 from app.view import View, last_up_to
 from embryo_core import runs
 from embryo_core.compare import UNITS, Unit
+from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.errors import EmbryoError, QueryError, TooCostly
-from embryo_core.step_scales import SCALES, Scale
 from embryo_core.types import Checkpoint, Run
 
 UNIT_NAMES: dict[Unit, str] = {

@@ -21,9 +21,9 @@ import torch
 
 from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, metrics, runs
-from embryo_core.compute import limits
 from embryo_core.engine.cpu import passes_at_once
 from embryo_core.engine.model import Model, load
+from embryo_core.evaluate.compute import limits
 from embryo_core.types import Example, Fact, Findings
 
 PARTS = ("token_reconstruction", "mask_prediction", "world_knowledge")

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from embryo_core.phases import Phase, phases
+from embryo_core.curves.phases import Phase, phases
 
 GRIDS = {  # evaluated steps
     "20 powers of two": [2**power for power in range(20)],

@@ -1,4 +1,4 @@
-"""Which recipe learns fastest: short ALBERTs that differ in one setting at a time, on equal tokens of the same text.
+"""Which recipe learns fastest: short runs that differ in a setting or in the family, on equal tokens of one text.
 
     python -m benchmarks.recipes --corpus FOLDER ... --heldout FILE --runs FOLDER [--steps 8000] [VARIANT ...]
 
@@ -19,19 +19,26 @@ from embryo_core.types import Run
 
 MASKING = "single pieces 15 %"
 SIZE = (
-    "hidden_size=128 num_attention_heads=4 intermediate_size=512 num_hidden_layers=4 embedding_size=64 "
-    "sequence_length=64 batch_size=32 short_steps=0 warmup_steps=300 constant_steps={steps} save_every=0 "
-    "save_per_doubling=2 state_every=500"
+    "hidden_size=128 num_attention_heads=4 intermediate_size=512 num_hidden_layers=4 sequence_length=64 batch_size=32 "
+    "short_steps=0 warmup_steps=300 constant_steps={steps} save_every=0 save_per_doubling=2 state_every=500"
 )
+ALBERT = "embedding_size=64"
 POSITIONS = "position_initializer_range=0.06 decay_positions=false"
 WORDS = f"{POSITIONS} single_word_steps=2000 masked_share=0.2"
-VARIANTS = {  # each adds to the one that its settings begin with
-    "base": "",
-    "positions": POSITIONS,
-    "words": WORDS,
-    "order-later": f"{WORDS} sentence_order_from=3000 sentence_order_weight=0.5",
-    "beta2": f"{WORDS} beta_2=0.98 weight_decay=0.1",
-    "adamw": f"{WORDS} beta_2=0.98 weight_decay=0.1 optimizer=adamw learning_rate=0.001",
+OTHERS = (  # the settings in which the presets of the other families differ from albert-small's
+    f"{POSITIONS} vocab_size=8000 max_position_embeddings=128 masked_share=0.3 whole_words=true max_ngram=3 "
+    "optimizer=lamb learning_rate=0.006 hidden_dropout_prob=0 attention_probs_dropout_prob=0 checkpoint_dtype=float16"
+)
+VARIANTS = {  # a preset and settings; each ALBERT adds to the one that its settings begin with
+    "base": ("albert-small", ALBERT),
+    "positions": ("albert-small", f"{ALBERT} {POSITIONS}"),
+    "words": ("albert-small", f"{ALBERT} {WORDS}"),
+    "order-later": ("albert-small", f"{ALBERT} {WORDS} sentence_order_from=3000 sentence_order_weight=0.5"),
+    "beta2": ("albert-small", f"{ALBERT} {WORDS} beta_2=0.98 weight_decay=0.1"),
+    "adamw": ("albert-small", f"{ALBERT} {WORDS} beta_2=0.98 weight_decay=0.1 optimizer=adamw learning_rate=0.001"),
+    "bfloat16": ("albert-small", f"{ALBERT} {POSITIONS} compute_dtype=bfloat16"),  # as "positions"; KERAS_BACKEND=torch
+    "bert": ("bert-small", OTHERS),
+    "electra": ("electra-small", f"{OTHERS} embedding_size=64 generator_size=0.5"),
 }
 
 
@@ -56,10 +63,11 @@ def main() -> None:
 
 def train(name: str, options: argparse.Namespace) -> None:
     """Pretrain one variant in a process of its own, or go on with it."""
-    settings = f"{SIZE.format(steps=options.steps)} {VARIANTS[name]} seed={options.seed}".split()
+    preset, own = VARIANTS[name]
+    settings = f"{SIZE.format(steps=options.steps)} {own} seed={options.seed}".split()
     folder = options.runs / f"{name}-{options.seed}"
     subprocess.run(
-        [sys.executable, "-m", "pretrain", "albert-small", "--steps", str(options.steps), "--run", str(folder)]
+        [sys.executable, "-m", "pretrain", preset, "--steps", str(options.steps), "--run", str(folder)]
         + ["--corpus", *options.corpus, "--heldout", *options.heldout, "--set", *settings],
         cwd=runs.REPOSITORY,
         check=True,
@@ -69,7 +77,7 @@ def train(name: str, options: argparse.Namespace) -> None:
 def table(folder: Path, until: float) -> list[str]:
     """The table in Markdown, one row a run, in the order of their names."""
     rows = [
-        f"| variant | tokens until {until} | loss | accuracy | n | sentence order | steps |",
+        f"| variant | tokens until {until} | loss | accuracy | n | other objective | steps |",
         "|---|---|---|---|---|---|---|",
     ]
     for path in sorted(folder.glob("*/run.json")):
@@ -77,8 +85,9 @@ def table(folder: Path, until: float) -> list[str]:
         if measures := heldout(run):
             _, _, last = measures[-1]
             reached = next((f"{tokens / 1e6:.1f} M" for _, tokens, found in measures if found["loss"] <= until), "not")
-            order = f"{last['sentence_order_accuracy']:.3f} (n = {last['sentence_order_n']:,})"
-            shown = f"{last['loss']:.3f} | {last['accuracy']:.3f} | {last['n']:,} | {order} | {measures[-1][0]:,}"
+            others = [key.removesuffix("_accuracy") for key in last if key.endswith("_accuracy")]
+            other = "; ".join(f"{name} {last[f'{name}_accuracy']:.3f} (n = {last[f'{name}_n']:,})" for name in others)
+            shown = f"{last['loss']:.3f} | {last['accuracy']:.3f} | {last['n']:,} | {other} | {measures[-1][0]:,}"
             rows.append(f"| {run.name} | {reached} | {shown} |")
     return rows
 

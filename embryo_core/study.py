@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from embryo_core import baselines, results, runs
+from embryo_core import results, runs
+from embryo_core.corpora import baselines
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.findings import judge
 

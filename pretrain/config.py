@@ -80,7 +80,7 @@ class Config:
     beta_2: float = 0.999
     epsilon: float = 1e-6
     clip_norm: float = 1.0  # of all gradients together
-    compute_dtype: str = "auto"  # of the layers' products: float32, bfloat16; auto: bfloat16 on an accelerator
+    compute_dtype: str = "auto"  # of the layers' products: float32, bfloat16; auto: bfloat16 where that is faster
     seed: int = 12345
 
     # === Batches: an optional first phase on short sequences, as in the original BERT recipe ===

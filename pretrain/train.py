@@ -78,8 +78,10 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
 def build(config: Config) -> PretrainingModel:
     """A compiled model with its weights, in float32, drawn from the configuration's seed."""
     keras.utils.set_random_seed(config.seed)
-    in_bfloat16 = on_accelerator() if config.compute_dtype == "auto" else config.compute_dtype == "bfloat16"
-    keras.config.set_dtype_policy("mixed_bfloat16" if in_bfloat16 else "float32")
+    dtype = config.compute_dtype
+    if dtype == "auto":
+        dtype = "bfloat16" if on_accelerator() or multiplies_in_bfloat16() else "float32"
+    keras.config.set_dtype_policy("mixed_bfloat16" if dtype == "bfloat16" else "float32")
     model = FAMILIES[config.family].model(config)
     model.build()
     made = optimizer(config, model.trainable_variables)
@@ -100,6 +102,19 @@ def on_accelerator() -> bool:
     import tensorflow as tf
 
     return bool(tf.config.list_physical_devices("GPU") or tf.config.list_physical_devices("TPU"))
+
+
+def multiplies_in_bfloat16() -> bool:
+    """Whether the backend trains faster in bfloat16 on this processor: torch does where there are instructions for it.
+
+    TensorFlow and JAX do not (docs/benchmarks.md).
+    """
+    if keras.backend.backend() != "torch":
+        return False
+    import torch
+
+    instructions = torch.cpu.get_capabilities()
+    return bool(instructions.get("avx512_bf16") or instructions.get("amx_bf16"))
 
 
 def _measure(config: Config, progress: Progress, measurement: Measurement, log: Log, devices: Devices) -> None:

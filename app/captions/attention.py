@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from app.captions.markdown import literal
 from app.charts.attention import POSITIONS
+from embryo_core.curves.step_scales import Scale
 from embryo_core.engine.capabilities import groups_of_heads
 from embryo_core.share import HeadHistory, bertviz, map_style
-from embryo_core.step_scales import Scale
 from embryo_core.types import Run
 
 HOW = {

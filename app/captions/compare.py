@@ -21,7 +21,7 @@ AGREEMENT = (
     "has no width. The paper's order has all function words first, then verb, adverb, adjective, noun, proper noun."
 )
 
-
+BEGAN = " Of a run that goes on from the other: at its last step, minus where it began."
 SEEDS = " Of several seeds of one design: the mean, and a line from the lowest to the highest."
 
 
@@ -41,10 +41,11 @@ def differences(choice: str, first: str, table: pd.DataFrame, others: Sequence[s
     missing = [f"{row.measure} ({row.run})" for row in lacking.itertuples()]
     left_out = f" Not measured at a step that both have: {literal(', '.join(missing))}." if missing else ""
     pooling = SEEDS if seeds else ""
+    ends = "" if table["step_first"].equals(table["step_second"]) else BEGAN
     return (
         f"Accuracy of each run minus that of {literal(first)}, which differs in its {choice}, at the last step that "
-        f"both have. Line: 95 % interval (Newcombe).{pooling} Probing tasks: the layer with the best F1 at that step; "
-        f"n = {_span(pd.concat([table['n_first'], table['n_second']]))} cases.{left_out}{confounded}"
+        f"both have.{ends} Line: 95 % interval (Newcombe).{pooling} Probing tasks: the layer with the best F1 at that "
+        f"step; n = {_span(pd.concat([table['n_first'], table['n_second']]))} cases.{left_out}{confounded}"
     )
 
 

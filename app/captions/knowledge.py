@@ -3,9 +3,9 @@
 import pandas as pd
 
 from app.captions.markdown import literal
-from embryo_core.baselines import named_by_subject
+from embryo_core.corpora.baselines import named_by_subject
+from embryo_core.corpora.word_groups import ALL
 from embryo_core.curves import HISTORIES
-from embryo_core.word_groups import ALL
 
 RULES = (
     "A fact is **learned** if its answer is correct from some step on, up to the last; **forgotten** if it was correct "

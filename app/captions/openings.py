@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from app.captions.markdown import literal
+from embryo_core.curves.phases import LOSS, Phase
 from embryo_core.findings import Judgement
-from embryo_core.phases import LOSS, Phase
 from embryo_core.runs.schema import ExampleQuestion
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from embryo_core.phases import RESAMPLES, Phase
+from app.charts.phases import RATIO, SIMILARITY
+from embryo_core.curves.phases import RESAMPLES, Phase
 
 NONE = "No phases can be told apart: the masked-word loss does not turn, or was measured at too few steps."
 
@@ -17,7 +18,9 @@ def found(phases: Sequence[Phase], cases: Mapping[str, int]) -> str:
         "it knows nothing of other seeds. The loss falls "
         "faster per doubling than over the whole run in falls and take-offs, and slower in the others. Changes go from "
         "the last evaluated step up to the beginning of a phase to the last one up to its end. The head is the one "
-        f"whose weight changed most. {counted}docs/metrics.md has the rules."
+        f"whose weight changed most. “{RATIO}” divides the standard deviation of the position embeddings by that of "
+        f"the words; “{SIMILARITY}” is the mean cosine between the states of two pieces of a sentence. {counted}"
+        "docs/metrics.md has the rules."
     )
     if any(phase.name == "take-off" for phase in phases):
         return words

@@ -7,8 +7,8 @@ from embryo_core.compare import Rule
 
 TASKS = {
     "mask_prediction": "every word is masked as a whole and predicted from its sentence; all its pieces must match",
-    "replaced_token_accuracy": "the discriminator has to call every word original in its sentence, and replaced where "
-    "a sample of the generator stands for it; at all its pieces",
+    "replaced_token_accuracy": "a word is right when the discriminator calls its pieces original in the sentence, and "
+    "replaced where the generator's samples stand for them",
     "token_reconstruction": "every word is left in its sentence and predicted from its own states; all its pieces must "
     "match",
 }
@@ -16,6 +16,7 @@ BASELINE = (
     "; dashed, or a stroke at the right: always answering the category's most frequent word, counted on the same words "
     "of the treebank. This baseline is told the category, the model is not"
 )
+NONE_ACQUIRED = "No category has an accuracy above 0 at the last step, so there is no order yet."
 ONE_WORD = 0.9  # share of a category's right answers above which one word alone makes its curve
 FEWEST = 10  # right answers from which a share is given
 

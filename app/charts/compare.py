@@ -10,7 +10,8 @@ from app.charts import style, tags
 from app.charts.step_axis import StepAxis
 from app.charts.tokens import steepness
 
-HOVERED = ("measure", "step", "first", "second", "low", "high", "n_first", "n_second")
+HOVERED = ("measure", "step_second", "first", "second", "low", "high", "n_first", "n_second")
+LEAST = 0.01  # to which a figure of differences reaches on both sides
 SPREAD = 0.5  # of a row's height, over which its runs lie
 SYMBOLS = ("circle", "circle-open", "square", "square-open", "diamond", "diamond-open", "x", "cross")
 
@@ -47,7 +48,7 @@ def _written(value: str | float | None) -> str:
     if isinstance(value, str):
         return value
     whole = float(value).is_integer()
-    return f"{value:,.3g}" if not whole or value >= 1e12 else f"{int(value):,}"
+    return f"{round(value):,}" if 1e12 > value >= 1000 or whole and value < 1e12 else f"{value:.3g}"
 
 
 def acquisitions_figure(table: pd.DataFrame, axes: Sequence[tuple[str, StepAxis]], steps: Sequence[int]) -> go.Figure:
@@ -151,5 +152,7 @@ def differences_figure(table: pd.DataFrame) -> go.Figure:
     style.finish(figure, "", height=130 + (18 + 12 * len(runs)) * len(measures))
     figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"})
     style.set_axes(figure, "x", title={"text": "difference of accuracy, percentage points"}, tickformat="+.3~p")
+    if table[["low", "high"]].abs().to_numpy().max() < LEAST:  # Plotly would show from -100 to 100 %
+        style.set_axes(figure, "x", range=[-LEAST, LEAST])
     ticks = {"tickvals": [len(measures) - 1 - i for i in range(len(measures))], "ticktext": measures}
     return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, len(measures) - 0.4])

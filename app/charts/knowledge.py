@@ -11,8 +11,8 @@ from app.charts import smoothing, style
 from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
-from embryo_core.baselines import named_by_subject
-from embryo_core.relation_types import KINDS, TYPES
+from embryo_core.corpora.baselines import named_by_subject
+from embryo_core.corpora.relation_types import KINDS, TYPES
 
 ALL = "all"  # the group of the scores over all facts together
 NAMES = {

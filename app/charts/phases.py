@@ -4,21 +4,28 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from app.charts.patterns import PREFIX, WEIGHTS
-from embryo_core.phases import Phase
-from embryo_core.word_groups import ALL
+from app.charts.positions import COSINE, DEVIATION, POSITIONS, WORDS
+from embryo_core.corpora.word_groups import ALL
+from embryo_core.curves.phases import Phase
 
 ACCURACIES = {
     "Reconstruction": "token_reconstruction",
     "Mask prediction": "mask_prediction",
     "Facts": "world_knowledge",
 }
+RATIO, SIMILARITY, HEAD = "Positions / words", "Cosine, last layer", "Head that changes most"
 
 
 def changes(phases: Sequence[Phase], scores: pd.DataFrame) -> pd.DataFrame:
-    """A row per phase: its name, steps, interval, the fall of the loss, and accuracies and heads from end to end."""
-    rows = []
+    """A row per phase: its name, steps, interval, fall of the loss, and what it changes, from one end to the other.
+
+    The latter are accuracies, the deviation of position embeddings in that of words, the mean cosine between the last
+    layer's states of a sentence, the last two where they were measured, and the head that changes most.
+    """
+    rows, measured = [], _measured(scores)
     for number, phase in enumerate(phases):
         row = {
             "Phase": phase.name,
@@ -26,41 +33,61 @@ def changes(phases: Sequence[Phase], scores: pd.DataFrame) -> pd.DataFrame:
             "Begins between": f"{phase.earliest:,} and {phase.latest:,}" if number else "",
             "Loss, nats per doubling": f"{-phase.fall:+.2f}",
         }
-        for title, metric in ACCURACIES.items():
-            row[title] = _accuracy(scores[(scores["metric"] == metric) & (scores["group"] == ALL)], phase)
-        rows.append(row | {"Head that changes most": _head(scores, phase)})
+        for title, table in measured.items():
+            row[title] = _change(table["value"], phase, percent=title in ACCURACIES)
+        rows.append(row | {HEAD: _head(scores, phase)})
     return pd.DataFrame(rows)
 
 
 def cases(scores: pd.DataFrame) -> dict[str, int]:
-    """How many cases are behind each accuracy of `changes`, at the last step that has it."""
-    found = {}
-    for title, metric in ACCURACIES.items():
-        rows = scores[(scores["metric"] == metric) & (scores["group"] == ALL)]
-        if len(rows):
-            found[title] = int(rows.sort_values("step")["n"].iloc[-1])
+    """How many cases are behind each column of `changes`, at the last step that has it."""
+    counts = {title: table["n"] for title, table in _measured(scores).items()}
+    counts[HEAD] = _fixed_places(scores).set_index("step")["n"].sort_index()
+    return {title: int(n.iloc[-1]) for title, n in counts.items() if len(n)}
+
+
+def _measured(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Value and n by step of each quantity; of accuracies also those that were not measured."""
+    overall = scores[scores["group"] == ALL]
+    found = {title: _by_step(overall[overall["metric"] == metric]) for title, metric in ACCURACIES.items()}
+    deviations, cosines = (scores[scores["metric"] == metric] for metric in (DEVIATION, COSINE))
+    positions, words = (_by_step(deviations[deviations["group"] == group]) for group in (POSITIONS, WORDS))
+    if len(positions):
+        found[RATIO] = positions.assign(value=positions["value"] / words["value"])
+    if len(cosines):
+        found[SIMILARITY] = _by_step(cosines[cosines["layer"] == cosines["layer"].max()])
     return found
 
 
-def _ends(rows: pd.DataFrame, phase: Phase) -> tuple[int, int] | None:
+def _by_step(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.set_index("step")[["value", "n"]].sort_index()
+
+
+def _ends(steps: ArrayLike, phase: Phase) -> tuple[int, int] | None:
     """The last evaluated steps up to the beginning and the end of a phase; None where they are no two."""
-    steps = np.unique(rows["step"])
+    steps = np.unique(steps)
     first, last = (steps[steps <= step].max(initial=-1) for step in (phase.start, phase.end))
     return (int(first), int(last)) if 0 <= first < last else None
 
 
-def _accuracy(rows: pd.DataFrame, phase: Phase) -> str:
-    ends = _ends(rows, phase)
+def _change(values: pd.Series, phase: Phase, percent: bool) -> str:
+    """What a quantity, by step, is at both ends of a phase: "0.05 → 0.41", or "5.0 → 41.0 %"."""
+    ends = _ends(values.index, phase)
     if ends is None:
         return ""
-    first, last = (rows.loc[rows["step"] == step, "value"].iloc[0] for step in ends)
-    return f"{100 * first:.1f} → {100 * last:.1f} %"
+    first, last = (values[step] for step in ends)
+    return f"{100 * first:.1f} → {100 * last:.1f} %" if percent else f"{first:.2f} → {last:.2f}"
+
+
+def _fixed_places(scores: pd.DataFrame) -> pd.DataFrame:
+    """The attention weights of every head on fixed places."""
+    return scores[scores["metric"].isin([PREFIX + what for what in WEIGHTS])]
 
 
 def _head(scores: pd.DataFrame, phase: Phase) -> str:
     """The head and fixed place whose attention weight changes most: "2.5 previous: 0.05 → 0.41"."""
-    rows = scores[scores["metric"].isin([PREFIX + what for what in WEIGHTS])]
-    ends = _ends(rows, phase)
+    rows = _fixed_places(scores)
+    ends = _ends(rows["step"], phase)
     if ends is None:
         return ""
     table = rows[rows["step"].isin(ends)].pivot(index=["metric", "layer", "group"], columns="step", values="value")

@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from app.charts import style
 from app.charts.gaps import break_lines
 from embryo_core.compare import Progress, Unit
-from embryo_core.step_scales import STEP_0, Scale, axis_values
+from embryo_core.curves.step_scales import STEP_0, Scale, axis_values
 from embryo_core.types import Change
 
 STEP_LINE = "step"  # name of the line at the chosen step

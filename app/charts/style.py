@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from embryo_core.word_groups import SINGLE_TAGS
+from embryo_core.corpora.word_groups import SINGLE_TAGS
 
 # Okabe and Ito's palette, its black and yellow replaced by tones that show on a light and on a dark page.
 BLUE, ORANGE, GREEN, SKY = "#1F83C6", "#E69F00", "#009E73", "#56B4E9"

@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 from app.charts import smoothing, style, tags
 from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
+from embryo_core.corpora.word_groups import SINGLE_TAGS
 from embryo_core.curves import interval, rescale
 from embryo_core.findings.words import VERB_FORMS
-from embryo_core.word_groups import SINGLE_TAGS
 
 SETS = {
     "parts of speech": tuple(style.PARTS_OF_SPEECH),

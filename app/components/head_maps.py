@@ -14,9 +14,9 @@ import numpy as np
 import streamlit as st
 
 from app.components.messages import field, member
+from embryo_core.curves.step_scales import Scale
 from embryo_core.share import HeadHistory, colour_ends, map_style, shrink
 from embryo_core.share.map_style import DECADES
-from embryo_core.step_scales import Scale
 
 GRID_SIZE = 32  # longer maps are averaged over square blocks, so that no small multiple has more positions than this
 

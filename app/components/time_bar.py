@@ -13,8 +13,8 @@ import streamlit as st
 
 from app.charts.step_axis import STEP_LINE, STEP_MARK, StepAxis
 from app.components.messages import field, member
-from embryo_core.phases import Phase
-from embryo_core.step_scales import SCALES, Scale, axis_shares
+from embryo_core.curves.phases import Phase
+from embryo_core.curves.step_scales import SCALES, Scale, axis_shares
 from embryo_core.types import Change, Checkpoint
 
 HERE = Path(__file__).parent

@@ -12,8 +12,8 @@ from app.charts.smoothing import with_smoothed
 from app.components import head_maps
 from app.figures import File
 from app.view import View
+from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.share import HeadHistory
-from embryo_core.step_scales import SCALES, Scale
 
 METRIC = "attention"
 GRID = "head_grid"

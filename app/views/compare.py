@@ -13,7 +13,7 @@ from app.captions.overlay import named
 from app.charts import compare as charts
 from app.charts.tokens import SETS, usual
 from app.view import View
-from embryo_core.compare import CHOICES, Rule, agreements, by_design, pooled, pooled_differences
+from embryo_core.compare import CHOICES, Rule, agreements, by_design, goes_on_from, pooled, pooled_differences
 from embryo_core.types import Run
 
 METRICS = {"mask_prediction": "Mask prediction", "token_reconstruction": "Token reconstruction"}
@@ -150,5 +150,7 @@ def _choice(view: View, choice: str, differing: dict[str, list[str]]) -> None:
 
 
 def _differences(first: tuple[Run, ...], second: tuple[Run, ...]) -> pd.DataFrame:
-    """Accuracies of one design less those of another."""
-    return pooled_differences([results.differences(one, other) for one in first for other in second])
+    """Accuracies of one design less those of another; where runs go on from the other's, of these pairs alone."""
+    pairs = [(one, other) for one in first for other in second]
+    continued = [(one, other) for one, other in pairs if goes_on_from(other, one) or goes_on_from(one, other)]
+    return pooled_differences([results.differences(*pair) for pair in continued or pairs])

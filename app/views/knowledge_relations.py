@@ -11,8 +11,8 @@ from app.charts import knowledge as charts
 from app.charts.smoothing import with_smoothed
 from app.tables import PERCENT, show_rows
 from app.view import View
-from embryo_core.baselines import of_facts, over_types
-from embryo_core.relation_types import KINDS
+from embryo_core.corpora.baselines import of_facts, over_types
+from embryo_core.corpora.relation_types import KINDS
 from embryo_core.types import Run
 
 METRIC = "world_knowledge"

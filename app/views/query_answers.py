@@ -14,6 +14,7 @@ from app.turns import TURNS, in_turn
 from app.views.query_ask import Asked
 from app.views.query_rounds import Rounds, in_rounds
 from embryo_core import query, runs
+from embryo_core.curves.step_scales import log_spaced
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import EmbryoError, QueryError
 from embryo_core.query import cost
@@ -22,7 +23,6 @@ from embryo_core.query.lens import Layers, Lens
 from embryo_core.query.refine import FIRST
 from embryo_core.query.trace import AnswerHistory, Trace
 from embryo_core.query.track import Track
-from embryo_core.step_scales import log_spaced
 from embryo_core.types import Checkpoint, Prediction, Run
 
 TOGETHER = "all together"  # the answer to all masks at once, instead of the number of one

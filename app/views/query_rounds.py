@@ -12,11 +12,11 @@ from app.captions.query import Progress, command
 from app.drawing import aside
 from app.turns import budget, check_budget, in_turn
 from embryo_core import query
+from embryo_core.curves.step_scales import log_spaced
 from embryo_core.query import Refinement, cost
 from embryo_core.query.refine import FIRST, ROUND, gaps, halved
 from embryo_core.query.trace import Trace
 from embryo_core.query.track import Track, joined
-from embryo_core.step_scales import log_spaced
 from embryo_core.types import Run
 
 Word = tuple[str, int]  # a tracked word, and the number of its mask

@@ -14,10 +14,10 @@ from app.map_reads import MAPS
 from app.turns import in_turn
 from app.view import View
 from embryo_core import runs
+from embryo_core.curves.step_scales import SCALES, log_spaced
 from embryo_core.query import cost, sentence
 from embryo_core.query.sentence import SentenceAttention, SentenceHistory
 from embryo_core.share import HeadHistory, bertviz
-from embryo_core.step_scales import SCALES, log_spaced
 from embryo_core.types import Run
 
 EXAMPLE = "The cat that the dogs chased sat on the mat ."

@@ -27,7 +27,7 @@ PILLS = 12  # categories that are offered as pills
 def show() -> None:
     """Draw the page."""
     metrics = {metric.name: metric for metric in METRICS if metric.page == PAGE}
-    titles = {name: name.replace("_", " ").capitalize() for name in metrics}
+    titles = {name: name.removesuffix("_accuracy").replace("_", " ").capitalize() for name in metrics}
     view = widgets.open_page("Tokens", lambda run: results.usual_scale(run, _metric(titles)))
     titles = {name: title for name, title in titles.items() if _applies(view.run, metrics[name])}
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
@@ -111,6 +111,9 @@ def _acquisition(view: View, metric: str, data: pd.DataFrame) -> None:
         compare.show_acquisitions(view, table, rule, metric, metric)
         return
     order = acquisition(data, rule)
+    if order["onset"].isna().all():
+        widgets.show_caption(captions.NONE_ACQUIRED)
+        return
     figure = charts.acquisition_figure(order, list(data["step"].unique()), view.axis)
     name = f"{view.run.name}-{metric}-acquisition"
     figures.show(figure, order, name, captions.acquisition(order, rule), "Order of acquisition", view, metric)

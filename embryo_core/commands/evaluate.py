@@ -15,7 +15,7 @@ from embryo_core.finetune.forms import SQUAD
 from embryo_core.types import Run
 
 if TYPE_CHECKING:
-    from embryo_core.evaluate import Compute
+    from embryo_core.evaluate.evaluation import Compute
 
 HELP = "compute metrics at the checkpoints of a run; what is done is skipped"
 
@@ -92,7 +92,7 @@ def _where(options: argparse.Namespace) -> "Compute":
 
     if options.ray is None:
         return here(find_device(options.device, options.dtype), options.discard)
-    from embryo_core.cluster import on_ray
+    from embryo_core.evaluate.cluster import on_ray
 
     return on_ray(options.ray, options.device, options.dtype, options.discard)
 

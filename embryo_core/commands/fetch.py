@@ -1,12 +1,21 @@
 """`fetch`: public evaluation data."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from embryo_core import runs
 from embryo_core.corpora import FETCHED
+from embryo_core.errors import CorpusError, unknown
 
 HELP = "download public evaluation data into data/corpora"
 CORPORA = runs.REPOSITORY / "data" / "corpora"
+ONTONOTES = (
+    "OntoNotes 5.0 is licensed and cannot be fetched; get it from the Linguistic Data Consortium "
+    "(https://catalog.ldc.upenn.edu/LDC2013T19) in CoNLL-2012 form, then run: "
+    "python -m embryo_core evaluate RUN --treebank PATH"
+)
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -18,8 +27,41 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Download, and print the folders."""
-    from embryo_core.fetch import fetch
-
     for path in fetch(options.what, CORPORA):
         print(path)
     return 0
+
+
+def fetch(what: str, into: Path) -> list[Path]:
+    """Download "treebank", "lama", "glue" or "squad" below the folder `into`, unless it is there; returns its paths.
+
+    Raises CorpusError where there is no connection or the content is another, with the address and the way by hand; and
+    for "ontonotes", with its publisher.
+    """
+    if what == "ontonotes":
+        raise CorpusError(ONTONOTES)
+    if what not in FETCHED:
+        raise CorpusError(unknown("corpus", what, [*FETCHED, "ontonotes"]))
+    from embryo_core.corpora.fetch import fetch_lama, fetch_treebank  # with pooch
+    from embryo_core.finetune.hub import fetch_tasks
+
+    with _no_empty_folder(into / what):
+        match what:
+            case "treebank":
+                return fetch_treebank(into / "treebank")
+            case "lama":
+                return [fetch_lama(into / "lama")]
+            case _:
+                return fetch_tasks(what, into)
+
+
+@contextmanager
+def _no_empty_folder(path: Path) -> Iterator[None]:
+    """Remove the folders that were made for a download and stayed empty."""
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    try:
+        yield
+    finally:
+        for folder in made:
+            with suppress(OSError):  # it is not there, or holds something
+                folder.rmdir()

@@ -52,8 +52,8 @@ def execute(options: argparse.Namespace) -> int:
 
 def _log_spaced(run: Run) -> list[int] | None:
     """The steps that are asked of a long series, as the Query page asks first, which is said; None: all."""
+    from embryo_core.curves.step_scales import log_spaced
     from embryo_core.query.refine import FIRST
-    from embryo_core.step_scales import log_spaced
 
     known = [checkpoint.step for checkpoint in runs.loadable(run)]
     if len(known) <= FIRST:

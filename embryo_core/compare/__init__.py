@@ -1,7 +1,7 @@
 """Runs beside each other: how far each had come, seeds of one design, designs, orders of acquisition, choices."""
 
 from embryo_core.compare.acquisition import PAPER, PARTS_OF_SPEECH, RULES, Rule, acquisition, acquisitions, agreements
-from embryo_core.compare.choices import differences
+from embryo_core.compare.choices import differences, goes_on_from
 from embryo_core.compare.design import CHOICES, design, designs, differing_choices
 from embryo_core.compare.flops import training_flops
 from embryo_core.compare.parameters import parameters
@@ -26,6 +26,7 @@ __all__ = [
     "designs",
     "differences",
     "differing_choices",
+    "goes_on_from",
     "over_seeds",
     "parameters",
     "pooled",

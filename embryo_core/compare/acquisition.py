@@ -7,10 +7,10 @@ from typing import Literal
 import pandas as pd
 
 from embryo_core import results
-from embryo_core.agreement import rank_agreement
 from embryo_core.curves import onset
+from embryo_core.curves.agreement import rank_agreement
+from embryo_core.curves.rise import ranks, rise
 from embryo_core.findings.words import CONTENT, FUNCTION, paper_ranks
-from embryo_core.rise import ranks, rise
 from embryo_core.types import Run
 
 Rule = Literal["half", "paper"]

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pandas as pd
 
 from embryo_core import results, runs
+from embryo_core.corpora.word_groups import ALL
 from embryo_core.curves import difference_interval
 from embryo_core.types import Run
-from embryo_core.word_groups import ALL
 
 MEASURES = {  # scores of all cases together
     "mask prediction": "mask_prediction",
@@ -15,26 +15,44 @@ MEASURES = {  # scores of all cases together
     "world knowledge": "world_knowledge",
 }
 PROBES = "edge_probing_f1"
-COLUMNS = ["measure", "step", "first", "second", "difference", "low", "high", "n_first", "n_second"]
+COLUMNS = "measure step_first step_second first second difference low high n_first n_second".split()
 
 
 def differences(first: Run, second: Run) -> pd.DataFrame:
     """Each accuracy of `second` less that of `first`, with Newcombe's 95 % interval, at the last step of both.
 
-    Columns: measure, step, first, second, difference, low, high, n_first, n_second; but for the measure all are missing
-    where the runs have no step of it in common. Raises ResultsError, BrokenRun.
+    Of a run that goes on from the other (--init-from), the last step of each: their common steps are the same weights.
+    Columns: measure, step_first, step_second, first, second, difference, low, high, n_first, n_second; but for the
+    measure all are missing where the runs have no such steps. Raises ResultsError, BrokenRun.
     """
     one, two = dict(_measures(first)), dict(_measures(second))
     rows = []
     for measure in dict.fromkeys([*one, *two]):
-        steps = one[measure].index.intersection(two[measure].index) if measure in one and measure in two else []
-        if not len(steps):
-            rows.append((measure, *[None] * 8))
+        steps = _steps(first, second, one[measure], two[measure]) if measure in one and measure in two else None
+        if steps is None:
+            rows.append((measure, *[None] * 9))
             continue
-        (a, n), (b, m) = (one[measure].loc[steps.max()], two[measure].loc[steps.max()])
+        (a, n), (b, m) = one[measure].loc[steps[0]], two[measure].loc[steps[1]]
         low, high = difference_interval(b, a, m, n_second=n)
-        rows.append((measure, int(steps.max()), a, b, b - a, float(low), float(high), int(n), int(m)))
+        rows.append((measure, *steps, a, b, b - a, float(low), float(high), int(n), int(m)))
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _steps(first: Run, second: Run, one: pd.DataFrame, two: pd.DataFrame) -> tuple[int, int] | None:
+    """The steps of either run at which a measure is compared; None where there are none."""
+    if goes_on_from(second, first):
+        before = one.index[one.index <= second.origin.step]
+        return (int(before.max()), int(two.index.max())) if len(before) else None
+    if goes_on_from(first, second):
+        turned = _steps(second, first, two, one)
+        return turned and turned[::-1]
+    common = one.index.intersection(two.index)
+    return (int(common.max()),) * 2 if len(common) else None
+
+
+def goes_on_from(run: Run, other: Run) -> bool:
+    """Whether a run began at a checkpoint of the other."""
+    return run.origin is not None and run.origin.run == other.name
 
 
 def _measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -39,13 +39,14 @@ def _over_seeds(rows: pd.DataFrame) -> pd.DataFrame:
 def pooled_differences(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """`compare.differences` of two designs, from those of every pair of their runs, at least one.
 
-    Of several pairs the mean difference, from the lowest to the highest; shares are means, step and n the
+    Of several pairs the mean difference, from the lowest to the highest; shares are means, steps and n the
     least of theirs. A measure that one pair lacks is missing.
     """
     if len(tables) == 1:
         return tables[0]
     by_measure = pd.concat(tables).groupby("measure", sort=False)
-    how = {"step": ("step", "min"), "first": ("first", "mean"), "second": ("second", "mean")}
+    how = {step: (step, "min") for step in ("step_first", "step_second")}
+    how |= {"first": ("first", "mean"), "second": ("second", "mean")}
     how |= {"difference": ("difference", "mean"), "low": ("difference", "min"), "high": ("difference", "max")}
     found = by_measure.agg(**how, n_first=("n_first", "min"), n_second=("n_second", "min")).astype(object)
     found[by_measure["difference"].count() < len(tables)] = None

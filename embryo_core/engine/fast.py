@@ -24,6 +24,9 @@ class FastEngine:
         self.nbytes = nbytes(self._network)
         self.tokens_at_once = CPU_TOKENS
 
+    def embeddings(self) -> tuple[Tensor, Tensor | None]:
+        return self._network.embeddings.words.float(), self._network.embeddings.positions
+
     def head(self, states: Tensor) -> Tensor:
         return network.head_logits(states, self._network.head)
 

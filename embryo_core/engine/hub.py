@@ -55,6 +55,13 @@ class HubEngine:
         self.nbytes = sum(part.numel() * part.element_size() for part in (*model.parameters(), *model.buffers()))
         self.tokens_at_once = device.tokens_at_once(pieces)
 
+    def embeddings(self) -> tuple[Tensor, Tensor | None]:
+        words, positions = self._base.get_input_embeddings().weight[: self._pieces], _position_embeddings(self._base)
+        if positions is None:
+            return words.float().cpu(), None
+        first = 0 if positions.padding_idx is None else positions.padding_idx + 1  # rows that stand for a position
+        return words.float().cpu(), positions.weight[first:].float().cpu()
+
     def head(self, states: Tensor) -> Tensor:
         logits = self._head(inputs_embeds=states.to(self._device.name, self._device.dtype)[None]).logits[0]
         return logits[:, : self._pieces].float().cpu()
@@ -146,7 +153,13 @@ def _head_alone(model: PreTrainedModel) -> PreTrainedModel:
 
 def _positions(base: PreTrainedModel, configured: int) -> int:
     """Pieces in a sequence; where position embeddings have a row for padding, they are counted from behind it."""
-    for name, part in base.named_modules():
-        if name.endswith("position_embeddings") and isinstance(part, nn.Embedding) and part.padding_idx is not None:
-            return part.num_embeddings - part.padding_idx - 1
-    return configured
+    positions = _position_embeddings(base)
+    if positions is None or positions.padding_idx is None:
+        return configured
+    return positions.num_embeddings - positions.padding_idx - 1
+
+
+def _position_embeddings(base: PreTrainedModel) -> nn.Embedding | None:
+    """The table of a model that has an embedding for each position."""
+    found = (part for name, part in base.named_modules() if name.endswith("position_embeddings"))
+    return next((part for part in found if isinstance(part, nn.Embedding)), None)

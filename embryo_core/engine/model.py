@@ -31,6 +31,9 @@ class Engine(Protocol):
     nbytes: int  # of memory
     tokens_at_once: int  # in a batch
 
+    def embeddings(self) -> tuple[Tensor, Tensor | None]:
+        """Word embeddings [V, E] and position embeddings [P, E], where there are any."""
+
     def head(self, states: Tensor) -> Tensor:
         """Masked-word logits [n, V] of states [n, H]."""
 
@@ -85,6 +88,13 @@ class Model:
     ) -> np.ndarray:
         """Masked-word logits [n, V] at the n positions (rows[i], columns[i]); the head is applied nowhere else."""
         return mlm_logits([self], ids[None], attention_mask, rows, columns)[0]
+
+    @torch.inference_mode()
+    def embeddings(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """Word embeddings [V, E] and position embeddings [P, E] as stored; None without one for each position."""
+        self._need("states")
+        words, positions = self._engine.embeddings()
+        return words.numpy(), None if positions is None else positions.numpy()
 
     @torch.inference_mode()
     def mlm_head(self, states: np.ndarray) -> np.ndarray:

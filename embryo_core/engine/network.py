@@ -40,7 +40,8 @@ class Embeddings(NamedTuple):
     """What enters the first layer."""
 
     words: Tensor  # [V, E] as stored
-    positions: Tensor  # [P, E]: position embeddings plus the embedding of the first segment
+    positions: Tensor  # [P, E]
+    added: Tensor  # [P, E] to the words: positions plus the embedding of the first segment
     norm: Norm
     projection: Linear | None  # E -> H, where these differ
 
@@ -108,7 +109,7 @@ def layer_at(network: Network, i: int) -> Layer:
 
 def embed(ids: Tensor, part: Embeddings) -> Tensor:
     """Embeddings [B, L, H] of ids [B, L], after their projection to H."""
-    words = embedding(ids, part.words).float() + part.positions[: ids.shape[1]]
+    words = embedding(ids, part.words).float() + part.added[: ids.shape[1]]
     states = apply_norm(words, part.norm)
     projection = part.projection
     return states if projection is None else linear(states, projection)

@@ -155,6 +155,7 @@ def _embeddings(sizes: Sizes, stored: _Stored, pieces: int) -> tuple[Embeddings,
     projected = sizes.layout.always_projected or size != sizes.hidden
     embeddings = Embeddings(
         words[:pieces].clone(),
+        own(positions),
         segments[0].float() + positions.float(),
         stored.norm(f"{part}.LayerNorm", size),
         stored.linear(sizes.hidden, size, names["projection"]) if projected else None,

@@ -6,8 +6,8 @@ from statistics import NormalDist
 import numpy as np
 
 from embryo_core import curves
-from embryo_core.agreement import rank_agreement
 from embryo_core.curves import Onset
+from embryo_core.curves.agreement import rank_agreement
 from embryo_core.findings.evidence import Curve
 from embryo_core.findings.finding import Comparison
 

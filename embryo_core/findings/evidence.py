@@ -6,7 +6,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from embryo_core import curves, results, step_scales
+from embryo_core import curves, results
+from embryo_core.curves import step_scales
 from embryo_core.types import Run
 
 PICTURED = 24  # points of a curve that are kept for a small picture

@@ -5,10 +5,10 @@ from functools import partial
 from itertools import combinations
 
 from embryo_core import results, runs
+from embryo_core.corpora.word_groups import BANDS
 from embryo_core.findings.comparisons import agreement_with_paper, earlier
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
-from embryo_core.word_groups import BANDS
 
 FUNCTION = ("determiner", "preposition", "conjunction", "pronoun")
 CONTENT = ("verb", "adverb", "adjective", "noun", "proper noun")  # in the paper's order

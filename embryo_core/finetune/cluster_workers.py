@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from embryo_core.cluster import Remote, connected
 from embryo_core.errors import ConfigError
+from embryo_core.evaluate.cluster import Remote, connected
 from embryo_core.finetune.workers import Trainees, Work, choose_device
 
 

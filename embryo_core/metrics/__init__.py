@@ -9,6 +9,7 @@ from embryo_core.metrics.edge_probing import EdgeProbing
 from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.metrics.mask_prediction import MaskPrediction
 from embryo_core.metrics.ngram_divergence import NgramDivergence
+from embryo_core.metrics.positions import Positions
 from embryo_core.metrics.replaced_token_accuracy import ReplacedTokenAccuracy
 from embryo_core.metrics.token_reconstruction import TokenReconstruction
 from embryo_core.metrics.world_knowledge import WorldKnowledge
@@ -24,6 +25,7 @@ METRICS: tuple[Metric, ...] = (
     HeadBehaviour(),
     EdgeProbing(),
     NgramDivergence(),
+    Positions(),
 )
 
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from embryo_core import runs
 from embryo_core.corpora import TREEBANK
+from embryo_core.corpora.word_groups import ALL, BANDS, PARTS_OF_SPEECH, TAGS, band_of
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics.treebank import encode
 from embryo_core.types import Example, Findings, Score, WordCount
-from embryo_core.word_groups import ALL, BANDS, PARTS_OF_SPEECH, TAGS, band_of
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model

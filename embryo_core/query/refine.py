@@ -12,11 +12,11 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
 from embryo_core import runs
+from embryo_core.curves.step_scales import log_spaced
 from embryo_core.query.beam import Reply
 from embryo_core.query.question import check_text
 from embryo_core.query.sweep import Answered, ask_each, in_order, nothing_read
 from embryo_core.query.trace import Scores, Trace, ask_together, read_replies
-from embryo_core.step_scales import log_spaced
 from embryo_core.types import Run
 
 FIRST = 32  # checkpoints of the first picture at most

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from msgspec.json import Decoder
 
 from embryo_core import runs
+from embryo_core.corpora.word_groups import ALL, TAGS
 from embryo_core.errors import ResultsError
 from embryo_core.results.bounds import check_keys, check_rows, check_size
 from embryo_core.results.files import is_stored, verified
@@ -34,7 +35,6 @@ from embryo_core.results.tables import (
     Table,
 )
 from embryo_core.types import Run
-from embryo_core.word_groups import ALL, TAGS
 
 EVERYTHING = pc.scalar(True)
 DONE = Decoder(dict[str, list[int]])  # steps by metric, in the metadata of a compacted table

@@ -3,9 +3,9 @@
 import numpy as np
 from PIL import Image, ImageDraw
 
+from embryo_core.curves.step_scales import Scale
 from embryo_core.share import map_style
 from embryo_core.share.gif import BLACK, COLOURS, GREY, animated, font, palette, picture
-from embryo_core.step_scales import Scale
 
 SIDE = 64  # pixels of a head's map, or a little less
 GAP = 4  # pixels between two of them

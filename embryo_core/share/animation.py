@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from embryo_core.curves.step_scales import Scale
 from embryo_core.errors import ResultsError
 from embryo_core.share.gif import gif_bytes
 from embryo_core.share.head_history import HeadHistory
 from embryo_core.share.page import html_page
-from embryo_core.step_scales import Scale
 
 SUFFIXES = (".gif", ".html")
 

@@ -11,10 +11,10 @@ from importlib.metadata import distribution
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from embryo_core.curves.step_scales import Scale, axis_shares
 from embryo_core.share import map_style
 from embryo_core.share.head_history import HeadHistory
 from embryo_core.share.map_style import Label
-from embryo_core.step_scales import Scale, axis_shares
 
 FRAME_MS, LAST_MS = 350, 2500
 STILL_MS = 40  # of a frame at the beginning that still looks like the first

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from embryo_core.curves.step_scales import Scale
 from embryo_core.share.head_history import HeadHistory
-from embryo_core.step_scales import Scale
 
 CLIP = 99  # percentile of the weights at which the colours end: a few large ones would darken all the others
 DECADES = 3  # the logarithmic scale of colours reaches down to 10**-DECADES of that weight

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from embryo_core.curves.step_scales import Scale
 from embryo_core.share import map_style
 from embryo_core.share.head_history import HeadHistory
 from embryo_core.share.html_document import document
-from embryo_core.step_scales import Scale
 
 CODES = 65535  # a weight is stored as a share of the largest, in as many parts
 

@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import Locator, expect
 
 from app.captions.figure_file import small_print
-from embryo_core import step_scales
+from embryo_core.curves import step_scales
 from embryo_core.share import html_page, map_style, read_averaged
 
 STEPS = (0, 8, 16)

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import embryo_core as embryo
-from embryo_core import baselines, query, results
+from embryo_core import query, results
+from embryo_core.corpora import baselines
 from embryo_core.errors import UnknownRun
 from embryo_core.types import Run
 

@@ -18,7 +18,7 @@ from pretrain.train import build
 REPOSITORY = Path(__file__).resolve().parents[2]
 SETTINGS = (
     "steps=50 short_steps=0 warmup_steps=5 log_every=1 save_every=50 measured_sequences=0 clip_norm=0.5 "
-    "hidden_dropout_prob=0 attention_probs_dropout_prob=0"  # backends drop at random in ways of their own
+    "compute_dtype=float32 hidden_dropout_prob=0 attention_probs_dropout_prob=0"  # backends drop in ways of their own
 ).split()
 
 # Updates in which an ELECTRA's samples are the same on every backend. One of the 40 draws of an update falls within the

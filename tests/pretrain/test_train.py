@@ -13,7 +13,7 @@ from embryo_core.types import Run
 from pretrain.batches import Data
 from pretrain.card import new_card, write_card
 from pretrain.config import Config
-from pretrain.train import build, train
+from pretrain.train import build, multiplies_in_bfloat16, train
 from tests.pretrain.conftest import log, weights
 
 pytestmark = pytest.mark.usefixtures("eager")  # tests/pretrain/test_killed.py trains as it is compiled
@@ -57,24 +57,46 @@ def finished(config: Config, data: Data, snapshots: Path, tmp_path_factory: pyte
 
 
 @pytest.mark.parametrize(
-    ("compute_dtype", "accelerator", "policy"),
+    ("compute_dtype", "accelerator", "processor", "policy"),
     [
-        ("auto", True, "mixed_bfloat16"),
-        ("auto", False, "float32"),
-        ("bfloat16", False, "mixed_bfloat16"),
-        ("float32", True, "float32"),
+        ("auto", True, False, "mixed_bfloat16"),
+        ("auto", False, True, "mixed_bfloat16"),
+        ("auto", False, False, "float32"),
+        ("bfloat16", False, False, "mixed_bfloat16"),
+        ("float32", True, True, "float32"),
     ],
 )
 def test_products_are_computed_in_the_type_that_is_set(
-    compute_dtype: str, accelerator: bool, policy: str, config: Config, monkeypatch: pytest.MonkeyPatch
+    compute_dtype: str, accelerator: bool, processor: bool, policy: str, config: Config, monkeypatch: pytest.MonkeyPatch
 ):
-    """By default in bfloat16 on an accelerator."""
+    """By default in bfloat16 on an accelerator, and on a processor on which that is faster."""
     monkeypatch.setattr("pretrain.train.on_accelerator", lambda: accelerator)
+    monkeypatch.setattr("pretrain.train.multiplies_in_bfloat16", lambda: processor)
     try:
         model = build(replace(config, compute_dtype=compute_dtype))
         assert model.encoder.transformer[0].attention.query.dtype_policy.name == policy
     finally:
         keras.config.set_dtype_policy("float32")
+
+
+@pytest.mark.parametrize(
+    ("backend", "instructions", "faster"),
+    [
+        ("torch", {"avx512_bf16": True, "amx_bf16": False}, True),
+        ("torch", {"avx512_bf16": False, "amx_bf16": True}, True),
+        ("torch", {"avx512_bf16": False, "amx_bf16": False}, False),
+        ("torch", {}, False),  # not an x86
+        ("tensorflow", {"avx512_bf16": True, "amx_bf16": True}, False),
+        ("jax", {"avx512_bf16": True, "amx_bf16": True}, False),
+    ],
+)
+def test_a_processor_multiplies_in_bfloat16_by_its_instructions_through_torch(
+    backend: str, instructions: dict[str, bool], faster: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """The other backends are slower in it."""
+    monkeypatch.setattr("keras.backend.backend", lambda: backend)
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: instructions)
+    assert multiplies_in_bfloat16() is faster
 
 
 def test_in_bfloat16_it_trains_as_in_float32(finished: Run, config: Config, data: Data, tmp_path: Path):

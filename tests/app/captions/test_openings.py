@@ -5,8 +5,8 @@ import pytest
 
 from app.captions import openings
 from embryo_core.compare import acquisition
+from embryo_core.curves.phases import Phase
 from embryo_core.findings import FINDINGS, Judgement
-from embryo_core.phases import Phase
 from embryo_core.runs.schema import ExampleQuestion
 
 LOG = pd.DataFrame({"split": "heldout", "step": [0, 8, 2000], "masked_lm_loss": [9.0, 7.0, 5.25]})

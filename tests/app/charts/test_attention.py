@@ -5,7 +5,7 @@ import pytest
 
 from app.charts import attention as charts
 from app.charts.step_axis import StepAxis
-from embryo_core.step_scales import SCALES
+from embryo_core.curves.step_scales import SCALES
 
 STEPS = np.array([0, 8, 16])
 

@@ -20,12 +20,17 @@ def test_every_run_has_its_mark_in_every_row():
 
 def test_a_difference_has_its_interval():
     """A measure that one run lacks is not drawn."""
-    row = {"measure": "masked accuracy", "step": 8, "first": 0.2, "second": 0.5, "n_first": 9, "n_second": 9}
+    row = {"measure": "masked accuracy", "step_first": 8, "step_second": 8, "n_first": 9, "n_second": 9}
+    row |= {"first": 0.2, "second": 0.5}
     row |= {"difference": 0.3, "low": 0.1, "high": 0.4, "run": "b", "change": "0 → 0.1"}
     table = pd.DataFrame([row, {"measure": "world knowledge", "run": "b", "change": "0 → 0.1"}])
-    (trace,) = compare.differences_figure(table).data
+    figure = compare.differences_figure(table)
+    (trace,) = figure.data
+    assert figure.layout.xaxis.range is None
     assert list(trace.x) == [0.3] and trace.name == "b: 0 → 0.1"
     assert abs(trace.error_x.array[0] - 0.1) < 1e-9 and abs(trace.error_x.arrayminus[0] - 0.2) < 1e-9
+    none = compare.differences_figure(table.assign(difference=[0.0, None], low=0.0, high=0.0))
+    assert none.layout.xaxis.range == (-0.01, 0.01)
 
 
 def test_rows_that_differ_are_marked():
@@ -38,8 +43,8 @@ def test_rows_that_differ_are_marked():
 
 def test_seeds_are_one_column():
     """With the mean of numbers and their range; seeds and texts are listed, and mark no difference."""
-    rows = {"row": ["layers", "seed", "tokens per second", "last checkpoint"], "a": [4, 1, 100.0, "May"]}
-    designs = pd.DataFrame(rows | {"b": [4, 2, 300.0, "June"], "differs": True}, dtype=object)
+    rows = {"row": ["layers", "seed", "tokens per second", "last checkpoint"], "a": [4, 1, 10_069, "May"]}
+    designs = pd.DataFrame(rows | {"b": [4, 2, 10_554, "June"], "differs": True}, dtype=object)
     found = compare.design_table(designs, {"a, b": ["a", "b"]})
-    assert found["a, b"].tolist() == ["4", "1, 2", "200 (100 to 300)", "May, June"]
+    assert found["a, b"].tolist() == ["4", "1, 2", "10,312 (10,069 to 10,554)", "May, June"]
     assert not found["differs"].any()

@@ -7,7 +7,7 @@ import pytest
 from app.charts import head_behaviour as charts
 from app.charts import patterns
 from app.charts.step_axis import StepAxis
-from embryo_core.step_scales import SCALES
+from embryo_core.curves.step_scales import SCALES
 from tests.behaving import PREVIOUS, STEPS, behaviour_scores
 
 

@@ -8,8 +8,8 @@ from app.charts.overlay import Line, overlay
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
 from embryo_core.curves import HISTORIES
+from embryo_core.curves.step_scales import SCALES
 from embryo_core.results.histories import sum_up
-from embryo_core.step_scales import SCALES
 
 STEPS = (0, 8, 16, 32)
 BASELINES = pd.DataFrame(

@@ -3,14 +3,15 @@
 import pandas as pd
 
 from app.charts.phases import cases, changes
-from embryo_core.phases import Phase
+from embryo_core.curves.phases import Phase
 
 PHASES = [Phase("start", 1, 1, 1, 10, 0.125), Phase("first fall", 10, 8, 12, 16, 0.5)]
 
 
 def rows(metric: str, group: str, values: list[float], layer: int | None = None) -> pd.DataFrame:
     """Scores at the steps 0, 8 and 16."""
-    return pd.DataFrame({"metric": metric, "group": group, "layer": layer, "step": [0, 8, 16], "value": values})
+    scores = {"metric": metric, "group": group, "layer": layer, "step": [0, 8, 16], "value": values}
+    return pd.DataFrame({**scores, "n": [5, 6, 7]})
 
 
 def test_changes_go_from_the_last_evaluated_step_before_each_end() -> None:
@@ -30,17 +31,32 @@ def test_changes_go_from_the_last_evaluated_step_before_each_end() -> None:
 
 def test_without_scores_a_phase_has_its_loss_alone() -> None:
     """Nothing is told of what was not evaluated."""
-    table = changes(PHASES, pd.DataFrame(columns=["metric", "group", "layer", "step", "value"]))
+    table = changes(PHASES, pd.DataFrame(columns=["metric", "group", "layer", "step", "value", "n"]))
     assert table["Loss, nats per doubling"].tolist() == ["-0.12", "-0.50"]
     assert set(table["Mask prediction"]) == {""}
 
 
-def test_cases_are_those_of_the_last_step_that_has_the_accuracy() -> None:
-    """An accuracy that was not measured has none; a group of words does not count."""
+def test_cases_are_those_of_the_last_step_that_has_the_quantity() -> None:
+    """An accuracy that was not measured has none; a group of words does not count; a head has its pieces."""
     scores = pd.concat(
         [
-            rows("mask_prediction", "all", [0.0, 0.1, 0.2]).assign(n=[5, 6, 7]),
+            rows("mask_prediction", "all", [0.0, 0.1, 0.2]),
             rows("mask_prediction", "noun", [0.0, 0.1, 0.2]).assign(n=3),
+            rows("head_behaviour_next", "2", [0.05, 0.15, 0.1], 1).assign(n=40),
         ]
     )
-    assert cases(scores) == {"Mask prediction": 7}
+    assert cases(scores) == {"Mask prediction": 7, "Head that changes most": 40}
+
+
+def test_positions_are_told_as_a_share_of_words_and_states_by_the_last_layer() -> None:
+    """The deviation of all position embeddings over that of the words; a run without positions tells the cosine."""
+    deviations = [rows("positions_deviation", "words", [0.02, 0.1, 0.2]).assign(n=700)]
+    cosines = [rows("positions_cosine", None, [0.9, 0.8, 0.7], 0), rows("positions_cosine", None, [0.3, 0.6, 0.2], 1)]
+    with_positions = [*deviations, rows("positions_deviation", "positions", [0.02, 0.05, 0.15]), *cosines]
+    of_group = rows("positions_deviation", "positions 0 to 63", [0.5, 0.5, 0.5])
+    table = changes(PHASES, pd.concat([*with_positions, of_group]))
+    assert table["Positions / words"].tolist() == ["1.00 → 0.50", "0.50 → 0.75"]
+    assert table["Cosine, last layer"].tolist() == ["0.30 → 0.60", "0.60 → 0.20"]
+    assert cases(pd.concat(with_positions)) == {"Positions / words": 7, "Cosine, last layer": 7}
+    without = changes(PHASES, pd.concat([*deviations, *cosines]))
+    assert "Positions / words" not in without and "Cosine, last layer" in without

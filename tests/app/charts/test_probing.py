@@ -6,7 +6,7 @@ import pytest
 from app.charts import probing as charts
 from app.charts import probing_scores, style
 from app.charts.step_axis import STEP_MARK, StepAxis
-from embryo_core.step_scales import SCALES
+from embryo_core.curves.step_scales import SCALES
 from tests.probe_scores import LOG, STEPS, stored_scores
 
 

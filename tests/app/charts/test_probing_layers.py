@@ -7,7 +7,7 @@ import pytest
 from app.charts import probing_layers as charts
 from app.charts.step_axis import STEP_MARK, StepAxis
 from embryo_core import curves
-from embryo_core.step_scales import SCALES
+from embryo_core.curves.step_scales import SCALES
 
 STEPS = [0, 1, 8, 700, 900]
 F1 = {

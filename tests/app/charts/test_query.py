@@ -5,7 +5,7 @@ import pytest
 
 from app.charts import query, style
 from app.charts.step_axis import StepAxis
-from embryo_core.step_scales import Scale
+from embryo_core.curves.step_scales import Scale
 from embryo_core.types import Change
 
 STEPS = (0, 8, 16)

@@ -4,7 +4,7 @@ import plotly.graph_objects as go
 import pytest
 
 from app.charts.step_axis import STEP_LINE, StepAxis
-from embryo_core.step_scales import SCALES, STEP_0
+from embryo_core.curves.step_scales import SCALES, STEP_0
 from embryo_core.types import Change
 
 

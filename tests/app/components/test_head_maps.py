@@ -7,7 +7,7 @@ import pytest
 from plotly import colors
 
 from app.components import head_maps
-from embryo_core import step_scales
+from embryo_core.curves import step_scales
 from embryo_core.share import HeadHistory, map_style
 
 STEPS = np.array([0, 8, 16])

@@ -5,15 +5,17 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.charts.findings import named
 from embryo_core import results, runs
 from embryo_core.findings import judge
-from embryo_core.types import Findings, Run, Score
+from embryo_core.types import AttentionMap, Findings, Run, Score, TaskScore
 from tests.app.conftest import captions_of
 from tests.conftest import at
+from tests.tuned import store_tuning
 
 PLANTED = 0.87654
 
@@ -71,16 +73,18 @@ def test_a_planted_difference_is_drawn(open_page, two: Run) -> None:
     assert "87.7%" not in drawn(open_page("tokens", two, parts_of_speech="noun"))
 
 
-PLANTS = {  # page: its evaluation, the score and group and layer that differ, and the place on the page
-    "knowledge": ("world_knowledge", "world_knowledge", "all", None, {}),
-    "probing": ("edge_probing", "edge_probing_f1", "pos", 2, {"probing": "layers", "probe_task": "pos"}),
+PLANTS = {  # evaluation: its page, the score and group and layer that differ, how it is told, the place on the page
+    "world_knowledge": ("knowledge", "world_knowledge", "all", None, "87.7%", {}),
+    "edge_probing": ("probing", "edge_probing_f1", "pos", 2, "87.7%", {"probing": "layers", "probe_task": "pos"}),
+    "ngram_divergence": ("overview", "ngram_divergence", "bigram", None, "0.88", {}),
+    "positions": ("overview", "positions_cosine", None, 1, "0.877", {}),
 }
 
 
-@pytest.mark.parametrize("page", PLANTS)
-def test_one_score_that_differs_tells_two_copies_apart(open_page, two: Run, page: str) -> None:
+@pytest.mark.parametrize("evaluation", PLANTS)
+def test_one_score_that_differs_tells_two_copies_apart(open_page, two: Run, evaluation: str) -> None:
     """The page that has the score draws the planted value, of the run that has it alone."""
-    evaluation, metric, group, layer, place = PLANTS[page]
+    page, metric, group, layer, told, place = PLANTS[evaluation]
     twin = runs.read_run(two.path.with_name("twin"))
     scores = results.read_scores(twin)
     for step, rows in scores[scores["metric"].str.startswith(evaluation)].groupby("step"):
@@ -90,8 +94,44 @@ def test_one_score_that_differs_tells_two_copies_apart(open_page, two: Run, page
         assert sum(here) == (step == 16)
         found = [replace(one, value=PLANTED) if planted else one for one, planted in zip(found, here, strict=True)]
         results.write(at(twin, int(step)), evaluation, Findings(scores=found))
-    assert "<b>twin</b>, step 16: 87.7%" in drawn(open_page(page, two, beside="twin", **place))
-    assert "87.7%" not in drawn(open_page(page, two, **place))
+    assert f"<b>twin</b>, step 16: {told}" in drawn(open_page(page, two, beside="twin", **place))
+    assert f"step 16: {told}" not in drawn(open_page(page, two, **place))
+
+
+def test_a_loss_that_differs_tells_two_copies_apart(open_page, two: Run) -> None:
+    """On the Overview, at the step at which the log of one has it."""
+    log = two.path.with_name("twin") / "log.jsonl"
+    rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    (last,) = (row for row in rows if (row["split"], row["step"]) == ("heldout", 16))
+    last["masked_lm_loss"] = 7.6543
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert "<b>twin</b>, step 16: 7.654" in drawn(open_page("overview", two, beside="twin"))
+    assert "7.654" not in drawn(open_page("overview", two))
+
+
+def test_a_task_score_that_differs_tells_two_copies_apart(open_page, two: Run) -> None:
+    """On the Fine-tuning page."""
+    twin = runs.read_run(two.path.with_name("twin"))
+    for run in (two, twin):
+        store_tuning(run, "rte")
+    planted = [TaskScore("rte", 1, of, "accuracy", value, 4) for of, value in (("model", PLANTED), ("majority", 0.75))]
+    results.write(at(twin, 16), "finetuning:rte:1", Findings(task_scores=planted))
+    assert "<b>twin</b>, step 16: 0.877" in drawn(open_page("finetuning", two, beside="twin", task="rte"))
+    assert "step 16: 0.877" not in drawn(open_page("finetuning", two, task="rte"))
+
+
+def test_a_map_that_differs_tells_two_copies_apart(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the Attention page: the chosen head's map of the one run, at the step that has it, and no other's."""
+    twin, shown = runs.read_run(two.path.with_name("twin")), {}
+    weights, sentences = results.read_attention_step(twin, 16)  # [layers, heads, L, L]
+    weights[0, 1, 2, 1] = PLANTED
+    maps = [AttentionMap(layer + 1, head + 1, weights[layer, head], sentences) for layer, head in np.ndindex(2, 2)]
+    results.write(at(twin, 16), "attention", Findings(attention=maps))
+    monkeypatch.setattr("app.maps.head_maps.head_history", lambda history, *_: shown.update({history.run: history}))
+    for head, differing in (("2", [(2, 2, 1)]), ("1", [])):
+        assert not open_page("attention", two, beside="twin", layer="1", head=head).exception
+        one, other = (shown[run.name].weights for run in (two, twin))  # [S, L, L]
+        assert [tuple(map(int, where)) for where in np.argwhere(one != other)] == differing
 
 
 def test_the_design_that_differs_is_marked(open_page, two: Run) -> None:

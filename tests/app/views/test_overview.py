@@ -30,6 +30,14 @@ def test_distances_from_ngrams_are_shown_where_computed(dashboard_with_results) 
     assert any("the unigram phase" in caption for caption in captions_of(page))
 
 
+def test_positions_are_shown_where_computed(dashboard_with_results) -> None:
+    """Both figures with their captions, and both in the table of phases."""
+    page = dashboard_with_results.open("overview")
+    headings = [heading.value for heading in page.header]
+    assert {"Position and word embeddings", "Similarity of states within a sentence"} <= set(headings)
+    assert any("least beside the words at step" in caption for caption in captions_of(page))
+
+
 def test_what_is_missing_comes_with_its_command(dashboard_without_results) -> None:
     """Without results the page still shows the run, and the command that evaluates it."""
     page = dashboard_without_results.open("overview")

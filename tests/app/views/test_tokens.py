@@ -3,6 +3,7 @@
 from app.charts import tags
 from app.views import coverage, tokens
 from embryo_core import results
+from embryo_core.compare import acquisition
 from embryo_core.metric import Metric
 from embryo_core.types import Findings, Run, Score
 from tests.app.conftest import captions_of
@@ -99,3 +100,12 @@ def test_a_metric_of_the_page_is_there_without_a_line_in_the_page(
     assert page.query_params["family"] == "categories" and page.selectbox(key="pick_words").options == ["a", "e"]
     overview = dashboard_without_results.open("overview")
     assert "--metrics vowel_prediction --treebank PATH" in overview.code[-1].value
+
+
+def test_without_an_order_of_acquisition_a_sentence_says_so(dashboard_with_results, monkeypatch) -> None:
+    """Where no category ends above 0 there is nothing to draw."""
+    monkeypatch.setattr(
+        "app.views.tokens.acquisition", lambda data, rule="half": acquisition(data.assign(accuracy=0.0), rule)
+    )
+    page = dashboard_with_results.open("tokens")
+    assert not page.exception and any("there is no order yet" in caption for caption in captions_of(page))

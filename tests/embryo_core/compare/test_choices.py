@@ -1,5 +1,6 @@
 """What a choice changed is the difference of two shares, at the last step that both runs have."""
 
+from dataclasses import replace
 from math import sqrt
 
 import pandas as pd
@@ -7,7 +8,7 @@ import pytest
 
 from embryo_core import results
 from embryo_core.compare import differences
-from embryo_core.types import Findings, Run, Score
+from embryo_core.types import Findings, Origin, Run, Score
 from tests.conftest import at, copy_run
 
 Z = 1.959963984540054
@@ -33,7 +34,7 @@ def two(tiny_run: Run, tmp_path) -> list[Run]:
 def test_the_interval_is_newcombes(two: list[Run]):
     """Each share has its own number of cases."""
     row = differences(*two).set_index("measure").loc["mask prediction"]
-    assert (row["step"], row["n_first"], row["n_second"]) == (8, 100, 50)
+    assert (row["step_first"], row["step_second"], row["n_first"], row["n_second"]) == (8, 8, 100, 50)
     assert row["difference"] == pytest.approx(0.3)
     (a_low, a_high), (b_low, b_high) = wilson(0.2, 100), wilson(0.5, 50)
     assert row["low"] == pytest.approx(0.3 - sqrt((0.5 - b_low) ** 2 + (a_high - 0.2) ** 2))
@@ -45,10 +46,22 @@ def test_what_one_run_lacks_is_named_without_a_difference(two: list[Run]):
     for score in (Score("world_knowledge", 0.5, 10, "all"),):
         results.write(at(two[0], 16), "world_knowledge", Findings(scores=[score]))
     row = differences(*two).set_index("measure").loc["world knowledge"]
-    assert pd.isna(row[["step", "difference", "low", "high"]]).all()
+    assert pd.isna(row[["step_first", "step_second", "difference", "low", "high"]]).all()
 
 
 def test_masked_accuracy_is_that_of_the_held_out_text(two: list[Run]):
     """The copies share their log, so it does not differ."""
     row = differences(*two).set_index("measure").loc["masked accuracy"]
-    assert row["difference"] == 0 and row["step"] == 16 and row["low"] < 0 < row["high"]
+    assert row["difference"] == 0 and row["step_second"] == 16 and row["low"] < 0 < row["high"]
+
+
+def test_a_run_that_goes_on_is_compared_with_where_it_began(two: list[Run]):
+    """At its last step, not at a common one, where both are the same weights; the other way round it is a loss."""
+    first, second = two
+    on = replace(second, origin=Origin(first.name, 8, 0, 0, "0" * 64))
+    results.write(at(second, 16), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.9, 50, "all")]))
+    row = differences(first, on).set_index("measure").loc["mask prediction"]
+    assert (row["step_first"], row["step_second"]) == (8, 16) and row["difference"] == pytest.approx(0.9 - 0.2)
+    turned = differences(on, first).set_index("measure").loc["mask prediction"]
+    assert (turned["step_first"], turned["step_second"]) == (16, 8)
+    assert turned["difference"] == pytest.approx(0.2 - 0.9)

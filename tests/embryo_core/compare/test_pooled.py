@@ -42,9 +42,9 @@ def test_differences_of_designs_are_means_over_pairs():
     """From the lowest to the highest; what one pair lacks is missing."""
 
     def pair(second: float, other: float | None) -> pd.DataFrame:
-        columns = "measure step first second difference low high n_first n_second".split()
-        rows = [("a", 8, 0.1, second, second - 0.1, 0.0, 1.0, 50, 50)]
-        rows += [("b", *[None] * 8) if other is None else ("b", 8, 0.1, other, other - 0.1, 0.0, 1.0, 50, 50)]
+        columns = "measure step_first step_second first second difference low high n_first n_second".split()
+        rows = [("a", 8, 8, 0.1, second, second - 0.1, 0.0, 1.0, 50, 50)]
+        rows += [("b", *[None] * 9) if other is None else ("b", 8, 8, 0.1, other, other - 0.1, 0.0, 1.0, 50, 50)]
         return pd.DataFrame(rows, columns=columns)
 
     found = pooled_differences([pair(0.2, 0.3), pair(0.4, None)]).set_index("measure")

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file
 from transformers import AutoConfig, AutoModelForMaskedLM
 
 from embryo_core import runs
@@ -101,6 +102,8 @@ def test_every_family_gives_what_it_is_said_to(own_run, family):
         weights = model.attentions(ids, seen)
         assert weights.shape == (2, 1, 2, 11, 11)
         assert np.abs(weights.sum(-1) - 1).max() < 11 * np.finfo(np.float32).eps
+    words, positions = model.embeddings()
+    assert len(words) == model.vocabulary_size and (positions is None or len(positions) >= model.max_positions)
     longest = np.full((1, model.max_positions), 5)
     assert np.isfinite(model.hidden_states(longest, np.ones_like(longest))).all()
 
@@ -179,3 +182,15 @@ def rewrite(checkpoint: Checkpoint, name: str, content: bytes) -> None:
     path.write_bytes(content)
     (checkpoint.path / "manifest.json").unlink()
     runs.write_manifest(checkpoint.path, checkpoint.step, None, None)
+
+
+def test_embeddings_are_the_stored_tables(own_run):
+    """Positions from behind the row for padding; a model that turns its states by position has none of them."""
+    checkpoint = write(own_run, "roberta", {"pad_token_id": 1})
+    stored = load_file(checkpoint.path / "model.safetensors")
+    words, positions = load(checkpoint).embeddings()
+    pieces = load_tokenizer(own_run).vocabulary_size
+    assert np.array_equal(words, stored["roberta.embeddings.word_embeddings.weight"][:pieces])
+    assert np.array_equal(positions, stored["roberta.embeddings.position_embeddings.weight"][2:])
+    words, positions = load(write(own_run, "roformer")).embeddings()
+    assert len(words) == pieces and positions is None

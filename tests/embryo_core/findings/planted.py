@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from embryo_core import results
+from embryo_core.corpora.word_groups import BANDS
 from embryo_core.types import Answer, ClozeAnswer, Findings, Run, Score, TaskScore, TuningPoint, WordCount
-from embryo_core.word_groups import BANDS
 from tests.conftest import at
 from tests.embryo_core.findings.conftest import STEPS, N
 from tests.embryo_core.results.conftest import make_run

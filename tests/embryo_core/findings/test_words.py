@@ -4,11 +4,11 @@ import pandas as pd
 import pytest
 
 from embryo_core import results
+from embryo_core.corpora.word_groups import BANDS
 from embryo_core.findings import words
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import verdict_of
 from embryo_core.types import Findings, Score, WordCount
-from embryo_core.word_groups import BANDS
 from tests.conftest import at
 from tests.embryo_core.findings.conftest import evidence, risen
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import datasets
 import pytest
 
-from embryo_core import fetch
+from embryo_core.commands.fetch import fetch
 from embryo_core.errors import CorpusError
 from embryo_core.finetune import hub
 from embryo_core.finetune.questions import read_questions
@@ -47,18 +47,18 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
 
 def test_glue_is_a_folder_for_each_task(stand_in: Hub, tmp_path: Path):
     """MNLI with the matched validation; WNLI is none of them; what is there is not asked for again."""
-    folders = fetch.fetch("glue", tmp_path / "corpora")
+    folders = fetch("glue", tmp_path / "corpora")
     assert [folder.name for folder in folders] == list(hub.GLUE)
     assert all(len(read_task(folder.name, folder).train.texts) == 12 for folder in folders)
     assert ("nyu-mll/glue", "mnli", "validation_matched") in stand_in.asked
     assert {path.name for path in folders[0].parent.iterdir()} == set(hub.GLUE)
     asked = len(stand_in.asked)
-    assert fetch.fetch("glue", tmp_path / "corpora") == folders and len(stand_in.asked) == asked
+    assert fetch("glue", tmp_path / "corpora") == folders and len(stand_in.asked) == asked
 
 
 def test_squad_is_version_2(stand_in: Hub, tmp_path: Path):
     """Where `finetune` looks for it."""
-    assert fetch.fetch("squad", tmp_path / "corpora") == [tmp_path / "corpora" / "squad"]
+    assert fetch("squad", tmp_path / "corpora") == [tmp_path / "corpora" / "squad"]
     assert read_questions(tmp_path / "corpora" / "squad").unanswerable
     assert stand_in.asked == [("rajpurkar/squad_v2", None, "train"), ("rajpurkar/squad_v2", None, "validation")]
 
@@ -67,17 +67,17 @@ def test_a_task_that_came_in_part_leaves_no_folder(stand_in: Hub, tmp_path: Path
     """Tasks before it stay, and the next call goes on."""
     stand_in.missing = ("sst2", "validation")
     with pytest.raises(CorpusError, match=r"'sst2' could not be fetched from nyu-mll/glue .*no route to the Hub"):
-        fetch.fetch("glue", tmp_path)
+        fetch("glue", tmp_path)
     assert [path.name for path in (tmp_path / "glue").iterdir()] == ["cola"]
     stand_in.missing = None
-    assert len(fetch.fetch("glue", tmp_path)) == len(hub.GLUE)
+    assert len(fetch("glue", tmp_path)) == len(hub.GLUE)
 
 
 def test_nothing_at_all_leaves_nothing(stand_in: Hub, tmp_path: Path):
     """Not even an empty folder."""
     stand_in.missing = (None, "train")
     with pytest.raises(CorpusError, match="'squad' could not be fetched"):
-        fetch.fetch("squad", tmp_path / "corpora")
+        fetch("squad", tmp_path / "corpora")
     assert not (tmp_path / "corpora").exists()
 
 
@@ -85,5 +85,5 @@ def test_what_is_not_the_task_is_refused(stand_in: Hub, tmp_path: Path):
     """One sentence with what is missing, and no folder."""
     stand_in.label = "target"
     with pytest.raises(CorpusError, match=r"What nyu-mll/glue sent is not 'cola': .* no column 'label'"):
-        fetch.fetch("glue", tmp_path)
+        fetch("glue", tmp_path)
     assert not (tmp_path / "glue").exists()

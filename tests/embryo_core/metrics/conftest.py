@@ -10,9 +10,9 @@ from transformers import AlbertConfig, AlbertForPreTraining, ElectraConfig, Elec
 
 from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, runs
-from embryo_core.compute import limits
 from embryo_core.engine.model import Model, load
 from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.evaluate.compute import limits
 from embryo_core.metric import Data, Metric
 from embryo_core.types import Checkpoint, Run
 from tests.conftest import SAMPLE_DATA, copy_run

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from embryo_core import corpora, metrics, runs
-from embryo_core.compute import limits
 from embryo_core.engine.fast import FastEngine
 from embryo_core.engine.hub import HubEngine
 from embryo_core.engine.model import Model
 from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.evaluate.compute import limits
 from embryo_core.runs import REPOSITORY
 from embryo_core.types import Findings
 from tests.conftest import SAMPLE

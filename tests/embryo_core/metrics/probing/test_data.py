@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embryo_core.compute import limits
 from embryo_core.corpora import read_probing
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
+from embryo_core.evaluate.compute import limits
 from embryo_core.metrics.probing.data import SPLITS, UNSEEN, ProbingData, read_tasks
 
 Row = tuple[str, list[tuple]]  # text, and (label, span1) or (label, span1, span2) of each target

@@ -8,9 +8,9 @@ import torch
 from transformers import AlbertModel
 
 from benchmarks.paper_probing import PaperProbing
-from embryo_core.compute import limits
 from embryo_core.corpora import read_probing
 from embryo_core.engine.model import Model
+from embryo_core.evaluate.compute import limits
 from embryo_core.metrics.probing.data import ProbingData, read_tasks
 from embryo_core.metrics.probing.features import span_features
 from tests.embryo_core.metrics.probing.test_data import write_task

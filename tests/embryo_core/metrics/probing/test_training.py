@@ -8,8 +8,8 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from embryo_core.compute import limits
 from embryo_core.engine.model import Model
+from embryo_core.evaluate.compute import limits
 from embryo_core.metrics.probing.data import UNSEEN, ProbingTask, Targets, read_tasks
 from embryo_core.metrics.probing.features import span_features
 from embryo_core.metrics.probing.regimen import PROTOCOLS

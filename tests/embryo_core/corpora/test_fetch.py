@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from embryo_core import corpora, fetch
+from embryo_core import corpora
+from embryo_core.commands.fetch import fetch
+from embryo_core.corpora import fetch as addresses
 from embryo_core.errors import CorpusError
 
 SENTENCE = "1\tHens\then\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n2\tbrood\tbrood\tVERB\tVBP\t_\t0\troot\t_\t_\n\n"
@@ -50,8 +52,8 @@ def server(monkeypatch):
     server = Server()
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
-    monkeypatch.setattr(fetch, "TREEBANK", f"{server.address}/ewt")
-    monkeypatch.setattr(fetch, "LAMA", f"{server.address}/lama.tar.gz")
+    monkeypatch.setattr(addresses, "TREEBANK", f"{server.address}/ewt")
+    monkeypatch.setattr(addresses, "LAMA", f"{server.address}/lama.tar.gz")
     yield server
     server.shutdown()
     server.server_close()
@@ -61,17 +63,17 @@ def server(monkeypatch):
 def small_treebank(server, monkeypatch):
     """Two small files in place of EWT's, with their own checksums."""
     hashes = {}
-    for i, name in enumerate(fetch.TREEBANK_FILES):
+    for i, name in enumerate(addresses.TREEBANK_FILES):
         server.files[f"/ewt/{name}"] = content = (SENTENCE * (i + 1)).encode()
         hashes[name] = hashlib.sha256(content).hexdigest()
-    monkeypatch.setattr(fetch, "TREEBANK_FILES", hashes)
+    monkeypatch.setattr(addresses, "TREEBANK_FILES", hashes)
 
 
 def lama_archive(folder: str = "data/", missing: int = 0, template: str = "[X] is in [Y] .") -> bytes:
     """An archive laid out as LAMA's, with made-up facts: as many per relation as are asked for, less `missing`."""
-    relations = [{"relation": name, "template": template} for name in (*fetch.LAMA_FACTS, "P27")]
+    relations = [{"relation": name, "template": template} for name in (*addresses.LAMA_FACTS, "P27")]
     content = {f"{folder}relations.jsonl": "".join(json.dumps(row) + "\n" for row in relations)}
-    for name, count in fetch.LAMA_FACTS.items():
+    for name, count in addresses.LAMA_FACTS.items():
         facts = [{"uuid": f"{name}-{i}", "sub_label": f"s{i}", "obj_label": "o"} for i in range(count - missing)]
         content[f"{folder}TREx/{name}.jsonl"] = "".join(json.dumps(row) + "\n" for row in facts)
     content[f"{folder}TREx/P27.jsonl"] = '{"sub_label": "s", "obj_label": "o"}\n'
@@ -101,7 +103,7 @@ def serve_lama(server, monkeypatch):
 
     def serve(content: bytes) -> None:
         server.files["/lama.tar.gz"] = content
-        monkeypatch.setattr(fetch, "LAMA_SHA256", hashlib.sha256(content).hexdigest())
+        monkeypatch.setattr(addresses, "LAMA_SHA256", hashlib.sha256(content).hexdigest())
 
     return serve
 
@@ -116,28 +118,28 @@ def names(folder: Path) -> list[str]:
 @pytest.mark.usefixtures("small_treebank")
 def test_the_treebank_is_fetched_once(server, tmp_path):
     """Test, dev and train arrive, readable; asked for again they are kept and nothing is downloaded."""
-    paths = fetch.fetch("treebank", tmp_path)
-    assert paths == [tmp_path / "treebank" / name for name in fetch.TREEBANK_FILES]
+    paths = fetch("treebank", tmp_path)
+    assert paths == [tmp_path / "treebank" / name for name in addresses.TREEBANK_FILES]
     assert [len(corpora.read_treebank(path)) for path in paths] == [1, 2, 3]
-    assert fetch.fetch("treebank", tmp_path) == paths
-    assert len(server.asked) == 3 and names(tmp_path / "treebank") == sorted(fetch.TREEBANK_FILES)
+    assert fetch("treebank", tmp_path) == paths
+    assert len(server.asked) == 3 and names(tmp_path / "treebank") == sorted(addresses.TREEBANK_FILES)
 
 
 @pytest.mark.usefixtures("small_treebank")
 def test_a_damaged_copy_is_fetched_again(server, tmp_path):
     """A file whose checksum is not the right one is replaced."""
-    first, *_ = fetch.fetch("treebank", tmp_path)
+    first, *_ = fetch("treebank", tmp_path)
     first.write_text("cut short")
-    fetch.fetch("treebank", tmp_path)
+    fetch("treebank", tmp_path)
     assert first.read_text() == SENTENCE and len(server.asked) == 4
 
 
 def test_a_file_with_another_checksum_is_refused(server, tmp_path):
     """What is not byte for byte the released file is not kept; the message names the address and the way by hand."""
-    for name in fetch.TREEBANK_FILES:
+    for name in addresses.TREEBANK_FILES:
         server.files[f"/ewt/{name}"] = SENTENCE.encode()
     with pytest.raises(CorpusError, match="another checksum") as error:
-        fetch.fetch("treebank", tmp_path)
+        fetch("treebank", tmp_path)
     assert f"{server.address}/ewt/en_ewt-ud-test.conllu" in str(error.value)
     assert f"put it at {tmp_path / 'treebank' / 'en_ewt-ud-test.conllu'}" in str(error.value)
     assert names(tmp_path) == []
@@ -145,9 +147,9 @@ def test_a_file_with_another_checksum_is_refused(server, tmp_path):
 
 def test_the_checksums_are_those_of_the_released_files(server, shared_data, tmp_path):
     """The real sets pass the check, byte for byte, with the sentences that UD counts."""
-    for name in fetch.TREEBANK_FILES:
+    for name in addresses.TREEBANK_FILES:
         server.files[f"/ewt/{name}"] = lzma.decompress((shared_data / "treebank" / f"{name}.xz").read_bytes())
-    paths = fetch.fetch("treebank", tmp_path)
+    paths = fetch("treebank", tmp_path)
     assert [len(corpora.read_treebank(path)) for path in paths] == [2077, 2001, 12544]
 
 
@@ -158,20 +160,20 @@ def test_the_checksums_are_those_of_the_released_files(server, shared_data, tmp_
 def test_lama_is_fetched_once_and_read(server, serve_lama, tmp_path, folder):
     """The paper's relations are taken from the archive, whatever folder they are in, and nothing else is."""
     serve_lama(lama_archive(folder))
-    (path,) = fetch.fetch("lama", tmp_path)
+    (path,) = fetch("lama", tmp_path)
     assert path == tmp_path / "lama"
     facts = corpora.read_lama(path)
-    assert len(facts) == sum(fetch.LAMA_FACTS.values())
+    assert len(facts) == sum(addresses.LAMA_FACTS.values())
     assert names(tmp_path)[-1] == "lama/relations.jsonl" and not any("Squad" in name for name in names(tmp_path))
     assert not (tmp_path.parent / "outside").exists() and len(names(tmp_path)) == 25 + 1
-    assert fetch.fetch("lama", tmp_path) == [path] and len(server.asked) == 1
+    assert fetch("lama", tmp_path) == [path] and len(server.asked) == 1
 
 
 def test_an_archive_with_another_checksum_is_refused(server, tmp_path):
     """Whatever is in it, it is not unpacked."""
     server.files["/lama.tar.gz"] = lama_archive()
     with pytest.raises(CorpusError, match="another checksum"):
-        fetch.fetch("lama", tmp_path)
+        fetch("lama", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -179,12 +181,12 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(serve_lama, tmp_path, mo
     """Before the file that is too much is written; files that are not read do not count."""
     bomb = {"TREx/P19.jsonl": bytes(2**20), "TREx/P20.jsonl": bytes(2**20), "TREx/P27.jsonl": bytes(2**24)}
     serve_lama(packed(bomb))
-    monkeypatch.setattr(fetch, "LAMA_LIMIT", 2**21 - 1)
+    monkeypatch.setattr(addresses, "LAMA_LIMIT", 2**21 - 1)
     with pytest.raises(CorpusError, match="more than 2,097,151 bytes of facts"):
-        fetch.fetch("lama", tmp_path)
-    monkeypatch.setattr(fetch, "LAMA_LIMIT", 2**21)
+        fetch("lama", tmp_path)
+    monkeypatch.setattr(addresses, "LAMA_LIMIT", 2**21)
     with pytest.raises(CorpusError, match="is not LAMA"):
-        fetch.fetch("lama", tmp_path)
+        fetch("lama", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -192,17 +194,17 @@ def test_a_link_in_the_archive_is_no_file(serve_lama, tmp_path):
     """It would lead elsewhere."""
     serve_lama(packed({}, **{"relations.jsonl": "/etc/hostname"}))
     with pytest.raises(CorpusError, match="relations.jsonl does not exist"):
-        fetch.fetch("lama", tmp_path)
+        fetch("lama", tmp_path)
 
 
 def test_an_archive_with_too_few_facts_is_refused(serve_lama, tmp_path):
     """The facts are counted against the paper's Table 8."""
     serve_lama(lama_archive(missing=1))
     with pytest.raises(CorpusError, match=r"Table 8 \(P17 has 929 facts of 930, .*get LAMA elsewhere"):
-        fetch.fetch("lama", tmp_path)
+        fetch("lama", tmp_path)
     assert list(tmp_path.iterdir()) == []
     serve_lama(lama_archive())
-    assert fetch.fetch("lama", tmp_path) == [tmp_path / "lama"]
+    assert fetch("lama", tmp_path) == [tmp_path / "lama"]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +220,7 @@ def test_what_is_not_lama_is_refused(serve_lama, tmp_path, content, message):
     """A page of words, half an archive, or other content leaves no folder that could be taken for LAMA."""
     serve_lama(content)
     with pytest.raises(CorpusError, match=message):
-        fetch.fetch("lama", tmp_path)
+        fetch("lama", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -227,7 +229,7 @@ def test_a_folder_of_the_users_own_is_left_alone(server, tmp_path):
     (tmp_path / "lama").mkdir()
     (tmp_path / "lama" / "notes.txt").write_text("mine")
     with pytest.raises(CorpusError, match="is not LAMA.*move it away"):
-        fetch.fetch("lama", tmp_path)
+        fetch("lama", tmp_path)
     assert names(tmp_path) == ["lama/notes.txt"] and not server.asked
 
 
@@ -238,7 +240,7 @@ def test_a_folder_of_the_users_own_is_left_alone(server, tmp_path):
 def test_a_missing_file_names_its_address(server, tmp_path, what, path):
     """The server's answer, the address and the way by hand, in one sentence."""
     with pytest.raises(CorpusError, match="the server answered 404.*by hand") as error:
-        fetch.fetch(what, tmp_path)
+        fetch(what, tmp_path)
     assert server.address + path in str(error.value) and "\n" not in str(error.value)
 
 
@@ -246,10 +248,10 @@ def test_a_missing_file_names_its_address(server, tmp_path, what, path):
 def test_without_a_connection_one_sentence_says_so(monkeypatch, tmp_path, what):
     """Nobody listening: no traceback, no half a file, no empty folder."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(fetch, "TREEBANK", "http://127.0.0.1:9")
-    monkeypatch.setattr(fetch, "LAMA", "http://127.0.0.1:9/lama.tar.gz")
+    monkeypatch.setattr(addresses, "TREEBANK", "http://127.0.0.1:9")
+    monkeypatch.setattr(addresses, "LAMA", "http://127.0.0.1:9/lama.tar.gz")
     with pytest.raises(CorpusError, match="http://127.0.0.1:9/.*\\(ConnectionError\\).*by hand"):
-        fetch.fetch(what, tmp_path / "data" / "corpora")
+        fetch(what, tmp_path / "data" / "corpora")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -258,7 +260,7 @@ def test_a_connection_cut_in_the_middle_leaves_nothing(server, tmp_path):
     """Half a file is not kept under the name of the whole."""
     server.cut.add("/ewt/en_ewt-ud-test.conllu")
     with pytest.raises(CorpusError, match="could not be fetched \\((ConnectionError|ChunkedEncodingError)\\)"):
-        fetch.fetch("treebank", tmp_path)
+        fetch("treebank", tmp_path)
     assert names(tmp_path) == []
 
 
@@ -268,10 +270,10 @@ def test_a_connection_cut_in_the_middle_leaves_nothing(server, tmp_path):
 def test_ontonotes_is_named_with_where_to_get_it(tmp_path):
     """It is licensed: one sentence says where it is to be had and how to give it."""
     with pytest.raises(CorpusError, match="licensed.*https://catalog.ldc.upenn.edu/LDC2013T19.*--treebank"):
-        fetch.fetch("ontonotes", tmp_path)
+        fetch("ontonotes", tmp_path)
 
 
 def test_an_unknown_name_is_answered_with_the_known(tmp_path):
     """As everywhere: what was received, the nearest, what exists."""
     with pytest.raises(CorpusError, match="Unknown corpus 'lamas'. Did you mean 'lama'\\? Known: treebank, lama"):
-        fetch.fetch("lamas", tmp_path)
+        fetch("lamas", tmp_path)

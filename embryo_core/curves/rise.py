@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from embryo_core.curves import difference_interval, onset
+from embryo_core.curves.scores import difference_interval, onset
 
 FOOT, TOP = 0.1, 0.9  # shares of the last value between which a curve rises
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from embryo_core.word_groups import BANDS, PARTS_OF_SPEECH, SINGLE_TAGS, TAGS, band_of
+from embryo_core.corpora.word_groups import BANDS, PARTS_OF_SPEECH, SINGLE_TAGS, TAGS, band_of
 
-DOCS = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
 
 
 def test_parts_of_speech_are_those_of_the_docs():

@@ -1,17 +1,15 @@
-"""Downloads of public evaluation data: UD English EWT (Section 3), LAMA (Section 6), and tasks to fine-tune on."""
+"""Downloads of public evaluation data: UD English EWT (Section 3) and LAMA (Section 6)."""
 
 import re
 import tarfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pooch
 
-from embryo_core.corpora import FETCHED, read_lama
-from embryo_core.errors import CorpusError, unknown
+from embryo_core.corpora import read_lama
+from embryo_core.errors import CorpusError
 
 # UD release of 2025-05-10. The hashes are of the released files, as they stand at that commit; that of train is of the
 # release's documents joined in the order of its split list, which gives dev and test byte for byte. Test comes first:
@@ -39,46 +37,10 @@ LAMA_FACTS = {
     "P361": 861, "P364": 852, "P407": 870, "P413": 952, "P449": 874, "P495": 909, "P740": 934, "P1376": 230,
 }  # fmt: skip
 
-ONTONOTES = (
-    "OntoNotes 5.0 is licensed and cannot be fetched; get it from the Linguistic Data Consortium "
-    "(https://catalog.ldc.upenn.edu/LDC2013T19) in CoNLL-2012 form, then run: "
-    "python -m embryo_core evaluate RUN --treebank PATH"
-)
 
-
-def fetch(what: str, into: Path) -> list[Path]:
-    """Download "treebank", "lama", "glue" or "squad" below the folder `into`, unless it is there; returns its paths.
-
-    Of LAMA's relations the paper's 25 are kept. Raises CorpusError where there is no connection or the content is
-    another, with the address and the way by hand; and for "ontonotes", with its publisher.
-    """
-    match what:
-        case "treebank":
-            with _no_empty_folder(into / "treebank"):
-                return [_fetch_treebank_file(name, into / "treebank") for name in TREEBANK_FILES]
-        case "lama":
-            with _no_empty_folder(into / "lama"):
-                return [_fetch_lama(into / "lama")]
-        case "glue" | "squad":
-            from embryo_core.finetune.hub import fetch_tasks
-
-            with _no_empty_folder(into / what):
-                return fetch_tasks(what, into)
-        case "ontonotes":
-            raise CorpusError(ONTONOTES)
-    raise CorpusError(unknown("corpus", what, [*FETCHED, "ontonotes"]))
-
-
-@contextmanager
-def _no_empty_folder(path: Path) -> Iterator[None]:
-    """Remove the folders that were made for a download and stayed empty."""
-    made = [folder for folder in (path, *path.parents) if not folder.exists()]
-    try:
-        yield
-    finally:
-        for folder in made:
-            with suppress(OSError):  # it is not there, or holds something
-                folder.rmdir()
+def fetch_treebank(folder: Path) -> list[Path]:
+    """Download the files of the treebank that are not in `folder`; returns them all. Raises CorpusError."""
+    return [_fetch_treebank_file(name, folder) for name in TREEBANK_FILES]
 
 
 def _fetch_treebank_file(name: str, folder: Path) -> Path:
@@ -86,8 +48,11 @@ def _fetch_treebank_file(name: str, folder: Path) -> Path:
     return _download(f"{TREEBANK}/{name}", folder / name, f"sha256:{TREEBANK_FILES[name]}", by_hand)
 
 
-def _fetch_lama(folder: Path) -> Path:
-    """LAMA's relations.jsonl and TREx/ in `folder`, unpacked and checked beside it and then moved there."""
+def fetch_lama(folder: Path) -> Path:
+    """LAMA's relations.jsonl and TREx/ in `folder`, which is returned; of its relations the paper's 25.
+
+    They are unpacked and checked beside it and then moved there. Raises CorpusError.
+    """
     by_hand = f"unpack its relations.jsonl and TREx/ into {folder}"
     if folder.exists():
         _check_lama(folder, f"What is in {folder}", f"move it away and fetch again, or {by_hand}")

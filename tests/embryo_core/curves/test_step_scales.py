@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from embryo_core import step_scales
+from embryo_core.curves import step_scales
 
 
 def test_step_0_lies_one_halving_before_step_1():

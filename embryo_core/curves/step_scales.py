@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from embryo_core.curves import Floats
+from embryo_core.curves.scores import Floats
 
 Scale = Literal["linear", "log"]
 SCALES: tuple[Scale, ...] = ("linear", "log")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from embryo_core.curves import Floats
+from embryo_core.curves.scores import Floats
 
 Name = Literal["start", "first fall", "plateau", "take-off", "later plateau", "later fall"]
 

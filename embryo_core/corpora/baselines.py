@@ -9,10 +9,10 @@ import pandas as pd
 from msgspec import convert
 
 from embryo_core import runs
-from embryo_core.relation_types import TYPES
+from embryo_core.corpora.relation_types import TYPES
+from embryo_core.corpora.word_groups import ALL, BANDS, TAGS
 from embryo_core.runs.schema import Corpus
 from embryo_core.types import Run
-from embryo_core.word_groups import ALL, BANDS, TAGS
 
 COLUMNS = ["group", "answer", "value", "n"]
 

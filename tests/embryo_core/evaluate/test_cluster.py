@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 
 from embryo_core import runs
-from embryo_core.cluster import on_ray
 from embryo_core.errors import ConfigError, CorpusError
-from embryo_core.evaluate import Outcomes, Pending, Report, evaluate
+from embryo_core.evaluate import Report, evaluate
+from embryo_core.evaluate.cluster import on_ray
+from embryo_core.evaluate.evaluation import Outcomes, Pending
 from embryo_core.finetune import protocols
 from embryo_core.finetune.finetuning import finetune
 from embryo_core.metrics.attention import Attention
 from embryo_core.types import Run
 from tests.conftest import SAMPLE_DATA
+from tests.embryo_core.evaluate.test_evaluation import files
 from tests.embryo_core.finetune.conftest import write_cola, write_pairs
-from tests.embryo_core.test_evaluate import files
 
 METRICS = ["token_reconstruction", "attention", "head_behaviour", "world_knowledge"]
 ALL = Report(computed=3 * len(METRICS))

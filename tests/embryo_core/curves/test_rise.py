@@ -2,7 +2,7 @@
 
 import pytest
 
-from embryo_core.rise import Rise, Slope, ranks, rise
+from embryo_core.curves.rise import Rise, Slope, ranks, rise
 
 STEPS = (0, 100, 200, 400, 800)
 

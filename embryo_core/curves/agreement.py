@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from embryo_core.curves import Z
+from embryo_core.curves.scores import Z
 
 FEWEST = 4  # things for which there is an interval
 

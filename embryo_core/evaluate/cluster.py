@@ -13,10 +13,10 @@ from itertools import islice
 from types import ModuleType
 from typing import Any
 
-from embryo_core.compute import Asked, Computer, Failed, Found
 from embryo_core.engine.device import find_device
 from embryo_core.errors import ConfigError
-from embryo_core.evaluate import Compute, Outcomes, Pending
+from embryo_core.evaluate.compute import Asked, Computer, Failed, Found
+from embryo_core.evaluate.evaluation import Compute, Outcomes, Pending
 from embryo_core.sources.ahead import fetched_ahead
 from embryo_core.types import Checkpoint
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from embryo_core.phases import APART, Phase, _Fits, _interval, phases, phases_of_log
+from embryo_core.curves.phases import APART, Phase, _Fits, _interval, phases, phases_of_log
 
 STEPS = [2**power for power in range(16)]
 KNOTS = [0, 3, 6, 10, 12, 15]  # a start, a fall, a plateau, a take-off, and slower again

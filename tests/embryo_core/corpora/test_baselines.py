@@ -5,11 +5,11 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-from embryo_core import baselines, results
-from embryo_core.corpora import RELATIONS
-from embryo_core.relation_types import TYPES
+from embryo_core import results
+from embryo_core.corpora import RELATIONS, baselines
+from embryo_core.corpora.relation_types import TYPES
+from embryo_core.corpora.word_groups import ALL, BANDS, TAGS
 from embryo_core.types import Run
-from embryo_core.word_groups import ALL, BANDS, TAGS
 
 FACTS = pd.DataFrame(
     [

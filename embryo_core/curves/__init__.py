@@ -1,0 +1,41 @@
+"""What is read off stored scores: intervals, onsets, peaks and histories; in files of their own, what few ask for."""
+
+from embryo_core.curves.scores import (
+    HISTORIES,
+    Floats,
+    Onset,
+    Peak,
+    Z,
+    classify_curve,
+    classify_histories,
+    classify_history,
+    difference_interval,
+    expected_layer,
+    held_from,
+    interval,
+    normalise_rows,
+    onset,
+    peak,
+    rescale,
+    smooth,
+)
+
+__all__ = [
+    "HISTORIES",
+    "Floats",
+    "Onset",
+    "Peak",
+    "Z",
+    "classify_curve",
+    "classify_histories",
+    "classify_history",
+    "difference_interval",
+    "expected_layer",
+    "held_from",
+    "interval",
+    "normalise_rows",
+    "onset",
+    "peak",
+    "rescale",
+    "smooth",
+]

@@ -1,0 +1,99 @@
+"""What positions are worth to a model: how large their embeddings are beside words, and how alike its states are.
+
+    positions_deviation    standard deviation of all numbers of an embedding table about their mean: group "words",
+                           "positions", and positions in groups that double: "positions 0 to 63", "64 to 127", ...;
+                           n: rows of the table. A model without an embedding for each position has words alone.
+    positions_cosine       mean cosine between the states of two different pieces of one sentence, [CLS] and [SEP] left
+                           out; the mean over all pairs of a sentence, then over the n sentences of at least two pieces.
+                           Layer 0 is the embeddings, as they enter the first layer.
+
+A small deviation of positions beside words says that the model hardly tells order (docs/metrics.md); a cosine near 1,
+that the states of a sentence hardly differ (Ethayarajh, 2019, https://arxiv.org/abs/1909.00512, intra-sentence).
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embryo_core.corpora import TREEBANK
+from embryo_core.errors import CorpusError
+from embryo_core.metric import Limits, Metric, Source
+from embryo_core.metrics import batches, treebank
+from embryo_core.types import Findings, Score
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+    from embryo_core.engine.tokenizer import Tokenizer
+
+FIRST_GROUP = 64  # positions
+
+
+@dataclass(frozen=True, eq=False)
+class Sentences:
+    """What `read` returns."""
+
+    ids: tuple[np.ndarray, ...]  # of each sentence [P + 2] with [CLS] and [SEP], P at least 2
+    summary: dict[str, Any]
+
+
+class Positions(Metric):
+    """Deviations of the embeddings, from the weights alone, and cosines of states on a treebank's sentences."""
+
+    name = "positions"
+    page = "overview"
+    source = "treebank"
+    form = TREEBANK
+    needs = frozenset({"states"})
+
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Sentences:
+        encoded = treebank.encode(tokenizer, limits, source).sentences
+        ids = tuple(sentence.ids for sentence in encoded if len(sentence.ids) >= 4)
+        if not ids:
+            raise CorpusError(f"{source.path} has no sentence of two pieces or more; give another treebank.")
+        pairs = sum((len(one) - 2) * (len(one) - 3) // 2 for one in ids)
+        note = f"{pairs:,} pairs of pieces in {len(ids):,} sentences of {source.path.name}"
+        return Sentences(ids, {"sentences": len(ids), "pairs": pairs, "note": note})
+
+    def compute(self, model: "Model", data: Sentences) -> Findings:
+        return Findings(scores=[*_deviations(model), *_cosines(model, data)])
+
+
+def _deviations(model: "Model") -> list[Score]:
+    words, positions = model.embeddings()
+    tables = {"words": words}
+    if positions is not None:
+        tables["positions"] = positions
+        first, after = 0, min(FIRST_GROUP, len(positions))
+        while first < len(positions):
+            tables[f"positions {first} to {after - 1}"] = positions[first:after]
+            first, after = after, min(2 * after, len(positions))
+    return [
+        Score("positions_deviation", float(table.std(dtype=np.float64)), len(table), group)
+        for group, table in tables.items()
+    ]
+
+
+def _cosines(model: "Model", data: Sentences) -> list[Score]:
+    found = np.zeros((model.num_layers + 1, len(data.ids)))
+
+    def measure(batch: np.ndarray) -> None:
+        ids = np.stack([data.ids[i] for i in batch])
+        found[:, batch] = mean_cosine(model.hidden_states(ids, np.ones_like(ids))[:, :, 1:-1])
+
+    lengths = np.array([len(ids) for ids in data.ids])
+    batches.compute(lengths, model.passes_at_once, measure, model.tokens_at_once)
+    return [
+        Score("positions_cosine", float(values.mean()), len(values), layer=layer) for layer, values in enumerate(found)
+    ]
+
+
+def mean_cosine(states: np.ndarray) -> np.ndarray:
+    """Mean cosine [...] between two different ones of P >= 2 states [..., P, H].
+
+    The squared length of the sum of P unit vectors is P plus the cosines of all ordered pairs.
+    """
+    states = states.astype(np.float64)
+    pieces = states.shape[-2]
+    units = states / np.maximum(np.linalg.norm(states, axis=-1, keepdims=True), np.finfo(np.float64).tiny)
+    return ((units.sum(axis=-2) ** 2).sum(axis=-1) - pieces) / (pieces * (pieces - 1))

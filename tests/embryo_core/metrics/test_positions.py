@@ -1,0 +1,90 @@
+"""Deviations of embeddings and cosines of states, beside a slow computation with transformers."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel
+
+from embryo_core.engine.hub import HubEngine
+from embryo_core.engine.model import Model
+from embryo_core.errors import CorpusError
+from embryo_core.metrics.positions import Positions, mean_cosine
+from embryo_core.types import Score
+from tests.embryo_core.metrics.conftest import read
+
+ROUNDING = 1e-5  # of sums of float32 in another order, relative
+
+
+def found(model: Model) -> dict[tuple[str, object], Score]:
+    """What the metric finds, by metric and group or layer."""
+    scores = Positions().compute(model, read(Positions(), model)).scores
+    return {(score.metric, score.group if score.layer is None else score.layer): score for score in scores}
+
+
+def test_deviations_are_those_of_the_stored_tables(trained: Model):
+    """Of words and positions, and of positions in groups, read by transformers."""
+    embeddings = AutoModel.from_pretrained(trained.checkpoint.path, dtype=torch.float32).embeddings
+    tables = {
+        "words": embeddings.word_embeddings.weight[: trained.vocabulary_size].detach().numpy(),
+        "positions": embeddings.position_embeddings.weight.detach().numpy(),
+    }
+    scores = {group: score for (metric, group), score in found(trained).items() if metric == "positions_deviation"}
+    for name, table in tables.items():
+        entries = table.astype(float).ravel().tolist()
+        mean = sum(entries) / len(entries)
+        expected = (sum((entry - mean) ** 2 for entry in entries) / len(entries)) ** 0.5
+        assert scores[name].value == pytest.approx(expected, rel=ROUNDING) and scores[name].n == len(table)
+    last = len(tables["positions"]) - 1
+    assert set(scores) == {*tables, *groups(last)}
+
+
+def groups(last: int) -> list[str]:
+    """The groups of positions of a model whose last one this is."""
+    ends = [63, 127, 255, 511]
+    whole = [(first, end) for first, end in zip([0, 64, 128, 256], ends, strict=True) if first <= last]
+    return [f"positions {first} to {min(end, last)}" for first, end in whole]
+
+
+def test_cosines_are_those_of_all_pairs(trained: Model):
+    """Pair by pair, sentence by sentence, on the states that transformers computes; [CLS] and [SEP] are left out."""
+    network = AutoModel.from_pretrained(trained.checkpoint.path, dtype=torch.float32).eval()
+    sums: dict[int, list[float]] = {}
+    for ids in read(Positions(), trained).ids:
+        with torch.inference_mode():
+            states = network(torch.as_tensor(ids)[None], output_hidden_states=True).hidden_states
+        for layer, state in enumerate(states):
+            pairs = combinations(state[0, 1:-1].double(), 2)
+            cosines = [float(torch.nn.functional.cosine_similarity(a, b, dim=0)) for a, b in pairs]
+            sums.setdefault(layer, []).append(sum(cosines) / len(cosines))
+    scores = {layer: score for (metric, layer), score in found(trained).items() if metric == "positions_cosine"}
+    assert set(scores) == set(sums)
+    for layer, values in sums.items():
+        assert scores[layer].n == len(values)
+        assert scores[layer].value == pytest.approx(sum(values) / len(values), abs=ROUNDING)
+
+
+def test_both_engines_find_the_same(trained: Model):
+    """The fast engine and transformers."""
+    other = Model(
+        trained.checkpoint, trained.tokenizer, HubEngine(trained.checkpoint, trained.tokenizer.vocabulary_size)
+    )
+    ours, theirs = found(trained), found(other)
+    assert list(ours) == list(theirs)
+    for key, score in ours.items():
+        assert theirs[key].n == score.n and theirs[key].value == pytest.approx(score.value, abs=ROUNDING)
+
+
+def test_a_sentence_of_one_direction_has_a_cosine_of_one():
+    """Whatever the lengths of its states; of opposite ones it is -1."""
+    states = np.array([[[1.0, 2.0], [2.0, 4.0], [0.5, 1.0]], [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]])
+    assert mean_cosine(states) == pytest.approx([1, (0 + 0 - 1) / 3])
+
+
+def test_a_sentence_of_one_piece_has_no_pair(trained: Model, tmp_path):
+    """It is left out; a treebank of nothing else is answered in a sentence."""
+    word = "1\tthe\tthe\tDET\tDT\t_\t0\troot\t_\t_\n\n"
+    (tmp_path / "one.conllu").write_text(word, encoding="utf-8")
+    with pytest.raises(CorpusError, match="one.conllu has no sentence of two pieces or more"):
+        read(Positions(), trained, tmp_path / "one.conllu")
