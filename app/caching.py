@@ -1,6 +1,7 @@
 """Reads that are kept while the files that they depend on stay as they are."""
 
 from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
 
 import streamlit as st
@@ -20,8 +21,9 @@ def results_state(run: Run) -> str:
 
 @runs.read_once
 def checkpoints_state(run: Run) -> str:
-    """The folder of each checkpoint, and when it was written."""
-    return repr([(str(checkpoint.path), checkpoint.written) for checkpoint in runs.checkpoints(run)])
+    """The folder of each checkpoint, and when it was written; a digest, as Streamlit reads it for every table."""
+    found = repr([(str(checkpoint.path), checkpoint.written) for checkpoint in runs.checkpoints(run)])
+    return blake2b(found.encode()).hexdigest()
 
 
 @runs.read_once
@@ -54,4 +56,10 @@ def cached(state: Callable[[Run], str], entries: int, spinner: bool | str = Fals
     never calls one with: its page would wait for its turn to draw while the pages that draw wait for its result.
     """
     kept = st.cache_data(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
+    return (lambda read: aside()(kept(read))) if spinner else kept
+
+
+def kept_whole(state: Callable[[Run], str], entries: int, spinner: bool | str = False) -> Callable:
+    """As `cached`, but every page gets the same object, which nobody may change: for what takes long to copy."""
+    kept = st.cache_resource(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
     return (lambda read: aside()(kept(read))) if spinner else kept

@@ -1,10 +1,14 @@
 """A figure of a page with its caption and its downloads."""
 
+import pickle
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from pathlib import PurePath
+from types import FunctionType
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -20,6 +24,7 @@ from app.view import View
 from app.widgets import show_caption
 
 TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}
+KEPT = 64  # figures
 SECONDS = {".csv": 0.2, ".gif": 5.0, ".html": 1.0}  # of one core that a file takes, about; its place in the queue
 
 
@@ -30,6 +35,27 @@ class File:
     label: str
     name: str
     content: Callable[[], str | bytes]
+
+
+def _fingerprint(table: pd.DataFrame) -> bytes:
+    """What tells a table from others, whole: Streamlit itself looks at a part of a long one."""
+    return blake2b(pickle.dumps(table, pickle.HIGHEST_PROTOCOL)).digest()
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False, hash_funcs={pd.DataFrame: _fingerprint, FunctionType: _name})
+def drawn(chart: Callable[..., go.Figure], *what: Any) -> go.Figure:
+    """The figure that a `chart` makes of `what`, which is the same at every step: drawn once, and shared by all pages.
+
+    Nobody may change it.
+    """
+    figure = chart(*what)
+    for_browser = figure.to_dict()
+    figure.to_dict = lambda: for_browser  # Plotly copies every number of a figure each time that it is shown
+    return figure
 
 
 def show(

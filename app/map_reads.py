@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from app.caching import cached, results_state
+from app.caching import cached, kept_whole, results_state
 from app.charts import attention
-from app.components.head_maps import grid_payload
+from app.components import head_maps
 from app.results import done, sources
 from embryo_core import results as store
 from embryo_core.curves import normalise_rows
 from embryo_core.curves.step_scales import Scale, log_spaced
+from embryo_core.results import AttentionHistory
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
-from embryo_core.share.map_style import colour_end
 from embryo_core.types import Run
 
 MAPS = 64  # steps whose maps are read together
@@ -22,11 +22,15 @@ MAPS = 64  # steps whose maps are read together
 
 def steps_of(run: Run, chosen: Callable[[Iterable[int]], int]) -> tuple[int, ...]:
     """The steps whose averaged maps a page has: all, of many a log-spaced part and the one `chosen` of all."""
-    known = sorted(done(run)["attention"])
-    return tuple(sorted({*log_spaced(known, MAPS), chosen(known)})) if known else ()
+    known = done(run)["attention"]
+    return tuple(sorted({*spread(run), chosen(known)})) if known else ()
 
 
-@cached(results_state, 64)
+def spread(run: Run) -> list[int]:
+    """The steps whose maps are read together, by which colours are made: all, of many a log-spaced part."""
+    return log_spaced(sorted(done(run)["attention"]), MAPS)
+
+
 def head_history(
     run: Run, layer: int, head: int, steps: tuple[int, ...], normalised: bool = False, shared: bool = False
 ) -> HeadHistory:
@@ -34,14 +38,14 @@ def head_history(
 
     Where colours are `shared`, they end at one weight for all heads.
     """
-    maps = store.read_attention(run, layer, head, steps)
+    sentences = _maps_at_first(run)[2]
+    maps = AttentionHistory(np.array(steps), _weights(run, steps, normalised, (layer - 1, head - 1)), sentences)
     history = averaged(run.name, layer, head, maps, sources(run).get("attention", {}))
     if shared:
-        history = replace(history, shared_end=colour_end(_all_weights(run, steps, normalised)))
+        history = replace(history, shared_end=_grid_at_first(run, normalised).shared_end)
     if not normalised:
         return history
-    note = f"{history.note}, each row divided by its sum"
-    return replace(history, note=note, weights=normalise_rows(history.weights))
+    return replace(history, note=f"{history.note}, each row divided by its sum")
 
 
 @cached(results_state, 64)
@@ -65,7 +69,7 @@ def at_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
     return normalise_rows(weights) if normalised else weights
 
 
-@cached(results_state, 4, "Reading the attention maps")
+@kept_whole(results_state, 4, "Reading the attention maps")
 def grid(
     run: Run, steps: tuple[int, ...], normalised: bool = False, at: tuple[float, ...] = ()
 ) -> tuple[int, int, bytes]:
@@ -73,25 +77,35 @@ def grid(
 
     `at` as in `head_maps.head_history`. Raises ResultsError.
     """
-    weights = _all_weights(run, steps, normalised)
-    return weights.shape[1], weights.shape[2], grid_payload(run.name, np.array(steps), weights, at)
+    found = _grid_at_first(run, normalised)
+    for step in steps:
+        if step not in found.steps:
+            found = head_maps.with_step(found, step, at_step(run, step, normalised))
+    return *found.codes.shape[1:3], head_maps.grid_payload(run.name, found, at)
 
 
 def gif(run: Run, steps: tuple[int, ...], normalised: bool, scale: Scale, shared: bool) -> bytes:
     """The averaged maps of all heads at these steps as a GIF (see `share.all_heads_gif`). Raises ResultsError."""
-    return all_heads_gif(run.name, np.array(steps), _all_weights(run, steps, normalised), scale, shared)
+    return all_heads_gif(run.name, np.array(steps), _weights(run, steps, normalised), scale, shared)
 
 
-def _all_weights(run: Run, steps: tuple[int, ...], normalised: bool) -> np.ndarray:
-    """Averaged maps [S, layers, heads, L, L] at these steps; those of `steps_of` are read together, others alone."""
-    together, weights = _weights_at_first(run)
-    alone = [step for step in steps if step not in together]
-    weights = np.concatenate([weights, *(at_step(run, step)[None] for step in alone)])
-    weights = weights[[[*together, *alone].index(step) for step in steps]]
-    return normalise_rows(weights) if normalised else weights
+def _weights(
+    run: Run, steps: tuple[int, ...], normalised: bool, head: tuple[int, int] = (slice(None), slice(None))
+) -> np.ndarray:
+    """Averaged maps at these steps, [S, layers, heads, L, L] or of one head; those of `spread` are read together."""
+    together, weights, _ = _maps_at_first(run)
+    place = {step: i for i, step in enumerate(together)}
+    maps = [weights[(place[step], *head)] if step in place else at_step(run, step, False)[head] for step in steps]
+    return normalise_rows(np.stack(maps)) if normalised else np.stack(maps)
 
 
-@cached(results_state, 2)
-def _weights_at_first(run: Run) -> tuple[list[int], np.ndarray]:
-    steps, weights, _ = store.read_attention_steps(run, log_spaced(sorted(done(run)["attention"]), MAPS))
-    return steps.tolist(), weights
+@kept_whole(results_state, 2)
+def _maps_at_first(run: Run) -> tuple[list[int], np.ndarray, int]:
+    steps, weights, sentences = store.read_attention_steps(run, spread(run))
+    return steps.tolist(), weights, sentences
+
+
+@kept_whole(results_state, 4, "Reading the attention maps")
+def _grid_at_first(run: Run, normalised: bool) -> head_maps.Grid:
+    steps, weights, _ = _maps_at_first(run)
+    return head_maps.grid(np.array(steps), normalise_rows(weights) if normalised else weights)

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from app.caching import cached, checkpoints_state, files_state, log_state, results_state
+from app.caching import cached, checkpoints_state, files_state, kept_whole, log_state, results_state
 from app.charts import finetuning, knowledge, patterns, probing_scores, tokens
 from app.charts import phases as phase_tables
 from embryo_core import compare, runs
@@ -69,7 +69,6 @@ differences = cached(_compared_state, 64)(compare.differences)
 # === As stored ===
 
 scores = cached(results_state, 64)(store.read_scores)
-cloze = cached(results_state, 32)(store.read_cloze)
 fact_histories = cached(results_state, 4, "Reading the facts")(store.read_histories)
 probes = cached(results_state, 64)(store.read_probes)
 sources = cached(results_state, 16)(store.read_sources)
@@ -78,6 +77,21 @@ tuning = cached(results_state, 32)(store.read_tuning)
 task_answers = cached(results_state, 8)(store.read_answers)
 task_spans = cached(results_state, 8)(store.read_spans)
 examples = cached(results_state, 16)(store.read_examples)
+
+
+def answers_at(run: Run, relation: str, step: int) -> pd.DataFrame:
+    """What a step answered to the facts of a relation (see `results.read_relation`). Raises ResultsError."""
+    found = _answers(run, relation)
+    return found[found["step"] == step].astype({"fact": "str", "prediction": "str"})
+
+
+def answers_to(run: Run, relation: str, fact: str) -> pd.DataFrame:
+    """What every step answered to a fact (see `results.read_relation`). Raises ResultsError."""
+    found = _answers(run, relation)
+    return found[found["fact"] == fact].astype({"fact": "str", "prediction": "str"})
+
+
+_answers = kept_whole(results_state, 2)(store.read_relation)
 
 
 def note(run: Run, metric: str, default: str = "") -> str:
@@ -164,8 +178,7 @@ def most_frequent_piece(run: Run) -> tuple[str, float] | None:
 @cached(results_state, 16)
 def baselines_of_words(run: Run, metric: str) -> pd.DataFrame:
     """The accuracy of always answering the most frequent word (see `baselines.of_words`). Raises ResultsError."""
-    steps = store.read_scores(run, metric)["step"]
-    return baselines.of_words(store.read_words(run, metric, step=int(steps.max())), _cased(run))
+    return baselines.of_words(store.read_word_counts(run, metric), _cased(run))
 
 
 # === As the figures take them ===
@@ -226,6 +239,7 @@ def head_scores(run: Run) -> pd.DataFrame:
     return patterns.behaviour_curves(store.read_scores(run))
 
 
+@cached(results_state, 16)
 def strongest_head(run: Run) -> tuple[str, int, int]:
     """Pattern, layer and head to open on (see `charts.patterns.strongest`); without measurements the first.
 

@@ -271,3 +271,17 @@ class Prediction:
 def spans_of_words(words: Sequence[str], labels: Sequence[str]) -> Example:
     """An example with one single-word target per word, as in part-of-speech tagging."""
     return Example(tuple(words), tuple(Target((i, i + 1), label) for i, label in enumerate(labels)))
+
+
+# === What is read of results ===
+
+
+@dataclass(frozen=True, eq=False)
+class RightAnswers:
+    """Whether each fact was answered right at each step: steps [S], correct [F, S] bool.
+
+    Rows are those of `results.read_histories`. A step at which a fact was not asked counts as wrong.
+    """
+
+    steps: "np.ndarray"
+    correct: "np.ndarray"

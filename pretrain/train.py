@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any
 
 import keras
@@ -64,7 +64,8 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             started, tokens_before = perf_counter(), progress.tokens
             rate = float(learning_rate(step - first - 1))  # of the update just made
             row = means.take()
-            log.add("train", progress, row, learning_rate=rate, tokens_per_second=round(speed, 1))
+            measured = {"learning_rate": rate, "tokens_per_second": round(speed, 1), "time": round(time())}
+            log.add("train", progress, row, **measured)
             bar.set_postfix(_postfix(row, next(iter(objectives)), speed), refresh=False)
         if step in grid:
             write_checkpoint(model, config, run.path, progress)

@@ -12,8 +12,8 @@ DIFFERS = "≠ marks rows in which the runs differ. "
 DESIGN = (
     "Parameters are those of the last checkpoint that has weights; what layers share counts once. Tokens per second is "
     "the median of the log; machines may differ. FLOPs are counted from the configuration (docs/metrics.md). Seeds of "
-    "one design are one column; numbers in which they differ are a mean with its range. Dates are those of the files "
-    "here, in UTC: of a run that was copied, when it was copied."
+    "one design are one column; numbers in which they differ are a mean with its range. Dates are in UTC, "
+    "those of the log; “(file)” marks those of the files here, which of a copied run tell when it was copied."
 )
 AGREEMENT = (
     "Spearman's rho of two orders of acquisition, from −1 (reversed) to 1 (the same), with its 95 % interval over the "

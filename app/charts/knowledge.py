@@ -127,11 +127,11 @@ def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, i: int, axis: St
         "value",
         style.plain(label(relation)),
         _colour(relation, i),
-        customdata=rows[["relation", "step", "value", "low", "high", "n"]].to_numpy(object),
+        customdata=style.told(rows[["relation", "step", "value", "low", "high", "n"]]),
         line={"dash": dash},
         marker={"size": 6, "symbol": style.SYMBOLS[i % len(style.SYMBOLS)]},
-        hovertemplate="step %{customdata[1]:,}: %{customdata[2]:.1%} of %{customdata[5]:,} facts<br>"
-        "95 % interval %{customdata[3]:.1%} to %{customdata[4]:.1%}",
+        hovertemplate="step %{customdata[1]:,}: %{customdata[2]} of %{customdata[5]:,} facts<br>"
+        "95 % interval %{customdata[3]} to %{customdata[4]}",
     )
 
 

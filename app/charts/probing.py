@@ -88,9 +88,9 @@ def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, a
         plain(task),
         colour,
         marker={"symbol": symbol, "size": 7},
-        customdata=rows.assign(layers=layers)[["task", "step", "value", "low", "high", "n", "layers"]].to_numpy(object),
+        customdata=style.told(rows.assign(layers=layers)[["task", "step", "value", "low", "high", "n", "layers"]]),
         hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}%{{customdata[6]}}<br>{what} "
-        "%{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
+        "%{customdata[2]} (95 %: %{customdata[3]} to %{customdata[4]})<br>"
         f"n = %{{customdata[5]:,}} {of}<extra></extra>",
     )
 

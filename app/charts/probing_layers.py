@@ -129,9 +129,9 @@ def layers_figure(
             colour[layer],
             line={"width": 4 if layer == bold else 2},
             marker={"size": 8 if layer == bold else 6, "symbol": "circle" if layer else "circle-open"},
-            customdata=rows[["layer", "step", "value", "low", "high", "n"]].to_numpy(object),
+            customdata=style.told(rows[["layer", "step", "value", "low", "high", "n"]]),
             hovertemplate=f"<b>{layer_name(layer)}</b>, step %{{customdata[1]:,}}<br>{QUANTITIES[quantity].label} "
-            "%{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
+            "%{customdata[2]} (95 %: %{customdata[3]} to %{customdata[4]})<br>"
             "n = %{customdata[5]:,} targets<extra></extra>",
         )
     steps = sorted(set(data["step"]))

@@ -57,6 +57,12 @@ def colour(group: str) -> str:
     return GROUPS.get(group, GREY)
 
 
+def told(rows: pd.DataFrame) -> np.ndarray:
+    """Rows as customdata, shares as hovering tells them: to write such texts takes a third of the time of floats."""
+    shares = rows.select_dtypes("float")
+    return rows.assign(**{name: [f"{share:.1%}" for share in shares[name]] for name in shares}).to_numpy(object)
+
+
 def faint(colour: str, opacity: float) -> str:
     """A #rrggbb colour as rgba with this opacity."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))

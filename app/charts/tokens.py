@@ -34,7 +34,7 @@ def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
 
     Verb forms alone are no set of single tags.
     """
-    groups = list(dict.fromkeys(scores["group"].dropna()))
+    groups = scores["group"].dropna().unique().tolist()
     sets, missing = {}, set(groups)
     for name, known in SETS.items():
         if missing & set(known):
@@ -132,10 +132,10 @@ def _add_curve(figure: go.Figure, group: str, rows: pd.DataFrame, axis: StepAxis
         _written(group),
         style.colour(group),
         marker={"symbol": style.SYMBOL_OF.get(group, "circle"), "size": 8},
-        customdata=rows[["group", "step", "accuracy", "low", "high", "n"]].to_numpy(object),
+        customdata=style.told(rows[["group", "step", "accuracy", "low", "high", "n"]]),
         hovertemplate=(
             f"<b>{_written(group)}</b>, step %{{customdata[1]:,}}<br>"
-            "accuracy %{customdata[2]:.1%} (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<br>"
+            "accuracy %{customdata[2]} (95 %: %{customdata[3]} to %{customdata[4]})<br>"
             "n = %{customdata[5]:,} words; click to see them<extra></extra>"
         ),
     )

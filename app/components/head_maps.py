@@ -7,6 +7,7 @@ follow the page's time bar through the window event `embryo:step`, and the grid 
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,22 +62,66 @@ def grid_name(run: str) -> str:
     return f"{run}-attention-all-heads"
 
 
-def grid_payload(run: str, steps: np.ndarray, weights: np.ndarray, at: Sequence[float] = ()) -> bytes:
-    """All heads' histories, weights [S, layers, heads, L, L], as one byte per weight (see `quantise`).
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """All heads' small maps at some steps: `shares` [S, layers, heads, M, M] of each head's largest weight as codes.
 
-    The maps of a step lie beside each other as in the picture: [S, layers * M, heads * M], with M = min(L, GRID_SIZE)
-    or a little less. `at` as in `head_history`.
+    M is the maps' length, at most GRID_SIZE or a little less (see `shrink`). `peaks` of these small maps and `maxima`
+    of the maps themselves are [layers, heads], as are the `ends` of each head's colours; they share the `shared_end`.
     """
+
+    steps: np.ndarray
+    small: np.ndarray
+    codes: np.ndarray
+    peaks: np.ndarray
+    maxima: np.ndarray
+    ends: np.ndarray
+    shared_end: float
+
+
+def grid(steps: np.ndarray, weights: np.ndarray) -> Grid:
+    """The small maps of all heads, weights [S, layers, heads, L, L], as one byte per weight (see `quantise`)."""
     small = shrink(weights, GRID_SIZE)
-    count, layers, heads, size, _ = small.shape
-    peaks = small.max(axis=(0, 3, 4))  # [layers, heads]
-    codes = quantise(small / np.maximum(peaks, np.finfo(np.float32).tiny)[:, :, None, None])
-    picture = codes.transpose(0, 1, 3, 2, 4).reshape(count, layers * size, heads * size)
-    header = {"run": run, "name": grid_name(run), "steps": steps.tolist(), "edge": map_style.EDGE}
-    header |= {"layers": layers, "heads": heads, "size": size, "at": [*at] or steps.tolist()}
-    header["maxima"] = weights.max(axis=(0, 3, 4)).astype(float).round(6).tolist()
-    header |= {"peaks": peaks.astype(float).tolist(), "ends": colour_ends(weights).tolist()}
-    header |= {"shared_end": map_style.colour_end(weights)}
+    peaks, maxima = small.max(axis=(0, 3, 4)), weights.max(axis=(0, 3, 4))
+    ends = colour_ends(weights), map_style.colour_end(weights)
+    return Grid(steps, small, _codes(small, peaks), peaks, maxima, *ends)
+
+
+def with_step(of: Grid, step: int, weights: np.ndarray) -> Grid:
+    """A grid with the maps [layers, heads, L, L] of one more step; colours end where they did without it.
+
+    So they mean the same whatever step is added, and the maps of the others are not looked at again.
+    """
+    small, place = shrink(weights, GRID_SIZE)[None], int(np.searchsorted(of.steps, step))
+    peaks, codes = np.maximum(of.peaks, small.max(axis=(0, 3, 4))), of.codes
+    if (higher := peaks > of.peaks).any():
+        codes = codes.copy()
+        codes[:, higher] = _codes(of.small[:, higher], peaks[higher])
+    return replace(
+        of,
+        steps=np.insert(of.steps, place, step),
+        small=np.insert(of.small, place, small, axis=0),
+        codes=np.insert(codes, place, _codes(small, peaks), axis=0),
+        peaks=peaks,
+        maxima=np.maximum(of.maxima, weights.max(axis=(2, 3))),
+    )
+
+
+def _codes(small: np.ndarray, peaks: np.ndarray) -> np.ndarray:
+    return quantise(small / np.maximum(peaks, np.finfo(np.float32).tiny)[..., None, None])
+
+
+def grid_payload(run: str, of: Grid, at: Sequence[float] = ()) -> bytes:
+    """What the browser gets of a grid: the maps of a step beside each other as in the picture, step after step.
+
+    They are [S, layers * M, heads * M]. `at` as in `head_history`.
+    """
+    count, layers, heads, size, _ = of.codes.shape
+    picture = of.codes.transpose(0, 1, 3, 2, 4).reshape(count, layers * size, heads * size)
+    header = {"run": run, "name": grid_name(run), "steps": of.steps.tolist(), "edge": map_style.EDGE}
+    header |= {"layers": layers, "heads": heads, "size": size, "at": [*at] or of.steps.tolist()}
+    header["maxima"] = of.maxima.astype(float).round(6).tolist()
+    header |= {"peaks": of.peaks.astype(float).tolist(), "ends": of.ends.tolist(), "shared_end": of.shared_end}
     return pack(header | {"decades": DECADES, "colours": map_style.colours().tolist()}, picture)
 
 

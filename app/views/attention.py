@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from app import pickers, results, widgets
+from app import curve_reads, pickers, results, widgets
 from app.captions import openings
 from app.charts.patterns import PATTERNS
 from app.view import View
@@ -35,8 +35,7 @@ def show() -> None:
 def _open(view: View) -> None:
     """The sentence on the head that shows a pattern most clearly."""
     with suppress(EmbryoError):  # what cannot be read is named below
-        frame = results.head_scores(view.run)
-        if not frame.empty:
-            what, layer, head = results.strongest_head(view.run)
-            curve = frame[(frame["what"] == what) & (frame["layer"] == layer) & (frame["head"] == head)]
+        what, layer, head = results.strongest_head(view.run)
+        curve = curve_reads.head_curve(view.run, what, layer, head)
+        if not curve.empty:
             widgets.show_opening(openings.attention(curve, PATTERNS[what].label, PATTERNS[what].axis))

@@ -147,7 +147,7 @@ def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Dra
         view,
         name,
         "Attention of every head",
-        captions.all_heads(len(steps), block, drawn.shared) + captions.shared_weights(run) + few,
+        captions.all_heads(len(map_reads.spread(run)), block, drawn.shared) + captions.shared_weights(run) + few,
         captions.all_heads_print(note, drawn.scale, drawn.shared),
         File("CSV, the weights of all heads", f"{name}-step{step}.csv", table),
         File("GIF, all heads over these steps", f"{name}.gif", animation),
@@ -160,7 +160,7 @@ def _positions(view: View, history: HeadHistory, normalised: bool) -> None:
     measured = map_reads.position_weights(view.run, layer, head, normalised)
     frame = with_smoothed(measured, "weight", view.smoothing, ["position"])
     figures.show(
-        charts.position_figure(frame, view.axis),
+        figures.drawn(charts.position_figure, frame, view.axis),
         frame.assign(layer=layer, head=head),
         f"{view.run.name}-attention-positions-layer{layer}-head{head}",
         captions.positions(history.size),

@@ -22,7 +22,7 @@ def show_missing(view: View) -> None:
     if data["done"].all():
         return
     st.header("What has been computed", anchor=False)
-    figure = charts.coverage(data, view.axis)
+    figure = figures.drawn(charts.coverage, data, view.axis)
     thinned = len(view.steps) - len(view.loadable)
     caption = captions.coverage(view.run, len(view.steps), thinned, missing)
     figures.show(figure, data, f"{view.run.name}-coverage", caption, "What has been computed", view)

@@ -62,7 +62,7 @@ def _show_one(view: View, judgement: Judgement, beside: dict[str, Judgement]) ->
         metric = finding.metrics[0] if finding.metrics else ""
         note = results.note(view.run, metric.removesuffix("_f1").removesuffix("_same"))
         figures.show(
-            charts.comparisons_figure(table),
+            figures.drawn(charts.comparisons_figure, table),
             table,
             f"{view.run.name}-{finding.name}",
             captions.comparisons(judgement, note),

@@ -86,7 +86,7 @@ def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
         task: [results.reached(view.run, _whose(task), metric, share) for share in SHARES]
         for task, metric in metrics.items()
     }
-    step = view.evaluated(frame["step"])
+    step = view.evaluated(frame["step"].unique())
     number = st.column_config.NumberColumn
     show_rows(
         charts.task_table(frame, step, reached),

@@ -17,7 +17,7 @@ ANY = "any"
 
 def show(view: View, task: str, frame: pd.DataFrame) -> None:
     """Draw the fine-tunings of a task, whose scores are `frame`, at the chosen step, and its examples."""
-    step, metric, name = view.evaluated(frame["step"]), frame["metric"].iloc[0], literal(charts.label(task))
+    step, metric, name = view.evaluated(frame["step"].unique()), frame["metric"].iloc[0], literal(charts.label(task))
     with st.expander(f"How it was fine-tuned: {name}"):  # a label with the step would close it at each
         curve = results.tuning(view.run, task, step)
         figures.show(

@@ -25,7 +25,7 @@ def show(view: View) -> None:
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --treebank PATH",
         )
     what, chosen, change = _pick(view, frame)
-    step = view.evaluated(frame["step"])
+    step = view.evaluated(frame["step"].unique())
     left, right = st.columns(2, gap="large")
     with left:
         _at_step(view, frame, what, step, chosen)

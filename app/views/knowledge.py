@@ -18,7 +18,7 @@ def show() -> None:
         )
     frame = results.relation_curves(view.run)
     widgets.show_opening(openings.knowledge(frame[frame["relation"] == charts.ALL]))
-    step = view.evaluated(frame["step"])
+    step = view.evaluated(frame["step"].unique())
     note = results.note(view.run, METRIC, "facts of LAMA's T-REx")
     knowledge_relations.show(view, frame, facts, note)
     knowledge_relations.show_table(view, frame, facts, step)

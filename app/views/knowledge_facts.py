@@ -24,7 +24,7 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> Non
         relation, history, words = _pick(frame, set(facts["relation"]))
     known = facts[facts["relation"] == relation]
     with left:
-        at_step = results.cloze(view.run, relation, step=step)
+        at_step = results.answers_at(view.run, relation, step)
         _table(charts.facts_at(at_step, known), history, words, relation, step)
     with right:
         _one_fact(view, known)
@@ -80,10 +80,10 @@ def _one_fact(view: View, known: pd.DataFrame) -> None:
     if template := results.templates(view.run).get(names["relation"][fact]):
         asked = Fact(fact, names["relation"][fact], template, names["subject"][fact], names["object"][fact])
         right.button("Ask it", help="Opens the Query page with this fact", on_click=_ask, args=(asked,))
-    answers = charts.fact_history(results.cloze(view.run, names["relation"][fact], fact))
+    answers = charts.fact_history(results.answers_to(view.run, names["relation"][fact], fact))
     history = with_smoothed(answers, "probability", view.smoothing)
     figures.show(
-        charts.fact_figure(history, view.axis),
+        figures.drawn(charts.fact_figure, history, view.axis),
         history.assign(fact=fact, subject=names["subject"][fact], object=names["object"][fact]),
         f"{view.run.name}-fact",
         captions.ONE_FACT,

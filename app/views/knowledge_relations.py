@@ -50,7 +50,8 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
         return
     drawn = without if unnamed else frame
     data = with_smoothed(drawn[drawn["relation"].isin(chosen)], "value", view.smoothing, ["relation"])
-    figure = charts.relation_figure(data, [name for name in chosen if name in set(data["relation"])], view.axis)
+    known = set(data["relation"])
+    figure = figures.drawn(charts.relation_figure, data, [name for name in chosen if name in known], view.axis)
     figures.show(figure, data, name, caption, TITLE, view, METRIC, on_point=_point_chosen)
 
 

@@ -126,7 +126,9 @@ def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:
         overlays.show(view, read, curves, name, caption, title)
         return
     data = with_smoothed(measured, quantity, view.smoothing, ["split"])
-    figure = charts.training_curve(data, quantity, unit, view.axis, _baseline(view.run, quantity))
+    figure = figures.drawn(
+        charts.training_curve, data, quantity, unit, view.axis, _baseline(view.run, quantity)
+    )
     caption = captions.training_curve(about, counted, data)
     figures.show(figure, data, name, caption, title, view)
 

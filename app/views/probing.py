@@ -3,10 +3,10 @@
 import pandas as pd
 import streamlit as st
 
-from app import pickers, results, widgets
+from app import curve_reads, pickers, results, widgets
 from app.captions import openings
 from app.captions.probing import METRIC
-from app.charts.probing_scores import BEST, LAST, NAMES, layer_name, of_layer
+from app.charts.probing_scores import BEST, LAST, NAMES, layer_name
 from app.view import View
 from app.views import probing_layers, probing_peaks, probing_tasks, probing_training
 
@@ -23,7 +23,7 @@ def show() -> None:
             f"The layers of run '{view.run.name}' have not been probed yet.",
             f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --probing PATH",
         )
-    widgets.show_opening(openings.probing(of_layer(frame, BEST), NAMES))
+    widgets.show_opening(openings.probing(curve_reads.probes_of_layer(view.run, BEST), NAMES))
     section = pickers.pick_one(
         "probing", "Section", list(SECTIONS), format_func=SECTIONS.get, segmented=True, label_visibility="collapsed"
     )

@@ -22,7 +22,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
     data = charts.layer_curves(frame, task, quantity)
     smoothed = with_smoothed(data, "value", view.smoothing, ["layer"])
     title = f"{QUANTITIES[quantity].label} on {label(task)}, layer by layer"
-    step = view.evaluated(data["step"])
+    step = view.evaluated(data["step"].unique())
     number = chosen_layer(frame, layer, task, step)
     name = f"{view.run.name}-{task}-{quantity}"
     caption = captions.layers(data, task, quantity, number, results.sources(view.run), bands)

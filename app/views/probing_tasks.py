@@ -5,7 +5,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from app import figures, overlays, permalink, pickers, results
+from app import curve_reads, figures, overlays, permalink, pickers, results
 from app.captions import probing as captions
 from app.charts import probing as charts
 from app.charts import probing_scores
@@ -17,22 +17,17 @@ from embryo_core.types import Run
 def show(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, bands: bool) -> None:
     """Draw the scores of all tasks in one layer over the steps."""
     st.header("F1 of the probes over the steps", anchor=False)
-    measured = probing_scores.task_curves(probing_scores.of_layer(frame, layer), results.log(view.run), rescaled)
+    measured = curve_reads.task_curves(view.run, layer, rescaled)
     name, title = f"{view.run.name}-probing", "F1 of the probes over the steps"
     caption = captions.tasks(measured, frame, layer, results.sources(view.run), rescaled, bands)
     if view.beside:
-        read, curves = partial(_tasks, layer=layer, rescaled=rescaled), charts.overlay_curves(rescaled)
+        read = partial(curve_reads.task_curves, layer=layer, rescaled=rescaled)
+        curves = charts.overlay_curves(rescaled)
         overlays.show(view, read, curves, name, caption, title, captions.METRIC, _task_chosen, bands)
         return
     data = with_smoothed(measured, "shown", view.smoothing, ["task"])
-    figure = charts.tasks_figure(data, view.axis, rescaled, bands)
+    figure = figures.drawn(charts.tasks_figure, data, view.axis, rescaled, bands)
     figures.show(figure, data, name, caption, title, view, captions.METRIC, on_point=_task_chosen)
-
-
-def _tasks(run: Run, layer: str | int, rescaled: bool) -> pd.DataFrame:
-    """The tasks of a run in one layer; empty where it has not been probed."""
-    rows = probing_scores.of_layer(results.probe_scores(run), layer)
-    return rows if rows.empty else probing_scores.task_curves(rows, results.log(run), rescaled)
 
 
 def _task_chosen(task: str, step: int) -> None:

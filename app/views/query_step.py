@@ -54,7 +54,7 @@ def _fact_rows(answers: Answers, best: Prediction) -> dict[str, tuple]:
         i = track.steps.index(view.step)
         rank = spell_rank(track.ranks[i], track.exact[i])
         rows["now"] = (best.token, best.probability, rank, track.probabilities[i])
-    cloze = results.cloze(view.run, fact.relation, fact.id)
+    cloze = results.answers_to(view.run, fact.relation, fact.id)
     for row in cloze[cloze["step"] == view.step].itertuples():
         rank = spell_rank(row.rank, True)
         rows["stored"] = (row.prediction, row.prediction_probability, rank, row.probability)

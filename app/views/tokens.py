@@ -6,7 +6,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from app import figures, overlays, permalink, pickers, results, widgets
+from app import curve_reads, figures, overlays, permalink, pickers, results, widgets
 from app.captions import openings
 from app.captions import tokens as captions
 from app.charts import tags
@@ -14,7 +14,6 @@ from app.charts import tokens as charts
 from app.charts.smoothing import with_smoothed
 from app.view import View
 from app.views import compare, tokens_words
-from embryo_core.compare import acquisition
 from embryo_core.metric import Metric
 from embryo_core.metrics import METRICS
 from embryo_core.types import Run
@@ -45,22 +44,22 @@ def show() -> None:
         pickers.pick_smoothing()
     usual, few = charts.usual(family, sets[family]), len(sets[family]) <= PILLS
     groups = pickers.pick_many(family.replace(" ", "_"), "Categories", sets[family], usual, tags.named, pills=few)
-    measured = charts.curves(scores, groups, rescaled=rescaled)
+    measured = curve_reads.token_curves(view.run, metric, tuple(groups), rescaled)
     data = with_smoothed(measured, "shown", view.smoothing, ["group"])
     if data.empty:
         st.info("Choose at least one category that has results.", icon=":material/info:")
         return
-    raw = charts.curves(scores, groups, rescaled=False)
-    widgets.show_opening(openings.tokens(titles[metric], acquisition(raw)))
+    order = curve_reads.token_order(view.run, metric, tuple(groups))
+    widgets.show_opening(openings.tokens(titles[metric], order))
     if metric in WORDS_PREDICTED:
         data = charts.with_baselines(data, results.baselines_of_words(view.run, metric), rescaled)
     _accuracy(view, metric, titles[metric], data, rescaled, bands)
     left, right = st.columns([4, 3], gap="large")
     with left:
-        step = view.evaluated(scores["step"])
+        step = view.evaluated(measured["step"].unique())
         tokens_words.show(view, metric, list(data["group"].unique()), charts.most_changed(measured), step)
     with right:
-        _acquisition(view, metric, raw)
+        _acquisition(view, metric, tuple(groups), (int(measured["step"].min()), int(measured["step"].max())))
 
 
 def _applies(run: Run, metric: Metric) -> bool:
@@ -87,7 +86,7 @@ def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled:
         curves = charts.overlay_curves(rescaled)
         overlays.show(view, read, curves, name, caption, title, metric, _open_point, bands)
         return
-    figure = charts.accuracy_figure(data, view.axis, rescaled, bands)
+    figure = figures.drawn(charts.accuracy_figure, data, view.axis, rescaled, bands)
     figures.show(figure, data, name, caption, title, view, metric, on_point=_open_point)
 
 
@@ -103,17 +102,17 @@ def _open_point(group: str, step: int) -> None:
     permalink.choose("step", step)
 
 
-def _acquisition(view: View, metric: str, data: pd.DataFrame) -> None:
+def _acquisition(view: View, metric: str, groups: tuple[str, ...], ends: tuple[int, int]) -> None:
     st.header("Order of acquisition", anchor=False)
     rule = compare.pick_rule()
     if view.beside:
-        table = compare.orders_of(view, metric, data["group"].unique(), rule)
+        table = compare.orders_of(view, metric, groups, rule)
         compare.show_acquisitions(view, table, rule, metric, metric)
         return
-    order = acquisition(data, rule)
+    order = curve_reads.token_order(view.run, metric, groups, rule)
     if order["onset"].isna().all():
         widgets.show_caption(captions.NONE_ACQUIRED)
         return
-    figure = charts.acquisition_figure(order, list(data["step"].unique()), view.axis)
+    figure = figures.drawn(charts.acquisition_figure, order, ends, view.axis)
     name = f"{view.run.name}-{metric}-acquisition"
     figures.show(figure, order, name, captions.acquisition(order, rule), "Order of acquisition", view, metric)

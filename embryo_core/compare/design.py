@@ -16,6 +16,7 @@ from embryo_core.runs.schema import Corpus, Settings
 from embryo_core.types import Checkpoint, Run
 
 CHOICES = ("family", "embedding size", "sharing", "sentence loss", "dropout", "domain")  # rows that a designer decides
+END = 253_402_300_800  # seconds since 1970 at the end of the year 9999, the last that a date may have
 PARTLY = {"attention": "attention alone", "ffn": "feed-forward network alone"}
 Value = str | int | float | None
 
@@ -46,8 +47,7 @@ def design(run: Run) -> dict[str, Value]:
         "tokens seen": last.tokens if last else None,
         "tokens per second": _speed(run),
         "training FLOPs": _flops(run, last),
-        "file of the first checkpoint": _date(checkpoints[:1]),
-        "file of the last checkpoint": _date(checkpoints[-1:]),
+        **_trained(run, checkpoints),
     }
 
 
@@ -115,6 +115,10 @@ def _flops(run: Run, last: Checkpoint | None) -> int | None:
     return None if found is None else round(found)
 
 
-def _date(checkpoints: Sequence[Checkpoint]) -> str | None:
-    """When a checkpoint's manifest was written on this disk, in UTC; a copy has the time of the copying."""
-    return datetime.fromtimestamp(checkpoints[0].written / 1e9, UTC).strftime("%Y-%m-%d %H:%M") if checkpoints else None
+def _trained(run: Run, checkpoints: Sequence[Checkpoint]) -> dict[str, str | None]:
+    """When training was first and last logged; of a log without times, when the manifests were written on this disk."""
+    logged = [row["time"] for row in runs.read_log(run) if 0 < (row.get("time") or 0) < END]
+    times, of = (logged, "") if logged else ([found.written / 1e9 for found in checkpoints], " (file)")
+    ends = (times[0], times[-1]) if times else (None, None)
+    dates = [end and datetime.fromtimestamp(end, UTC).strftime("%Y-%m-%d %H:%M") + of for end in ends]
+    return dict(zip(("trained from", "trained until"), dates, strict=True))

@@ -12,7 +12,7 @@ from embryo_core import runs
 from embryo_core.corpora.relation_types import TYPES
 from embryo_core.corpora.word_groups import ALL, BANDS, TAGS
 from embryo_core.runs.schema import Corpus
-from embryo_core.types import Run
+from embryo_core.types import RightAnswers, Run
 
 COLUMNS = ["group", "answer", "value", "n"]
 
@@ -97,21 +97,19 @@ def named_by_subject(facts: pd.DataFrame) -> pd.Series:
     return pd.Series([thing.casefold() in name.casefold() for thing, name in pairs], facts.index, dtype=bool)
 
 
-def precision(facts: pd.DataFrame, right: pd.DataFrame, steps: Iterable[int]) -> pd.DataFrame:
+def precision(facts: pd.DataFrame, right: RightAnswers, steps: Iterable[int]) -> pd.DataFrame:
     """Precision at 1 over these `facts` alone, at all `steps`: group (relation, or "all"), step, value, n.
 
-    `right` has a row for each fact and step at which its answer was right (`results.read_right_answers`).
+    `facts` are rows of `results.read_histories`, and `right` are the answers to all of these.
     """
-    counted = right.merge(facts[["relation", "fact"]])
     steps = list(steps)
-    n = facts.groupby("relation").size()
-    hits = counted.groupby(["relation", "step"]).size().unstack(fill_value=0).reindex(n.index, fill_value=0)
-    hits = hits.reindex(columns=steps, fill_value=0)
-    parts = [_curve(relation, steps, hits.loc[relation], count) for relation, count in n.items()]
-    if not parts:
+    groups = [*facts.groupby("relation").groups.items()]
+    if not groups:
         return pd.DataFrame(columns=["group", "step", "value", "n"])
-    return pd.concat([*parts, _curve(ALL, steps, hits.sum(), len(facts))], ignore_index=True)
+    parts = [_curve(group, steps, right, rows) for group, rows in (*groups, (ALL, facts.index))]
+    return pd.concat(parts, ignore_index=True)
 
 
-def _curve(group: str, steps: Sequence[int], hits: pd.Series, n: int) -> pd.DataFrame:
-    return pd.DataFrame({"group": group, "step": steps, "value": hits.to_numpy() / n, "n": n})
+def _curve(group: str, steps: Sequence[int], right: RightAnswers, rows: pd.Index) -> pd.DataFrame:
+    hits = pd.Series(right.correct[rows].sum(axis=0), right.steps).reindex(steps, fill_value=0)
+    return pd.DataFrame({"group": group, "step": steps, "value": hits.to_numpy() / len(rows), "n": len(rows)})

@@ -15,6 +15,7 @@ from embryo_core.results.read import (
     read_answers,
     read_cloze,
     read_probes,
+    read_relation,
     read_scores,
     read_spans,
     read_task_scores,
@@ -22,6 +23,7 @@ from embryo_core.results.read import (
     read_words,
 )
 from embryo_core.results.sources import Identity, check_identity, read_sources
+from embryo_core.results.word_counts import read_word_counts
 from embryo_core.results.write import begin, compact, write
 
 __all__ = [
@@ -41,12 +43,14 @@ __all__ = [
     "read_foreign",
     "read_histories",
     "read_probes",
+    "read_relation",
     "read_right_answers",
     "read_scores",
     "read_sources",
     "read_spans",
     "read_task_scores",
     "read_tuning",
+    "read_word_counts",
     "read_words",
     "write",
     "write_examples",

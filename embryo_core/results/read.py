@@ -18,6 +18,7 @@ from msgspec.json import Decoder
 from embryo_core import runs
 from embryo_core.corpora.word_groups import ALL, TAGS
 from embryo_core.errors import ResultsError
+from embryo_core.results import order
 from embryo_core.results.bounds import check_keys, check_rows, check_size
 from embryo_core.results.files import is_stored, verified
 from embryo_core.results.parts import Parts, list_parts
@@ -103,6 +104,16 @@ def read_cloze(
     return rows.select(["step", *CLOZE.columns]).to_pandas()
 
 
+def read_relation(run: Run, relation: str) -> pd.DataFrame:
+    """What was answered to the facts of a relation at all steps, in little memory; by fact and step.
+
+    Columns: step, fact, rank, probability, prediction, prediction_probability; texts are categories.
+    """
+    names = [name for name in CLOZE.columns if name not in ("relation", "subject", "object")]
+    rows = read_table(run, CLOZE, _where("relation", relation), columns=["relation", "step", *names])
+    return rows.select(["step", *names]).to_pandas(strings_to_categorical=True)
+
+
 def read_probes(run: Run, task: str | None = None, layer: int | None = None, step: int | None = None) -> pd.DataFrame:
     """Training curves of the probes of a task and layer, at one step or all; sorted by task, layer, control, step.
 
@@ -179,11 +190,11 @@ def _settled(run: Run, read: Callable[[], Found]) -> Found:
 def _read_once(
     run: Run, table: Table, where: pc.Expression, step: int | None, columns: list[str] | None
 ) -> pa.Table:
-    rows = pa.concat_tables(_rows_of_files(run, table, where, step, columns))
+    tables = _rows_of_files(run, table, where, step, columns)
+    rows = pa.concat_tables(tables)
     with _explaining(run, run.results / f"{table.name}.parquet"):
         check_keys(table, rows)
-    key = [(name, "ascending") for name in table.key if name in rows.column_names]
-    return rows.sort_by(key) if list_parts(run) else rows
+    return order.sort(table, rows) if len(tables) > 1 else rows
 
 
 def _rows_of_files(

@@ -10,6 +10,7 @@ unique and sorted, and nothing in a file depends on when or in which order it wa
 """
 
 import json
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from embryo_core.errors import OtherData
+from embryo_core.results import order, summaries
 from embryo_core.results.files import is_stored, remove, replacing_table, seal
-from embryo_core.results.histories import has_histories, write_histories
+from embryo_core.results.histories import FACTS
 from embryo_core.results.parts import Parts, list_parts, lock, new_part, remove_leftovers, remove_part
 from embryo_core.results.read import done, read_table, steps_of_file
 from embryo_core.results.sources import Identity, check_identity, read_sources
-from embryo_core.results.tables import ATTENTION, TABLES, Table
+from embryo_core.results.tables import ATTENTION, CLOZE, TABLES, Table
 from embryo_core.results.validate import check
+from embryo_core.results.word_counts import COUNTS
 from embryo_core.runs import write_json
 from embryo_core.types import Checkpoint, Findings, Run
+
+SUMMARIES = (FACTS, COUNTS)
+FEW = 100  # compacted steps of a metric beside which one part stays
 
 
 def write(checkpoint: Checkpoint, metric: str, findings: Findings, identity: Identity | None = None) -> None:
@@ -51,21 +57,38 @@ def write(checkpoint: Checkpoint, metric: str, findings: Findings, identity: Ide
 
 
 def compact(run: Run) -> None:
-    """Merge all parts into the compacted tables; what is read stays the same. Nothing to do without parts.
+    """Merge the parts into the compacted tables, once they are not few beside these; what is read stays the same.
 
-    A table of which no part has rows is left as it is.
+    A table is written anew as a whole: so a step that is added to a long series stays a part until others have come.
+    One of which no part has rows is left as it is.
     """
-    if not (run.results / "parts").is_dir() and has_histories(run):
+    if not (run.results / "parts").is_dir() and _are_summed_up(run):
         return
     with lock(run):
         parts = list_parts(run)
+        if parts and _are_few(run, parts) and _are_summed_up(run):
+            return
         for table in TABLES:
             if _is_changed(run, table, parts):
                 replace_table(run, table, read_table(run, table))
-        write_histories(run)
+        _sum_up(run)
         for part in parts.values():
             remove_part(part)
         remove_leftovers(run)
+
+
+def _are_few(run: Run, parts: Parts) -> bool:
+    """Whether every metric has fewer parts than one for each FEW of its steps in the compacted tables.
+
+    Answers to facts are none of these: they are summed up when they are compacted.
+    """
+    for metric, count in Counter(metric for metric, _ in parts).items():
+        own = [part for (name, _), part in parts.items() if name == metric]
+        tables = [table for table in TABLES if any(is_stored(part / f"{table.name}.parquet") for part in own)]
+        steps = max(len(steps_of_file(run, table).get(metric, ())) for table in tables)
+        if CLOZE in tables or steps <= FEW * count:
+            return False
+    return True
 
 
 def _is_changed(run: Run, table: Table, parts: Parts) -> bool:
@@ -103,7 +126,16 @@ def _forget(run: Run, metric: str) -> None:
     for table in TABLES:
         if is_stored(run.results / f"{table.name}.parquet"):
             replace_table(run, table, read_table(run, table, pc.field("evaluation") != metric))
-    write_histories(run)
+    _sum_up(run)
+
+
+def _are_summed_up(run: Run) -> bool:
+    return all(summaries.is_written(run, summary) for summary in SUMMARIES)
+
+
+def _sum_up(run: Run) -> None:
+    for summary in SUMMARIES:
+        summaries.write(run, summary)
 
 
 def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:
@@ -130,7 +162,7 @@ def replace_table(run: Run, table: Table, rows: pa.Table) -> None:
 
 def _write_sorted(path: Path, table: Table, rows: pa.Table) -> None:
     """Write rows sorted by the table's key, row groups for each value of its group columns (else of all rows)."""
-    rows = rows.sort_by([(name, "ascending") for name in table.key]).combine_chunks()
+    rows = order.sort(table, rows).combine_chunks()
     sizes = [rows.num_rows]
     if table.group:
         counted = rows.group_by(list(table.group), use_threads=False).aggregate([([], "count_all")])
@@ -144,8 +176,8 @@ def _write_sorted(path: Path, table: Table, rows: pa.Table) -> None:
 
 def _evaluations(rows: pa.Table) -> dict[str, list[int]]:
     """Steps of each evaluation that has rows here; kept in the file's metadata, where `done` finds them at once."""
-    pairs = rows.group_by(["evaluation", "step"], use_threads=False).aggregate([]).to_pylist()
+    pairs = rows.group_by(["evaluation", "step"], use_threads=False).aggregate([])
     found: dict[str, list[int]] = {}
-    for metric, step in sorted((pair["evaluation"], pair["step"]) for pair in pairs):
+    for metric, step in sorted(zip(pairs["evaluation"].to_pylist(), pairs["step"].to_pylist(), strict=True)):
         found.setdefault(metric, []).append(step)
     return found

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
 from math import log2
 from pathlib import Path
 from typing import Any
@@ -126,14 +125,16 @@ def _folders(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
     except OSError as reason:
         yield folder, refusal(folder, f"cannot be read: {reason.strerror}", BrokenCheckpoint)
         return
-    for path in (folder / name for name in islice(names, MOST)):
+    for path, found in _manifests(run, folder, names[:MOST]):
         try:
-            manifest, written = _read_manifest(path, run.path)
+            if isinstance(found, BrokenCheckpoint):
+                raise found
+            manifest, written = found
             pointer = _pointer(run, manifest.weights, path)
         except BrokenCheckpoint as error:
             yield path, error
             continue
-        if (first := seen.setdefault(manifest.step, path)) == path:
+        if (first := seen.setdefault(manifest.step, path)) is path:
             counts = manifest.step, path, manifest.sequences, manifest.tokens
             yield path, Checkpoint(run, *counts, written, not manifest.removed, pointer)
         else:
@@ -151,21 +152,54 @@ def _pointer(run: Run, card: PointerCard | None, folder: Path) -> Pointer | None
     return pointer
 
 
+def _manifests(
+    run: Run, folder: Path, names: list[str]
+) -> Iterator[tuple[Path, tuple[Manifest, int] | BrokenCheckpoint]]:
+    """The manifest in each of these folders and its time, or why it cannot be read."""
+    try:
+        states = tuple(_state(f"{folder}/{name}/manifest.json") for name in names)
+        for (path, manifest), (_, written, _) in zip(_parse_all(folder, run.path, tuple(names), states), states):
+            yield path, (manifest, written)
+    except BrokenCheckpoint:
+        for path in (folder / name for name in names):
+            try:
+                yield path, _read_manifest(path, run.path)
+            except BrokenCheckpoint as error:
+                yield path, error
+
+
 def _read_manifest(folder: Path, within: Path) -> tuple[Manifest, int]:
     """A checkpoint's manifest and its time; it is read again only when its file is another: every query lists all."""
     path = f"{folder}/manifest.json"
+    state = _state(path)
+    return _parse_manifest(path, within, state), state[1]
+
+
+def _state(path: str) -> tuple[int, int, int]:
+    """Inode, time and size of a manifest. Raises BrokenCheckpoint."""
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         raise refusal(Path(path), "does not exist", BrokenCheckpoint) from None
     except OSError as reason:
         raise refusal(Path(path), f"cannot be read: {reason.strerror}", BrokenCheckpoint) from None
-    return _parse_manifest(path, within, found.st_ino, found.st_mtime_ns, found.st_size), found.st_mtime_ns
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 @lru_cache(maxsize=MOST)
-def _parse_manifest(path: str, within: Path, *_state: int) -> Manifest:
+def _parse_manifest(path: str, within: Path, _state: tuple[int, ...]) -> Manifest:
     return read_json(Path(path), within, Manifest, BrokenCheckpoint)
+
+
+@lru_cache(maxsize=64)
+def _parse_all(
+    folder: Path, within: Path, names: tuple[str, ...], states: tuple[tuple[int, ...], ...]
+) -> list[tuple[Path, Manifest]]:
+    """The same of all folders of a run, in which nothing has to be looked up one by one as long as none changes."""
+    return [
+        (folder / name, _parse_manifest(f"{folder}/{name}/manifest.json", within, state))
+        for name, state in zip(names, states)
+    ]
 
 
 # === Verifying ===

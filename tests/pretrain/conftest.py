@@ -78,6 +78,6 @@ def weights(run: Path) -> dict[str, str]:
 
 
 def log(run: Path) -> list[dict[str, Any]]:
-    """Rows of the log without their speed."""
+    """Rows of the log without what the clock says."""
     rows = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in row.items() if name != "tokens_per_second"} for row in rows]
+    return [{name: value for name, value in row.items() if name not in ("tokens_per_second", "time")} for row in rows]

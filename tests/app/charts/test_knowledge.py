@@ -52,7 +52,7 @@ def test_curves_are_the_scores_with_their_intervals(scores):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_figure_holds_the_numbers_and_each_point_knows_its_relation_and_step(scores, scale):
-    """Lines are as measured; a point carries relation, step, stored value, interval and n."""
+    """Lines are as measured; a point carries relation, step, what hovering tells of value and interval, and n."""
     frame = charts.relation_curves(scores, BASELINES)
     figure = charts.relation_figure(frame, ["all", "P36"], StepAxis(scale))
     lines = {line.name: line for line in figure.data if line.customdata is not None}
@@ -61,7 +61,7 @@ def test_the_figure_holds_the_numbers_and_each_point_knows_its_relation_and_step
     line = lines["capital (P36)"]
     assert list(line.y) == list(rows["value"])
     assert [list(point) for point in line.customdata[:, :3]] == [
-        ["P36", step, value] for step, value in zip(STEPS, rows["value"], strict=True)
+        ["P36", step, f"{value:.1%}"] for step, value in zip(STEPS, rows["value"], strict=True)
     ]
     assert {point[5] for point in line.customdata} == {100}
 

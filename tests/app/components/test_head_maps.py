@@ -43,7 +43,7 @@ def test_the_browser_gets_the_style_of_all_renderers(maps, scale):
     header, _ = read(head_maps.history_payload(history, scale, "file"))
     style = json.loads(json.dumps(map_style.drawing(history, scale)))
     assert {name: header[name] for name in style} == style
-    grid, _ = read(head_maps.grid_payload("tiny", STEPS, maps))
+    grid, _ = read(head_maps.grid_payload("tiny", head_maps.grid(STEPS, maps)))
     assert grid["colours"] == style["colours"] == map_style.colours().tolist()
     assert grid["decades"] == map_style.DECADES
 
@@ -56,7 +56,7 @@ def test_the_colours_are_those_of_plotly():
 
 def test_the_grid_keeps_each_weight_within_its_stated_error(maps):
     """A code of the grid stands for the weight of its step, head and positions to 1.4 %, or for less than 0.1 %."""
-    header, body = read(head_maps.grid_payload("tiny", STEPS, maps))
+    header, body = read(head_maps.grid_payload("tiny", head_maps.grid(STEPS, maps)))
     picture = np.frombuffer(body, np.uint8).reshape(3, 2 * 6, 4 * 6).astype(float)
     share = np.where(picture == 0, 0, 10 ** (header["decades"] * ((picture - 1) / 254 - 1)))
     for layer in range(2):
@@ -71,15 +71,27 @@ def test_the_grid_keeps_each_weight_within_its_stated_error(maps):
 
 def test_a_head_without_any_weight_is_drawn_dark():
     """Maps of zeros give codes of zero, not a division by zero."""
-    _, body = read(head_maps.grid_payload("tiny", STEPS, np.zeros((3, 1, 1, 4, 4), np.float32)))
+    _, body = read(head_maps.grid_payload("tiny", head_maps.grid(STEPS, np.zeros((3, 1, 1, 4, 4), np.float32))))
     assert set(body) == {0}
 
 
 def test_the_grid_knows_where_the_colours_of_each_head_end(maps):
     """At the percentile of the large map's; and at one of all heads together, where the reader shares it."""
-    header, _ = read(head_maps.grid_payload("tiny", STEPS, maps))
+    header, _ = read(head_maps.grid_payload("tiny", head_maps.grid(STEPS, maps)))
     for layer, head in np.ndindex(2, 4):
         history = HeadHistory("tiny", layer + 1, head + 1, "", STEPS, maps[:, layer, head])
         assert header["ends"][layer][head] == pytest.approx(map_style.end_of(history))
         assert header["peaks"][layer][head] == pytest.approx(history.maximum)
     assert header["shared_end"] == pytest.approx(np.percentile(maps, map_style.CLIP))
+
+
+@pytest.mark.parametrize("step", [0, 8, 16])
+def test_a_step_that_is_added_gives_the_maps_of_all_steps_together(maps, step):
+    """The same codes, peaks and maxima as if its maps had been there, larger or smaller than the others'."""
+    maps[STEPS == step, 0, 1] *= 3
+    others = STEPS != step
+    added = head_maps.with_step(head_maps.grid(STEPS[others], maps[others]), step, maps[~others][0])
+    whole = head_maps.grid(STEPS, maps)
+    for name in ("steps", "small", "codes", "peaks", "maxima"):
+        assert np.array_equal(getattr(added, name), getattr(whole, name)), name
+    assert added.shared_end == head_maps.grid(STEPS[others], maps[others]).shared_end

@@ -71,18 +71,18 @@ def test_a_broken_file_is_a_message(look, own_run):
 def test_of_a_long_series_some_maps_are_read_and_the_chosen_one(look, tiny_results, monkeypatch):
     """The captions tell which; the maps are those of the whole series at these steps, the positions those of all."""
     monkeypatch.setattr(map_reads, "MAPS", 2)
-    map_reads._weights_at_first.clear()
+    map_reads._maps_at_first.clear()
     steps = map_reads.steps_of(tiny_results, max)
     assert steps == (0, 16) and map_reads.steps_of(tiny_results, lambda known: 8) == (0, 8, 16)
     assert any("Of 3 steps, 2 have their maps here" in caption for caption in captions_of(look(tiny_results)))
     assert not any("have their maps here" in caption for caption in captions_of(look(tiny_results, step="8")))
     _, weights, _ = results.read_attention_steps(tiny_results)
-    assert np.array_equal(map_reads._all_weights(tiny_results, steps, False), weights[[0, 2]])
-    assert np.array_equal(map_reads._all_weights(tiny_results, (0, 8, 16), False), weights)
+    assert np.array_equal(map_reads._weights(tiny_results, steps, False), weights[[0, 2]])
+    assert np.array_equal(map_reads._weights(tiny_results, (0, 8, 16), False), weights)
     history = map_reads.head_history(tiny_results, 2, 1, steps)
     assert np.array_equal(history.weights, weights[[0, 2], 1, 0])
     assert set(map_reads.position_weights(tiny_results, 2, 1, False)["step"]) == {0, 8, 16}
-    map_reads._weights_at_first.clear()
+    map_reads._maps_at_first.clear()
 
 
 def test_one_head_is_shown_in_all_layers_at_steps_around_the_chosen_one(look, tiny_results):

@@ -1,9 +1,12 @@
 """The tokens page: what its pickers show, and the words behind a point."""
 
+import pandas as pd
+
+from app import curve_reads
 from app.charts import tags
 from app.views import coverage, tokens
 from embryo_core import results
-from embryo_core.compare import acquisition
+from embryo_core.compare import Rule, acquisition
 from embryo_core.metric import Metric
 from embryo_core.types import Findings, Run, Score
 from tests.app.conftest import captions_of
@@ -104,8 +107,10 @@ def test_a_metric_of_the_page_is_there_without_a_line_in_the_page(
 
 def test_without_an_order_of_acquisition_a_sentence_says_so(dashboard_with_results, monkeypatch) -> None:
     """Where no category ends above 0 there is nothing to draw."""
-    monkeypatch.setattr(
-        "app.views.tokens.acquisition", lambda data, rule="half": acquisition(data.assign(accuracy=0.0), rule)
-    )
+
+    def order(run: Run, metric: str, groups: tuple[str, ...], rule: Rule = "half") -> pd.DataFrame:
+        return acquisition(curve_reads.token_curves(run, metric, groups, False).assign(accuracy=0.0), rule)
+
+    monkeypatch.setattr(curve_reads, "token_order", order)
     page = dashboard_with_results.open("tokens")
     assert not page.exception and any("there is no order yet" in caption for caption in captions_of(page))

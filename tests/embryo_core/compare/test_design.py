@@ -1,5 +1,6 @@
 """The table of designs says what the runs are, and in which rows they differ."""
 
+import json
 from dataclasses import replace
 
 from transformers import AutoModelForPreTraining
@@ -46,3 +47,19 @@ def test_sharing_is_read_from_the_checkpoint(tiny_run: Run):
     assert design(tiny_run)["sharing"] == "all layers"
     half = replace(tiny_run, config=tiny_run.config | {"share": "attention"})
     assert design(half)["sharing"] == "attention alone"
+
+
+def test_training_is_dated_by_its_log(own_run: Run):
+    """The first and the last time in it; without times, or with none that is a date, by the files and marked so."""
+    log = own_run.path / "log.jsonl"
+    rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+
+    def trained(*times: float | None) -> list[str]:
+        dated = [row | {"time": time} for row, time in zip(rows, times)]
+        log.write_text("".join(json.dumps(row) + "\n" for row in dated), encoding="utf-8")
+        found = design(own_run)
+        return [found["trained from"], found["trained until"]]
+
+    assert trained(1_000_000_000, 1_000_003_600) == ["2001-09-09 01:46", "2001-09-09 02:46"]
+    for times in ((None, 0), (1e300, -5)):
+        assert all(date.endswith(" (file)") for date in trained(*times))

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from embryo_core import curves, results
-from embryo_core.results.histories import FILE, sum_up
+from embryo_core.results import histories
+from embryo_core.results.histories import sum_up
 from embryo_core.types import ClozeAnswer, Findings, Run
 from tests.conftest import at
 
@@ -51,7 +52,7 @@ def test_every_fact_has_its_history(run, ranks, compacted):
     write(run, ranks)
     if compacted:
         results.compact(run)
-    assert (run.results / FILE).exists() == compacted
+    assert (run.results / histories.FACTS.file).exists() == compacted
     found = results.read_histories(run)
     assert shown(found) == slow(ranks) and set(found["history"]) == set(curves.HISTORIES)
 
@@ -80,7 +81,7 @@ def test_a_summary_that_cannot_be_trusted_is_computed_anew(run, ranks, damage):
     """And written again by the next compaction, which finds no parts."""
     write(run, ranks)
     results.compact(run)
-    path = run.results / FILE
+    path = run.results / histories.FACTS.file
     whole = path.read_bytes()
     if damage == "gone":
         path.unlink()

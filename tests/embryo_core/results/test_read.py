@@ -11,11 +11,12 @@ import pytest
 from embryo_core import results, runs
 from embryo_core.errors import ResultsError
 from embryo_core.results.files import seal
-from embryo_core.results.histories import FILE as SUMMARY
+from embryo_core.results.write import SUMMARIES
 from embryo_core.types import AttentionMap, Findings, Run, Score
 from tests.conftest import at
 from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find, truncated
 
+SUMMED_UP = [summary.file for summary in SUMMARIES]
 SQUARE = np.full((2, 2), 0.5)
 BREAKS = {"truncated": truncated, "empty": lambda _: b"", "foreign": lambda _: b"not parquet" * 99}
 
@@ -184,7 +185,7 @@ def test_a_broken_file_names_itself_and_what_to_run(run, damage, compacted):
         "spans": lambda: results.read_spans(run, "squad"),
     }
     of_finetune = ("task_scores", "tuning", "answers", "spans")
-    for path in sorted(path for path in run.results.rglob("*.parquet") if path.name != SUMMARY):
+    for path in sorted(path for path in run.results.rglob("*.parquet") if path.name not in SUMMED_UP):
         whole = path.read_bytes()
         path.write_bytes(damage(whole))
         with pytest.raises(ResultsError, match="cannot be read") as error:

@@ -1,6 +1,7 @@
 """A write replaces what was there, and compaction leaves no trace of how it went."""
 
 import random
+import sys
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_order_and_time_of_writing_leave_no_trace_in_the_files(tmp_path):
             results.compact(other)
     results.compact(other)
     assert tree(one.results) == tree(other.results)
-    names = (*(table.name for table in TABLES), "facts")
+    names = (*(table.name for table in TABLES), "facts", "counts")
     expected = {f"{name}.parquet{end}" for name in names for end in ("", ".sha256")}
     assert set(tree(one.results)) == expected
 
@@ -110,3 +111,25 @@ def test_results_lie_beside_the_runs(run):
     results.write(at(run, 0), "m", Findings(scores=[Score("m", 1.0, 1)]))
     assert (run.path.parent.parent / "results" / "egg" / "parts" / "m" / "step0" / "scores.parquet").is_file()
     assert runs.list_runs() == []
+
+
+def test_a_step_that_is_added_to_a_long_series_waits_for_others(run, tmp_path, monkeypatch):
+    """As a part, which is read as ever; answers to facts do not wait. In the end the tables are those of one go."""
+    monkeypatch.setattr(sys.modules["embryo_core.results.write"], "FEW", 2)
+    work = [(metric, step) for step in STEPS for metric in ("mask_prediction", "world_knowledge")]
+    later = [("mask_prediction", 9), ("mask_prediction", 16), ("world_knowledge", 9)]
+    for metric, step in work:
+        results.write(at(run, step), metric, find(metric, step))
+    results.compact(run)
+    before = tree(run.results)
+    for (metric, step), waits in zip(later, (True, False, False), strict=True):
+        results.write(at(run, step), metric, find(metric, step))
+        results.compact(run)
+        assert (run.results / "parts").is_dir() == waits
+        assert {name: content for name, content in tree(run.results).items() if name in before} == before or not waits
+        assert step in results.done(run)[metric] and step in set(results.read_scores(run)["step"])
+    other = make_run(tmp_path / "other")
+    for metric, step in (*work, *later):
+        results.write(at(other, step), metric, find(metric, step))
+    results.compact(other)
+    assert tree(run.results) == tree(other.results)
