@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +54,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
     for name in [name for name in file if AXIS.fullmatch(name)]:
         file[name] |= {"showline": True, "linecolor": INK, "ticks": "outside", "tickcolor": INK, "gridcolor": GRID}
     text = {"text": _joined(lines), "font": {"size": SMALL}, "showarrow": False, "align": "left", **PRINT}
-    legend, room = _legend(figure, width)
+    legend, room = _legend(figure, file, width - 28)
     inner = fit(file, width - 28, (figure.layout.height or 400) - 60)
     top, below = 16 + 19 * len(heading) + room, 64 + LINE * len(lines)
     height = top + inner + below
@@ -74,14 +75,28 @@ def _joined(lines: list[str]) -> str:
     return "<br>".join(map(style.plain, lines))
 
 
-def _legend(figure: go.Figure, width: int) -> tuple[dict[str, Any], int]:
-    """A legend above the plot in columns as wide as its longest name, and the pixels in height that it takes."""
-    marks = [shape.name for shape in figure.layout.shapes if shape.showlegend]
-    names = marks + [trace.name for trace in figure.data if trace.showlegend is not False and trace.name]
-    if not names or figure.layout.showlegend is False:
+def _legend(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[dict[str, Any], int]:
+    """A legend above the plot in columns as wide as its longest name, and the pixels in height that it takes.
+
+    Names of marks stand on two lines where that makes room for more columns.
+    """
+    marks = [shape for shape in file["shapes"] if shape.get("showlegend")]
+    curves = [len(trace.name) for trace in figure.data if trace.showlegend is not False and trace.name]
+    if not curves + marks or figure.layout.showlegend is False:
         return {}, 0
-    longest = KEY + LETTER * max(map(len, names))
-    across = max(1, int(width / longest))
+    whole = _entry([*curves, *(len(mark["name"]) for mark in marks)])
+    broken = _entry([*curves, *(len(line) for mark in marks for line in mark["name"].split(": ", 1))])
+    across, second = max(1, int(width / whole)), 0
+    if int(width / broken) > across:
+        rest = [shape for shape in file["shapes"] if shape not in marks]
+        file["shapes"] = rest + [mark | {"name": mark["name"].replace(": ", ":<br>", 1)} for mark in marks]
+        whole, across = broken, int(width / broken)
+        second = 19 * (1 + (len(marks) - 1) // across)
     at = {"orientation": "h", "x": 0, "xref": "container", "xanchor": "left", "yref": "container", "yanchor": "top"}
-    entries = {"entrywidthmode": "pixels", "entrywidth": longest - KEY}
-    return at | entries, 8 + 21 * -(-len(names) // across)
+    entries = {"entrywidthmode": "pixels", "entrywidth": whole - KEY}
+    return at | entries, 8 + second + 21 * -(-(len(curves) + len(marks)) // across)
+
+
+def _entry(lengths: Sequence[int]) -> float:
+    """Pixels that the longest entry of a legend takes, of names of these lengths."""
+    return KEY + LETTER * max(lengths)

@@ -45,12 +45,16 @@ def test_legends_have_room_for_letters_of_any_font(figure) -> None:
 
 
 def test_marks_of_changes_have_room_in_the_legend(figure) -> None:
-    """Each is an entry, as a curve is."""
-    bare = figure_file.layout(figure, "one", "", "")
+    """Each is an entry, as a curve is; on two lines where that leaves room for more beside it."""
+    figure.add_scatter(x=[0], y=[0], name="second")
+    bare = {columns: figure_file.layout(figure, columns, "", "") for columns in ("one", "two")}
     StepAxis("log", (Change(4, "sequences of 128 tokens"),)).mark_changes(figure, [0, 8])
-    marked = figure_file.layout(figure, "one", "", "")
-    assert marked["legend"]["entrywidth"] >= 0.6 * 14 * len("from step 4: sequences of 128 tokens")
-    assert marked["margin"]["t"] == bare["margin"]["t"] + 21
+    one, two = (figure_file.layout(figure, columns, "", "") for columns in ("one", "two"))
+    assert one["legend"]["entrywidth"] >= 0.6 * 14 * len("from step 4: sequences of 128 tokens")
+    assert one["margin"]["t"] > bare["one"]["margin"]["t"]
+    assert [shape["name"] for shape in two["shapes"]] == ["from step 4:<br>sequences of 128 tokens"]
+    assert 0.6 * 14 * len("sequences of 128 tokens") <= two["legend"]["entrywidth"] < one["legend"]["entrywidth"]
+    assert two["margin"]["t"] > bare["two"]["margin"]["t"]
 
 
 def test_what_is_copied_along_is_plain_text_with_bibtex() -> None:
