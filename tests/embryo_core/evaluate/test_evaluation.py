@@ -164,7 +164,7 @@ def test_a_run_gets_the_metrics_whose_needs_it_meets(own_run, monkeypatch):
 
 
 def test_a_discriminator_is_probed_and_its_attention_shown(own_run):
-    """ELECTRA's discriminator has no masked words: attention, head behaviour, edge probing and positions are computed."""
+    """ELECTRA's discriminator has no masked words: all that needs states or attention alone is computed."""
     torch.manual_seed(1)
     sizes = {"vocab_size": 700, "hidden_size": 24, "embedding_size": 16, "intermediate_size": 48}
     model = ElectraForPreTraining(ElectraConfig(**sizes, num_hidden_layers=2, num_attention_heads=3))
