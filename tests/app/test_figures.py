@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
@@ -145,3 +146,23 @@ def test_a_file_is_made_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [figures._content(File("", f"head{suffix}", lambda: queue._asked[0].cost)) for suffix in figures.TYPES]
     assert made == [figures.SECONDS[suffix] for suffix in figures.TYPES]
     assert figures.SECONDS[".csv"] < LIGHT < figures.SECONDS[".gif"] and not queue._asked
+
+
+DRAWN: list[str] = []
+
+
+def _line(table: pd.DataFrame, name: str) -> go.Figure:
+    DRAWN.append(name)
+    return go.Figure(go.Scatter(x=table["x"].to_numpy(), y=table["y"].to_numpy(), name=name))
+
+
+def test_a_figure_is_drawn_once_for_what_it_shows():
+    """Equal tables give the same figure; one other value in a long one, or another argument, gives another."""
+    DRAWN.clear()
+    table = pd.DataFrame({"x": np.arange(60_000), "y": 0.5, "word": "a"})
+    first = figures.drawn(_line, table, "one")
+    assert figures.drawn(_line, table.copy(), "one") is first and DRAWN == ["one"]
+    assert first.to_dict() == go.Figure(first).to_dict()
+    other = table.assign(y=table["y"].where(table["x"] != 30_001, 0.25))
+    assert figures.drawn(_line, other, "one").data[0].y[30_001] == 0.25
+    assert figures.drawn(_line, table, "two").data[0].name == "two" and DRAWN == ["one", "one", "two"]
