@@ -145,3 +145,14 @@ def test_a_file_is_made_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [figures._content(File("", f"head{suffix}", lambda: queue._asked[0].cost)) for suffix in figures.TYPES]
     assert made == [figures.SECONDS[suffix] for suffix in figures.TYPES]
     assert figures.SECONDS[".csv"] < LIGHT < figures.SECONDS[".gif"] and not queue._asked
+
+
+@pytest.mark.parametrize("smooth", ["1", "3"])
+def test_a_saved_picture_says_how_its_curves_are_smoothed(
+    smooth: str, dashboard_with_results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its small print, since the caption stays on the page."""
+    printed = []
+    monkeypatch.setattr(figures, "figure_files", lambda figure, key, name, title, print, copied: printed.append(print))
+    dashboard_with_results.open("tokens", smooth=smooth)
+    assert printed and any("mean of 3 neighbouring points" in words for words in printed) == (smooth == "3")
