@@ -93,7 +93,12 @@ def show(
         name,
         caption,
         lambda: figure_files(
-            figure, key, files, title, small_print(view.run.name, note), copied(title, view.run.name, caption)
+            figure,
+            key,
+            files,
+            title,
+            small_print(view.run.name, note) + smoothing(data),
+            copied(title, view.run.name, caption),
         ),
         File("CSV, the numbers of this figure", f"{files}.csv", lambda: data.to_csv(index=False)),
     )

@@ -166,3 +166,14 @@ def test_a_figure_is_drawn_once_for_what_it_shows():
     other = table.assign(y=table["y"].where(table["x"] != 30_001, 0.25))
     assert figures.drawn(_line, other, "one").data[0].y[30_001] == 0.25
     assert figures.drawn(_line, table, "two").data[0].name == "two" and DRAWN == ["one", "one", "two"]
+
+
+@pytest.mark.parametrize("smooth", ["1", "3"])
+def test_a_saved_picture_says_how_its_curves_are_smoothed(
+    smooth: str, dashboard_with_results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its small print, since the caption stays on the page."""
+    printed = []
+    monkeypatch.setattr(figures, "figure_files", lambda figure, key, name, title, print, copied: printed.append(print))
+    dashboard_with_results.open("tokens", smooth=smooth)
+    assert printed and any("mean of 3 neighbouring points" in words for words in printed) == (smooth == "3")
