@@ -66,7 +66,8 @@ def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int) -> go.Fig
     style.set_axes(figure, "x", title={"text": "step"}, range=[-0.53, columns - 0.47], **ticks)
     numbers = {"tickvals": [*range(layers)], "ticktext": [str(layer + 1) for layer in range(layers)]}
     figure.update_layout(width=130 + SIDE * columns)
-    return style.set_axes(figure, "y", showgrid=False, range=[-0.53, layers - 0.47], **numbers)
+    square = {"scaleanchor": "x", "constrain": "domain"}
+    return style.set_axes(figure, "y", showgrid=False, range=[-0.53, layers - 0.47], **square, **numbers)
 
 
 def layers_table(maps: np.ndarray, head: int, steps: Sequence[int]) -> pd.DataFrame:

@@ -55,7 +55,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         file[name] |= {"showline": True, "linecolor": INK, "ticks": "outside", "tickcolor": INK, "gridcolor": GRID}
     text = {"text": _joined(lines), "font": {"size": SMALL}, "showarrow": False, "align": "left", **PRINT}
     legend, room = _legend(figure, file, width - 28)
-    inner = fit(file, width - 28, (figure.layout.height or 400) - 60)
+    inner = fit(file, width - 28, _tall(figure, width))
     top, below = 16 + 19 * len(heading) + room, 64 + LINE * len(lines)
     height = top + inner + below
     return file | {
@@ -69,6 +69,12 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         "legend": file.get("legend", {}) | legend | {"y": 1 - (top - room) / height},
         "annotations": [*file.get("annotations", ()), text],
     }
+
+
+def _tall(figure: go.Figure, width: int) -> float:
+    """Pixels that the plot takes in height: those of the page, and of square maps in a narrower file fewer."""
+    narrower = min(1, width / figure.layout.width) if figure.layout.yaxis.scaleanchor else 1
+    return narrower * ((figure.layout.height or 400) - 60)
 
 
 def _joined(lines: list[str]) -> str:

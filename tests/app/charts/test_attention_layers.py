@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from app.charts.attention_layers import layers_figure, layers_table, steps_around
+from app.charts.figure_file import layout
 
 KNOWN = [0, 1, 2, 4, 8, 16, 32, 64, 100, 128]
 
@@ -37,3 +38,13 @@ def test_every_map_is_at_its_layer_and_step() -> None:
     assert (points.x[-1], points.y[-1]) == (2, 1)
     table = layers_table(maps, 5, [8, 16, 32]).set_index(["layer", "step", "from", "to"])
     assert table.loc[(2, 16, 3, 1), "weight"] == maps[1, 1, 3, 1] and set(table["head"]) == {5}
+
+
+def test_maps_are_square_on_the_page_and_in_its_files() -> None:
+    """The plot is as high as its maps are wide; in a file of half the width it is half as high."""
+    maps = np.zeros((2, 7, 3, 3), np.float32)
+    figure = layers_figure(maps, range(7), 3)
+    assert figure.layout.yaxis.scaleanchor == "x"
+    files = [layout(figure, columns, "Layers", "a run") for columns in ("one", "two")]
+    one, two = (file["height"] - file["margin"]["t"] - file["margin"]["b"] for file in files)
+    assert one == pytest.approx(two * files[0]["width"] / files[1]["width"])
