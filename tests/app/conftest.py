@@ -81,7 +81,7 @@ def dashboard_without_results(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> 
 def open_page(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
     """Opens a page of the dashboard on the data root of a run, with parameters in the URL."""
 
-    def open_on(page: str, run: Run, **query: str) -> AppTest:
+    def open_on(page: str, run: Run, /, **query: str) -> AppTest:
         monkeypatch.setenv("EMBRYO_DATA", str(run.path.parent.parent))
         return Dashboard().open(page, **query)
 

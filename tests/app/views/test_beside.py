@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.captions.markdown import literal
 from app.charts.findings import named
 from embryo_core import results, runs
 from embryo_core.findings import judge
@@ -109,6 +110,29 @@ def test_a_loss_that_differs_tells_two_copies_apart(open_page, two: Run) -> None
     assert "7.654" not in drawn(open_page("overview", two))
 
 
+def log_of_a_plateau(until: int) -> str:
+    """A log whose loss falls up to step 8, stands up to step `until`, and falls again."""
+    steps = 2 ** np.arange(13)
+    losses = 9 - 0.5 * np.log2(np.minimum(steps, 8)) - 0.5 * np.log2(np.maximum(steps, until) / until)
+    measured = {"split": "heldout", "masked_lm_accuracy": 0.25}
+    rows = [{"step": int(step), "masked_lm_loss": loss, **measured} for step, loss in zip(steps, losses, strict=True)]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def test_a_phase_that_begins_elsewhere_tells_two_copies_apart(open_page, two: Run) -> None:
+    """The Overview's table of phases says where; of the figures, that of the loss alone differs."""
+    figures = []
+    for name, until in ((two.name, 64), ("twin", 512)):
+        (two.path.with_name(name) / "log.jsonl").write_text(log_of_a_plateau(until), encoding="utf-8")
+        page = open_page("overview", two, run=name)
+        table = next(frame.value for frame in page.dataframe if "Phase" in frame.value)
+        assert table["Phase"].tolist() == ["first fall", "plateau", "take-off"]
+        assert table["Steps"].tolist() == ["1 to 8", f"8 to {until}", f"{until} to 4,096"]
+        figures.append([chart.proto.spec for chart in page.get("plotly_chart")])
+    differ = [one != other for one, other in zip(*figures, strict=True)]
+    assert len(differ) > 2 and differ[0] and not any(differ[1:])
+
+
 def test_a_task_score_that_differs_tells_two_copies_apart(open_page, two: Run) -> None:
     """On the Fine-tuning page."""
     twin = runs.read_run(two.path.with_name("twin"))
@@ -141,6 +165,23 @@ def test_the_design_that_differs_is_marked(open_page, two: Run) -> None:
     table = page.dataframe[0].value.set_index("row")
     assert "dropout" in table.index[table["differs"] == "≠"] and "family" in table.index[table["differs"] == ""]
     assert "What the dropout changed" in [heading.value for heading in page.header]
+
+
+def test_weights_that_differ_tell_two_copies_apart(open_page, two: Run) -> None:
+    """The Query page asks both: a checkpoint with another's weights has other answers, at its step alone."""
+    first, last = (runs.checkpoint(runs.read_run(two.path.with_name("twin")), step) for step in (8, 16))
+    shutil.copyfile(first.path / "model.safetensors", last.path / "model.safetensors")
+    runs.write_manifest(last.path, last.step, last.sequences, last.tokens)
+    for step, differs in ((8, False), (16, True)):
+        page = open_page("query", two, text="the [MASK] sat .", compare="run", other="twin", step=str(step))
+        assert not page.exception and not page.error
+        answers, layers = (
+            [frame.value for frame in page.dataframe if "token" in frame.value][i : i + 2] for i in (0, 2)
+        )
+        for one, other in (answers, layers):
+            assert one.equals(other) != differs
+    final = [metric.value for metric in page.metric if metric.label == "Final answer"]
+    assert final == [literal(table["token"][0]) for table in answers] and final[0] != final[1]
 
 
 def test_a_run_that_is_not_here_is_named(open_page, two: Run) -> None:
