@@ -34,8 +34,9 @@ VARIANTS = {  # a preset and settings; each ALBERT adds to the one that its sett
     "positions": ("albert-small", f"{ALBERT} {POSITIONS}"),
     "words": ("albert-small", f"{ALBERT} {WORDS}"),
     "order-later": ("albert-small", f"{ALBERT} {WORDS} sentence_order_from=3000 sentence_order_weight=0.5"),
-    "beta2": ("albert-small", f"{ALBERT} {WORDS} beta_2=0.98 weight_decay=0.1"),
-    "adamw": ("albert-small", f"{ALBERT} {WORDS} beta_2=0.98 weight_decay=0.1 optimizer=adamw learning_rate=0.001"),
+    "rate": ("albert-small", f"{ALBERT} {POSITIONS} learning_rate=0.002"),
+    "beta2": ("albert-small", f"{ALBERT} {POSITIONS} beta_2=0.98 weight_decay=0.1"),
+    "adamw": ("albert-small", f"{ALBERT} {POSITIONS} beta_2=0.98 optimizer=adamw learning_rate=0.001"),
     "bfloat16": ("albert-small", f"{ALBERT} {POSITIONS} compute_dtype=bfloat16"),  # as "positions"; KERAS_BACKEND=torch
     "bert": ("bert-small", OTHERS),
     "electra": ("electra-small", f"{OTHERS} embedding_size=64 generator_size=0.5"),

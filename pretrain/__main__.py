@@ -1,4 +1,4 @@
-"""Command line of pretraining: python -m pretrain PRESET --corpus PATH... --run NAME, or import PATH --run NAME."""
+"""Command line of pretraining: python -m pretrain PRESET --corpus PATH... --run NAME; import PATH; measure RUN."""
 
 import argparse
 import os
@@ -28,7 +28,8 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m pretrain",
         description="Pretrain a masked language model and keep its checkpoints. "
         "The same command again resumes where it stopped.",
-        epilog="python -m pretrain import -h: checkpoints of the original albert, bert and electra as a run.",
+        epilog="python -m pretrain import -h: checkpoints of the original albert, bert and electra as a run; "
+        "python -m pretrain measure -h: measure the checkpoints of a run again.",
     )
     parse.add_argument("preset", metavar="PRESET", help=f"one of: {', '.join(presets())}")
     parse.add_argument("--corpus", nargs="+", required=True, metavar="PATH", help="text files, folders, hf:NAME:CONFIG")
@@ -67,6 +68,22 @@ def import_parser() -> argparse.ArgumentParser:
     return parse
 
 
+def measure_parser() -> argparse.ArgumentParser:
+    """Arguments of `measure`."""
+    parse = argparse.ArgumentParser(
+        prog="python -m pretrain measure",
+        description="Measure the checkpoints of a pretrained run again: on its own held-out text, which replaces the "
+        "held-out rows of its log, or on other text, which is only printed.",
+    )
+    _add_run(parse)
+    parse.add_argument("--heldout", nargs="+", required=True, metavar="PATH", help="text, as for --corpus")
+    parse.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="default: all checkpoints with weights")
+    sequences = "sequences of the shortest length, {}; default: as many as in training"
+    for name, masked in (("heldout", "masked as in training"), ("measured", "masked at 15 %%, each way")):
+        parse.add_argument(f"--{name}-sequences", type=int, metavar="N", help=sequences.format(masked))
+    return parse
+
+
 def _add_run(parse: argparse.ArgumentParser) -> None:
     parse.add_argument("--run", type=_run_folder, required=True, metavar="NAME", help="data/runs/NAME, or a folder")
 
@@ -80,7 +97,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; 0 when the last step is reached, 2 with one sentence on stderr when something is wrong."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        return _import(arguments[1:]) if arguments[:1] == ["import"] else _pretrain(arguments)
+        command = {"import": _import, "measure": _measure}.get(arguments[0] if arguments else "")
+        return command(arguments[1:]) if command else _pretrain(arguments)
     except EmbryoError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -98,6 +116,17 @@ def _import(arguments: list[str]) -> int:
 
     run = import_series(options.path, options.run, vocabulary=options.vocabulary, cased=options.cased)
     print(f"{run.path}: {len(runs.checkpoints(run))} checkpoints; evaluate them with python -m embryo_core evaluate")
+    return 0
+
+
+def _measure(arguments: list[str]) -> int:
+    options = measure_parser().parse_args(arguments)
+    from pretrain.remeasure import measure_run
+
+    run = runs.read_run(options.run)
+    counts = {name: getattr(options, name) for name in ("heldout_sequences", "measured_sequences")}
+    if measure_run(run, options.heldout, steps=options.steps, **counts):
+        print(f"{run.path / 'log.jsonl'}: the held-out rows of these steps are replaced")
     return 0
 
 

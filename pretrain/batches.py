@@ -15,22 +15,10 @@ from pretrain import tokenizer as tokenizers
 from pretrain.config import Config
 from pretrain.examples import Packing, Pairing, batch_of, order, pack
 from pretrain.families import FAMILIES
+from pretrain.heldout import HeldOut, heldout_batches
 from pretrain.masking import MaskedBatch, Masking
 from pretrain.pairs import from_another_document
 from pretrain.pieces import CLS, MASK, PAD, SEP
-
-HELDOUT_SEED = 0  # the held-out examples and their masks are the same for every run with the same settings
-HELDOUT_BATCH = 32  # sequences measured at once; fixed, since the masks depend on it
-EVALUATION_SHARE = 0.15  # masked where recipes are compared, whatever share a run trains with
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Held-out sequences of one length, masked in one way."""
-
-    length: int
-    masking: str  # "training", "single pieces 15 %" or "whole words 15 %"
-    batches: list[MaskedBatch]
 
 
 @dataclass(frozen=True)
@@ -57,37 +45,8 @@ class Data:
         return masking(*batch_of(packing, indices, rng, self.pairing), rng)
 
     def heldout(self) -> Iterator[HeldOut]:
-        """Batches of the held-out text at each length of the run, masked as in training and in two ways at 15 %.
-
-        Every sequence is there once and has the same masks every time; those at 15 % are the same for every run on this
-        corpus. Longer sequences are fewer, so that each length has as many tokens. A way without a batch is left out.
-        """
-        words = Masking(
-            self.word_start, self.masking.mask_id, self.masking.special_ids, EVALUATION_SHARE, max_ngram=1
-        )
-        single = replace(words, word_start=np.ones_like(self.word_start))
-        at_15 = self.config.measured_sequences
-        ways = (
-            ("training", self.masking, self.config.heldout_sequences),
-            ("single pieces 15 %", single, at_15),
-            ("whole words 15 %", words, at_15),
-        )
-        shortest = self.config.lengths[0]
-        for length in self.config.lengths:
-            packing = pack(self.corpus.heldout, length, self.word_start)
-            for way, (name, masking, sequences) in enumerate(ways):
-                rng = np.random.default_rng([HELDOUT_SEED, length, way])
-                if batches := self._masked_once(packing, masking, sequences * shortest // length, rng):
-                    yield HeldOut(length, name, batches)
-
-    def _masked_once(
-        self, packing: Packing, masking: Masking, sequences: int, rng: np.random.Generator
-    ) -> list[MaskedBatch]:
-        """Up to that many examples, each once, drawn and masked by `rng`, in batches of HELDOUT_BATCH or all in one."""
-        count = min(sequences, len(packing.examples))
-        size = max(1, min(HELDOUT_BATCH, count))
-        chosen = rng.permutation(len(packing.examples))[: count // size * size].reshape(-1, size)
-        return [masking(*batch_of(packing, indices, rng, self.pairing), rng) for indices in chosen]
+        """Batches of the held-out text at each length of the run; see `heldout.heldout_batches`."""
+        return heldout_batches(self.corpus.heldout, self.config, self.masking, self.pairing, self.word_start)
 
     def copy_to(self, run: Run) -> None:
         """Put the tokenizer and the word frequencies of the training text into a run's folder, where they are absent.
@@ -135,14 +94,14 @@ def prepare_data(
             "text can be prepared with vocabularies of ours, and of ALBERT."
         )
     pairing = FAMILIES[config.family].pairing(config)
-    _check_documents(corpus, pairing)
+    check_documents({"training": corpus.train, "held-out": corpus.heldout}, pairing)
     word_start = tokenizers.is_word_start(tokenizer)
     short = pack(corpus.train, config.short_sequence_length, word_start) if config.short_steps else None
     full = pack(corpus.train, config.sequence_length, word_start)
-    return Data(corpus, config, _masking(config, word_start), pairing, word_start, short, full)
+    return Data(corpus, config, masking_of(config, word_start), pairing, word_start, short, full)
 
 
-def _masking(config: Config, word_start: np.ndarray) -> Masking:
+def masking_of(config: Config, word_start: np.ndarray) -> Masking:
     """The masking of a configuration. As in the originals, an unknown piece is masked like any other."""
     return Masking(
         word_start if config.whole_words else np.ones_like(word_start),
@@ -156,11 +115,11 @@ def _masking(config: Config, word_start: np.ndarray) -> Masking:
     )
 
 
-def _check_documents(corpus: corpora.Corpus, pairing: Pairing) -> None:
-    """Raise ConfigError where a segment of another document is asked for and there is one document alone."""
+def check_documents(texts: dict[str, corpora.Text], pairing: Pairing) -> None:
+    """Raise ConfigError where a segment of another document is asked for and one of these texts is one document."""
     if pairing is not from_another_document:
         return
-    for name, text in (("training", corpus.train), ("held-out", corpus.heldout)):
+    for name, text in texts.items():
         if len(text.documents) - 1 == 1:
             raise ConfigError(
                 f"Next-sentence prediction takes segments from other documents, and the {name} text is one document; "

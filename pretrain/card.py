@@ -78,6 +78,20 @@ def write_card(run: Run) -> Run:
     return extended
 
 
+def settings_of(run: Run) -> Config:
+    """The settings that a run was pretrained with. Raises ConfigError where they are not those of a family here."""
+    if run.family not in FAMILIES:
+        raise ConfigError(
+            f"Run '{run.name}' is of the family {run.family}, which was not pretrained here; "
+            f"known: {', '.join(sorted(FAMILIES))}."
+        )
+    kind = type(next(iter(FAMILIES[run.family].presets.values())))
+    try:
+        return kind(**run.config)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise ConfigError(f"run.json of run '{run.name}' has no settings of pretrain: {error}.") from None
+
+
 def _defaults(family: str) -> dict[str, Any]:
     """The defaults of the settings; a run of an earlier version that lacks a setting was trained with its default."""
     kind = type(next(iter(FAMILIES[family].presets.values())))

@@ -116,6 +116,22 @@ def open_corpus(folder: Path) -> Corpus:
     return Corpus(folder, _open(folder / "train"), _open(folder / "heldout"), fingerprint)
 
 
+def encode_text(
+    names: Iterable[str], tokenizer: Tokenizer, folder: Path, progress: Callable[[str], None] = lambda message: None
+) -> tuple[Text, str]:
+    """Text files, folders or data sets as token ids, stored in a new folder, with the SHA-256 of the ids.
+
+    Cleaned as held-out text is: what `prepare` is given as `heldout` has the same ids here. Raises CorpusError.
+    """
+    sources = find_sources(names)
+    _encode(Cleaner().clean(_documents(sources, progress)), tokenizer, folder)
+    text = _open(folder)
+    if not len(text.tokens):
+        listed = ", ".join(source.name for source in sources)
+        raise CorpusError(f"{listed} hold no document of {MIN_WORDS} words; name text that has one.")
+    return text, sha256(folder / "tokens.bin")
+
+
 def frequencies(corpus: Corpus) -> Counter[str]:
     """How often each word, normalised as by the tokenizer, occurs in the training text; unknown words are left out."""
     tokenizer = tokenizers.load(corpus.tokenizer_folder)

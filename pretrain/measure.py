@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pretrain.batches import HeldOut
+from pretrain.heldout import HeldOut
 from pretrain.masking import MaskedBatch
 from pretrain.model import PretrainingModel, Scores
 
@@ -17,11 +17,6 @@ class Measurement:
     def __init__(self, model: PretrainingModel, heldout: list[HeldOut]):
         self.heldout, self.objectives = heldout, tuple(model.objectives)
         self.scores = {_shape(part.batches[0]): Scores(model) for part in heldout}
-
-    @property
-    def sequences(self) -> int:
-        """How many sequences the first measure has."""
-        return sum(len(batch.ids) for batch in self.heldout[0].batches)
 
     def take(self) -> list[dict[str, Any]]:
         """A measure for each length and masking, with the weights that the model has now; see `measured`."""
@@ -65,6 +60,13 @@ def _by_position(positions: np.ndarray, right: np.ndarray) -> list[dict[str, Any
         }
         for first in np.unique(buckets).tolist()
     ]
+
+
+def heldout_entry(measurement: Measurement, objectives: dict[str, str]) -> tuple[dict[str, float], dict[str, Any]]:
+    """What a held-out row of the log says of the model as it is: means, and counts with all measures."""
+    measures = measurement.take()
+    counts = {"n_masked": measures[0]["n"], "n_sequences": measurement.heldout[0].sequences}
+    return heldout_row(measures, objectives), counts | {"measures": measures}
 
 
 def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> dict[str, float]:

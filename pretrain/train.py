@@ -18,7 +18,7 @@ from pretrain.export import read_checkpoint, write_checkpoint
 from pretrain.families import FAMILIES
 from pretrain.log import Log, Means
 from pretrain.masking import MaskedBatch
-from pretrain.measure import Measurement, heldout_row
+from pretrain.measure import Measurement, heldout_entry
 from pretrain.model import PretrainingModel
 from pretrain.optimizer import optimizer, schedule
 from pretrain.state import Progress, latest_state, restore, save_state
@@ -119,12 +119,11 @@ def multiplies_in_bfloat16() -> bool:
 
 
 def _measure(config: Config, progress: Progress, measurement: Measurement, log: Log, devices: Devices) -> None:
+    if not measurement.heldout:
+        return
     with devices.measuring():
-        measures = measurement.take()
-    if measures:
-        row = heldout_row(measures, FAMILIES[config.family].objectives(config))
-        counts = {"n_masked": measures[0]["n"], "n_sequences": measurement.sequences}
-        log.add("heldout", progress, row, **counts, measures=measures)
+        means, more = heldout_entry(measurement, FAMILIES[config.family].objectives(config))
+    log.add("heldout", progress, means, **more)
 
 
 def _prefetched(batches: Callable[[int], MaskedBatch], first: int, last: int, ahead: int = 8) -> Iterator[MaskedBatch]:

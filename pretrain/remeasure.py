@@ -1,0 +1,132 @@
+"""Measure the checkpoints of a pretrained run again: on more of its held-out text, or on any other text."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from scipy.stats import binomtest
+
+from embryo_core import runs
+from embryo_core.errors import BusyRun, CorpusError
+from embryo_core.types import Checkpoint, Run
+from pretrain import tokenizer as tokenizers
+from pretrain.batches import check_documents, masking_of
+from pretrain.card import settings_of
+from pretrain.config import Config
+from pretrain.corpus import Text, encode_text
+from pretrain.export import read_checkpoint
+from pretrain.families import FAMILIES
+from pretrain.heldout import HeldOut, heldout_batches
+from pretrain.measure import Measurement, heldout_entry
+from pretrain.model import PretrainingModel
+from pretrain.train import build
+
+
+def measure_run(
+    run: Run,
+    text: Iterable[str],
+    *,
+    steps: Iterable[int] | None = None,
+    heldout_sequences: int | None = None,
+    measured_sequences: int | None = None,
+    progress: Callable[[str], None] = print,
+) -> bool:
+    """Measure the checkpoints of a run, or those of some steps, on the text of these files, folders or data sets.
+
+    Sequences are counted as in `Config`, and by default as many as in training. Where the text is the run's own
+    held-out text, the rows of log.jsonl are replaced, a checkpoint at a time; those that have these numbers of masked
+    pieces already stay. On other text the log is left alone. Returns whether rows were written. A line for each
+    measure goes to `progress`. Raises EmbryoError.
+    """
+    config = settings_of(run)
+    counts = {"heldout_sequences": heldout_sequences, "measured_sequences": measured_sequences}
+    config = replace(config, **{name: count for name, count in counts.items() if count is not None})
+    checkpoints = runs.loadable(run, steps)
+    if not checkpoints:
+        runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+    runs.check_tokenizer(run)
+    busy = BusyRun(f"{run.path} is being pretrained or measured by another process; wait for its end or stop it.")
+    with runs.locked(run.path, busy), TemporaryDirectory() as folder:
+        tokenizer = tokenizers.load(run.tokenizer)
+        found, digest = encode_text(text, tokenizer, Path(folder) / "text")
+        is_own = digest == (run.corpus.get("heldout") or {}).get("tokens_sha256")
+        model = build(config)
+        measurement = Measurement(model, _parts(found, config, tokenizers.is_word_start(tokenizer)))
+        if not is_own:
+            progress(f"This is not the text that '{run.name}' was measured on in training: its log stays as it is.")
+        for checkpoint in checkpoints:
+            if is_own and _measured_before(run, checkpoint.step, measurement.heldout):
+                progress(f"step {checkpoint.step:,}: measured before")
+                continue
+            row = _measure(config, model, measurement, checkpoint)
+            for line in lines(row):
+                progress(line)
+            if is_own:
+                _replace_row(run, row)
+    return is_own
+
+
+def lines(row: dict[str, Any]) -> list[str]:
+    """A held-out row in words: one line for each measure, every accuracy with its 95 % interval and n."""
+    return [
+        f"step {row['step']:,}, {measure['length']} tokens, {measure['masking']}: "
+        + "; ".join(_accuracy(name, values) for name, values in _accuracies(measure))
+        for measure in row["measures"]
+    ]
+
+
+def _parts(text: Text, config: Config, word_start: Any) -> list[HeldOut]:
+    pairing = FAMILIES[config.family].pairing(config)
+    check_documents({"measured": text}, pairing)
+    if found := list(heldout_batches(text, config, masking_of(config, word_start), pairing, word_start)):
+        return found
+    raise CorpusError("The text is too short for a single sequence; give more.")
+
+
+def _measured_before(run: Run, step: int, parts: list[HeldOut]) -> bool:
+    """Whether the log has a row of this step with as many masked pieces at each length and masking."""
+    rows = [row for row in runs.read_log(run) if row["split"] == "heldout" and row["step"] == step]
+    here = [(part.length, part.masking, part.masked) for part in parts]
+    return any(
+        [(measure.get("length"), measure.get("masking"), measure.get("n")) for measure in row.get("measures", [])]
+        == here
+        for row in rows
+    )
+
+
+def _measure(
+    config: Config, model: PretrainingModel, measurement: Measurement, checkpoint: Checkpoint
+) -> dict[str, Any]:
+    read_checkpoint(model, config, checkpoint)
+    means, more = heldout_entry(measurement, FAMILIES[config.family].objectives(config))
+    return {"split": "heldout", "step": checkpoint.step, **means, "tokens": checkpoint.tokens, **more}
+
+
+def _replace_row(run: Run, row: dict[str, Any]) -> None:
+    path = run.path / "log.jsonl"
+    kept = [line for line in runs.read_lines(path) if not _is_same(runs.parse_row(line), row)]
+    with runs.replacing(path) as temporary:
+        temporary.write_bytes(b"".join(line + b"\n" for line in [*kept, json.dumps(row).encode()]))
+
+
+def _is_same(one: dict[str, Any] | None, other: dict[str, Any]) -> bool:
+    return one is not None and all(one[name] == other[name] for name in ("split", "step"))
+
+
+def _accuracies(measure: dict[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
+    """Name, accuracy and n of the main objective, of its groups of positions, and of the other objectives."""
+    yield "accuracy", measure
+    for group in measure.get("positions", []):
+        yield f"positions {group['first']} to {group['last']}", group
+    for key, value in measure.items():
+        if key.endswith("_accuracy"):
+            name = key.removesuffix("_accuracy")
+            yield name.replace("_", " "), {"accuracy": value, "n": measure[f"{name}_n"]}
+
+
+def _accuracy(name: str, values: dict[str, Any]) -> str:
+    low, high = binomtest(round(values["accuracy"] * values["n"]), values["n"]).proportion_ci(method="wilson")
+    return f"{name} {values['accuracy']:.3f} ({low:.3f} to {high:.3f}, n = {values['n']:,})"
