@@ -110,6 +110,15 @@ def log(run: Run) -> pd.DataFrame:
     return pd.DataFrame(runs.read_log(run))
 
 
+@cached(log_state, 8)
+def measures(run: Run) -> pd.DataFrame:
+    """Held-out accuracy by length, masking and position: the fields of `runs.Measured`; empty where there is none."""
+    try:
+        return pd.DataFrame(runs.read_measures(run), columns=runs.Measured._fields)
+    except EmbryoError:
+        return pd.DataFrame(columns=runs.Measured._fields)
+
+
 @cached(log_state, 32)
 def phases(run: Run) -> list[Phase]:
     """The phases of a run (see `phases.phases_of_log`); none where its log cannot be read."""

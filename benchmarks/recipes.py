@@ -37,6 +37,7 @@ VARIANTS = {  # a preset and settings; each ALBERT adds to the one that its sett
     "rate": ("albert-small", f"{ALBERT} {POSITIONS} learning_rate=0.002"),
     "beta2": ("albert-small", f"{ALBERT} {POSITIONS} beta_2=0.98 weight_decay=0.1"),
     "adamw": ("albert-small", f"{ALBERT} {POSITIONS} beta_2=0.98 optimizer=adamw learning_rate=0.001"),
+    "adamw-fast": ("albert-small", f"{ALBERT} {POSITIONS} beta_2=0.98 optimizer=adamw learning_rate=0.002"),
     "bfloat16": ("albert-small", f"{ALBERT} {POSITIONS} compute_dtype=bfloat16"),  # as "positions"; KERAS_BACKEND=torch
     "bert": ("bert-small", OTHERS),
     "electra": ("electra-small", f"{OTHERS} embedding_size=64 generator_size=0.5"),

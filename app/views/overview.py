@@ -14,7 +14,7 @@ from app.charts import style
 from app.charts.findings import named
 from app.charts.smoothing import with_smoothed
 from app.view import View
-from app.views import audit, card, coverage, ngrams, phases, positions
+from app.views import audit, card, coverage, measures, ngrams, phases, positions
 from embryo_core.errors import EmbryoError
 from embryo_core.findings import Judgement
 from embryo_core.types import Run
@@ -89,6 +89,7 @@ def show() -> None:
     with columns[len(quantities)]:
         ngrams.show(view)
         coverage.show_missing(view)
+    measures.show(view)
     positions.show(view)
     with widgets.explaining():
         phases.show(view)

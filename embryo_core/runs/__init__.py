@@ -21,6 +21,7 @@ from embryo_core.runs.manifests import (
     verify,
     write_manifest,
 )
+from embryo_core.runs.measures import Measured, read_measures
 from embryo_core.runs.pointers import allow, hub_folder, was_added
 from embryo_core.runs.reading import read_bytes, read_json, shown
 from embryo_core.runs.schema import ModelClass, Shown, Sources
@@ -35,6 +36,7 @@ __all__ = [
     "Architecture",
     "Audit",
     "Fault",
+    "Measured",
     "ModelClass",
     "Shown",
     "Sources",
@@ -66,6 +68,7 @@ __all__ = [
     "read_json",
     "read_lines",
     "read_log",
+    "read_measures",
     "read_once",
     "read_ranks",
     "read_run",

@@ -1,5 +1,7 @@
 """The overview page: the run's card, its curves, and what is still to be computed."""
 
+import json
+
 import pytest
 
 from embryo_core import runs
@@ -55,6 +57,22 @@ def test_what_can_no_longer_be_computed_is_not_missing(dashboard_with_results, o
     page = dashboard_with_results.open("overview")
     assert not page.exception and not page.code
     assert any("3 have lost their weights" in caption for caption in captions_of(page))
+
+
+def test_accuracy_by_position_is_shown_where_measured(dashboard_without_results, own_run: Run) -> None:
+    """For the masking that is picked; the demo's log has no such measures, and no such section."""
+    title = "Masked-word accuracy by length and position"
+    assert title not in [heading.value for heading in dashboard_without_results.open("overview").header]
+    log, groups = own_run.path / "log.jsonl", [{"first": 0, "last": 63, "accuracy": 0.25, "n": 40}]
+    measures = [
+        {"length": 32, "masking": masking, "positions": groups} for masking in ("training", "single pieces 15 %")
+    ]
+    row = {"split": "heldout", "step": 8, "masked_lm_loss": 5.6, "masked_lm_accuracy": 0.08, "measures": measures}
+    log.write_text(log.read_text() + json.dumps(row) + "\n")
+    page = dashboard_without_results.open("overview", masking="training")
+    assert not page.exception and title in [heading.value for heading in page.header]
+    (caption,) = [each for each in captions_of(page) if "masked as in training" in each]
+    assert "n at the last step: 32 tokens, positions 0 to 31 40" in caption
 
 
 def test_a_run_without_a_log_says_so(dashboard_without_results, own_run: Run) -> None:

@@ -1,0 +1,44 @@
+"""The Overview, held-out accuracy by length and position, for each way of masking, where pretraining measured it."""
+
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from app import figures, overlays, pickers, results
+from app.captions import measures as captions
+from app.charts import measures as charts
+from app.charts import style
+from app.charts.smoothing import with_smoothed
+from app.view import View
+from embryo_core.types import Run
+
+TITLE = "Masked-word accuracy by length and position"
+
+
+def show(view: View) -> None:
+    """Draw the curves of one way of masking; nothing where the log has no measures by position."""
+    measures = results.measures(view.run)
+    if measures.empty:
+        return
+    st.header(TITLE, anchor=False)
+    masking = pickers.pick_one(
+        "masking", "Masked", charts.maskings(measures), format_func=captions.masked, segmented=True, optional=True
+    )
+    data, name = _curves(view.run, masking), f"{view.run.name}-by-position"
+    caption = captions.by_position(data, masking)
+    if view.beside:
+        overlays.show(view, partial(_curves, masking=masking), charts.OVERLAY, name, caption, TITLE)
+        return
+    shown = with_smoothed(data, "value", view.smoothing, ["curve"])
+    figures.show(charts.figure(shown, view.axis, _baseline(view.run)), shown, name, caption, TITLE, view)
+
+
+def _curves(run: Run, masking: str) -> pd.DataFrame:
+    curves, baseline = charts.curves_of(results.measures(run), masking), _baseline(run)
+    return curves.assign(baseline=baseline[1]) if baseline else curves
+
+
+def _baseline(run: Run) -> tuple[str, float] | None:
+    found = results.most_frequent_piece(run)
+    return (f"always “{style.plain(found[0])}”", found[1]) if found else None
