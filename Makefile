@@ -1,6 +1,7 @@
 # make app    install once and open the dashboard          make test   install everything once, lint, run the tests
 # make bench  run the benchmarks                           make slow   run the tests that take long
 # make lock   write the lock files                         make fuzz   read 500 damaged run folders
+# make demo-tables   write the tables of data/demo/README.md
 # make help   this list
 
 PYTHON ?= python3
@@ -8,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help app test slow fuzz lint lock browser bench
+.PHONY: help app test slow fuzz lint lock demo-tables browser bench
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +19,7 @@ help:
 	@echo "make fuzz     read 500 damaged run folders, and 2,000 damages of every kind of file; make test reads a few"
 	@echo "make lint     ruff on every file"
 	@echo "make lock     write requirements*.lock anew, after a change of requirements*.txt"
+	@echo "make demo-tables  write the tables of data/demo/README.md from the runs and results there"
 	@echo "make browser  find or install the Chromium that the browser tests open"
 	@echo "make bench    run the benchmarks, one file per number that we claim"
 
@@ -40,6 +42,9 @@ lint: $(VENV)/dev.installed
 
 lock: $(VENV)/dev.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/lock.py
+
+demo-tables: $(VENV)/dev.installed
+	$(BIN)/python -m tools.demo_tables
 
 # `make bench-query` runs one of them. Evaluation is measured on RUN with TREEBANK and LAMA, edge probing with PROBING, by
 # default the demo and the sample; with real data: make bench-evaluation TREEBANK=... LAMA=...

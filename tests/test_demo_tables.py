@@ -1,0 +1,70 @@
+"""The tables of the demo's README are those that the command writes, and agree with an independent count."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tools import demo_tables
+
+DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"
+RUNS = sorted(path.name for path in (DEMO / "runs").iterdir())
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    """The README."""
+    return (DEMO / "README.md").read_text(encoding="utf-8")
+
+
+def table(text: str, run: str, name: str) -> pd.DataFrame:
+    """The table of that name in the part of a run, as text, by its first column."""
+    part = text.split(f"### {run}\n")[1].split("\n### ")[0]
+    lines = [line for line in part.splitlines() if line.startswith("|")]
+    first = next(i for i, line in enumerate(lines) if line.startswith(f"| {name} |"))
+    head, _, *rest = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines[first:])
+    rows = []
+    for cells in rest:
+        if len(cells) != len(head) or set(cells) == {"---"}:
+            break
+        rows.append(cells)
+    return pd.DataFrame(rows, columns=head).set_index(name)
+
+
+def test_the_readme_is_what_the_command_writes(text: str) -> None:
+    """`make demo-tables` would change nothing."""
+    assert demo_tables.rewritten(text) == text
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_predictions_are_those_counted_in_the_words(text: str, run: str) -> None:
+    """Accuracy, n and the most frequent word of a category, from how often each word was right."""
+    found = table(text, run, "mask prediction")
+    words = pd.read_parquet(DEMO / "results" / run / "words.parquet")
+    words = words[(words["metric"] == "mask_prediction") & (words["tag"] == "CC")]
+    steps = [column for column in found if column.replace(",", "").isdecimal()]
+    for step in steps:
+        rows = words[words["step"] == int(step.replace(",", ""))]
+        assert found.loc["conjunction", step] == f"{rows['correct'].sum() / rows['n'].sum():.3f}"
+    assert found.loc["conjunction", "n"] == f"{rows['n'].sum():,}"
+    most = rows.groupby(rows["word"].str.lower())["n"].sum().max() / rows["n"].sum()
+    assert found.loc["conjunction", "most frequent word"] == f"{most:.3f}"
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_facts_are_those_answered(text: str, run: str) -> None:
+    """Precision at 1 and n, from the rank of each object; the baseline, from the objects."""
+    found = table(text, run, "LAMA, precision at 1")
+    cloze = pd.read_parquet(DEMO / "results" / run / "cloze.parquet", columns=["step", "relation", "object", "rank"])
+    last = cloze[cloze["step"] == cloze["step"].max()]
+    step = f"{last['step'].iloc[0]:,}"
+    assert found.loc["all facts", step] == f"{(last['rank'] == 1).mean():.3f}"
+    assert found.loc["all facts", "n"] == f"{len(last):,}"
+    most = last.groupby("relation")["object"].agg(lambda objects: objects.value_counts().max()).sum() / len(last)
+    assert found.loc["all facts", "most frequent object"] == f"{most:.3f}"
+
+
+def test_what_was_not_measured_is_an_empty_cell() -> None:
+    """And counts are whole."""
+    assert demo_tables.row("a", pd.Series([0.5, None]), 1234, None) == "| a | 0.500 |  | 1,234 |  |"
+    assert demo_tables.shown([0, 1, 2, 4, 8, 16, 32, 64]) == [0, 4, 8, 16, 32, 64]

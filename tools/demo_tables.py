@@ -1,0 +1,200 @@
+"""`make demo-tables`: writes the tables of data/demo/README.md anew from the runs and results beside it.
+
+They stand between two comments of that file, one part for each run, and have nothing that is not measured: accuracies
+with their n and what they have to beat, and the verdicts of the Findings page.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from embryo_core import runs
+from embryo_core.corpora.word_groups import PARTS_OF_SPEECH
+from embryo_core.curves import interval
+from embryo_core.curves.step_scales import log_spaced
+from embryo_core.study import Study
+
+DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"
+BEGIN, END = "<!-- written by make demo-tables -->", "<!-- end of what make demo-tables writes -->"
+DOUBLINGS = 4  # before the last step, of which a table shows steps; and step 0
+SHOWN = 7
+TASKS = {"pos": "part of speech", "constituent": "constituent", "srl": "semantic role", "coref": "coreference"}
+KINDS = {"masked_lm": "masked pieces", "sentence_order": "sentence order", "next_sentence": "next sentence"}
+
+
+def main() -> None:
+    """Replace what stands between the two comments."""
+    path = DEMO / "README.md"
+    path.write_text(rewritten(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def rewritten(text: str) -> str:
+    """The README with its computed part as the runs and results are now."""
+    computed = "\n".join(line for path in sorted((DEMO / "runs").iterdir()) for line in section(Study(path)))
+    pattern = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
+    return pattern.sub(lambda _: f"{BEGIN}\n\n{computed}\n{END}", text)
+
+
+def section(study: Study) -> Iterator[str]:
+    """The tables of one run."""
+    yield f"### {study.run.name}"
+    yield ""
+    yield from sizes(study)
+    for table in (heldout, by_position, words, probing, facts, tasks, findings):
+        if lines := list(table(study)):
+            yield from [*lines, ""]
+
+
+def sizes(study: Study) -> Iterator[str]:
+    """Checkpoints, tokens and bytes."""
+    with_weights, last = runs.loadable(study.run), runs.checkpoints(study.run)[-1]
+    weights, results = (size(DEMO / kind / study.run.name) for kind in ("runs", "results"))
+    yield (
+        f"{len(study.steps)} checkpoints, {len(with_weights)} of them with weights; {last.tokens or 0:,} tokens read "
+        f"by step {last.step:,}. The run takes {weights / 1e6:.0f} MB, its results {results / 1e6:.0f} MB."
+    )
+    yield ""
+
+
+def heldout(study: Study) -> Iterator[str]:
+    """Accuracy of every objective on held-out text, masked as in training."""
+    log = study.log()
+    rows = log[log["split"] == "heldout"].set_index("step")
+    steps = shown(rows.index)
+    yield from header("held-out accuracy, masked as in training", steps, "n")
+    for name, words in KINDS.items():
+        if f"{name}_accuracy" in rows:
+            n = rows["n_masked" if name == "masked_lm" else "n_sequences"].iloc[-1]
+            yield row(words, rows[f"{name}_accuracy"].reindex(steps), int(n))
+
+
+def by_position(study: Study) -> Iterator[str]:
+    """Masked accuracy at the last step by masking, length and position, where that was measured."""
+    measures = runs.read_measures(study.run)
+    last = [measure for measure in measures if measure.step == measures[-1].step]
+    if not last:
+        return
+    yield line(f"masked pieces at step {last[0].step:,}", "length", "positions", "accuracy", "95 % interval", "n")
+    yield line(*["---"] * 6)
+    for measure in last:
+        low, high = interval(measure.accuracy, measure.n)
+        cells = (f"{measure.first} to {measure.last}", f"{measure.accuracy:.3f}", f"{low:.3f} to {high:.3f}")
+        yield line(measure.masking, measure.length, *cells, f"{measure.n:,}")
+
+
+def words(study: Study) -> Iterator[str]:
+    """Token reconstruction and mask prediction by part of speech, beside always the category's most frequent word."""
+    for i, metric in enumerate(("token_reconstruction", "mask_prediction")):
+        scores = study.scores(metric)
+        if scores.empty:
+            continue
+        if i:
+            yield ""
+        baselines, steps = study.baselines(metric).set_index("group")["value"], shown(scores["step"].unique())
+        yield from header(metric.replace("_", " "), steps, "most frequent word", "n")
+        for group in PARTS_OF_SPEECH:
+            of_group = scores[scores["group"] == group].set_index("step")
+            if len(of_group):
+                yield row(group, of_group["value"].reindex(steps), baselines.get(group), int(of_group["n"].iloc[-1]))
+
+
+def probing(study: Study) -> Iterator[str]:
+    """F1 of edge probing in the layer that is best at the last step, beside majority and control task."""
+    scores = study.scores("edge_probing_f1")
+    if scores.empty:
+        return
+    steps = shown(scores["step"].unique())
+    yield from header("edge probing, F1", steps, "majority", f"control, {steps[-1]:,}", "n")
+    controls, majorities = (study.scores(f"edge_probing_{name}") for name in ("control", "majority"))
+    for task, name in TASKS.items():
+        of_task = scores[scores["group"] == task]
+        if of_task.empty:
+            continue
+        last = of_task[of_task["step"] == steps[-1]]
+        best = last.loc[last["value"].idxmax()]
+        values = of_task[of_task["layer"] == best["layer"]].set_index("step")["value"].reindex(steps)
+        at_last = [found[(found["group"] == task) & (found["step"] == steps[-1])] for found in (majorities, controls)]
+        majority, control = at_last[0]["value"].iloc[0], at_last[1].set_index("layer")["value"].get(best["layer"])
+        layer = f"layer {best['layer']:.0f}" if best["layer"] else "embeddings"
+        yield row(f"{name}, {layer}", values, majority, control, int(best["n"]))
+
+
+def facts(study: Study) -> Iterator[str]:
+    """Precision at 1 over all facts, beside always each relation's most frequent object."""
+    scores = study.scores("world_knowledge")
+    every = scores[scores["group"] == "all"].set_index("step")
+    if every.empty:
+        return
+    steps = shown(every.index)
+    baselines = study.baselines("world_knowledge").set_index("group")
+    relations = baselines.drop(index="all", errors="ignore")
+    frequent = (relations["value"] * relations["n"]).sum() / relations["n"].sum()
+    yield from header("LAMA, precision at 1", steps, "most frequent object", "n")
+    yield row("all facts", every["value"].reindex(steps), frequent, int(every["n"].iloc[-1]))
+
+
+def tasks(study: Study) -> Iterator[str]:
+    """Scores of fine-tuned checkpoints, the mean over seeds, beside the majority or mean predictor."""
+    scores = study.task_scores()
+    if scores.empty:
+        return
+    tuned = scores[scores["predictor"] == "model"]
+    steps = shown(tuned["step"].unique())
+    yield from header("fine-tuning, mean over seeds", steps, "majority or mean", "seeds", "n")
+    for (task, metric), found in tuned.groupby(["task", "metric"], sort=False):
+        controls = scores[(scores["task"] == task) & (scores["metric"] == metric) & (scores["predictor"] != "model")]
+        values = found.groupby("step")["value"].mean().reindex(steps)
+        baseline = controls["value"].max() if len(controls) else None
+        yield row(f"{task}, {metric}", values, baseline, found["seed"].nunique(), int(found["n"].iloc[-1]))
+
+
+def findings(study: Study) -> Iterator[str]:
+    """What the Findings page says."""
+    yield line("finding of the paper", "verdict", "comparisons that hold", "opposed")
+    yield line(*["---"] * 4)
+    for found in study.findings().itertuples():
+        yield line(found.claim.rstrip("."), found.verdict, f"{found.hold} of {found.of}", found.opposed)
+
+
+# === Cells ===
+
+
+def shown(steps: Iterable[int]) -> list[int]:
+    """The steps that a table shows: 0, and some of the last doublings."""
+    every = sorted(int(step) for step in steps)
+    late = [step for step in every if step * 2**DOUBLINGS >= every[-1] > 0]
+    return sorted({*every[:1], *log_spaced(late, SHOWN)})
+
+
+def header(name: str, steps: Iterable[int], *others: str) -> list[str]:
+    """The two lines that begin a table with a column for each step."""
+    cells = [name, *(f"{step:,}" for step in steps), *others]
+    return [line(*cells), line(*["---"] * len(cells))]
+
+
+def row(name: str, values: pd.Series, *others: float | None) -> str:
+    """A line of a table: shares with three decimals, counts whole; a step that was not measured is empty."""
+    return line(name, *map(cell, values), *map(cell, others))
+
+
+def cell(value: float | None) -> str:
+    """One number as it is written."""
+    if value is None or pd.isna(value):
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+
+
+def line(*cells: object) -> str:
+    """Cells as a line of a Markdown table."""
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def size(folder: Path) -> int:
+    """Bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+if __name__ == "__main__":
+    main()
