@@ -41,17 +41,23 @@ def offline() -> bool:
     return is_offline_mode()
 
 
+def first_line(reason: Exception) -> str:
+    """What an exception says, on one line; its name where it says nothing."""
+    return (str(reason).splitlines() or [type(reason).__name__])[0]
+
+
 def fetch_file(repository: str, commit: str, name: str) -> Path:
     """One file of a repository at a commit, from the cache or the Hub. Raises MissingWeights where neither has it."""
+    from httpx2 import HTTPError  # what huggingface_hub asks with; a broken connection comes through as it is
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
         return Path(hf_hub_download(repository, name, revision=commit, cache_dir=hub_folder(repository).parent))
     except LocalEntryNotFoundError:
         why = "is not in the local cache, and the network is off or cannot be reached"
-    except (HfHubHTTPError, OSError) as reason:
-        why = f"cannot be fetched ({str(reason).splitlines()[0]})"
+    except (HTTPError, OSError) as reason:
+        why = f"cannot be fetched ({first_line(reason)})"
     raise MissingWeights(
         f"{name} of {HUB}{repository}@{commit[:7]} {why}; fetch it where there is one, or leave out that step."
     )

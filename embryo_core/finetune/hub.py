@@ -40,6 +40,8 @@ def _fetch(what: str, name: str, folder: Path) -> None:
 
 def _download(what: str, name: str, folder: Path) -> None:
     """Write train and validation as parquet files. Raises CorpusError."""
+    from httpx2 import HTTPError
+
     try:
         import datasets
     except ImportError:
@@ -49,7 +51,7 @@ def _download(what: str, name: str, folder: Path) -> None:
     for split in ("train", GLUE[name].validation if name in GLUE else "validation"):
         try:
             rows = datasets.load_dataset(repository, split=split, **given)
-        except (OSError, ValueError, datasets.exceptions.DatasetsError) as reason:
+        except (OSError, ValueError, HTTPError, datasets.exceptions.DatasetsError) as reason:
             why = " ".join(str(reason).split())[:200]
             raise CorpusError(
                 f"'{name}' could not be fetched from {repository} on the Hugging Face Hub ({why}); try again."

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from embryo_core.engine.remote import fetch_file, offline
+from embryo_core.engine.remote import fetch_file, first_line, offline
 from embryo_core.errors import RunError
 from embryo_core.runs import hub_folder
 from embryo_core.runs.pointers import HUB
@@ -116,13 +116,13 @@ def _names(repository: str, commit: str) -> dict[str, str | None]:
 
 def _asked(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:
     """What the Hub answers. Raises RunError where it does not."""
+    from httpx2 import HTTPError
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    from huggingface_hub.errors import HFValidationError
 
     try:
         return question(HfApi())
-    except (HfHubHTTPError, HFValidationError, OSError) as reason:
-        why = (str(reason).splitlines() or [type(reason).__name__])[0]
+    except (HTTPError, HFValidationError, OSError) as reason:
         raise RunError(
-            f"The Hub does not list {HUB}{repository} ({why}); check the name, or set HF_HUB_OFFLINE=1."
+            f"The Hub does not list {HUB}{repository} ({first_line(reason)}); check the name, or set HF_HUB_OFFLINE=1."
         ) from None

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import datasets
+import httpx2
 import pytest
 
 from embryo_core.commands.fetch import fetch
@@ -20,13 +21,14 @@ class Hub:
         self.squad = squad
         self.asked: list[tuple[str, str | None, str]] = []
         self.missing: tuple[str | None, str] | None = None
+        self.reason: Exception = ConnectionError("no route to the Hub")
         self.label = "label"
 
     def load(self, repository: str, name: str | None, split: str, revision: str, cache_dir: str) -> datasets.Dataset:
         self.asked.append((repository, name, split))
         assert len(revision) == 40
         if (name, split) == self.missing:
-            raise ConnectionError("no route to the Hub")
+            raise self.reason
         if name is None:
             return datasets.Dataset.from_parquet(str(self.squad / f"{split}.parquet"), cache_dir=cache_dir)
         texts, labels = sentences(12, seed=1)
@@ -61,6 +63,13 @@ def test_squad_is_version_2(stand_in: Hub, tmp_path: Path):
     assert fetch("squad", tmp_path / "corpora") == [tmp_path / "corpora" / "squad"]
     assert read_questions(tmp_path / "corpora" / "squad").unanswerable
     assert stand_in.asked == [("rajpurkar/squad_v2", None, "train"), ("rajpurkar/squad_v2", None, "validation")]
+
+
+def test_a_broken_connection_is_one_sentence(stand_in: Hub, tmp_path: Path):
+    """Whatever kind of exception it is."""
+    stand_in.missing, stand_in.reason = ("sst2", "validation"), httpx2.ReadError("peer closed the connection")
+    with pytest.raises(CorpusError, match="'sst2' could not be fetched .*peer closed the connection"):
+        fetch("glue", tmp_path)
 
 
 def test_a_task_that_came_in_part_leaves_no_folder(stand_in: Hub, tmp_path: Path):

@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from embryo_core import query, results, runs
@@ -145,3 +146,20 @@ def test_a_repository_that_was_not_added_is_not_read(root, series):
     path.write_text(json.dumps(manifest))
     assert [c.step for c in runs.checkpoints(run)] == [0, 20]
     assert "outside the run" in runs.broken(run)[0][1]
+
+
+@pytest.mark.parametrize("reason", [httpx2.ReadError(""), httpx2.ConnectTimeout("timed out"), OSError("no disk")])
+def test_a_connection_that_breaks_is_one_sentence(monkeypatch: pytest.MonkeyPatch, reason: Exception):
+    """While a file is fetched and while the Hub is asked; a reason without words is named by its kind."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise reason
+
+    why = str(reason) or "ReadError"
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", broken)
+    with pytest.raises(MissingWeights, match=rf"model\.bin of hf:{NAME}@abcdef1 cannot be fetched \({why}\)"):
+        remote.fetch_file(NAME, "abcdef123456", "model.bin")
+    monkeypatch.setattr("huggingface_hub.HfApi.list_repo_refs", broken)
+    monkeypatch.setattr("embryo_core.sources.hub.offline", lambda: False)
+    with pytest.raises(RunError, match=rf"does not list hf:{NAME} \({why}\)"):
+        add([f"hf:{NAME}"], "public")
