@@ -1,17 +1,22 @@
 """Live queries against transformers' fill-mask pipeline over the same checkpoints, both warm, side by side in one run.
 
     python benchmarks/query.py [--run NAME] [--repeats N]
+    python benchmarks/query.py --sizes albert-base bert-base
 
 Without --run, 24 checkpoints of an ALBERT with random weights, of the size of the preset albert-small, are written to a
-temporary folder first. The pipelines are built before the clock starts: as transformers builds them, which is in the
-type that the weights are stored in, here float16, and once more in float32, where they are faster, and answer what
-ours does to 1e-5. Each figure is the median of the repeats, ours and the pipelines' taken in turns, each after a call
-that is not timed, so that either finds the caches of the processor as it left them; theirs have as many threads of
-torch as ours have cores. With EMBRYO_KERNELS=plain ours runs on the plain path.
+temporary folder first. With --sizes the same is done for each of these presets, and ours alone is measured, all its
+checkpoints in memory: 24 pipelines beside them would not fit.
+
+The pipelines are built before the clock starts: as transformers builds them, which is in the type that the weights are
+stored in, here float16, and once more in float32, where they are faster, and answer what ours does to 1e-5. Each figure
+is the median of the repeats, ours and the pipelines' taken in turns, each after a call that is not timed, so that either
+finds the caches of the processor as it left them; theirs have as many threads of torch as ours have cores. With
+EMBRYO_KERNELS=plain ours runs on the plain path.
 """
 
 import argparse
 import itertools
+import os
 import random
 import statistics
 import subprocess
@@ -42,8 +47,16 @@ def main() -> None:
     """Print one line per figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--run", help="a run to query instead of random weights")
+    parser.add_argument(
+        "--sizes", nargs="+", metavar="PRESET", help="measure ours alone on random weights of these sizes"
+    )
     parser.add_argument("--repeats", type=int, default=9)
     options = parser.parse_args()
+    for name in options.sizes or ():
+        with tempfile.TemporaryDirectory() as folder:
+            measure_size(write_run(Path(folder) / "runs" / name, name), options.repeats)
+    if options.sizes:
+        return
     with tempfile.TemporaryDirectory() as folder:
         run = runs.open_run(options.run) if options.run else write_run(Path(folder) / "runs" / "random")
         measure(run, options.repeats)
@@ -64,6 +77,21 @@ def measure(run: Run, repeats: int) -> None:
     # The pipeline answers each mask on its own; ours answers them jointly, which is more work.
     _compare("all steps, two masks", repeats, lambda: trace(run, TWO), sides, TWO)
     _compare("a word of two pieces", repeats, lambda: track(run, TEXT, _two_pieces(models[-1])), sides, TWO)
+
+
+def measure_size(run: Run, repeats: int) -> None:
+    """A trace of one mask and one of two, every checkpoint in memory."""
+    os.environ["EMBRYO_MODEL_MEMORY"] = "12 GB"
+    models = [MODELS.get(checkpoint) for checkpoint in runs.loadable(run)]
+    megabytes = sum(model.nbytes for model in models) / 1e6
+    print(f"{run.name}: {len(models)} checkpoints, {megabytes:,.0f} MB, {passes_at_once()} cores", flush=True)
+    for what, text in (("all steps", TEXT), ("all steps, two masks", TWO)):
+        seconds = []
+        for _ in range(repeats + 1):
+            start = time.perf_counter()
+            trace(run, text)
+            seconds.append(time.perf_counter() - start)
+        print(f"{what:27} ours {1e3 * statistics.median(seconds[1:]):7.1f} ms", flush=True)
 
 
 def _compare(
@@ -127,28 +155,29 @@ def _pipelines(run: Run, dtype: str) -> list[Callable[[str], object]]:
     ]
 
 
-def write_run(path: Path) -> Run:
-    """A run with random weights: 24 checkpoints of the size of the preset albert-small, stored as float16."""
-    from transformers import AlbertConfig, AlbertForPreTraining
-    from transformers.utils.logging import disable_progress_bar
+def write_run(path: Path, size: str = "albert-small") -> Run:
+    """A run with random weights: 24 checkpoints of the size of this preset, stored as float16."""
+    import transformers
 
     from pretrain.families import FAMILIES, preset
     from pretrain.tokenizer import train_tokenizer
 
-    config = preset("albert-small")
-    disable_progress_bar()
+    config = preset(size)
+    architecture = FAMILIES[config.family].huggingface(config)
+    transformers.utils.logging.disable_progress_bar()
     draw = random.Random(0)
     syllables = ["".join(pair) for pair in itertools.product("bdfgklmnprst", "aeiou")]
-    words = ["".join(draw.choices(syllables, k=draw.randint(2, 4))) for _ in range(12_000)]
-    train_tokenizer([" ".join(words)] * 5 + [TEXT.replace("[MASK]", "")] * 1_000, config.vocab_size, path / "tokenizer")
+    words = ["".join(draw.choices(syllables, k=draw.randint(2, 4))) for _ in range(2 * config.vocab_size)]
+    text = [" ".join(words)] * 5 + [TEXT.replace("[MASK]", "")] * 1_000
+    train_tokenizer(text, config.vocab_size, path / "tokenizer", config.tokenizer)
     sha256 = runs.sha256(path / "tokenizer" / "tokenizer.json")
-    run = Run(path.name, path, "albert", "random weights", {}, sha256, {}, STEPS, "benchmark")
+    run = Run(path.name, path, config.family, "random weights", {}, sha256, {}, STEPS, "benchmark")
     runs.write_run(run)
+    network = getattr(transformers, architecture["architectures"][0])
     for step in STEPS:
         torch.manual_seed(step)
-        network = AlbertForPreTraining(AlbertConfig(**FAMILIES["albert"].huggingface(config)))
         folder = path / "checkpoints" / f"step{step}"
-        network.half().save_pretrained(folder)
+        network(network.config_class(**architecture)).half().save_pretrained(folder)
         runs.write_manifest(folder, step, sequences=0, tokens=0)
     return run
 
