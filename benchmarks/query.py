@@ -9,7 +9,7 @@ checkpoints in memory: 24 pipelines beside them would not fit.
 
 The pipelines are built before the clock starts: as transformers builds them, which is in the type that the weights are
 stored in, here float16, and once more in float32, where they are faster, and answer what ours does to 1e-5. Each figure
-is the median of the repeats, ours and the pipelines' taken in turns, each after a call that is not timed, so that either
+is the median of the repeats, ours and the pipelines' taken in turns, each after a call that is not timed, so that each
 finds the caches of the processor as it left them; theirs have as many threads of torch as ours have cores. With
 EMBRYO_KERNELS=plain ours runs on the plain path.
 """
