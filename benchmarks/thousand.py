@@ -166,22 +166,24 @@ def nothing(root: Path, name: str, _: str) -> dict[str, float]:
     return _twice(lambda: evaluate(run, {}, ["token_reconstruction", "world_knowledge", "attention"]))
 
 
-def one_more(root: Path, name: str, _: str) -> dict[str, float]:
-    """Seconds of writing the scores of one metric at one more checkpoint, and of compaction; again: a mean of twenty.
+def one_more(root: Path, name: str, metric: str) -> dict[str, float]:
+    """Seconds of writing what one metric found at one more checkpoint, and of compaction; again: a mean of twenty.
 
     So it counts the additions after which tables are written anew.
     """
     from embryo_core import results, runs
-    from embryo_core.types import Findings, Score
+    from embryo_core.types import ClozeAnswer, Findings, Score
 
     run = runs.open_run(name)
-    rows = results.read_scores(run, "token_reconstruction")
+    rows = results.read_scores(run, metric)
     rows = rows[rows["step"] == rows["step"].max()]
-    scores = [Score("token_reconstruction", row.value, row.n, row.group) for row in rows.itertuples()]
+    scores = [Score(metric, row.value, row.n, row.group) for row in rows.itertuples()]
+    answers = results.read_cloze(run, step=int(rows["step"].max())) if metric == "world_knowledge" else rows[:0]
+    cloze = [ClozeAnswer(*row) for row in answers.drop(columns="step").itertuples(index=False)] if len(answers) else []
     checkpoint = runs.checkpoints(run)[-1]
 
     def write(step: int) -> None:
-        results.write(replace(checkpoint, step=step), "token_reconstruction", Findings(scores=scores))
+        results.write(replace(checkpoint, step=step), metric, Findings(scores=scores, cloze=cloze))
         results.compact(run)
 
     seconds = []
@@ -208,7 +210,8 @@ MEASURED: dict[str, tuple[Callable[[Path, str, str], dict[str, float]], str]] = 
     "trace, two masks": (trace, TWO_MASKS),
     "lens": (lens, TEXT),
     "evaluate, nothing to do": (nothing, ""),
-    "one more step of a metric": (one_more, ""),
+    "one more step of a metric": (one_more, "token_reconstruction"),
+    "one more step of facts": (one_more, "world_knowledge"),
 }
 
 

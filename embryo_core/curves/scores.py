@@ -200,9 +200,14 @@ def classify_history(correct: ArrayLike) -> History:
 
 
 def classify_histories(correct: ArrayLike) -> NDArray[np.object_]:
-    """The kinds [F] of many histories at once, `correct` [F, S]; each distinct one is classified once."""
-    patterns, which = np.unique(np.asarray(correct, bool), axis=0, return_inverse=True)
-    return np.array([classify_history(pattern) for pattern in patterns], dtype=object)[which]
+    """The kinds [F] of many histories at once, `correct` [F, S] bool; see `classify_history`."""
+    correct = np.asarray(correct, bool)
+    begins = correct.copy()
+    begins[:, 1:] &= ~correct[:, :-1]
+    stretches = begins.sum(axis=1)
+    holds = correct[:, -1:].any(axis=1)  # at the last step
+    kinds = np.select([stretches == 0, stretches > 1, holds], ["never learned", "oscillating", "learned"], "forgotten")
+    return kinds.astype(object)
 
 
 def classify_curve(values: ArrayLike, n: ArrayLike, least: float = 0.02) -> Fate:

@@ -4,18 +4,21 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from msgspec.json import Decoder, encode
 
 from embryo_core import curves
 from embryo_core.results import summaries
 from embryo_core.results.read import read_table, read_values
-from embryo_core.results.summaries import Summary
+from embryo_core.results.summaries import Parts, Summary
 from embryo_core.results.tables import CLOZE
 from embryo_core.types import RightAnswers, Run
 
 TEXTS = {name: pa.string() for name in ("relation", "fact", "subject", "object", "history")}
 SCHEMA = pa.schema(TEXTS | {"first": pa.int64(), "right": pa.binary()})  # right: a bit for each step
 STEPS = b"steps"  # in the metadata
+WHOLE = b"asked_at_every_step"  # in the metadata: "yes" where every fact was
+COLUMNS = ("relation", "fact", "step", "rank")
 DECODER = Decoder(list[int])
 
 
@@ -31,9 +34,23 @@ def read_histories(run: Run) -> pd.DataFrame:
 def read_right_answers(run: Run) -> RightAnswers:
     """Which facts were answered right at which steps. Raises ResultsError."""
     rows = summaries.read(run, FACTS)
+    return RightAnswers(*_right(rows))
+
+
+def takes_parts(run: Run) -> bool:
+    """Whether a step's answers can be added to the stored summary, so that they need not be compacted at once."""
+    path = run.results / FACTS.file
+    try:
+        return (pq.read_metadata(path).metadata or {}).get(WHOLE) == b"yes"
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def _right(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """Steps [S] of a summary, and which fact was right at which, bool [F, S]."""
     steps = np.array(DECODER.decode(rows.schema.metadata[STEPS]), np.int64)
     packed = np.frombuffer(b"".join(rows["right"].to_pylist()), np.uint8).reshape(rows.num_rows, -(-len(steps) // 8))
-    return RightAnswers(steps, np.unpackbits(packed, axis=1, count=len(steps)).astype(bool))
+    return steps, np.unpackbits(packed, axis=1, count=len(steps)).astype(bool)
 
 
 def _check(rows: pa.Table) -> None:
@@ -54,8 +71,30 @@ def _compute(run: Run) -> pa.Table:
         correct = np.zeros((len(facts), len(steps)), bool)
         correct[:, np.searchsorted(steps, ranks.columns)] = ranks == 1
         frames.append(facts.assign(right=[row.tobytes() for row in np.packbits(correct, axis=1)]))
-    schema = SCHEMA.with_metadata({STEPS: encode(steps.tolist())})
+    whole = all(ranks.shape[1] == len(steps) and ranks.notna().all(axis=None) for _, ranks in found)
+    schema = SCHEMA.with_metadata({STEPS: encode(steps.tolist()), WHOLE: "yes" if whole else "no"})
     return pa.Table.from_pandas(pd.concat(frames), schema, preserve_index=False) if frames else schema.empty_table()
+
+
+def _add(summary: pa.Table, parts: Parts) -> pa.Table | None:
+    """The summary with the answers of further steps, or others for its own; None where not all facts were asked."""
+    if summary.schema.metadata.get(WHOLE) != b"yes" or len({metric for metric, _ in parts}) != 1:
+        return None
+    steps, right = _right(summary)
+    facts = summary.select(["relation", "fact"]).combine_chunks()
+    for (_, step), answers in parts.items():
+        if not answers.select(["relation", "fact"]).combine_chunks().equals(facts):
+            return None
+        at = int(np.searchsorted(steps, step))
+        if at == len(steps) or steps[at] != step:
+            steps, right = np.insert(steps, at, step), np.insert(right, at, False, axis=1)
+        right[:, at] = answers["rank"].to_numpy() == 1
+    first = pa.array(steps[right.argmax(axis=1)], mask=~right.any(axis=1))
+    packed = pa.array([row.tobytes() for row in np.packbits(right, axis=1)], pa.binary())
+    schema = SCHEMA.with_metadata({**summary.schema.metadata, STEPS: encode(steps.tolist())})
+    columns = dict(zip(summary.column_names, summary.columns, strict=True))
+    columns |= {"history": pa.array(curves.classify_histories(right), pa.string()), "first": first, "right": packed}
+    return pa.table(columns, schema=schema)
 
 
 def _of_relation(run: Run, relation: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -80,4 +119,4 @@ def _ranks(cloze: pd.DataFrame) -> pd.DataFrame:
     return cloze.pivot(index=["relation", "fact"], columns="step", values="rank")
 
 
-FACTS = Summary("facts.parquet", CLOZE, SCHEMA, _compute, _check)
+FACTS = Summary("facts.parquet", CLOZE, SCHEMA, _compute, _check, COLUMNS, _add)

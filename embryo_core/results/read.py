@@ -92,9 +92,7 @@ def read_words(run: Run, metric: str, group: str | None = None, step: int | None
     return rows.select(["metric", "step", "tag", "word", "band", "n", "correct"]).to_pandas()
 
 
-def read_cloze(
-    run: Run, relation: str | None = None, fact: str | None = None, step: int | None = None
-) -> pd.DataFrame:
+def read_cloze(run: Run, relation: str | None = None, fact: str | None = None, step: int | None = None) -> pd.DataFrame:
     """What one step or each answered to the facts of a relation, to one fact, or to all; by relation, fact, step.
 
     Columns: step, fact, relation, subject, object, rank, probability, prediction, prediction_probability. Giving the
@@ -171,6 +169,11 @@ def read_table(
     return _settled(run, lambda: _read_once(run, table, where & _where("step", step), step, columns))
 
 
+def read_parts(run: Run, table: Table, columns: list[str]) -> dict[tuple[str, int], pa.Table]:
+    """Rows of each part that has some, by its metric and step; a compaction may have taken them in meanwhile."""
+    return _settled(run, lambda: dict(_parts_once(run, table, list_parts(run), EVERYTHING, columns)))
+
+
 def read_values(run: Run, table: Table, column: str) -> list[str]:
     """What a column of texts holds, each once, sorted."""
     tables = _settled(run, lambda: _rows_of_files(run, table, EVERYTHING, None, [column]))
@@ -187,9 +190,7 @@ def _settled(run: Run, read: Callable[[], Found]) -> Found:
     raise ResultsError(f"{run.results} keeps changing; wait until the evaluation of '{run.name}' has ended.")
 
 
-def _read_once(
-    run: Run, table: Table, where: pc.Expression, step: int | None, columns: list[str] | None
-) -> pa.Table:
+def _read_once(run: Run, table: Table, where: pc.Expression, step: int | None, columns: list[str] | None) -> pa.Table:
     tables = _rows_of_files(run, table, where, step, columns)
     rows = pa.concat_tables(tables)
     with _explaining(run, run.results / f"{table.name}.parquet"):
@@ -205,14 +206,20 @@ def _rows_of_files(
     parts = {key: folder for key, folder in list_parts(run).items() if step in (None, key[1])}
     compacted = _load(run, run.results / f"{table.name}.parquet", table, where & _outside(parts), columns)
     tables = [table.part_schema(columns).empty_table() if compacted is None else compacted]
-    for folder in parts.values():
+    return tables + [rows for _, rows in _parts_once(run, table, parts, where, columns)]
+
+
+def _parts_once(
+    run: Run, table: Table, parts: Parts, where: pc.Expression, columns: list[str] | None
+) -> Iterator[tuple[tuple[str, int], pa.Table]]:
+    """Rows of each of these parts that has some. Raises FileNotFoundError where one has gone meanwhile."""
+    for key, folder in parts.items():
         path = folder / f"{table.name}.parquet"
         found = _load(run, path, table, where, columns) if is_stored(path) else None
         if found is not None:
-            tables.append(found)
+            yield key, found
         elif is_stored(path) or not folder.is_dir():
             raise FileNotFoundError(folder)
-    return tables
 
 
 def _outside(parts: Parts) -> pc.Expression:
@@ -224,9 +231,7 @@ def _outside(parts: Parts) -> pc.Expression:
     return where
 
 
-def _load(
-    run: Run, path: Path, table: Table, where: pc.Expression, columns: list[str] | None
-) -> pa.Table | None:
+def _load(run: Run, path: Path, table: Table, where: pc.Expression, columns: list[str] | None) -> pa.Table | None:
     """Rows of one file, None where there is none; only row groups that may hold some are read. Raises ResultsError.
 
     Raises FileNotFoundError where a writer replaced the file meanwhile.

@@ -4,7 +4,7 @@
     counts.parquet   of words.parquet: how often each word stands in the treebank (word_counts.py)
 
 The metadata of a summary name the checksum of the table that it was made from. It is made when tables are compacted.
-Where it is missing, or not that of the rows at hand, it is computed anew.
+Parts may be added to it. Where that cannot be, it is missing, or not that of the rows at hand, it is computed anew.
 """
 
 from collections.abc import Callable
@@ -15,18 +15,20 @@ import pyarrow.parquet as pq
 
 from embryo_core.errors import ResultsError
 from embryo_core.results.files import is_stored, remove, replacing_table, stored_checksum, verified
-from embryo_core.results.parts import list_parts
+from embryo_core.results.read import read_parts
 from embryo_core.results.tables import Table
 from embryo_core.types import Run
 
 SOURCE = b"made_from"
+Parts = dict[tuple[str, int], pa.Table]  # rows by metric and step
 
 
 @dataclass(frozen=True)
 class Summary:
     """What is summed up: the `file` beside the `table`, its columns, how it is computed, and what it has to be.
 
-    `check` raises ValueError for rows that cannot be a summary. `compute` may add to the schema's metadata.
+    `check` raises ValueError for rows that cannot be a summary. `compute` may add to the schema's metadata. `add` gives
+    the summary with the rows of parts, of which it reads some `columns`; None where only `compute` can tell.
     """
 
     file: str
@@ -34,13 +36,17 @@ class Summary:
     schema: pa.Schema
     compute: Callable[[Run], pa.Table]
     check: Callable[[pa.Table], None]
+    columns: tuple[str, ...]
+    add: Callable[[pa.Table, Parts], pa.Table | None] = lambda summary, parts: None
 
 
 def read(run: Run, summary: Summary) -> pa.Table:
     """The summary of all that is stored, parts included. Raises ResultsError."""
-    in_parts = any(is_stored(part / f"{summary.table.name}.parquet") for part in list_parts(run).values())
-    stored = None if in_parts else _read_stored(run, summary)
-    return summary.compute(run) if stored is None else stored
+    parts = read_parts(run, summary.table, [*summary.columns])  # before the file: what is compacted now is in that
+    found = _read_stored(run, summary)
+    if parts and found is not None:
+        found = summary.add(found, parts)
+    return summary.compute(run) if found is None else found
 
 
 def write(run: Run, summary: Summary) -> None:

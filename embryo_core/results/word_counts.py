@@ -36,4 +36,4 @@ def _compute(run: Run) -> pa.Table:
     return pa.concat_tables([SCHEMA.empty_table(), *(rows.select(COLUMNS) for rows in found)])
 
 
-COUNTS = Summary("counts.parquet", WORDS, SCHEMA, _compute, _check)
+COUNTS = Summary("counts.parquet", WORDS, SCHEMA, _compute, _check, ("metric", "step"))

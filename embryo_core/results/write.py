@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from embryo_core.errors import OtherData
 from embryo_core.results import order, summaries
 from embryo_core.results.files import is_stored, remove, replacing_table, seal
-from embryo_core.results.histories import FACTS
+from embryo_core.results.histories import FACTS, takes_parts
 from embryo_core.results.parts import Parts, list_parts, lock, new_part, remove_leftovers, remove_part
 from embryo_core.results.read import done, read_table, steps_of_file
 from embryo_core.results.sources import Identity, check_identity, read_sources
@@ -80,13 +80,13 @@ def compact(run: Run) -> None:
 def _are_few(run: Run, parts: Parts) -> bool:
     """Whether every metric has fewer parts than one for each FEW of its steps in the compacted tables.
 
-    Answers to facts are none of these: they are summed up when they are compacted.
+    Answers to facts only where they can be added to their summary.
     """
     for metric, count in Counter(metric for metric, _ in parts).items():
         own = [part for (name, _), part in parts.items() if name == metric]
         tables = [table for table in TABLES if any(is_stored(part / f"{table.name}.parquet") for part in own)]
         steps = max(len(steps_of_file(run, table).get(metric, ())) for table in tables)
-        if CLOZE in tables or steps <= FEW * count:
+        if steps <= FEW * count or (CLOZE in tables and not takes_parts(run)):
             return False
     return True
 

@@ -76,6 +76,51 @@ def test_a_later_step_is_summed_up_at_once(run, ranks):
     assert shown(results.read_histories(run)) == slow(ranks)
 
 
+@pytest.fixture
+def unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers themselves must not be read."""
+    monkeypatch.setattr(histories, "_of_relation", lambda *_: pytest.fail("the answers of all steps were read"))
+
+
+@pytest.mark.parametrize("compacted", [STEPS[:3], STEPS[1:], (1, 8), STEPS])
+def test_answers_of_a_part_are_added_to_the_summary(run, ranks, compacted, request):
+    """Later and earlier steps, those between, and one that is evaluated again; no answer of another step is read."""
+    write(run, {key: [3 - (rank == 1)] * len(STEPS) for key, (rank, *_) in ranks.items()}, compacted)
+    results.compact(run)
+    assert histories.takes_parts(run)
+    again = tuple(step for step in STEPS if step not in compacted) or STEPS[2:3]
+    write(run, ranks, again)
+    expected = {
+        key: [rank if step in again else 3 - (drawn[0] == 1) for step, rank in zip(STEPS, drawn, strict=True)]
+        for key, drawn in ranks.items()
+    }
+    request.getfixturevalue("unread")
+    assert shown(results.read_histories(run)) == slow(expected)
+    right = results.read_right_answers(run)
+    assert right.steps.tolist() == sorted({*compacted, *again})
+    drawn = np.array([expected[key] for key in sorted(expected)]) == 1
+    assert (right.correct == drawn[:, [step in right.steps for step in STEPS]]).all()
+
+
+@pytest.mark.parametrize("change", ["fewer", "more", "two metrics"])
+def test_other_facts_are_summed_up_from_the_answers(run, ranks, change):
+    """Where not every fact was asked at every step, or two evaluations asked them."""
+    fewer = dict(list(ranks.items())[:-7])
+    write(run, fewer if change == "more" else ranks, STEPS[:3])
+    results.compact(run)
+    write(run, fewer if change == "fewer" else ranks, STEPS[3:])
+    if change == "two metrics":
+        answer = ClozeAnswer("99", "P99", "subject 99", "Rome", 1, 0.25, "the", 0.5)
+        results.write(at(run, 8), "other", Findings(cloze=[answer]))
+    last = {key: drawn if key in fewer else [*drawn[:3], 2] for key, drawn in ranks.items()}
+    first = {key: drawn if key in fewer else [2, 2, 2, drawn[3]] for key, drawn in ranks.items()}
+    expected = slow({"fewer": last, "more": first, "two metrics": ranks}[change])
+    found = shown(results.read_histories(run))
+    assert found[: len(expected)] == expected and len(found) - len(expected) == (change == "two metrics")
+    results.compact(run)
+    assert shown(results.read_histories(run)) == found and not histories.takes_parts(run)
+
+
 @pytest.mark.parametrize("damage", ["gone", "cut", "of another table"])
 def test_a_summary_that_cannot_be_trusted_is_computed_anew(run, ranks, damage):
     """And written again by the next compaction, which finds no parts."""
