@@ -89,7 +89,7 @@ def _spread_results(demo: Run, run: Run, of_step: dict[int, int]) -> None:
             if (found := by_step[source]).num_rows
         ]
         if parts:
-            replace_table(run, table, pa.concat_tables(parts).cast(table.schema))
+            replace_table(run, table, [pa.concat_tables(parts).cast(table.schema)])
 
 
 # === What is measured, each in a process of its own ===

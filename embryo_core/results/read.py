@@ -63,7 +63,7 @@ def steps_of_file(run: Run, table: Table) -> dict[str, list[int]]:
     with _explaining(run, path), verified(run, path) as file:
         if file is None:
             return {}
-        noted = (pq.read_schema(file).metadata or {}).get(b"done")
+        noted = (pq.read_metadata(file).metadata or {}).get(b"done")
         if noted is None:
             raise ValueError("it does not say which steps it holds")
         return DONE.decode(noted)
@@ -174,8 +174,8 @@ def read_parts(run: Run, table: Table, columns: list[str]) -> dict[tuple[str, in
     return _settled(run, lambda: dict(_parts_once(run, table, list_parts(run), EVERYTHING, columns)))
 
 
-def read_values(run: Run, table: Table, column: str) -> list[str]:
-    """What a column of texts holds, each once, sorted."""
+def read_values(run: Run, table: Table, column: str) -> list:
+    """What a column of texts or whole numbers holds, each once, sorted."""
     tables = _settled(run, lambda: _rows_of_files(run, table, EVERYTHING, None, [column]))
     return sorted({value for rows in tables for value in pc.unique(rows[column]).to_pylist()})
 

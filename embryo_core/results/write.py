@@ -11,7 +11,8 @@ unique and sorted, and nothing in a file depends on when or in which order it wa
 
 import json
 from collections import Counter
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from embryo_core.results import order, summaries
 from embryo_core.results.files import is_stored, remove, replacing_table, seal
 from embryo_core.results.histories import FACTS, takes_parts
 from embryo_core.results.parts import Parts, list_parts, lock, new_part, remove_leftovers, remove_part
-from embryo_core.results.read import done, read_table, steps_of_file
+from embryo_core.results.read import EVERYTHING, done, read_table, read_values, steps_of_file
 from embryo_core.results.sources import Identity, check_identity, read_sources
 from embryo_core.results.tables import ATTENTION, CLOZE, TABLES, Table
 from embryo_core.results.validate import check
@@ -52,7 +53,7 @@ def write(checkpoint: Checkpoint, metric: str, findings: Findings, identity: Ide
             for table, rows in tables:
                 if rows.num_rows:
                     path = folder / f"{table.name}.parquet"
-                    _write_sorted(path, table, rows)
+                    _write(path, table, [rows])
                     seal(path)
 
 
@@ -70,7 +71,7 @@ def compact(run: Run) -> None:
             return
         for table in TABLES:
             if _is_changed(run, table, parts):
-                replace_table(run, table, read_table(run, table))
+                replace_table(run, table, _stored(run, table))
         _sum_up(run)
         for part in parts.values():
             remove_part(part)
@@ -125,7 +126,7 @@ def _forget(run: Run, metric: str) -> None:
             remove_part(part)
     for table in TABLES:
         if is_stored(run.results / f"{table.name}.parquet"):
-            replace_table(run, table, read_table(run, table, pc.field("evaluation") != metric))
+            replace_table(run, table, _stored(run, table, pc.field("evaluation") != metric))
     _sum_up(run)
 
 
@@ -150,34 +151,54 @@ def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:
     return pa.table({**made, **plain}, schema=table.schema)
 
 
-def replace_table(run: Run, table: Table, rows: pa.Table) -> None:
-    """Make these rows the compacted table; without rows there is no file."""
+def _stored(run: Run, table: Table, where: pc.Expression = EVERYTHING) -> Iterator[pa.Table]:
+    """The rows that are stored, in the order of the key; where rows are in groups, some groups at a time.
+
+    All rows of a long series together may not fit into memory.
+    """
+    if not table.group:
+        yield read_table(run, table, where)
+        return
+    for value in read_values(run, table, table.group[0]):  # the first of the key, too
+        yield read_table(run, table, where & (pc.field(table.group[0]) == value))
+
+
+def replace_table(run: Run, table: Table, chunks: Iterable[pa.Table]) -> None:
+    """Make these rows the compacted table; without rows there is no file.
+
+    Chunks follow one another in the order of the key, and none begins within a row group.
+    """
     path = run.results / f"{table.name}.parquet"
-    if rows.num_rows:
-        with replacing_table(path) as temporary:
-            _write_sorted(temporary, table, rows)
-    else:
+    filled = (rows for rows in chunks if rows.num_rows)
+    if (first := next(filled, None)) is None:
         remove(path)
+        return
+    with replacing_table(path) as temporary:
+        _write(temporary, table, chain([first], filled))
 
 
-def _write_sorted(path: Path, table: Table, rows: pa.Table) -> None:
-    """Write rows sorted by the table's key, row groups for each value of its group columns (else of all rows)."""
-    rows = order.sort(table, rows).combine_chunks()
-    sizes = [rows.num_rows]
-    if table.group:
-        counted = rows.group_by(list(table.group), use_threads=False).aggregate([([], "count_all")])
-        sizes = counted["count_all"].to_pylist()
+def _write(path: Path, table: Table, chunks: Iterable[pa.Table]) -> None:
+    """Write rows sorted by the table's key, row groups for each value of its group columns (else of all rows).
+
+    The metadata have the steps of each evaluation that has rows here, where `done` finds them at once.
+    """
     text = [name for name, kind in table.all_columns.items() if kind == "string"]
-    schema = table.schema.with_metadata({"done": json.dumps(_evaluations(rows))})
-    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=text, write_page_checksum=True) as file:
-        for start, end in pairwise(np.cumsum([0, *sizes]).tolist()):
-            file.write_table(rows.slice(start, end - start), row_group_size=min(end - start, table.longest))
+    done: dict[str, set[int]] = {}
+    with pq.ParquetWriter(
+        path, table.schema, compression="zstd", use_dictionary=text, write_page_checksum=True
+    ) as file:
+        for chunk in chunks:
+            rows = order.sort(table, chunk).combine_chunks()
+            for start, end in pairwise(np.cumsum([0, *_sizes(table, rows)]).tolist()):
+                file.write_table(rows.slice(start, end - start), row_group_size=min(end - start, table.longest))
+            pairs = rows.group_by(["evaluation", "step"], use_threads=False).aggregate([]).to_pydict()
+            for metric, step in zip(*pairs.values(), strict=True):
+                done.setdefault(metric, set()).add(step)
+        file.add_key_value_metadata({"done": json.dumps({metric: sorted(done[metric]) for metric in sorted(done)})})
 
 
-def _evaluations(rows: pa.Table) -> dict[str, list[int]]:
-    """Steps of each evaluation that has rows here; kept in the file's metadata, where `done` finds them at once."""
-    pairs = rows.group_by(["evaluation", "step"], use_threads=False).aggregate([])
-    found: dict[str, list[int]] = {}
-    for metric, step in sorted(zip(pairs["evaluation"].to_pylist(), pairs["step"].to_pylist(), strict=True)):
-        found.setdefault(metric, []).append(step)
-    return found
+def _sizes(table: Table, rows: pa.Table) -> list[int]:
+    """Rows of each group."""
+    if not table.group:
+        return [rows.num_rows]
+    return rows.group_by(list(table.group), use_threads=False).aggregate([([], "count_all")])["count_all"].to_pylist()

@@ -7,10 +7,12 @@ import pytest
 
 from embryo_core import results, runs
 from embryo_core.errors import OtherData, ResultsError
-from embryo_core.results.tables import TABLES
+from embryo_core.results.read import read_table, steps_of_file
+from embryo_core.results.tables import CLOZE, TABLES
+from embryo_core.results.write import replace_table
 from embryo_core.types import Findings, Score
 from tests.conftest import at
-from tests.embryo_core.results.conftest import METRICS, STEPS, find, make_run, tree, truncated
+from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find, make_run, tree, truncated
 
 
 def test_a_rerun_replaces_whether_compacted_or_not(run):
@@ -133,3 +135,23 @@ def test_a_step_that_is_added_to_a_long_series_waits_for_others(run, tmp_path, m
         results.write(at(other, step), metric, find(metric, step))
     results.compact(other)
     assert tree(run.results) == tree(other.results)
+
+
+def test_groups_written_one_after_the_other_are_the_table_written_at_once(run):
+    """Byte for byte, with the steps of every evaluation; and without rows there is no file."""
+    for metric, step in (
+        ("world_knowledge", 8),
+        ("attention", 2),
+        ("world_knowledge", 0),
+        (TUNED, 1),
+        ("edge_probing", 0),
+    ):
+        results.write(at(run, step), metric, find(metric, step))
+    results.compact(run)
+    before = tree(run.results)
+    for table in TABLES:
+        replace_table(run, table, [read_table(run, table)])
+    assert tree(run.results) == before
+    assert steps_of_file(run, CLOZE) == {"world_knowledge": [0, 8]}
+    replace_table(run, CLOZE, iter([CLOZE.schema.empty_table()]))
+    assert steps_of_file(run, CLOZE) == {} and not (run.results / "cloze.parquet").exists()
