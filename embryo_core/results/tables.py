@@ -49,6 +49,7 @@ SCORES = Table(
     "scores",
     {"metric": "string", "layer": "int32", "group": "string", "value": "float64", "n": "int64"},
     key=("metric", "step", "layer", "group"),
+    group=("metric",),
 )
 WORDS = Table(
     "words",
