@@ -123,7 +123,7 @@ def read_relation(run: Run, relation: str) -> pd.DataFrame:
     Columns: step, fact, rank, probability, prediction, prediction_probability; texts are categories.
     """
     names = [name for name in CLOZE.columns if name not in ("relation", "subject", "object")]
-    rows = read_table(run, CLOZE, _where("relation", relation), columns=["relation", "step", *names])
+    rows = read_table(run, CLOZE, _where("relation", relation), columns=["step", *names])
     return rows.select(["step", *names]).to_pandas(strings_to_categorical=True)
 
 
@@ -255,7 +255,7 @@ def _load(
         if file is None:
             return None
         check_size(file)
-        ahead = table is not ATTENTION  # whose rows are large: what threads read ahead would fill much memory
+        ahead = table not in (ATTENTION, CLOZE)  # which are large: what threads read ahead would fill much memory
         rows = pq.read_table(
             file, columns=columns, filters=where, page_checksum_verification=True, use_threads=ahead, pre_buffer=ahead
         )

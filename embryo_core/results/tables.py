@@ -71,6 +71,7 @@ CLOZE = Table(
     },
     key=("relation", "fact", "step"),
     group=("relation",),
+    longest=2**16,  # so that reading a relation of a long series holds few of them twice
 )
 ATTENTION = Table(
     "attention",
