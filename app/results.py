@@ -131,7 +131,7 @@ def phases(run: Run) -> list[Phase]:
 @cached(lambda run: log_state(run) + results_state(run), 16)
 def phase_changes(run: Run) -> tuple[pd.DataFrame, dict[str, int]]:
     """What changes in each phase, and of how many cases (see `charts.phases`). Raises ResultsError."""
-    measured = scores(run)
+    measured = store.read_scores(run, phase_tables.METRICS)
     return phase_tables.changes(phases(run), measured), phase_tables.cases(measured)
 
 
@@ -199,8 +199,7 @@ def usual_scale(run: Run, metric: str) -> Scale:
 
     Raises ResultsError.
     """
-    frame = store.read_scores(run)
-    return _telling(frame[frame["metric"].str.startswith(metric)], ["metric", "group", "layer"], "value")
+    return _telling(store.read_scores(run, prefix=metric), ["metric", "group", "layer"], "value")
 
 
 @cached(log_state, 8)
@@ -245,7 +244,7 @@ def commonest_answers(run: Run, metric: str, groups: tuple[str, ...]) -> pd.Data
 @cached(results_state, 8)
 def head_scores(run: Run) -> pd.DataFrame:
     """What every head does (see `charts.patterns.behaviour_curves`). Raises ResultsError."""
-    return patterns.behaviour_curves(store.read_scores(run))
+    return patterns.behaviour_curves(store.read_scores(run, prefix=patterns.PREFIX))
 
 
 @cached(results_state, 16)
@@ -261,7 +260,7 @@ def strongest_head(run: Run) -> tuple[str, int, int]:
 @cached(results_state, 8)
 def probe_scores(run: Run) -> pd.DataFrame:
     """What the probes find (see `charts.probing_scores.probe_scores`). Raises ResultsError."""
-    return probing_scores.probe_scores(store.read_scores(run))
+    return probing_scores.probe_scores(store.read_scores(run, prefix=probing_scores.PREFIX))
 
 
 @cached(results_state, 8)

@@ -16,6 +16,7 @@ ACCURACIES = {
     "Mask prediction": "mask_prediction",
     "Facts": "world_knowledge",
 }
+METRICS = (*ACCURACIES.values(), DEVIATION, COSINE, *(PREFIX + what for what in WEIGHTS))  # whose scores are needed
 RATIO, SIMILARITY, HEAD = "Positions / words", "Cosine, last layer", "Head that changes most"
 
 

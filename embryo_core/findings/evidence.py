@@ -56,6 +56,8 @@ class Evidence:
     def __init__(self, run: Run):
         self.run = run
         self._read: dict[tuple[str, str, int], Curve] = {}
+        self._scores: dict[str, pd.DataFrame] = {}
+        self._rows: dict[str, dict[tuple[str, int], pd.DataFrame]] = {}
 
     def taken(self) -> tuple[Curve, ...]:
         """The curves read since the last call, each once, at a few steps: those behind a finding's verdict."""
@@ -67,23 +69,27 @@ class Evidence:
         self._read[metric, group, layer] = curve
 
     @cached_property
-    def scores(self) -> pd.DataFrame:
-        """The scores of all metrics."""
-        return results.read_scores(self.run)
-
-    @cached_property
-    def _by_curve(self) -> dict[tuple[str, str, int], pd.DataFrame]:
-        scores = self.scores.fillna({"layer": -1, "group": ""})
-        return dict(list(scores.groupby(["metric", "group", "layer"])))
-
-    @cached_property
     def metrics(self) -> set[str]:
         """Names of the scores that there are."""
-        return set(self.scores["metric"])
+        return set(results.read_metrics(self.run))
+
+    def scores(self, metric: str) -> pd.DataFrame:
+        """The scores of one metric: step, layer, group, value, n; no others are read, which may be many."""
+        if metric not in self._scores:
+            found = results.read_scores(self.run, metric)
+            self._scores[metric] = found[["step", "layer", "group", "value", "n"]]
+        return self._scores[metric]
+
+    def _curves(self, metric: str) -> dict[tuple[str, int], pd.DataFrame]:
+        """The rows of a metric by group and layer."""
+        if metric not in self._rows:
+            scores = self.scores(metric).fillna({"layer": -1, "group": ""})
+            self._rows[metric] = dict(list(scores.groupby(["group", "layer"])))
+        return self._rows[metric]
 
     def curve(self, metric: str, group: str = "", layer: int = -1) -> Curve | None:
         """One score at two steps or more, else None; `group` and `layer` where the score has them."""
-        rows = self._by_curve.get((metric, group, layer))
+        rows = self._curves(metric).get((group, layer))
         if rows is None or len(rows) < 2:
             return None
         rows = rows.sort_values("step")
@@ -93,8 +99,8 @@ class Evidence:
 
     def layers(self, metric: str, group: str) -> list[int]:
         """The layers that a score has, from the lowest."""
-        return sorted(layer for name, of, layer in self._by_curve if (name, of) == (metric, group) and layer >= 0)
+        return sorted(layer for of, layer in self._curves(metric) if of == group and layer >= 0)
 
     def groups(self, metric: str) -> list[str]:
         """The groups that a score has."""
-        return sorted({of for name, of, _ in self._by_curve if name == metric and of})
+        return sorted({of for of, _ in self._curves(metric) if of})

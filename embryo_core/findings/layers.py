@@ -96,15 +96,14 @@ def diagonals_from_above(evidence: Evidence) -> Tested:
 
 def strongest_heads(evidence: Evidence) -> tuple[np.ndarray, dict[int, np.ndarray]]:
     """Steps [S], and by layer the same-token weight [S] of the head that is strongest at each step."""
-    rows = evidence.scores[evidence.scores["metric"] == SAME]
-    table = rows.pivot_table(index="step", columns="layer", values="value", aggfunc="max")
+    table = evidence.scores(SAME).pivot_table(index="step", columns="layer", values="value", aggfunc="max")
     return table.index.to_numpy(), {int(layer): table[layer].to_numpy() for layer in table}
 
 
 def _first(what: str, upper: int | None, lower: int | None, steps: np.ndarray, evidence: Evidence) -> Comparison:
     at = [len(steps) if step is None else int(np.searchsorted(steps, step)) for step in (upper, lower)]
     lead = float(at[1] - at[0])
-    n = int(evidence.scores.loc[evidence.scores["metric"] == SAME, "n"].max())
+    n = int(evidence.scores(SAME)["n"].max())
     return Comparison(what, lead, lead, lead, CHECKPOINTS, n)
 
 

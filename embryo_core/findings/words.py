@@ -67,7 +67,7 @@ def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
     A word that the corpus lacks counts 0. Empty where pretraining has counted no words, or the task has none.
     """
     counts = runs.read_counts(evidence.run.path / "frequencies.tsv")
-    steps = evidence.scores.loc[evidence.scores["metric"] == task, "step"]
+    steps = evidence.scores(task)["step"]
     if not counts or steps.empty:
         return {}
     found = {}

@@ -3,9 +3,12 @@
 Readers never wait for a writer: what is renamed or compacted while they read, they read again.
 """
 
+import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import TypeVar
 
@@ -37,7 +40,7 @@ from embryo_core.results.tables import (
 )
 from embryo_core.types import Run
 
-EVERYTHING = pc.scalar(True)
+EVERYTHING, NOTHING = pc.scalar(True), pc.scalar(False)
 DONE = Decoder(dict[str, list[int]])  # steps by metric, in the metadata of a compacted table
 Found = TypeVar("Found")
 
@@ -69,13 +72,23 @@ def steps_of_file(run: Run, table: Table) -> dict[str, list[int]]:
         return DONE.decode(noted)
 
 
-def read_scores(run: Run, metric: str | None = None) -> pd.DataFrame:
-    """Scores of a run, or of one metric: run, metric, step, layer, group, value, n; sorted by metric and step."""
-    rows = read_table(run, SCORES, _where("metric", metric))
+def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
+    """Scores of a run, of one metric or some, or of those with a prefix; sorted by metric and step.
+
+    Columns: run, metric, step, layer, group, value, n.
+    """
+    wanted = [metric] if metric is None or isinstance(metric, str) else sorted(metric)
+    of_metric = reduce(or_, (_where("metric", name) for name in wanted), NOTHING)
+    rows = read_table(run, SCORES, of_metric & _begins("metric", prefix))
     frame = rows.select(["metric", "step", "layer", "group", "value", "n"]).to_pandas()
     frame["layer"] = frame["layer"].astype("Int64")
     frame.insert(0, "run", pd.Series(run.name, index=frame.index, dtype="str"))
     return frame
+
+
+def read_metrics(run: Run) -> list[str]:
+    """Names of the scores that there are, sorted."""
+    return read_values(run, SCORES, "metric")
 
 
 def read_words(run: Run, metric: str, group: str | None = None, step: int | None = None) -> pd.DataFrame:
@@ -108,7 +121,7 @@ def read_relation(run: Run, relation: str) -> pd.DataFrame:
     Columns: step, fact, rank, probability, prediction, prediction_probability; texts are categories.
     """
     names = [name for name in CLOZE.columns if name not in ("relation", "subject", "object")]
-    rows = read_table(run, CLOZE, _where("relation", relation), columns=["relation", "step", *names])
+    rows = read_table(run, CLOZE, _where("relation", relation), columns=["step", *names])
     return rows.select(["step", *names]).to_pandas(strings_to_categorical=True)
 
 
@@ -153,6 +166,13 @@ def _frame(run: Run, table: Table, task: str | None, step: int | None = None) ->
 
 def _where(column: str, value: str | int | None) -> pc.Expression:
     return EVERYTHING if value is None else pc.field(column) == value
+
+
+def _begins(column: str, prefix: str) -> pc.Expression:
+    """That a text has this prefix, as bounds, by which row groups are passed over."""
+    if not prefix:
+        return EVERYTHING
+    return (pc.field(column) >= prefix) & (pc.field(column) < prefix + chr(sys.maxunicode))
 
 
 def read_table(
@@ -240,7 +260,7 @@ def _load(run: Run, path: Path, table: Table, where: pc.Expression, columns: lis
         if file is None:
             return None
         check_size(file)
-        ahead = table is not ATTENTION  # whose rows are large: what threads read ahead would fill much memory
+        ahead = table not in (ATTENTION, CLOZE)  # which are large: what threads read ahead would fill much memory
         rows = pq.read_table(
             file, columns=columns, filters=where, page_checksum_verification=True, use_threads=ahead, pre_buffer=ahead
         )

@@ -49,6 +49,7 @@ SCORES = Table(
     "scores",
     {"metric": "string", "layer": "int32", "group": "string", "value": "float64", "n": "int64"},
     key=("metric", "step", "layer", "group"),
+    group=("metric",),
 )
 WORDS = Table(
     "words",
@@ -70,6 +71,7 @@ CLOZE = Table(
     },
     key=("relation", "fact", "step"),
     group=("relation",),
+    longest=2**16,  # so that reading a relation of a long series holds few of them twice
 )
 ATTENTION = Table(
     "attention",

@@ -25,7 +25,9 @@ def evidence(run: Run, *rows: tuple) -> Evidence:
     ]
     found = Evidence(run)
     scores = pd.concat(frames, ignore_index=True)
-    found.__dict__["scores"] = scores.assign(layer=scores["layer"].astype("Int64"))
+    of_metric = scores.assign(layer=scores["layer"].astype("Int64")).groupby("metric")
+    found.__dict__["metrics"] = set(scores["metric"])
+    found.__dict__["scores"] = lambda metric: of_metric.get_group(metric) if metric in of_metric.groups else scores[:0]
     return found
 
 

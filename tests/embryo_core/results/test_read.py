@@ -64,6 +64,48 @@ def test_scores_words_and_facts_come_back_as_found(run, compacted):
     assert len(results.read_cloze(run)) == 30
 
 
+def write_again(run: Run, table: str, rows: int | None = None) -> None:
+    """Write a compacted table with so many rows in a row group, or all in one, as once was done."""
+    path = run.results / f"{table}.parquet"
+    pq.write_table(pq.read_table(path), path, row_group_size=rows)
+    seal(path)
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_scores_of_some_metrics_are_those_among_all(run, earlier):
+    """By name, by names or by prefix, in files of now, with a row group for each metric, and in earlier ones."""
+    for metric in METRICS:
+        results.write(at(run, 2), metric, find(metric, 2))
+    results.compact(run)
+    if earlier:
+        write_again(run, "scores")
+    scores = results.read_scores(run)
+    names = sorted(set(scores["metric"]))
+    assert pq.ParquetFile(run.results / "scores.parquet").num_row_groups == (1 if earlier else len(names))
+    assert results.read_metrics(run) == names and len(names) > 2
+    prefix = names[0][:4]
+    wanted = {(): [], (names[0],): names[:1], tuple(names[1:3]): names[1:3]}
+    found = [(results.read_scores(run, given), held) for given, held in wanted.items()]
+    found += [(results.read_scores(run, prefix=prefix), [name for name in names if name.startswith(prefix)])]
+    found += [(results.read_scores(run, names[1]), names[1:2])]
+    for rows, held in found:
+        pd.testing.assert_frame_equal(rows, scores[scores["metric"].isin(held)].reset_index(drop=True))
+
+
+@pytest.mark.parametrize("rows", [1, 4, None])
+def test_a_relation_is_the_same_whatever_the_row_groups(run, rows):
+    """One that is cut into several, and all relations in one, as earlier files have them."""
+    for step in (0, 2, 8):
+        results.write(at(run, step), "world_knowledge", find("world_knowledge", step))
+    results.compact(run)
+    write_again(run, "cloze", rows)
+    for relation, answers in results.read_cloze(run).groupby("relation"):
+        found = results.read_relation(run, relation)
+        answers = answers[list(found.columns)].reset_index(drop=True)
+        texts = {"fact": "str", "prediction": "str"}
+        pd.testing.assert_frame_equal(found.astype(texts), answers.astype(texts))
+
+
 @pytest.mark.parametrize("compacted", [False, True])
 @pytest.mark.parametrize(
     ("group", "belongs"),
