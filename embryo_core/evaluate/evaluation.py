@@ -59,7 +59,8 @@ def evaluate(
     Raises EmbryoError for an unknown metric, source or step, and for data that are missing, unreadable, or not those of
     the results at hand; nothing written before is lost by that.
     """
-    jobs, report = plan(run, data, metric_names, steps, overwrite)
+    with runs.snapshot():  # a long series is listed once
+        jobs, report = plan(run, data, metric_names, steps, overwrite)
     _open_sources(run, jobs, data, limit, options or {}, overwrite)
     by_name = {job.metric.name: job for job in jobs}
     with tqdm(total=sum(len(job.pending) for job in jobs), desc=run.name, unit="result", disable=not progress) as bar:
