@@ -126,7 +126,7 @@ def _measure(arguments: list[str]) -> int:
     run = runs.read_run(options.run)
     counts = {name: getattr(options, name) for name in ("heldout_sequences", "measured_sequences")}
     if measure_run(run, options.heldout, steps=options.steps, **counts):
-        print(f"{run.path / 'log.jsonl'}: the held-out rows of these steps are replaced")
+        print(f"{run.path / 'log.jsonl'} has these measures")
     return 0
 
 
