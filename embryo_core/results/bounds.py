@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from embryo_core.results import weights
 from embryo_core.results.tables import ATTENTION, Table
 
 MOST_ROWS = 2**26  # of a file
@@ -62,7 +63,8 @@ def check_rows(table: Table, rows: pa.Table, columns: list[str] | None = None) -
         if not _is_within(name, kind, column):
             raise ValueError(f"{name} has a value out of bounds")
     if table is ATTENTION and columns is None:
-        squares = pc.equal(pc.list_value_length(rows["weights"]), pc.multiply(rows["length"], rows["length"]))
+        squares = pc.multiply(pc.multiply(rows["length"], rows["length"]), weights.NUMBERS.itemsize)
+        squares = pc.equal(pc.binary_length(rows[weights.COLUMN]), squares)
         if not pc.all(squares, min_count=0).as_py():
             raise ValueError("weights are no square matrix")
 
@@ -95,7 +97,7 @@ def _codes(rows: pa.Table, names: list[str]) -> tuple[np.ndarray, int]:
 def _is_within(name: str, kind: str, column: pa.ChunkedArray) -> bool:
     if kind == "string":
         return (pc.max(pc.binary_length(column)).as_py() or 0) <= TEXT
-    if kind.startswith("float") and "list" not in kind and not pc.all(pc.is_finite(column), min_count=0).as_py():
+    if kind.startswith("float") and "bytes" not in kind and not pc.all(pc.is_finite(column), min_count=0).as_py():
         return False
     if name not in BOUNDS or column.null_count == len(column):
         return True

@@ -21,7 +21,7 @@ from msgspec.json import Decoder
 from embryo_core import runs
 from embryo_core.corpora.word_groups import ALL, TAGS
 from embryo_core.errors import ResultsError
-from embryo_core.results import order
+from embryo_core.results import order, weights
 from embryo_core.results.bounds import check_keys, check_rows, check_size
 from embryo_core.results.files import is_stored, verified
 from embryo_core.results.parts import Parts, list_parts
@@ -259,6 +259,7 @@ def _load(
         rows = pq.read_table(
             file, columns=columns, filters=where, page_checksum_verification=True, use_threads=ahead, pre_buffer=ahead
         )
+        rows = weights.with_bytes(rows) if table is ATTENTION else rows
         check_rows(table, rows, columns)
         return rows
 

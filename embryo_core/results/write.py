@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from embryo_core.errors import OtherData
-from embryo_core.results import order, summaries
+from embryo_core.results import order, summaries, weights
 from embryo_core.results.files import is_stored, remove, replacing_table, seal
 from embryo_core.results.histories import FACTS
 from embryo_core.results.parts import Parts, list_parts, lock, new_part, remove_leftovers, remove_part
@@ -141,10 +141,7 @@ def _sum_up(run: Run) -> None:
 def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:
     made = {"evaluation": pa.repeat(pa.scalar(metric), len(rows)), "step": pa.repeat(pa.scalar(step), len(rows))}
     if table is ATTENTION:
-        flat = [np.ravel(row.weights).astype(np.float16) for row in rows]
-        ends = np.cumsum([0, *map(len, flat)], dtype=np.int32)
-        weights = pa.array(np.concatenate([np.zeros(0, np.float16), *flat]))
-        made["weights"] = pa.ListArray.from_arrays(ends, weights, type=table.schema.field("weights").type)
+        made["weights"] = weights.to_column(row.weights for row in rows)
         made["length"] = pa.array([row.weights.shape[0] for row in rows], pa.int32())
     plain = {name: [getattr(row, name) for row in rows] for name in table.all_columns if name not in made}
     return pa.table({**made, **plain}, schema=table.schema)
@@ -168,8 +165,10 @@ def _write_sorted(path: Path, table: Table, rows: pa.Table) -> None:
         counted = rows.group_by(list(table.group), use_threads=False).aggregate([([], "count_all")])
         sizes = counted["count_all"].to_pylist()
     text = [name for name, kind in table.all_columns.items() if kind == "string"]
+    bounded = [name for name in table.all_columns if name != weights.COLUMN]  # by which row groups are passed over
     schema = table.schema.with_metadata({"done": json.dumps(_evaluations(rows))})
-    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=text, write_page_checksum=True) as file:
+    how = {"compression": "zstd", "use_dictionary": text, "write_statistics": bounded, "write_page_checksum": True}
+    with pq.ParquetWriter(path, schema, **how) as file:
         for start, end in pairwise(np.cumsum([0, *sizes]).tolist()):
             file.write_table(rows.slice(start, end - start), row_group_size=min(end - start, table.longest))
 
