@@ -38,14 +38,15 @@ BOUNDS = {  # least and largest value of a column
 }
 
 
-def check_size(file: pa.NativeFile) -> None:
-    """Raise ValueError for a file whose footer announces more rows or values than are read."""
+def check_size(file: pa.NativeFile) -> pq.FileMetaData:
+    """The footer of a file. Raises ValueError where it announces more rows or values than are read."""
     found = pq.read_metadata(file)
     groups = [found.row_group(i) for i in range(found.num_row_groups)]
     values = sum(max((group.column(i).num_values for i in range(group.num_columns)), default=0) for group in groups)
     if found.num_rows > MOST_ROWS or values > MOST_VALUES:
         raise ValueError(f"it has {found.num_rows:,} rows and {values:,} values, more than are read")
     file.seek(0)
+    return found
 
 
 def check_rows(table: Table, rows: pa.Table, columns: list[str] | None = None) -> None:

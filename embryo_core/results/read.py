@@ -223,11 +223,11 @@ def _rows_of_files(
     """Rows of the compacted table, less those that a part replaces, and of each part."""
     # Parts are listed before the compacted table is opened: one that goes in between is in that table.
     parts = {key: folder for key, folder in list_parts(run).items() if step in (None, key[1])}
-    compacted = _load(run, run.results / f"{table.name}.parquet", table, where & _outside(parts), columns)
+    compacted = _load(run, run.results / f"{table.name}.parquet", table, where & _outside(parts), step, columns)
     tables = [table.part_schema(columns).empty_table() if compacted is None else compacted]
     for folder in parts.values():
         path = folder / f"{table.name}.parquet"
-        found = _load(run, path, table, where, columns) if is_stored(path) else None
+        found = _load(run, path, table, where, step, columns) if is_stored(path) else None
         if found is not None:
             tables.append(found)
         elif is_stored(path) or not folder.is_dir():
@@ -245,7 +245,7 @@ def _outside(parts: Parts) -> pc.Expression:
 
 
 def _load(
-    run: Run, path: Path, table: Table, where: pc.Expression, columns: list[str] | None
+    run: Run, path: Path, table: Table, where: pc.Expression, step: int | None, columns: list[str] | None
 ) -> pa.Table | None:
     """Rows of one file, None where there is none; only row groups that may hold some are read. Raises ResultsError.
 
@@ -254,11 +254,13 @@ def _load(
     with _explaining(run, path), verified(run, path) as file:
         if file is None:
             return None
-        check_size(file)
-        ahead = table not in (ATTENTION, CLOZE)  # which are large: what threads read ahead would fill much memory
-        rows = pq.read_table(
-            file, columns=columns, filters=where, page_checksum_verification=True, use_threads=ahead, pre_buffer=ahead
-        )
+        footer = check_size(file)
+        if table is ATTENTION and step is not None:
+            rows = weights.read_step(file, footer, step, where)
+        else:
+            ahead = table not in (ATTENTION, CLOZE)  # which are large: what threads read ahead would fill much memory
+            how = {"use_threads": ahead, "pre_buffer": ahead, "page_checksum_verification": True}
+            rows = pq.read_table(file, columns=columns, filters=where, **how)
         rows = weights.with_bytes(rows) if table is ATTENTION else rows
         check_rows(table, rows, columns)
         return rows
