@@ -11,6 +11,7 @@ from app.charts import attention
 from app.components import head_maps
 from app.results import done, sources
 from embryo_core import results as store
+from embryo_core import runs
 from embryo_core.curves import normalise_rows
 from embryo_core.curves.step_scales import Scale, log_spaced
 from embryo_core.results import AttentionHistory
@@ -26,6 +27,7 @@ def steps_of(run: Run, chosen: Callable[[Iterable[int]], int]) -> tuple[int, ...
     return tuple(sorted({*spread(run), chosen(known)})) if known else ()
 
 
+@runs.read_once
 def spread(run: Run) -> list[int]:
     """The steps whose maps are read together, by which colours are made: all, of many a log-spaced part."""
     return log_spaced(sorted(done(run)["attention"]), MAPS)

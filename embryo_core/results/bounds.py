@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from embryo_core.results import weights
 from embryo_core.results.tables import ATTENTION, Table
 
 MOST_ROWS = 2**26  # of a file
@@ -37,14 +38,15 @@ BOUNDS = {  # least and largest value of a column
 }
 
 
-def check_size(file: pa.NativeFile) -> None:
-    """Raise ValueError for a file whose footer announces more rows or values than are read."""
+def check_size(file: pa.NativeFile) -> pq.FileMetaData:
+    """The footer of a file. Raises ValueError where it announces more rows or values than are read."""
     found = pq.read_metadata(file)
     groups = [found.row_group(i) for i in range(found.num_row_groups)]
     values = sum(max((group.column(i).num_values for i in range(group.num_columns)), default=0) for group in groups)
     if found.num_rows > MOST_ROWS or values > MOST_VALUES:
         raise ValueError(f"it has {found.num_rows:,} rows and {values:,} values, more than are read")
     file.seek(0)
+    return found
 
 
 def check_rows(table: Table, rows: pa.Table, columns: list[str] | None = None) -> None:
@@ -62,7 +64,8 @@ def check_rows(table: Table, rows: pa.Table, columns: list[str] | None = None) -
         if not _is_within(name, kind, column):
             raise ValueError(f"{name} has a value out of bounds")
     if table is ATTENTION and columns is None:
-        squares = pc.equal(pc.list_value_length(rows["weights"]), pc.multiply(rows["length"], rows["length"]))
+        squares = pc.multiply(pc.multiply(rows["length"], rows["length"]), weights.NUMBERS.itemsize)
+        squares = pc.equal(pc.binary_length(rows[weights.COLUMN]), squares)
         if not pc.all(squares, min_count=0).as_py():
             raise ValueError("weights are no square matrix")
 
@@ -95,7 +98,7 @@ def _codes(rows: pa.Table, names: list[str]) -> tuple[np.ndarray, int]:
 def _is_within(name: str, kind: str, column: pa.ChunkedArray) -> bool:
     if kind == "string":
         return (pc.max(pc.binary_length(column)).as_py() or 0) <= TEXT
-    if kind.startswith("float") and "list" not in kind and not pc.all(pc.is_finite(column), min_count=0).as_py():
+    if kind.startswith("float") and "bytes" not in kind and not pc.all(pc.is_finite(column), min_count=0).as_py():
         return False
     if name not in BOUNDS or column.null_count == len(column):
         return True

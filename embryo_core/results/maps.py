@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from embryo_core.errors import ResultsError
 from embryo_core.results.read import EVERYTHING, read_table
 from embryo_core.results.tables import ATTENTION
+from embryo_core.results.weights import to_numbers
 from embryo_core.types import Run
 
 
@@ -76,8 +77,7 @@ def _maps(run: Run, rows: pa.Table) -> tuple[np.ndarray, int]:
             f"run: python -m embryo_core evaluate {run.name} --metrics attention --overwrite"
         )
     length = lengths.pop() if lengths else 0
-    flat = rows["weights"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    weights = flat.astype(np.float32).reshape(rows.num_rows, length, length)
+    weights = to_numbers(rows["weights"]).reshape(rows.num_rows, length, length)
     if not np.isfinite([weights.min(initial=0), weights.max(initial=0)]).all():
         raise ResultsError(
             f"Attention maps of run '{run.name}' hold a weight that is not finite; "

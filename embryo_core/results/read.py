@@ -21,7 +21,7 @@ from msgspec.json import Decoder
 from embryo_core import runs
 from embryo_core.corpora.word_groups import ALL, TAGS
 from embryo_core.errors import ResultsError
-from embryo_core.results import order
+from embryo_core.results import order, weights
 from embryo_core.results.bounds import check_keys, check_rows, check_size
 from embryo_core.results.files import is_stored, verified
 from embryo_core.results.parts import Parts, list_parts
@@ -191,7 +191,7 @@ def read_table(
 
 def read_parts(run: Run, table: Table, columns: list[str]) -> dict[tuple[str, int], pa.Table]:
     """Rows of each part that has some, by its metric and step; a compaction may have taken them in meanwhile."""
-    return _settled(run, lambda: dict(_parts_once(run, table, list_parts(run), EVERYTHING, columns)))
+    return _settled(run, lambda: dict(_parts_once(run, table, list_parts(run), EVERYTHING, None, columns)))
 
 
 def read_values(run: Run, table: Table, column: str) -> list:
@@ -224,18 +224,18 @@ def _rows_of_files(
     """Rows of the compacted table, less those that a part replaces, and of each part."""
     # Parts are listed before the compacted table is opened: one that goes in between is in that table.
     parts = {key: folder for key, folder in list_parts(run).items() if step in (None, key[1])}
-    compacted = _load(run, run.results / f"{table.name}.parquet", table, where & _outside(parts), columns)
+    compacted = _load(run, run.results / f"{table.name}.parquet", table, where & _outside(parts), step, columns)
     tables = [table.part_schema(columns).empty_table() if compacted is None else compacted]
-    return tables + [rows for _, rows in _parts_once(run, table, parts, where, columns)]
+    return tables + [rows for _, rows in _parts_once(run, table, parts, where, step, columns)]
 
 
 def _parts_once(
-    run: Run, table: Table, parts: Parts, where: pc.Expression, columns: list[str] | None
+    run: Run, table: Table, parts: Parts, where: pc.Expression, step: int | None, columns: list[str] | None
 ) -> Iterator[tuple[tuple[str, int], pa.Table]]:
     """Rows of each of these parts that has some. Raises FileNotFoundError where one has gone meanwhile."""
     for key, folder in parts.items():
         path = folder / f"{table.name}.parquet"
-        found = _load(run, path, table, where, columns) if is_stored(path) else None
+        found = _load(run, path, table, where, step, columns) if is_stored(path) else None
         if found is not None:
             yield key, found
         elif is_stored(path) or not folder.is_dir():
@@ -251,7 +251,9 @@ def _outside(parts: Parts) -> pc.Expression:
     return where
 
 
-def _load(run: Run, path: Path, table: Table, where: pc.Expression, columns: list[str] | None) -> pa.Table | None:
+def _load(
+    run: Run, path: Path, table: Table, where: pc.Expression, step: int | None, columns: list[str] | None
+) -> pa.Table | None:
     """Rows of one file, None where there is none; only row groups that may hold some are read. Raises ResultsError.
 
     Raises FileNotFoundError where a writer replaced the file meanwhile.
@@ -259,11 +261,14 @@ def _load(run: Run, path: Path, table: Table, where: pc.Expression, columns: lis
     with _explaining(run, path), verified(run, path) as file:
         if file is None:
             return None
-        check_size(file)
-        ahead = table not in (ATTENTION, CLOZE)  # which are large: what threads read ahead would fill much memory
-        rows = pq.read_table(
-            file, columns=columns, filters=where, page_checksum_verification=True, use_threads=ahead, pre_buffer=ahead
-        )
+        footer = check_size(file)
+        if table is ATTENTION and step is not None:
+            rows = weights.read_step(file, footer, step, where)
+        else:
+            ahead = table not in (ATTENTION, CLOZE)  # which are large: what threads read ahead would fill much memory
+            how = {"use_threads": ahead, "pre_buffer": ahead, "page_checksum_verification": True}
+            rows = pq.read_table(file, columns=columns, filters=where, **how)
+        rows = weights.with_bytes(rows) if table is ATTENTION else rows
         check_rows(table, rows, columns)
         return rows
 

@@ -11,7 +11,7 @@ TYPES = {
     "int64": pa.int64(),
     "float32": pa.float32(),
     "float64": pa.float64(),
-    "float16 list": pa.list_(pa.field("item", pa.float16(), nullable=False)),  # never null: twice as fast to read
+    "float16 bytes": pa.large_binary(),  # little-endian; see weights.py
 }
 
 
@@ -76,7 +76,7 @@ CLOZE = Table(
 ATTENTION = Table(
     "attention",
     # `length` is L; `weights` holds the L x L matrix row by row
-    {"layer": "int32", "head": "int32", "sentences": "int64", "length": "int32", "weights": "float16 list"},
+    {"layer": "int32", "head": "int32", "sentences": "int64", "length": "int32", "weights": "float16 bytes"},
     key=("layer", "head", "step"),
     group=("layer", "head"),
     longest=64,  # so that one step of a long series is read without the others

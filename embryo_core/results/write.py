@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from embryo_core.errors import OtherData
-from embryo_core.results import order, summaries
+from embryo_core.results import order, summaries, weights
 from embryo_core.results.files import is_stored, remove, replacing_table, seal
 from embryo_core.results.histories import FACTS, takes_parts
 from embryo_core.results.parts import Parts, list_parts, lock, new_part, remove_leftovers, remove_part
@@ -142,10 +142,7 @@ def _sum_up(run: Run) -> None:
 def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:
     made = {"evaluation": pa.repeat(pa.scalar(metric), len(rows)), "step": pa.repeat(pa.scalar(step), len(rows))}
     if table is ATTENTION:
-        flat = [np.ravel(row.weights).astype(np.float16) for row in rows]
-        ends = np.cumsum([0, *map(len, flat)], dtype=np.int32)
-        weights = pa.array(np.concatenate([np.zeros(0, np.float16), *flat]))
-        made["weights"] = pa.ListArray.from_arrays(ends, weights, type=table.schema.field("weights").type)
+        made["weights"] = weights.to_column(row.weights for row in rows)
         made["length"] = pa.array([row.weights.shape[0] for row in rows], pa.int32())
     plain = {name: [getattr(row, name) for row in rows] for name in table.all_columns if name not in made}
     return pa.table({**made, **plain}, schema=table.schema)
@@ -183,10 +180,10 @@ def _write(path: Path, table: Table, chunks: Iterable[pa.Table]) -> None:
     The metadata have the steps of each evaluation that has rows here, where `done` finds them at once.
     """
     text = [name for name, kind in table.all_columns.items() if kind == "string"]
+    bounded = [name for name in table.all_columns if name != weights.COLUMN]  # by which row groups are passed over
+    how = {"compression": "zstd", "use_dictionary": text, "write_statistics": bounded, "write_page_checksum": True}
     done: dict[str, set[int]] = {}
-    with pq.ParquetWriter(
-        path, table.schema, compression="zstd", use_dictionary=text, write_page_checksum=True
-    ) as file:
+    with pq.ParquetWriter(path, table.schema, **how) as file:
         for chunk in chunks:
             rows = order.sort(table, chunk).combine_chunks()
             for start, end in pairwise(np.cumsum([0, *_sizes(table, rows)]).tolist()):

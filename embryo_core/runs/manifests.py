@@ -21,6 +21,10 @@ from embryo_core.types import Checkpoint, Pointer, Run
 GENERATOR = "generator"
 LISTED = 10  # folders that cannot be read, each with its reason; the rest are counted
 MOST = 16_384  # folders of checkpoints that are read; the rest are reported as one
+SCANNED = 64  # runs whose checkpoints are kept
+
+State = tuple[int, int, int]
+_scanned: dict[Path, tuple[tuple[tuple[str, State], ...], Run, list]] = {}  # the last of each run without pointers
 
 
 def step_grid(total: int, every: int) -> tuple[int, ...]:
@@ -112,14 +116,45 @@ def generator(checkpoint: Checkpoint) -> Checkpoint | None:
 
 @read_once
 def _scan(run: Run) -> list[tuple[Path, Checkpoint | BrokenCheckpoint]]:
-    """Each folder of a checkpoint, by name, with what is in it or why that cannot be read."""
-    return list(_folders(run))
+    """Each folder of a checkpoint, by name, with what is in it or why that cannot be read.
+
+    The same list as long as neither the run nor a manifest changes: to make a long one takes longer than to look.
+    """
+    states = _states(run.path / "checkpoints")
+    known = _scanned.get(run.path)
+    if known and known[:2] == (states, run):
+        return known[2]
+    found = list(_folders(run))
+    if states and all(isinstance(one, Checkpoint) and not one.pointer for _, one in found):
+        if len(_scanned) >= SCANNED:
+            _scanned.clear()
+        _scanned[run.path] = states, run, found
+    return found
+
+
+def _states(folder: Path) -> tuple[tuple[str, State], ...]:
+    """The folders of checkpoints, each with the state of its manifest; none where not all of them can be looked at."""
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # shorter paths are followed faster
+    except OSError:
+        return ()
+    try:
+        names = sorted(filter(_is_checkpoint, os.listdir(opened)))
+        return tuple((name, _state_of(os.stat(f"{name}/manifest.json", dir_fd=opened))) for name in names)
+    except OSError:
+        return ()
+    finally:
+        os.close(opened)
+
+
+def _is_checkpoint(name: str) -> bool:
+    return name.startswith("step") and not name.endswith(".tmp")
 
 
 def _folders(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
     folder, seen = run.path / "checkpoints", {}
     try:
-        names = sorted(name for name in os.listdir(folder) if name.startswith("step") and not name.endswith(".tmp"))
+        names = sorted(filter(_is_checkpoint, os.listdir(folder)))
     except FileNotFoundError:
         return
     except OSError as reason:
@@ -175,14 +210,17 @@ def _read_manifest(folder: Path, within: Path) -> tuple[Manifest, int]:
     return _parse_manifest(path, within, state), state[1]
 
 
-def _state(path: str) -> tuple[int, int, int]:
+def _state(path: str) -> State:
     """Inode, time and size of a manifest. Raises BrokenCheckpoint."""
     try:
-        found = os.stat(path)
+        return _state_of(os.stat(path))
     except (FileNotFoundError, NotADirectoryError):
         raise refusal(Path(path), "does not exist", BrokenCheckpoint) from None
     except OSError as reason:
         raise refusal(Path(path), f"cannot be read: {reason.strerror}", BrokenCheckpoint) from None
+
+
+def _state_of(found: os.stat_result) -> State:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 

@@ -5,6 +5,7 @@ The canvas of the dashboard and of the page (head_map.js), the SVG and the GIF o
 
 import textwrap
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -82,6 +83,7 @@ def colour_end(weights: np.ndarray) -> float:
     return float(np.percentile(weights, CLIP)) or float(weights.max()) or 1.0
 
 
+@lru_cache(maxsize=2)  # asked for by the maps, their legend and their caption, of two runs beside each other
 def end_of(history: HeadHistory) -> float:
     """The weight at which the colours of a history end: its own, or the one that all heads share."""
     return history.shared_end or colour_end(history.weights)

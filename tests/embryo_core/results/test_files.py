@@ -21,7 +21,8 @@ from tests.conftest import at
 from tests.embryo_core.results.conftest import find, tree
 
 SCORE = {"evaluation": "m", "step": 8, "metric": "m", "layer": None, "group": None, "value": 0.5, "n": 3}
-MAP = {"evaluation": "attention", "step": 8, "layer": 1, "head": 1, "sentences": 7, "length": 2, "weights": [0.5] * 4}
+HALVES, INFINITE = np.full(4, 0.5, "<f2").tobytes(), np.full(4, np.inf, "<f2").tobytes()
+MAP = {"evaluation": "attention", "step": 8, "layer": 1, "head": 1, "sentences": 7, "length": 2, "weights": HALVES}
 
 
 def give_way(run: Run, metric: str) -> None:
@@ -194,7 +195,7 @@ def test_rows_out_of_bounds_are_refused(run: Run, change: dict):
 
 @pytest.mark.parametrize(
     "change",
-    [{"length": 3}, {"length": 2**20}, {"weights": [0.5] * 3}, {"head": 2**30}, {"weights": [np.inf] * 4}],
+    [{"length": 3}, {"length": 2**20}, {"weights": HALVES[:-1]}, {"head": 2**30}, {"weights": INFINITE}],
     ids=str,
 )
 def test_maps_that_are_none_are_refused(run: Run, change: dict):

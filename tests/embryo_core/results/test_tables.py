@@ -3,7 +3,6 @@
 from dataclasses import fields
 from typing import get_args, get_type_hints
 
-import pyarrow as pa
 import pytest
 
 from embryo_core.results.tables import ATTENTION, TABLES, Table
@@ -32,7 +31,3 @@ def test_keys_and_groups_are_columns(table: Table):
     assert table.group == table.key[: len(table.group)]
 
 
-def test_weights_are_half_precision_and_never_null():
-    """As documented for the size of the files and the rounding of maps."""
-    item = ATTENTION.schema.field("weights").type.value_field
-    assert item.type == pa.float16() and not item.nullable

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -67,6 +68,20 @@ def test_a_manifest_written_again_is_read_again(own_run: Run):
     after = runs.checkpoint(own_run, 8)
     assert after.sequences == before.sequences + 1 and after.written > before.written
     assert runs.checkpoint(own_run, 8) == after != before
+
+
+def test_checkpoints_are_listed_anew_where_anything_changes(own_run: Run):
+    """A folder more or less, a manifest written again, or another run.json; else they are the same objects."""
+    before = runs.checkpoints(own_run)
+    assert all(one is other for one, other in zip(before, runs.checkpoints(own_run), strict=True))
+    folder = own_run.path / "checkpoints"
+    (folder / "step8").rename(folder / "gone")
+    assert [one.step for one in runs.checkpoints(own_run)] == [0, 16]
+    (folder / "gone").rename(folder / "step8")
+    assert runs.checkpoints(own_run) == before
+    runs.write_run(replace(own_run, note="another"))
+    listed = runs.checkpoints(runs.open_run(own_run.path))
+    assert [one.step for one in listed] == [0, 8, 16] and {one.run.note for one in listed} == {"another"}
 
 
 def test_a_truncated_tensor_file_is_found(own_run: Run):
