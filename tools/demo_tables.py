@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from app.charts.findings import named
 from embryo_core import runs
 from embryo_core.corpora.word_groups import PARTS_OF_SPEECH
 from embryo_core.curves import interval
@@ -155,7 +156,7 @@ def findings(study: Study) -> Iterator[str]:
     yield line("finding of the paper", "verdict", "comparisons that hold", "opposed")
     yield line(*["---"] * 4)
     for found in study.findings().itertuples():
-        yield line(found.claim.rstrip("."), found.verdict, f"{found.hold} of {found.of}", found.opposed)
+        yield line(found.claim.rstrip("."), named(found.verdict), f"{found.hold} of {found.of}", found.opposed)
 
 
 # === Cells ===
