@@ -80,10 +80,9 @@ def grid(
     `at` as in `head_maps.head_history`. Raises ResultsError.
     """
     found = _grid_at_first(run, normalised)
-    for step in steps:
-        if step not in found.steps:
-            found = head_maps.with_step(found, step, at_step(run, step, normalised))
-    return *found.codes.shape[1:3], head_maps.grid_payload(run.name, found, at)
+    added = {step: at_step(run, step, normalised) for step in steps if step not in found.steps}
+    layers, _, heads, _ = found.codes.shape[1:]
+    return layers, heads, head_maps.grid_payload(run.name, found, added, at)
 
 
 def gif(run: Run, steps: tuple[int, ...], normalised: bool, scale: Scale, shared: bool) -> bytes:
@@ -110,4 +109,4 @@ def _maps_at_first(run: Run) -> tuple[list[int], np.ndarray, int]:
 @kept_whole(results_state, 4, "Reading the attention maps")
 def _grid_at_first(run: Run, normalised: bool) -> head_maps.Grid:
     steps, weights, _ = _maps_at_first(run)
-    return head_maps.grid(np.array(steps), normalise_rows(weights) if normalised else weights)
+    return head_maps.grid(steps, normalise_rows(weights) if normalised else weights)

@@ -6,9 +6,10 @@ follow the page's time bar through the window event `embryo:step`, and the grid 
 """
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -64,13 +65,14 @@ def grid_name(run: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """All heads' small maps at some steps: `shares` [S, layers, heads, M, M] of each head's largest weight as codes.
+    """All heads' small maps at some steps, in the order of their picture: [S, layers, M, heads, M].
 
-    M is the maps' length, at most GRID_SIZE or a little less (see `shrink`). `peaks` of these small maps and `maxima`
-    of the maps themselves are [layers, heads], as are the `ends` of each head's colours; they share the `shared_end`.
+    M is the maps' length, at most GRID_SIZE or a little less (see `shrink`). `codes` are the shares of each head's
+    largest weight, as bytes. `peaks` of the `small` maps and `maxima` of the maps themselves are [layers, heads], as
+    are the `ends` of each head's colours; they share the `shared_end`.
     """
 
-    steps: np.ndarray
+    steps: tuple[int, ...]
     small: np.ndarray
     codes: np.ndarray
     peaks: np.ndarray
@@ -79,56 +81,59 @@ class Grid:
     shared_end: float
 
 
-def grid(steps: np.ndarray, weights: np.ndarray) -> Grid:
+def grid(steps: Iterable[int], weights: np.ndarray) -> Grid:
     """The small maps of all heads, weights [S, layers, heads, L, L], as one byte per weight (see `quantise`)."""
-    small = shrink(weights, GRID_SIZE)
-    peaks, maxima = small.max(axis=(0, 3, 4)), weights.max(axis=(0, 3, 4))
+    small = _in_picture(weights)
+    peaks, maxima = small.max(axis=(0, 2, 4)), weights.max(axis=(0, 3, 4))
     ends = colour_ends(weights), map_style.colour_end(weights)
-    return Grid(steps, small, _codes(small, peaks), peaks, maxima, *ends)
+    return Grid(tuple(map(int, steps)), small, _codes(small, peaks[:, None, :, None]), peaks, maxima, *ends)
 
 
-def with_step(of: Grid, step: int, weights: np.ndarray) -> Grid:
-    """A grid with the maps [layers, heads, L, L] of one more step; colours end where they did without it.
+def grid_payload(
+    run: str, of: Grid, added: Mapping[int, np.ndarray] = MappingProxyType({}), at: Sequence[float] = ()
+) -> bytes:
+    """What the browser gets of a grid: the maps of a step beside each other as in the picture, step after step.
 
-    So they mean the same whatever step is added, and the maps of the others are not looked at again.
+    They are [S, layers * M, heads * M]. `added` are maps [layers, heads, L, L] of more steps; colours end where they
+    did without them, so they mean the same whatever step is added. `at` as in `head_history`.
     """
-    small, place = shrink(weights, GRID_SIZE)[None], int(np.searchsorted(of.steps, step))
-    peaks, codes = np.maximum(of.peaks, small.max(axis=(0, 3, 4))), of.codes
-    if (higher := peaks > of.peaks).any():
-        codes = codes.copy()
-        codes[:, higher] = _codes(of.small[:, higher], peaks[higher])
-    return replace(
-        of,
-        steps=np.insert(of.steps, place, step),
-        small=np.insert(of.small, place, small, axis=0),
-        codes=np.insert(codes, place, _codes(small, peaks), axis=0),
-        peaks=peaks,
-        maxima=np.maximum(of.maxima, weights.max(axis=(2, 3))),
-    )
+    small = {step: _in_picture(weights) for step, weights in added.items()}
+    peaks = np.max([of.peaks, *(maps.max(axis=(1, 3)) for maps in small.values())], axis=0)
+    maxima = np.max([of.maxima, *(weights.max(axis=(2, 3)) for weights in added.values())], axis=0)
+    pictures = dict(zip(of.steps, _with_peaks(of, peaks), strict=True))
+    pictures |= {step: _codes(maps, peaks[:, None, :, None]) for step, maps in small.items()}
+    steps = sorted(pictures)
+    layers, size, heads, _ = of.codes.shape[1:]
+    header = {"run": run, "name": grid_name(run), "steps": steps, "edge": map_style.EDGE}
+    header |= {"layers": layers, "heads": heads, "size": size, "at": [*at] or steps}
+    header["maxima"] = maxima.astype(float).round(6).tolist()
+    header |= {"peaks": peaks.astype(float).tolist(), "ends": of.ends.tolist(), "shared_end": of.shared_end}
+    header |= {"decades": DECADES, "colours": map_style.colours().tolist()}
+    return pack(header, *(pictures[step] for step in steps))
+
+
+def pack(header: dict[str, Any], *arrays: np.ndarray) -> bytes:
+    """Length of the header (uint32, little-endian), the header as JSON, and the bytes of the arrays."""
+    text = json.dumps(header).encode()
+    return b"".join((len(text).to_bytes(4, "little"), text, *map(np.ascontiguousarray, arrays)))
+
+
+def _in_picture(weights: np.ndarray) -> np.ndarray:
+    """Maps [..., layers, heads, L, L] made small, and as they lie in a picture: [..., layers, M, heads, M]."""
+    return np.ascontiguousarray(shrink(weights, GRID_SIZE).swapaxes(-3, -2))
+
+
+def _with_peaks(of: Grid, peaks: np.ndarray) -> np.ndarray:
+    """The codes of a grid where some heads' largest weights are higher; the maps of the others are not read again."""
+    if not (higher := peaks > of.peaks).any():
+        return of.codes
+    codes, (layer, head) = of.codes.copy(), higher.nonzero()
+    codes[:, layer, :, head] = _codes(of.small[:, layer, :, head], peaks[higher][:, None, None, None])
+    return codes
 
 
 def _codes(small: np.ndarray, peaks: np.ndarray) -> np.ndarray:
-    return quantise(small / np.maximum(peaks, np.finfo(np.float32).tiny)[..., None, None])
-
-
-def grid_payload(run: str, of: Grid, at: Sequence[float] = ()) -> bytes:
-    """What the browser gets of a grid: the maps of a step beside each other as in the picture, step after step.
-
-    They are [S, layers * M, heads * M]. `at` as in `head_history`.
-    """
-    count, layers, heads, size, _ = of.codes.shape
-    picture = of.codes.transpose(0, 1, 3, 2, 4).reshape(count, layers * size, heads * size)
-    header = {"run": run, "name": grid_name(run), "steps": of.steps.tolist(), "edge": map_style.EDGE}
-    header |= {"layers": layers, "heads": heads, "size": size, "at": [*at] or of.steps.tolist()}
-    header["maxima"] = of.maxima.astype(float).round(6).tolist()
-    header |= {"peaks": of.peaks.astype(float).tolist(), "ends": of.ends.tolist(), "shared_end": of.shared_end}
-    return pack(header | {"decades": DECADES, "colours": map_style.colours().tolist()}, picture)
-
-
-def pack(header: dict[str, Any], array: np.ndarray) -> bytes:
-    """Length of the header (uint32, little-endian), the header as JSON, and the array's bytes."""
-    text = json.dumps(header).encode()
-    return len(text).to_bytes(4, "little") + text + array.tobytes()
+    return quantise(small / np.maximum(peaks, np.finfo(np.float32).tiny))
 
 
 def quantise(share: np.ndarray) -> np.ndarray:
