@@ -18,11 +18,11 @@ class Settings:
     classifier_dropout: float = 0.1
 
 
-# GLUE: learning rate, batch, updates, warm-up and length are those of run_glue.sh in google-research/albert (commit
-# 557c37b), its settings for ALBERT-base; the classifier's dropout is that of its classifier_utils.py. The encoder's
-# dropout (0.1 for QQP and RTE), and SQuAD's rate, batch and updates, are from Table 14 of Lan et al. (2020,
-# https://arxiv.org/abs/1909.11942) as remembered: its print was not at hand, nor was the paper's Table 7. SQuAD's
-# updates are two epochs of its 87,599 examples in version 1.1, three of the 130,319 in 2.0.
+# Table 14 of Lan et al. (2020, https://arxiv.org/abs/1909.11942), compared in every number with two reprints (FLAML's
+# documentation of `get_albert_space`, and Table 7 of a paper on adversarial adaptation of an ALBERT); GLUE's learning
+# rates, batches, updates, warm-ups and lengths also with run_glue.sh of google-research/albert (commit 557c37b). The
+# Table 7 of Chiang, Huang and Lee was not at hand. SQuAD's updates are two epochs of its 87,599 examples in version
+# 1.1, three of the 130,319 in 2.0.
 PAPER = {
     "cola": Settings(1e-5, 16, 5336, 320, 512),
     "stsb": Settings(2e-5, 16, 3598, 214, 512),
