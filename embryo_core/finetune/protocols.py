@@ -21,8 +21,8 @@ class Settings:
 # Table 14 of Lan et al. (2020, https://arxiv.org/abs/1909.11942), compared in every number with two reprints (the
 # docstring of FLAML's `get_albert_space`, and a later paper that fine-tunes ALBERT); GLUE's learning rates, batches,
 # updates, warm-ups and lengths also with run_glue.sh of google-research/albert (commit 557c37b). Table 7 of Chiang,
-# Huang and Lee was not at hand. SQuAD's updates are two epochs of its 87,599 examples in version
-# 1.1, three of the 130,319 in 2.0.
+# Huang and Lee was not at hand. SQuAD's updates are two epochs of its 87,599 examples in version 1.1, three of the
+# 130,319 in 2.0.
 PAPER = {
     "cola": Settings(1e-5, 16, 5336, 320, 512),
     "stsb": Settings(2e-5, 16, 3598, 214, 512),
