@@ -1,5 +1,6 @@
 """A run's card: what run.json and the manifests say of a run, in the words that a researcher would use."""
 
+import sys
 from html import escape
 from typing import Any
 
@@ -11,6 +12,12 @@ from app.view import View
 from embryo_core import runs
 from embryo_core.types import Run
 
+OPTIMIZERS = {
+    "lamb": "LAMB",
+    "adamw": "AdamW",
+    "adamw_bert": "AdamW without bias correction",
+    "muon": "Muon and AdamW",
+}
 SIZES = {
     "num_hidden_layers": "layers",
     "num_attention_heads": "heads",
@@ -93,8 +100,10 @@ def _text(part: dict[str, Any], sources: list[Any]) -> str:
 
 def _recipe(config: dict[str, Any]) -> str:
     parts = [
+        OPTIMIZERS.get(str(config.get("optimizer")), ""),
         f"{config['steps']:,} updates" if "steps" in config else "",
         f"warm-up {config['warmup_steps']:,}" if "warmup_steps" in config else "",
+        f"constant rate until {config['constant_steps']:,}" if config.get("constant_steps") else "",
         f"peak learning rate {config['learning_rate']:.3g}" if "learning_rate" in config else "",
         f"weight decay {config['weight_decay']:g}" if "weight_decay" in config else "",
     ]
@@ -108,7 +117,11 @@ def _batches(config: dict[str, Any]) -> str:
     if not config.get("short_steps"):
         return last
     first = f"{config['short_batch_size']:,} × {config['short_sequence_length']:,} tokens"
-    return f"{first} for {config['short_steps']:,} updates, then {last}"
+    if every := config.get("long_every"):
+        first += f", one update in {every:,} of {last}"
+    if config["short_steps"] >= config.get("steps", sys.maxsize):
+        return first
+    return f"{first}{',' if every else ''} for {config['short_steps']:,} updates, then {last}"
 
 
 def _masking(config: dict[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from app.views import card
 from embryo_core.types import Run
 
@@ -27,6 +29,35 @@ def test_the_card_tells_sizes_batches_and_corpus(tiny_run: Run) -> None:
     assert rows["Corpus"] == "12 k documents, 1.5 M tokens, 2 files (a.txt, …)"
     assert rows["Masking"] == "15% of the tokens, whole words, n-grams up to 3"
     assert "Held out" not in rows
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({}, "32 × 64 tokens for 900 updates, then 16 × 128 tokens"),
+        (
+            {"long_every": 8},
+            "32 × 64 tokens, one update in 8 of 16 × 128 tokens, for 900 updates, then 16 × 128 tokens",
+        ),
+        ({"long_every": 8, "steps": 900}, "32 × 64 tokens, one update in 8 of 16 × 128 tokens"),
+        ({"steps": 900}, "32 × 64 tokens"),
+        ({"short_steps": 0}, "16 × 128 tokens"),
+    ],
+)
+def test_the_card_tells_lengths_that_are_mixed(tiny_run: Run, more: dict, told: str) -> None:
+    """No phase is told of that the run does not come to, and long sequences between short ones are."""
+    sizes = {"batch_size": 16, "sequence_length": 128, "short_batch_size": 32, "short_sequence_length": 64}
+    rows = dict(card.describe(replace(tiny_run, config=sizes | {"short_steps": 900, "steps": 1000} | more)))
+    assert rows["Batches"] == told
+
+
+def test_the_recipe_tells_optimizer_and_schedule(tiny_run: Run) -> None:
+    """In the field's names, and without words of what the run does not have; a stranger's optimizer is not told."""
+    config = {"optimizer": "adamw", "steps": 110_000, "warmup_steps": 1000, "constant_steps": 88_000}
+    rows = dict(card.describe(replace(tiny_run, config=config)))
+    assert rows["Recipe"] == "AdamW, 110,000 updates, warm-up 1,000, constant rate until 88,000"
+    rows = dict(card.describe(replace(tiny_run, config={"optimizer": ["x"], "steps": 10, "constant_steps": 0})))
+    assert rows["Recipe"] == "10 updates"
 
 
 def test_single_pieces_and_notes_are_reported(tiny_run: Run) -> None:
