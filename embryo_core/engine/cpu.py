@@ -154,6 +154,12 @@ def _working() -> frozenset[str]:
     return frozenset(found)
 
 
+def multiplies_bfloat16() -> bool:
+    """Whether this processor has instructions for products in bfloat16: AMX, or AVX-512's."""
+    instructions = torch.cpu.get_capabilities()
+    return bool(instructions.get("avx512_bf16") or instructions.get("amx_bf16"))
+
+
 # === Threads ===
 
 

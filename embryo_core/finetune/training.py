@@ -9,6 +9,7 @@ import transformers
 from torch import Tensor, nn
 
 from embryo_core import runs
+from embryo_core.engine.cpu import multiplies_bfloat16
 from embryo_core.engine.hub import read_configuration
 from embryo_core.engine.remote import fetch_checkpoint
 from embryo_core.engine.stored import read_tensors
@@ -66,7 +67,7 @@ def tune(
     with ArithmeticError.
     """
     torch.manual_seed(seed)
-    model = _model(checkpoint, data, settings, start).to(device)
+    model = _model(checkpoint, data, settings, torch.device(device), start)
     optimizer, schedule = _optimizer(model, settings)
     batches = training_batches(data.train.lengths, settings.batch, np.random.default_rng(seed))
     epoch = -(-len(data.train) // settings.batch)
@@ -90,13 +91,16 @@ def tune(
 
 @torch.inference_mode()
 def predict(model: nn.Module, data: Trainee) -> np.ndarray:
-    """Outputs for the validation sequences [m, outputs] float32; of spans the logits [m, 2, L], -inf after the end."""
+    """Outputs for the validation sequences [m, outputs] float32; of spans the logits [m, 2, L], -inf after the end.
+
+    Nothing is rounded to bfloat16 here: two answers that differ do not become equal.
+    """
     model.eval()
     sequences = data.validation
     shape = (len(sequences), 2, sequences.lengths.max()) if data.kind == "span" else (len(sequences), data.outputs)
     outputs = np.full(shape, -np.inf, np.float32)
     for rows in batches_by_length(sequences.lengths, EVALUATION_BATCH):
-        found = _forward(model, sequences, rows, data.kind).float().cpu().numpy()
+        found = _forward(model, sequences, rows, data.kind).cpu().numpy()
         outputs[(rows, ..., slice(found.shape[-1]))] = found
     model.train()
     return outputs
@@ -105,8 +109,10 @@ def predict(model: nn.Module, data: Trainee) -> np.ndarray:
 # === The model ===
 
 
-def _model(checkpoint: Checkpoint, data: Trainee, settings: Settings, start: Weights | None) -> nn.Module:
-    """The checkpoint's encoder in float32, with a new head.
+def _model(
+    checkpoint: Checkpoint, data: Trainee, settings: Settings, device: torch.device, start: Weights | None
+) -> nn.Module:
+    """The checkpoint's encoder in float32, with a new head, on the device.
 
     Raises BrokenCheckpoint where weights are missing, and MissingWeights where they cannot be fetched.
     """
@@ -122,7 +128,12 @@ def _model(checkpoint: Checkpoint, data: Trainee, settings: Settings, start: Wei
     transformers.logging.set_verbosity_error()  # it warns that the head is new
     transformers.logging.disable_progress_bar()
     model, report = CLASSES[data.kind]._model_mapping[type(config)].from_pretrained(
-        None, config=config, state_dict=read_tensors(checkpoint), dtype=torch.float32, output_loading_info=True
+        None,
+        config=config,
+        state_dict=read_tensors(checkpoint),
+        dtype=torch.float32,
+        attn_implementation="eager" if device.type == "cpu" and _in_bfloat16(device) else None,  # SDPA's is slow so
+        output_loading_info=True,
     )
     encoder = f"{model.base_model_prefix}."
     if lacking := sorted(name for name in report["missing_keys"] if name.startswith(encoder) and "pooler" not in name):
@@ -130,7 +141,7 @@ def _model(checkpoint: Checkpoint, data: Trainee, settings: Settings, start: Wei
         raise BrokenCheckpoint(f"{checkpoint.path} lacks weights of its encoder ({names}); train this step again.")
     if start is not None:
         model.base_model.load_state_dict(start)
-    return model
+    return model.to(device)
 
 
 def _optimizer(
@@ -148,6 +159,11 @@ def _optimizer(
 # === Passes ===
 
 
+def _in_bfloat16(device: torch.device) -> bool:
+    """Whether training rounds products to bfloat16: where the device has instructions for that."""
+    return torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and multiplies_bfloat16()
+
+
 def _forward(model: nn.Module, sequences: Sequences, rows: np.ndarray, kind: str) -> Tensor:
     """Outputs [B, outputs]; of spans the logits of first and last piece [B, 2, L], -inf at padding."""
     device = model.device
@@ -155,9 +171,7 @@ def _forward(model: nn.Module, sequences: Sequences, rows: np.ndarray, kind: str
     inputs = {"input_ids": ids, "attention_mask": mask}
     if getattr(model.config, "type_vocab_size", 0) > 1:  # RoBERTa knows one segment, DistilBERT none
         inputs["token_type_ids"] = segments
-    bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
-    with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
-        found = model(**inputs)
+    found = model(**inputs)
     if kind != "span":
         return found.logits
     logits = torch.stack([found.start_logits, found.end_logits], 1)
@@ -165,7 +179,8 @@ def _forward(model: nn.Module, sequences: Sequences, rows: np.ndarray, kind: str
 
 
 def _loss(model: nn.Module, data: Trainee, rows: np.ndarray) -> Tensor:
-    outputs = _forward(model, data.train, rows, data.kind).float()
+    with torch.autocast(model.device.type, torch.bfloat16, enabled=_in_bfloat16(model.device)):
+        outputs = _forward(model, data.train, rows, data.kind).float()
     targets = torch.from_numpy(data.targets[rows]).to(outputs.device)
     if data.kind == "value":
         return nn.functional.mse_loss(outputs[:, 0], targets.float())

@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from embryo_core import runs
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import BrokenCheckpoint
+from embryo_core.finetune import training
 from embryo_core.finetune.protocols import Settings
 from embryo_core.finetune.tasks import read_task
 from embryo_core.finetune.trainees import TextTrainee, make_trainee
@@ -45,8 +46,10 @@ def folder(checkpoint: Checkpoint) -> Path:
     return checkpoint.path
 
 
-def test_a_task_is_learned(trainee, checkpoint):
-    """A word that stands in the sentence: far above the majority."""
+@pytest.mark.parametrize("bfloat16", [False, True])
+def test_a_task_is_learned(bfloat16, trainee, checkpoint, monkeypatch):
+    """A word that stands in the sentence: far above the majority, whatever the processor multiplies in."""
+    monkeypatch.setattr(training, "multiplies_bfloat16", lambda: bfloat16)
     tuned = tune(checkpoint, trainee, LEARNING, seed=1)
     assert trainee.score(tuned.outputs) > 0.8
     assert tuned.curve[-1].train_loss < tuned.curve[0].train_loss
@@ -83,8 +86,10 @@ def test_the_whole_model_is_trained(trainee, checkpoint, folder):
     assert (folder / "model.safetensors").read_bytes() == before
 
 
-def test_outputs_are_those_of_transformers_one_sentence_at_a_time(trainee, checkpoint, folder, tmp_path):
-    """Padding, sorting and the fused activation change nothing beyond rounding: no update, the same head."""
+@pytest.mark.parametrize("bfloat16", [False, True])
+def test_outputs_are_those_of_transformers_one_sentence_at_a_time(bfloat16, trainee, checkpoint, folder, monkeypatch):
+    """Padding, sorting, the fused activation and how it trains change nothing: no update, the same head, float32."""
+    monkeypatch.setattr(training, "multiplies_bfloat16", lambda: bfloat16)
     tuned = tune(checkpoint, trainee, replace(SHORT, updates=1, learning_rate=0.0), seed=5)
     torch.manual_seed(5)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32).eval()
@@ -94,6 +99,16 @@ def test_outputs_are_those_of_transformers_one_sentence_at_a_time(trainee, check
             expected = model(torch.tensor(ids), torch.tensor(mask), torch.tensor(segments)).logits[0].numpy()
         rounding = 1000 * np.finfo(np.float32).eps * max(1.0, np.abs(expected).max())
         np.testing.assert_allclose(tuned.outputs[i], expected, rtol=0, atol=rounding)
+
+
+def test_training_is_in_bfloat16_where_the_processor_has_it(trainee, checkpoint, monkeypatch):
+    """The first loss is that of float32 within bfloat16's precision, and farther from it than float32's rounding."""
+    losses = []
+    for bfloat16 in (False, True):
+        monkeypatch.setattr(training, "multiplies_bfloat16", lambda bfloat16=bfloat16: bfloat16)
+        losses.append(tune(checkpoint, trainee, replace(SHORT, updates=1), seed=1).curve[0].train_loss)
+    assert losses[1] != pytest.approx(losses[0], rel=100 * torch.finfo(torch.float32).eps)
+    assert losses[1] == pytest.approx(losses[0], rel=4 * torch.finfo(torch.bfloat16).eps)
 
 
 def test_values_are_learned_on_their_own_scale(tiny_run, checkpoint, tmp_path):
