@@ -120,10 +120,13 @@ def ask(models: Sequence["Model"], question: Question, beam: int = BEAM_WIDTH) -
     return [Reply(*part) for part in parts]
 
 
-def joint_log_probability(model: "Model", question: Question, answers: np.ndarray) -> np.ndarray:
-    """Natural logarithm [A] of the chain-rule probability of given answers, `answers` [A, m] ids for the m masks."""
-    totals = np.zeros(len(answers))
-    for i, position in enumerate(question.masks):
+def joint_log_probability(model: "Model", question: Question, reply: Reply, answers: np.ndarray) -> np.ndarray:
+    """Natural logarithm [A] of the chain-rule probability of given answers, `answers` [A, m] ids for the m masks.
+
+    The first factor is read in the checkpoint's reply to the question.
+    """
+    totals = reply.logits[0, answers[:, 0]] - reply.logsumexps[0]
+    for i, position in enumerate(question.masks[1:], start=1):
         prefixes, row = np.unique(answers[:, :i], axis=0, return_inverse=True)
         (logits,), row = _logits([model], question.filled(prefixes[None]), position), row.reshape(-1)
         totals += logits[row, answers[:, i]] - logsumexp(logits)[row, 0]

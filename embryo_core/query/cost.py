@@ -36,7 +36,7 @@ def trace(run: Run, text: str, asked: int | None = None) -> float:
     question = _read(run, text, sizes)
     if len(question.masks) == 1:
         return checkpoints * (CHECKPOINT + _pass(sizes, 1, len(question.ids)))
-    rivals = _filled(sizes, question, max(1, int(RIVALS * checkpoints)))
+    rivals = _scored(sizes, question, max(1, int(RIVALS * checkpoints)))
     return checkpoints * (2 * CHECKPOINT + _filled(sizes, question, BEAM_WIDTH) + rivals)
 
 
@@ -48,8 +48,8 @@ def track(run: Run, text: str, word: str, mask: int = 1, asked: int | None = Non
     length = len(_read(run, text, sizes).ids) + pieces - 1
     if pieces == 1:
         return checkpoints * (CHECKPOINT + _pass(sizes, 1, length))
-    passes = _pass(sizes, 1, length) + (pieces - 1) * _pass(sizes, BEAM_WIDTH, length)
-    return checkpoints * (CHECKPOINT + passes + pieces * _pass(sizes, 1, length))
+    passes = _pass(sizes, 1, length) + (pieces - 1) * (_pass(sizes, BEAM_WIDTH, length) + _pass(sizes, 1, length))
+    return checkpoints * (CHECKPOINT + passes)
 
 
 def lens(run: Run, text: str, asked: int | None = None) -> float:
@@ -112,8 +112,12 @@ def _head(sizes: Architecture, states: int) -> float:
 
 def _filled(sizes: Architecture, question: Question, rows: int) -> float:
     """A pass for each mask: of one row at the first, where nothing is filled in yet, then of some rows."""
-    length = len(question.ids)
-    return _pass(sizes, 1, length) + (len(question.masks) - 1) * _pass(sizes, rows, length)
+    return _pass(sizes, 1, len(question.ids)) + _scored(sizes, question, rows)
+
+
+def _scored(sizes: Architecture, question: Question, rows: int) -> float:
+    """A pass of some rows for each mask after the first, whose pass is done."""
+    return (len(question.masks) - 1) * _pass(sizes, rows, len(question.ids))
 
 
 def _read(run: Run, text: str, sizes: Architecture) -> Question:

@@ -136,7 +136,11 @@ def _score(run: Run, text: str, replies: dict[int, Reply], answers: list[Ids], s
 
     def score(models: Sequence["Model"]) -> list[list[float]]:
         question = read_together(text, models)
-        return [joint_log_probability(m, question, np.array(lacking[m.checkpoint.step])).tolist() for m in models]
+        found = []
+        for model in models:
+            step = model.checkpoint.step
+            found.append(joint_log_probability(model, question, replies[step], np.array(lacking[step])).tolist())
+        return found
 
     found, broken = ask_each(runs.loadable(run, lacking), score, passing) if lacking else ({}, {})
     for reason in broken.values():

@@ -110,5 +110,5 @@ def _score(model: "Model", question: Question, reply: Reply, pieces: np.ndarray)
     """Probability and rank of the pieces at one checkpoint, given what it answers, and whether the rank is exact."""
     if len(pieces) == 1:
         return float(np.exp(reply.conditionals[0, pieces[0]])), reply.ranks(0, pieces)[0], True
-    (total,) = joint_log_probability(model, question, pieces[None])
+    (total,) = joint_log_probability(model, question, reply, pieces[None])
     return float(np.exp(total)), *reply.joint_rank(total)

@@ -83,7 +83,7 @@ def test_joint_probability_of_given_words(tiny_run: Run) -> None:
     model = load(tiny_run)
     question = query.read_question("[MASK] [MASK] and [MASK]", model.tokenizer, model.max_positions)
     (reply,) = query.ask([model], question)
-    scores = query.joint_log_probability(model, question, reply.answers[::-1])
+    scores = query.joint_log_probability(model, question, reply, reply.answers[::-1])
     tolerance = rounding(model, len(question.ids), scores)  # of each of three factors
     np.testing.assert_allclose(scores[::-1], reply.log_probabilities, rtol=0, atol=3 * tolerance)
     assert (np.diff(reply.log_probabilities) <= 0).all()
