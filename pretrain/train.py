@@ -112,9 +112,10 @@ def multiplies_in_bfloat16() -> bool:
     """
     if keras.backend.backend() != "torch":
         return False
-    from embryo_core.engine.cpu import multiplies_bfloat16  # torch is not imported for another backend
+    import torch
 
-    return multiplies_bfloat16()
+    instructions = torch.cpu.get_capabilities()
+    return bool(instructions.get("avx512_bf16") or instructions.get("amx_bf16"))
 
 
 def _measure(config: Config, progress: Progress, measurement: Measurement, log: Log, devices: Devices) -> None:
