@@ -39,6 +39,9 @@ VARIANTS = {  # a preset and settings; each ALBERT adds to the one that its sett
     "beta2": ("albert-small", f"{ALBERT} {POSITIONS} beta_2=0.98 weight_decay=0.1"),
     "adamw": ("albert-small", SHORT),
     "adamw-fast": ("albert-small", f"{SHORT} learning_rate=0.002"),
+    "muon": ("albert-small", f"{SHORT} optimizer=muon"),
+    "muon-fast": ("albert-small", f"{SHORT} optimizer=muon learning_rate=0.002"),
+    "muon-faster": ("albert-small", f"{SHORT} optimizer=muon learning_rate=0.004"),
     "bfloat16": ("albert-small", f"{ALBERT} {POSITIONS} compute_dtype=bfloat16"),  # as "positions"; KERAS_BACKEND=torch
     "bert": ("bert-small", OTHERS),
     "electra": ("electra-small", f"{OTHERS} embedding_size=64 generator_size=0.5"),

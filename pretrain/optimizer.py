@@ -1,4 +1,4 @@
-"""The optimizers: LAMB and AdamW as in the originals, AdamW and Muon from Keras, and the schedule of their rate."""
+"""The optimizers: LAMB and AdamW as in the originals, Keras's AdamW and Muon, and the schedule of their rate."""
 
 import keras
 from keras import ops
@@ -70,6 +70,18 @@ class Lamb(AdamW):
         return ops.where(ops.norm(momentum) > 0, ratio * update, 0.0)
 
 
+class Muon(keras.optimizers.Muon):
+    """Keras's Muon, which makes a matrix's update orthogonal in the type that the model computes in.
+
+    Its authors compute that in bfloat16 too: the iteration brings singular values near 1 and no nearer in any type.
+    """
+
+    def zeropower_via_newtonschulz5(self, x, steps):
+        """A matrix with the singular vectors of x [m, n], and singular values near 1."""
+        dtype = keras.config.dtype_policy().compute_dtype
+        return ops.cast(super().zeropower_via_newtonschulz5(ops.cast(x, dtype), steps), x.dtype)
+
+
 def is_bias_or_norm(variable) -> bool:
     """Whether the variable is a bias or part of a layer normalisation, which are neither decayed nor adapted."""
     return "bias" in variable.path or "layer_norm" in variable.path
@@ -112,7 +124,7 @@ def optimizer(config: Config, variables: list) -> keras.optimizers.Optimizer:
     undecayed = [*positions, *filter(is_bias_or_norm, variables)]
     common = {"learning_rate": schedule(config), "epsilon": config.epsilon}
     if config.optimizer == "muon":
-        made = keras.optimizers.Muon(
+        made = Muon(
             adam_beta_1=config.beta_1,
             adam_beta_2=config.beta_2,
             adam_weight_decay=config.weight_decay,
