@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embryo_core.audit.series import Series
+from embryo_core.audit.series import Series, growth
 
 FEWEST = 8  # numbers of a tensor that are not equal by chance
 LEAST = 1e-30
@@ -49,11 +49,8 @@ def _moved(series: Series, tensor: int, among: Sequence[int], k: int) -> bool:
     """Whether a tensor should have moved to the k-th step, by its moves around and those of the other tensors."""
     now = series.apart(among[k - 1], among[k])
     around = [(among[i], among[j]) for i, j in ((k - 2, k - 1), (k, k + 1)) if i >= 0 and j < len(among)]
-    expected = []
-    for i, j in around:
-        move = series.apart(i, j)
-        both = (move > 0) & (now > 0)
-        expected.append(move[tensor] * np.median(now[both] / move[both]) if both.any() else 0.0)
+    moves = [series.apart(i, j) for i, j in around]
+    expected = [move[tensor] * growth(now, move) for move in moves]
     rounding = series.resolution[tensor] * series.norms[tensor, among[k]]
     return min(expected, default=0.0) > ROUNDINGS * rounding
 

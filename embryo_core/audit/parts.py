@@ -1,7 +1,8 @@
 """Single tensors that do not belong to their checkpoint: of the wrong sign, or out of line with the neighbouring steps.
 
 Few numbers come together by chance: where a tensor of `n` numbers is `r` times as far off as one in line may be, that
-counts n^(1/3) ln r.
+counts n^(1/3) ln r. But the numbers of some tensors move together, to and fro along one line, as those behind the
+sentence loss do. So a tensor must also have moved farther than it uses to, both to a step and from there.
 """
 
 from collections.abc import Collection, Sequence
@@ -9,14 +10,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from embryo_core.audit.series import Series, residual
+from embryo_core.audit.series import Series, growth, residual
 
 CERTAIN = 8.0  # threshold of the score of a tensor inside a series
 CERTAIN_AT_END = 16.0  # the same where there are neighbours on one side alone
 ASIDE = 1.1  # largest distance from the path that is in line, over the neighbours' distance; noise alone gives 0.87
+DETOUR = 2.0  # a move to a step, and the one from there, over what the moves around make likely
+AROUND = 2  # moves to either side that do
 LEAP = 3.0  # a move over what the tensor's next move and those of the others make likely
 ROUNDINGS = 8.0  # relative roundings by which every number may differ without having moved
-CHANCE = 3.0  # standard deviations of the cosine of unrelated tensors
+CHANCE = 5.0  # standard deviations of the cosine of unrelated tensors
 LEAST = 1e-30
 FEWEST = 3  # steps that can be compared
 
@@ -44,17 +47,18 @@ def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
     """What comes together for each step and tensor, in units of what has to, [T] by step."""
     numbers = np.cbrt(series.sizes)
     first = {steps[0]: _at_end(series, *steps[:3]), steps[-1]: _at_end(series, *steps[:-4:-1])}
-    inside = {steps[k]: _inside(series, *steps[k - 1 : k + 2]) for k in range(1, len(steps) - 1)}
+    inside = {steps[k]: _inside(series, steps, k) for k in range(1, len(steps) - 1)}
     ends = {step: numbers * np.log(np.maximum(ratio, LEAST)) / CERTAIN_AT_END for step, ratio in first.items()}
     return ends | {step: numbers * np.log(np.maximum(ratio, LEAST)) / CERTAIN for step, ratio in inside.items()}
 
 
-def _inside(series: Series, before: int, step: int, after: int) -> np.ndarray:
-    """How many times each tensor is too far from its neighbours, [T]: the most that one of three things tells.
+def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
+    """How many times each tensor is too far from its neighbours at the k-th step, [T]: the most that one thing tells.
 
-    Its distance from the way between them; that distance over the one with the other sign, squared; and the cosine of
-    the neighbours over the larger of its cosines to them.
+    Its distance from the way between them; that distance over the one with the other sign, squared; both after a detour
+    alone. And the cosine of the neighbours over the larger of its cosines to them.
     """
+    before, step, after = steps[k - 1 : k + 2]
     times = np.log1p([series.steps[i] for i in (before, step, after)])
     share = (times[1] - times[0]) / (times[2] - times[0])
     apart = series.apart(before, after)
@@ -62,9 +66,28 @@ def _inside(series: Series, before: int, step: int, after: int) -> np.ndarray:
     aside = residual(series.apart(before, step), series.apart(step, after), apart, share)
     turned = residual(series.flipped(before, step), series.flipped(step, after), apart, share)
     flipped = np.where(aside > still, (aside / (turned + still / ROUNDINGS)) ** 2, 0.0)
+    far = np.where(_detour(series, steps, k) > DETOUR, np.maximum(aside / still / ASIDE, flipped), 0.0)
     nearest = np.maximum(series.cosines(before, step), series.cosines(step, after))
     strange = series.cosines(before, after) / np.maximum(nearest, CHANCE / np.sqrt(series.sizes))
-    return np.max([aside / still / ASIDE, flipped, strange / ASIDE], axis=0)
+    return np.maximum(far, strange / ASIDE)
+
+
+def _detour(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
+    """How many times its usual way each tensor went to the k-th step, and from there, [T]: the smaller of both.
+
+    Usual is the median of the moves around, each as much longer as those of the other tensors are. With none around,
+    every way is long.
+    """
+    moves = {
+        i: series.apart(steps[i], steps[i + 1])
+        for i in range(max(0, k - 1 - AROUND), min(len(steps) - 1, k + 1 + AROUND))
+    }
+    to, away = moves.pop(k - 1), moves.pop(k)
+    if not moves:
+        return np.full(len(series.names), np.inf)
+    rounding = series.resolution * series.norms[:, steps[k]] + LEAST
+    usual = (np.median([move * growth(now, move) for move in moves.values()], axis=0) for now in (to, away))
+    return np.minimum(*(now / (way + rounding) for now, way in zip((to, away), usual, strict=True)))
 
 
 def _at_end(series: Series, end: int, near: int, far: int) -> np.ndarray:

@@ -52,6 +52,12 @@ class Series:
         return Series(self.steps, names, self.sizes[kept], self.resolution[kept], norms, scaled, scaled)
 
 
+def growth(now: np.ndarray, before: np.ndarray) -> float:
+    """How much longer one move of the tensors [T] is than another, as the median over those that made both."""
+    both = (now > 0) & (before > 0)
+    return float(np.median(now[both] / before[both])) if both.any() else 0.0
+
+
 def turn(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray) -> np.ndarray:
     """How far ways from a over b to c turn back at b: the product of the two moves over the square of the smaller.
 

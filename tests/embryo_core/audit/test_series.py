@@ -79,6 +79,16 @@ def test_a_tensor_of_the_wrong_sign(kind, step):
     assert odd_tensors(found, ALL) == [(1, step)] and misplaced(found, ALL) == Misplaced()
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_tensor_that_swings_along_a_line_is_no_fault(seed):
+    """As what only the sentence loss trains does: all its numbers move together, to and fro."""
+    rng = np.random.default_rng(seed)
+    tensors = made(walk)
+    swing = np.outer(rng.permutation(np.linspace(-1, 1, len(STEPS))), rng.normal(0, 1, SIZES[0]))
+    tensors[0] = tensors[0][0] + swing + rng.normal(0, 1e-3, tensors[0].shape)
+    assert odd_tensors(series(tensors), ALL) == []
+
+
 def test_what_is_known_to_be_wrong_is_no_neighbour():
     """Nor is it told again."""
     tensors = made(drift)
