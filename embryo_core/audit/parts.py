@@ -2,7 +2,7 @@
 
 Few numbers come together by chance: where a tensor of `n` numbers is `r` times as far off as one in line may be, that
 counts n^(1/3) ln r. But the numbers of some tensors move together, to and fro along one line, as those behind the
-sentence loss do. So a tensor must also have moved farther than it uses to, both to a step and from there.
+sentence loss do. So a tensor must also have moved farther than usual, both to a step and from there.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,7 +15,8 @@ from embryo_core.audit.series import Series, growth, residual
 CERTAIN = 8.0  # threshold of the score of a tensor inside a series
 CERTAIN_AT_END = 16.0  # the same where there are neighbours on one side alone
 ASIDE = 1.1  # largest distance from the path that is in line, over the neighbours' distance; noise alone gives 0.87
-DETOUR = 2.0  # a move to a step, and the one from there, over what the moves around make likely
+DETOUR = 3.0  # a move to a step, and the one from there, over what the moves around make likely
+TURN = 1.3  # the same for a tensor of the wrong sign
 AROUND = 2  # moves to either side that do
 LEAP = 3.0  # a move over what the tensor's next move and those of the others make likely
 ROUNDINGS = 8.0  # relative roundings by which every number may differ without having moved
@@ -55,8 +56,8 @@ def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
 def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     """How many times each tensor is too far from its neighbours at the k-th step, [T]: the most that one thing tells.
 
-    Its distance from the way between them; that distance over the one with the other sign, squared; both after a detour
-    alone. And the cosine of the neighbours over the larger of its cosines to them.
+    After a detour alone: its distance from the way between them, and that distance over the one with the other sign,
+    squared. And the cosine of the neighbours over the larger of its cosines to them.
     """
     before, step, after = steps[k - 1 : k + 2]
     times = np.log1p([series.steps[i] for i in (before, step, after)])
@@ -66,7 +67,8 @@ def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     aside = residual(series.apart(before, step), series.apart(step, after), apart, share)
     turned = residual(series.flipped(before, step), series.flipped(step, after), apart, share)
     flipped = np.where(aside > still, (aside / (turned + still / ROUNDINGS)) ** 2, 0.0)
-    far = np.where(_detour(series, steps, k) > DETOUR, np.maximum(aside / still / ASIDE, flipped), 0.0)
+    detour = _detour(series, steps, k)
+    far = np.maximum(np.where(detour > DETOUR, aside / still / ASIDE, 0.0), np.where(detour > TURN, flipped, 0.0))
     nearest = np.maximum(series.cosines(before, step), series.cosines(step, after))
     strange = series.cosines(before, after) / np.maximum(nearest, CHANCE / np.sqrt(series.sizes))
     return np.maximum(far, strange / ASIDE)
