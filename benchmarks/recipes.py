@@ -43,6 +43,7 @@ VARIANTS = {  # a preset and settings; each ALBERT adds to the one that its sett
     "muon": ("albert-small", f"{SHORT} learning_rate=0.001"),
     "muon-fast": ("albert-small", SHORT),
     "muon-faster": ("albert-small", f"{SHORT} learning_rate=0.004"),
+    "muon-far": ("albert-small", f"{SHORT} position_initializer_range=0.2"),
     "bfloat16": ("albert-small", f"{ALBERT} {POSITIONS} compute_dtype=bfloat16"),  # as "positions"; KERAS_BACKEND=torch
     "bert": ("bert-small", OTHERS),
     "electra": ("electra-small", f"{OTHERS} embedding_size=64 generator_size=0.5"),
