@@ -8,6 +8,7 @@ from embryo_core import runs
 from embryo_core.errors import ConfigError, unknown
 
 OPTIMIZERS = ("lamb", "adamw_bert", "adamw", "muon")
+ACTIVATIONS = ("gelu", "gelu_new")
 COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
 VOCABULARIES = ("unigram", "wordpiece")
 SMOKE = {  # what the families' tiny presets share: runs of seconds on two cores; the numbers are ours
@@ -55,6 +56,7 @@ class Config:
     initializer_range: float = 0.02  # standard deviation of the initial weights
     position_initializer_range: float | None = None  # of the position embeddings; None: initializer_range
     layer_norm_eps: float = 1e-12
+    hidden_act: str = "gelu_new"  # GELU in its tanh form; or gelu, by the error function, which a CPU computes faster
     hidden_dropout_prob: float = 0.0
     attention_probs_dropout_prob: float = 0.0
 
@@ -135,6 +137,7 @@ class Config:
             f"compute_dtype '{self.compute_dtype}' is none of {', '.join(COMPUTE_DTYPES)}": (
                 self.compute_dtype in COMPUTE_DTYPES
             ),
+            f"hidden_act '{self.hidden_act}' is none of {', '.join(ACTIVATIONS)}": self.hidden_act in ACTIVATIONS,
             f"optimizer '{self.optimizer}' is none of {', '.join(OPTIMIZERS)}": self.optimizer in OPTIMIZERS,
             f"tokenizer '{self.tokenizer}' is none of {', '.join(VOCABULARIES)}": self.tokenizer in VOCABULARIES,
             f"mask_token_share {self.mask_token_share} and random_token_share {self.random_token_share} must be "
@@ -193,7 +196,7 @@ class Config:
         """What config.json of every family says, by its names in transformers."""
         names = (
             "hidden_size num_hidden_layers num_attention_heads intermediate_size vocab_size max_position_embeddings "
-            "initializer_range layer_norm_eps hidden_dropout_prob attention_probs_dropout_prob"
+            "initializer_range layer_norm_eps hidden_act hidden_dropout_prob attention_probs_dropout_prob"
         ).split()
         return {name: getattr(self, name) for name in names} | {
             "type_vocab_size": 2,

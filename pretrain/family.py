@@ -1,7 +1,7 @@
 """What a model family brings to pretraining: presets, objectives, data of the sentence loss, model, names on disk."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pretrain.config import Config
@@ -71,7 +71,6 @@ class Family(ABC):
     def transformer(
         self,
         config: Config,
-        activation: Callable,
         attentions: Sequence[int] | None = None,
         feed_forwards: Sequence[int] | None = None,
         **sizes: int,
@@ -92,7 +91,7 @@ class Family(ABC):
             hidden_size=hidden_size,
             heads=heads,
             intermediate_size=intermediate_size,
-            activation=activation,
+            activation=layers.activation(config.hidden_act),
             dropout=config.hidden_dropout_prob,
             attention_dropout=config.attention_probs_dropout_prob,
             stddev=config.initializer_range,
@@ -117,14 +116,14 @@ class PairFamily(Family):
         return sentence.pairing if sentence else in_order
 
     def with_heads(self, config: Config, encoder: "Encoder") -> "PretrainingModel":
-        """The model of this encoder, with the heads and objectives of the configuration; GELU is in its tanh form."""
+        """The model of this encoder, with the heads and objectives of the configuration."""
         from pretrain import heads, layers, objectives
         from pretrain.model import PretrainingModel
 
         initial = {"stddev": config.initializer_range}
         words = heads.MaskedWordHead(
             encoder.embeddings,
-            activation=layers.gelu_tanh,
+            activation=layers.activation(config.hidden_act),
             epsilon=config.layer_norm_eps,
             name="predictions",
             **initial,

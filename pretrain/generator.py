@@ -4,12 +4,12 @@ from keras import ops
 
 from pretrain.layers import Encoder, build
 from pretrain.masking import DRAWS
-from pretrain.model import PretrainingModel
+from pretrain.model import PretrainingModel, logits
 from pretrain.objectives import Detection, at_positions
 
 
 class GeneratorModel(PretrainingModel):
-    """The head "masked_lm" reads the generator; every other head reads the main encoder and gives a `Detection`.
+    """The head "masked_lm" reads the generator; every other head reads all of the main encoder and gives a `Detection`.
 
     No gradient flows from the samples to the generator, which learns from its own objective alone.
     """
@@ -26,14 +26,13 @@ class GeneratorModel(PretrainingModel):
     def call(self, inputs, training=False):
         """Logits of masked words and detections by the names of their objectives, float32."""
         segments, mask = inputs["token_type_ids"], inputs["attention_mask"]
-        states = self.generator(inputs["ids"], segments, mask, training=training)
-        found = {"masked_lm": self.heads["masked_lm"](states[-1], inputs)}
+        found = logits(self.generator, {"masked_lm": self.heads["masked_lm"]}, inputs, training)
         sampled = sample(ops.stop_gradient(found["masked_lm"]), inputs["draws"])
         filled = filled_in(inputs["ids"], sampled, inputs["positions"])
         states = self.encoder(filled, segments, mask, training=training)
         for name, head in self.heads.items():
             if name != "masked_lm":
-                found[name] = Detection(head(states[-1], inputs), sampled)
+                found[name] = Detection(head(states[-1]), sampled)
         return found
 
 

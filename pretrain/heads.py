@@ -1,4 +1,7 @@
-"""The heads of pretraining: the last layer's hidden states [B, L, H] and the model's inputs in, float32 logits out."""
+"""The heads of pretraining: the last layer's hidden states in, float32 logits out.
+
+A head reads the states at the positions [B, R] that its `rows` names; `TokenHead`, which has none, reads all.
+"""
 
 from collections.abc import Callable
 
@@ -9,7 +12,7 @@ from pretrain.layers import Embeddings, build, dense, layer_norm
 
 
 class MaskedWordHead(keras.layers.Layer):
-    """Logits [B, P, V] in float32 at the masked positions [B, P]; tied to the word embeddings."""
+    """Logits [B, P, V] in float32 from the states [B, P, H] at the masked positions; tied to the word embeddings."""
 
     def __init__(self, embeddings: Embeddings, *, activation: Callable, stddev: float, epsilon: float, **options):
         super().__init__(**options)
@@ -21,16 +24,22 @@ class MaskedWordHead(keras.layers.Layer):
         build({self.transform: shape, self.norm: (None, None, self.transform.units)})
         self.bias = self.add_weight(shape=(self.embeddings.word.input_dim,), initializer="zeros", name="bias")
 
-    def call(self, states, inputs):
-        picked = ops.take_along_axis(states, inputs["positions"][:, :, None], axis=1)  # (B, P, H)
-        picked = self.norm(self.activation(self.transform(picked)))
+    def rows(self, inputs):
+        """The masked positions [B, P]."""
+        return inputs["positions"]
+
+    def call(self, states):
+        states = self.norm(self.activation(self.transform(states)))
         table = ops.cast(self.embeddings.word.embeddings, self.compute_dtype)
-        logits = ops.matmul(picked, ops.transpose(table))  # (B, P, V)
+        logits = ops.matmul(states, ops.transpose(table))  # (B, P, V)
         return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
 
 
 class PairHead(keras.layers.Layer):
-    """Logits [B, 2] in float32 of what the two segments are to each other, from [CLS]; the pooler is in here."""
+    """Logits [B, 2] in float32 of what the two segments are to each other, from the state of [CLS], [B, 1, H].
+
+    The pooler is in here.
+    """
 
     def __init__(self, hidden_size: int, *, stddev: float, **options):
         super().__init__(**options)
@@ -40,12 +49,16 @@ class PairHead(keras.layers.Layer):
     def build(self, shape):
         build(dict.fromkeys((self.pooler, self.classifier), (None, shape[-1])))
 
-    def call(self, states, inputs):
+    def rows(self, inputs):
+        """[CLS] is at position 0: [B, 1]."""
+        return ops.zeros_like(inputs["positions"][:, :1])
+
+    def call(self, states):
         return ops.cast(self.classifier(self.pooler(states[:, 0])), "float32")
 
 
 class TokenHead(keras.layers.Layer):
-    """Logits [B, L] of a yes or no about every token: a dense layer, its activation, and one number."""
+    """Logits [B, L] of a yes or no about every token, from all states [B, L, H]: a dense layer and one number."""
 
     def __init__(self, hidden_size: int, *, activation: Callable, stddev: float, **options):
         super().__init__(**options)
@@ -56,5 +69,5 @@ class TokenHead(keras.layers.Layer):
     def build(self, shape):
         build(dict.fromkeys((self.transform, self.classifier), shape))
 
-    def call(self, states, inputs):
+    def call(self, states):
         return ops.cast(self.classifier(self.activation(self.transform(states)))[..., 0], "float32")

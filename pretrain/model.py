@@ -30,8 +30,7 @@ class PretrainingModel(keras.Model):
 
     def call(self, inputs, training=False):
         """Logits of every head by the name of its objective, float32."""
-        states = self.encoder(inputs["ids"], inputs["token_type_ids"], inputs["attention_mask"], training=training)
-        return {name: head(states[-1], inputs) for name, head in self.heads.items()}
+        return logits(self.encoder, self.heads, inputs, training)
 
     def train(self, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
         """One update on this batch; returns loss, accuracy and n of every objective before it.
@@ -60,6 +59,18 @@ class PretrainingModel(keras.Model):
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """Loss, accuracy and n of every objective over the batch: Keras resets the trackers before each."""
         return {name: tracker.result() for name, tracker in self.trackers.items()}
+
+
+def logits(encoder: Encoder, heads: dict[str, keras.layers.Layer], inputs, training: bool) -> dict:
+    """What each head makes of the encoder's last states at its `rows`; the last layer computes no others."""
+    rows = [head.rows(inputs) for head in heads.values()]
+    segments, mask = inputs["token_type_ids"], inputs["attention_mask"]
+    states = encoder(inputs["ids"], segments, mask, rows=ops.concatenate(rows, axis=1), training=training)[-1]
+    ends = np.cumsum([ops.shape(each)[1] for each in rows])
+    found = {}
+    for (name, head), each, end in zip(heads.items(), rows, ends, strict=True):
+        found[name] = head(states[:, end - ops.shape(each)[1] : end])
+    return found
 
 
 def targets(batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, np.ndarray]:

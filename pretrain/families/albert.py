@@ -174,7 +174,7 @@ class Albert(PairFamily):
 
         embeddings = self.embeddings(config, config.embedding_size)
         shared = config.weights_of("attention"), config.weights_of("ffn")
-        transformer = self.transformer(config, layers.gelu_tanh, *shared)
+        transformer = self.transformer(config, *shared)
         projection = layers.dense(config.hidden_size, config.initializer_range, name="projection")
         return self.with_heads(config, layers.Encoder(embeddings, transformer, projection, name="encoder"))
 
@@ -206,7 +206,6 @@ class Albert(PairFamily):
             "architectures": ["AlbertForPreTraining" if paired else "AlbertForMaskedLM"],
             "model_type": "albert",
             "embedding_size": config.embedding_size,
-            "hidden_act": "gelu_new",
             "classifier_dropout_prob": 0.1,
             "num_hidden_groups": config.exported_groups,
             "inner_group_num": 1,

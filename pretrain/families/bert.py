@@ -110,7 +110,7 @@ class Bert(PairFamily):
         from pretrain import layers
 
         embeddings = self.embeddings(config, config.hidden_size)
-        transformer = self.transformer(config, layers.gelu_tanh)
+        transformer = self.transformer(config)
         return self.with_heads(config, layers.Encoder(embeddings, transformer, name="encoder"))
 
     def modules(self, model) -> dict[str, Any]:
@@ -131,7 +131,6 @@ class Bert(PairFamily):
         return config.architecture() | {
             "architectures": ["BertForPreTraining" if paired else "BertForMaskedLM"],
             "model_type": "bert",
-            "hidden_act": "gelu_new",
         }
 
 

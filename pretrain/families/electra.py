@@ -22,6 +22,7 @@ class ElectraConfig(Config):
     max_position_embeddings: int = 512  # model/modeling.py, BertConfig, as the next four
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
+    hidden_act: str = "gelu"
     hidden_dropout_prob: float = 0.1
     attention_probs_dropout_prob: float = 0.1
     mask_token_share: float = 0.85  # pretrain/pretrain_helpers.py, mask, as the next
@@ -138,16 +139,17 @@ class Electra(Family):
         from pretrain.generator import GeneratorModel
 
         embeddings = self.embeddings(config, config.embedding_size)
-        common = {"activation": layers.gelu, "stddev": config.initializer_range}
+        initial = {"stddev": config.initializer_range}
+        words = heads.MaskedWordHead(  # GELU by the error function whatever hidden_act is, as in transformers
+            embeddings, activation=layers.gelu, epsilon=config.layer_norm_eps, name="predictions", **initial
+        )
+        tokens = heads.TokenHead(
+            config.hidden_size, activation=layers.activation(config.hidden_act), name="replaced_token", **initial
+        )
         return GeneratorModel(
             self._encoder(config, embeddings, "generator", **config.generator),
             self._encoder(config, embeddings, "encoder"),
-            heads={
-                "masked_lm": heads.MaskedWordHead(
-                    embeddings, epsilon=config.layer_norm_eps, name="predictions", **common
-                ),
-                "replaced_token": heads.TokenHead(config.hidden_size, name="replaced_token", **common),
-            },
+            heads={"masked_lm": words, "replaced_token": tokens},
             objectives={
                 "masked_lm": objectives.masked_language_model,
                 "replaced_token": objectives.replaced_tokens,
@@ -160,7 +162,7 @@ class Electra(Family):
 
         from pretrain import layers
 
-        transformer = self.transformer(config, layers.gelu, **sizes)
+        transformer = self.transformer(config, **sizes)
         hidden_size, projection = sizes.get("hidden_size", config.hidden_size), None
         if config.embedding_size != hidden_size:
             projection = keras.layers.Dense(hidden_size, name="projection")  # Glorot's, as the original's
@@ -191,7 +193,6 @@ class Electra(Family):
             "architectures": ["ElectraForPreTraining"],
             "model_type": "electra",
             "embedding_size": config.embedding_size,
-            "hidden_act": "gelu",
         }
 
 

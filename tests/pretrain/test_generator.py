@@ -62,7 +62,7 @@ def test_the_discriminator_reads_the_samples(electra: GeneratorModel, electra_da
     for row, column in zip(*np.nonzero(batch.weights), strict=True):
         ids[row, batch.positions[row, column]] = sampled[row, column]
     states = electra.encoder(ids, batch.token_type_ids, batch.attention_mask)
-    expected = electra.heads["replaced_token"](states[-1], inputs)
+    expected = electra.heads["replaced_token"](states[-1])
     np.testing.assert_array_equal(*map(ops.convert_to_numpy, (detection.logits, expected)))
 
 

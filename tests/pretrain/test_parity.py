@@ -30,9 +30,12 @@ VARIANTS = {  # preset, what is changed in it, and the heads of its checkpoint: 
     "albert, nothing shared": ("tiny", {"share": "none"}, MASKED),
     "albert, attention shared": ("tiny", {"share": "attention"}, MASKED),
     "albert, feed-forward shared": ("tiny", {"share": "ffn"}, MASKED),
+    "albert, GELU by the error function": ("tiny", {"hidden_act": "gelu"}, MASKED | {"sop_logits": "sentence_order"}),
     "albert, two groups": ("tiny", {"num_hidden_layers": 4, "num_hidden_groups": 2}, MASKED),
     "bert": ("bert-tiny", {}, MASKED | {"seq_relationship_logits": "next_sentence"}),
     "bert, no sentence loss": ("bert-tiny", {"sentence_loss": "none"}, {"logits": "masked_lm"}),
+    "bert, GELU by the error function": ("bert-tiny", {"hidden_act": "gelu"}, MASKED),
+    "electra, GELU in its tanh form": ("electra-tiny", {"hidden_act": "gelu_new"}, {"logits": "replaced_token"}),
     "electra": ("electra-tiny", {}, {"logits": "replaced_token"}),
     "electra, no projection": ("electra-tiny", {"embedding_size": 32}, {"logits": "replaced_token"}),
 }
@@ -78,7 +81,7 @@ def parts(request: pytest.FixtureRequest, batch: MaskedBatch, tmp_path_factory: 
     detection = model(batch.inputs())["replaced_token"]
     filled = array(filled_in(batch.ids, detection.sampled, batch.positions))
     states = model.generator(batch.ids, batch.token_type_ids, batch.attention_mask)
-    generated = array(words(states[-1], {"positions": everywhere}))
+    generated = array(words(states[-1]))
     return [
         Part(folder, model.encoder, filled, {"logits": array(detection.logits)}),
         Part(folder / "generator", model.generator, batch.ids, {"logits": generated}),

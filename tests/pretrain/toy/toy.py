@@ -14,6 +14,7 @@ class ToyConfig(Config):
     """Settings of the toy: those of every model, and one."""
 
     family: ClassVar[str] = "toy"
+    hidden_act: str = "gelu"
     order_weight: float = 0.5
 
     def problems(self) -> dict[str, bool]:
@@ -80,7 +81,6 @@ class Toy(Family):
         return config.architecture() | {
             "model_type": "toy",
             "architectures": ["ToyForPreTraining"],
-            "hidden_act": "gelu",
         }
 
     def loss_weights(self, config: ToyConfig, step: int) -> dict[str, float]:
