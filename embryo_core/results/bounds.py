@@ -3,13 +3,10 @@
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from embryo_core.results import weights
 from embryo_core.results.tables import ATTENTION, Table
 
-MOST_ROWS = 2**26  # of a file
-MOST_VALUES = 2**31  # of a column, where a row holds many
 MOST_CELLS = 2**25  # of a table with a column for each step, unless it is well filled
 SPARSE = 4  # cells for each row, in one that is not
 TEXT = 4096  # characters, in bytes
@@ -36,17 +33,6 @@ BOUNDS = {  # least and largest value of a column
     "exact": (0, 1),
     "f1": (0, 1),
 }
-
-
-def check_size(file: pa.NativeFile) -> pq.FileMetaData:
-    """The footer of a file. Raises ValueError where it announces more rows or values than are read."""
-    found = pq.read_metadata(file)
-    groups = [found.row_group(i) for i in range(found.num_row_groups)]
-    values = sum(max((group.column(i).num_values for i in range(group.num_columns)), default=0) for group in groups)
-    if found.num_rows > MOST_ROWS or values > MOST_VALUES:
-        raise ValueError(f"it has {found.num_rows:,} rows and {values:,} values, more than are read")
-    file.seek(0)
-    return found
 
 
 def check_rows(table: Table, rows: pa.Table, columns: list[str] | None = None) -> None:

@@ -12,6 +12,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +30,14 @@ NOTHING = hashlib.sha256().hexdigest()
 State = tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class StoredFile:
+    """A table's file, verified and open; equal to any other opening of it as long as nobody replaced it."""
+
+    state: State
+    opened: pa.NativeFile = field(compare=False)
+
+
 # === Reading ===
 
 
@@ -38,8 +47,8 @@ def is_stored(path: Path) -> bool:
 
 
 @contextmanager
-def verified(run: Run, path: Path) -> Iterator[pa.NativeFile | None]:
-    """A table's file, opened; None where a writer that was killed had just removed it.
+def verified(run: Run, path: Path) -> Iterator[StoredFile | None]:
+    """A table's file; None where a writer that was killed had just removed it.
 
     Raises FileNotFoundError where a writer replaced it meanwhile, and ResultsError or ValueError where it is not what
     was written, or no regular file of this run's results.
@@ -49,7 +58,7 @@ def verified(run: Run, path: Path) -> Iterator[pa.NativeFile | None]:
         yield None
         return
     with pa.OSFile(str(path)) as file:  # of a path, pyarrow would open footer and rows one after the other
-        yield file
+        yield StoredFile(state, file)
     if _state(os.stat(path)) != state:
         raise FileNotFoundError(path)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from embryo_core.errors import CorpusError
-from embryo_core.results.bounds import check_size
+from embryo_core.results.footers import check_size
 
 if TYPE_CHECKING:
     from datasets import Dataset

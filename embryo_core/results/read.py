@@ -22,8 +22,9 @@ from embryo_core import runs
 from embryo_core.corpora.word_groups import ALL, TAGS
 from embryo_core.errors import ResultsError
 from embryo_core.results import order, weights
-from embryo_core.results.bounds import check_keys, check_rows, check_size
+from embryo_core.results.bounds import check_keys, check_rows
 from embryo_core.results.files import is_stored, verified
+from embryo_core.results.footers import footer_of, groups_with_step
 from embryo_core.results.parts import Parts, list_parts
 from embryo_core.results.tables import (
     ANSWERS,
@@ -66,7 +67,7 @@ def steps_of_file(run: Run, table: Table) -> dict[str, list[int]]:
     with _explaining(run, path), verified(run, path) as file:
         if file is None:
             return {}
-        noted = (pq.read_metadata(file).metadata or {}).get(b"done")
+        noted = (footer_of(file).metadata or {}).get(b"done")
         if noted is None:
             raise ValueError("it does not say which steps it holds")
         return DONE.decode(noted)
@@ -261,13 +262,14 @@ def _load(
     with _explaining(run, path), verified(run, path) as file:
         if file is None:
             return None
-        footer = check_size(file)
-        if table is ATTENTION and step is not None:
-            rows = weights.read_step(file, footer, step, where)
+        footer = footer_of(file)
+        if table is ATTENTION and step is not None:  # a filter of the whole file finds its rows slower
+            stored = pq.ParquetFile(file.opened, metadata=footer, page_checksum_verification=True)
+            rows = stored.read_row_groups(groups_with_step(file, step), use_threads=False).filter(where)
         else:
             ahead = table not in (ATTENTION, CLOZE)  # which are large: what threads read ahead would fill much memory
             how = {"use_threads": ahead, "pre_buffer": ahead, "page_checksum_verification": True}
-            rows = pq.read_table(file, columns=columns, filters=where, **how)
+            rows = pq.read_table(file.opened, columns=columns, filters=where, **how)
         rows = weights.with_bytes(rows) if table is ATTENTION else rows
         check_rows(table, rows, columns)
         return rows

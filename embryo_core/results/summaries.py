@@ -85,7 +85,7 @@ def _read_stored(run: Run, summary: Summary) -> pa.Table | None:
         with verified(run, path) as file:
             if file is None:
                 return None
-            rows = pq.read_table(file, page_checksum_verification=True)
+            rows = pq.read_table(file.opened, page_checksum_verification=True)
         if (rows.schema.metadata or {}).get(SOURCE) != (_source(run, summary) or "").encode():
             raise ValueError("it is the summary of another table")
         if not rows.schema.equals(summary.schema):

@@ -4,8 +4,6 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from embryo_core.results.tables import TYPES
 
@@ -27,19 +25,6 @@ def to_numbers(column: pa.ChunkedArray) -> np.ndarray:
     _, ends, held = array.buffers()
     ends = np.frombuffer(ends, np.int64)[array.offset :][: len(array) + 1]
     return np.frombuffer(held, np.uint8)[ends[0] : ends[-1]].view(NUMBERS).astype(np.float32)
-
-
-def read_step(file: pa.NativeFile, footer: pq.FileMetaData, step: int, where: pc.Expression) -> pa.Table:
-    """The rows of a step, out of the row groups that may hold some; a filter of the whole file finds them slower."""
-    place = footer.schema.names.index("step")
-    found = [i for i in range(footer.num_row_groups) if _may_hold(footer.row_group(i).column(place), step)]
-    rows = pq.ParquetFile(file, metadata=footer, page_checksum_verification=True)
-    return rows.read_row_groups(found, use_threads=False).filter(where)
-
-
-def _may_hold(column: pq.ColumnChunkMetaData, step: int) -> bool:
-    bounds = column.statistics
-    return bounds is None or not bounds.has_min_max or bounds.min <= step <= bounds.max
 
 
 def with_bytes(rows: pa.Table) -> pa.Table:

@@ -5,6 +5,7 @@ import pytest
 from keras import ops
 
 from pretrain.layers import Embeddings, Encoder, gelu, stack
+from tests.rounding import bound
 
 COMMON = {"stddev": 0.5, "epsilon": 1e-12}
 SIZES = COMMON | {"hidden_size": 8, "heads": 2, "intermediate_size": 16, "activation": gelu}
@@ -57,6 +58,20 @@ def test_a_layer_given_twice_is_shared(ids: np.ndarray):
     shared = Encoder(shared.embeddings, shared.transformer * 2)
     counts = [len(model.trainable_variables) for model in (shared, apart) if states(model, ids)]
     assert counts[1] - counts[0] == len(apart.transformer[0].trainable_variables)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_the_last_layer_computes_what_is_asked_alone(layers: int, ids: np.ndarray):
+    """With rows it gives their states and no others, those of all positions; lower layers are whole as before."""
+    model, segments, mask = encoder(layers=layers), np.zeros_like(ids), np.ones_like(ids)
+    mask[1, 3:] = 0
+    rows = np.array([[0, 2, 5], [2, 1, 0], [4, 4, 3]], np.int32)
+    *lower, last = (ops.convert_to_numpy(each) for each in model(ids, segments, mask, rows=rows))
+    *expected, whole = states(model, ids, mask)
+    np.testing.assert_array_equal(lower, expected)
+    assert last.shape == (3, 3, 8)
+    whole = np.take_along_axis(whole, rows[:, :, None], axis=1)
+    np.testing.assert_allclose(last, whole, rtol=0, atol=bound(32, whole))
 
 
 def test_padding_changes_nothing_for_the_others(ids: np.ndarray):

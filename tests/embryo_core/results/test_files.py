@@ -209,7 +209,7 @@ def test_maps_that_are_none_are_refused(run: Run, change: dict):
 
 def test_more_rows_than_are_read_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch):
     """By the footer, before any is read."""
-    monkeypatch.setattr("embryo_core.results.bounds.MOST_ROWS", 1)
+    monkeypatch.setattr("embryo_core.results.footers.MOST_ROWS", 1)
     store(run, SCORES, SCORE, SCORE | {"step": 9})
     assert "it has 2 rows" in refused(run)
 
