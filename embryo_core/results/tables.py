@@ -79,7 +79,7 @@ ATTENTION = Table(
     {"layer": "int32", "head": "int32", "sentences": "int64", "length": "int32", "weights": "float16 bytes"},
     key=("layer", "head", "step"),
     group=("layer", "head"),
-    longest=16,  # so that one step of a long series is read without many others
+    longest=32,  # so that one step of a long series is read without many others
 )
 PROBES = Table(
     "probes",
