@@ -230,7 +230,7 @@ class Encoder(keras.layers.Layer):
 
     A layer that stands in `transformer` several times is shared. `projection` maps embeddings of another size to H.
     With `rows` [B, R] the last layer computes its states at these positions alone, [B, R, H]: where a head reads 15 %
-    of them, that layer's work is a quarter of what it was.
+    of them, it does less than a third of its work.
     """
 
     def __init__(

@@ -66,10 +66,10 @@ def logits(encoder: Encoder, heads: dict[str, keras.layers.Layer], inputs, train
     rows = [head.rows(inputs) for head in heads.values()]
     segments, mask = inputs["token_type_ids"], inputs["attention_mask"]
     states = encoder(inputs["ids"], segments, mask, rows=ops.concatenate(rows, axis=1), training=training)[-1]
-    ends = np.cumsum([ops.shape(each)[1] for each in rows])
-    found = {}
-    for (name, head), each, end in zip(heads.items(), rows, ends, strict=True):
-        found[name] = head(states[:, end - ops.shape(each)[1] : end])
+    found, start = {}, 0
+    for (name, head), each in zip(heads.items(), rows, strict=True):
+        end = start + ops.shape(each)[1]
+        found[name], start = head(states[:, start:end]), end
     return found
 
 

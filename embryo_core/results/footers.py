@@ -43,5 +43,5 @@ def _steps_of_groups(file: StoredFile) -> tuple[np.ndarray, np.ndarray]:
     place = footer.schema.names.index("step")
     bounds = [footer.row_group(i).column(place).statistics for i in range(footer.num_row_groups)]
     known = [(each.min, each.max) if each and each.has_min_max else ANY_STEP for each in bounds]
-    first, last = np.array(known, np.int64).reshape(-1, 2).T
+    first, last = np.array(known, object).reshape(-1, 2).T  # a stranger's bounds may be larger than an int64
     return first, last

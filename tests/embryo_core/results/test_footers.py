@@ -1,10 +1,12 @@
 """Footers are kept as long as their file is, and name every row group that has a step."""
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from embryo_core import results
+from embryo_core.errors import ResultsError
 from embryo_core.results import footers
 from embryo_core.results.files import seal, verified
 from embryo_core.results.tables import ATTENTION
@@ -37,6 +39,18 @@ def test_a_footer_is_read_again_when_its_file_is_another(run: Run, monkeypatch: 
     pq.write_table(rows.slice(1), path)
     seal(path)
     assert footer(run).num_rows == len(rows) - 1 and len(read) == 2
+
+
+def test_steps_that_no_run_has_are_refused(run: Run):
+    """A stranger's file whose steps are larger than whole numbers here is one sentence."""
+    write(run, *STEPS)
+    path = run.results / f"{ATTENTION.name}.parquet"
+    rows = pq.read_table(path).replace_schema_metadata({"done": pq.read_metadata(path).metadata[b"done"]})
+    column = pa.field("step", pa.uint64()), pa.array([2**64 - 1] * len(rows), pa.uint64())
+    pq.write_table(rows.set_column(rows.column_names.index("step"), *column), path)
+    seal(path)
+    with pytest.raises(ResultsError, match=r"attention\.parquet cannot be read"):
+        results.read_attention_step(run, STEPS[0])
 
 
 @pytest.mark.parametrize("longest", [1, 2, 4, 100])
