@@ -3,6 +3,8 @@
 Few numbers come together by chance: where a tensor of `n` numbers is `r` times as far off as one in line may be, that
 counts n^(1/3) ln r. But the numbers of some tensors move together, to and fro along one line, as those behind the
 sentence loss do. So a tensor must also have moved farther than usual, both to a step and from there.
+
+A tensor that points away from both neighbours, which point the same way, has the wrong sign, however few its numbers.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,6 +23,8 @@ AROUND = 2  # moves to either side that do
 LEAP = 3.0  # a move over what the tensor's next move and those of the others make likely
 ROUNDINGS = 8.0  # relative roundings by which every number may differ without having moved
 CHANCE = 5.0  # standard deviations of the cosine of unrelated tensors
+ALIKE = 0.5  # least cosine of tensors that point the same way; its negative, away from each other
+ALIKE_AFTER_ZERO = 0.8  # the same, where there is no direction before to compare with
 LEAST = 1e-30
 FEWEST = 3  # steps that can be compared
 
@@ -46,11 +50,17 @@ def _worst(evidence: dict[int, np.ndarray], tensor: int) -> int | None:
 
 def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
     """What comes together for each step and tensor, in units of what has to, [T] by step."""
-    numbers = np.cbrt(series.sizes)
-    first = {steps[0]: _at_end(series, *steps[:3]), steps[-1]: _at_end(series, *steps[:-4:-1])}
-    inside = {steps[k]: _inside(series, steps, k) for k in range(1, len(steps) - 1)}
-    ends = {step: numbers * np.log(np.maximum(ratio, LEAST)) / CERTAIN_AT_END for step, ratio in first.items()}
-    return ends | {step: numbers * np.log(np.maximum(ratio, LEAST)) / CERTAIN for step, ratio in inside.items()}
+    numbers, last = np.cbrt(series.sizes), len(steps) - 1
+    found = {}
+    for k, step in enumerate(steps):
+        if 0 < k < last:
+            ratio, certain, turned = _inside(series, steps, k), CERTAIN, _opposed(series, steps, k)
+        else:
+            near = steps[:3] if k == 0 else steps[:-4:-1]
+            ratio, certain = _at_end(series, *near), CERTAIN_AT_END
+            turned = _opposed_at_last(series, *near) if k else np.zeros(len(series.names))
+        found[step] = np.maximum(numbers * np.log(np.maximum(ratio, LEAST)) / certain, turned)
+    return found
 
 
 def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
@@ -72,6 +82,40 @@ def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     nearest = np.maximum(series.cosines(before, step), series.cosines(step, after))
     strange = series.cosines(before, after) / np.maximum(nearest, CHANCE / np.sqrt(series.sizes))
     return np.maximum(far, strange / ASIDE)
+
+
+def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
+    """How clearly each tensor points away from both neighbours while they point the same way, [T]: 1 is clear.
+
+    0 for a tensor that turns around nearby as well: some do, as those behind the sentence loss.
+    """
+    turning = [
+        series.cosines(steps[i], steps[i + 1])
+        for i in range(max(0, k - 1 - AROUND), min(len(steps) - 1, k + 1 + AROUND))
+        if i not in (k - 1, k)
+    ]
+    before, step, after, *later = steps[k - 1 : k + 3]
+    to, away, across = (series.cosines(*pair) for pair in ((before, step), (step, after), (before, after)))
+    clear = np.minimum(-np.maximum(to, away), across) / _alike(series)
+    if later:  # a bias has no direction before its first update: the next two steps tell that of the first
+        fresh = np.minimum(-away, series.cosines(after, later[0])) / _alike(series, ALIKE_AFTER_ZERO)
+        clear = np.where(series.norms[:, before] > 0, clear, fresh)
+    return np.where(np.min(turning, axis=0, initial=1.0) > -_alike(series) / 2, clear, 0.0)
+
+
+def _opposed_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
+    """How clearly each tensor points away from the step before, though the two before are alike, [T]: 1 is clear.
+
+    0 where it comes about by moves as they were. At a first step nothing is told: few have a direction yet.
+    """
+    usual = series.apart(near, far) * max(1.0, growth(series.apart(end, near), series.apart(near, far)))
+    clear = np.minimum(-series.cosines(end, near), series.cosines(near, far)) / _alike(series)
+    return np.where(series.apart(end, near) > LEAP * usual, clear, 0.0)
+
+
+def _alike(series: Series, least: float = ALIKE) -> np.ndarray:
+    """Cosine from which tensors point the same way, [T]; above 1 for those of so few numbers that none tells."""
+    return np.maximum(least, CHANCE / np.sqrt(series.sizes))
 
 
 def _detour(series: Series, steps: Sequence[int], k: int) -> np.ndarray:

@@ -1,0 +1,92 @@
+"""A tensor of the wrong sign is named at its step, however small; one that turns by itself is not."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from embryo_core import runs
+from embryo_core.audit.parts import odd_tensors
+from embryo_core.audit.series import Series
+from embryo_core.runs import REPOSITORY
+
+DEMO = REPOSITORY / "data" / "demo" / "runs"
+FEWEST = 100  # numbers whose cosine of 1/2 is no chance
+TOWARDS_ZERO = torch.finfo(torch.float16).eps
+
+
+def series_of(vectors: list[list[np.ndarray]], steps: tuple[int, ...], names: tuple[str, ...] = ()) -> Series:
+    """A series of tensors [S][T] with exact distances."""
+    apart = lru_cache(maxsize=None)(
+        lambda i, j: np.array([np.linalg.norm(one - other) for one, other in zip(vectors[i], vectors[j], strict=True)])
+    )
+    sizes = np.array([vector.size for vector in vectors[0]], dtype=float)
+    norms = np.array([[np.linalg.norm(vector) for vector in step] for step in vectors]).T
+    names = names or tuple(f"tensor {i}" for i in range(len(sizes)))
+    return Series(steps, names, sizes, np.full(len(sizes), TOWARDS_ZERO), norms, apart, apart)
+
+
+def negated(series: Series, tensor: int, step: int) -> Series:
+    """The series with one tensor negated at one step, by the geometry of its norms and distances."""
+
+    def apart(i: int, j: int) -> np.ndarray:
+        moves = series.apart(i, j)
+        if i == j or step not in (i, j):
+            return moves
+        return np.where(np.arange(len(moves)) == tensor, series.flipped(i, j), moves)
+
+    return replace(series, apart=apart, sketched=apart)
+
+
+@pytest.fixture(scope="module", params=sorted(path.name for path in DEMO.iterdir()))
+def demo(request: pytest.FixtureRequest) -> Series:
+    """The tensors of a run of the demo."""
+    checkpoints = runs.loadable(runs.read_run(DEMO / request.param))
+    tensors = [load_file(checkpoint.path / "model.safetensors") for checkpoint in checkpoints]
+    names = tuple(sorted(tensors[0]))
+    vectors = [[step[name].double().flatten().numpy() for name in names] for step in tensors]
+    return series_of(vectors, tuple(checkpoint.step for checkpoint in checkpoints), names)
+
+
+def test_every_negated_tensor_of_the_demo_that_hardly_turns_is_named(demo: Series):
+    """One at a time, at every third step inside the series; and no other with it."""
+    every = tuple(range(len(demo.steps)))
+    assert odd_tensors(demo, every) == []
+    tried = 0
+    for step in every[2:-2:3]:
+        cosines = [demo.cosines(*pair) for pair in ((step - 1, step), (step, step + 1), (step - 1, step + 1))]
+        around = [demo.cosines(i, i + 1) for i in every[max(0, step - 3) : step + 3] if i + 1 in every]
+        steady = (np.min(cosines, axis=0) > 0.5) & (np.min(around, axis=0) > 0) & (demo.sizes >= FEWEST)
+        for tensor in np.flatnonzero(steady):
+            assert odd_tensors(negated(demo, tensor, step), every) == [(tensor, step)], (demo.names[tensor], step)
+            tried += 1
+    assert tried > 60
+
+
+@pytest.fixture
+def walk() -> list[list[np.ndarray]]:
+    """Three tensors of 200 numbers at nine steps: two that grow on their way, and one that starts at zero."""
+    rng = np.random.default_rng(0)
+    ways = [np.cumsum(rng.normal(size=(9, 200)) + 2 * rng.normal(size=200), axis=0) for _ in range(3)]
+    ways[2] -= ways[2][0]
+    return [[way[step] for way in ways] for step in range(9)]
+
+
+@pytest.mark.parametrize(("tensor", "step"), [(2, 1), (2, 4), (0, 8)])
+def test_the_first_update_and_the_last_step(walk: list[list[np.ndarray]], tensor: int, step: int):
+    """After zeros, inside, and at the end."""
+    steps = tuple(2**i for i in range(9))
+    assert odd_tensors(series_of(walk, steps), range(9)) == []
+    walk[step][tensor] = -walk[step][tensor]
+    assert odd_tensors(series_of(walk, steps), range(9)) == [(tensor, step)]
+
+
+def test_one_that_goes_to_and_fro_is_no_fault(walk: list[list[np.ndarray]]):
+    """As the numbers behind the sentence loss do, which move together."""
+    line = np.random.default_rng(1).normal(size=200)
+    for step, along in enumerate((0.5, 0.3, -0.4, 0.3, -0.5, 0.4, -0.3, 0.5, 0.4)):
+        walk[step][0] = along * line
+    assert odd_tensors(series_of(walk, tuple(2**i for i in range(9))), range(9)) == []
