@@ -39,8 +39,8 @@ def build(root: Path, steps: int) -> str:
     """Make the run below `root`, with as many checkpoints and their results; returns its name."""
     from embryo_core import results, runs
 
-    demo = runs.read_run(next((DEMO / "runs").iterdir()))
-    sources = runs.checkpoints(demo)
+    demo = runs.read_run(min((DEMO / "runs").iterdir()))
+    sources = runs.loadable(demo)
     last = sources[-1].step
     grid = np.unique(np.linspace(0, last, steps).round().astype(int)).tolist()
     of_step = {step: sources[i * len(sources) // len(grid)] for i, step in enumerate(grid)}

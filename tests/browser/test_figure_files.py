@@ -13,8 +13,9 @@ from playwright.sync_api import expect
 
 from app.charts.figure_file import SIZES
 from tests.app.test_figures import expect_in_table, marks
-from tests.browser.conftest import REPOSITORY, serve
+from tests.browser.conftest import serve
 from tests.browser.test_access import VIEWS
+from tests.demo import FOLDER, PATH, read
 
 WITHOUT = ("layers and steps", "sentence", "compare")  # maps, whose files test_maps.py reads, and no curve of one run
 SVG = "{http://www.w3.org/2000/svg}"
@@ -116,7 +117,7 @@ def test_maps_are_laid_out_for_paper(visit, app, offline, columns):
 @pytest.fixture(scope="session")
 def demo():
     """The address of the app on the run that comes with the repository."""
-    with serve(REPOSITORY / "data" / "demo") as address:
+    with serve(FOLDER) as address:
         yield address
 
 
@@ -150,11 +151,12 @@ def _compare(visitor, figure) -> int:
 @pytest.mark.parametrize("columns", SIZES)
 def test_a_saved_lens_has_words_that_can_be_read(visit, demo, columns):
     """In letters of a legible size; steps that have no room are counted in the small print."""
+    rows = 1 + read().config["num_hidden_layers"]  # of layers, and the embeddings
     visitor = visit(demo)
     visitor.open("query", first_steps="on")
     expect(visitor.page.locator('[class*="st-key-scroll_"] .heatmap-label').first).to_be_attached()
-    root = ElementTree.parse(saved(visitor, "albert-demo-query-lens", columns, "SVG").path()).getroot()
+    root = ElementTree.parse(saved(visitor, f"{PATH.name}-query-lens", columns, "SVG").path()).getroot()
     words = [text for group in root.iter(f"{SVG}g") if group.get("class") == "heatmap-label" for text in group]
-    steps = re.search(r"(\d+) of the 26 steps on the page", " ".join(root.itertext()))
-    assert 1 < int(steps[1]) < 26 and len(words) == 5 * int(steps[1])
+    steps = re.search(r"(\d+) of the (\d+) steps on the page", " ".join(root.itertext()))
+    assert 1 < int(steps[1]) < int(steps[2]) and len(words) == rows * int(steps[1])
     assert all(float(re.search(r"font-size: ([\d.]+)px", word.get("style"))[1]) >= 6.5 for word in words)

@@ -6,7 +6,10 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import REPOSITORY, serve
+from embryo_core import open as open_run
+from embryo_core.curves.phases import phases_of_log
+from tests.browser.conftest import serve
+from tests.demo import FOLDER, PATH
 
 CELL = (60, 35 + 17)  # pixels: within the first column and row of a table
 
@@ -14,7 +17,7 @@ CELL = (60, 35 + 17)  # pixels: within the first column and row of a table
 @pytest.fixture(scope="module")
 def app_of_demo() -> Iterator[str]:
     """The app on the demo, whose loss turns."""
-    with serve(REPOSITORY / "data" / "demo") as address:
+    with serve(FOLDER) as address:
         yield address
 
 
@@ -33,7 +36,7 @@ def test_the_time_bar_names_phases_where_there_is_room(visit, app_of_demo: str, 
     visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": width, "height": 900})
     visitor.open("findings", scale="log")
-    expect(visitor.page.locator(".bar .phase rect")).to_have_count(5)
+    expect(visitor.page.locator(".bar .phase rect")).to_have_count(len(phases_of_log(open_run(PATH).log())))
     names = visitor.page.locator(".bar .phase text")
     expect(names.filter(has_text="plateau").first).to_be_visible()
     boxes = sorted((one.bounding_box() for one in names.all()), key=lambda box: box["x"])

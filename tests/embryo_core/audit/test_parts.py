@@ -11,9 +11,8 @@ from safetensors.torch import load_file
 from embryo_core import runs
 from embryo_core.audit.parts import odd_tensors
 from embryo_core.audit.series import Series
-from embryo_core.runs import REPOSITORY
+from tests.demo import FOLDER
 
-DEMO = REPOSITORY / "data" / "demo" / "runs"
 FEWEST = 100  # numbers whose cosine of 1/2 is no chance
 TOWARDS_ZERO = torch.finfo(torch.float16).eps
 
@@ -41,10 +40,10 @@ def negated(series: Series, tensor: int, step: int) -> Series:
     return replace(series, apart=apart, sketched=apart)
 
 
-@pytest.fixture(scope="module", params=sorted(path.name for path in DEMO.iterdir()))
+@pytest.fixture(scope="module", params=sorted(path.name for path in (FOLDER / "runs").iterdir()))
 def demo(request: pytest.FixtureRequest) -> Series:
     """The tensors of a run of the demo."""
-    checkpoints = runs.loadable(runs.read_run(DEMO / request.param))
+    checkpoints = runs.loadable(runs.read_run(FOLDER / "runs" / request.param))
     tensors = [load_file(checkpoint.path / "model.safetensors") for checkpoint in checkpoints]
     names = tuple(sorted(tensors[0]))
     vectors = [[step[name].double().flatten().numpy() for name in names] for step in tensors]

@@ -17,8 +17,8 @@ from embryo_core.engine.hub import HubEngine
 from embryo_core.engine.model import Model, load
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import BrokenCheckpoint, ConfigError
-from embryo_core.runs import REPOSITORY
 from embryo_core.types import Checkpoint, Run
+from tests import demo as demo_run
 
 PIECES = 40
 
@@ -33,7 +33,7 @@ def both(checkpoint: Checkpoint) -> tuple[Model, Model]:
 @pytest.fixture(scope="module")
 def demo() -> Checkpoint:
     """The last checkpoint of the demo that has weights."""
-    return runs.loadable(runs.read_run(next((REPOSITORY / "data/demo/runs").iterdir())))[-1]
+    return runs.loadable(demo_run.read())[-1]
 
 
 def test_both_engines_give_the_demo_the_same_numbers(demo):

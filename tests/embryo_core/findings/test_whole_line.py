@@ -1,16 +1,13 @@
 """From parquet files to verdicts: planted runs are told apart, and every comparison is computed again independently."""
 
-from pathlib import Path
-
 import pytest
 
-from embryo_core import runs
 from embryo_core.findings import FINDINGS, judge
 from embryo_core.types import Run
+from tests import demo
 from tests.embryo_core.findings import planted
 from tests.embryo_core.findings.recomputed import RECOMPUTED, Tables, verdict
 
-DEMO = Path(__file__).resolve().parents[3] / "data" / "demo" / "runs" / "albert-demo"
 MADE = {
     "shows": planted.shows,
     "contradicts": planted.contradicts,
@@ -43,7 +40,7 @@ def test_every_comparison_is_that_of_an_independent_computation(made: tuple[str,
 
 def test_the_demo_is_judged_as_an_independent_computation_judges_it():
     """Of real scores, where nothing is planted."""
-    _agree(runs.read_run(DEMO))
+    _agree(demo.read())
 
 
 def _agree(run: Run) -> None:

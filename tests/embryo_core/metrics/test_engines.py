@@ -10,8 +10,8 @@ from embryo_core.engine.hub import HubEngine
 from embryo_core.engine.model import Model
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.evaluate.compute import limits
-from embryo_core.runs import REPOSITORY
 from embryo_core.types import Findings
+from tests import demo
 from tests.conftest import SAMPLE
 
 SENTENCES = 12
@@ -30,7 +30,7 @@ def found(name: str, model: Model) -> Findings:
 @pytest.mark.parametrize("name", ["token_reconstruction", "mask_prediction", "world_knowledge"])
 def test_both_engines_count_alike_on_the_demo(name):
     """Every word, every fact's rank: nothing turns on the order in which float32 is summed."""
-    checkpoint = runs.loadable(runs.read_run(REPOSITORY / "data/demo/runs/albert-demo"))[-1]
+    checkpoint = runs.loadable(demo.read())[-1]
     tokenizer = load_tokenizer(checkpoint.run)
     engines = [engine(checkpoint, tokenizer.vocabulary_size) for engine in (FastEngine, HubEngine)]
     one, other = (found(name, Model(checkpoint, tokenizer, engine)) for engine in engines)

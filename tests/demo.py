@@ -1,0 +1,13 @@
+"""The first run of the demo, whichever it is, for tests that want a real one."""
+
+from embryo_core import runs
+from embryo_core.runs import REPOSITORY
+from embryo_core.types import Run
+
+FOLDER = REPOSITORY / "data" / "demo"
+PATH = min((FOLDER / "runs").iterdir())
+
+
+def read() -> Run:
+    """That run."""
+    return runs.read_run(PATH)
