@@ -1,6 +1,6 @@
 """What every page is made of: its head (run picker, time bar), captions, and errors that become one sentence."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -209,6 +209,16 @@ def show_opening(sentence: str) -> None:
     """The sentence that opens a page (see captions/openings.py); nothing where its figure has nothing to say yet."""
     if sentence:
         st.markdown(f"**{sentence}**")
+
+
+def show_problems(run: Run, sentences: Iterable[str]) -> None:
+    """Sentences on what could not be shown, as warnings; in small print on weights that were removed on purpose."""
+    on_purpose = runs.left_out(runs.checkpoints(run))
+    for sentence in sentences:
+        if sentence in on_purpose:
+            st.caption(literal(sentence))
+        else:
+            st.warning(literal(sentence), icon=":material/warning:")
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def all_heads(steps: int, block: int, shared: bool) -> str:
     """The caption of the small multiples, a pixel for `block` x `block` weights; colours may be `shared`."""
     blocks = f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
     return (
-        "All heads at the chosen step: rows are layers, columns are heads; click a map to see it large. Colours run "
+        "All heads at one step: rows are layers, columns are heads; click a map to see it large. Colours run "
         f"from 0 to the {map_style.CLIP}th percentile of the weights of {'all heads' if shared else 'each head'} over "
         f"all {steps} steps{blocks}."
     )

@@ -10,7 +10,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const find = (selector) => parentElement.querySelector(selector);
   const [root, canvas] = [find(".grid"), find(".cells")];
   const { signal } = renew(parentElement);
-  const state = { index: indexOfStep(at) };
+  const state = { index: indexOfStep(at), spot: null };
   const chosen = { layer: 1, head: 1, scale: "linear", shared: false };
 
   const [width, height] = [heads * size, layers * size];
@@ -53,6 +53,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       LABEL.left + (chosen.head - 1) * cell - 1.5, LABEL.top + (chosen.layer - 1) * cell - 1.5, inner + 3, inner + 3,
     );
     root.dataset.step = steps[state.index];
+    tell();
   }
   const repaint = oncePerFrame(paint);
 
@@ -88,26 +89,28 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
 
   const on = (target, event, handler) => target.addEventListener(event, handler, { signal });
-  const describe = (spot = chosen) => {
-    const maximum = header.maxima[spot.layer - 1][spot.head - 1].toPrecision(2);
-    find(".note").textContent = `layer ${spot.layer}, head ${spot.head}: largest weight at any step ${maximum}`;
-  };
+  function tell() {
+    const { layer, head } = state.spot ?? chosen;
+    const maximum = header.maxima[layer - 1][head - 1].toPrecision(2);
+    const most = `layer ${layer}, head ${head}: largest weight at any step ${maximum}`;
+    find(".note").textContent = `step ${formatStep(steps[state.index])}; ${most}`;
+  }
+  const point = (spot) => { state.spot = spot; tell(); };
   on(canvas, "click", (event) => { const spot = under(event); if (spot) choose(spot.layer, spot.head); });
-  on(canvas, "pointermove", (event) => describe(under(event) ?? chosen));
-  on(canvas, "pointerleave", () => describe());
+  on(canvas, "pointermove", (event) => point(under(event)));
+  on(canvas, "pointerleave", () => point(null));
   on(canvas, "keydown", (event) => {
     const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
     if (!move) return;
     event.preventDefault();
+    point(null);
     choose(chosen.layer + move[0], chosen.head + move[1]);
-    describe();
   });
   on(window, "embryo:step", ({ detail }) => { state.index = indexOfStep(at, detail.step); repaint(); });
   const follow = (head) => {
     Object.assign(chosen, head);
     recolour();
     repaint();
-    describe();
   };
   on(window, "embryo:head", ({ detail }) => follow(detail));
 

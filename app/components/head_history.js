@@ -13,7 +13,12 @@ export default function ({ data, parentElement }) {
   function paint() {
     map.paint(state.index);
     root.dataset.step = steps[state.index];
-    if (state.pointer) find(".hover").textContent = map.describe(state.index, state.pointer);
+    tell();
+  }
+  // What lies under the pointer, or else whose maps these are: a step without maps shows those of one before.
+  function tell() {
+    const step = `step ${formatStep(steps[state.index])}`;
+    find(".hover").textContent = state.pointer ? map.describe(state.index, state.pointer) : step;
   }
   const repaint = oncePerFrame(paint);
 
@@ -25,7 +30,7 @@ export default function ({ data, parentElement }) {
 
   function point(spot) {
     state.pointer = spot;
-    find(".hover").textContent = spot ? map.describe(state.index, spot) : "";
+    tell();
   }
 
   const on = (target, event, handler) => target.addEventListener(event, handler, { signal });

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import figures
+from app import figures, widgets
 from app.captions import query as captions
 from app.captions.markdown import literal
 from app.charts import query as charts
@@ -14,8 +14,7 @@ def show_lead(answers: Answers, axes: charts.Axes, number: int) -> None:
     """Draw the final answer, when it first led, and from when for good."""
     history = answers.history
     st.header(f"Over {len(answers.trace.steps):,} checkpoints", anchor=False)
-    for problem in answers.problems:
-        st.warning(literal(problem), icon=":material/warning:")
+    widgets.show_problems(answers.asked.view.run, answers.problems)
     with st.container(horizontal=True, key=f"lead_{number}"):
         st.metric("Final answer", literal(history.leaders[-1]), border=True)
         st.metric("First leads at step", f"{history.first_led:,}", border=True)

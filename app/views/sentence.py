@@ -8,7 +8,6 @@ import streamlit as st
 from app import maps, permalink, pickers, texts, widgets
 from app.caching import cached, checkpoints_state
 from app.captions import attention as captions
-from app.captions.markdown import literal
 from app.components.frame import frame
 from app.map_reads import MAPS
 from app.turns import in_turn
@@ -96,8 +95,7 @@ def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
     with columns[2]:
         scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
     found = _with_step(_history(view.run, text, layer, head), view.step, at_step.weights[layer - 1, head - 1])
-    for problem in found.skipped:
-        st.warning(literal(problem), icon=":material/warning:")
+    widgets.show_problems(view.run, found.skipped)
     note = f"Attention weights on one sentence of {size} pieces"
     history = HeadHistory(view.run.name, layer, head, note, found.steps, found.weights, found.pieces)
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"

@@ -30,6 +30,17 @@ def test_at_a_step_without_weights_another_is_asked(open_page, own_run: Run) -> 
     assert "only its results can be shown" in page.info[0].value and not page.exception
 
 
+def test_weights_removed_on_purpose_are_told_in_small_print(open_page, own_run: Run) -> None:
+    """A checkpoint that is damaged is a warning beside it."""
+    runs.remove_weights(runs.checkpoint(own_run, 0))
+    (runs.checkpoint(own_run, 8).path / "model.safetensors").write_bytes(b"damaged")
+    page = open_page("query", own_run, text="The [MASK] runs .")
+    told = [one.value.replace("\\", "") for one in page.caption]
+    assert "Left out, as their weights were removed: steps 0 (1 in all)." in told
+    (warning,) = page.warning
+    assert "step8" in warning.value and not page.exception
+
+
 def test_the_axis_of_a_view_is_that_of_its_run_step_and_scale(tiny_run: Run) -> None:
     """Figures are handed the axis, which also marks where the run's training changed."""
     assert View(tiny_run, (), 8, "linear").axis == StepAxis("linear")

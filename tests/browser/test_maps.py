@@ -71,6 +71,8 @@ def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results
             "step => window.dispatchEvent(new CustomEvent('embryo:step', { detail: { step } }))", step
         )
         expect(visitor.page.locator(".history")).to_have_attribute("data-step", str(step))
+        expect(visitor.page.locator(".history .hover")).to_have_text(f"step {step}")
+        expect(visitor.page.locator(".grid .note")).to_contain_text(f"step {step}; layer ")
         expect_colours(drawn(visitor.page.locator("canvas.map"), history.size), share, share, scale)
         offline.page.locator("#scrub").fill(str(index))
         expect_colours(drawn(offline.page.locator("#map"), history.size), share - code, share + code, scale)
