@@ -58,13 +58,25 @@ def _moved(series: Series, tensor: int, among: Sequence[int], k: int) -> bool:
 def _odd_one(series: Series, tensor: int, among: Sequence[int], i: int, j: int) -> Twin:
     """Of two positions with equal numbers, the one that fits its neighbours less is the odd one."""
     one, other = among[i], among[j]
-    if j - i > 1 and _misfit(series, tensor, among, i) > _misfit(series, tensor, among, j):
+    astray = _detour if 0 < i and j < len(among) - 1 else _misfit
+    if j - i > 1 and astray(series, tensor, among, i) > astray(series, tensor, among, j):
         return Twin(tensor, one, other)
     return Twin(tensor, other, one)
 
 
+def _detour(series: Series, tensor: int, among: Sequence[int], k: int) -> float:
+    """How much longer its way over the k-th step is than the one past it, beside the same of the other tensors."""
+    before, step, after = among[k - 1 : k + 2]
+    past = series.apart(before, after)
+    over = (series.apart(before, step) + series.apart(step, after)) / np.maximum(past, LEAST)
+    return float(over[tensor] / np.median(over[past > 0])) if past[tensor] > 0 else np.inf
+
+
 def _misfit(series: Series, tensor: int, among: Sequence[int], k: int) -> float:
-    """Factor by which its distance from a neighbour differs from those of the other tensors, as a logarithm."""
+    """Factor by which its distance from a neighbour differs from those of the other tensors, as a logarithm.
+
+    For the first and the last step, which no way leads over.
+    """
     near = [among[i] for i in (k - 1, k + 1) if 0 <= i < len(among)]
     units = np.median([series.apart(i, j) for i, j in itertools.pairwise(among)], axis=0) + LEAST
     scaled = [series.apart(among[k], step) / units + LEAST for step in near]

@@ -12,11 +12,10 @@ from safetensors.torch import load_file, save_file
 from embryo_core import runs
 from embryo_core.audit import audit
 from embryo_core.cli import main
-from embryo_core.runs import REPOSITORY
 from embryo_core.types import Run
+from tests import demo
 
-DEMO = REPOSITORY / "data" / "demo" / "runs" / "albert-demo"
-STEPS = (0, 2, 8, 64, 512, 3000, 9000, 15000, 19500, 20000)  # of the copy that is damaged
+STEPS = (0, 64, 256, 1024, 2048, 4096, 8192, 10321, 13004, 16384)  # of the copy that is damaged
 LAYER = "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.weight"
 BIAS = "albert.encoder.albert_layer_groups.0.albert_layers.0.attention.query.bias"
 
@@ -25,9 +24,9 @@ BIAS = "albert.encoder.albert_layer_groups.0.albert_layers.0.attention.query.bia
 def some_steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of some of the demo's checkpoints."""
     path = tmp_path_factory.mktemp("demo") / "runs" / "demo"
-    shutil.copytree(DEMO, path, ignore=shutil.ignore_patterns("step*"))
+    shutil.copytree(demo.PATH, path, ignore=shutil.ignore_patterns("step*"))
     for step in STEPS:
-        shutil.copytree(DEMO / "checkpoints" / f"step{step}", path / "checkpoints" / f"step{step}")
+        shutil.copytree(demo.PATH / "checkpoints" / f"step{step}", path / "checkpoints" / f"step{step}")
     card = json.loads((path / "run.json").read_text())
     (path / "run.json").write_text(json.dumps(card | {"planned_steps": STEPS}))
     return path
@@ -73,19 +72,28 @@ def found(run: Run) -> set[tuple[str, tuple[int, ...]]]:
 
 
 def test_the_demo_has_no_fault(tmp_path):
-    """Though its steps 0 and 1 are equal: its log says that the learning rate was 0 between them."""
-    run = runs.read_run(Path(shutil.copytree(DEMO, tmp_path / "runs" / "demo")))
-    assert audit(run) == runs.read_audit(run) == runs.Audit((), 26)
+    """In any of its checkpoints with weights."""
+    run = runs.read_run(Path(shutil.copytree(demo.PATH, tmp_path / "runs" / "demo")))
+    assert audit(run) == runs.read_audit(run) == runs.Audit((), len(runs.loadable(run)))
 
 
-def test_equal_first_steps_are_named_without_a_log(tmp_path):
-    """Nothing then tells them from a copy."""
-    run = runs.read_run(Path(shutil.copytree(DEMO, tmp_path / "runs" / "demo")))
-    (run.path / "log.jsonl").unlink()
-    assert found(run) == {("equal", (0, 1))}
+def test_equal_first_steps_are_named_unless_the_log_explains_them(run):
+    """A learning rate of 0 up to the second does; without a log nothing tells them from a copy."""
+    weights(run, 64).write_bytes(weights(run, 0).read_bytes())
+    sign(run)
+    assert found(run) == {("equal", (0, 64))}
+    log = run.path / "log.jsonl"
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    still = [row | {"learning_rate": 0.0} if row["step"] <= 64 else row for row in rows]
+    log.write_text("".join(f"{json.dumps(row)}\n" for row in still))
+    assert found(run) == set()
+    log.unlink()
+    assert found(run) == {("equal", (0, 64))}
 
 
-@pytest.mark.parametrize(("one", "other"), [(0, 2), (8, 64), (2, 9000), (0, 20000), (15000, 19500), (19500, 20000)])
+@pytest.mark.parametrize(
+    ("one", "other"), [(0, 64), (256, 1024), (64, 8192), (0, 16384), (10321, 13004), (13004, 16384)]
+)
 def test_swapped_steps(run, one, other):
     """Both are named, and no other step, at the ends too."""
     swap(run, one, other)
@@ -101,17 +109,17 @@ def damage(step: int, how: Callable[[torch.Tensor], torch.Tensor], name: str = L
 @pytest.mark.parametrize(
     ("how", "faults"),
     [
-        (damage(512, torch.neg), {("tensor", (512,))}),
-        (damage(9000, torch.neg, BIAS), {("tensor", (9000,))}),
+        (damage(2048, torch.neg), {("tensor", (2048,))}),
+        (damage(8192, torch.neg, BIAS), {("tensor", (8192,))}),
         (damage(0, torch.neg), {("tensor", (0,))}),
-        (damage(20000, torch.neg), {("tensor", (20000,))}),
-        (damage(3000, lambda tensor: tensor.flip(0)), {("tensor", (3000,))}),
-        (damage(64, lambda tensor: tensor.where(tensor < tensor.max(), torch.nan)), {("not finite", (64,))}),
-        (damage(64, lambda tensor: tensor.where(tensor < tensor.max(), -torch.inf)), {("not finite", (64,))}),
-        (lambda run: weights(run, 512).write_bytes(weights(run, 64).read_bytes()), {("equal", (64, 512))}),
-        (lambda run: weights(run, 20000).write_bytes(weights(run, 8).read_bytes()), {("equal", (8, 20000))}),
-        (lambda run: weights(run, 8).write_bytes(weights(run, 8).read_bytes()[:-100]), {("unreadable", (8,))}),
-        (lambda run: shutil.rmtree(weights(run, 512).parent), {("missing", (512,))}),
+        (damage(16384, torch.neg), {("tensor", (16384,))}),
+        (damage(4096, lambda tensor: tensor.flip(0)), {("tensor", (4096,))}),
+        (damage(1024, lambda tensor: tensor.where(tensor < tensor.max(), torch.nan)), {("not finite", (1024,))}),
+        (damage(1024, lambda tensor: tensor.where(tensor < tensor.max(), -torch.inf)), {("not finite", (1024,))}),
+        (lambda run: weights(run, 2048).write_bytes(weights(run, 1024).read_bytes()), {("equal", (1024, 2048))}),
+        (lambda run: weights(run, 16384).write_bytes(weights(run, 64).read_bytes()), {("equal", (64, 16384))}),
+        (lambda run: weights(run, 64).write_bytes(weights(run, 64).read_bytes()[:-100]), {("unreadable", (64,))}),
+        (lambda run: shutil.rmtree(weights(run, 2048).parent), {("missing", (2048,))}),
     ],
     ids="negated|small|first|last|permuted|NaN|infinite|equal neighbours|equal|truncated|missing".split("|"),
 )
@@ -122,7 +130,7 @@ def test_one_fault_is_named_and_nothing_else(run, how, faults):
     assert found(run) == faults
 
 
-@pytest.mark.parametrize(("step", "other"), [(512, 8), (9000, 3000), (8, 20000), (20000, 64)])
+@pytest.mark.parametrize(("step", "other"), [(2048, 256), (10321, 4096), (256, 16384), (16384, 1024)])
 def test_a_tensor_of_another_step(run, step, other):
     """It is named with the step that it comes from, and only where it does not belong."""
     tensor = load_file(weights(run, other))[LAYER]
@@ -134,42 +142,42 @@ def test_a_tensor_of_another_step(run, step, other):
 
 def test_the_weights_of_another_pretraining(run):
     """They lie nowhere in the series."""
-    tensors = load_file(weights(run, 3000))
+    tensors = load_file(weights(run, 4096))
     rows = torch.Generator().manual_seed(1)
     other = {name: tensor.flatten()[torch.randperm(tensor.numel(), generator=rows)] for name, tensor in tensors.items()}
-    save_file({name: other[name].view_as(tensor) for name, tensor in tensors.items()}, weights(run, 3000))
+    save_file({name: other[name].view_as(tensor) for name, tensor in tensors.items()}, weights(run, 4096))
     sign(run)
-    assert found(run) == {("out of line", (3000,))}
+    assert found(run) == {("out of line", (4096,))}
 
 
 def test_several_faults_at_once(run):
     """Each is named as if it were alone."""
-    swap(run, 8, 64)
-    change(run, 9000, torch.neg)
-    shutil.rmtree(weights(run, 512).parent)
+    swap(run, 256, 1024)
+    change(run, 8192, torch.neg)
+    shutil.rmtree(weights(run, 2048).parent)
     sign(run)
-    assert found(run) == {("swapped", (8, 64)), ("tensor", (9000,)), ("missing", (512,))}
+    assert found(run) == {("swapped", (256, 1024)), ("tensor", (8192,)), ("missing", (2048,))}
 
 
 def test_another_config(run):
     """Its fields that differ are named."""
-    path = weights(run, 9000).with_name("config.json")
+    path = weights(run, 8192).with_name("config.json")
     path.write_text(json.dumps(json.loads(path.read_text()) | {"layer_norm_eps": 1e-5}))
     sign(run)
     (fault,) = audit(run).faults
-    assert (fault.kind, fault.steps) == ("config", (9000,)) and "in layer_norm_eps; " in fault.what
+    assert (fault.kind, fault.steps) == ("config", (8192,)) and "in layer_norm_eps; " in fault.what
 
 
 def test_another_tokenizer_beside_the_weights(run):
     """Checkpoints without one are no fault."""
-    for step, vocabulary in ((8, "a b"), (64, "a b"), (512, "a c")):
+    for step, vocabulary in ((64, "a b"), (1024, "a b"), (2048, "a c")):
         weights(run, step).with_name("vocab.txt").write_text(vocabulary)
-    assert found(run) == {("tokenizer", (512,))}
+    assert found(run) == {("tokenizer", (2048,))}
 
 
 def test_the_command_prints_each_fault(run, capsys):
     """Status 1 where there is one, 0 where there is none."""
     assert main(["audit", str(run.path)]) == 0 and capsys.readouterr().out == "No fault in 10 checkpoints.\n"
-    weights(run, 512).unlink()
+    weights(run, 2048).unlink()
     assert main(["audit", str(run.path)]) == 1
     assert capsys.readouterr().out.startswith("unreadable: ")
