@@ -90,10 +90,12 @@ def _finetune(
     without = [name for name, choice in choices.items() if choice is None]
     trainees = _encode(asked, without, tokenizer, late)
     with opening(trainees) as workers:
-        choices |= choose(workers, late, {name: len(trainees[name + HELD_OUT].targets) for name in without})
         for one in asked:
-            one.settings = _settings(one, trainees[one.name], choices.get(one.name))
-            _begin(run, one, trainees[one.name], choices.get(one.name))
+            if one.name not in without:
+                _settle(run, one, trainees[one.name], choices.get(one.name))
+        sizes = {name: len(trainees[name + HELD_OUT].targets) for name in without}
+        for name, choice in choose(workers, late, sizes, progress):  # noted at once: a run killed here goes on
+            _settle(run, next(one for one in asked if one.name == name), trainees[name], choice)
         cost = {one.name: one.settings.updates * one.settings.batch * _mean_length(trainees[one.name]) for one in asked}
         _work(workers, plan.units(asked, checkpoints, cost), report, tqdm(desc=run.name, disable=not progress))
 
@@ -139,16 +141,13 @@ def _paper(asked: Asked) -> protocols.Settings:
     return protocols.paper(asked.name, isinstance(asked.data, QuestionTask) and asked.data.unanswerable)
 
 
-def _settings(asked: Asked, trainee: Trainee, choice: Choice | None) -> protocols.Settings:
-    return protocols.quick(len(trainee.targets), choice.learning_rate) if choice else _paper(asked)
-
-
 def _mean_length(trainee: Trainee) -> float:
     return float(trainee.train.lengths.mean())
 
 
-def _begin(run: Run, asked: Asked, trainee: Trainee, choice: Choice | None) -> None:
-    """Note data and settings of what will be written, under the name of each seed."""
+def _settle(run: Run, asked: Asked, trainee: Trainee, choice: Choice | None) -> None:
+    """Settle the settings, and note them with the data under the name of each seed."""
+    asked.settings = protocols.quick(len(trainee.targets), choice.learning_rate) if choice else _paper(asked)
     labels = list(asked.data.labels) if not isinstance(asked.data, QuestionTask) else []
     summary = {"note": _note(asked, trainee, choice), "labels": labels, **(choice.summary if choice else {})}
     for seed in sorted({seed for _, seed in asked.pending}):

@@ -1,8 +1,10 @@
 """The quick protocol's learning rate: chosen once a task, at one late checkpoint, on a tenth of the training data."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
+
+from tqdm import tqdm
 
 from embryo_core.finetune.protocols import QUICK_RATES, Settings, quick
 from embryo_core.finetune.trainees import Trainee
@@ -46,15 +48,22 @@ class Choice:
             return None
 
 
-def choose(workers: Workers, checkpoint: Checkpoint, sizes: Mapping[str, int]) -> dict[str, Choice]:
-    """The best learning rate of each task, given how many training sequences are left; of equals the smallest."""
+def choose(
+    workers: Workers, checkpoint: Checkpoint, sizes: Mapping[str, int], progress: bool = False
+) -> Iterator[tuple[str, Choice]]:
+    """Each task with its best learning rate, once all are tried; `sizes`: how many training sequences are left.
+
+    Of equal learning rates the smallest.
+    """
     trials = [Trial(checkpoint, task, quick(size, rate)) for task, size in sizes.items() for rate in QUICK_RATES]
-    scores = {(trial.task, trial.settings.learning_rate): score for trial, score in workers.do(_try, trials)}
-    choices = {}
-    for task in sizes:
-        tried = {rate: scores[task, rate] for rate in QUICK_RATES}
-        choices[task] = Choice(max(tried, key=lambda rate: tried[rate]), checkpoint.step, tried)
-    return choices
+    scores: dict[str, dict[float, float]] = {task: {} for task in sizes}
+    done = workers.do(_try, trials)
+    title = f"learning rates, at step {checkpoint.step:,}"
+    for trial, score in tqdm(done, desc=title, total=len(trials), unit="trial", disable=not progress or not trials):
+        scores[trial.task][trial.settings.learning_rate] = score
+        if len(scores[trial.task]) == len(QUICK_RATES):
+            tried = {rate: scores[trial.task][rate] for rate in QUICK_RATES}
+            yield trial.task, Choice(max(tried, key=lambda rate: tried[rate]), checkpoint.step, tried)
 
 
 def _try(trial: Trial, trainees: Mapping[str, Trainee], device: str) -> float:

@@ -12,7 +12,7 @@ import pytest
 
 from embryo_core import results
 from embryo_core.errors import ConfigError, CorpusError, MissingCapability, OtherData
-from embryo_core.finetune import protocols, units
+from embryo_core.finetune import protocols, rates, units
 from embryo_core.finetune.finetuning import finetune
 from embryo_core.types import Run
 from tests.conftest import REPOSITORY
@@ -50,6 +50,31 @@ def test_what_is_done_is_skipped_and_more_seeds_share_the_learning_rate(own_run:
     report = finetune(own_run, {"cola": cola}, [0, 16], seeds=2, jobs=1)
     assert (report.computed, report.done_before) == (2, 2)
     assert results.read_sources(own_run)["finetuning:cola:2"] == noted
+
+
+def test_a_learning_rate_is_noted_as_soon_as_it_is_chosen(
+    own_run: Run, cola: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Stopped while those of the next task are tried, the same command tries these alone; a bar counts the trials."""
+    tried, attempt = [], rates._try
+
+    def stopped(trial: rates.Trial, *given: object) -> float:
+        if trial.task == "rte":
+            raise KeyboardInterrupt
+        return counted(trial, *given)
+
+    def counted(trial: rates.Trial, *given: object) -> float:
+        tried.append(trial.task)
+        return attempt(trial, *given)
+
+    folders = {"cola": cola, "rte": write_pairs(tmp_path / "rte", 2)}
+    monkeypatch.setattr(rates, "_try", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        finetune(own_run, folders, [16], jobs=1)
+    monkeypatch.setattr(rates, "_try", counted)
+    assert finetune(own_run, folders, [16], jobs=1, progress=True).computed == 2
+    assert tried == ["cola", "cola", "rte", "rte"]
+    assert "learning rates, at step 16: 100%" in capsys.readouterr().err
 
 
 def test_other_data_are_refused(own_run: Run, cola: Path):
