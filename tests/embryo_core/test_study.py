@@ -12,6 +12,7 @@ from embryo_core import query, results
 from embryo_core.corpora import baselines
 from embryo_core.errors import UnknownRun
 from embryo_core.types import Run
+from tests import demo
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "python.md"
 
@@ -68,7 +69,7 @@ def test_an_unknown_run_is_told(tiny_results: Run):
 
 def test_the_document_is_true(monkeypatch: pytest.MonkeyPatch):
     """Every example of docs/python.md prints what stands there, on the demo."""
-    monkeypatch.delenv("EMBRYO_DATA", raising=False)
+    monkeypatch.setenv("EMBRYO_DATA", str(demo.FOLDER))
     text = DOCUMENT.read_text(encoding="utf-8")
     examples = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     test = doctest.DocTestParser().get_doctest(examples, {}, "docs/python.md", str(DOCUMENT), 0)
