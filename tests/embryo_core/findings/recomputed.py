@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from itertools import combinations, product
-from math import log2, sqrt
+from math import ceil, log2, sqrt
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from scipy.stats import norm
+from scipy.stats import norm, spearmanr
+from sklearn.metrics import f1_score, matthews_corrcoef
 
 Point = tuple[int, float, int]  # step, value, n
 Compared = tuple[float, float, float, int]  # value, low, high, n
@@ -233,24 +234,48 @@ def diagonals(tables: Tables) -> Iterator[Compared]:
             yield (since[lower] - since[upper],) * 3 + (max(row["n"] for row in rows),)
 
 
+def accuracy(gold: np.ndarray, answers: np.ndarray) -> float:
+    """The share of right answers."""
+    return (gold == answers).mean()
+
+
+def spearman(gold: np.ndarray, answers: np.ndarray) -> float:
+    """The rank correlation; 0 where all answers are the same."""
+    return spearmanr(gold, answers).statistic if np.ptp(answers) > 0 else 0.0
+
+
+TASKS = {"cola": matthews_corrcoef, "stsb": spearman} | dict.fromkeys(("mrpc", "qqp"), f1_score)
+TASKS |= dict.fromkeys(("sst2", "mnli", "qnli", "rte"), accuracy)
+
+
 def gains_flatten(tables: Tables) -> Iterator[Compared]:
-    """How long before a quarter of the run RTE has 95 % of its last accuracy, one seed; 400 samples of the examples."""
-    rows = [row for row in tables.rows("answers") if row["task"] == "rte"]
-    if not rows:
-        return
-    steps, examples = sorted({row["step"] for row in rows}), sorted({row["example"] for row in rows})
-    right = np.zeros((len(steps), len(examples)))
-    for row in rows:
-        right[steps.index(row["step"]), examples.index(row["example"])] = row["answer"] == row["gold"]
+    """How long before a quarter of the run each task has 95 % of its last score; 400 samples of the examples."""
+    answers: dict[str, dict[tuple[int, int], dict[int, tuple[float, float]]]] = {}
+    for row in tables.rows("answers"):
+        of_task = answers.setdefault(row["task"], {})
+        of_task.setdefault((row["step"], row["seed"]), {})[row["example"]] = row["gold"], row["answer"]
+    for task in sorted(answers):
+        steps, n = sorted({step for step, _ in answers[task]}), len(next(iter(answers[task].values())))
+        pairs = {key: np.array([of_key[i] for i in sorted(of_key)]) for key, of_key in answers[task].items()}
+        draws = np.random.default_rng(7).integers(0, n, (400, n))
+        reached = [_reached(TASKS[task], pairs, steps, draw) for draw in (np.arange(n), *draws)]
+        drawn = sorted(step for step in reached[1:] if step is not None)
+        if len(steps) > 1 and reached[0] is not None and drawn:
+            ends = reached[0], drawn[ceil(0.975 * len(drawn)) - 1], drawn[ceil(0.025 * len(drawn)) - 1]
+            yield *(0.25 - step / steps[-1] for step in ends), n
 
-    def at(chosen: np.ndarray) -> int:
-        scores = right[:, chosen].mean(axis=1)
-        return next(step for step, score in zip(steps, scores, strict=True) if score >= 0.95 * scores[-1])
 
-    draws = np.random.default_rng(7).integers(0, len(examples), (400, len(examples)))
-    reached = sorted(at(draw) for draw in draws)
-    ends = at(np.arange(len(examples))), reached[389], reached[9]  # the places of 97.5 % and 2.5 % among 400
-    yield *(0.25 - step / steps[-1] for step in ends), len(examples)
+def _reached(
+    score: Callable[[np.ndarray, np.ndarray], float],
+    pairs: dict[tuple[int, int], np.ndarray],
+    steps: list[int],
+    chosen: np.ndarray,
+) -> int | None:
+    """The first step with 95 % of the last score on the `chosen` examples, means over seeds; None where that is 0."""
+    means = [np.mean([score(*pairs[key][chosen].T) for key in pairs if key[0] == step]) for step in steps]
+    if means[-1] <= 0:
+        return None
+    return next(step for step, mean in zip(steps, means, strict=True) if mean >= 0.95 * means[-1])
 
 
 def knowledge_fluctuates(tables: Tables) -> Iterator[Compared]:
