@@ -58,13 +58,13 @@ def _moved(series: Series, tensor: int, among: Sequence[int], k: int) -> bool:
 def _odd_one(series: Series, tensor: int, among: Sequence[int], i: int, j: int) -> Twin:
     """Of two positions with equal numbers, the one that fits its neighbours less is the odd one."""
     one, other = among[i], among[j]
-    astray = _detour if 0 < i and j < len(among) - 1 else _misfit
+    astray = _lengthening if 0 < i and j < len(among) - 1 else _misfit
     if j - i > 1 and astray(series, tensor, among, i) > astray(series, tensor, among, j):
         return Twin(tensor, one, other)
     return Twin(tensor, other, one)
 
 
-def _detour(series: Series, tensor: int, among: Sequence[int], k: int) -> float:
+def _lengthening(series: Series, tensor: int, among: Sequence[int], k: int) -> float:
     """How much longer its way over the k-th step is than the one past it, beside the same of the other tensors."""
     before, step, after = among[k - 1 : k + 2]
     past = series.apart(before, after)

@@ -90,12 +90,12 @@ def _finetune(
     without = [name for name, choice in choices.items() if choice is None]
     trainees = _encode(asked, without, tokenizer, late)
     with opening(trainees) as workers:
-        for one in asked:
-            if one.name not in without:
-                _settle(run, one, trainees[one.name], choices.get(one.name))
+        by_name = {one.name: one for one in asked}
+        for name in by_name.keys() - set(without):
+            _settle(run, by_name[name], trainees[name], choices.get(name))
         sizes = {name: len(trainees[name + HELD_OUT].targets) for name in without}
         for name, choice in choose(workers, late, sizes, progress):  # noted at once: a run killed here goes on
-            _settle(run, next(one for one in asked if one.name == name), trainees[name], choice)
+            _settle(run, by_name[name], trainees[name], choice)
         cost = {one.name: one.settings.updates * one.settings.batch * _mean_length(trainees[one.name]) for one in asked}
         _work(workers, plan.units(asked, checkpoints, cost), report, tqdm(desc=run.name, disable=not progress))
 
