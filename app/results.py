@@ -10,14 +10,13 @@ from embryo_core import results as store
 from embryo_core.compare import Progress, Unit
 from embryo_core.corpora import baselines
 from embryo_core.curves.phases import Phase, phases_of_log
+from embryo_core.curves.reached import Reached
 from embryo_core.curves.step_scales import Scale, telling_scale
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
 from embryo_core.findings import Judgement, judge
 from embryo_core.finetune import texts
 from embryo_core.finetune.forms import SQUAD
-from embryo_core.finetune.reached import Reached, reached_in_spans
-from embryo_core.finetune.reached import reached as first_reached
 from embryo_core.types import Run
 
 FACTS = "world_knowledge"  # the metric
@@ -270,11 +269,10 @@ def task_curves(run: Run) -> pd.DataFrame:
 
 
 @cached(results_state, 32, "Resampling the development examples")
-def reached(run: Run, task: str, metric: str, share: float) -> Reached | None:
-    """When a task's score reached a share of its last value (see `finetune.reached`). Raises ResultsError."""
-    if task == SQUAD:
-        return reached_in_spans(store.read_spans(run, task), metric, share)
-    return first_reached(store.read_answers(run, task), metric, share)
+def reached(run: Run, task: str, metric: str) -> list[Reached | None]:
+    """When a task's score reached 95 % and 99 % of its last value (see `curves.reached`). Raises ResultsError."""
+    read = store.read_reached_in_spans if task == SQUAD else store.read_reached
+    return read(run, task, metric)
 
 
 def _texts_state(run: Run) -> str:

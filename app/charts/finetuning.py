@@ -11,8 +11,8 @@ from app.charts import smoothing, style
 from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
+from embryo_core.curves.reached import Reached
 from embryo_core.finetune.forms import GLUE, SQUAD
-from embryo_core.finetune.reached import Reached
 
 AVERAGE = "glue average"
 EXACT = "squad exact match"  # a curve of its own, beside SQuAD's F1

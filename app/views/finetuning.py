@@ -16,8 +16,6 @@ from app.views import finetuning_behind
 from embryo_core.finetune.forms import SQUAD
 from embryo_core.types import Run
 
-SHARES = (0.95, 0.99)
-
 
 def show() -> None:
     """Draw the page."""
@@ -82,10 +80,7 @@ def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
     """Draw a row for each task; returns the one that is shown in detail."""
     st.header("How much pretraining each task needs", anchor=False)
     metrics = frame.groupby("task", sort=False)["metric"].first()
-    reached = {
-        task: [results.reached(view.run, _whose(task), metric, share) for share in SHARES]
-        for task, metric in metrics.items()
-    }
+    reached = {task: results.reached(view.run, _whose(task), metric) for task, metric in metrics.items()}
     step = view.evaluated(frame["step"].unique())
     number = st.column_config.NumberColumn
     show_rows(

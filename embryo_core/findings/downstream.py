@@ -6,9 +6,8 @@ from embryo_core import results
 from embryo_core.findings.evidence import Curve, Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
 from embryo_core.finetune.forms import GLUE
-from embryo_core.finetune.reached import reached
 
-EARLY, MOST = 0.25, 0.95  # most of the last score within this share of the run
+EARLY = 0.25  # the share of the run within which most of the last score is reached
 
 
 def gains_flatten(evidence: Evidence) -> Tested:
@@ -18,7 +17,7 @@ def gains_flatten(evidence: Evidence) -> Tested:
     found = []
     for task, rows in scores.groupby("task"):
         last, metric = int(rows["step"].max()), GLUE[task].metrics[0]
-        at = reached(results.read_answers(evidence.run, task), metric, MOST)
+        at = results.read_reached(evidence.run, task, metric)[0]
         if at is not None and rows["step"].nunique() > 1:
             evidence.note(metric, task, -1, _curve(rows[rows["metric"] == metric]))
             share, low, high = (EARLY - step / last for step in (at.step, at.latest, at.earliest))

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 SQUAD = "squad"
-MOST_LABELS = 256  # of a task: its score is bootstrapped by counts of label by label
 
 
 def evaluation(task: str, seed: int | str) -> str:

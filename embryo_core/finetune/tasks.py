@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from embryo_core.curves.reached import MOST_LABELS
 from embryo_core.errors import CorpusError
-from embryo_core.finetune.forms import GLUE, MOST_LABELS, TEXTS, Form
+from embryo_core.finetune.forms import GLUE, TEXTS, Form
 from embryo_core.results import read_foreign
 
 Columns = dict[str, list[Any]]

@@ -10,6 +10,7 @@ from embryo_core.results.maps import (
     read_attention_step,
     read_attention_steps,
 )
+from embryo_core.results.reached import read_reached, read_reached_in_spans
 from embryo_core.results.read import (
     done,
     read_answers,
@@ -45,6 +46,8 @@ __all__ = [
     "read_histories",
     "read_metrics",
     "read_probes",
+    "read_reached",
+    "read_reached_in_spans",
     "read_relation",
     "read_right_answers",
     "read_scores",

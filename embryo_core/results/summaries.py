@@ -2,6 +2,8 @@
 
     facts.parquet    of cloze.parquet: how the answers to each fact went (histories.py)
     counts.parquet   of words.parquet: how often each word stands in the treebank (word_counts.py)
+    reached.parquet  of answers.parquet: when each task's score had most of its last value (reached.py)
+    reached_spans.parquet  of spans.parquet: the same of answers to questions
 
 The metadata of a summary name the checksum of the table that it was made from. It is made when tables are compacted.
 Parts may be added to it. Where that cannot be, it is missing, or not that of the rows at hand, it is computed anew.
@@ -42,11 +44,15 @@ class Summary:
 
 def read(run: Run, summary: Summary) -> pa.Table:
     """The summary of all that is stored, parts included. Raises ResultsError."""
+    found = read_whole(run, summary)
+    return summary.compute(run) if found is None else found
+
+
+def read_whole(run: Run, summary: Summary) -> pa.Table | None:
+    """The same where it is stored, and parts can be added to it; otherwise None."""
     parts = read_parts(run, summary.table, [*summary.columns])  # before the file: what is compacted now is in that
     found = _read_stored(run, summary)
-    if parts and found is not None:
-        found = summary.add(found, parts)
-    return summary.compute(run) if found is None else found
+    return summary.add(found, parts) if parts and found is not None else found
 
 
 def write(run: Run, summary: Summary) -> None:

@@ -2,10 +2,10 @@
 
 import pandas as pd
 import pytest
+from embryo_core.finetune.reached import Reached
 
 from app.charts import finetuning as charts
 from app.charts.step_axis import StepAxis
-from embryo_core.finetune.reached import Reached
 
 AXIS = StepAxis("log")
 

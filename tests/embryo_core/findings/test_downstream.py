@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from embryo_core import results
+from embryo_core.curves.reached import reached
 from embryo_core.findings import downstream
 from embryo_core.findings.finding import verdict_of
 from tests.embryo_core.findings.conftest import STEPS, evidence, risen
@@ -17,7 +18,7 @@ def test_a_task_learned_within_a_quarter_of_the_run(run, monkeypatch, at: int, v
     scores = pd.DataFrame({"step": STEPS, "task": "rte", "predictor": "model", "n": 400})
     scores = scores.assign(metric="accuracy", value=[0.5 + 0.5 * (step >= at) for step in STEPS])
     monkeypatch.setattr(results, "read_task_scores", lambda run: pd.concat([scores, scores.assign(task="own")]))
-    monkeypatch.setattr(results, "read_answers", lambda run, task: answers)
+    monkeypatch.setattr(results, "read_reached", lambda run, task, metric: reached(answers, metric))
     found = evidence(run, ("any", "all", None, risen(8)))
     tested = downstream.gains_flatten(found)
     assert [comparison.what for comparison in tested.comparisons] == ["rte"]

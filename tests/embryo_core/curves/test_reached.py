@@ -4,11 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from embryo_core.curves.reached import reached, reached_in_spans, resampled
 from embryo_core.errors import ResultsError
-from embryo_core.finetune.reached import reached, reached_in_spans, resampled
 from embryo_core.finetune.scores import score
 
 RANDOM = np.random.default_rng(2)
+
+
+def counted(draws: np.ndarray) -> np.ndarray:
+    """How often each example is in each draw [B, n]."""
+    return np.stack([np.bincount(rows, minlength=draws.shape[1]) for rows in draws])
 
 
 @pytest.mark.parametrize("metric", ["matthews", "accuracy", "f1", "spearman", "pearson"])
@@ -17,7 +22,16 @@ def test_samples_score_as_scikit_learn_and_scipy_score_them(metric: str):
     gold, answers = RANDOM.integers(0, 2, 60).astype(float), RANDOM.integers(0, 2, 60).astype(float)
     draws = np.vstack([RANDOM.integers(0, 60, (20, 60)), np.full((1, 60), 3)])
     expected = [score(metric, gold[rows], answers[rows]) for rows in draws]
-    np.testing.assert_allclose(resampled(metric, gold, answers, draws), expected, atol=1e-12)
+    np.testing.assert_allclose(resampled(metric, gold, answers, counted(draws)), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["spearman", "pearson"])
+def test_samples_of_values_score_as_scipy_scores_them(metric: str):
+    """Where nearly all values differ, and some of the gold ones are equal."""
+    gold, answers = RANDOM.integers(0, 20, 60) / 4, RANDOM.normal(size=60)
+    draws = RANDOM.integers(0, 60, (20, 60))
+    expected = [score(metric, gold[rows], answers[rows]) for rows in draws]
+    np.testing.assert_allclose(resampled(metric, gold, answers, counted(draws)), expected, atol=1e-12)
 
 
 def test_matthews_of_three_labels_is_scikit_learns():
@@ -25,7 +39,7 @@ def test_matthews_of_three_labels_is_scikit_learns():
     gold, answers = RANDOM.integers(0, 3, 60), RANDOM.integers(0, 3, 60)
     draws = RANDOM.integers(0, 60, (5, 60))
     expected = [score("matthews", gold[rows], answers[rows]) for rows in draws]
-    np.testing.assert_allclose(resampled("matthews", gold, answers, draws), expected, atol=1e-12)
+    np.testing.assert_allclose(resampled("matthews", gold, answers, counted(draws)), expected, atol=1e-12)
 
 
 def frame(shares: dict[int, float], n: int = 400, seeds: int = 2) -> pd.DataFrame:
@@ -41,36 +55,44 @@ def frame(shares: dict[int, float], n: int = 400, seeds: int = 2) -> pd.DataFram
 
 def test_the_step_is_the_first_that_comes_up_to_the_share():
     """95 % of 0.8 is 0.76: reached at step 20; the steps around it are within chance."""
-    found = reached(frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8}), "accuracy", 0.95)
+    (found,) = reached(frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8}), "accuracy", [0.95])
     assert (found.step, found.earliest) == (20, 20) and found.latest in (20, 30)
+
+
+def test_several_shares_at_once_are_each_alone():
+    """A curve that falls back between the two: each share has its own first step."""
+    answers = frame({0: 0.1, 10: 0.6, 20: 0.2, 30: 0.65, 40: 0.8})
+    together = reached(answers, "accuracy", [0.7, 0.99])
+    assert [found.step for found in together] == [10, 40]
+    assert together == [*reached(answers, "accuracy", [0.7]), *reached(answers, "accuracy", [0.99])]
 
 
 def test_of_few_examples_the_interval_is_wide():
     """Twenty examples cannot tell steps apart that four hundred can; the step itself stays inside."""
     random = frame({0: 0.5, 10: 0.5, 20: 0.5, 30: 0.5}, n=20, seeds=1)
     random["answer"] = np.random.default_rng(4).integers(0, 2, len(random)).astype(float)
-    found = reached(random, "accuracy", 0.99)
+    (found,) = reached(random, "accuracy", [0.99])
     assert found.earliest <= found.step <= found.latest and found.earliest < found.latest
 
 
 def test_a_last_score_of_nothing_is_never_reached():
     """None, where it is not above 0."""
-    assert reached(frame({0: 0.5, 10: 0.0}), "accuracy", 0.95) is None
+    assert reached(frame({0: 0.5, 10: 0.0}), "accuracy", [0.95]) == [None]
 
 
 def test_questions_are_drawn_as_examples_are():
     """The mean over the questions of the column, F1 or exact match, of each draw; here the same as accuracy."""
     answers = frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8})
     spans = answers.assign(question=answers["example"], exact=answers["answer"].eq(answers["gold"]).astype(float))
-    assert reached_in_spans(spans, "exact", 0.95) == reached(answers, "accuracy", 0.95)
-    assert reached_in_spans(spans.assign(f1=spans["exact"] / 2), "f1", 0.95) == reached(answers, "accuracy", 0.95)
-    assert reached_in_spans(spans.assign(exact=0.0), "exact", 0.95) is None
+    assert reached_in_spans(spans, "exact", [0.95]) == reached(answers, "accuracy", [0.95])
+    assert reached_in_spans(spans.assign(f1=spans["exact"] / 2), "f1", [0.95]) == reached(answers, "accuracy", [0.95])
+    assert reached_in_spans(spans.assign(exact=0.0), "exact", [0.95]) == [None]
 
 
 def test_a_label_that_never_occurs_is_counted():
     """F1 is that of label 1, which may be neither gold nor answered; without answers there is no step."""
     zeros = frame({0: 0.0}, n=4, seeds=1).assign(gold=0.0)
-    assert reached(zeros, "f1", 0.95) is None and reached(zeros.iloc[:0], "f1", 0.95) is None
+    assert reached(zeros, "f1", [0.95]) == reached(zeros.iloc[:0], "f1", [0.95]) == [None]
 
 
 @pytest.mark.parametrize("answer", [-1.0, 0.5, 2.0**31])
@@ -79,21 +101,21 @@ def test_an_answer_that_is_no_label_is_refused(answer: float):
     answers = frame({0: 0.5, 10: 1.0}, n=4)
     answers.loc[3, "answer"] = answer
     with pytest.raises(ResultsError, match="none of the task's labels"):
-        reached(answers, "accuracy", 0.95)
+        reached(answers, "accuracy", [0.95])
 
 
 def test_an_example_that_a_step_lacks_is_reported():
     """Scores of other examples are not compared."""
     with pytest.raises(ResultsError, match="did not answer all examples"):
-        reached(frame({0: 0.5, 10: 1.0}, n=4).iloc[1:], "accuracy", 0.95)
+        reached(frame({0: 0.5, 10: 1.0}, n=4).iloc[1:], "accuracy", [0.95])
 
 
 def test_draws_in_parts_are_those_of_one(monkeypatch: pytest.MonkeyPatch):
     """However many indices are held at a time, the interval is the same; memory is bounded by that number."""
     answers = frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8})
-    whole = reached(answers, "accuracy", 0.95)
-    monkeypatch.setattr("embryo_core.finetune.reached.AT_ONCE", 1000)
-    assert reached(answers, "accuracy", 0.95) == whole
-    monkeypatch.setattr("embryo_core.finetune.reached.MOST_ANSWERS", 100)
+    whole = reached(answers, "accuracy", [0.95])
+    monkeypatch.setattr("embryo_core.curves.reached.AT_ONCE", 1000)
+    assert reached(answers, "accuracy", [0.95]) == whole
+    monkeypatch.setattr("embryo_core.curves.reached.MOST_ANSWERS", 100)
     with pytest.raises(ResultsError, match="at most 100 are drawn from"):
-        reached(answers, "accuracy", 0.95)
+        reached(answers, "accuracy", [0.95])

@@ -1,0 +1,170 @@
+"""From which step on a task's score has come up to a share of its last value, with an interval by bootstrap."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from embryo_core.errors import ResultsError
+
+DRAWS = 400  # bootstrap samples of the development examples
+SEED = 7
+AT_ONCE = 2**20  # numbers of examples in draws that are held at a time, a few tens of MB with what is made of them
+MOST_ANSWERS = 2**23  # of a task at all steps; QQP at 40 steps with five seeds has as many
+MOST_LABELS = 256  # of a task: how often each was answered is counted in every draw
+SHARES = (0.95, 0.99)  # of the last score
+LABELLED = ("matthews", "accuracy", "f1")
+Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of a step's answers [n] in samples [B, n]: scores [B]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The first step whose score is at least the share of the last one, and the ends of its 95 % interval."""
+
+    step: int
+    earliest: int
+    latest: int
+
+
+def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES) -> list[Reached | None]:
+    """When the score's mean over seeds reached each share of its last value; None where that is not above 0.
+
+    `answers` has the columns step, seed, example, gold and answer; every (step, seed) answered the same examples. The
+    interval is that of these steps with the development examples drawn anew, with replacement, the same for all steps.
+    Draws whose last score is not above 0 reach no step and are left out of it. Raises ResultsError where some step
+    lacks an example, or an answer is none of the labels.
+    """
+    if answers.empty:
+        return [None] * len(shares)
+    _check(answers, "example")
+    if metric in LABELLED:
+        _check_labels(answers)
+    table = answers.pivot(index=["step", "seed"], columns="example", values="answer")
+    gold = answers.drop_duplicates("example").set_index("example")["gold"].loc[table.columns].to_numpy()
+    return _reached(table, lambda row, weights: resampled(metric, gold, row, weights), shares)
+
+
+def reached_in_spans(spans: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES) -> list[Reached | None]:
+    """The same of answers to questions, whose score is the mean of the column `metric`: exact or f1.
+
+    `spans` has the columns step, seed, question and that one. Raises ResultsError where some step lacks a question.
+    """
+    if spans.empty:
+        return [None] * len(shares)
+    _check(spans, "question")
+    table = spans.pivot(index=["step", "seed"], columns="question", values=metric)
+    return _reached(table, lambda row, weights: weights @ row / len(row), shares)
+
+
+def _reached(table: pd.DataFrame, score: Score, shares: Sequence[float]) -> list[Reached | None]:
+    """Of a table with a row for each step and seed, and n columns: the first steps, of the whole and of the draws."""
+    answers = {step: rows.to_numpy(float) for step, rows in table.groupby(level="step")}
+    parts = [_first_steps(answers, score, shares, weights) for weights in _samples(len(table.columns))]
+    whole, *firsts = np.concatenate(parts)
+    return [_with_interval(whole[i], [first[i] for first in firsts if first[i] >= 0]) for i in range(len(shares))]
+
+
+def _with_interval(step: int, drawn: list[int]) -> Reached | None:
+    if step < 0 or not drawn:
+        return None
+    low, high = np.quantile(drawn, [0.025, 0.975], method="inverted_cdf")
+    return Reached(int(step), int(low), int(high))
+
+
+def _first_steps(
+    answers: dict[int, np.ndarray], score: Score, shares: Sequence[float], weights: np.ndarray
+) -> np.ndarray:
+    """The first step at which each sample has come up to each share of its last score, [B, shares]; -1 for none.
+
+    `answers` has those of each step, [seeds, n], the last step at the end. A sample that has come up to the largest
+    share is not scored at later steps.
+    """
+
+    def mean(step: int, samples: np.ndarray) -> np.ndarray:
+        return np.mean([score(row, samples) for row in answers[step]], axis=0)
+
+    last = mean(max(answers), weights)
+    found = np.full((len(weights), len(shares)), -1)
+    waiting = np.flatnonzero(last > 0)
+    for step in sorted(answers):
+        scores = mean(step, weights[waiting])
+        up = scores[:, None] >= np.asarray(shares) * last[waiting, None]
+        found[waiting] = np.where(up & (found[waiting] < 0), step, found[waiting])
+        waiting = waiting[(found[waiting] < 0).any(axis=1)]
+        if not len(waiting):
+            break
+    return found
+
+
+def _samples(n: int) -> Iterator[np.ndarray]:
+    """How often each of the development set's n examples is in a sample: once each, then in each draw, [., n]."""
+    random = np.random.default_rng(SEED)
+    yield np.ones((1, n))
+    left = DRAWS
+    while left:
+        count = min(left, max(1, AT_ONCE // n))
+        drawn = random.integers(0, n, (count, n)) + n * np.arange(count)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=count * n).reshape(count, n).astype(float)
+        left -= count
+
+
+def _check(answers: pd.DataFrame, of: str) -> None:
+    """Raise ResultsError for answers that cannot be resampled, or not in bounded time and memory."""
+    if len(answers) > MOST_ANSWERS:
+        raise ResultsError(f"The task has {len(answers):,} answers; at most {MOST_ANSWERS:,} are drawn from.")
+    if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers[of].nunique():
+        raise ResultsError("Some steps did not answer all examples of the task; fine-tune on it with --overwrite.")
+
+
+def _check_labels(answers: pd.DataFrame) -> None:
+    """Raise ResultsError for answers that are no index of a label."""
+    values = answers[["gold", "answer"]].to_numpy()
+    if not ((values >= 0) & (values < MOST_LABELS) & (values == np.floor(values))).all():
+        raise ResultsError("Some answers are none of the task's labels; fine-tune on it with --overwrite.")
+
+
+def resampled(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The metric [B] of B samples of n examples; `weights` [B, n] is how often each sample has each example.
+
+    Equal to scikit-learn's and scipy's, sample by sample, and many times as fast. A correlation without a value is 0.
+    """
+    if metric in LABELLED:
+        return _of_labels(metric, gold.astype(int), answers.astype(int), weights)
+    if metric == "spearman":
+        gold, answers = _ranks(gold, weights), _ranks(answers, weights)
+    return _correlation(gold, answers, weights)
+
+
+def _ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The rank of each example's value [n] within each sample, [B, n]; equal values share their mean rank."""
+    _, group = np.unique(values, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    counts = np.add.reduceat(weights[:, order], starts, axis=1)  # [B, groups]
+    return (np.cumsum(counts, axis=1) - (counts - 1) / 2)[:, group]
+
+
+def _correlation(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Pearson's correlation in each sample; a and b are [n] or, other numbers in each, [B, n]."""
+    n = weights.sum(1, keepdims=True)
+    a, b = (x - (weights * x).sum(1, keepdims=True) / n for x in (a, b))
+    products = ((a, b), (a, a), (b, b))
+    shared, of_a, of_b = (np.einsum("ij,ij,ij->i", weights, x, y) for x, y in products)
+    size = np.sqrt(of_a * of_b)
+    return np.divide(shared, size, out=np.zeros(len(weights)), where=size > 0)
+
+
+def _of_labels(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Scores of labels, from how often each was given, answered and right."""
+    n = weights.sum(1)
+    if metric == "accuracy":
+        return weights @ (gold == answers) / n
+    if metric == "f1":  # of label 1
+        size, shared = weights @ ((gold == 1) * 0.5 + (answers == 1) * 0.5), weights @ ((gold == 1) & (answers == 1))
+    else:  # Matthews in Gorodkin's form for any number of labels
+        each = np.arange(max(gold.max(), answers.max()) + 1)
+        given, answered = weights @ (gold[:, None] == each), weights @ (answers[:, None] == each)  # [B, labels]
+        shared = weights @ (gold == answers) * n - (given * answered).sum(1)
+        size = np.sqrt((n**2 - (given**2).sum(1)) * (n**2 - (answered**2).sum(1)))
+    return np.divide(shared, size, out=np.zeros(len(n)), where=size > 0)
