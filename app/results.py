@@ -13,10 +13,10 @@ from embryo_core.curves.phases import Phase, phases_of_log
 from embryo_core.curves.reached import Reached
 from embryo_core.curves.step_scales import Scale, telling_scale
 from embryo_core.engine.tokenizer import load_tokenizer
-from embryo_core.errors import EmbryoError
+from embryo_core.errors import CorpusError, EmbryoError
 from embryo_core.findings import Judgement, judge
 from embryo_core.finetune import texts
-from embryo_core.finetune.forms import SQUAD
+from embryo_core.finetune.forms import SQUAD, evaluation
 from embryo_core.types import Run
 
 FACTS = "world_knowledge"  # the metric
@@ -73,8 +73,6 @@ probes = cached(results_state, 64)(store.read_probes)
 sources = cached(results_state, 16)(store.read_sources)
 done = cached(results_state, 64)(store.done)
 tuning = cached(results_state, 32)(store.read_tuning)
-task_answers = cached(results_state, 8)(store.read_answers)
-task_spans = cached(results_state, 8)(store.read_spans)
 examples = cached(results_state, 16)(store.read_examples)
 
 
@@ -281,14 +279,38 @@ def _texts_state(run: Run) -> str:
     return results_state(run) + files_state(run, *sorted(folders))
 
 
-@cached(_texts_state, 4, "Reading the texts")
+@kept_whole(_texts_state, 4, "Reading the texts")
 def task_texts(run: Run, task: str) -> pd.DataFrame | None:
-    """Texts of a task's development examples (see `finetune.texts`); None where its data are not at hand.
+    """Texts of a task's development examples (see `finetune.texts`); None where its data cannot be read here."""
+    try:
+        folder = texts.find_data(run, task, runs.roots())
+        return None if folder is None else texts.read_texts(task, folder)
+    except CorpusError:
+        return None
 
-    Raises CorpusError.
+
+@cached(results_state, 32)
+def task_seeds(run: Run, task: str) -> list[int]:
+    """The seeds of a task's fine-tunings, sorted."""
+    scores = store.read_task_scores(run, task)
+    return sorted(scores.loc[scores["predictor"] == "model", "seed"].unique().tolist())
+
+
+@kept_whole(_texts_state, 4, "Reading the answers")
+def task_examples(run: Run, task: str, seed: int) -> pd.DataFrame:
+    """What each step answered to each development example, of one seed (see `charts.finetuning`). Raises ResultsError.
+
+    Values of a regression, or labels with their history; of questions, the spans where the paragraphs can be read.
     """
-    folder = texts.find_data(run, task, runs.roots())
-    return None if folder is None else texts.read_texts(task, folder)
+    if task == SQUAD:
+        spans, known = store.read_spans(run, task), task_texts(run, task)
+        return finetuning.span_histories(spans[spans["seed"] == seed], None if known is None else known["context"])
+    answers = store.read_answers(run, task)
+    answers = answers[answers["seed"] == seed]
+    if {"spearman", "pearson"} & set(store.read_task_scores(run, task)["metric"]):
+        return finetuning.values(answers)
+    labels = sources(run).get(evaluation(task, seed), {}).get("labels")
+    return finetuning.histories(answers, labels if isinstance(labels, list) else ())
 
 
 @cached(results_state, 16)

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from app.captions.markdown import literal
-from app.charts.finetuning import METRICS, label, published
+from app.charts.finetuning import COLUMNS, METRICS, label, published
 from embryo_core.finetune.forms import GLUE, SQUAD
 
 CURVE = (
@@ -57,7 +57,9 @@ def table(average: pd.DataFrame) -> str:
 def examples(task: str, table: pd.DataFrame, listed: pd.DataFrame, seed: int, with_texts: bool) -> str:
     """What the table shows, how many examples had which history, and where their texts are."""
     by = "the id of their question" if task == SQUAD else "their row in the validation file"
-    words = f"Development examples by {by}, with what each step answered (seed {seed})."
+    steps = sum(not isinstance(column, str) for column in table)
+    which = "each step" if steps <= COLUMNS else f"the chosen step and {COLUMNS} of the {steps:,} steps"
+    words = f"Development examples by {by}, with what {which} answered (seed {seed})."
     if "history" in table:
         counted = ", ".join(f"{count:,} {name}" for name, count in table["history"].value_counts().items())
         words += (

@@ -12,8 +12,10 @@ from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
 from embryo_core.curves.reached import Reached
+from embryo_core.curves.step_scales import log_spaced
 from embryo_core.finetune.forms import GLUE, SQUAD
 
+COLUMNS = 24  # steps in a table of examples
 AVERAGE = "glue average"
 EXACT = "squad exact match"  # a curve of its own, beside SQuAD's F1
 MAIN = ("matthews", "f1", "spearman", "accuracy", "exact")  # a task's score is the first of these that it has
@@ -75,9 +77,10 @@ def task_curves(scores: pd.DataFrame) -> pd.DataFrame:
 def average(frame: pd.DataFrame) -> pd.DataFrame:
     """The mean score of the GLUE tasks in rows of `task_curves`, at the steps that all of them have; may be empty."""
     glue = frame[frame["task"].isin(GLUE)]
-    complete = glue.groupby("step").filter(lambda rows: len(rows) == glue["task"].nunique())
+    complete = glue[glue.groupby("step")["task"].transform("size") == glue["task"].nunique()]
     means = complete.groupby("step")[["value", "control"]].mean().reset_index()
-    return means.assign(task=AVERAGE, tasks=", ".join(label(task) for task in GLUE if task in set(glue["task"])))
+    present = set(glue["task"].unique())
+    return means.assign(task=AVERAGE, tasks=", ".join(label(task) for task in GLUE if task in present))
 
 
 def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
@@ -194,10 +197,10 @@ def histories(answers: pd.DataFrame, labels: Sequence[str] = ()) -> pd.DataFrame
     """
     table = answers.pivot(index="example", columns="step", values="answer")
     gold = answers.groupby("example")["gold"].first()
-    history = _histories(table.eq(gold, axis=0).to_numpy())
+    history = curves.classify_histories(table.eq(gold, axis=0))
     if labels:
         names = dict(enumerate(labels))
-        table, gold = table.apply(lambda column: column.map(names)), gold.map(names)
+        table, gold = table.stack().map(names).unstack(), gold.map(names)
     return _by_example(table, gold=gold, history=history)
 
 
@@ -218,20 +221,20 @@ def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFr
         shown = pd.Series([context[start:end] or "(none)" for context, start, end in where], spans.index)
     table = spans.assign(shown=shown).pivot(index="question", columns="step", values="shown")
     right = spans.pivot(index="question", columns="step", values="exact").to_numpy() == 1
-    return _by_example(table, history=_histories(right))
-
-
-def _histories(right: np.ndarray) -> np.ndarray:
-    """The kind of each row's history [n], from whether its answer was right at each step, `right` [n, S]."""
-    patterns, which = np.unique(right, axis=0, return_inverse=True)  # far fewer than examples
-    names = np.array([curves.classify_history(pattern) for pattern in patterns], dtype=object)
-    return names[which]
+    return _by_example(table, history=curves.classify_histories(right))
 
 
 def _by_example(table: pd.DataFrame, **before: Any) -> pd.DataFrame:
     """A table whose columns are steps, with these columns before them."""
-    table.columns = [f"step {step:,}" for step in table.columns]
     return pd.concat([pd.DataFrame(before, index=table.index), table], axis=1)
+
+
+def with_some_steps(table: pd.DataFrame, chosen: int) -> pd.DataFrame:
+    """A table of examples with at most `COLUMNS` of its steps, evenly on a log axis, and the chosen one; named."""
+    steps = sorted(column for column in table if not isinstance(column, str))
+    shown = sorted({*log_spaced(steps, COLUMNS), *({chosen} & {*steps})})
+    others = [column for column in table if isinstance(column, str)]
+    return table[[*others, *shown]].rename(columns={step: f"step {step:,}" for step in shown})
 
 
 def task_table(frame: pd.DataFrame, step: int, reached: Mapping[str, Sequence[Reached | None]]) -> pd.DataFrame:

@@ -2,10 +2,10 @@
 
 import pandas as pd
 import pytest
-from embryo_core.finetune.reached import Reached
 
 from app.charts import finetuning as charts
 from app.charts.step_axis import StepAxis
+from embryo_core.curves.reached import Reached
 
 AXIS = StepAxis("log")
 
@@ -81,10 +81,10 @@ def test_examples_have_the_histories_of_facts():
     )
     found = charts.histories(stored)
     assert found["history"].tolist() == list(answers)
-    assert found.loc[1, ["step 0", "step 8", "step 16", "gold"]].tolist() == [1, 0, 0, 1]
+    assert found.loc[1, [0, 8, 16, "gold"]].tolist() == [1, 0, 0, 1]
     named = charts.histories(stored, ["no", "yes"])
     assert named["history"].tolist() == list(answers)
-    assert named.loc[1, ["gold", "step 0", "step 8"]].tolist() == ["yes", "yes", "no"]
+    assert named.loc[1, ["gold", 0, 8]].tolist() == ["yes", "yes", "no"]
 
 
 def test_questions_show_their_answers_where_the_paragraphs_are_known():
@@ -99,7 +99,19 @@ def test_questions_show_their_answers_where_the_paragraphs_are_known():
 def test_values_have_no_history():
     """Nothing is right or wrong in a regression."""
     stored = pd.DataFrame({"step": [0, 8], "example": 0, "gold": 2.5, "answer": [2.512, 1.0]})
-    assert charts.values(stored).loc[0].to_dict() == {"gold": 2.5, "step 0": 2.51, "step 8": 1.0}
+    assert charts.values(stored).loc[0].to_dict() == {"gold": 2.5, 0: 2.51, 8: 1.0}
+
+
+def test_a_long_series_shows_some_steps_and_the_chosen_one():
+    """Histories are of all steps; columns are named once they are chosen."""
+    stored = pd.DataFrame({"step": range(100), "example": 0, "gold": 1.0, "answer": [*[0.0] * 60, 1.0, *[0.0] * 39]})
+    table = charts.histories(stored)
+    assert table.loc[0, "history"] == "forgotten" and len(table.columns) == 102
+    shown = charts.with_some_steps(table, 60)
+    steps = [int(name.removeprefix("step ")) for name in shown.columns[2:]]
+    assert list(shown.columns[:2]) == ["gold", "history"] and shown.loc[0, "step 60"] == 1
+    assert steps == sorted(steps) and {0, 60, 99} <= {*steps} and charts.COLUMNS <= len(steps) <= charts.COLUMNS + 1
+    assert charts.with_some_steps(table[["gold", "history", 3, 60]], 60).columns[2:].tolist() == ["step 3", "step 60"]
 
 
 def test_published_scores_of_albert_are_lines_of_their_own(frame):
