@@ -18,7 +18,7 @@ from embryo_core.results import AttentionHistory
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
 from embryo_core.types import Run
 
-MAPS = 64  # steps whose maps are read together
+MAPS = 32  # steps whose maps are read together
 
 
 def steps_of(run: Run, chosen: Callable[[Iterable[int]], int]) -> tuple[int, ...]:

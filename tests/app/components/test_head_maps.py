@@ -7,6 +7,7 @@ import pytest
 from plotly import colors
 
 from app.components import head_maps
+from app.map_reads import MAPS
 from embryo_core.curves import step_scales
 from embryo_core.share import HeadHistory, map_style
 
@@ -98,3 +99,17 @@ def test_a_step_that_is_added_gives_the_maps_of_all_steps_together(maps, step):
         assert header[name] == of_all[name], name
     assert header["shared_end"] == others.shared_end
     assert header["ends"] == others.ends.tolist()
+
+
+def test_a_large_model_over_a_long_series_stays_within_20_megabytes():
+    """24 layers of 16 heads, sentences of 128 pieces: what one more step adds, at as many steps as a page has."""
+
+    def size(steps: int) -> int:
+        weights = np.full((steps, 24, 16, 128, 128), 1 / 128, np.float32)
+        at = np.arange(steps)
+        history = HeadHistory("large", 1, 1, "Attention weights", at, weights[:, 0, 0])
+        grid = head_maps.grid_payload("large", head_maps.grid(at, weights))
+        return len(grid) + len(head_maps.history_payload(history, "log", "file"))
+
+    one, two = size(1), size(2)
+    assert one + (two - one) * MAPS <= 20_000_000  # MAPS and the chosen step
