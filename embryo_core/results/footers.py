@@ -1,5 +1,6 @@
 """Footers of parquet files: how large a file says it is, and which of its row groups hold a step."""
 
+from collections.abc import Collection
 from functools import lru_cache
 
 import numpy as np
@@ -30,10 +31,11 @@ def footer_of(file: StoredFile) -> pq.FileMetaData:
     return check_size(file.opened)
 
 
-def groups_with_step(file: StoredFile, step: int) -> list[int]:
-    """The row groups of a table's file that may have rows of a step."""
+def groups_with_steps(file: StoredFile, steps: Collection[int]) -> list[int]:
+    """The row groups of a table's file that may have rows of one of these steps."""
     first, last = _steps_of_groups(file)
-    return np.flatnonzero((first <= step) & (step <= last)).tolist()
+    known = np.array(sorted(steps))
+    return np.flatnonzero(np.searchsorted(known, first) < np.searchsorted(known, last, side="right")).tolist()
 
 
 @lru_cache(maxsize=4)

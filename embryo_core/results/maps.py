@@ -48,7 +48,7 @@ def read_attention_step(run: Run, step: int) -> tuple[np.ndarray, int]:
 
 def read_attention_steps(run: Run, steps: Iterable[int] | None = None) -> tuple[np.ndarray, np.ndarray, int]:
     """All heads at every evaluated step, or at some: steps [S], weights [S, layers, heads, L, L], sentences."""
-    return _all_heads(run, read_table(run, ATTENTION, _at(steps)))
+    return _all_heads(run, read_table(run, ATTENTION, step=None if steps is None else {*steps}))
 
 
 def _at(steps: Iterable[int] | None) -> pc.Expression:

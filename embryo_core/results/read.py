@@ -5,9 +5,10 @@ Readers never wait for a writer: what is renamed or compacted while they read, t
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
+from numbers import Integral
 from operator import or_
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +25,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.results import order, weights
 from embryo_core.results.bounds import check_keys, check_rows
 from embryo_core.results.files import is_stored, verified
-from embryo_core.results.footers import footer_of, groups_with_step
+from embryo_core.results.footers import footer_of, groups_with_steps
 from embryo_core.results.parts import Parts, list_parts
 from embryo_core.results.tables import (
     ANSWERS,
@@ -43,7 +44,9 @@ from embryo_core.types import Run
 
 EVERYTHING, NOTHING = pc.scalar(True), pc.scalar(False)
 DONE = Decoder(dict[str, list[int]])  # steps by metric, in the metadata of a compacted table
+AT_ONCE = 64  # row groups of attention maps that are decoded before those of other steps go
 Found = TypeVar("Found")
+Steps = frozenset[int] | None  # None: all
 
 
 def done(run: Run) -> defaultdict[str, set[int]]:
@@ -180,14 +183,17 @@ def read_table(
     run: Run,
     table: Table,
     where: pc.Expression = EVERYTHING,
-    step: int | None = None,
+    step: int | Collection[int] | None = None,
     columns: list[str] | None = None,
 ) -> pa.Table:
-    """Rows (of one step) of parts and of the compacted table, less those that a part replaces, sorted by key.
+    """Rows (of one step, or of some) of parts and of the compacted table, less those that a part replaces, sorted.
 
     Of fewer `columns`, those of the key that differ between the rows have to be among them.
     """
-    return _settled(run, lambda: _read_once(run, table, where & _where("step", step), step, columns))
+    steps = frozenset([step] if isinstance(step, Integral) else step) if step is not None else None
+    if steps is not None:
+        where &= pc.field("step").isin(pa.array(sorted(steps), pa.int64()))
+    return _settled(run, lambda: _read_once(run, table, where, steps, columns))
 
 
 def read_parts(run: Run, table: Table, columns: list[str]) -> dict[tuple[str, int], pa.Table]:
@@ -211,8 +217,8 @@ def _settled(run: Run, read: Callable[[], Found]) -> Found:
     raise ResultsError(f"{run.results} keeps changing; wait until the evaluation of '{run.name}' has ended.")
 
 
-def _read_once(run: Run, table: Table, where: pc.Expression, step: int | None, columns: list[str] | None) -> pa.Table:
-    tables = _rows_of_files(run, table, where, step, columns)
+def _read_once(run: Run, table: Table, where: pc.Expression, steps: Steps, columns: list[str] | None) -> pa.Table:
+    tables = _rows_of_files(run, table, where, steps, columns)
     rows = pa.concat_tables(tables)
     with _explaining(run, run.results / f"{table.name}.parquet"):
         check_keys(table, rows)
@@ -220,23 +226,23 @@ def _read_once(run: Run, table: Table, where: pc.Expression, step: int | None, c
 
 
 def _rows_of_files(
-    run: Run, table: Table, where: pc.Expression, step: int | None, columns: list[str] | None
+    run: Run, table: Table, where: pc.Expression, steps: Steps, columns: list[str] | None
 ) -> list[pa.Table]:
     """Rows of the compacted table, less those that a part replaces, and of each part."""
     # Parts are listed before the compacted table is opened: one that goes in between is in that table.
-    parts = {key: folder for key, folder in list_parts(run).items() if step in (None, key[1])}
-    compacted = _load(run, run.results / f"{table.name}.parquet", table, where & _outside(parts), step, columns)
+    parts = {key: folder for key, folder in list_parts(run).items() if steps is None or key[1] in steps}
+    compacted = _load(run, run.results / f"{table.name}.parquet", table, where & _outside(parts), steps, columns)
     tables = [table.part_schema(columns).empty_table() if compacted is None else compacted]
-    return tables + [rows for _, rows in _parts_once(run, table, parts, where, step, columns)]
+    return tables + [rows for _, rows in _parts_once(run, table, parts, where, steps, columns)]
 
 
 def _parts_once(
-    run: Run, table: Table, parts: Parts, where: pc.Expression, step: int | None, columns: list[str] | None
+    run: Run, table: Table, parts: Parts, where: pc.Expression, steps: Steps, columns: list[str] | None
 ) -> Iterator[tuple[tuple[str, int], pa.Table]]:
     """Rows of each of these parts that has some. Raises FileNotFoundError where one has gone meanwhile."""
     for key, folder in parts.items():
         path = folder / f"{table.name}.parquet"
-        found = _load(run, path, table, where, step, columns) if is_stored(path) else None
+        found = _load(run, path, table, where, steps, columns) if is_stored(path) else None
         if found is not None:
             yield key, found
         elif is_stored(path) or not folder.is_dir():
@@ -253,7 +259,7 @@ def _outside(parts: Parts) -> pc.Expression:
 
 
 def _load(
-    run: Run, path: Path, table: Table, where: pc.Expression, step: int | None, columns: list[str] | None
+    run: Run, path: Path, table: Table, where: pc.Expression, steps: Steps, columns: list[str] | None
 ) -> pa.Table | None:
     """Rows of one file, None where there is none; only row groups that may hold some are read. Raises ResultsError.
 
@@ -263,9 +269,11 @@ def _load(
         if file is None:
             return None
         footer = footer_of(file)
-        if table is ATTENTION and step is not None:  # a filter of the whole file finds its rows slower
+        if table is ATTENTION and steps is not None:  # a filter of the whole file finds its rows slower
             stored = pq.ParquetFile(file.opened, metadata=footer, page_checksum_verification=True)
-            rows = stored.read_row_groups(groups_with_step(file, step), use_threads=False).filter(where)
+            groups = groups_with_steps(file, steps)
+            some = [groups[i : i + AT_ONCE] for i in range(0, len(groups), AT_ONCE)] or [[]]
+            rows = pa.concat_tables(stored.read_row_groups(g, use_threads=False).filter(where) for g in some)
         else:
             ahead = table not in (ATTENTION, CLOZE)  # which are large: what threads read ahead would fill much memory
             how = {"use_threads": ahead, "pre_buffer": ahead, "page_checksum_verification": True}

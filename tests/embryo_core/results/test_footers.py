@@ -66,7 +66,13 @@ def test_the_groups_of_a_step_are_those_that_have_it(run: Run, longest: int):
     groups = [set(stored.read_row_group(i, ["step"])["step"].to_pylist()) for i in range(stored.num_row_groups)]
     for step, maps in zip(STEPS, expected, strict=True):
         with verified(run, path) as file:
-            named = footers.groups_with_step(file, step)
+            named = footers.groups_with_steps(file, [step])
         assert {i for i, held in enumerate(groups) if step in held} <= set(named)
         assert longest > 1 or all(groups[i] == {step} for i in named)
         np.testing.assert_array_equal(results.read_attention_step(run, step)[0], maps)
+    some = [STEPS[0], STEPS[-1]]
+    with verified(run, path) as file:
+        named = footers.groups_with_steps(file, some)
+    assert {i for i, held in enumerate(groups) if held & {*some}} <= set(named)
+    assert longest > 1 or all(groups[i] <= {*some} for i in named)
+    np.testing.assert_array_equal(results.read_attention_steps(run, some)[1], expected[[0, -1]])
