@@ -1,11 +1,15 @@
 """Fine-tuning of one checkpoint, ours and transformers' Trainer padded to 128: seconds, ratio, and scores of each seed.
 
     python -m benchmarks.finetuning RUN --glue FOLDER [--step N] [--tasks TASK ...] [--rate R] [--seeds N] [--only NAME]
+        [--longest]
 
 Ours is what `finetune --protocol quick` does once the learning rate is known: a process on each core, sequences sorted
 by length. The Trainer is given what transformers' run_glue gives it: batches of 32 in random order, each padded to 128
 pieces, and the model as the checkpoint stores it, on all cores. Both take as many epochs at the same rate. Beside the
 seconds that passed stand those of cores, which other work on the machine changes less.
+
+With --longest the Trainer's batches are padded to their longest sequence: its scores over many seeds are had sooner,
+and its seconds are not to be compared.
 """
 
 import argparse
@@ -51,7 +55,7 @@ def main() -> int:
     print(f"reading: {time.perf_counter() - start:.1f} s (once for all checkpoints of a run)", flush=True)
     ways = {"ours": _ours, "Trainer": _trainer}
     timed = {
-        name: _timed(name, lambda way=way: way(checkpoint, trainees, options.rate, options.seeds))
+        name: _timed(name, lambda way=way: way(checkpoint, trainees, options))
         for name, way in ways.items()
         if options.only in (None, name)
     }
@@ -88,6 +92,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of both (default %(default)s)")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--only", choices=("ours", "Trainer"), help="default: both")
+    parser.add_argument("--longest", action="store_true", help="pad the Trainer's batches to their longest sequence")
     return parser.parse_args()
 
 
@@ -99,12 +104,12 @@ def _spread(scores: list[float]) -> str:
 # === Ours ===
 
 
-def _ours(checkpoint: Checkpoint, trainees: Mapping[str, Trainee], rate: float, seeds: int) -> Scores:
+def _ours(checkpoint: Checkpoint, trainees: Mapping[str, Trainee], options: argparse.Namespace) -> Scores:
     """The start of the processes is part of it."""
     jobs = [
-        (name, seed, checkpoint, quick(len(trainee.targets), rate))
+        (name, seed, checkpoint, quick(len(trainee.targets), options.rate))
         for name, trainee in sorted(trainees.items(), key=lambda one: -one[1].train.ends[-1])
-        for seed in range(1, seeds + 1)
+        for seed in range(1, options.seeds + 1)
     ]
     found: dict[str, list[float]] = {name: [] for name in trainees}
     with open_workers(trainees, "cpu", passes_at_once()) as workers:
@@ -121,18 +126,18 @@ def _tune(job: Job, trainees: Mapping[str, Trainee], device: str) -> float:
 # === transformers' Trainer ===
 
 
-def _trainer(checkpoint: Checkpoint, trainees: Mapping[str, TextTrainee], rate: float, seeds: int) -> Scores:
+def _trainer(checkpoint: Checkpoint, trainees: Mapping[str, TextTrainee], options: argparse.Namespace) -> Scores:
     torch.set_num_threads(passes_at_once())
     transformers.logging.set_verbosity_error()
     return {
-        name: [_trainer_score(checkpoint.path, trainee, rate, seed) for seed in range(1, seeds + 1)]
+        name: [_trainer_score(checkpoint.path, trainee, options, seed) for seed in range(1, options.seeds + 1)]
         for name, trainee in trainees.items()
     }
 
 
-def _trainer_score(folder: Path, trainee: TextTrainee, rate: float, seed: int) -> float:
+def _trainer_score(folder: Path, trainee: TextTrainee, options: argparse.Namespace, seed: int) -> float:
     """The score after as many updates as ours, evaluated after every epoch as ours."""
-    settings = quick(len(trainee.targets), rate)
+    settings = quick(len(trainee.targets), options.rate)
     transformers.set_seed(seed)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
         folder, num_labels=trainee.outputs, dtype=torch.float32
@@ -142,7 +147,7 @@ def _trainer_score(folder: Path, trainee: TextTrainee, rate: float, seed: int) -
             temporary,
             per_device_train_batch_size=settings.batch,
             per_device_eval_batch_size=settings.batch,
-            learning_rate=rate,
+            learning_rate=options.rate,
             max_steps=settings.updates,
             warmup_steps=settings.warmup,
             lr_scheduler_type="linear",
@@ -158,7 +163,10 @@ def _trainer_score(folder: Path, trainee: TextTrainee, rate: float, seed: int) -
         )
         validation = _padded(trainee.validation, np.zeros(len(trainee.validation), trainee.targets.dtype))
         train = _padded(trainee.train, trainee.targets)
-        trainer = transformers.Trainer(model, arguments, train_dataset=train, eval_dataset=validation)
+        collate = _to_longest if options.longest else transformers.default_data_collator
+        trainer = transformers.Trainer(
+            model, arguments, data_collator=collate, train_dataset=train, eval_dataset=validation
+        )
         trainer.remove_callback(transformers.PrinterCallback)
         trainer.train()
         return trainee.score(trainer.predict(validation).predictions)
@@ -173,6 +181,13 @@ def _padded(sequences: Sequences, labels: np.ndarray) -> list[dict[str, torch.Te
     labels = labels.float() if labels.is_floating_point() else labels
     names = ("input_ids", "token_type_ids", "attention_mask", "labels")
     return [dict(zip(names, row, strict=True)) for row in zip(ids, segments, mask, labels, strict=True)]
+
+
+def _to_longest(rows: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """A batch without the columns in which all of its sequences are padding."""
+    batch = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+    length = int(batch["attention_mask"].sum(1).max())
+    return {name: tensor if name == "labels" else tensor[:, :length] for name, tensor in batch.items()}
 
 
 if __name__ == "__main__":
