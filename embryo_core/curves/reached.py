@@ -14,6 +14,7 @@ AT_ONCE = 2**20  # numbers of examples in draws that are held at a time, a few t
 MOST_ANSWERS = 2**23  # of a task at all steps; QQP at 40 steps with five seeds has as many
 MOST_LABELS = 256  # of a task: how often each was answered is counted in every draw
 SHARES = (0.95, 0.99)  # of the last score
+ROUNDING = 1e-12  # what varies by less of its size is constant
 LABELLED = ("matthews", "accuracy", "f1")
 Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of a step's answers [n] in samples [B, n]: scores [B]
 
@@ -148,11 +149,17 @@ def _ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def _correlation(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Pearson's correlation in each sample; a and b are [n] or, other numbers in each, [B, n]."""
     n = weights.sum(1, keepdims=True)
-    a, b = (x - (weights * x).sum(1, keepdims=True) / n for x in (a, b))
-    products = ((a, b), (a, a), (b, b))
-    shared, of_a, of_b = (np.einsum("ij,ij,ij->i", weights, x, y) for x, y in products)
+    of_both, of_a, of_b = _products(a, b, weights)
+    least = ROUNDING * np.sqrt(of_a * of_b)
+    of_both, of_a, of_b = _products(*(x - (weights * x).sum(1, keepdims=True) / n for x in (a, b)), weights)
     size = np.sqrt(of_a * of_b)
-    return np.divide(shared, size, out=np.zeros(len(weights)), where=size > 0)
+    return np.divide(of_both, size, out=np.zeros(len(weights)), where=size > least)
+
+
+def _products(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The sums over each sample of a times b, of a squared and of b squared, [B] each."""
+    a, b = (np.broadcast_to(x, weights.shape) for x in (a, b))
+    return tuple(np.einsum("ij,ij,ij->i", weights, x, y) for x, y in ((a, b), (a, a), (b, b)))
 
 
 def _of_labels(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -34,6 +34,14 @@ def test_samples_of_values_score_as_scipy_scores_them(metric: str):
     np.testing.assert_allclose(resampled(metric, gold, answers, counted(draws)), expected, atol=1e-12)
 
 
+def test_equal_answers_have_no_correlation():
+    """Their mean is rounded, so that some of them seem to vary."""
+    gold, draws = RANDOM.normal(size=60), RANDOM.integers(0, 60, (20, 60))
+    for answer in RANDOM.normal(size=20):
+        for metric in ("spearman", "pearson"):
+            assert not resampled(metric, gold, np.full(60, answer), counted(draws)).any()
+
+
 def test_matthews_of_three_labels_is_scikit_learns():
     """Of any number of labels."""
     gold, answers = RANDOM.integers(0, 3, 60), RANDOM.integers(0, 3, 60)
