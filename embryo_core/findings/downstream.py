@@ -17,7 +17,7 @@ def gains_flatten(evidence: Evidence) -> Tested:
     found = []
     for task, rows in scores.groupby("task"):
         last, metric = int(rows["step"].max()), GLUE[task].metrics[0]
-        at = results.read_reached(evidence.run, task, metric)[0]
+        at, _ = results.read_reached(evidence.run, task, metric)  # 95 %, and 99 %
         if at is not None and rows["step"].nunique() > 1:
             evidence.note(metric, task, -1, _curve(rows[rows["metric"] == metric]))
             share, low, high = (EARLY - step / last for step in (at.step, at.latest, at.earliest))

@@ -91,8 +91,9 @@ def _finetune(
     trainees = _encode(asked, without, tokenizer, late)
     with opening(trainees) as workers:
         by_name = {one.name: one for one in asked}
-        for name in by_name.keys() - set(without):
-            _settle(run, by_name[name], trainees[name], choices.get(name))
+        for name, one in by_name.items():
+            if name not in without:
+                _settle(run, one, trainees[name], choices.get(name))
         sizes = {name: len(trainees[name + HELD_OUT].targets) for name in without}
         for name, choice in choose(workers, late, sizes, progress):  # noted at once: a run killed here goes on
             _settle(run, by_name[name], trainees[name], choice)
