@@ -132,32 +132,34 @@ class TimeBar {
     this.draw();
   }
 
-  // Pixels from the left end of the track; the shares come from the server, so that the bar and the figures agree.
-  position(step) {
-    return this.pixels(this.shares[this.scale][this.steps.indexOf(step)]);
+  // Pixels from the left end of the track to each step; places come from the server, so that bar and figures agree.
+  positions() {
+    return this.places[this.scale].map((place) => this.pixels(place));
   }
 
-  pixels(share) {
-    return 8 + share * (this.track.clientWidth - 16);
+  pixels(place) {
+    return 8 + (place / this.whole) * (this.track.clientWidth - 16);
   }
 
   stepAt(event) {
     const x = event.clientX - this.track.getBoundingClientRect().left;
-    return this.steps.reduce((near, step) => (Math.abs(this.position(step) - x) < Math.abs(this.position(near) - x) ? step : near));
+    const away = this.positions().map((position) => Math.abs(position - x));
+    return this.steps[away.indexOf(Math.min(...away))];
   }
 
   draw() {
     if (!this.steps) return;
-    const x = this.position(this.step);
-    const mark = (step) =>
+    const positions = this.positions();
+    const x = positions[this.steps.indexOf(this.step)];
+    const mark = (step, index) =>
       this.hollow.has(step)
-        ? `<rect class="mark hollow" x="${this.position(step) - 2}" y="9" width="4" height="12" rx="2"/>`
-        : `<line class="mark" x1="${this.position(step)}" x2="${this.position(step)}" y1="9" y2="21"/>`;
+        ? `<rect class="mark hollow" x="${positions[index] - 2}" y="9" width="4" height="12" rx="2"/>`
+        : `<line class="mark" x1="${positions[index]}" x2="${positions[index]}" y1="9" y2="21"/>`;
     const hollow = this.hollow.has(this.step);
     this.marks.innerHTML =
       `<line class="rail" x1="8" x2="${this.track.clientWidth - 8}" y1="15" y2="15"/>` +
       `<line class="past" x1="8" x2="${x}" y1="15" y2="15"/>` + this.steps.map(mark).join("") +
-      this.flags() + this.labels() + this.stretches();
+      this.flags() + this.labels(positions) + this.stretches();
     this.root.querySelector(".bar").classList.toggle("phased", this.phases.length > 0);
     this.handle.style.left = `${x}px`;
     this.handle.classList.toggle("hollow", hollow);
@@ -177,16 +179,16 @@ class TimeBar {
   // A flag above the bar where training changed; its words are the page's own and hold no markup after escaping.
   flags() {
     const escaped = (text) => text.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
-    return this.changes.map(({ what, shares }) => {
-      const x = this.pixels(shares[this.scale]);
+    return this.changes.map(({ what, places }) => {
+      const x = this.pixels(places[this.scale]);
       return `<path class="change" d="M${x} 15V1h7l-2 3 2 3h-7"><title>${escaped(what)}</title></path>`;
     }).join("");
   }
 
   // Named stretches under the step numbers; a name that does not fit is there for the pointer and the screen reader.
   stretches() {
-    return this.phases.map(({ name, what, shares }) => {
-      const [from, to] = shares[this.scale].map((share) => this.pixels(share));
+    return this.phases.map(({ name, what, places }) => {
+      const [from, to] = places[this.scale].map((place) => this.pixels(place));
       const text = to - from > name.length * 6.2 ? `<text x="${(from + to) / 2}" y="58">${name}</text>` : "";
       return `<g class="phase"><title>${what}</title><rect x="${from + 1}" y="43" width="${Math.max(1, to - from - 2)}" height="4" rx="2"/>${text}</g>`;
     }).join("");
@@ -199,13 +201,13 @@ class TimeBar {
   }
 
   // Step numbers under the marks, the ends first, as many as fit.
-  labels() {
+  labels(positions) {
     const taken = [];
-    const order = [this.steps.at(-1), ...this.steps];
-    return order.map((step) => {
-      const text = short(step);
+    const order = [this.steps.length - 1, ...this.steps.keys()];
+    return order.map((index) => {
+      const text = short(this.steps[index]);
       const half = text.length * 3.4 + 5;
-      const x = Math.min(Math.max(this.position(step), half - 5), this.track.clientWidth - half + 5);
+      const x = Math.min(Math.max(positions[index], half - 5), this.track.clientWidth - half + 5);
       if (taken.some(([low, high]) => x + half > low && x - half < high)) return "";
       taken.push([x - half, x + half]);
       return `<text x="${x}" y="38">${text}</text>`;

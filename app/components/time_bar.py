@@ -19,6 +19,7 @@ from embryo_core.types import Change, Checkpoint
 
 HERE = Path(__file__).parent
 KEY = "time_bar"
+WHOLE = 100_000  # places on the bar, from its first step to its last: whole numbers are sent in a tenth of the time
 SCRIPTS = (
     "cell_keys.js",
     "figure_zoom.js",
@@ -73,7 +74,7 @@ def time_bar(
 def bar_data(
     checkpoints: Sequence[Checkpoint], step: int, axis: StepAxis, phases: Sequence[Phase] = ()
 ) -> dict[str, Any]:
-    """What the browser is given: for both scales where each step lies on the bar (0 to 1) and on a figure's axis.
+    """What the browser is given: for both scales where each step lies on the bar (0 to WHOLE) and on a figure's axis.
 
     A step is hollow where the checkpoint has lost its weights. `changes` are marked between the steps,
     `phases` from one step to another.
@@ -85,24 +86,30 @@ def bar_data(
         "hollow": [checkpoint.step for checkpoint in checkpoints if not checkpoint.has_weights],
         "step": step,
         "scale": axis.scale,
-        "changes": [_place(change, steps) for change in axis.changes if steps[0] <= change.step <= steps[-1]],
+        "changes": [_change(change, steps) for change in axis.changes if steps[0] <= change.step <= steps[-1]],
         "phases": [_stretch(phase, steps) for phase in phases if phase.start < steps[-1] and phase.end > steps[0]],
-        "shares": {scale: axis_shares(steps, scale).tolist() for scale in SCALES},
+        "places": {scale: _places(steps, scale) for scale in SCALES},
+        "whole": WHOLE,
         "values": {scale: axis.values_on(scale, steps) for scale in SCALES},
         "line": STEP_LINE,
         "mark": STEP_MARK,
     }
 
 
-def _place(change: Change, steps: Sequence[int]) -> dict[str, Any]:
+def _places(steps: Sequence[int], scale: Scale) -> list[int]:
+    """Where ascending steps lie between the first (0) and the last (WHOLE)."""
+    return (axis_shares(steps, scale) * WHOLE).round().astype(int).tolist()
+
+
+def _change(change: Change, steps: Sequence[int]) -> dict[str, Any]:
     """A change as the bar marks it: its words, and its place on the bar by scale."""
-    shares = {scale: axis_shares([steps[0], change.step, steps[-1]], scale).tolist()[1] for scale in SCALES}
-    return {"what": f"step {change.step:,}: {change.what}", "shares": shares}
+    places = {scale: _places([steps[0], change.step, steps[-1]], scale)[1] for scale in SCALES}
+    return {"what": f"step {change.step:,}: {change.what}", "places": places}
 
 
 def _stretch(phase: Phase, steps: Sequence[int]) -> dict[str, Any]:
     """A phase as the bar names it: its steps, and both its ends on the bar by scale."""
     ends = [min(max(step, steps[0]), steps[-1]) for step in (phase.start, phase.end)]
-    shares = {scale: axis_shares([steps[0], *ends, steps[-1]], scale).tolist()[1:3] for scale in SCALES}
+    places = {scale: _places([steps[0], *ends, steps[-1]], scale)[1:3] for scale in SCALES}
     what = f"{phase.name}: step {phase.start:,} to {phase.end:,}"
-    return {"name": phase.name, "what": what, "start": phase.start, "end": phase.end, "shares": shares}
+    return {"name": phase.name, "what": what, "start": phase.start, "end": phase.end, "places": places}

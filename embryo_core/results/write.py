@@ -182,7 +182,9 @@ def _write(path: Path, table: Table, chunks: Iterable[pa.Table]) -> None:
     """
     text = [name for name, kind in table.all_columns.items() if kind == "string"]
     bounded = [name for name in table.all_columns if name != weights.COLUMN]  # by which row groups are passed over
-    how = {"compression": "zstd", "use_dictionary": text, "write_statistics": bounded, "write_page_checksum": True}
+    # Half-precision maps are hardly smaller in any codec (17 % in zstd), and five times as fast to read in this one.
+    codecs = {name: "lz4" if name == weights.COLUMN else "zstd" for name in table.all_columns}
+    how = {"compression": codecs, "use_dictionary": text, "write_statistics": bounded, "write_page_checksum": True}
     done: dict[str, set[int]] = {}
     with pq.ParquetWriter(path, table.schema, **how) as file:
         for chunk in chunks:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.charts.step_axis import StepAxis
-from app.components.time_bar import bar_data
+from app.components.time_bar import WHOLE, bar_data
 from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.types import Change, Checkpoint
@@ -15,12 +15,13 @@ CHECKPOINTS = [Checkpoint(None, step, None, 0, 10 * step, 0, has_weights=step !=
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_marks_divide_the_bar_as_points_divide_a_figure(scale) -> None:
-    """A mark's share of the bar is the share of its point between the first and the last point of a figure."""
+    """A mark's share of the bar, to half a place, is that of its point between the ends of a figure."""
     data = bar_data(CHECKPOINTS, 8, StepAxis("log"))
     x = np.array(StepAxis(scale).values(STEPS))
     x = np.log10(x) if scale == "log" else x  # as Plotly draws it
     expected = (x - x[0]) / (x[-1] - x[0])
-    assert np.allclose(data["shares"][scale], expected, rtol=0, atol=8 * np.finfo(float).eps)
+    assert data["whole"] == WHOLE >= 10_000  # finer than the pixels of any screen
+    np.testing.assert_allclose(np.divide(data["places"][scale], WHOLE), expected, rtol=0, atol=0.5001 / WHOLE)
     assert data["values"][scale] == StepAxis(scale).values(STEPS)
 
 
@@ -43,7 +44,7 @@ def test_a_change_of_training_has_its_place_between_the_steps(scale) -> None:
     data = bar_data(CHECKPOINTS, 8, StepAxis(scale, changes))
     (mark,) = data["changes"]
     assert mark["what"] == "step 8: corpus: domain.txt"
-    assert mark["shares"][scale] == pytest.approx(data["shares"][scale][STEPS.index(8)])
+    assert mark["places"][scale] == data["places"][scale][STEPS.index(8)]
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -53,7 +54,7 @@ def test_a_phase_lies_between_the_marks_of_its_steps(scale) -> None:
     phases.append(Phase("plateau", 900, 800, 950, 999, 0.1))
     data = bar_data(CHECKPOINTS, 8, StepAxis(scale), phases)
     assert [phase["name"] for phase in data["phases"]] == ["start", "first fall"]
-    shares = data["shares"][scale]
-    assert data["phases"][0]["shares"][scale] == pytest.approx([0, shares[2]])
-    assert data["phases"][1]["shares"][scale] == pytest.approx([shares[2], 1])
+    of_8 = data["places"][scale][STEPS.index(8)]
+    assert data["phases"][0]["places"][scale] == [0, of_8]
+    assert data["phases"][1]["places"][scale] == [of_8, WHOLE]
     assert data["phases"][1]["what"] == "first fall: step 8 to 900"
