@@ -1,7 +1,6 @@
 """Reads that are kept while the files that they depend on stay as they are."""
 
 from collections.abc import Callable
-from hashlib import blake2b
 from pathlib import Path
 
 import streamlit as st
@@ -19,11 +18,9 @@ def results_state(run: Run) -> str:
     return files_state(run, *sorted([*run.results.glob("*"), *run.results.glob("parts/*/*")]))
 
 
-@runs.read_once
 def checkpoints_state(run: Run) -> str:
-    """The folder of each checkpoint, and when it was written; a digest, as Streamlit reads it for every table."""
-    found = repr([(str(checkpoint.path), checkpoint.written) for checkpoint in runs.checkpoints(run)])
-    return blake2b(found.encode()).hexdigest()
+    """The folder of each checkpoint, and when it was written."""
+    return runs.checkpoints_digest(run)
 
 
 @runs.read_once

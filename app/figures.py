@@ -10,6 +10,7 @@ from pathlib import PurePath
 from types import FunctionType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
@@ -17,6 +18,7 @@ import streamlit as st
 from app import results
 from app.captions.figure_file import copied, small_print
 from app.captions.smoothing import smoothing
+from app.captions.thinned import thinned
 from app.components import messages
 from app.components.figure_files import figure_files
 from app.turns import TURNS
@@ -52,10 +54,27 @@ def drawn(chart: Callable[..., go.Figure], *what: Any) -> go.Figure:
 
     Nobody may change it.
     """
-    figure = chart(*what)
-    for_browser = figure.to_dict()
-    figure.to_dict = lambda: for_browser  # Plotly copies every number of a figure each time that it is shown
+    return for_browser(chart(*what))
+
+
+def for_browser(figure: go.Figure) -> go.Figure:
+    """The figure, of which nothing changes any more: its numbers are copied once, and not each time that it is shown.
+
+    What its points are told stands in lists, as an array of objects is written ten times as slowly (see orjson).
+    """
+    if "to_dict" not in vars(figure):
+        content = _with_lists(figure.to_dict())
+        figure.to_dict = lambda: content
     return figure
+
+
+def _with_lists(part: Any) -> Any:
+    """The same with every array of objects as a list; others are sent as they lie in memory."""
+    if isinstance(part, dict):
+        return {name: _with_lists(value) for name, value in part.items()}
+    if isinstance(part, list | tuple) and part and isinstance(part[0], dict):
+        return [*map(_with_lists, part)]
+    return part.tolist() if isinstance(part, np.ndarray) and part.dtype == object else part
 
 
 def show(
@@ -78,7 +97,7 @@ def show(
     its `own_width` is scrolled where the page is narrower. The files of one that is another `at` each step say which.
     """
     key, files = f"figure_{name}", f"{name}-{at}" if at else name
-    caption += smoothing(data)
+    caption += smoothing(data) + thinned(figure)
 
     def clicked() -> None:
         if values := messages.clicked_values(st.session_state[key], on_point):
@@ -87,7 +106,7 @@ def show(
     select = {"on_select": clicked, "selection_mode": "points"} if on_point else {}
     width = int(figure.layout.width) if own_width else "stretch"
     with st.container(key=f"scroll_{name}") if own_width else nullcontext():
-        st.plotly_chart(figure, key=key, width=width, alt=title, **select)
+        st.plotly_chart(for_browser(figure), key=key, width=width, alt=title, **select)
     note = results.note(view.run, metric)
     show_files(
         name,

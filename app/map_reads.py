@@ -52,9 +52,8 @@ def head_history(
 
 @cached(results_state, 64)
 def position_weights(run: Run, layer: int, head: int, normalised: bool) -> pd.DataFrame:
-    """How much a head attends to fixed positions, at every step (see `charts.attention.position_weights`)."""
-    maps = store.read_attention(run, layer, head)
-    return attention.position_weights(maps.steps, normalise_rows(maps.weights) if normalised else maps.weights)
+    """How much a head attends to fixed positions, at every step (see `charts.attention.by_position`)."""
+    return attention.by_position(store.read_position_weights(run, layer, head, normalised))
 
 
 @cached(results_state, 32)
@@ -64,7 +63,7 @@ def layers_over_steps(run: Run, head: int, steps: tuple[int, ...], normalised: b
     return normalise_rows(weights) if normalised else weights, sentences
 
 
-@cached(results_state, 16)
+@kept_whole(results_state, 4)
 def at_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
     """The averaged maps of all heads at one step, [layers, heads, L, L]. Raises ResultsError."""
     weights, _ = store.read_attention_step(run, step)

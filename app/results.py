@@ -1,5 +1,7 @@
 """Cached reads of runs and results, the only way to them; what is kept goes when the files of its run change."""
 
+from collections import defaultdict
+
 import pandas as pd
 
 from app.caching import cached, checkpoints_state, files_state, kept_whole, log_state, results_state
@@ -71,9 +73,16 @@ scores = cached(results_state, 64)(store.read_scores)
 fact_histories = cached(results_state, 4, "Reading the facts")(store.read_histories)
 probes = cached(results_state, 64)(store.read_probes)
 sources = cached(results_state, 16)(store.read_sources)
-done = cached(results_state, 64)(store.done)
 tuning = cached(results_state, 32)(store.read_tuning)
 examples = cached(results_state, 16)(store.read_examples)
+
+
+def done(run: Run) -> defaultdict[str, set[int]]:
+    """Steps at which each metric has been written (see `results.done`), which nobody may change. Raises ResultsError."""
+    return defaultdict(set, _done(run))
+
+
+_done = kept_whole(results_state, 64)(store.done)
 
 
 def answers_at(run: Run, relation: str, step: int) -> pd.DataFrame:

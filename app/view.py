@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from app import results
 from app.charts.step_axis import StepAxis
@@ -23,12 +24,12 @@ class View:
     beside: tuple[Run, ...] = ()  # runs that are drawn beside the one that the page is about
     unit: Unit = "step"  # what the axis of steps counts
 
-    @property
+    @cached_property
     def steps(self) -> tuple[int, ...]:
         """The steps of the run's checkpoints."""
         return tuple(checkpoint.step for checkpoint in self.checkpoints)
 
-    @property
+    @cached_property
     def loadable(self) -> tuple[int, ...]:
         """The steps whose checkpoints have their weights."""
         return tuple(checkpoint.step for checkpoint in self.checkpoints if checkpoint.has_weights)

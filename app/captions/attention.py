@@ -84,7 +84,7 @@ def layers_over_steps(run: Run, head: int, steps: Sequence[int], sentences: int,
 
 def positions(length: int) -> str:
     """The caption of the mean weights on fixed positions, for maps of this length."""
-    formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.items())
+    formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.values())
     return f"Mean weight of this head on four positions. In the map A, L = {length} positions wide: {formulas}."
 
 

@@ -8,30 +8,24 @@ from app.charts import smoothing, style
 from app.charts.step_axis import StepAxis
 from embryo_core.share import HeadHistory
 
-POSITIONS = {
-    "same position": "A[i, i], over i ≥ 0",
-    "previous position": "A[i, i−1], over i ≥ 1",
-    "next position": "A[i, i+1], over i ≤ L−2",
-    "first position, [CLS]": "A[i, 0], over i ≥ 1",
+POSITIONS = {  # as `curves.positions` calls them: their names here, and their formulas
+    "same": ("same position", "A[i, i], over i ≥ 0"),
+    "previous": ("previous position", "A[i, i−1], over i ≥ 1"),
+    "next": ("next position", "A[i, i+1], over i ≤ L−2"),
+    "first": ("first position, [CLS]", "A[i, 0], over i ≥ 1"),
 }
 
 
-def position_weights(steps: np.ndarray, weights: np.ndarray) -> pd.DataFrame:
-    """Mean weight of a head on four positions, from its maps A [S, L, L] at steps [S]: step, position, weight.
-
-    Each is a mean over the rows i that have the position (see POSITIONS); for the first position row 0 is left out,
-    where it is the same position. L is at least 2.
-    """
-    means = [np.diagonal(weights, offset, 1, 2).mean(axis=1) for offset in (0, -1, 1)]
-    means.append(weights[:, 1:, 0].mean(axis=1))
-    frames = [pd.DataFrame({"step": steps, "position": name, "weight": mean}) for name, mean in zip(POSITIONS, means)]
-    return pd.concat(frames, ignore_index=True)
+def by_position(weights: pd.DataFrame) -> pd.DataFrame:
+    """The output of `results.read_position_weights`, a row per position and step: step, position, weight."""
+    names = {position: name for position, (name, _) in POSITIONS.items()}
+    return weights.rename(columns=names).melt("step", [*names.values()], "position", "weight")
 
 
 def position_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
-    """The output of `position_weights` as one line per position, on the page's step axis."""
+    """The output of `by_position` as one line per position, on the page's step axis."""
     figure = go.Figure()
-    for position, colour, symbol in zip(POSITIONS, style.PALETTE, style.SYMBOLS):
+    for (position, _), colour, symbol in zip(POSITIONS.values(), style.PALETTE, style.SYMBOLS):
         line = frame[frame["position"] == position]
         smoothing.add_curve(
             figure,

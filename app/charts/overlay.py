@@ -14,6 +14,7 @@ from plotly.subplots import make_subplots
 from app.charts import smoothing, style
 from app.charts.gaps import break_lines
 from app.charts.step_axis import StepAxis
+from app.charts.thin import thin_curves
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 FEW = 6  # lines in one panel
@@ -115,6 +116,7 @@ def _panel(
             customdata=np.array([[category, *point] for point in zip(at, texts[line], strict=True)], dtype=object),
             hovertemplate="%{customdata[2]}<extra></extra>",
         )
+        thin_curves(figure, line.axis.scale)
         break_lines(figure, line.axis.values(line.axis.gaps))
         yield line, figure
 

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from app.charts import style
 from app.charts.gaps import break_lines
+from app.charts.thin import thin_curves
 from embryo_core.compare import Progress, Unit
 from embryo_core.curves.step_scales import STEP_0, Scale, axis_values
 from embryo_core.types import Change
@@ -64,8 +65,12 @@ class StepAxis:
         return (np.where(values <= 0, self.zero, values) if scale == "log" else values).tolist()
 
     def draw(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
-        """Give a figure of these `steps`, curves drawn, the axis and the lines of a step and of changes in training."""
+        """Give a figure of these `steps`, curves drawn, the axis and the lines of a step and of changes in training.
+
+        Long curves are thinned (see `thin.thin_curves`).
+        """
         self.set_range(figure, steps)
+        thin_curves(figure, self.scale)
         break_lines(figure, self.values(self.gaps))
         return self.mark_step(self.mark_changes(figure, steps), max(steps))
 

@@ -10,6 +10,7 @@ from embryo_core.results.maps import (
     read_attention_step,
     read_attention_steps,
 )
+from embryo_core.results.position_weights import read_position_weights
 from embryo_core.results.reached import read_reached, read_reached_in_spans
 from embryo_core.results.read import (
     done,
@@ -45,6 +46,7 @@ __all__ = [
     "read_foreign",
     "read_histories",
     "read_metrics",
+    "read_position_weights",
     "read_probes",
     "read_reached",
     "read_reached_in_spans",

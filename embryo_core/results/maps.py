@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from embryo_core.errors import ResultsError
-from embryo_core.results.read import EVERYTHING, read_table
+from embryo_core.results.read import read_table
 from embryo_core.results.tables import ATTENTION
 from embryo_core.results.weights import to_numbers
 from embryo_core.types import Run
@@ -26,7 +26,7 @@ class AttentionHistory:
 def read_attention(run: Run, layer: int, head: int, steps: Iterable[int] | None = None) -> AttentionHistory:
     """One head's maps at every evaluated step, or at some (layer 1 is the lowest, head 1 the first); may be none."""
     of_head = (pc.field("layer") == layer) & (pc.field("head") == head)
-    rows = read_table(run, ATTENTION, of_head & _at(steps))
+    rows = read_table(run, ATTENTION, of_head, _set(steps))
     weights, sentences = _maps(run, rows)
     return AttentionHistory(rows["step"].to_numpy(), weights, sentences)
 
@@ -36,7 +36,8 @@ def read_attention_layers(run: Run, head: int, steps: Iterable[int]) -> tuple[np
 
     Raises ResultsError.
     """
-    steps, weights, sentences = _all_heads(run, read_table(run, ATTENTION, (pc.field("head") == head) & _at(steps)))
+    rows = read_table(run, ATTENTION, pc.field("head") == head, _set(steps))
+    steps, weights, sentences = _all_heads(run, rows)
     return steps, np.moveaxis(weights[:, :, 0], 0, 1), sentences
 
 
@@ -48,11 +49,11 @@ def read_attention_step(run: Run, step: int) -> tuple[np.ndarray, int]:
 
 def read_attention_steps(run: Run, steps: Iterable[int] | None = None) -> tuple[np.ndarray, np.ndarray, int]:
     """All heads at every evaluated step, or at some: steps [S], weights [S, layers, heads, L, L], sentences."""
-    return _all_heads(run, read_table(run, ATTENTION, step=None if steps is None else {*steps}))
+    return _all_heads(run, read_table(run, ATTENTION, step=_set(steps)))
 
 
-def _at(steps: Iterable[int] | None) -> pc.Expression:
-    return EVERYTHING if steps is None else pc.field("step").isin(pa.array(sorted(steps), pa.int64()))
+def _set(steps: Iterable[int] | None) -> set[int] | None:
+    return None if steps is None else {*steps}
 
 
 def _all_heads(run: Run, rows: pa.Table) -> tuple[np.ndarray, np.ndarray, int]:
@@ -65,8 +66,7 @@ def _all_heads(run: Run, rows: pa.Table) -> tuple[np.ndarray, np.ndarray, int]:
             f"Attention of run '{run.name}' at {at} has {len(weights)} maps, not {layers} layers of {heads} heads; "
             f"run: python -m embryo_core evaluate {run.name} --metrics attention --overwrite"
         )
-    by_head = weights.reshape(layers, heads, len(steps), *weights.shape[1:])  # rows are sorted by layer, head, step
-    return steps, np.moveaxis(by_head, 2, 0), sentences
+    return steps, weights.reshape(len(steps), layers, heads, *weights.shape[1:]), sentences  # rows are sorted by these
 
 
 def _maps(run: Run, rows: pa.Table) -> tuple[np.ndarray, int]:

@@ -44,7 +44,6 @@ from embryo_core.types import Run
 
 EVERYTHING, NOTHING = pc.scalar(True), pc.scalar(False)
 DONE = Decoder(dict[str, list[int]])  # steps by metric, in the metadata of a compacted table
-AT_ONCE = 64  # row groups of attention maps that are decoded before those of other steps go
 Found = TypeVar("Found")
 Steps = frozenset[int] | None  # None: all
 
@@ -222,7 +221,8 @@ def _read_once(run: Run, table: Table, where: pc.Expression, steps: Steps, colum
     rows = pa.concat_tables(tables)
     with _explaining(run, run.results / f"{table.name}.parquet"):
         check_keys(table, rows)
-    return order.sort(table, rows) if len(tables) > 1 else rows
+    several = len(tables) > 1 or table is ATTENTION  # of which earlier files were sorted by head
+    return order.sort(table, rows) if several else rows
 
 
 def _rows_of_files(
@@ -269,11 +269,11 @@ def _load(
         if file is None:
             return None
         footer = footer_of(file)
-        if table is ATTENTION and steps is not None:  # a filter of the whole file finds its rows slower
+        if table is ATTENTION and columns is None:  # a filter of the whole file finds its rows slower
             stored = pq.ParquetFile(file.opened, metadata=footer, page_checksum_verification=True)
-            groups = groups_with_steps(file, steps)
-            some = [groups[i : i + AT_ONCE] for i in range(0, len(groups), AT_ONCE)] or [[]]
-            rows = pa.concat_tables(stored.read_row_groups(g, use_threads=False).filter(where) for g in some)
+            groups = range(footer.num_row_groups) if steps is None else groups_with_steps(file, steps)
+            found = (stored.read_row_group(i, use_threads=False).filter(where) for i in groups)  # one in memory
+            rows = pa.concat_tables([stored.schema_arrow.empty_table(), *found])
         else:
             ahead = table not in (ATTENTION, CLOZE)  # which are large: what threads read ahead would fill much memory
             how = {"use_threads": ahead, "pre_buffer": ahead, "page_checksum_verification": True}

@@ -4,6 +4,7 @@
     counts.parquet   of words.parquet: how often each word stands in the treebank (word_counts.py)
     reached.parquet  of answers.parquet: when each task's score had most of its last value (reached.py)
     reached_spans.parquet  of spans.parquet: the same of answers to questions
+    positions.parquet  of attention.parquet: how much each head attends to fixed positions (position_weights.py)
 
 The metadata of a summary name the checksum of the table that it was made from. It is made when tables are compacted.
 Parts may be added to it. Where that cannot be, it is missing, or not that of the rows at hand, it is computed anew.

@@ -77,9 +77,8 @@ ATTENTION = Table(
     "attention",
     # `length` is L; `weights` holds the L x L matrix row by row
     {"layer": "int32", "head": "int32", "sentences": "int64", "length": "int32", "weights": "float16 bytes"},
-    key=("layer", "head", "step"),
-    group=("layer", "head"),
-    longest=32,  # so that one step of a long series is read without many others
+    key=("step", "layer", "head"),
+    group=("step",),
 )
 PROBES = Table(
     "probes",

@@ -26,6 +26,7 @@ from embryo_core.results import order, summaries, weights
 from embryo_core.results.files import is_stored, remove, replacing_table, seal
 from embryo_core.results.histories import FACTS, takes_parts
 from embryo_core.results.parts import Parts, list_parts, lock, new_part, remove_leftovers, remove_part
+from embryo_core.results.position_weights import WEIGHTS
 from embryo_core.results.reached import IN_ANSWERS, IN_SPANS
 from embryo_core.results.read import EVERYTHING, done, read_table, read_values, steps_of_file
 from embryo_core.results.sources import Identity, check_identity, read_sources
@@ -35,7 +36,7 @@ from embryo_core.results.word_counts import COUNTS
 from embryo_core.runs import write_json
 from embryo_core.types import Checkpoint, Findings, Run
 
-SUMMARIES = (FACTS, COUNTS, IN_ANSWERS, IN_SPANS)
+SUMMARIES = (FACTS, COUNTS, IN_ANSWERS, IN_SPANS, WEIGHTS)
 FEW = 50  # compacted steps of a metric beside which one part stays
 
 

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from hashlib import blake2b
 from math import log2
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,29 @@ MOST = 16_384  # folders of checkpoints that are read; the rest are reported as 
 SCANNED = 64  # runs whose checkpoints are kept
 
 State = tuple[int, int, int]
-_scanned: dict[Path, tuple[tuple[tuple[str, State], ...], Run, list]] = {}  # the last of each run without pointers
+
+
+@dataclass(frozen=True, eq=False)
+class _Scan:
+    """What is in the folders of a run's checkpoints, by name; of a long run whatever is made of it is made once."""
+
+    run: Run
+    states: tuple[tuple[str, State], ...]
+    folders: list[tuple[Path, Checkpoint | BrokenCheckpoint]]
+
+    @cached_property
+    def checkpoints(self) -> list[Checkpoint]:
+        """Those that can be read, in the order of steps."""
+        return sorted((found for _, found in self.folders if isinstance(found, Checkpoint)), key=lambda c: c.step)
+
+    @cached_property
+    def digest(self) -> str:
+        """See `checkpoints_digest`."""
+        found = repr([(str(checkpoint.path), checkpoint.written) for checkpoint in self.checkpoints])
+        return blake2b(found.encode()).hexdigest()
+
+
+_scanned: dict[Path, _Scan] = {}  # the last of each run without pointers
 
 
 def step_grid(total: int, every: int) -> tuple[int, ...]:
@@ -44,12 +67,17 @@ def log_grid(total: int, per_doubling: int) -> tuple[int, ...]:
 
 def checkpoints(run: Run) -> list[Checkpoint]:
     """Checkpoints of a run in the order of steps; those without a readable manifest are left out (see `broken`)."""
-    return sorted((c for _, c in _scan(run) if isinstance(c, Checkpoint)), key=lambda c: c.step)
+    return [*_scan(run).checkpoints]
+
+
+def checkpoints_digest(run: Run) -> str:
+    """A text that is another when a checkpoint comes, goes or is written anew."""
+    return _scan(run).digest
 
 
 def broken(run: Run) -> list[tuple[Path, str]]:
     """Checkpoint folders whose manifest cannot be read, each with the reason; of many the first, and how many more."""
-    found = [(path, str(c)) for path, c in _scan(run) if isinstance(c, BrokenCheckpoint)]
+    found = [(path, str(c)) for path, c in _scan(run).folders if isinstance(c, BrokenCheckpoint)]
     if (more := len(found) - LISTED) > 0:
         rest = f"{more:,} more checkpoints of run '{run.name}' cannot be read."
         return [*found[:LISTED], (run.path / "checkpoints", rest)]
@@ -115,20 +143,20 @@ def generator(checkpoint: Checkpoint) -> Checkpoint | None:
 
 
 @read_once
-def _scan(run: Run) -> list[tuple[Path, Checkpoint | BrokenCheckpoint]]:
+def _scan(run: Run) -> _Scan:
     """Each folder of a checkpoint, by name, with what is in it or why that cannot be read.
 
-    The same list as long as neither the run nor a manifest changes: to make a long one takes longer than to look.
+    The same as long as neither the run nor a manifest changes: to make a long one takes longer than to look.
     """
     states = _states(run.path / "checkpoints")
     known = _scanned.get(run.path)
-    if known and known[:2] == (states, run):
-        return known[2]
-    found = list(_folders(run))
-    if states and all(isinstance(one, Checkpoint) and not one.pointer for _, one in found):
+    if known and (known.states, known.run) == (states, run):
+        return known
+    found = _Scan(run, states, list(_folders(run)))
+    if states and all(isinstance(one, Checkpoint) and not one.pointer for _, one in found.folders):
         if len(_scanned) >= SCANNED:
             _scanned.clear()
-        _scanned[run.path] = states, run, found
+        _scanned[run.path] = found
     return found
 
 
@@ -139,7 +167,7 @@ def _states(folder: Path) -> tuple[tuple[str, State], ...]:
     except OSError:
         return ()
     try:
-        names = sorted(filter(_is_checkpoint, os.listdir(opened)))
+        names = filter(_is_checkpoint, os.listdir(opened))
         return tuple((name, _state_of(os.stat(f"{name}/manifest.json", dir_fd=opened))) for name in names)
     except OSError:
         return ()

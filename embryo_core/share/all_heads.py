@@ -47,7 +47,7 @@ def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
         return weights
     kept = size // block
     cut = weights[..., : kept * block, : kept * block]
-    return cut.reshape(*weights.shape[:-2], kept, block, kept, block).mean(axis=(-3, -1))
+    return cut.reshape(*weights.shape[:-2], kept, block, kept, block).mean(axis=-3).mean(axis=-1)
 
 
 def colour_ends(weights: np.ndarray) -> np.ndarray:

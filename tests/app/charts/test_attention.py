@@ -1,10 +1,12 @@
 """The attention figures hold the stored numbers."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from app.charts import attention as charts
 from app.charts.step_axis import StepAxis
+from embryo_core.curves.positions import POSITIONS, position_weights
 from embryo_core.curves.step_scales import SCALES
 
 STEPS = np.array([0, 8, 16])
@@ -17,28 +19,26 @@ def maps() -> np.ndarray:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def test_each_position_is_the_mean_of_its_entries(maps):
-    """The four curves are the means that their formulas state, entry by entry."""
-    history = maps[:, 1, 2]
-    frame = charts.position_weights(STEPS, history).set_index(["position", "step"])["weight"]
-    for s, step in enumerate(STEPS):
-        a = history[s]
-        expected = {
-            "same position": np.mean([a[i, i] for i in range(6)]),
-            "previous position": np.mean([a[i, i - 1] for i in range(1, 6)]),
-            "next position": np.mean([a[i, i + 1] for i in range(5)]),
-            "first position, [CLS]": np.mean([a[i, 0] for i in range(1, 6)]),
-        }
-        for position, mean in expected.items():
-            assert frame[position, step] == pytest.approx(mean, rel=1e-6)
+def measured(maps: np.ndarray) -> pd.DataFrame:
+    """What is stored of maps [S, L, L] of a head."""
+    return pd.DataFrame({"step": STEPS} | dict(zip(POSITIONS, position_weights(maps).T, strict=True)))
+
+
+def test_each_position_has_a_row_at_each_step(maps):
+    """Under the name of its curve, with the number that was measured."""
+    wide = measured(maps[:, 1, 2])
+    frame = charts.by_position(wide).set_index(["position", "step"])["weight"]
+    assert len(frame) == wide[[*POSITIONS]].size and charts.POSITIONS.keys() == {*POSITIONS}
+    for position, (name, _) in charts.POSITIONS.items():
+        assert frame[name].tolist() == wide[position].tolist()
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_figure_holds_the_weights_at_their_steps(maps, scale):
     """Each line has the numbers of its position, in the order of the recorded steps."""
-    frame = charts.position_weights(STEPS, maps[:, 0, 0])
+    frame = charts.by_position(measured(maps[:, 0, 0]))
     figure = charts.position_figure(frame, StepAxis(scale))
-    assert [line.name for line in figure.data] == list(charts.POSITIONS)
+    assert [line.name for line in figure.data] == [name for name, _ in charts.POSITIONS.values()]
     for line in figure.data:
         rows = frame[frame["position"] == line.name]
         assert list(line.customdata) == [0, 8, 16]

@@ -56,7 +56,7 @@ def test_order_and_time_of_writing_leave_no_trace_in_the_files(tmp_path):
             results.compact(other)
     results.compact(other)
     assert tree(one.results) == tree(other.results)
-    names = (*(table.name for table in TABLES), "facts", "counts", "reached", "reached_spans")
+    names = (*(table.name for table in TABLES), "facts", "counts", "reached", "reached_spans", "positions")
     expected = {f"{name}.parquet{end}" for name in names for end in ("", ".sha256")}
     assert set(tree(one.results)) == expected
 

@@ -1,0 +1,71 @@
+"""Curves at no more points than a screen can tell apart, chosen so that peaks stay."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from embryo_core.curves.step_scales import Scale
+
+STRETCHES = 100  # of an axis, each a few pixels wide
+OF_POINTS = ("x", "y", "customdata", "text", "hovertext")
+OF_MARKERS = ("size", "symbol", "color")
+
+
+def thin_curves(figure: go.Figure, scale: Scale) -> None:
+    """Leave out points of long curves of a figure whose x-axis has this scale.
+
+    Of each stretch of the axis a curve keeps its first and last, lowest and highest point. A band keeps the points of
+    its curve. A curve that lost some says in `meta` how many it had.
+    """
+    kept: dict[str, tuple[int, np.ndarray]] = {}
+    for trace in figure.data:
+        if trace.type == "scatter" and "lines" in (trace.mode or "") and trace.legendgroup and not trace.fill:
+            points = len(trace.x)
+            few = points_kept(np.asarray(trace.x, float), np.asarray(trace.y, float), scale)
+            if len(few) < points:
+                kept.setdefault(trace.legendgroup, (points, few))
+                _keep(trace, few)
+                trace.meta = points
+    for trace in figure.data:
+        if trace.type == "scatter" and trace.fill and trace.legendgroup in kept:
+            points, few = kept[trace.legendgroup]
+            if len(trace.x) == 2 * points:  # there along its upper edge, and back along the lower
+                _keep(trace, np.concatenate([few, 2 * points - 1 - few[::-1]]))
+
+
+def points_kept(x: np.ndarray, y: np.ndarray, scale: Scale) -> np.ndarray:
+    """Which points [K] of a curve, at ascending `x` [N] with values `y` [N], stay; all where they are few.
+
+    A point without a value stays, as it breaks the curve.
+    """
+    everything = np.arange(len(x))
+    if len(x) <= 4 * STRETCHES or (np.diff(x) < 0).any():
+        return everything
+    place = np.log(x) if scale == "log" else x
+    stretch = ((place - place[0]) / ((place[-1] - place[0]) or 1) * STRETCHES).astype(int)
+    kept = [_ends(everything, stretch), everything[np.isnan(y)]]
+    there = everything[~np.isnan(y)]
+    by_height = there[np.lexsort((y[there], stretch[there]))]
+    return np.unique(np.concatenate([*kept, _ends(by_height, stretch)]))
+
+
+def _ends(points: np.ndarray, stretch: np.ndarray) -> np.ndarray:
+    """The first and the last of the points in each stretch, by which they are sorted."""
+    new = np.flatnonzero(np.diff(stretch[points])) + 1
+    return points[np.concatenate([[0], new, new - 1, [len(points) - 1]])] if len(points) else points
+
+
+def longest(figure: go.Figure) -> int | None:
+    """Points of the longest curve of which some were left out; None where all are drawn."""
+    return max((trace.meta for trace in figure.data if isinstance(trace.meta, int)), default=None)
+
+
+def _keep(trace: go.Scatter, few: np.ndarray) -> None:
+    for holder, names in ((trace, OF_POINTS), (trace.marker, OF_MARKERS)):
+        for name in names:
+            held = holder[name]
+            if isinstance(held, np.ndarray):
+                holder[name] = held[few]
+            elif isinstance(held, Sequence) and not isinstance(held, str):
+                holder[name] = [held[i] for i in few]

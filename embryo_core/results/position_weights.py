@@ -1,0 +1,76 @@
+"""How much each head attends to fixed positions at every step; summed up in positions.parquet."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from embryo_core.curves import normalise_rows
+from embryo_core.curves.positions import POSITIONS, position_weights
+from embryo_core.results import summaries
+from embryo_core.results.maps import read_attention
+from embryo_core.results.read import done, read_table, read_values
+from embryo_core.results.summaries import Parts, Summary
+from embryo_core.results.tables import ATTENTION
+from embryo_core.results.weights import COLUMN, to_numbers
+from embryo_core.types import Run
+
+NORMALISED = tuple(f"{position}_normalised" for position in POSITIONS)
+MEANS = (*POSITIONS, *NORMALISED)
+SCHEMA = pa.schema(
+    {"step": pa.int64(), "layer": pa.int32(), "head": pa.int32()} | dict.fromkeys(MEANS, pa.float32())
+)
+
+
+def read_position_weights(run: Run, layer: int, head: int, normalised: bool = False) -> pd.DataFrame:
+    """How much a head attends to fixed positions at every evaluated step (see `curves.positions`), or with its rows
+    `normalised`: step, same, previous, next, first. Raises ResultsError.
+    """
+    rows = summaries.read(run, WEIGHTS)
+    of_head = rows.filter((pc.field("layer") == layer) & (pc.field("head") == head))
+    steps, columns = of_head["step"].to_numpy(), NORMALISED if normalised else POSITIONS
+    if steps.tolist() == sorted(done(run)[ATTENTION.name]):
+        means = np.stack([of_head[name].to_numpy() for name in columns], axis=-1)
+    else:  # the summary leaves a step out: the maps themselves say why
+        maps = read_attention(run, layer, head)
+        steps = maps.steps
+        means = position_weights(normalise_rows(maps.weights) if normalised else maps.weights)
+    return pd.DataFrame({"step": steps} | dict(zip(POSITIONS, means.T, strict=True)))
+
+
+def _compute(run: Run) -> pa.Table:
+    found = (_of_step(read_table(run, ATTENTION, step=step)) for step in read_values(run, ATTENTION, "step"))
+    return pa.concat_tables([SCHEMA.empty_table(), *found])
+
+
+def _add(summary: pa.Table, parts: Parts) -> pa.Table:
+    """The summary with the maps of further steps, or others for its own."""
+    steps = pa.array([step for _, step in parts], pa.int64())
+    found = [summary.filter(~pc.field("step").isin(steps)), *map(_of_step, parts.values())]
+    return pa.concat_tables(found).sort_by([(name, "ascending") for name in ATTENTION.key])
+
+
+def _of_step(maps: pa.Table) -> pa.Table:
+    """The summary of a step's maps; no rows where they are no maps of one length, of two positions at least."""
+    lengths = pc.unique(maps["length"]).to_pylist()
+    if len(lengths) != 1 or lengths[0] < 2:
+        return SCHEMA.empty_table()
+    weights = to_numbers(maps[COLUMN])
+    if weights.size != maps.num_rows * lengths[0] ** 2 or not np.isfinite(weights).all():
+        return SCHEMA.empty_table()
+    weights = weights.reshape(-1, lengths[0], lengths[0])
+    means = np.hstack([position_weights(weights), position_weights(normalise_rows(weights))])
+    columns = {name: maps[name] for name in ATTENTION.key} | dict(zip(MEANS, means.T, strict=True))
+    return pa.table(columns, SCHEMA)
+
+
+def _check(rows: pa.Table) -> None:
+    keys = rows.select(ATTENTION.key)
+    if keys.group_by([*ATTENTION.key]).aggregate([]).num_rows != rows.num_rows:
+        raise ValueError("it has a head twice")
+    if any(column.null_count or not pc.all(pc.is_finite(column), min_count=0).as_py() for column in rows.columns):
+        raise ValueError("it has no number where one is due")
+
+
+COLUMNS = (*ATTENTION.key, "length", COLUMN)
+WEIGHTS = Summary("positions.parquet", ATTENTION, SCHEMA, _compute, _check, COLUMNS, _add)
