@@ -78,7 +78,7 @@ examples = cached(results_state, 16)(store.read_examples)
 
 
 def done(run: Run) -> defaultdict[str, set[int]]:
-    """Steps at which each metric has been written (see `results.done`), which nobody may change. Raises ResultsError."""
+    """Steps at which each metric has been written (see `results.done`), sets that nobody may change."""
     return defaultdict(set, _done(run))
 
 

@@ -1,9 +1,9 @@
-"""How much faster one head's history is read from attention.parquet than by reading the whole table.
+"""How much faster stored attention is read in part than as a whole: one step's maps, and a head's weights on positions.
 
     python benchmarks/store.py [--steps 24] [--layers 6] [--heads 6] [--length 64]
 
-Both readings run side by side on the same store of random maps, in turn, and give the same numbers. Also printed, for
-the size of the store: all heads at one step, all scores, and the words behind one tag at one step.
+Each reading and the longer way to the same numbers run side by side on the same store of random maps, in turn. Also
+printed, for the size of the store: one head at all steps, all scores, and the words behind one tag at one step.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from embryo_core import results
+from embryo_core.curves.positions import POSITIONS, position_weights
 from embryo_core.types import AttentionMap, Checkpoint, Findings, Run, Score, WordCount
 
 REPEATS = 20
@@ -66,14 +67,17 @@ def measure(run: Run, layer: int, head: int) -> None:
     """Time all readings in turn, so that what else the machine does falls on each alike."""
     last = run.planned_steps[-1]
     readings: dict[str, Callable[[], object]] = {
+        "all heads at one step": lambda: results.read_attention_step(run, last)[0],
+        "the whole table, then that step": lambda: results.read_attention_steps(run)[1][-1],
+        "a head's weights on positions": lambda: results.read_position_weights(run, layer, head)[[*POSITIONS]],
+        "the head's maps, then the weights": lambda: position_weights(results.read_attention(run, layer, head).weights),
         "one head at all steps": lambda: results.read_attention(run, layer, head).weights,
-        "the whole table, then that head": lambda: results.read_attention_steps(run)[1][:, layer - 1, head - 1],
-        "all heads at one step": lambda: results.read_attention_step(run, last),
         "all scores": lambda: results.read_scores(run),
         "words of one tag at one step": lambda: results.read_words(run, "mask_prediction", "conjunction", last),
     }
-    one, other = (readings[name]() for name in list(readings)[:2])
-    np.testing.assert_array_equal(one, other)
+    found = [readings[name]() for name in list(readings)[:4]]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[2], found[3])
     seconds: dict[str, list[float]] = {name: [] for name in readings}
     for _ in range(REPEATS):
         for name, read in readings.items():
@@ -83,8 +87,9 @@ def measure(run: Run, layer: int, head: int) -> None:
     medians = {name: statistics.median(times) * 1000 for name, times in seconds.items()}
     for name, median in medians.items():
         print(f"{median:8.1f}  {name}")
-    history, whole = list(medians.values())[:2]
-    print(f"One head's history is read {whole / history:.1f} times as fast as the whole table.")
+    step, whole, weights, maps = list(medians.values())[:4]
+    print(f"One step is read {whole / step:.1f} times as fast as the whole table,", end=" ")
+    print(f"weights on positions {maps / weights:.1f} times as fast as the maps that they are of.")
 
 
 if __name__ == "__main__":
