@@ -71,17 +71,26 @@ def at_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
 
 
 @kept_whole(results_state, 4, "Reading the attention maps")
-def grid(
-    run: Run, steps: tuple[int, ...], normalised: bool = False, at: tuple[float, ...] = ()
-) -> tuple[int, int, bytes]:
-    """Layers and heads that have maps, and the maps of them all at these steps as the browser takes them.
+def grid(run: Run, normalised: bool = False, at: tuple[float, ...] = ()) -> tuple[int, int, bytes]:
+    """Layers and heads that have maps, and the maps of them all at the steps of `spread` as the browser takes them.
 
     `at` as in `head_maps.head_history`. Raises ResultsError.
     """
     found = _grid_at_first(run, normalised)
-    added = {step: at_step(run, step, normalised) for step in steps if step not in found.steps}
     layers, _, heads, _ = found.codes.shape[1:]
-    return layers, heads, head_maps.grid_payload(run.name, found, added, at)
+    return layers, heads, head_maps.grid_payload(run.name, found, at)
+
+
+@kept_whole(results_state, 16)
+def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, at: tuple[float, ...] = ()) -> bytes:
+    """The maps of the one of these steps that is not in `spread`, as the browser takes them, or that there is none.
+
+    Raises ResultsError.
+    """
+    for step, of_bar in zip(steps, at or steps, strict=True):
+        if step not in spread(run):
+            return head_maps.added_payload(run.name, step, at_step(run, step, normalised), of_bar)
+    return head_maps.added_payload(run.name)
 
 
 def gif(run: Run, steps: tuple[int, ...], normalised: bool, scale: Scale, shared: bool) -> bytes:

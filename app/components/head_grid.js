@@ -1,4 +1,5 @@
 // Small multiples of every layer and head, [steps, layers * M, heads * M] codes of one byte, drawn in the browser.
+// The maps of one more step may come on their own (head_grid_step.js).
 
 const LABEL = { left: 26, top: 20 };
 const GAP = 3;
@@ -10,29 +11,43 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const find = (selector) => parentElement.querySelector(selector);
   const [root, canvas] = [find(".grid"), find(".cells")];
   const { signal } = renew(parentElement);
-  const state = { index: indexOfStep(at), spot: null };
+  const state = { step: window.embryoStep ?? Infinity, spot: null };
   const chosen = { layer: 1, head: 1, scale: "linear", shared: false };
 
   const [width, height] = [heads * size, layers * size];
   const image = new ImageData(width, height);
   const pixels = new Uint32Array(image.data.buffer);
   const buffer = new OffscreenCanvas(width, height);
-  let [tables, context, cell] = [null, null, 0];
+  let [tables, added, context, cell] = [null, null, null, 0];
 
   // Code c > 0 stands for the share 10^(decades * ((c - 1) / 254 - 1)) of the head's largest weight, code 0 for less.
   const shareOf = (code) => (code === 0 ? 0 : 10 ** (decades * ((code - 1) / 254 - 1)));
   const palette = pixelsOf(colours);
-  const recolour = () => {
+  const tablesOf = (largest) => {
     const reach = chosen.scale === "log" ? decades : null;
-    tables = peaks.map((row, layer) => row.map((most, head) => {
+    return largest.map((row, layer) => row.map((most, head) => {
       const end = chosen.shared ? header.shared_end : ends[layer][head];
       return palette.map((_, code) => palette[levelOf((shareOf(code) * most) / end, reach)]);
     }));
   };
+  const recolour = () => {
+    const own = window.embryoMaps?.[header.name];
+    tables = tablesOf(peaks);
+    added = own ? { ...own, tables: tablesOf(own.peaks) } : null;
+  };
+
+  // The last maps up to the time bar's step; before all of them those of the first.
+  function shown() {
+    const index = indexOfStep(at, state.step);
+    const rank = (place) => (place <= state.step ? place : -1 - place);
+    if (added && rank(added.at) > rank(at[index]))
+      return { step: added.step, codes: added.body, tables: added.tables };
+    return { step: steps[index], codes: body.subarray(index * width * height, (index + 1) * width * height), tables };
+  }
 
   function paint() {
     if (!context) return;
-    const codes = body.subarray(state.index * width * height, (state.index + 1) * width * height);
+    const { step, codes, tables } = shown();
     for (let y = 0, i = 0; y < height; y++) {
       const row = tables[Math.floor(y / size)];
       for (let head = 0; head < heads; head++) {
@@ -52,7 +67,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     context.strokeRect(
       LABEL.left + (chosen.head - 1) * cell - 1.5, LABEL.top + (chosen.layer - 1) * cell - 1.5, inner + 3, inner + 3,
     );
-    root.dataset.step = steps[state.index];
+    root.dataset.step = step;
     tell();
   }
   const repaint = oncePerFrame(paint);
@@ -91,9 +106,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const on = (target, event, handler) => target.addEventListener(event, handler, { signal });
   function tell() {
     const { layer, head } = state.spot ?? chosen;
-    const maximum = header.maxima[layer - 1][head - 1].toPrecision(2);
-    const most = `layer ${layer}, head ${head}: largest weight at any step ${maximum}`;
-    find(".note").textContent = `step ${formatStep(steps[state.index])}; ${most}`;
+    const maxima = [header, ...(added ? [added] : [])].map((of) => of.maxima[layer - 1][head - 1]);
+    const most = `layer ${layer}, head ${head}: largest weight at any step ${Math.max(...maxima).toPrecision(2)}`;
+    find(".note").textContent = `step ${formatStep(shown().step)}; ${most}`;
   }
   const point = (spot) => { state.spot = spot; tell(); };
   on(canvas, "click", (event) => { const spot = under(event); if (spot) choose(spot.layer, spot.head); });
@@ -106,15 +121,16 @@ export default function ({ data, parentElement, setTriggerValue }) {
     point(null);
     choose(chosen.layer + move[0], chosen.head + move[1]);
   });
-  on(window, "embryo:step", ({ detail }) => { state.index = indexOfStep(at, detail.step); repaint(); });
-  const follow = (head) => {
+  on(window, "embryo:step", ({ detail }) => { state.step = detail.step; repaint(); });
+  const follow = (head = {}) => {
     Object.assign(chosen, head);
     recolour();
     repaint();
   };
+  on(window, "embryo:maps", ({ detail }) => detail === header.name && follow());
   on(window, "embryo:head", ({ detail }) => follow(detail));
 
-  const step = () => steps[state.index];
+  const step = () => shown().step;
   saving(signal, header.name, step, (file) => gridDrawing(buffer, header, step(), file));
 
   const maps = `Attention maps of ${layers} layers (rows) and ${heads} heads (columns)`;
@@ -122,7 +138,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const observer = new ResizeObserver(layout);
   observer.observe(root);
   signal.addEventListener("abort", () => observer.disconnect());
-  if (window.embryoHead) follow(window.embryoHead); else recolour();
+  follow(window.embryoHead);
   layout();
   return () => parentElement.embryoListeners.abort();
 }

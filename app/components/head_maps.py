@@ -1,15 +1,15 @@
-"""Two components that keep attention maps in the browser and redraw them at every step without asking the server.
+"""Components that keep attention maps in the browser and redraw them at every step without asking the server.
 
 `head_history` shows one head at every checkpoint; `head_grid` shows all heads of all layers as small multiples. Both
 follow the page's time bar through the window event `embryo:step`, and the grid follows the other's head through
-`embryo:head`. Maps travel as bytes: a JSON header, its length before it, then the maps.
+`embryo:head`. Maps travel as bytes: a JSON header, its length before it, then the maps. The grid's maps of a long
+series are those of some steps and travel once; those of the chosen step follow on their own, by `embryo:maps`.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,9 +34,12 @@ def head_history(history: HeadHistory, scale: Scale, name: str, key: str, at: Se
 
 
 def head_grid(
-    payload: bytes, layers: int, heads: int, on_head: Callable[[int, int], None], key: str
+    payload: bytes, added: bytes, layers: int, heads: int, on_head: Callable[[int, int], None], key: str
 ) -> None:
-    """Show the small multiples made by `grid_payload`; `on_head` gets layer and head, from 1, that were clicked."""
+    """Show the small multiples made by `grid_payload`, and those of a further step, made by `added_payload`.
+
+    `on_head` gets layer and head, from 1, that were clicked.
+    """
 
     def clicked() -> None:
         message = st.session_state[key].head
@@ -46,6 +49,8 @@ def head_grid(
             on_head(layer, head)
 
     _grid(key=key, data=payload, on_head_change=clicked)
+    with st.container(key=f"{key}_added"):  # there is nothing to see in it (page.css)
+        _added(key=f"{key}_step", data=added)
 
 
 # === What travels ===
@@ -68,12 +73,11 @@ class Grid:
     """All heads' small maps at some steps, in the order of their picture: [S, layers, M, heads, M].
 
     M is the maps' length, at most GRID_SIZE or a little less (see `shrink`). `codes` are the shares of each head's
-    largest weight, as bytes. `peaks` of the `small` maps and `maxima` of the maps themselves are [layers, heads], as
-    are the `ends` of each head's colours; they share the `shared_end`.
+    largest weight, as bytes. `peaks` of the small maps and `maxima` of the maps themselves are [layers, heads], as are
+    the `ends` of each head's colours; they share the `shared_end`.
     """
 
     steps: tuple[int, ...]
-    small: np.ndarray
     codes: np.ndarray
     peaks: np.ndarray
     maxima: np.ndarray
@@ -83,33 +87,42 @@ class Grid:
 
 def grid(steps: Iterable[int], weights: np.ndarray) -> Grid:
     """The small maps of all heads, weights [S, layers, heads, L, L], as one byte per weight (see `quantise`)."""
-    small = _in_picture(weights)
-    peaks, maxima = small.max(axis=(0, 2, 4)), weights.max(axis=(0, 3, 4))
+    codes, peaks = _codes(_in_picture(weights))
     ends = colour_ends(weights), map_style.colour_end(weights)
-    return Grid(tuple(map(int, steps)), small, _codes(small, peaks[:, None, :, None]), peaks, maxima, *ends)
+    return Grid(tuple(map(int, steps)), codes, peaks, weights.max(axis=(0, 3, 4)), *ends)
 
 
-def grid_payload(
-    run: str, of: Grid, added: Mapping[int, np.ndarray] = MappingProxyType({}), at: Sequence[float] = ()
-) -> bytes:
+def grid_payload(run: str, of: Grid, at: Sequence[float] = ()) -> bytes:
     """What the browser gets of a grid: the maps of a step beside each other as in the picture, step after step.
 
-    They are [S, layers * M, heads * M]. `added` are maps [layers, heads, L, L] of more steps; colours end where they
-    did without them, so they mean the same whatever step is added. `at` as in `head_history`.
+    They are [S, layers * M, heads * M]. `at` as in `head_history`.
     """
-    small = {step: _in_picture(weights) for step, weights in added.items()}
-    peaks = np.max([of.peaks, *(maps.max(axis=(1, 3)) for maps in small.values())], axis=0)
-    maxima = np.max([of.maxima, *(weights.max(axis=(2, 3)) for weights in added.values())], axis=0)
-    pictures = dict(zip(of.steps, _with_peaks(of, peaks), strict=True))
-    pictures |= {step: _codes(maps, peaks[:, None, :, None]) for step, maps in small.items()}
-    steps = sorted(pictures)
     layers, size, heads, _ = of.codes.shape[1:]
-    header = {"run": run, "name": grid_name(run), "steps": steps, "edge": map_style.EDGE}
-    header |= {"layers": layers, "heads": heads, "size": size, "at": [*at] or steps}
-    header["maxima"] = maxima.astype(float).round(6).tolist()
-    header |= {"peaks": peaks.astype(float).tolist(), "ends": of.ends.tolist(), "shared_end": of.shared_end}
+    header = {"run": run, "name": grid_name(run), "steps": [*of.steps], "edge": map_style.EDGE}
+    header |= {"layers": layers, "heads": heads, "size": size, "at": [*at] or [*of.steps]}
+    header |= _largest(of.peaks, of.maxima)
+    header |= {"ends": of.ends.tolist(), "shared_end": of.shared_end}
     header |= {"decades": DECADES, "colours": map_style.colours().tolist()}
-    return pack(header, *(pictures[step] for step in steps))
+    return pack(header, of.codes)
+
+
+def added_payload(
+    run: str, step: int | None = None, weights: np.ndarray | None = None, at: float | None = None
+) -> bytes:
+    """The maps [layers, heads, L, L] of a step that a grid has not, as the grid's own; or that there is no such step.
+
+    Colours end where the grid's do, so they mean the same whatever step is added. `at` as in `head_history`.
+    """
+    header = {"name": grid_name(run), "step": step, "at": step if at is None else at}
+    if weights is None:
+        return pack(header)
+    codes, peaks = _codes(_in_picture(weights)[None])
+    return pack(header | _largest(peaks, weights.max(axis=(2, 3))), codes)
+
+
+def _largest(peaks: np.ndarray, maxima: np.ndarray) -> dict[str, list]:
+    """The largest weight of each head [layers, heads], in the small maps and in the maps themselves."""
+    return {"peaks": peaks.astype(float).tolist(), "maxima": maxima.astype(float).round(6).tolist()}
 
 
 def pack(header: dict[str, Any], *arrays: np.ndarray) -> bytes:
@@ -123,17 +136,10 @@ def _in_picture(weights: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(shrink(weights, GRID_SIZE).swapaxes(-3, -2))
 
 
-def _with_peaks(of: Grid, peaks: np.ndarray) -> np.ndarray:
-    """The codes of a grid where some heads' largest weights are higher; the maps of the others are not read again."""
-    if not (higher := peaks > of.peaks).any():
-        return of.codes
-    codes, (layer, head) = of.codes.copy(), higher.nonzero()
-    codes[:, layer, :, head] = _codes(of.small[:, layer, :, head], peaks[higher][:, None, None, None])
-    return codes
-
-
-def _codes(small: np.ndarray, peaks: np.ndarray) -> np.ndarray:
-    return quantise(small / np.maximum(peaks, np.finfo(np.float32).tiny))
+def _codes(small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Small maps [S, layers, M, heads, M] as shares of each head's largest weight, and these [layers, heads]."""
+    peaks = small.max(axis=(0, 2, 4))
+    return quantise(small / np.maximum(peaks, np.finfo(np.float32).tiny)[:, None, :, None]), peaks
 
 
 def quantise(share: np.ndarray) -> np.ndarray:
@@ -160,6 +166,7 @@ def _script(name: str) -> str:
 _history = st.components.v2.component(
     "embryo.head_history", html=_read("head_history.html"), css=_read("maps.css"), js=_script("head_history.js")
 )
+_added = st.components.v2.component("embryo.head_grid_step", html="<div></div>", js=_script("head_grid_step.js"))
 _grid = st.components.v2.component(
     "embryo.head_grid", html=_read("head_grid.html"), css=_read("maps.css"), js=_script("head_grid.js")
 )

@@ -35,7 +35,7 @@ def show(view: View) -> None:
     steps = map_reads.steps_of(view.run, view.evaluated)
     if not steps:
         stop_without_maps(view)
-    layers, heads, grid = map_reads.grid(view.run, steps, normalised)
+    layers, heads, grid = map_reads.grid(view.run, normalised)
     layer, head, drawn = _pick(view, layers, heads)
     history = map_reads.head_history(view.run, layer, head, steps, normalised, drawn.shared)
     if view.beside:
@@ -47,7 +47,8 @@ def show(view: View) -> None:
         _one_head(view, history, drawn)
     with right:
         st.header("All heads", anchor=False)
-        head_maps.head_grid(grid, layers, heads, on_head=pickers.choose_head, key=GRID)
+        added = map_reads.added_to_grid(view.run, steps, normalised)
+        head_maps.head_grid(grid, added, layers, heads, on_head=pickers.choose_head, key=GRID)
         _below_all_heads(view, steps, history.size, drawn)
     _positions(view, history, normalised)
 
@@ -86,7 +87,7 @@ def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
         st.info(literal(f"Two runs are shown side by side; '{run.name}' is not."), icon=":material/info:")
     beside = view.of(other)
     steps = map_reads.steps_of(other, beside.evaluated)
-    layers, heads, _ = map_reads.grid(other, steps, drawn.normalised) if steps else (0, 0, b"")
+    layers, heads, _ = map_reads.grid(other, drawn.normalised) if steps else (0, 0, b"")
     left, right = st.columns(2, gap="large")
     with left:
         _of_one_run(view, history, drawn)
@@ -106,9 +107,12 @@ def _of_one_run(view: View, history: HeadHistory, drawn: Drawn, at: tuple[float,
     """One of two runs: its head, and below it all of its heads; `at` as in `head_maps.head_history`."""
     ending = "_beside" if at else ""
     steps = tuple(history.steps.tolist())
-    layers, heads, grid = map_reads.grid(view.run, steps, drawn.normalised, at)
+    places = dict(zip(steps, at, strict=True)) if at else {}
+    of_grid = tuple(places[step] for step in map_reads.spread(view.run)) if at else ()
+    layers, heads, grid = map_reads.grid(view.run, drawn.normalised, of_grid)
+    added = map_reads.added_to_grid(view.run, steps, drawn.normalised, at)
     _one_head(view, history, drawn, f"{literal(view.run.name)}, ", maps.HISTORY + ending, at)
-    head_maps.head_grid(grid, layers, heads, on_head=pickers.choose_head, key=GRID + ending)
+    head_maps.head_grid(grid, added, layers, heads, on_head=pickers.choose_head, key=GRID + ending)
     _below_all_heads(view, steps, history.size, drawn)
 
 

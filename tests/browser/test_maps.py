@@ -10,8 +10,13 @@ from PIL import Image
 from playwright.sync_api import Locator, expect
 
 from app.captions.figure_file import small_print
+from app.map_reads import MAPS
+from embryo_core import results, runs
 from embryo_core.curves import step_scales
 from embryo_core.share import html_page, map_style, read_averaged
+from embryo_core.types import AttentionMap, Findings, Run
+from tests.browser.conftest import serve
+from tests.conftest import copy_run, lengthen
 
 STEPS = (0, 8, 16)
 LEFT, TOP, SIDE = map_style.POSITIONS.left, map_style.POSITIONS.top, map_style.WIDEST
@@ -102,3 +107,39 @@ def test_the_small_multiples_have_the_colours_of_the_large_map(visit, app, tiny_
         share = history.weights[-1].astype(float) / end
         low = np.where(share < 0.0011 * history.maximum / end, 0, share / BYTE)
         expect_colours(picture, low, share * BYTE, scale)
+
+
+@pytest.fixture
+def long_run(tiny_run: Run, tmp_path) -> Run:
+    """A run whose maps are those of more steps than the page reads together; they grow with the step."""
+    run = copy_run(tiny_run, tmp_path)
+    lengthen(run, range(100, 100 + MAPS + 5))
+    for checkpoint in runs.checkpoints(run):
+        rng = np.random.default_rng(checkpoint.step)
+        weights = rng.random((2, 2, 8, 8)) * (1 + checkpoint.step)
+        maps = [AttentionMap(i + 1, j + 1, weights[i, j] / 1000, 9) for i, j in np.ndindex(2, 2)]
+        results.write(checkpoint, "attention", Findings(attention=maps))
+    results.compact(run)
+    return run
+
+
+def test_the_small_multiples_of_a_long_series_have_the_chosen_step_too(visit, long_run):
+    """One that is not among those that are read together, in their colours; and another once it is chosen."""
+    steps = [checkpoint.step for checkpoint in runs.checkpoints(long_run)]
+    together = step_scales.log_spaced(steps, MAPS)
+    alone = [step for step in steps if step not in together]
+    end = map_style.colour_end(results.read_attention(long_run, 1, 2, together).weights)
+    with serve(long_run.path.parents[1]) as address:
+        visitor = visit(address)
+        for step in (alone[1], together[3], alone[-1]):
+            visitor.open("attention", step=str(step))
+            expect(visitor.page.locator(".grid")).to_have_attribute("data-step", str(step))
+            expect(visitor.page.locator(".history")).to_have_attribute("data-step", str(step))
+            _, svg = saved(visitor, "tiny-attention-all-heads")
+            share = results.read_attention_step(long_run, step)[0][0, 1].astype(float) / end
+            expect_colours(pictures(svg, 8)[1], share / BYTE, share * BYTE, "linear")
+        before = [step for step in together if step < alone[-1]][-1]
+        visitor.page.evaluate(
+            "step => window.dispatchEvent(new CustomEvent('embryo:step', { detail: { step } }))", alone[-1] - 1
+        )
+        expect(visitor.page.locator(".grid")).to_have_attribute("data-step", str(before))

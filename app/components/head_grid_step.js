@@ -1,0 +1,7 @@
+// Maps of all heads at a step that the grid of the same name has not: kept in the window, where the grid finds them.
+
+export default function ({ data }) {
+  const { header, body } = unpack(data);
+  (window.embryoMaps ??= {})[header.name] = header.step === null ? null : { ...header, body };
+  window.dispatchEvent(new CustomEvent("embryo:maps", { detail: header.name }));
+}
