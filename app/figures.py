@@ -97,7 +97,8 @@ def show(
     its `own_width` is scrolled where the page is narrower. The files of one that is another `at` each step say which.
     """
     key, files = f"figure_{name}", f"{name}-{at}" if at else name
-    caption += smoothing(data) + thinned(figure)
+    curves = smoothing(data) + thinned(figure)
+    caption += curves
 
     def clicked() -> None:
         if values := messages.clicked_values(st.session_state[key], on_point):
@@ -116,7 +117,7 @@ def show(
             key,
             files,
             title,
-            small_print(view.run.name, note) + smoothing(data),
+            small_print(view.run.name, note) + curves,
             copied(title, view.run.name, caption),
         ),
         File("CSV, the numbers of this figure", f"{files}.csv", lambda: data.to_csv(index=False)),
