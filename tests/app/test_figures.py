@@ -1,11 +1,14 @@
 """Every number that a figure draws is in the table that downloads as its CSV, on every page of the dashboard."""
 
+import json
 import math
 from typing import Any
 
 import numpy as np
+import orjson
 import pandas as pd
 import plotly.graph_objects as go
+import plotly.io
 import pytest
 
 from app import figures
@@ -112,6 +115,13 @@ def expect_in_table(marks: list[tuple[Any, ...]], data: pd.DataFrame) -> None:
         assert found, mark
 
 
+def expect_written_at_once(figure: go.Figure) -> None:
+    """That orjson takes a figure as it is, and writes what Python's own module does."""
+    as_it_is = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+    written = orjson.loads(orjson.dumps(figure.to_dict(), option=as_it_is))
+    assert written == json.loads(plotly.io.to_json(figure, validate=False, engine="json"))
+
+
 @pytest.mark.parametrize(("page", "query"), list(PAGES))
 @pytest.mark.parametrize("smooth", ["1", "3"])
 def test_every_drawn_point_has_its_row(
@@ -124,6 +134,7 @@ def test_every_drawn_point_has_its_row(
     assert any(marks(figure) for figure, _ in drawn)
     for figure, data in drawn:
         expect_in_table(marks(figure), data)
+        expect_written_at_once(figure)
     smoothed = [data for _, data in drawn if WINDOW in data]
     assert bool(smoothed) == (smooth == "3") and all((data[WINDOW] == 3).all() for data in smoothed)
     captions = [caption for caption in captions_of(app) if "mean of 3 neighbouring points" in caption]
