@@ -86,6 +86,15 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
+def lose(path: Path, damage: str) -> None:
+    """Lose a summary: the file, "gone" with its checksum, or "cut" to its first half."""
+    if damage == "gone":
+        path.unlink()
+        path.with_name(path.name + ".sha256").unlink()
+    else:
+        path.write_bytes(truncated(path.read_bytes()))
+
+
 def truncated(content: bytes) -> bytes:
     """The first half of a file."""
     return content[: len(content) // 2]

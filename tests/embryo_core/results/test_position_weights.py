@@ -11,7 +11,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.results.position_weights import WEIGHTS
 from embryo_core.types import AttentionMap, Findings, Run
 from tests.conftest import at
-from tests.embryo_core.results.conftest import STEPS, find
+from tests.embryo_core.results.conftest import STEPS, find, lose
 
 HEADS = [(layer, head) for layer in (1, 2) for head in (1, 2, 3)]
 NORMALISED = [False, True]
@@ -75,11 +75,7 @@ def test_a_summary_that_cannot_be_trusted_is_computed_anew(run: Run, damage: str
     results.compact(run)
     path = run.results / WEIGHTS.file
     whole = path.read_bytes()
-    if damage == "gone":
-        path.unlink()
-        path.with_name(path.name + ".sha256").unlink()
-    else:
-        path.write_bytes(whole[: len(whole) // 2])
+    lose(path, damage)
     check(run)
     results.compact(run)
     assert path.read_bytes() == whole

@@ -9,7 +9,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.results.reached import IN_ANSWERS, IN_SPANS
 from embryo_core.types import Answer, Findings, Run, SpanAnswer, TaskScore
 from tests.conftest import at
-from tests.embryo_core.results.conftest import STEPS
+from tests.embryo_core.results.conftest import STEPS, lose
 
 N = 60
 TUNED = "finetuning:{}:1"
@@ -62,11 +62,7 @@ def test_a_summary_that_cannot_be_trusted_is_computed_anew(run: Run, damage: str
     results.compact(run)
     path = run.results / IN_ANSWERS.file
     whole, expected = path.read_bytes(), results.read_reached(run, "rte", "accuracy")
-    if damage == "gone":
-        path.unlink()
-        path.with_name(path.name + ".sha256").unlink()
-    else:
-        path.write_bytes(whole[: len(whole) // 2])
+    lose(path, damage)
     assert results.read_reached(run, "rte", "accuracy") == expected
     results.compact(run)
     assert path.read_bytes() == whole

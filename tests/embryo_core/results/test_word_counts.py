@@ -7,7 +7,7 @@ from embryo_core import results
 from embryo_core.results.word_counts import COLUMNS, COUNTS
 from embryo_core.types import Run
 from tests.conftest import at
-from tests.embryo_core.results.conftest import STEPS, find
+from tests.embryo_core.results.conftest import STEPS, find, lose
 
 
 def counted(run: Run) -> pd.DataFrame:
@@ -42,11 +42,7 @@ def test_a_summary_that_cannot_be_trusted_is_computed_anew(run: Run, damage: str
     results.compact(run)
     path = run.results / COUNTS.file
     whole = path.read_bytes()
-    if damage == "gone":
-        path.unlink()
-        path.with_name(path.name + ".sha256").unlink()
-    else:
-        path.write_bytes(whole[: len(whole) // 2])
+    lose(path, damage)
     pd.testing.assert_frame_equal(results.read_word_counts(run, "mask_prediction"), counted(run))
     results.compact(run)
     assert path.read_bytes() == whole
