@@ -9,6 +9,7 @@ from embryo_core.results import histories
 from embryo_core.results.histories import sum_up
 from embryo_core.types import ClozeAnswer, Findings, Run
 from tests.conftest import at
+from tests.embryo_core.results.conftest import lose
 
 STEPS = (0, 1, 2, 8)
 FACTS = [(relation, fact) for relation in ("P19", "P36") for fact in map(str, range(40))]
