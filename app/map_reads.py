@@ -87,8 +87,9 @@ def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, at: tuple[
 
     Raises ResultsError.
     """
+    of_grid = spread(run)
     for step, of_bar in zip(steps, at or steps, strict=True):
-        if step not in spread(run):
+        if step not in of_grid:
             return head_maps.added_payload(run.name, step, at_step(run, step, normalised), of_bar)
     return head_maps.added_payload(run.name)
 

@@ -12,9 +12,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.charts import smoothing, style
-from app.charts.gaps import break_lines
 from app.charts.step_axis import StepAxis
-from app.charts.thin import thin_curves
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 FEW = 6  # lines in one panel
@@ -116,8 +114,7 @@ def _panel(
             customdata=np.array([[category, *point] for point in zip(at, texts[line], strict=True)], dtype=object),
             hovertemplate="%{customdata[2]}<extra></extra>",
         )
-        thin_curves(figure, line.axis.scale)
-        break_lines(figure, line.axis.values(line.axis.gaps))
+        line.axis.set_curves(figure)
         yield line, figure
 
 

@@ -65,14 +65,15 @@ class StepAxis:
         return (np.where(values <= 0, self.zero, values) if scale == "log" else values).tolist()
 
     def draw(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
-        """Give a figure of these `steps`, curves drawn, the axis and the lines of a step and of changes in training.
-
-        Long curves are thinned (see `thin.thin_curves`).
-        """
+        """Give a figure of these `steps`, curves drawn, the axis and the lines of a step and of changes in training."""
         self.set_range(figure, steps)
+        self.set_curves(figure)
+        return self.mark_step(self.mark_changes(figure, steps), max(steps))
+
+    def set_curves(self, figure: go.Figure) -> None:
+        """Thin the long curves of a figure (see `thin.thin_curves`), and break all at the gaps of the run."""
         thin_curves(figure, self.scale)
         break_lines(figure, self.values(self.gaps))
-        return self.mark_step(self.mark_changes(figure, steps), max(steps))
 
     def mark_step(self, figure: go.Figure, step: int, panel: str = "") -> go.Figure:
         """Draw the line that follows the chosen step, at this one; `panel` is the number of a small multiple's axes."""
