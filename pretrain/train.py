@@ -1,8 +1,10 @@
 """The training loop, from top to bottom: prepare, build, resume, then step, log, save until the last update."""
 
+import timeit
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from time import perf_counter, time
 from typing import Any
 
@@ -105,17 +107,27 @@ def on_accelerator() -> bool:
     return bool(tf.config.list_physical_devices("GPU") or tf.config.list_physical_devices("TPU"))
 
 
+@cache
 def multiplies_in_bfloat16() -> bool:
-    """Whether the backend trains faster in bfloat16 on this processor: torch does where there are instructions for it.
+    """Whether the backend trains faster in bfloat16 on this processor: torch, where a product is clearly faster in it.
 
-    TensorFlow and JAX do not (docs/benchmarks.md).
+    Having instructions for it is not enough: some processors are slower with them. TensorFlow and JAX were slower in it
+    wherever that was measured (docs/benchmarks.md).
     """
     if keras.backend.backend() != "torch":
         return False
     import torch
 
     instructions = torch.cpu.get_capabilities()
-    return bool(instructions.get("avx512_bf16") or instructions.get("amx_bf16"))
+    return any(map(instructions.get, ("avx512_bf16", "amx_bf16"))) and (
+        seconds_of_a_product("bfloat16") < 0.75 * seconds_of_a_product("float32")
+    )
+
+
+def seconds_of_a_product(dtype: str) -> float:
+    """The shortest of ten products of 512 x 384 numbers with themselves, in the backend."""
+    numbers = keras.ops.ones((512, 384), dtype)
+    return min(timeit.repeat(lambda: keras.ops.matmul(numbers, keras.ops.transpose(numbers)), number=1, repeat=10))
 
 
 def _measure(config: Config, progress: Progress, measurement: Measurement, log: Log, devices: Devices) -> None:

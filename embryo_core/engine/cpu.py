@@ -11,6 +11,7 @@ the same. The environment variable EMBRYO_KERNELS set to "plain" leaves them all
 """
 
 import os
+import timeit
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -154,10 +155,24 @@ def _working() -> frozenset[str]:
     return frozenset(found)
 
 
+@cache
 def multiplies_bfloat16() -> bool:
-    """Whether this processor has instructions for products in bfloat16: AMX, or AVX-512's."""
+    """Whether products in bfloat16 take this processor clearly less time than those in float32.
+
+    AMX computes them several times as fast. AVX-512's instructions take half of the time on one processor and twice as
+    long on another (docs/benchmarks.md), so where there are any, a product is timed in both types. A quarter must be
+    gained, because turning numbers from one type into the other takes time too.
+    """
     instructions = torch.cpu.get_capabilities()
-    return bool(instructions.get("avx512_bf16") or instructions.get("amx_bf16"))
+    if not (instructions.get("avx512_bf16") or instructions.get("amx_bf16")):
+        return False
+    return seconds_of_a_product(torch.bfloat16) < 0.75 * seconds_of_a_product(torch.float32)
+
+
+def seconds_of_a_product(dtype: torch.dtype) -> float:
+    """The shortest of ten products of 512 x 384 numbers with themselves; other programs only make them longer."""
+    numbers = torch.ones(512, 384, dtype=dtype)
+    return min(timeit.repeat(lambda: numbers @ numbers.t(), number=1, repeat=10))
 
 
 # === Threads ===

@@ -160,7 +160,7 @@ def _optimizer(
 
 
 def _in_bfloat16(device: torch.device) -> bool:
-    """Whether training rounds products to bfloat16: where the device has instructions for that."""
+    """Whether training rounds products to bfloat16: where the device is faster so."""
     return torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and multiplies_bfloat16()
 
 

@@ -89,3 +89,37 @@ def test_importing_leaves_torch_as_it_is() -> None:
     )
     command = [sys.executable, "-W", "default", "-c", code]
     assert subprocess.run(command, check=False, env={**os.environ, "OMP_NUM_THREADS": "2"}).returncode == 0
+
+
+@pytest.fixture
+def timed_again() -> None:
+    """What the processor is faster in is found out anew in the test, and once more after it."""
+    cpu.multiplies_bfloat16.cache_clear()
+    yield
+    cpu.multiplies_bfloat16.cache_clear()
+
+
+@pytest.mark.parametrize("instructions", [("avx512_bf16",), ("amx_bf16",), ("avx512_bf16", "amx_bf16")])
+@pytest.mark.parametrize(("seconds", "faster"), [(0.3, True), (0.74, True), (0.8, False), (2.0, False)])
+def test_products_are_in_bfloat16_where_that_takes_clearly_less_time(
+    instructions, seconds, faster, timed_again, monkeypatch
+) -> None:
+    """Of float32's one second: some processors have the instructions and are slower with them."""
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: dict.fromkeys(instructions, True))
+    monkeypatch.setattr(cpu, "seconds_of_a_product", {torch.float32: 1.0, torch.bfloat16: seconds}.get)
+    assert cpu.multiplies_bfloat16() is faster
+
+
+@pytest.mark.parametrize("instructions", [{}, {"avx512_bf16": False, "amx_bf16": False}])  # the first is not an x86
+def test_without_instructions_nothing_is_timed(instructions, timed_again, monkeypatch) -> None:
+    """Products in bfloat16 are then torch's own, many times as slow."""
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: instructions)
+    monkeypatch.setattr(cpu, "seconds_of_a_product", lambda dtype: pytest.fail("timed"))
+    assert not cpu.multiplies_bfloat16()
+
+
+def test_the_shortest_of_ten_products_counts(monkeypatch) -> None:
+    """Another program may have had the core during the others."""
+    seconds = iter([9.0] * 9 + [0.5])
+    monkeypatch.setattr("timeit.Timer.timeit", lambda *_: next(seconds))
+    assert cpu.seconds_of_a_product(torch.float32) == 0.5
