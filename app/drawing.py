@@ -1,7 +1,8 @@
 """Pages are drawn one at a time: several at once slow one another and every answer.
 
 A page steps aside while it waits for what takes long, so that others are drawn meanwhile. While it is drawn, the files
-of its runs count as they were at first; without that, it would list a long series again and again.
+of its runs count as they were at first, and as the page before it saw them if that was less than a second ago; without
+that, each would list a long series again and again.
 """
 
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from contextlib import contextmanager
 from threading import Lock, local
 
 from embryo_core.runs import snapshot
+
+SEEN_FOR = 1.0  # seconds for which what a page saw of a run's files counts for the next ones
 
 _lock = Lock()  # held by the page that is drawn
 _own = local()  # `held`: whether this thread holds the lock
@@ -22,7 +25,7 @@ def drawing() -> Iterator[None]:
         return
     _take()
     try:
-        with snapshot():
+        with snapshot(SEEN_FOR):
             yield
     finally:
         _give_back()

@@ -3,28 +3,45 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 
 from embryo_core.types import Run
 
 Found = TypeVar("Found")
+Key = tuple[Callable, Path]
 
-_known: ContextVar[dict[tuple[Callable, Path], Any] | None] = ContextVar("known", default=None)
+KEPT = 1024  # reads that are kept for the next snapshots
+
+
+@dataclass
+class _Snapshot:
+    seconds: float
+    found: dict[Key, Any] = field(default_factory=dict)
+
+
+_current: ContextVar[_Snapshot | None] = ContextVar("current", default=None)
+_recent: dict[Key, tuple[float, Any]] = {}  # when it was read, and what
 
 
 @contextmanager
-def snapshot() -> Iterator[None]:
-    """A snapshot that lasts to the end of the block; within another one, that one."""
-    if _known.get() is not None:
+def snapshot(seconds: float = 0) -> Iterator[None]:
+    """A snapshot that lasts to the end of the block; within another one, that one.
+
+    What another snapshot with `seconds` read at most so long ago counts in it too: to look at a thousand manifests takes
+    longer than to draw some pages.
+    """
+    if _current.get() is not None:
         yield
         return
-    beginning = _known.set({})
+    beginning = _current.set(_Snapshot(seconds))
     try:
         yield
     finally:
-        _known.reset(beginning)
+        _current.reset(beginning)
 
 
 def read_once(read: Callable[[Run], Found]) -> Callable[[Run], Found]:
@@ -36,11 +53,25 @@ def read_once(read: Callable[[Run], Found]) -> Callable[[Run], Found]:
 
     @wraps(read)
     def kept(run: Run) -> Found:
-        known = _known.get()
-        if known is None:
+        within = _current.get()
+        if within is None:
             return read(run)
-        if (read, run.path) not in known:
-            known[read, run.path] = read(run)
-        return known[read, run.path]
+        key = read, run.path
+        if key not in within.found:
+            within.found[key] = _read_again(key, run, within.seconds)
+        return within.found[key]
 
     return kept
+
+
+def _read_again(key: Key, run: Run, seconds: float) -> Any:
+    """What this function found of this run at most so many seconds ago, or finds now."""
+    now = monotonic()
+    if seconds and (known := _recent.get(key)) and now - known[0] <= seconds:
+        return known[1]
+    found = key[0](run)
+    if seconds:
+        if len(_recent) >= KEPT:
+            _recent.clear()
+        _recent[key] = now, found
+    return found

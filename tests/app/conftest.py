@@ -12,6 +12,7 @@ from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
+from app import drawing
 from embryo_core.types import Run
 
 # Each AppTest looks through all installed packages for components, which takes longer than a page: once is enough.
@@ -55,6 +56,12 @@ class Dashboard:
 def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
     """AppTest puts the page in the place of `__main__`, where a process started by a later test would run it again."""
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+
+
+@pytest.fixture(autouse=True)
+def seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page looks at its files itself: tests change them and draw again within a second."""
+    monkeypatch.setattr(drawing, "SEEN_FOR", 0)
 
 
 @pytest.fixture

@@ -1,14 +1,18 @@
 """One page is drawn at a time; one that waits steps aside for others."""
 
 import threading
+from importlib import import_module
 
 import pytest
 
 from app import drawing
 from app.caching import cached
 from app.views import overview
+from embryo_core import runs
 from embryo_core.types import Run
 from tests.app.conftest import Dashboard
+
+snapshots = import_module("embryo_core.runs.snapshot")  # runs.snapshot is its function
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +66,21 @@ def test_each_page_has_its_turn_while_it_is_drawn(
     monkeypatch.setattr(overview, "show", lambda: seen.append(free(lock)))
     dashboard.open("overview")
     assert seen == [False] and free(lock)
+
+
+def test_a_page_sees_files_as_the_one_before_it_for_a_moment(
+    lock: threading.Lock, own_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For SEEN_FOR seconds, in which a long series would be listed again for each answer; then as they are."""
+    monkeypatch.setattr(drawing, "SEEN_FOR", 1.0)
+    now = [100.0]
+    monkeypatch.setattr(snapshots, "monotonic", lambda: now[0])
+    monkeypatch.setattr(snapshots, "_recent", {})
+    seen = []
+    for seconds in (0, 0.9, 0.2):
+        now[0] += seconds
+        with drawing.drawing():
+            seen.append(len(runs.checkpoints(own_run)))
+        if len(seen) == 1:
+            (own_run.path / "checkpoints" / "step8").rename(own_run.path / "step8")
+    assert seen == [3, 3, 2]
