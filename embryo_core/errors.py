@@ -4,6 +4,8 @@ EmbryoError
 ├── RunError                a run folder
 │   ├── UnknownRun          no run of that name
 │   ├── BrokenRun           run.json, log, state or tokenizer missing or unreadable
+│   │   └── BrokenTokenizer the tokenizer that came with foreign checkpoints cannot be read
+│   ├── BrokenTrainerState  what transformers' Trainer noted down beside a checkpoint cannot be read
 │   └── BusyRun             another process is pretraining it
 ├── CheckpointError         one step of a run
 │   ├── UnknownStep         the run has no checkpoint at that step
@@ -40,6 +42,14 @@ class UnknownRun(RunError):
 
 class BrokenRun(RunError):
     """A run whose run.json, log, state or tokenizer is missing or unreadable."""
+
+
+class BrokenTokenizer(BrokenRun):
+    """The tokenizer that came with foreign checkpoints cannot be read."""
+
+
+class BrokenTrainerState(RunError):
+    """trainer_state.json beside a checkpoint cannot be read; the checkpoint can do without."""
 
 
 class BusyRun(RunError):

@@ -3,7 +3,10 @@
 import argparse
 import sys
 
+from embryo_core import runs
 from embryo_core.commands.audit import lines
+
+LISTED = 8  # names and steps on a line; of the rest the number
 
 HELP = "make a run of checkpoints at hand: a Trainer's folder, any folders, the Hub; they stay where they are"
 
@@ -43,8 +46,15 @@ def execute(options: argparse.Namespace) -> int:
     print("Weights were copied from:" if options.copy else "Weights stay where they are, and are read there:")
     for location in added.locations:
         print(f"    {location}")
+    if added.kept:
+        print(f"As they were before: {_steps(added.kept)}.")
     if added.gone:
-        print(f"Without weights from now on, as their files are gone: steps {', '.join(map(str, added.gone))}.")
+        print(f"Without weights from now on, as their files are gone or were not added here: {_steps(added.gone)}.")
+    if added.left_alone:
+        names = ", ".join(map(runs.shown, added.left_alone[:LISTED]))
+        print(
+            f"Not taken, as their names are of another form: {names} ({len(added.left_alone)} in all); see --pattern."
+        )
     for trouble in added.troubles:
         print(f"Left out: {trouble}", file=sys.stderr)
     found = audit(run, fetch=False, progress=True)
@@ -52,3 +62,8 @@ def execute(options: argparse.Namespace) -> int:
     if found.checkpoints < len(steps):
         print(f"The others are not fetched yet; to look at all: python -m embryo_core audit {run.name}")
     return 1 if added.troubles or found.faults else 0
+
+
+def _steps(steps: tuple[int, ...]) -> str:
+    some = ", ".join(map(str, steps[:LISTED]))
+    return f"steps {some}{' and others' if len(steps) > LISTED else ''} ({len(steps)} in all)"

@@ -21,11 +21,12 @@ def read_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
     The file has to be verified before (`runs.verify`). Raises BrokenCheckpoint where it cannot be read, and where a
     number is not finite.
     """
-    path, _ = runs.weights_file(checkpoint)
+    path, within = runs.weights_file(checkpoint)
     try:
-        tensors = load_file(path) if path.suffix == ".safetensors" else _load_pickled(path)
+        tensors = _load_pickled(path) if runs.is_pickled(path, within) else load_file(path)
     except UNREADABLE as reason:
-        why = str(reason).partition("\n")[0]
+        pickled = isinstance(reason, UnpicklingError)  # torch then says how to run its code
+        why = "it holds more than tensors, or is damaged" if pickled else str(reason).partition("\n")[0]
         raise broken(checkpoint, f"{path.name} cannot be read ({why})") from None
     return {_name_of_today(name): tensor for name, tensor in tensors.items()}
 

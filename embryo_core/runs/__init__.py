@@ -9,6 +9,7 @@ from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run
 from embryo_core.runs.locks import locked
 from embryo_core.runs.log import damaged_lines, parse_row, read_counts, read_lines, read_log, read_ranks
 from embryo_core.runs.manifests import (
+    GENERATOR,
     broken,
     checkpoint,
     checkpoints,
@@ -23,16 +24,17 @@ from embryo_core.runs.manifests import (
     write_manifest,
 )
 from embryo_core.runs.measures import Measured, read_measures
-from embryo_core.runs.pointers import allow, hub_folder, was_added
+from embryo_core.runs.pointers import allow, check_text, hub_folder, place_of, places, was_added
 from embryo_core.runs.reading import read_bytes, read_json, shown
 from embryo_core.runs.schema import ModelClass, Shown, Sources
 from embryo_core.runs.snapshot import read_once, snapshot
 from embryo_core.runs.thin import remove_weights, to_remove
 from embryo_core.runs.tokenizer import check_tokenizer, check_tokenizer_file
-from embryo_core.runs.weight_files import tensor_shapes, weights_file
+from embryo_core.runs.weight_files import is_pickled, tensor_shapes, weights_file
 
 __all__ = [
     "AUDIT",
+    "GENERATOR",
     "REPOSITORY",
     "Architecture",
     "Audit",
@@ -45,6 +47,7 @@ __all__ = [
     "broken",
     "broken_runs",
     "changes",
+    "check_text",
     "check_tokenizer",
     "check_tokenizer_file",
     "checkpoint",
@@ -54,6 +57,7 @@ __all__ = [
     "gaps",
     "generator",
     "hub_folder",
+    "is_pickled",
     "left_out",
     "list_runs",
     "loadable",
@@ -62,6 +66,8 @@ __all__ = [
     "missing_steps",
     "open_run",
     "parse_row",
+    "place_of",
+    "places",
     "read_audit",
     "read_bytes",
     "read_checksums",

@@ -93,6 +93,11 @@ def _pick(run: Run, found: list[Checkpoint], step: int) -> Checkpoint:
     for candidate in found:
         if candidate.step == step:
             return candidate
+    unread = {path.name: reason for path, reason in broken(run)}
+    if reason := unread.get(f"step{step}"):
+        raise BrokenCheckpoint(reason)
+    if unread and not found:
+        raise UnknownStep(f"Run '{run.name}' has no checkpoint that can be read: {next(iter(unread.values()))}")
     if not found:
         raise UnknownStep(f"Run '{run.name}' has no checkpoint yet; continue it with python -m pretrain.")
     nearest = min(found, key=lambda c: abs(c.step - step)).step
@@ -136,10 +141,16 @@ def without_weights(checkpoint: Checkpoint) -> MissingWeights:
 
 
 def generator(checkpoint: Checkpoint) -> Checkpoint | None:
-    """The model that predicts masked words inside an ELECTRA's checkpoint, in generator/; None where there is none."""
+    """The model that predicts masked words inside an ELECTRA's checkpoint, in generator/; None where there is none.
+
+    Raises BrokenCheckpoint where the checkpoint is elsewhere and the manifest inside does not say where.
+    """
     path = checkpoint.path / GENERATOR
     inside = checkpoint.path.name == GENERATOR  # of which there is one level
-    return replace(checkpoint, path=path, pointer=None) if not inside and (path / "config.json").is_file() else None
+    if inside or not (path / "config.json").is_file():
+        return None
+    weights = _read_manifest(path, checkpoint.run.path)[0].weights if checkpoint.pointer else None
+    return replace(checkpoint, path=path, pointer=_pointer(checkpoint.run, weights, path))
 
 
 @read_once

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from embryo_core.errors import BrokenCheckpoint, BrokenList
+from embryo_core.errors import BrokenCheckpoint, BrokenList, RunError
 from embryo_core.runs.files import write_json
 from embryo_core.runs.reading import read_json, shown
 from embryo_core.runs.value_types import Text
@@ -26,10 +26,20 @@ Added = Annotated[dict[Text, Annotated[list[Text], Meta(max_length=100_000)]], M
 def allow(run: Path, locations: Iterable[str]) -> None:
     """Note that this user added the run in this folder: it may read weights in these folders and "hf:" repositories.
 
-    Raises BrokenList.
+    Raises BrokenList, and RunError for a path that is no text, which the list cannot hold.
     """
+    for place in (run, *locations):
+        check_text(place)
     known = {} if not _list().is_file() else read_json(_list(), _list().parent, Added, BrokenList)
     write_json(_list(), known | {os.path.realpath(run): sorted(set(locations))})
+
+
+def check_text(path: Path | str) -> None:
+    """Raise RunError for a path with bytes that are no UTF-8: no file of a run can name it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise RunError(f"The path {shown(path)} has bytes that are no UTF-8 text; rename its folder.") from None
 
 
 def was_added(run: Path) -> bool:
@@ -37,19 +47,27 @@ def was_added(run: Path) -> bool:
     return os.path.realpath(run) in _added()
 
 
+def places(run: Path) -> frozenset[str]:
+    """The folders and "hf:" repositories from which the run in this folder may read weights."""
+    return _added().get(os.path.realpath(run), frozenset())
+
+
+def place_of(pointer: Pointer) -> str:
+    """The folder, or "hf:" repository, that a pointer leads to."""
+    return HUB + pointer.repository if pointer.repository else str(Path(pointer.file).parent)
+
+
 def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
     """The file that a pointer leads to, which may have to be fetched, and the folder that it has to be in.
 
     Raises BrokenCheckpoint where this user did not add the run, or added other folders.
     """
-    allowed = _added().get(str(run.path), ())
-    if pointer.repository:
-        folder = hub_folder(pointer.repository)
-        if HUB + pointer.repository in allowed:
+    named = pointer.repository or os.path.isabs(pointer.file)
+    if named and place_of(pointer) in _added().get(str(run.path), ()):
+        if pointer.repository:
+            folder = hub_folder(pointer.repository)
             return folder / "snapshots" / pointer.commit / pointer.file, folder
-    for folder in allowed:
-        if not folder.startswith(HUB) and Path(pointer.file).parent == Path(folder):
-            return Path(pointer.file), Path(folder)
+        return Path(pointer.file), Path(pointer.file).parent
     where = f"{HUB}{pointer.repository}@{pointer.commit[:7]}" if pointer.repository else shown(pointer.file)
     raise BrokenCheckpoint(
         f"{shown(manifest)} points to {where}, outside the run, and this user did not add the run from there; where "
@@ -71,7 +89,7 @@ def _list() -> Path:
     return Path(settings) / "embryo" / "added.json"
 
 
-def _added() -> dict[str, list[str]]:
+def _added() -> dict[str, frozenset[str]]:
     """Places by the folder of the run; read again only when the list is another: every query lists all checkpoints."""
     try:
         found = os.stat(_list())
@@ -81,5 +99,5 @@ def _added() -> dict[str, list[str]]:
 
 
 @lru_cache(maxsize=8)
-def _parse(path: Path, *_state: int) -> dict[str, list[str]]:
-    return read_json(path, path.parent, Added, BrokenList)
+def _parse(path: Path, *_state: int) -> dict[str, frozenset[str]]:
+    return {run: frozenset(places) for run, places in read_json(path, path.parent, Added, BrokenList).items()}

@@ -8,15 +8,26 @@ from typing import BinaryIO, TypeVar
 
 from msgspec.json import Decoder
 
-from embryo_core.errors import BrokenCheckpoint, BrokenList, BrokenRun, CorpusError, EmbryoError, ResultsError
+from embryo_core.errors import (
+    BrokenCheckpoint,
+    BrokenList,
+    BrokenRun,
+    BrokenTokenizer,
+    BrokenTrainerState,
+    CorpusError,
+    EmbryoError,
+    ResultsError,
+)
 from embryo_core.runs.files import sha256
 from embryo_core.runs.schema import LIMITS, OTHER_LIMIT
 
 Content = TypeVar("Content")
 REMEDIES = {  # what to do about a file that is refused, by the error that says so
     BrokenRun: "copy the run again from where it came, or remove its folder",
+    BrokenTokenizer: "copy it again from where it came, or name the folder of another with --tokenizer",
     BrokenCheckpoint: "train this step again or delete its folder",
     BrokenList: "remove it, and add its runs again with: python -m embryo_core add SOURCE --name NAME",
+    BrokenTrainerState: "its log and counts are left out",
     CorpusError: "delete its folder and give the same command again",
     ResultsError: "delete it and evaluate the run again with --overwrite",
 }
@@ -25,9 +36,7 @@ REMEDIES = {  # what to do about a file that is refused, by the error that says 
 # === Reading ===
 
 
-def locate(
-    path: Path, within: Path, error: type[EmbryoError], limit: int | None = None
-) -> tuple[Path, os.stat_result]:
+def locate(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> tuple[Path, os.stat_result]:
     """A file's path free of links, and its state; nothing is opened, so that pipes and devices do no harm.
 
     Raises `error` unless it is a regular file in the folder `within`, of at most `limit` bytes (None: those that a file

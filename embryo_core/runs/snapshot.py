@@ -31,8 +31,8 @@ _recent: dict[Key, tuple[float, Any]] = {}  # when it was read, and what
 def snapshot(seconds: float = 0) -> Iterator[None]:
     """A snapshot that lasts to the end of the block; within another one, that one.
 
-    What another snapshot with `seconds` read at most so long ago counts in it too: to look at a thousand manifests takes
-    longer than to draw some pages.
+    What another snapshot with `seconds` read at most so long ago counts in it too: to look at a thousand manifests
+    takes longer than to draw some pages.
     """
     if _current.get() is not None:
         yield

@@ -6,7 +6,7 @@ from pathlib import Path
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, is_zipfile
 
 from embryo_core.errors import BrokenCheckpoint
-from embryo_core.runs.architecture import Architecture
+from embryo_core.runs.architecture import PARAMETERS, Architecture
 from embryo_core.runs.pointers import follow
 from embryo_core.runs.reading import open_inside, parse_json, refusal
 from embryo_core.runs.schema import HEADER_LIMIT, MB, Header, Tensor
@@ -16,6 +16,7 @@ SAFETENSORS = "model.safetensors"
 PICKLED = "pytorch_model.bin"
 WEIGHTS = (SAFETENSORS, PICKLED)  # the names that weights have in a checkpoint's folder; the first at hand is read
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}  # of an element, by its type
+ANY = 8 + HEADER_LIMIT + max(BYTES.values()) * PARAMETERS  # bytes that weights of any model may have
 
 
 def weights_file(checkpoint: Checkpoint) -> tuple[Path, Path]:
@@ -33,12 +34,23 @@ def most_bytes(sizes: Architecture) -> int:
 
 def check_weights(path: Path, within: Path, sizes: Architecture) -> None:
     """Raise BrokenCheckpoint unless the file describes itself rightly and has no more numbers than the sizes allow."""
-    (_check_pickled if path.suffix == ".bin" else _check_tensors)(path, within, sizes)
+    (_check_pickled if is_pickled(path, within) else _check_tensors)(path, within, sizes)
+
+
+def is_pickled(path: Path, within: Path) -> bool:
+    """Whether torch pickled the weights; told by what the file begins with where its name does not say.
+
+    A cache may name its files by their hash. Raises BrokenCheckpoint where the file cannot be read.
+    """
+    if path.suffix in (".bin", ".safetensors"):
+        return path.suffix == ".bin"
+    with open_inside(path, within, BrokenCheckpoint, ANY) as file:
+        return file.read(9)[8:] != b"{"  # in a file of safetensors the header follows its length
 
 
 def tensor_shapes(path: Path, within: Path, sizes: Architecture) -> dict[str, list[int]]:
     """The shape of each tensor of a file, by its name; none of one that torch pickled. Raises BrokenCheckpoint."""
-    if path.suffix == ".bin":
+    if is_pickled(path, within):
         return {}
     tensors, _, _ = _read_header(path, within, sizes)
     return {name: tensor.shape for name, tensor in tensors.items()}

@@ -2,19 +2,21 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from embryo_core.errors import RunError
+from embryo_core.runs import GENERATOR, check_text
 from embryo_core.runs.weight_files import WEIGHTS
-from embryo_core.sources.found import Found
-from embryo_core.sources.patterns import KNOWN, Counts, match_names
+from embryo_core.sources.found import Found, Series
+from embryo_core.sources.patterns import KNOWN, Counts, left_alone, match_names
 from embryo_core.types import Pointer
 
 MOST = 100_000  # names of a folder that are looked at
 
 
-def find_in(folder: Path, patterns: Sequence[str]) -> list[Found]:
-    """The checkpoints in a folder whose names match a pattern, unordered. Raises RunError for none."""
+def find_in(folder: Path, patterns: Sequence[str]) -> Series:
+    """The checkpoints in a folder whose names match a pattern. Raises RunError for none."""
     if not folder.is_dir():
         raise RunError(
             f"{folder} is no folder; give one that holds checkpoints, hf:OWNER/NAME, or a list of STEP:PATH."
@@ -25,18 +27,30 @@ def find_in(folder: Path, patterns: Sequence[str]) -> list[Found]:
     if not matched:
         tried = ", ".join(patterns or KNOWN)
         raise RunError(f"{folder} has no checkpoint whose name matches {tried}; name its form with --pattern.")
-    return [at(folder / name, counts) for name, counts in matched.items()]
+    series = Series([], left_alone=[] if patterns else left_alone(names, matched))
+    for name, counts in matched.items():
+        try:
+            series.found.append(at(folder / name, counts))
+        except RunError as reason:
+            series.incomplete[counts.first[0]] = str(reason)
+    return series
 
 
 def at(path: Path, counts: Counts) -> Found:
     """The checkpoint in a folder, or of a file of weights beside its config.json. Raises RunError where it is none."""
+    found = _at(path, counts)
+    inside = found.folder / GENERATOR
+    return replace(found, generator=_at(inside, counts)) if (inside / "config.json").is_file() else found
+
+
+def _at(path: Path, counts: Counts) -> Found:
     folder = path if path.is_dir() else path.parent
     weights = _weights(folder) if path.is_dir() else path
     if not (folder / "config.json").is_file() or not weights.is_file():
         raise RunError(f"{path} holds no checkpoint: it needs config.json and one of {', '.join(WEIGHTS)} beside it.")
-    config, state = Path(os.path.realpath(folder / "config.json")), folder / "trainer_state.json"
-    pointer = Pointer(os.path.realpath(weights))
-    return Found(counts, config, config.parent, pointer, None, state if state.is_file() else None)
+    config, weights = (Path(os.path.realpath(path)) for path in (folder / "config.json", weights))
+    check_text(weights)
+    return Found(counts, config, config.parent, Pointer(str(weights)), folder=folder)
 
 
 def _weights(folder: Path) -> Path:

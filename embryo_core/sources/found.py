@@ -1,6 +1,6 @@
-"""What a source gives for one checkpoint before it is part of a run."""
+"""What a source gives before it is part of a run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from embryo_core.sources.patterns import Counts
@@ -16,9 +16,24 @@ class Found:
     within: Path  # the folder that its files have to be in
     pointer: Pointer
     sha256: str | None = None  # of its weights, where the Hub tells it
-    trainer_state: Path | None = None
+    folder: Path | None = None  # as it was named, links not followed; None: on the Hub
+    generator: "Found | None" = None  # of an ELECTRA, the model inside that predicts masked words
 
     @property
     def name(self) -> str:
         """As messages name it."""
         return f"hf:{self.pointer.repository}@{self.pointer.commit}" if self.pointer.repository else self.pointer.file
+
+    @property
+    def step(self) -> int:
+        """What places it on the axis, whatever that counts."""
+        return self.counts.first[0]
+
+
+@dataclass(frozen=True)
+class Series:
+    """What a source holds."""
+
+    found: list[Found]  # unordered
+    incomplete: dict[int, str] = field(default_factory=dict)  # a sentence for each step without all of its files
+    left_alone: list[str] = field(default_factory=list)  # names with a number that no pattern took

@@ -5,30 +5,33 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 FEWEST_POWERS = 3  # of two, before a grid of doublings is taken for planned
+TRIED = 16  # distances, the most frequent ones
+COVERED = 2 / 3  # of an even grid has to be there, before the rest is missing
 
 
 def planned(steps: Sequence[int]) -> tuple[int, ...]:
     """The steps at hand, and those missing between them where they lie on an even grid but for a few gaps.
 
-    A grid is even where at least half of the distances are the same. Below its first distance, powers of two are a grid
-    of their own, as in many series.
+    A grid is even where two thirds of it are there. Below its first distance, powers of two are a grid of their own, as
+    in many series.
     """
     found = sorted(steps)
-    every = _even_distance(found)
-    even: set[int] = set()
-    if every is not None:
-        first = min(step for step in found if step % every == found[-1] % every)
-        even = set(range(first, found[-1], every))
+    even = max((_grid(found, distance) for distance in _distances(found)), key=len, default=range(0))
+    every = even.step if even else None
     low = [step for step in found if 0 < step and (every is None or step < every)]
     powers = len(low) >= FEWEST_POWERS and all(step & (step - 1) == 0 for step in low)
     doublings = {2**k for k in range(low[0].bit_length() - 1, low[-1].bit_length())} if powers else set()
     return tuple(sorted({*found, *even, *doublings}))
 
 
-def _even_distance(steps: Sequence[int]) -> int | None:
-    distances = [later - earlier for earlier, later in pairwise(steps)]
-    if not distances:
-        return None
-    times, most = max((times, distance) for distance, times in Counter(distances).items())
-    above = sum(later > most for later in steps[1:])
-    return most if times > 1 and 2 * times >= above else None
+def _distances(steps: Sequence[int]) -> list[int]:
+    """Those that come more than once."""
+    times = Counter(later - earlier for earlier, later in pairwise(steps)).most_common(TRIED)
+    return [distance for distance, count in times if count > 1]
+
+
+def _grid(steps: Sequence[int], distance: int) -> range:
+    """The even grid that ends at the last step; empty where too few of the steps lie on it."""
+    on_it = [step for step in steps if step % distance == steps[-1] % distance]
+    grid = range(on_it[0], on_it[-1] + 1, distance)
+    return grid if len(on_it) >= COVERED * len(grid) else range(0)

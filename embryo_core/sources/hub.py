@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from embryo_core.engine.remote import fetch_file, first_line, offline
-from embryo_core.errors import RunError
+from embryo_core.errors import MissingWeights, RunError
 from embryo_core.runs import hub_folder
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.weight_files import WEIGHTS
-from embryo_core.sources.found import Found
-from embryo_core.sources.patterns import FIELD, Counts, match_names
+from embryo_core.sources.found import Found, Series
+from embryo_core.sources.patterns import FIELD, Counts, left_alone, match_names
 from embryo_core.types import Pointer
 
 if TYPE_CHECKING:
@@ -27,24 +27,26 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def find(name: str, patterns: Sequence[str]) -> list[Found]:
+def find(name: str, patterns: Sequence[str]) -> Series:
     """Checkpoints of OWNER/NAME, one of its revisions each, or of OWNER/NAME-{step}k, a repository each.
 
     Raises RunError where there is none.
     """
-    if FIELD.search(name):
-        repositories = match_names(_repositories(name), [name])
-        found = [_pinned(repository, "main", counts) for repository, counts in repositories.items()]
-    else:
-        commits = _revisions(name)
-        matched = match_names(commits, patterns)
-        found = [_at_commit(name, commits[revision], counts) for revision, counts in matched.items()]
-    if not found:
+    family = FIELD.search(name)
+    commits = {} if family else _revisions(name)
+    matched = match_names(_repositories(name), [name]) if family else match_names(commits, patterns)
+    if not matched:
         raise RunError(
-            f"{HUB}{name} has no {'repository' if FIELD.search(name) else 'revision'} whose name tells a step, "
-            f"{'in the local cache (the network is off)' if offline() else 'on the Hub'}; name its form with --pattern."
+            f"{HUB}{name} has no {'repository' if family else 'revision'} whose name tells a step, {_where()}; name "
+            "its form with --pattern."
         )
-    return found
+    series = Series([], left_alone=[] if family or patterns else left_alone(commits, matched))
+    for one, counts in matched.items():
+        try:
+            series.found.append(_pinned(one, "main", counts) if family else _at_commit(name, commits[one], counts))
+        except (RunError, MissingWeights) as reason:
+            series.incomplete[counts.first[0]] = str(reason)
+    return series
 
 
 def at(name: str, counts: Counts) -> Found:
@@ -90,7 +92,7 @@ def _pinned(repository: str, revision: str, counts: Counts) -> Found:
     commits = {} if COMMIT.fullmatch(revision) else _revisions(repository)
     if not COMMIT.fullmatch(revision) and revision not in commits:
         known = ", ".join(sorted(commits)[:10]) or "none"
-        raise RunError(f"{HUB}{repository} has no revision '{revision}'; known: {known}.")
+        raise RunError(f"{HUB}{repository} has no revision '{revision}' {_where()}; known: {known}.")
     return _at_commit(repository, commits.get(revision, revision), counts)
 
 
@@ -98,7 +100,9 @@ def _at_commit(repository: str, commit: str, counts: Counts) -> Found:
     names = _names(repository, commit)
     weights = next((name for name in WEIGHTS if name in names), None)
     if weights is None or "config.json" not in names:
-        raise RunError(f"{HUB}{repository}@{commit[:7]} has no config.json with one of {', '.join(WEIGHTS)} beside it.")
+        raise RunError(
+            f"{HUB}{repository}@{commit[:7]} has no config.json with one of {', '.join(WEIGHTS)} beside it, {_where()}."
+        )
     config = fetch_file(repository, commit, "config.json")
     pointer = Pointer(weights, repository, commit)
     return Found(counts, config, hub_folder(repository), pointer, names[weights])
@@ -112,6 +116,10 @@ def _names(repository: str, commit: str) -> dict[str, str | None]:
     folder = hub_folder(repository) / "snapshots" / commit
     blobs = {path.name: Path(os.path.realpath(path)).name for path in folder.glob("*")}  # a blob is named by its hash
     return {name: blob if SHA256.fullmatch(blob) else None for name, blob in blobs.items()}
+
+
+def _where() -> str:
+    return "in the local cache (the network is off)" if offline() else "on the Hub"
 
 
 def _asked(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:

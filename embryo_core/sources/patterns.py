@@ -2,7 +2,7 @@
 
 A pattern has the text of a name and fields in braces. A field stands for a whole number; k, M, B or T right behind it
 multiplies, and {step+1000} counts on from 1000, for a phase whose numbers begin anew. A step counts updates; a pattern
-without {step} counts what it has instead: sequences, tokens or words.
+without {step} counts what it has instead: sequences, tokens or words. {k} is another name of {step}.
 """
 
 import re
@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from embryo_core.errors import RunError
 
 FIELDS = {"step": "updates", "sequences": "sequences", "tokens": "tokens", "words": "words"}  # what each counts
+ALIASES = {"k": "step"}  # "step_{k}k" is how some name their thousands
 FIELD = re.compile(r"\{(\w+)(?:\+(\d{1,15}))?\}([kMBT](?![A-Za-z]))?")
+NUMBERED = re.compile(r"\D{1,40}\d{1,18}[kMBT]?")  # a name that may tell a step
 UNITS = {None: 1, "k": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 KNOWN = (  # patterns that are tried where none is given; the one with most matches is taken
     "checkpoint-{step}",
@@ -47,7 +49,8 @@ class Pattern:
 
     def __init__(self, text: str):
         self.text = text
-        self._fields = [(name, int(start or 0), UNITS[unit or None]) for name, start, unit in FIELD.findall(text)]
+        fields = [(ALIASES.get(name, name), start, unit) for name, start, unit in FIELD.findall(text)]
+        self._fields = [(name, int(start or 0), UNITS[unit or None]) for name, start, unit in fields]
         names = [name for name, _, _ in self._fields]
         if not names or not set(names) <= FIELDS.keys() or len(set(names)) < len(names):
             known = ", ".join(f"{{{name}}}" for name in FIELDS)
@@ -73,6 +76,11 @@ def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Coun
         return {name: counts for name in names for counts in _first([Pattern(text) for text in patterns], name)}
     tried = [{n: counts for n in names if (counts := Pattern(text).match(n))} for text in KNOWN]
     return max(tried, key=len)
+
+
+def left_alone(names: Iterable[str], matched: dict[str, Counts]) -> list[str]:
+    """Names that end in a number and were not matched: another phase of a training, say."""
+    return [name for name in names if name not in matched and NUMBERED.fullmatch(name)]
 
 
 def _first(patterns: Sequence[Pattern], name: str) -> list[Counts]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AlbertConfig, AlbertForPreTraining, ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
+from transformers import AlbertConfig, AlbertForPreTraining
 
 from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, runs
@@ -14,7 +14,7 @@ from embryo_core.engine.model import Model, load
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.evaluate.compute import limits
 from embryo_core.metric import Data, Metric
-from embryo_core.types import Checkpoint, Run
+from embryo_core.types import Run
 from tests.conftest import SAMPLE_DATA, copy_run
 
 
@@ -40,23 +40,6 @@ def trained(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Model:
     model.half().save_pretrained(checkpoint.path)
     runs.write_manifest(checkpoint.path, 16, sequences=64, tokens=4096)
     return load(runs.checkpoint(run, 16))
-
-
-@pytest.fixture(scope="session")
-def electra(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    """Step 16 as an ELECTRA of random weights with its generator inside."""
-    checkpoint = runs.checkpoint(copy_run(tiny_run, tmp_path_factory.mktemp("electra")), 16)
-    torch.manual_seed(3)
-    sizes = {"vocab_size": 700, "embedding_size": 16, "num_hidden_layers": 2, "initializer_range": 0.4}
-    config = ElectraConfig(**sizes, hidden_size=24, num_attention_heads=3, intermediate_size=48)
-    smaller = ElectraConfig(**sizes, hidden_size=16, num_attention_heads=2, intermediate_size=32)
-    for model, path in (
-        (ElectraForPreTraining(config), checkpoint.path),
-        (ElectraForMaskedLM(smaller), checkpoint.path / "generator"),
-    ):
-        model.save_pretrained(path)
-        runs.write_manifest(path, 16, sequences=64, tokens=4096)
-    return runs.checkpoint(checkpoint.run, 16)
 
 
 def texts(run: Run) -> torch.Tensor:

@@ -17,6 +17,9 @@ from embryo_core.sources.grid import planned
         ([1, 2, 8, 16], {4}),
         ([0, 3, 7, 19, 50], set()),
         ([0, 1000, 2000, 3000, 3500], set()),
+        ([0, 10, 20, 40, 80, 160, 320], set()),
+        ([0, 10, 20, 30, 10**12], set()),
+        ([*range(0, 100, 10), 100, 200, 300, 500, 600, 700], {400}),
     ],
 )
 def test_what_lacks_on_an_even_grid_or_one_of_doublings(steps, missing):

@@ -72,9 +72,28 @@ def test_a_family_of_repositories(root, cache, trainer_folder):
     for step in (10, 20):
         store(cache, f"owner/seed_0-step_{step}k", "main", trainer_folder / f"checkpoint-{step}")
     store(cache, "owner/other", "main", trainer_folder / "checkpoint-0")
-    run = add(["hf:owner/seed_0-step_{step}k"], "family").run
+    run = add(["hf:owner/seed_0-step_{k}k"], "family").run
     assert [c.step for c in runs.checkpoints(run)] == [10_000, 20_000]
     assert load(runs.checkpoint(run, 20_000)).num_layers == 2
+
+
+def test_a_revision_without_all_of_its_files_is_passed_over(root, series, cache):
+    """With a sentence that says where it was looked for; asked for by its step it is an error."""
+    (cache / "models--owner--series" / "snapshots" / series[20] / "model.safetensors").unlink()
+    added = add([f"hf:{NAME}"], "public")
+    assert added.steps == (0, 10) and len(added.troubles) == 1
+    assert "has no config.json with one of" in added.troubles[0] and "in the local cache" in added.troubles[0]
+    with pytest.raises(RunError, match=r"beside it, in the local cache \(the network is off\)"):
+        add([f"hf:{NAME}"], "public", [20])
+
+
+def test_phases_of_other_names_are_told(root, cache, trainer_folder):
+    """ext1 and decay1 are no steps by themselves; patterns take them in."""
+    for revision, step in (("step10", 0), ("step20", 10), ("ext10", 20), ("decay5", 20)):
+        store(cache, NAME, revision, trainer_folder / f"checkpoint-{step}")
+    assert add([f"hf:{NAME}"], "ettin").left_alone == ("decay5", "ext10")
+    added = add([f"hf:{NAME}"], "ettin", patterns=["step{step}", "ext{step+20}", "decay{step+30}"])
+    assert added.steps == (10, 20, 30, 35) and not added.left_alone
 
 
 def test_a_list_of_revisions(root, series):
@@ -128,7 +147,7 @@ def test_discarding_removes_one_revision_alone(root, series, cache):
     ("source", "message"),
     [
         ("hf:owner/none", "has no revision whose name tells a step"),
-        ("1:hf:owner/series@x", "has no revision 'x'; known: step"),
+        ("1:hf:owner/series@x", "has no revision 'x' in the local cache .*; known: step"),
     ],
 )
 def test_what_is_not_there_is_reported(root, series, source, message):

@@ -3,7 +3,7 @@
 import pytest
 
 from embryo_core.errors import RunError
-from embryo_core.sources.patterns import Counts, Pattern, match_names
+from embryo_core.sources.patterns import Counts, Pattern, left_alone, match_names
 
 
 @pytest.mark.parametrize(
@@ -12,6 +12,7 @@ from embryo_core.sources.patterns import Counts, Pattern, match_names
         ("step{step}", "step1000", Counts(step=1000)),
         ("step{step}-tokens{tokens}B", "step1000-tokens4B", Counts(step=1000, tokens=4 * 10**9)),
         ("owner/seed_0-step_{step}k", "owner/seed_0-step_20k", Counts(step=20_000)),
+        ("owner/seed_0-step_{k}k", "owner/seed_0-step_20k", Counts(step=20_000)),
         ("chck_{words}M", "chck_100M", Counts(words=10**8)),
         ("{step}Model", "5Model", Counts(step=5)),
         ("ext{step+1000}", "ext5", Counts(step=1005)),
@@ -26,7 +27,7 @@ def test_a_name_matches_from_end_to_end(pattern, name, counts):
     assert Pattern(pattern).match(name) == counts
 
 
-@pytest.mark.parametrize("text", ["step", "{epoch}", "{step}{step}", ""])
+@pytest.mark.parametrize("text", ["step", "{epoch}", "{step}{step}", "{k}{step}", ""])
 def test_a_pattern_without_a_field_is_refused(text):
     """The sentence names the fields."""
     with pytest.raises(RunError, match="known: {step}, {sequences}, {tokens}, {words}"):
@@ -37,6 +38,12 @@ def test_the_known_pattern_that_matches_most_is_taken():
     """One stray name of another form does not count."""
     names = ["checkpoint-5", "checkpoint-10", "step3", "runs"]
     assert match_names(names, []) == {"checkpoint-5": Counts(step=5), "checkpoint-10": Counts(step=10)}
+
+
+def test_names_with_a_number_that_no_pattern_took():
+    """Those of another phase; a name without a number, or with a word behind it, is no step."""
+    names = ["step5", "step10", "ext5", "decay2k", "main", "step5-final", "2024"]
+    assert left_alone(names, match_names(names, [])) == ["ext5", "decay2k"]
 
 
 def test_the_first_pattern_given_that_matches_is_taken():

@@ -1,0 +1,128 @@
+"""The run whose place an added one takes: what of it stays, and whether its results are of the same models."""
+
+import os
+import shutil
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from embryo_core import results, runs
+from embryo_core.errors import BrokenCheckpoint, RunError
+from embryo_core.runs.schema import Manifest, PointerCard
+from embryo_core.runs.weight_files import SAFETENSORS, WEIGHTS
+from embryo_core.types import Pointer, Run
+
+
+def points_elsewhere(target: Path) -> bool:
+    """Whether checkpoints of a folder lead to weights, and none has its own: so it is with a run that was moved."""
+    manifests = [manifest for _, manifest in _manifests(target)]
+    return any(one.weights for one in manifests) and all(one.weights or one.removed for one in manifests)
+
+
+def places(folder: Path) -> set[str]:
+    """The folders and repositories to which the checkpoints of a run lead, generators included."""
+    cards = [
+        card for path, manifest in _manifests(folder) for card in (manifest.weights, _inside(path, folder)) if card
+    ]
+    return {runs.place_of(_pointer(card)) for card in cards}
+
+
+def refuse_other_models(old: Run | None, new: Run) -> None:
+    """Raise RunError where there are results of the new run's name that are not of its models."""
+    measured = set().union(*results.done(new).values())
+    if measured and old is None:
+        raise RunError(
+            f"{new.results} has results of a run '{new.name}' that is gone, and nothing tells whether they are of "
+            "these checkpoints; choose another --name, or remove that folder first."
+        )
+    if measured and (changed := sorted(_changed(old, new, measured))):
+        steps = ", ".join(f"{step:,}" for step in changed[:4]) + (" and others" if len(changed) > 4 else "")
+        raise RunError(
+            f"'{new.name}' had other weights, or another config or tokenizer, at steps {steps}, and {new.results} has "
+            "results of those; choose another --name, or remove that folder first."
+        )
+
+
+def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Take what the earlier run has and the new one lacks: steps that stay as they were, and that lose their weights.
+
+    Copied weights stay, and pointers to what is still there, in places that this user `allowed`. Of others the step
+    stays without weights, so that its results do.
+    """
+    kept, gone = [], []
+    written = {manifest.step: manifest.weights for _, manifest in _manifests(new.path)}
+    for folder, manifest in _manifests(old.path) if old else ():
+        if manifest.step in written or (manifest.weights and manifest.weights in written.values()):
+            continue  # taken in again, maybe counted otherwise
+        copy = new.path / "checkpoints" / f"step{manifest.step}"
+        if manifest.removed or _is_there(manifest, folder, allowed):
+            shutil.copytree(folder, copy, symlinks=True, copy_function=_link)
+            kept.append(manifest.step)
+        else:
+            _without_weights(folder, manifest, copy)
+            gone.append(manifest.step)
+    return tuple(sorted(kept)), tuple(sorted(gone))
+
+
+def _changed(old: Run, new: Run, measured: Collection[int]) -> set[int]:
+    """Those of the measured steps at which the new run has another model, or the same one at another step."""
+    if (old.family, old.tokenizer_sha256, old.counted_in) != (new.family, new.tokenizer_sha256, new.counted_in):
+        return set(measured)
+    before, now = (
+        {manifest.step: _model(path, run.path, manifest) for path, manifest in _manifests(run.path)}
+        for run in (old, new)
+    )
+    elsewhere = {weights for weights, _ in now.values()}
+    return {
+        step
+        for step in before.keys() & measured
+        if (now[step] != before[step] if step in now else before[step][0] in elsewhere)
+    }
+
+
+def _model(folder: Path, within: Path, manifest: Manifest) -> tuple[tuple[str, ...], runs.Architecture]:
+    """What tells one model from another: hashes of its weights, and the sizes of its config."""
+    held = manifest.sha256 | manifest.removed
+    inside = _inside(folder, within)
+    hashes = [card.sha256 for card in (manifest.weights, inside) if card]
+    sizes = runs.read_json(folder / "config.json", within, runs.Architecture, BrokenCheckpoint)
+    return (*hashes, *(held[name] for name in WEIGHTS if name in held)), sizes
+
+
+def _manifests(run: Path) -> Iterator[tuple[Path, Manifest]]:
+    """Each checkpoint's folder and manifest. Raises BrokenCheckpoint."""
+    for path in sorted((run / "checkpoints").glob("step*/manifest.json")):
+        if not path.parent.name.endswith(".tmp"):
+            yield path.parent, runs.read_json(path, run, Manifest, BrokenCheckpoint)
+
+
+def _inside(folder: Path, within: Path) -> PointerCard | None:
+    """Where the generator inside a checkpoint is, if it is elsewhere."""
+    path = folder / runs.GENERATOR / "manifest.json"
+    return runs.read_json(path, within, Manifest, BrokenCheckpoint).weights if path.exists() else None
+
+
+def _pointer(card: PointerCard) -> Pointer:
+    return Pointer(card.file, card.repository, card.commit)
+
+
+def _is_there(manifest: Manifest, folder: Path, allowed: Collection[str]) -> bool:
+    if card := manifest.weights:
+        return runs.place_of(_pointer(card)) in allowed and bool(card.repository or os.path.isfile(card.file))
+    return any((folder / name).is_file() for name in WEIGHTS)
+
+
+def _without_weights(folder: Path, manifest: Manifest, copy: Path) -> None:
+    removed = {name: manifest.sha256[name] for name in WEIGHTS if name in manifest.sha256}
+    if manifest.weights:
+        removed = {SAFETENSORS: manifest.weights.sha256}
+    copy.mkdir(parents=True)
+    shutil.copyfile(folder / "config.json", copy / "config.json")
+    runs.write_manifest(copy, manifest.step, manifest.sequences, manifest.tokens, removed=removed)
+
+
+def _link(source: str, copy: str) -> None:
+    """Another name of the same file, as weights are large; a copy where the file system has no such names."""
+    try:
+        os.link(source, copy, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, copy, follow_symlinks=False)

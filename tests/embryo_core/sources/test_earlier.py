@@ -1,0 +1,139 @@
+"""Added again under its name, a run keeps what it had, and never the results of other models."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from embryo_core import query, runs
+from embryo_core.cli import main
+from embryo_core.errors import RunError, UnknownStep
+from embryo_core.sources import add
+from embryo_core.types import Run
+from tests.conftest import SAMPLE
+from tests.embryo_core.sources.conftest import STEPS, model_of
+
+
+@pytest.fixture
+def source(trainer_folder: Path, tmp_path: Path) -> Path:
+    """A copy of the Trainer's folder that a test may change."""
+    return shutil.copytree(trainer_folder, tmp_path / "source")
+
+
+def evaluate(name: str) -> None:
+    """Give a run results at all of its steps."""
+    command = ["evaluate", name, "--treebank", str(SAMPLE / "treebank.conllu"), "--limit", "2"]
+    assert main([*command, "--metrics", "mask_prediction"]) == 0
+
+
+def steps_of(run: Run) -> list[tuple[int, bool]]:
+    """Each step, and whether it has weights."""
+    return [(checkpoint.step, checkpoint.has_weights) for checkpoint in runs.checkpoints(run)]
+
+
+def change_weights(source: Path) -> None:
+    """Step 10 has other weights from now on."""
+    model_of(1).save_pretrained(source / "checkpoint-10")
+
+
+def change_config(source: Path) -> None:
+    """Step 10 has the same weights, and another epsilon."""
+    path = source / "checkpoint-10" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"layer_norm_eps": 1e-3}))
+
+
+def change_tokenizer(source: Path) -> None:
+    """The tokenizer of the last step puts other ids for two pieces."""
+    path = source / "checkpoint-20" / "tokenizer.json"
+    found = json.loads(path.read_text())
+    vocabulary = found["model"]["vocab"]
+    vocabulary["a"], vocabulary["b"] = vocabulary["b"], vocabulary["a"]
+    path.write_text(json.dumps(found))
+
+
+@pytest.mark.parametrize(
+    ("change", "steps"), [(change_weights, "10"), (change_config, "10"), (change_tokenizer, "0, 10, 20")]
+)
+def test_results_of_other_models_are_never_taken_over(root, source, change, steps):
+    """One sentence names the steps; the run stays as it was, and under another name all is well."""
+    run = add([str(source)], "mine").run
+    evaluate("mine")
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    assert add([str(source)], "mine").steps == STEPS
+    change(source)
+    with pytest.raises(RunError, match=f"at steps {steps}, and .*results of those; choose another --name"):
+        add([str(source)], "mine")
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+    assert add([str(source)], "other").steps == STEPS
+
+
+def test_without_results_other_weights_take_the_place(root, source):
+    """There is nothing that could be wrong."""
+    before = query.answer(add([str(source)], "mine").run, "The [MASK] .", 10)
+    change_weights(source)
+    assert query.answer(add([str(source)], "mine").run, "The [MASK] .", 10) != before
+
+
+def test_a_step_that_is_counted_otherwise_does_not_stay(root, source):
+    """A wrong pattern is corrected; with results at the old step, it is another run."""
+    add([str(source)], "mine", patterns=["checkpoint-{step+5}"])
+    assert steps_of(add([str(source)], "mine").run) == [(step, True) for step in STEPS]
+    evaluate("mine")
+    with pytest.raises(RunError, match="at steps 0, 10, 20"):
+        add([str(source)], "mine", patterns=["checkpoint-{step+5}"])
+
+
+def test_results_of_a_run_that_is_gone_are_not_taken_over(root, source):
+    """Nothing tells of which weights they are."""
+    run = add([str(source)], "mine").run
+    evaluate("mine")
+    shutil.rmtree(run.path)
+    with pytest.raises(RunError, match="results of a run 'mine' that is gone"):
+        add([str(source)], "mine")
+    shutil.rmtree(run.results)
+    assert add([str(source)], "mine").steps == STEPS
+
+
+def test_copied_weights_stay_when_their_source_goes(root, source):
+    """Copied again without one of its checkpoints, the run has all as before."""
+    run = add([str(source)], "own", copy=True).run
+    before = query.answer(run, "The [MASK] .", 0)
+    shutil.rmtree(source / "checkpoint-0")
+    added = add([str(source)], "own", copy=True)
+    assert added.kept == (0,) and not added.gone
+    assert steps_of(added.run) == [(step, True) for step in STEPS]
+    assert query.answer(added.run, "The [MASK] .", 0) == before
+
+
+def test_steps_that_are_not_taken_again_stay_as_they_were(root, source):
+    """--steps takes in a few, and says nothing of the others; the log keeps what came after them."""
+    log = runs.read_log(add([str(source)], "mine").run)
+    added = add([str(source)], "mine", [10])
+    assert (added.steps, added.kept, added.gone) == ((10,), (0, 20), ())
+    assert steps_of(added.run) == [(step, True) for step in STEPS]
+    assert runs.read_log(added.run) == log and runs.missing_steps(added.run) == []
+    assert query.answer(added.run, "The [MASK] .", 20)
+
+
+def test_two_sources_of_one_run(root, source, tmp_path):
+    """What was added from a folder stays when more comes from another one."""
+    (tmp_path / "later").mkdir()
+    shutil.move(source / "checkpoint-20", tmp_path / "later")
+    add([str(source)], "mine")
+    added = add([str(tmp_path / "later")], "mine")
+    assert steps_of(added.run) == [(step, True) for step in STEPS]
+    assert query.answer(added.run, "The [MASK] .", 0)
+
+
+def test_a_run_that_was_moved_can_be_added_again(root, source, tmp_path, monkeypatch, capsys):
+    """Until then each command names the pointer that is refused, and what to run."""
+    add([str(source)], "mine")
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "elsewhere"))
+    shutil.move(root, tmp_path / "elsewhere")
+    moved = runs.open_run("mine")
+    with pytest.raises(UnknownStep, match="no checkpoint that can be read: .*outside the run.*add SOURCE --name mine"):
+        runs.checkpoint(moved, 5)
+    assert main(["query", "mine", "The [MASK] .", "--steps", "10"]) == 2
+    assert "outside the run" in capsys.readouterr().err
+    assert steps_of(add([str(source)], "mine").run) == [(step, True) for step in STEPS]

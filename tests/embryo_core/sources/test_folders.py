@@ -1,0 +1,121 @@
+"""Folders of this machine, as others keep them: with links, half written, with names that are no text."""
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from embryo_core import query, runs
+from embryo_core.engine.model import load
+from embryo_core.errors import BrokenCheckpoint, RunError
+from embryo_core.sources import add
+from tests.embryo_core.sources.conftest import STEPS
+
+
+@pytest.fixture
+def source(trainer_folder: Path, tmp_path: Path) -> Path:
+    """A copy of the Trainer's folder that a test may change."""
+    return shutil.copytree(trainer_folder, tmp_path / "source")
+
+
+def into_store(source: Path, store: Path) -> None:
+    """Leave links in the place of all files, to files that are named by their hash, as the Hub's cache has them."""
+    store.mkdir()
+    for path in [path for path in source.rglob("*") if path.is_file()]:
+        kept = store / hashlib.sha1(path.read_bytes() + path.name.encode()).hexdigest()
+        shutil.move(path, kept)
+        path.symlink_to(os.path.relpath(kept, path.parent))
+
+
+def test_files_behind_links_without_a_suffix(root, source, trainer_folder, tmp_path):
+    """The tokenizer is that beside the link, and what the weights are is told by how they begin; copies too."""
+    into_store(source, tmp_path / "store")
+    plain = add([str(trainer_folder)], "plain").run
+    for run in (add([str(source)], "linked").run, add([str(source)], "own", copy=True).run):
+        assert query.answer(run, "The [MASK] .", 10) == query.answer(plain, "The [MASK] .", 10)
+
+
+def test_pickled_weights_behind_a_link_without_a_suffix(root, source, tmp_path):
+    """torch's own archive, and its form before version 1.6."""
+    for step in STEPS:
+        checkpoint = source / f"checkpoint-{step}"
+        tensors = load_file(checkpoint / "model.safetensors")
+        (checkpoint / "model.safetensors").unlink()
+        torch.save(tensors, checkpoint / "pytorch_model.bin", _use_new_zipfile_serialization=step > 0)
+    into_store(source, tmp_path / "store")
+    run = add([str(source)], "linked").run
+    assert [load(checkpoint).num_layers for checkpoint in runs.checkpoints(run)] == [2, 2, 2]
+
+
+def test_what_torch_says_of_a_pickle_is_not_passed_on(root, source):
+    """It tells how to run the code inside."""
+    for step in STEPS:
+        (source / f"checkpoint-{step}" / "model.safetensors").unlink()
+        torch.save({"a": object}, source / f"checkpoint-{step}" / "pytorch_model.bin")
+    run = add([str(source)], "hostile").run
+    with pytest.raises(BrokenCheckpoint, match=r"cannot be read \(it holds more than tensors, or is damaged\)"):
+        load(runs.checkpoint(run, 10))
+
+
+@pytest.mark.parametrize("lacking", ["config.json", "model.safetensors"])
+def test_a_checkpoint_that_is_not_whole_is_passed_over(root, source, lacking):
+    """The last one may still be written; the others are added, and the tokenizer is that of the last whole one."""
+    (source / "checkpoint-20" / lacking).unlink()
+    added = add([str(source)], "mine")
+    assert (
+        added.steps == (0, 10) and len(added.troubles) == 1 and "checkpoint-20 holds no checkpoint" in added.troubles[0]
+    )
+    with pytest.raises(RunError, match="checkpoint-20 holds no checkpoint"):
+        add([str(source)], "mine", [20])
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"model_type": "roberta"}', '{"model_type": "gpt2"}'])
+def test_a_config_that_cannot_be_read_costs_its_step(root, source, content):
+    """No folder of it is left in the run."""
+    (source / "checkpoint-20" / "config.json").write_text(content)
+    added = add([str(source)], "mine")
+    assert added.steps == (0, 10) and len(added.troubles) == 1
+    assert sorted(path.name for path in (added.run.path / "checkpoints").iterdir()) == ["step0", "step10"]
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9", b"na\tme", b"blank here"])
+def test_a_path_that_is_no_text_is_refused_before_anything_is_written(root, source, trainer_folder, name):
+    """The list of added runs stays as it was, and so do the other runs; any text will do."""
+    run = add([str(trainer_folder)], "there").run
+    strange = Path(os.fsdecode(os.fsencode(source.parent) + b"/" + name))
+    source.rename(strange)
+    if b"\xe9" in name:
+        with pytest.raises(RunError, match="bytes that are no UTF-8 text"):
+            add([str(strange)], "strange")
+        with pytest.raises(RunError, match="bytes that are no UTF-8 text"):
+            (source.parent / "link").symlink_to(strange)
+            add([str(source.parent / "link")], "strange")
+        assert [one.name for one in runs.list_runs()] == ["there"]
+    else:
+        assert len(runs.checkpoints(add([str(strange)], "strange").run)) == 3
+    assert len(runs.checkpoints(run)) == 3
+
+
+def test_a_vocabulary_without_room_for_the_tokenizer_is_refused(root, source):
+    """The sentence says how many pieces there are, and what may be wrong."""
+    path = source / "checkpoint-10" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"vocab_size": 100}))
+    with pytest.raises(RunError, match=r"has \d+ pieces, and .*checkpoint-10/config.json a vocab_size of 100"):
+        add([str(source)], "mine")
+
+
+@pytest.mark.parametrize("copy", [False, True])
+def test_the_generator_inside_an_electra_comes_along(root, electra, copy):
+    """It predicts the masked words, wherever the weights are."""
+    tokenizer = str(electra.run.tokenizer)
+    run = add([f"16:{electra.path}"], "taken", copy=copy, tokenizer=tokenizer).run
+    answers = [query.answer(one, "The [MASK] .", 16) for one in (run, electra.run)]
+    assert answers[0] == answers[1]
+    inside = runs.generator(runs.checkpoint(run, 16))
+    assert (inside.pointer is None) == copy and (inside.path / "manifest.json").is_file()
+    assert add([f"16:{electra.path}"], "taken", copy=copy, tokenizer=tokenizer).steps == (16,)
