@@ -33,7 +33,7 @@ def _audit_state(run: Run) -> str:
 audit = cached(_audit_state, 16)(runs.read_audit)
 
 
-@cached(_audit_state, 16)
+@cached(lambda run: _audit_state(run) + log_state(run), 16)
 def gaps(run: Run) -> tuple[int, ...]:
     """Steps at which curves break (see `runs.gaps`); the planned ones alone where audit.json cannot be read."""
     try:

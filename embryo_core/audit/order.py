@@ -4,8 +4,8 @@ Weights move along a way that does not turn back: of three steps in a row the ou
 way turns back, or ends in a leap, another order is looked for.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -39,7 +39,7 @@ def misplaced(series: Series, among: Sequence[int]) -> Misplaced:
     large = series.large(among)
     if not large.names:
         return Misplaced()
-    way = _Way(large, list(among), list(among))
+    way = _Way(large.steps, *_medians(large), list(among), list(among))
     swapped, outside = [], []
     while len(way.slots) >= FEWEST and (suspects := way.suspects()):
         repaired, pair = way.exchanged(suspects)
@@ -57,9 +57,11 @@ def misplaced(series: Series, among: Sequence[int]) -> Misplaced:
 
 @dataclass(frozen=True)
 class _Way:
-    """A series: at the k-th of the `slots` lie the weights `order[k]`; both are indices of steps."""
+    """A series: at the k-th of the `slots` lie the weights `order[k]`; both are indices of `steps`."""
 
-    series: Series
+    steps: tuple[int, ...]
+    move: Callable[[int, int], float]  # how far two steps are apart
+    turn: Callable[[int, int, int], float]  # of three steps
     slots: list[int]
     order: list[int]
 
@@ -67,7 +69,7 @@ class _Way:
     def turns(self) -> list[float]:
         """How far the way turns back at each position but the ends: the median over the tensors."""
         triples = zip(self.order, self.order[1:], self.order[2:], strict=False)
-        return [self._turn(*triple) for triple in triples]
+        return [self.turn(*triple) for triple in triples]
 
     @property
     def faults(self) -> int:
@@ -77,8 +79,8 @@ class _Way:
     @property
     def oddity(self) -> tuple[int, float, float]:
         """What a right order has least of: faults, length, and, as a way is as long backwards, unevenness in time."""
-        moves = np.array([self._move(i, j) for i, j in zip(self.order, self.order[1:], strict=False)])
-        times = np.diff([self.series.steps[slot] for slot in self.slots])
+        moves = np.array([self.move(i, j) for i, j in zip(self.order, self.order[1:], strict=False)])
+        times = np.diff([self.steps[slot] for slot in self.slots])
         return self.faults, float(f"{moves.sum():.6g}"), float(np.log(np.maximum(moves, LEAST) / times).std())
 
     def suspects(self) -> list[int]:
@@ -105,12 +107,12 @@ class _Way:
     def _exchange(self, k: int, other: int) -> "_Way":
         order = self.order.copy()
         order[k], order[other] = order[other], order[k]
-        return _Way(self.series, self.slots, order)
+        return replace(self, order=order)
 
     def _remove(self, k: int) -> "_Way":
         slots, order = self.slots.copy(), self.order.copy()
         del slots[k], order[k]
-        return _Way(self.series, slots, order)
+        return replace(self, slots=slots, order=order)
 
     def _leaps(self) -> list[int]:
         """The ends at which the way leaps, as positions."""
@@ -119,24 +121,22 @@ class _Way:
 
     def _leap(self, end: int, near: int, far: int) -> float:
         """The move at an end over the next one, and over the ratio of their times where that is larger than 1."""
-        step = [self.series.steps[self.slots[k]] for k in (end, near, far)]
+        step = [self.steps[self.slots[k]] for k in (end, near, far)]
         times = max(1.0, abs((step[0] - step[1]) / (step[1] - step[2])))
-        return self._move(self.order[end], self.order[near]) / max(
-            times * self._move(self.order[near], self.order[far]), LEAST
+        return self.move(self.order[end], self.order[near]) / max(
+            times * self.move(self.order[near], self.order[far]), LEAST
         )
 
-    def _move(self, i: int, j: int) -> float:
-        return _median(self.series, i, j)
 
-    def _turn(self, i: int, j: int, k: int) -> float:
-        return _median_turn(self.series, i, j, k)
+def _medians(series: Series) -> tuple[Callable[[int, int], float], Callable[[int, int, int], float]]:
+    """How far two steps are apart, and how far the way over three turns back: medians over the tensors, kept."""
 
+    @lru_cache(maxsize=1_000_000)
+    def move(i: int, j: int) -> float:
+        return float(np.median(series.sketched(i, j)))
 
-@lru_cache(maxsize=1_000_000)
-def _median(series: Series, i: int, j: int) -> float:
-    return float(np.median(series.sketched(i, j)))
+    @lru_cache(maxsize=1_000_000)
+    def turned(i: int, j: int, k: int) -> float:
+        return float(np.median(turn(series.sketched(i, j), series.sketched(j, k), series.sketched(i, k))))
 
-
-@lru_cache(maxsize=1_000_000)
-def _median_turn(series: Series, i: int, j: int, k: int) -> float:
-    return float(np.median(turn(series.sketched(i, j), series.sketched(j, k), series.sketched(i, k))))
+    return move, turned

@@ -6,7 +6,8 @@ from transformers import AutoTokenizer
 from transformers.utils import logging
 
 from embryo_core import runs
-from embryo_core.errors import BrokenRun
+from embryo_core.errors import BrokenRun, BrokenTokenizer, EmbryoError
+from embryo_core.runs.reading import refusal
 from embryo_core.types import SpecialTokens
 
 FILES = (  # one of which a folder with a tokenizer has
@@ -29,8 +30,8 @@ def has_tokenizer(folder: Path) -> bool:
 def read_foreign(folder: Path) -> tuple[str, SpecialTokens]:
     """The tokenizer in a folder as the text of a tokenizer.json, and its special tokens.
 
-    WordPiece, SentencePiece and byte-level BPE. Raises BrokenRun where transformers cannot read it, where it has no
-    mask, and where it puts other than one token before and one after a text.
+    WordPiece, SentencePiece and byte-level BPE. Raises BrokenTokenizer where transformers cannot read it, and BrokenRun
+    where it has no mask, and where it puts other than one token before and one after a text.
     """
     logging.set_verbosity_error()
     if (folder / FILES[0]).is_file():
@@ -40,11 +41,12 @@ def read_foreign(folder: Path) -> tuple[str, SpecialTokens]:
         around = found(TRIED).input_ids
         inner = found(TRIED, add_special_tokens=False).input_ids
         backend = found.backend_tokenizer
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, ImportError) as reason:
-        why = str(reason).partition("\n")[0]
-        raise BrokenRun(
-            f"{folder} has no tokenizer that transformers reads ({why}); name one with --tokenizer."
-        ) from None
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as reason:  # noqa: BLE001, the library's own errors are plain ones, or a panic of its Rust code
+        raise _unreadable(folder, _why(reason)) from None
+    if len(found) <= len(set(found.all_special_ids)):
+        raise _unreadable(folder, "no pieces but the special tokens")  # it made up a tokenizer without the file
     if found.mask_token is None:
         raise BrokenRun(f"The tokenizer in {folder} has no mask token; name that of the pretraining with --tokenizer.")
     if len(around) != len(inner) + 2 or around[1:-1] != inner:
@@ -56,3 +58,17 @@ def read_foreign(folder: Path) -> tuple[str, SpecialTokens]:
     backend.no_padding()
     first, last = found.convert_ids_to_tokens([around[0], around[-1]])
     return backend.to_str(pretty=False), SpecialTokens(found.mask_token, first, last, found.pad_token, found.unk_token)
+
+
+def _unreadable(folder: Path, why: str) -> EmbryoError:
+    there = ", ".join(name for name in FILES if (folder / name).is_file())
+    found = f"in {there}" if there else f"as none of {', '.join(FILES)} is there"
+    return refusal(folder, f"has no tokenizer that transformers reads {found} ({why})", BrokenTokenizer)
+
+
+def _why(reason: BaseException) -> str:
+    """What an exception says, on one line."""
+    if "tiktoken" in str(reason):  # as which transformers tries to read it then
+        return "no SentencePiece model"
+    name = "" if type(reason) is Exception else f"{type(reason).__name__}: "
+    return name + (str(reason).splitlines() or [""])[0]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor, nn
 from transformers import (
     AutoConfig,
@@ -25,8 +26,18 @@ from embryo_core.engine.stored import broken, check_finite, read_tensors
 from embryo_core.errors import TokenizerMismatch
 from embryo_core.types import Checkpoint
 
-READ = ("auto_map", "quantization_config", "dtype", "torch_dtype")  # what could name code or another form: left out
-FAILURES = (ValueError, TypeError, KeyError, AttributeError, RuntimeError, ImportError, AssertionError)
+NAMES_CODE = ("auto_map", "quantization_config", "dtype", "torch_dtype")  # or another form: left out of config.json
+ASKED = ("output_attentions", "output_hidden_states", "return_dict")  # by each pass, whatever config.json says
+FAILURES = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    RuntimeError,
+    ImportError,
+    AssertionError,
+    StrictDataclassError,  # a value in config.json of another type
+)
 
 
 class HubEngine:
@@ -119,36 +130,36 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedM
             output_loading_info=True,
         )
     except FAILURES as reason:
-        why = str(reason).partition("\n")[0]
+        why = str(reason.__cause__ or reason).partition("\n")[0]
         raise broken(checkpoint, f"transformers cannot read it ({why})") from None
     if lacking := sorted(name for name in report["missing_keys"] if "pooler" not in name):
         file, _ = runs.weights_file(checkpoint)
-        raise broken(checkpoint, f"{file.name} lacks {', '.join(lacking[:5])}")
+        raise broken(checkpoint, f"{runs.shown(file.name)} lacks {', '.join(lacking[:5])}")
     return model
 
 
 def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
-    """The configuration by its model_type, without what could name code from elsewhere."""
+    """The configuration by its model_type, without what could name code from elsewhere, or what a pass returns."""
     content = runs.read_config(checkpoint, dict[str, Any])
-    plain = {name: value for name, value in content.items() if not name.startswith("_") and name not in READ}
+    left_out = NAMES_CODE + ASKED
+    plain = {name: value for name, value in content.items() if not name.startswith("_") and name not in left_out}
     return AutoConfig.for_model(plain.pop("model_type"), **plain)
 
 
-class _Given(nn.Module):
-    """Stands for the encoder where its output is at hand."""
-
-    def forward(self, *_: Any, inputs_embeds: Tensor, **__: Any) -> BaseModelOutputWithPoolingAndCrossAttentions:
-        return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=inputs_embeds)
-
-
 def _head_alone(model: PreTrainedModel) -> PreTrainedModel:
-    """The model but for its encoder, instead of which states [1, n, H] are given as `inputs_embeds`.
+    """The model whose encoder hands on the states [1, n, H] that are given as `inputs_embeds`.
 
-    Every class names the parts of its head otherwise; this way the class itself applies them.
+    Every class names the parts of its head otherwise; this way the class itself applies them. The encoder keeps all but
+    its pass: some heads ask it for its embeddings.
     """
-    head = copy.copy(model)
-    head._modules = model._modules | {model.base_model_prefix: _Given()}
+    encoder, head = copy.copy(model.base_model), copy.copy(model)
+    encoder.forward = _hand_on
+    head._modules = model._modules | {model.base_model_prefix: encoder}
     return head
+
+
+def _hand_on(*_: Any, inputs_embeds: Tensor, **__: Any) -> BaseModelOutputWithPoolingAndCrossAttentions:
+    return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=inputs_embeds)
 
 
 def _positions(base: PreTrainedModel, configured: int) -> int:

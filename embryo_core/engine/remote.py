@@ -1,5 +1,6 @@
 """Files of Hub repositories through the cache of huggingface_hub: fetched when they are needed, removed on request."""
 
+import os
 from pathlib import Path
 
 from embryo_core.errors import MissingWeights
@@ -23,15 +24,26 @@ def fetch_checkpoint(checkpoint: Checkpoint) -> bool:
 
 
 def discard(checkpoint: Checkpoint) -> None:
-    """Remove a checkpoint's revision from the cache; files that other revisions have too stay."""
-    from huggingface_hub import scan_cache_dir
-
-    scan_cache_dir(hub_folder(checkpoint.pointer.repository).parent).delete_revisions(checkpoint.pointer.commit).execute()
+    """Remove a checkpoint's weights from the cache; its other files stay, and weights that another revision has too."""
+    file, home = _in_cache(checkpoint.pointer), hub_folder(checkpoint.pointer.repository)
+    blob = _blob(file)
+    file.unlink(missing_ok=True)
+    if blob.parent == Path(os.path.abspath(home / "blobs")) and blob not in map(_blob, home.glob("snapshots/**/*")):
+        blob.unlink(missing_ok=True)
 
 
 def cached(pointer: Pointer) -> bool:
     """Whether the file that a pointer names is in the cache."""
-    return (hub_folder(pointer.repository) / "snapshots" / pointer.commit / pointer.file).exists()
+    return _in_cache(pointer).exists()
+
+
+def _in_cache(pointer: Pointer) -> Path:
+    return hub_folder(pointer.repository) / "snapshots" / pointer.commit / pointer.file
+
+
+def _blob(path: Path) -> Path:
+    """Where huggingface_hub keeps the content of a file in a snapshot: one link away, or the file itself."""
+    return Path(os.path.abspath(path.parent / os.readlink(path))) if path.is_symlink() else path
 
 
 def offline() -> bool:

@@ -27,7 +27,7 @@ def read_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
     except UNREADABLE as reason:
         pickled = isinstance(reason, UnpicklingError)  # torch then says how to run its code
         why = "it holds more than tensors, or is damaged" if pickled else str(reason).partition("\n")[0]
-        raise broken(checkpoint, f"{path.name} cannot be read ({why})") from None
+        raise broken(checkpoint, f"{runs.shown(path.name)} cannot be read ({why})") from None
     return {_name_of_today(name): tensor for name, tensor in tensors.items()}
 
 
@@ -35,7 +35,7 @@ def check_finite(checkpoint: Checkpoint, name: str, tensor: Tensor) -> None:
     """Raise BrokenCheckpoint where a number of this tensor is NaN or infinite."""
     if not is_finite(tensor):
         file, _ = runs.weights_file(checkpoint)
-        raise broken(checkpoint, f"{file.name} has a number in {name} that is not finite")
+        raise broken(checkpoint, f"{runs.shown(file.name)} has a number in {name} that is not finite")
 
 
 def is_finite(tensor: Tensor) -> bool:

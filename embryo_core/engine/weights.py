@@ -113,7 +113,7 @@ class _Stored:
         self.checkpoint = checkpoint
         self._sizes = sizes
         self._missing: list[str] = []
-        self._file = runs.weights_file(checkpoint)[0].name
+        self._file = runs.shown(runs.weights_file(checkpoint)[0].name)
         self._left = read_tensors(checkpoint)
 
     def take(self, name: str, *shape: int) -> torch.Tensor:

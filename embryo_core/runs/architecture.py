@@ -15,6 +15,7 @@ OTHER_NAMES = {  # of sizes: DistilBERT's
     "num_attention_heads": "n_heads",
     "intermediate_size": "hidden_dim",
 }
+WITHOUT_HEADS = frozenset({"fnet"})  # families that mix pieces by other means than attention
 PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
 OTHER = Layout("", masked_word_heads=(), names={}, unread=())  # of families that transformers reads
 SLACK = 4  # such a model may have so many times the parameters that are counted
@@ -28,7 +29,7 @@ class Architecture(Struct, frozen=True):
     max_position_embeddings: size(2**20)
     hidden_size: size(2**16) = 0
     num_hidden_layers: size(1024) = 0
-    num_attention_heads: size(1024) = 0
+    num_attention_heads: size(1024) = 0  # 0: the family has none
     intermediate_size: size(2**18) = 0
     dim: size(2**16) = 0
     n_layers: size(1024) = 0
@@ -43,16 +44,17 @@ class Architecture(Struct, frozen=True):
     tie_word_embeddings: bool = True
 
     def __post_init__(self) -> None:
+        optional = {"num_attention_heads"} if self.model_type in WITHOUT_HEADS else set()
         for name, other in OTHER_NAMES.items():
-            if not (getattr(self, name) or getattr(self, other)):
+            if not (getattr(self, name) or getattr(self, other) or name in optional):
                 raise ValueError(f"Object missing required field `{name}`")
             force_setattr(self, name, getattr(self, name) or getattr(self, other))
-        if self.hidden_size % self.num_attention_heads:
+        if self.num_attention_heads and self.hidden_size % self.num_attention_heads:
             raise ValueError(f"hidden_size {self.hidden_size} is not divisible by {self.num_attention_heads} heads")
         if self.num_hidden_groups > self.num_hidden_layers:
             raise ValueError(f"{self.num_hidden_groups} groups are more than {self.num_hidden_layers} layers")
-        if self.most_parameters > PARAMETERS:
-            raise ValueError(f"{self.most_parameters:,} parameters are more than the {PARAMETERS:,} that are read")
+        if self._counted > PARAMETERS:
+            raise ValueError(f"{self._counted:,} parameters are more than the {PARAMETERS:,} that are read")
 
     @property
     def width(self) -> int:
@@ -73,11 +75,15 @@ class Architecture(Struct, frozen=True):
 
     @property
     def most_parameters(self) -> int:
+        """Parameters that the weights may have; of a family that transformers reads, more than are counted."""
+        return self._counted if self.model_type in FAMILIES else SLACK * self._counted
+
+    @property
+    def _counted(self) -> int:
         """Parameters of the largest model of these sizes: untied decoder, pooler and a second head included."""
         hidden, rows = self.hidden_size, self.vocab_size + self.max_position_embeddings + self.type_vocab_size
         heads = (self.width + 1) * hidden + (hidden + 1) * (self.width + 2 * hidden) + 4 * (self.width + hidden)
-        counted = self.in_layers + self.vocab_size * self.width + rows * self.width + 2 * self.vocab_size + heads
-        return counted if self.model_type in FAMILIES else SLACK * counted
+        return self.in_layers + self.vocab_size * self.width + rows * self.width + 2 * self.vocab_size + heads
 
     @property
     def _layout(self) -> Layout:

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 
 from embryo_core.errors import BrokenRun
 from embryo_core.runs.files import write_json
+from embryo_core.runs.log import last_logged
 from embryo_core.runs.manifests import broken, checkpoints
 from embryo_core.runs.reading import read_json
 from embryo_core.runs.schema import AuditCard
@@ -43,11 +44,28 @@ def read_audit(run: Run) -> Audit | None:
 
 
 def missing_steps(run: Run) -> list[int]:
-    """Planned steps, before the last one at hand, without a checkpoint."""
+    """Planned steps without a checkpoint: before the last one at hand, or saved by what the log says."""
     there = {checkpoint.step for checkpoint in checkpoints(run)}
     damaged = {path.name for path, _ in broken(run)}
-    last = max(there, default=0)
-    return [step for step in run.planned_steps if step < last and step not in there and f"step{step}" not in damaged]
+    lacking = [step for step in run.planned_steps if step not in there and f"step{step}" not in damaged]
+    last = max(there, default=-1)
+    if max(lacking, default=last) > last:  # else the log has nothing to add
+        last = max(last, _saved_up_to(run))
+    return [step for step in lacking if step <= last]
+
+
+def _saved_up_to(run: Run) -> int:
+    """The last step whose checkpoint, were it planned, the log says was written; -1 where it says nothing.
+
+    Training logs a step before it saves it, and measures it on held-out text, where there is any, after that.
+    """
+    try:
+        logged = last_logged(run)
+    except BrokenRun:
+        return -1
+    measured = logged.get("heldout")
+    trained = logged.get("train", -1)
+    return trained if measured is None else max(measured, trained - 1)
 
 
 def gaps(run: Run) -> tuple[int, ...]:

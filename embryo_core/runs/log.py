@@ -9,10 +9,10 @@ from msgspec.json import Decoder
 
 from embryo_core.errors import BrokenRun
 from embryo_core.runs.reading import read_bytes, refusal
-from embryo_core.runs.schema import MB, LogRow
+from embryo_core.runs.schema import MB, LogPlace, LogRow
 from embryo_core.types import Run
 
-ROW = Decoder(LogRow)
+ROW, PLACE = Decoder(LogRow), Decoder(LogPlace)
 ROW_LIMIT = MB  # bytes of a row
 MOST_LINES = 500_000  # of a file that is read line by line
 SPLITS = ("train", "heldout")
@@ -28,6 +28,21 @@ def read_log(run: Run) -> list[dict[str, Any]]:
     rows = [row for row in map(parse_row, read_lines(run.path / "log.jsonl")) if row is not None]
     last = {(row["split"], row["step"]): row for row in rows}
     return sorted(last.values(), key=lambda row: (row["step"], row["split"]))
+
+
+def last_logged(run: Run) -> dict[str, int]:
+    """The last step with a row in log.jsonl, for each `split` that has one; quicker than `read_log`.
+
+    Raises BrokenRun where the file as a whole cannot be read.
+    """
+    found: dict[str, int] = {}
+    for line in read_lines(run.path / "log.jsonl"):
+        try:
+            place = PLACE.decode(line)
+        except (ValueError, RecursionError):
+            continue
+        found[place.split] = max(place.step, found.get(place.split, 0))
+    return found
 
 
 def damaged_lines(run: Run) -> int:

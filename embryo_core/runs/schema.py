@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Raw, Struct, convert
 
 from embryo_core.runs.value_types import (
+    AnyFileName,
     Commit,
     Count,
     FileName,
@@ -152,7 +153,7 @@ class PointerCard(Struct, frozen=True):
     commit: Commit = ""
 
     def __post_init__(self) -> None:
-        convert(PurePosixPath(self.file).name, FileName)
+        convert(PurePosixPath(self.file).name, AnyFileName)
         if bool(self.repository) != bool(self.commit):
             raise ValueError("a repository without a commit, or a commit without a repository")
         if self.repository:
@@ -232,6 +233,14 @@ class AuditCard(Struct, frozen=True):
 
 
 # === log.jsonl ===
+
+
+class LogPlace(Struct, frozen=True):
+    """Which row of the log a line is; the numbers of the row are not looked at."""
+
+    split: Literal["train", "heldout"]
+    step: Count
+
 
 LogRow = Annotated[dict[Text, nested(5, most=10_000)], Meta(max_length=256)]
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Raw, Struct, json
 
-from embryo_core.errors import BrokenRun
+from embryo_core.errors import BrokenRun, BrokenTokenizer
 from embryo_core.runs.reading import digest, read_json
 from embryo_core.runs.schema import MB
 from embryo_core.runs.value_types import Text, resolve
@@ -38,8 +38,9 @@ class AddedToken(Struct, frozen=True):
 
 
 class TokenizerFile(Struct, frozen=True):
-    """tokenizer.json but for the model, whose vocabulary is bounded by the size of the file."""
+    """tokenizer.json; what is in the model is bounded by the size of the file."""
 
+    model: dict[str, Raw]
     normalizer: Raw = Raw(b"null")
     pre_tokenizer: Raw = Raw(b"null")
     decoder: Raw = Raw(b"null")
@@ -62,8 +63,8 @@ def check_tokenizer(run: Run) -> str:
 
 
 def check_tokenizer_file(path: Path) -> None:
-    """Raise BrokenRun for a tokenizer.json that may not be handed to the library."""
-    read_json(path, path.parent, TokenizerFile, BrokenRun)
+    """Raise BrokenTokenizer for a tokenizer.json, of foreign checkpoints, that may not be handed to the library."""
+    read_json(path, path.parent, TokenizerFile, BrokenTokenizer)
 
 
 @lru_cache(maxsize=64)

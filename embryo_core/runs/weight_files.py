@@ -6,7 +6,7 @@ from pathlib import Path
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, is_zipfile
 
 from embryo_core.errors import BrokenCheckpoint
-from embryo_core.runs.architecture import PARAMETERS, Architecture
+from embryo_core.runs.architecture import PARAMETERS, SLACK, Architecture
 from embryo_core.runs.pointers import follow
 from embryo_core.runs.reading import open_inside, parse_json, refusal
 from embryo_core.runs.schema import HEADER_LIMIT, MB, Header, Tensor
@@ -16,7 +16,7 @@ SAFETENSORS = "model.safetensors"
 PICKLED = "pytorch_model.bin"
 WEIGHTS = (SAFETENSORS, PICKLED)  # the names that weights have in a checkpoint's folder; the first at hand is read
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}  # of an element, by its type
-ANY = 8 + HEADER_LIMIT + max(BYTES.values()) * PARAMETERS  # bytes that weights of any model may have
+ANY = 8 + HEADER_LIMIT + max(BYTES.values()) * SLACK * PARAMETERS  # bytes that weights of any model may have
 
 
 def weights_file(checkpoint: Checkpoint) -> tuple[Path, Path]:

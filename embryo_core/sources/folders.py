@@ -5,8 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import ValidationError, convert
+
 from embryo_core.errors import RunError
-from embryo_core.runs import GENERATOR, check_text
+from embryo_core.runs import GENERATOR, check_text, shown
+from embryo_core.runs.value_types import AnyFileName
 from embryo_core.runs.weight_files import WEIGHTS
 from embryo_core.sources.found import Found, Series
 from embryo_core.sources.patterns import KNOWN, Counts, left_alone, match_names
@@ -50,6 +53,10 @@ def _at(path: Path, counts: Counts) -> Found:
         raise RunError(f"{path} holds no checkpoint: it needs config.json and one of {', '.join(WEIGHTS)} beside it.")
     config, weights = (Path(os.path.realpath(path)) for path in (folder / "config.json", weights))
     check_text(weights)
+    try:
+        convert(weights.name, AnyFileName)
+    except ValidationError:
+        raise RunError(f"{shown(weights)} has a name with control characters; rename it.") from None
     return Found(counts, config, config.parent, Pointer(str(weights)), folder=folder)
 
 

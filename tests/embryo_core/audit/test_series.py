@@ -1,5 +1,7 @@
 """Made-up ways of weights through training: what is swapped is told, what is noise is not."""
 
+import gc
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -101,6 +103,18 @@ def test_a_turn_is_told_apart_from_its_exchange():
     straight, right, back, still = (np.array([move]) for move in (2.0, np.sqrt(2), 0.0, 1.0))
     assert [float(turn(still, still, ac)[0]) for ac in (straight, right, back)] == pytest.approx([1, 0, -1])
     assert turn(np.zeros(1), still, still)[0] == 0
+
+
+def test_nothing_of_a_series_stays_behind():
+    """Its distances, 170 MB of a long run of many tensors, go with it."""
+    tensors = made(drift)
+    tensors[0][[3, 4]] = tensors[0][[4, 3]]
+    found = series(tensors)
+    kept = weakref.ref(found)
+    misplaced(found, ALL)
+    del found
+    gc.collect()
+    assert kept() is None
 
 
 def test_equal_steps_in_a_row_may_be_explained():

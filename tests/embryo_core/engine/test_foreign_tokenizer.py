@@ -1,5 +1,7 @@
 """Tokenizers of other families become a tokenizer.json of the run's, which cuts text as transformers does."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from transformers import (
 
 from embryo_core.engine.foreign_tokenizer import has_tokenizer, read_foreign
 from embryo_core.engine.tokenizer import Tokenizer
-from embryo_core.errors import BrokenRun
+from embryo_core.errors import BrokenRun, BrokenTokenizer
 from embryo_core.query.question import readable
 from tests.conftest import SAMPLE
 
@@ -94,3 +96,65 @@ def test_a_folder_without_one_is_reported(tmp_path):
     assert not has_tokenizer(tmp_path)
     with pytest.raises(BrokenRun, match="has no tokenizer that transformers reads"):
         read_foreign(tmp_path)
+
+
+def other(**members: object) -> Callable[[bytes], bytes]:
+    """A JSON file with other members."""
+    return lambda content: json.dumps(json.loads(content) | members).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        ("tokenizer.json", lambda content: b"{}", "missing required field `model`"),
+        ("tokenizer.json", lambda content: b"[]", "Expected `object`, got `array`"),
+        ("tokenizer.json", lambda content: content[: len(content) // 2], "Input data was truncated"),
+        ("tokenizer.json", lambda content: b"\xff\xfe" + content, "JSON is malformed"),
+        ("tokenizer.json", other(model={"type": "Nonsense"}), r"in tokenizer.json, vocab.txt \(.*ModelUntagged"),
+        ("tokenizer_config.json", lambda content: b"{", r"\(JSONDecodeError: Expecting"),
+        ("tokenizer_config.json", other(tokenizer_class=5), r"\(AttributeError: "),
+        ("tokenizer_config.json", other(tokenizer_class="CanineTokenizer"), r"CanineTokenizer has no attribute"),
+    ],
+)
+def test_a_damaged_tokenizer_is_one_sentence(tmp_path, name, damage, message):
+    """With the folder, what it has, and what to do, whatever class of error the libraries raise."""
+    wordpiece(tmp_path)
+    path = tmp_path / name
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(BrokenTokenizer, match=message) as raised:
+        read_foreign(tmp_path)
+    assert str(tmp_path) in str(raised.value) and "\n" not in str(raised.value)
+    assert str(raised.value).endswith(
+        "copy it again from where it came, or name the folder of another with --tokenizer."
+    )
+
+
+def test_a_class_that_transformers_has_not_is_not_looked_up(tmp_path):
+    """The file itself is read, which names no mask then."""
+    wordpiece(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "NoSuchTokenizer"}')
+    with pytest.raises(BrokenRun, match="has no mask token; name that of the pretraining with --tokenizer"):
+        read_foreign(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "content", "message"),
+    [
+        (BertConfig, "vocab.txt", b"", r"in vocab.txt \(WordPiece error: Missing \[UNK\]"),
+        (BertConfig, "vocab.txt", b"\xff\xfe\n", r"in vocab.txt \(.* valid UTF-8"),
+        (AlbertConfig, "spiece.model", bytes(range(256)) * 8, r"in spiece.model \(no SentencePiece model\)"),
+        (AlbertConfig, "spiece.model", b"", r"in spiece.model \(.*vocabulary is empty"),
+        (AlbertConfig, "spm.model", b"anything", r"in spm.model \(no pieces but the special tokens\)"),
+        (RobertaConfig, "vocab.json", b"{", r"in vocab.json \(.*EOF"),
+        (RobertaConfig, "vocab.json", b"{}", r"in vocab.json \(no pieces but the special tokens\)"),
+    ],
+)
+def test_a_damaged_vocabulary_is_one_sentence(tmp_path, config, name, content, message):
+    """Nor is one taken that transformers makes up where it finds no pieces."""
+    config().save_pretrained(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    if name == "vocab.json":
+        (tmp_path / "merges.txt").touch()
+    with pytest.raises(BrokenTokenizer, match=message) as raised:
+        read_foreign(tmp_path)
+    assert "\n" not in str(raised.value)

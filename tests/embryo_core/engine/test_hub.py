@@ -30,6 +30,29 @@ def both(checkpoint: Checkpoint) -> tuple[Model, Model]:
     return tuple(Model(checkpoint, tokenizer, engine) for engine in engines)
 
 
+def check_against_transformers(model: Model) -> None:
+    """Logits of transformers' own class; states, attentions and embeddings of the facade's shapes."""
+    ids = np.array([[1, *range(5, 14), 2]])
+    seen, at = np.ones_like(ids), (np.array([0]), np.array([4]))
+    own = AutoModelForMaskedLM.from_pretrained(model.checkpoint.path, attn_implementation="eager").eval()
+    with torch.inference_mode():
+        expected = own(torch.as_tensor(ids), attention_mask=torch.as_tensor(seen)).logits[0, 4].numpy()
+    found = model.mlm_logits(ids, seen, *at)
+    assert found.shape == (1, model.vocabulary_size)
+    assert np.abs(found[0] - expected[: found.shape[1]]).max() <= 1e-5 * np.abs(expected).max()
+    states = model.hidden_states(ids, seen)
+    assert states.shape == (3, 1, 11, 32)
+    assert np.abs(model.mlm_head(states[-1, 0, 4:5]) - found).max() <= 1e-5 * np.abs(expected).max()
+    if "attentions" in model.gives:
+        weights = model.attentions(ids, seen)
+        assert weights.shape == (2, 1, 2, 11, 11)
+        assert np.abs(weights.sum(-1) - 1).max() < 11 * np.finfo(np.float32).eps
+    words, positions = model.embeddings()
+    assert len(words) == model.vocabulary_size and (positions is None or len(positions) >= model.max_positions)
+    longest = np.full((1, model.max_positions), 5)
+    assert np.isfinite(model.hidden_states(longest, np.ones_like(longest))).all()
+
+
 @pytest.fixture(scope="module")
 def demo() -> Checkpoint:
     """The last checkpoint of the demo that has weights."""
@@ -66,6 +89,7 @@ def write(run: Run, family: str, change: dict | None = None) -> Checkpoint:
     """A tiny model of a family, random weights, in place of the run's checkpoint at step 8."""
     names = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
     own = {
+        "fnet": {name: size for name, size in names.items() if name != "num_attention_heads"},
         "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48},
         "mobilebert": names | {"embedding_size": 16, "true_hidden_size": 16, "intra_bottleneck_size": 16},
         "rembert": names | {"input_embedding_size": 16, "output_embedding_size": 16},
@@ -86,26 +110,37 @@ def write(run: Run, family: str, change: dict | None = None) -> Checkpoint:
 @pytest.mark.parametrize("family", sorted(THROUGH_TRANSFORMERS))
 def test_every_family_gives_what_it_is_said_to(own_run, family):
     """Logits are those of transformers' own class; states and attentions have the shapes of the facade."""
-    model = load(write(own_run, family))
-    ids = np.array([[1, *range(5, 14), 2]])
-    seen, at = np.ones_like(ids), (np.array([0]), np.array([4]))
-    own = AutoModelForMaskedLM.from_pretrained(model.checkpoint.path, attn_implementation="eager").eval()
-    with torch.inference_mode():
-        expected = own(torch.as_tensor(ids), attention_mask=torch.as_tensor(seen)).logits[0, 4].numpy()
-    found = model.mlm_logits(ids, seen, *at)
-    assert found.shape == (1, model.vocabulary_size)
-    assert np.abs(found[0] - expected[: found.shape[1]]).max() <= 1e-5 * np.abs(expected).max()
-    states = model.hidden_states(ids, seen)
-    assert states.shape == (3, 1, 11, 32)
-    assert np.abs(model.mlm_head(states[-1, 0, 4:5]) - found).max() <= 1e-5 * np.abs(expected).max()
-    if "attentions" in model.gives:
-        weights = model.attentions(ids, seen)
-        assert weights.shape == (2, 1, 2, 11, 11)
-        assert np.abs(weights.sum(-1) - 1).max() < 11 * np.finfo(np.float32).eps
-    words, positions = model.embeddings()
-    assert len(words) == model.vocabulary_size and (positions is None or len(positions) >= model.max_positions)
-    longest = np.full((1, model.max_positions), 5)
-    assert np.isfinite(model.hidden_states(longest, np.ones_like(longest))).all()
+    check_against_transformers(load(write(own_run, family)))
+
+
+@pytest.mark.parametrize(
+    ("family", "change"),
+    [
+        ("deberta", {"legacy": False}),
+        ("deberta-v2", {"legacy": False}),
+        ("deberta-v2", {"legacy": False, "relative_attention": True, "pos_att_type": ["c2p"], "type_vocab_size": 0}),
+        ("deberta-v2", {"embedding_size": 16, "position_biased_input": False}),
+        ("eurobert", {"mlp_bias": True, "tie_word_embeddings": False}),
+        ("mobilebert", {"embedding_size": 32}),
+        ("modernbert", {"decoder_bias": False, "norm_bias": True}),
+        ("roformer", {"embedding_size": 16, "rotary_value": True}),
+        ("esm", {"position_embedding_type": "rotary", "emb_layer_norm_before": True}),
+    ],
+)
+def test_heads_and_embeddings_of_other_forms(own_run, family, change):
+    """As the class of transformers applies them, the ones that ask for the encoder's embeddings too."""
+    check_against_transformers(load(write(own_run, family, change)))
+
+
+def test_a_model_without_attention_has_no_heads(own_run):
+    """FNet's config.json names none; every other family has to."""
+    checkpoint = write(own_run, "fnet")
+    assert "num_attention_heads" not in json.loads((checkpoint.path / "config.json").read_text())
+    model = load(checkpoint)
+    assert model.num_heads == 0 and "attentions" not in model.gives
+    stored = load_file(checkpoint.path / "model.safetensors")
+    assert model.nbytes >= sum(tensor.nbytes for tensor in stored.values())
+    check_against_transformers(model)
 
 
 def test_positions_are_counted_from_behind_the_padding(own_run):
@@ -131,15 +166,18 @@ def test_an_encoder_without_head_gives_no_masked_words(own_run):
         ({"hidden_size": 64}, "cannot be read|lacks|transformers cannot"),
         ({"num_hidden_layers": 4000}, "config.json is not valid"),
         ({"vocab_size": 100}, None),
+        ({"hidden_dropout_prob": "half"}, "transformers cannot read it .*hidden_dropout_prob.* expected float"),
+        ({"output_attentions": True, "output_hidden_states": True, "return_dict": False}, None),
     ],
 )
 def test_a_config_that_does_not_fit_is_reported(own_run, change, message):
-    """Names of code from elsewhere are left out; sizes have to be those of the weights."""
+    """Names of code from elsewhere, and what a pass returns, are left out; sizes have to be those of the weights."""
     checkpoint = write(own_run, "roberta")
     config = json.loads((checkpoint.path / "config.json").read_text())
     rewrite(checkpoint, "config.json", json.dumps(config | change).encode())
     if message is None and "vocab_size" not in change:
-        assert load(runs.checkpoint(own_run, 8)).num_layers == 2
+        model = load(runs.checkpoint(own_run, 8))
+        assert model.num_layers == 2 and model.hidden_states(np.array([[5, 6]]), np.ones((1, 2))).shape == (3, 1, 2, 32)
         return
     with pytest.raises(Exception, match=message or "has 100") as raised:
         load(runs.checkpoint(own_run, 8))

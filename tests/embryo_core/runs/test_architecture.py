@@ -1,7 +1,7 @@
 """A model's parameters are bounded by its sizes, as its family counts them."""
 
 import pytest
-from msgspec import convert
+from msgspec import ValidationError, convert
 
 from embryo_core.runs import Architecture
 
@@ -41,3 +41,21 @@ def test_no_model_of_these_sizes_has_more_parameters(family: str):
     made, most = sum(p.numel() for p in model.parameters()), sizes(family, **more).most_parameters
     assert made <= most < 3 * made
     assert sizes("another", **more).most_parameters > most
+
+
+def test_only_a_family_without_attention_may_name_no_heads():
+    """Whatever the others lack is named."""
+    named = {name: size for name, size in SIZES.items() if name != "num_attention_heads"}
+    assert convert({"model_type": "fnet"} | named, Architecture).num_attention_heads == 0
+    for family in ("bert", "roberta"):
+        with pytest.raises(ValidationError, match="missing required field `num_attention_heads`"):
+            convert({"model_type": family} | named, Architecture)
+
+
+@pytest.mark.parametrize("family", ["xlm-roberta", "deberta-v2", "rembert", "electra"])
+def test_the_largest_public_models_are_within_the_bound(family: str):
+    """XLM-RoBERTa large has 0.56 billion parameters; ten times its layers are too many."""
+    large = {"hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096, "vocab_size": 250_002}
+    assert sizes(family, **large | {"num_hidden_layers": 24, "max_position_embeddings": 514}).hidden_size == 1024
+    with pytest.raises(ValidationError, match="parameters are more than the 2,147,483,648 that are read"):
+        sizes(family, **large | {"num_hidden_layers": 240})

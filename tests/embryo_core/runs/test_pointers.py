@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from embryo_core import runs
-from embryo_core.errors import BrokenList
+from embryo_core.errors import BrokenCheckpoint, BrokenList
 from embryo_core.types import Run
 
 
@@ -50,3 +50,51 @@ def test_without_a_list_nothing_elsewhere_is_read(pointing: Run, added: Path):
     added.unlink()
     ((_, reason),) = runs.broken(pointing)
     assert "this user did not add the run" in reason and f"--name {pointing.name}" in reason
+
+
+NAMES = ["my weights.safetensors", "Gewichte – größte.safetensors", ".weights", "-rf", "<b>&'\"[x](y)", "w" * 255]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_may_have_any_name_of_a_file(pointing: Run, tmp_path: Path, name: str):
+    """Blanks, other letters and signs too."""
+    rename(pointing, tmp_path / "elsewhere" / name)
+    runs.verify(runs.checkpoint(pointing, 8))
+    assert runs.broken(pointing) == []
+
+
+@pytest.mark.parametrize("name", ["..", "", "a\nb", "a\0b", "\x1b[2J", "w" * 256, "\x85"])
+def test_what_is_no_name_of_a_file_is_one_sentence(pointing: Run, tmp_path: Path, name: str):
+    """The folder is one that this user allowed."""
+    point(pointing, f"{tmp_path}/elsewhere/{name}" if name else "/")
+    ((_, reason),) = runs.broken(pointing)
+    assert "manifest.json is not valid" in reason and reason.isprintable()
+
+
+def test_a_name_does_not_lead_out_of_the_folders_of_the_list(pointing: Run, tmp_path: Path):
+    """Nor does a link beside the weights."""
+    secret = tmp_path / "a secret"
+    secret.write_text("secret")
+    point(pointing, str(secret))
+    ((_, reason),) = runs.broken(pointing)
+    assert "this user did not add the run from there" in reason
+    point(pointing, f"{tmp_path}/elsewhere/../a secret")
+    ((_, reason),) = runs.broken(pointing)
+    assert "this user did not add the run from there" in reason
+    (tmp_path / "elsewhere" / "a link").symlink_to(secret)
+    point(pointing, f"{tmp_path}/elsewhere/a link")
+    with pytest.raises(BrokenCheckpoint, match="is a link that leads out of"):
+        runs.verify(runs.checkpoint(pointing, 8))
+
+
+def rename(run: Run, path: Path) -> None:
+    """Give the weights of step 8 another name."""
+    (path.parent / "model.safetensors").rename(path)
+    point(run, str(path))
+
+
+def point(run: Run, path: str) -> None:
+    """Let the manifest of step 8 lead to a file."""
+    manifest = run.path / "checkpoints" / "step8" / "manifest.json"
+    content = json.loads(manifest.read_text())
+    runs.write_json(manifest, content | {"weights": content["weights"] | {"file": path}})

@@ -101,6 +101,17 @@ def test_a_path_that_is_no_text_is_refused_before_anything_is_written(root, sour
     assert len(runs.checkpoints(run)) == 3
 
 
+def test_a_file_name_with_control_characters_is_refused(root, source):
+    """The other steps are added; a blank is no harm."""
+    (source / "checkpoint-0" / "model.safetensors").rename(source / "weights of\t0.safetensors")
+    (source / "checkpoint-0" / "model.safetensors").symlink_to(source / "weights of\t0.safetensors")
+    (source / "checkpoint-10" / "model.safetensors").rename(source / "weights of 10.safetensors")
+    (source / "checkpoint-10" / "model.safetensors").symlink_to(source / "weights of 10.safetensors")
+    added = add([str(source)], "mine")
+    assert added.steps == (10, 20) and "'" in added.troubles[0] and "control characters" in added.troubles[0]
+    assert len(runs.checkpoints(added.run)) == 2
+
+
 def test_a_vocabulary_without_room_for_the_tokenizer_is_refused(root, source):
     """The sentence says how many pieces there are, and what may be wrong."""
     path = source / "checkpoint-10" / "config.json"

@@ -1,0 +1,92 @@
+"""What was fetched from the Hub is removed again, and nothing else of its cache."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from huggingface_hub import scan_cache_dir
+
+from embryo_core.engine import remote
+from embryo_core.types import Checkpoint, Pointer, Run
+from tests.conftest import at
+
+NAME = "owner/series"
+WEIGHTS = "model.safetensors"
+COMMITS = ("a" * 40, "b" * 40)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a repository in an empty cache."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    return tmp_path / "hub" / "models--owner--series"
+
+
+def keep(home: Path, commit: str, name: str, content: str, link: bool = True) -> Path:
+    """Put a file into a snapshot as huggingface_hub does, by a link to its blob or as it is."""
+    file, blob = home / "snapshots" / commit / name, home / "blobs" / content
+    for folder in (file.parent, blob.parent, home / "refs"):
+        folder.mkdir(parents=True, exist_ok=True)
+    (home / "refs" / f"step{commit[0]}").write_text(commit)
+    if link:
+        blob.write_text(content)
+        file.symlink_to(os.path.relpath(blob, file.parent))
+    else:
+        file.write_text(content)
+    return file
+
+
+def left(home: Path) -> set[str]:
+    """Every file and link of the cache but its refs; huggingface_hub finds nothing wrong with it."""
+    assert not scan_cache_dir(home.parent).warnings
+    files = (path.relative_to(home) for path in home.rglob("*") if not path.is_dir())
+    return {file.as_posix() for file in files if file.parts[0] != "refs"}
+
+
+def pointing(run: Run, commit: str) -> Checkpoint:
+    """A checkpoint whose weights are in that revision."""
+    return replace(at(run, COMMITS.index(commit)), pointer=Pointer(WEIGHTS, NAME, commit))
+
+
+@pytest.mark.parametrize("link", [True, False], ids=["links", "plain files"])
+def test_weights_go_and_what_was_there_before_stays(tiny_run, home, monkeypatch, link):
+    """config.json and the tokenizer of the revision, and all of the others."""
+    one, other = COMMITS
+    for commit in COMMITS:
+        keep(home, commit, "config.json", "same config", link)
+        keep(home, commit, "tokenizer.json", f"tokenizer {commit[0]}", link)
+    keep(home, other, WEIGHTS, "weights b", link)
+    before = left(home)
+    monkeypatch.setattr(remote, "fetch", lambda pointer: keep(home, pointer.commit, pointer.file, "weights a", link))
+    checkpoint = pointing(tiny_run, one)
+    assert remote.fetch_checkpoint(checkpoint) and not remote.fetch_checkpoint(checkpoint)
+    assert not remote.fetch_checkpoint(pointing(tiny_run, other))
+    assert len(left(home)) == len(before) + (2 if link else 1)
+    remote.discard(checkpoint)
+    assert left(home) == before and not remote.cached(checkpoint.pointer)
+    remote.discard(checkpoint)
+    assert left(home) == before
+
+
+def test_a_blob_of_another_revision_stays(tiny_run, home):
+    """As of a branch that ends at a step; it goes with the last that leads to it."""
+    for commit in COMMITS:
+        keep(home, commit, WEIGHTS, "same weights")
+    one, other = (pointing(tiny_run, commit) for commit in COMMITS)
+    remote.discard(one)
+    assert left(home) == {f"snapshots/{COMMITS[1]}/{WEIGHTS}", "blobs/same weights"}
+    assert remote.cached(other.pointer) and not remote.cached(one.pointer)
+    remote.discard(other)
+    assert left(home) == set()
+
+
+def test_what_a_link_leads_to_elsewhere_stays(tiny_run, home, tmp_path):
+    """Only the link is the cache's own."""
+    own = tmp_path / "own.safetensors"
+    own.write_text("weights")
+    file = keep(home, COMMITS[0], WEIGHTS, "other")
+    file.unlink()
+    file.symlink_to(own)
+    remote.discard(pointing(tiny_run, COMMITS[0]))
+    assert own.is_file() and not file.is_symlink()
