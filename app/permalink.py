@@ -12,6 +12,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 STATE = "permalink"  # session: name -> the user's choice
 LEADS = "permalink_leads"  # session: the page to which a click leads
+OF_LINK = "permalink_of_link"  # session: the page that a link opened, and the names whose values came with it
 SHOWN = "permalink_shown"  # session: name -> value on the page now being drawn, None where it is the default
 
 _history = st.components.v2.component(
@@ -33,6 +34,7 @@ def restore() -> None:
     state = st.session_state.get(STATE)
     if state is None:
         st.session_state[STATE] = st.query_params.to_dict()
+        st.session_state[OF_LINK] = (_page(), set(st.session_state[STATE]))
     elif context is not None and context.is_history_navigation:
         left_out = {name for name, value in st.session_state[SHOWN].items() if value is None}
         st.session_state[STATE] = {k: v for k, v in state.items() if k not in left_out} | st.query_params.to_dict()
@@ -52,6 +54,14 @@ def take(name: str) -> str | None:
 def choose(name: str, value: object) -> None:
     """Keep the user's choice for this session."""
     st.session_state.setdefault(STATE, {})[name] = str(value)
+    _, names = st.session_state.get(OF_LINK, (None, set()))
+    names.discard(name)
+
+
+def of_link(name: str) -> bool:
+    """Whether a value is that of the link which opened this page, and not of a choice or of another page."""
+    page, names = st.session_state.get(OF_LINK, (None, set()))
+    return name in names and page == _page()
 
 
 def show(name: str, value: object | None) -> None:
@@ -78,3 +88,8 @@ def publish() -> None:
             del st.query_params[name]
     if any(st.query_params.get(name) != value for name, value in present.items()):
         st.query_params.update(present)
+
+
+def _page() -> str | None:
+    context = get_script_run_ctx()
+    return context.page_script_hash if context else None

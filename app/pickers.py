@@ -21,11 +21,13 @@ def pick_one(
     format_func: Callable[[Any], str] = str,
     segmented: bool = False,
     optional: bool = False,
+    told: bool = True,
     **appearance: Any,
 ) -> Any:
     """One of the options: a select box, or segments where they are few; `name` is its name in the URL.
 
-    An `optional` choice stays out of the URL while it is the first.
+    An `optional` choice stays out of the URL while it is the first. Where a link names none of the options, that is
+    `told`, and its address stays until the reader chooses one.
     """
     texts = {str(option): option for option in options}
     key = f"pick_{name}"
@@ -34,6 +36,8 @@ def pick_one(
     own = {"required": True, "format_func": _marked(format_func)} if segmented else {"format_func": format_func}
     chosen = draw(label, options, key=key, on_change=_keep, args=(name,), **appearance, **own)
     permalink.show(name, None if optional and chosen == options[0] else chosen)
+    if told and (wanted := permalink.get(name)) is not None and wanted not in texts:
+        _tell_unknown(name, [wanted], f"; showing '{format_func(chosen)}'")
     return chosen
 
 
@@ -44,10 +48,12 @@ def pick_many(
     default: Sequence[str],
     format_func: Callable[[str], str] = str,
     pills: bool = False,
+    told: bool = True,
 ) -> list[str]:
     """Some of the options, in their own order: a list, or pills where they are few.
 
-    The URL holds them joined by commas, and nothing where they are the default.
+    The URL holds them joined by commas, and nothing where they are the default. Where a link names others, that is
+    `told`, as in `pick_one`.
     """
     wanted = permalink.get(name)
     key = f"pick_{name}"
@@ -60,6 +66,8 @@ def pick_many(
         else st.multiselect(label, options, **shared)
     )
     permalink.show(name, None if set(chosen) == set(default) else ",".join(chosen))
+    if told and wanted and (unknown := [one for one in wanted.split(",") if one and one not in options]):
+        _tell_unknown(name, unknown)
     return [option for option in options if option in chosen]
 
 
@@ -113,6 +121,16 @@ def choose_head(layer: int, head: int) -> None:
 def pick_rescaled(label: str) -> bool:
     """Whether curves are divided by their last values."""
     return pick_one("unit", label, list(UNITS), format_func=UNITS.get, segmented=True) == "rescaled"
+
+
+def _tell_unknown(name: str, unknown: Sequence[str], then: str = "") -> None:
+    """Say that a link names what is not here, and keep its address."""
+    if permalink.of_link(name):
+        listed = ", ".join(f"'{one[:40]}'" for one in unknown[:4])
+        which = "which is" if len(unknown) == 1 else "which are"
+        words = f"The link has the {name.replace('_', ' ')} {listed}, {which} not here{then}."
+        st.info(literal(words), icon=":material/info:")
+        permalink.show(name, permalink.get(name))
 
 
 def _marked(format_func: Callable[[Any], str]) -> Callable[[Any], str]:

@@ -1,6 +1,6 @@
 """What every page is made of: its head (run picker, time bar), captions, and errors that become one sentence."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -68,7 +68,7 @@ def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log", alo
         view = View(run, checkpoints, step, scale, smoothing, beside, _pick_unit())
     view = _counted(view)
     _show_time(view)
-    _name_unknown(view, [*known, *broken])
+    _name_unknown(view, known, broken)
     return view
 
 
@@ -84,6 +84,7 @@ def _show_head(title: str, known: Mapping[str, Run], broken: Mapping[str, str]) 
             "Run",
             [*known, *broken],
             format_func=lambda name: f"{name} (broken)" if name in broken else name,
+            told=False,
             label_visibility="collapsed",
         )
         return name, st.popover("Overlay", icon=":material/stacked_line_chart:")
@@ -105,7 +106,7 @@ def _pick_beside(run: Run, known: Mapping[str, Run]) -> tuple[Run, ...]:
     if not others:
         st.caption("There is no other run here to draw beside this one.")
         return ()
-    chosen = pickers.pick_many("beside", "Runs beside this one", others, ())
+    chosen = pickers.pick_many("beside", "Runs beside this one", others, (), told=False)
     return tuple(known[name] for name in chosen)
 
 
@@ -134,15 +135,15 @@ def _scale(page: str, run: Run, usual: Callable[[Run], Scale]) -> Scale:
         return "log"  # the page itself tells which results cannot be read
 
 
-def _name_unknown(view: View, names: Sequence[str]) -> None:
+def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -> None:
     """Say where a link names a run or step that is not here; its address stays until the reader chooses another."""
     run, step = permalink.get("run"), permalink.get("step")
     wanted = [name for name in (permalink.get("beside") or "").split(",") if name and name != view.run.name]
-    if unknown := [name for name in wanted if name not in {run.name for run in view.beside}]:
+    if unknown := [name for name in wanted if name not in known]:
         for name in unknown:
             st.info(literal(f"Run '{name}' is not here; showing '{view.run.name}' without it."), icon=":material/info:")
         permalink.show("beside", ",".join(wanted))
-    if run and run not in names:
+    if run and run not in known and run not in broken:
         st.info(literal(f"Run '{run}' is not here; showing '{view.run.name}'."), icon=":material/info:")
         permalink.show("run", run)
     if step and step != str(view.step):

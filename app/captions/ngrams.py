@@ -23,6 +23,6 @@ def _bigram_phase(unigram: pd.DataFrame, bigram: pd.DataFrame) -> str:
     """Where predictions are surely nearer to what follows the piece before than to frequencies."""
     nearer = bigram.index[bigram["high"] < unigram["low"].reindex(bigram.index)]
     if nearer.empty:
-        return "At no step are they nearer to what follows the piece before (bigrams), so no bigram phase shows."
+        return "At no step are they surely nearer to what follows the piece before (bigrams)."
     steps = f"step {nearer.min():,}" if len(nearer) == 1 else f"steps {nearer.min():,} to {nearer.max():,}"
-    return f"They are nearer to what follows the piece before (bigrams) at {steps}: the bigram phase."
+    return f"They are surely nearer to what follows the piece before (bigrams) than to these at {steps}."

@@ -37,16 +37,17 @@ def tokens(title: str, order: pd.DataFrame) -> str:
     first, last = (known[known["onset"] == end] for end in (known["onset"].min(), known["onset"].max()))
     if len(first) == len(known):
         step = known["onset"].iloc[0]
-        return f"{title}: {_listed(known['group'])} {_reaches(known)} half of the last accuracy by step {step:,}."
+        names = _listed(known["group"])
+        return f"{title}: {names} {_stays(known)} above half of the last accuracy from step {step:,} on."
     return (
-        f"{title}: {_listed(first['group'])} first {_reaches(first)} half of the last accuracy, "
-        f"by step {first['onset'].iloc[0]:,}; {_listed(last['group'])} {_reaches(last)} it last, "
-        f"by step {last['onset'].iloc[0]:,}."
+        f"{title}: {_listed(first['group'])} {_stays(first)} above half of the last accuracy first, "
+        f"from step {first['onset'].iloc[0]:,} on; {_listed(last['group'])} last, "
+        f"from step {last['onset'].iloc[0]:,} on."
     )
 
 
-def _reaches(rows: pd.DataFrame) -> str:
-    return "reaches" if len(rows) == 1 else "reach"
+def _stays(rows: pd.DataFrame) -> str:
+    return "stays" if len(rows) == 1 else "stay"
 
 
 def probing(best: pd.DataFrame, named: dict[str, str]) -> str:
@@ -79,10 +80,10 @@ def knowledge(all_facts: pd.DataFrame) -> str:
     rows = all_facts.sort_values("step")
     last, best = rows.iloc[-1], rows.loc[rows["value"].idxmax()]
     share, facts, step = 100 * last["value"], int(last["n"]), int(last["step"])
-    words = f"The run answers {share:.1f} % of {facts:,} facts correctly at its last step, {step:,}"
+    words = f"The run answers {share:.1f} % of {facts:,} facts correctly at the last evaluated step, {step:,}"
     if best["step"] == last["step"]:
         return f"{words}, more than at any step before."
-    return f"{words}, and most, {100 * best['value']:.1f} %, at step {int(best['step']):,}."
+    return f"{words}; most, {100 * best['value']:.1f} %, at step {int(best['step']):,}."
 
 
 def finetuning(frame: pd.DataFrame, named: dict[str, str]) -> str:
@@ -121,14 +122,15 @@ def compare(agreements: pd.DataFrame) -> str:
     )
 
 
-def findings(judgements: Sequence[Judgement]) -> str:
-    """How many findings have each verdict; nothing where nothing can be said."""
+def findings(judgements: Sequence[Judgement], last: int, planned: int) -> str:
+    """How many findings have each verdict, on steps up to the `last` evaluated one; nothing where none can be said."""
     judged = [judgement for judgement in judgements if judgement.verdict != "cannot be said"]
     if not judged:
         return ""
     counts = Counter(one.verdict for one in judged)
+    steps = f", on steps up to {last:,} of {planned:,} planned" if last < planned else ""
     return (
-        f"Of the paper's findings, {len(judged)} can be tested on this run: {counts['reproduced']} reproduced, "
+        f"Of the paper's findings, {len(judged)} can be tested on this run{steps}: {counts['reproduced']} reproduced, "
         f"{counts['partly']} partly reproduced, {counts['not']} not reproduced, {counts['contradicted']} contradicted."
     )
 

@@ -17,8 +17,8 @@ def deviation(data: pd.DataFrame) -> str:
     ratio = table[groups[0]] / table[WORDS]
     step = int(ratio.idxmin())
     return (
-        f"The {groups[0]} are least beside the words at step {step:,} ({ratio[step]:.2f} of their standard deviation), "
-        f"and {ratio.iloc[-1]:.2f} at the last. Standard deviation of all numbers of an embedding table; small "
+        f"The standard deviation of {groups[0]}, over that of the words, is least at step {step:,} ({ratio[step]:.2f})"
+        f"{_at_last(ratio, step)}. Standard deviation of all numbers of an embedding table; small "
         "positions hardly tell a model the order of words, and those that training never saw stay as they were drawn. "
         f"n: rows of a table ({counted})."
     )
@@ -29,8 +29,13 @@ def cosine(data: pd.DataFrame, note: str) -> str:
     last = data[data["curve"] == data["curve"].max()].set_index("step")["value"]
     highest = int(last.idxmax())
     return (
-        f"The states of a sentence are most alike in the last layer at step {highest:,} ({last[highest]:.2f}), and "
-        f"{last.iloc[-1]:.2f} at the last step. Mean cosine between the states of two different pieces of a sentence, "
+        f"The states of a sentence are most alike in the last layer at step {highest:,} ({last[highest]:.2f})"
+        f"{_at_last(last, highest)}. Mean cosine between the states of two different pieces of a sentence, "
         "then over the sentences; [CLS] and [SEP] are left out. At 1 all pieces have states of one direction. "
         f"n = {int(data['n'].max()):,} sentences. Data: {literal(note)}."
     )
+
+
+def _at_last(values: pd.Series, told: int) -> str:
+    """The value at the last evaluated step, where that is not the one that was told."""
+    return "" if values.index[-1] == told else f", and {values.iloc[-1]:.2f} at step {values.index[-1]:,}, the last"

@@ -1,5 +1,7 @@
 """What the captions of the Tokens page say: the task, the data, what the lines and bands are."""
 
+from collections.abc import Iterable
+
 import pandas as pd
 
 from app.captions.markdown import literal
@@ -21,17 +23,21 @@ ONE_WORD = 0.9  # share of a category's right answers above which one word alone
 FEWEST = 10  # right answers from which a share is given
 
 
-def accuracy(metric: str, title: str, note: str, data: pd.DataFrame, rescaled: bool, bands: bool) -> str:
-    """The caption of the curves `data` of a metric, computed on what the `note` says."""
+def accuracy(
+    metric: str, title: str, note: str, data: pd.DataFrame, chosen: Iterable[str], rescaled: bool, bands: bool
+) -> str:
+    """The caption of the curves `data` of a metric, computed on what the `note` says, of these `chosen` categories."""
     counts = data.groupby("group")["n"].last().sort_values()
     fewest, most = (f"{counts.iloc[i]:,} ({literal(counts.index[i])})" for i in (0, -1))
     task = f"{title}: {TASKS[metric]}" if metric in TASKS else title
+    lacking = ", ".join(literal(group) for group in chosen if group not in set(data["group"]))
+    left_out = f" Left out: {lacking}, {'0 at the last step' if rescaled else 'not evaluated'}." if lacking else ""
     return (
         f"{task}. Data: {literal(note)}; n = {fewest} to {most} words per category. Line: as measured"
         + ("; band: its 95 % interval (Wilson)" if bands else "")
         + ("; divided by the accuracy at the last step, as in the paper" if rescaled else "")
         + (BASELINE if "baseline" in data and data["baseline"].notna().any() else "")
-        + ". Click a point to see the words behind it below."
+        + f".{left_out} Click a point to see the words behind it below."
     )
 
 

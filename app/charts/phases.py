@@ -65,10 +65,27 @@ def _by_step(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ends(steps: ArrayLike, phase: Phase) -> tuple[int, int] | None:
-    """The last evaluated steps up to the beginning and the end of a phase; None where they are no two."""
+    """The evaluated steps that stand for the beginning and the end of a phase; None where they are no two.
+
+    That is the last one up to each, or, where it is less than half as far, the first one in the phase.
+    """
     steps = np.unique(steps)
     first, last = (steps[steps <= step].max(initial=-1) for step in (phase.start, phase.end))
+    if not _is_near(first, phase.start):
+        first = steps[steps >= phase.start].min(initial=np.iinfo(np.int64).max)
     return (int(first), int(last)) if 0 <= first < last else None
+
+
+def _is_near(found: int, step: int) -> bool:
+    """Whether an evaluated step up to another is at least half as far in training."""
+    return found >= 0 and 2 * (found + 1) >= step + 1
+
+
+def _told(ends: tuple[int, int], phase: Phase) -> str:
+    """The evaluated steps, where they are far from the ends of the phase."""
+    if ends[0] <= phase.start and _is_near(ends[1], phase.end):
+        return ""
+    return f" (steps {ends[0]:,} to {ends[1]:,})"
 
 
 def _change(values: pd.Series, phase: Phase, percent: bool) -> str:
@@ -77,7 +94,8 @@ def _change(values: pd.Series, phase: Phase, percent: bool) -> str:
     if ends is None:
         return ""
     first, last = (values[step] for step in ends)
-    return f"{100 * first:.1f} → {100 * last:.1f} %" if percent else f"{first:.2f} → {last:.2f}"
+    words = f"{100 * first:.1f} → {100 * last:.1f} %" if percent else f"{first:.2f} → {last:.2f}"
+    return words + _told(ends, phase)
 
 
 def _fixed_places(scores: pd.DataFrame) -> pd.DataFrame:
@@ -94,4 +112,4 @@ def _head(scores: pd.DataFrame, phase: Phase) -> str:
     table = rows[rows["step"].isin(ends)].pivot(index=["metric", "layer", "group"], columns="step", values="value")
     first, last = (table[step] for step in ends)
     metric, layer, head = at = (last - first).abs().idxmax()
-    return f"{int(layer)}.{head} {metric.removeprefix(PREFIX)}: {first[at]:.2f} → {last[at]:.2f}"
+    return f"{int(layer)}.{head} {metric.removeprefix(PREFIX)}: {first[at]:.2f} → {last[at]:.2f}{_told(ends, phase)}"

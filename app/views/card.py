@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from app.captions.overview import weighted
 from app.charts.style import short
 from app.view import View
 from embryo_core import runs
@@ -62,6 +63,7 @@ def describe(run: Run) -> list[tuple[str, str]]:
         "Corpus": _text(run.corpus.get("train", run.corpus), run.corpus.get("sources", [])),
         "Held out": _text(run.corpus.get("heldout", {}), run.corpus.get("heldout_sources", [])),
         "Recipe": _recipe(run.config),
+        "Loss": f"sum of all objectives, {weights}" if (weights := weighted(run.config)) else "",
         "Batches": _batches(run.config),
         "Masking": _masking(run.config),
         "Note": run.note,

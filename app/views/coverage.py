@@ -24,7 +24,8 @@ def show_missing(view: View) -> None:
     st.header("What has been computed", anchor=False)
     figure = figures.drawn(charts.coverage, data, view.axis)
     thinned = len(view.steps) - len(view.loadable)
-    caption = captions.coverage(view.run, len(view.steps), thinned, missing)
+    with_results = len(set().union(*written.values()).intersection(view.steps).difference(view.loadable))
+    caption = captions.coverage(view.run, len(view.steps), thinned, with_results, missing)
     figures.show(figure, data, f"{view.run.name}-coverage", caption, "What has been computed", view)
     if missing:
         st.code(captions.command(view.run, missing), "bash", wrap_lines=True)

@@ -16,7 +16,8 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Findings")
     judgements = results.judgements(view.run)
-    widgets.show_opening(openings.findings(judgements))
+    last = max(set().union(*results.done(view.run).values()), default=0)
+    widgets.show_opening(openings.findings(judgements, last, max(view.run.planned_steps, default=0)))
     beside = {run.name: results.judgements(run) for run in view.beside}
     _show_all(judgements, beside)
     by_name = {judgement.finding.name: judgement for judgement in judgements}

@@ -39,7 +39,7 @@ OTHERS = {  # a run's second objective is one of three, or it has none
         "Total loss",
         "loss (nats)",
         ("masked pieces", "n_masked"),
-        "Sum of the losses of all objectives, which training minimizes.",
+        "",  # see captions.total_loss
     ),
     "sentence_order_loss": (
         "Sentence-order loss",
@@ -114,6 +114,7 @@ def _lead(judgement: Judgement) -> None:
 
 def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:
     title, unit, (counted, n), about = CURVES[quantity]
+    about = about or captions.total_loss(view.run.config)
     st.header(title, anchor=False)
     if log.empty or quantity not in log:
         st.info(f"The run's log.jsonl holds no {quantity} yet.", icon=":material/info:")

@@ -49,7 +49,7 @@ def show() -> None:
         return
     order = curve_reads.token_order(view.run, metric, tuple(groups))
     widgets.show_opening(openings.tokens(titles[metric], order))
-    _accuracy(view, metric, titles[metric], data, rescaled, bands)
+    _accuracy(view, metric, titles[metric], data, groups, rescaled, bands)
     left, right = st.columns([4, 3], gap="large")
     with left:
         step = view.evaluated(measured["step"].unique())
@@ -69,10 +69,12 @@ def _metric(names: Iterable[str]) -> str:
     return wanted if wanted in names else min(names)
 
 
-def _accuracy(view: View, metric: str, title: str, data: pd.DataFrame, rescaled: bool, bands: bool) -> None:
+def _accuracy(
+    view: View, metric: str, title: str, data: pd.DataFrame, chosen: Iterable[str], rescaled: bool, bands: bool
+) -> None:
     st.header(f"{title} accuracy by category", anchor=False)
     note = results.note(view.run, metric, "the treebank given to the evaluation")
-    caption = captions.accuracy(metric, title, note, data, rescaled, bands)
+    caption = captions.accuracy(metric, title, note, data, chosen, rescaled, bands)
     if rescaled:
         caption += captions.one_word(results.commonest_answers(view.run, metric, tuple(data["group"].unique())))
     name, title = f"{view.run.name}-{metric}", f"{title} accuracy by category"

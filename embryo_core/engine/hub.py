@@ -146,6 +146,20 @@ def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
     return AutoConfig.for_model(plain.pop("model_type"), **plain)
 
 
+def most_pieces(checkpoint: Checkpoint) -> int:
+    """Pieces of the longest sequence that the model reads, special tokens included; its weights are not read.
+
+    Raises BrokenCheckpoint.
+    """
+    configured = runs.read_config(checkpoint, runs.Architecture).max_position_embeddings
+    try:
+        with torch.device("meta"):  # takes no memory
+            return _positions(AutoModel.from_config(read_configuration(checkpoint)), configured)
+    except FAILURES as reason:
+        why = str(reason.__cause__ or reason).partition("\n")[0]
+        raise broken(checkpoint, f"transformers cannot read it ({why})") from None
+
+
 def _head_alone(model: PreTrainedModel) -> PreTrainedModel:
     """The model whose encoder hands on the states [1, n, H] that are given as `inputs_embeds`.
 

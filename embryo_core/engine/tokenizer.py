@@ -27,6 +27,16 @@ class Encoding:
 
 
 @dataclass(frozen=True)
+class Frame:
+    """The special tokens around one text or a pair, ids [.] int32 each, and the segment of what follows the first."""
+
+    before: np.ndarray
+    between: np.ndarray  # of a pair; empty of one text
+    after: np.ndarray
+    second: int  # tokens of `between` that belong to the first text's segment; -1: all there is belongs to it
+
+
+@dataclass(frozen=True)
 class Pieces:
     """Pieces of a running text, without special tokens."""
 

@@ -104,6 +104,31 @@ def test_a_step_that_the_run_lacks_becomes_the_last_before_it(dashboard_with_res
         assert app.info[0].value.replace("\\", "") == message and app.query_params["step"] == wanted
 
 
+@pytest.mark.parametrize(
+    ("page", "name", "message"),
+    [
+        ("attention", "layer", "The link has the layer 'zzz', which is not here; showing '"),
+        ("tokens", "metric", "The link has the metric 'zzz', which is not here; showing '"),
+        ("tokens", "parts_of_speech", "The link has the parts of speech 'zzz', which is not here."),
+        ("overview", "axis", "The link has the axis 'zzz', which is not here; showing '"),
+    ],
+)
+def test_an_unknown_value_in_a_link_is_reported_on_its_page(dashboard_with_results, page, name, message) -> None:
+    """Its address stays; elsewhere, and once another was chosen, nothing is said."""
+    app = dashboard_with_results.open(page, **{name: "zzz"})
+    assert any(info.value.replace("\\", "").startswith(message) for info in app.info)
+    assert app.query_params[name] == "zzz" and not app.exception
+    elsewhere = dashboard_with_results.go(app, "attention" if page == "tokens" else "tokens")
+    assert not any("The link has" in info.value for info in elsewhere.info)
+
+
+def test_an_overlaid_run_is_not_called_unknown_where_no_runs_are_laid_over(dashboard_with_results) -> None:
+    """The Query page is about one run; what the other pages draw beside it exists."""
+    app = dashboard_with_results.open("query", beside="tiny,gone")
+    words = [info.value.replace("\\", "") for info in app.info]
+    assert [word for word in words if "is not here" in word] == ["Run 'gone' is not here; showing 'tiny' without it."]
+
+
 def test_an_unknown_run_in_a_link_is_reported_until_another_is_chosen(dashboard_with_results) -> None:
     """A run that is here is shown; the address stays as it was opened."""
     app = dashboard_with_results.open("overview", run="zzz")

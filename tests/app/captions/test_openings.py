@@ -34,11 +34,11 @@ def test_tokens_name_the_first_and_the_last_category() -> None:
     rows = [("noun", [0, 0, 1]), ("determiner", [0, 1, 1]), ("pronoun", [0, 1, 1])]
     data = pd.concat(pd.DataFrame({"group": g, "step": [0, 8, 16], "accuracy": a, "n": 900}) for g, a in rows)
     assert openings.tokens("Task", acquisition(data)) == (
-        "Task: determiner and pronoun first reach half of the last accuracy, by step 8; noun reaches it last, "
-        "by step 16."
+        "Task: determiner and pronoun stay above half of the last accuracy first, from step 8 on; noun last, "
+        "from step 16 on."
     )
     one = acquisition(data[data["group"] == "noun"])
-    assert openings.tokens("Task", one) == "Task: noun reaches half of the last accuracy by step 16."
+    assert openings.tokens("Task", one) == "Task: noun stays above half of the last accuracy from step 16 on."
     nothing = acquisition(data[data["group"] == "noun"].assign(accuracy=0.0))
     assert openings.tokens("Task", nothing) == "Task: no category is above 0 at the last step."
 
@@ -55,9 +55,9 @@ def test_knowledge_tells_where_the_best_step_is_another_than_the_last() -> None:
     """Both shares are told, or that the last is the best."""
     rows = pd.DataFrame({"step": [0, 8, 16], "value": [0.0, 0.2, 0.1], "n": 1000})
     sentence = openings.knowledge(rows)
-    assert "answers 10.0 % of 1,000 facts correctly at its last step, 16" in sentence
-    assert sentence.endswith("and most, 20.0 %, at step 8.")
-    assert openings.knowledge(rows[:2]).endswith("at its last step, 8, more than at any step before.")
+    assert "answers 10.0 % of 1,000 facts correctly at the last evaluated step, 16" in sentence
+    assert sentence.endswith("; most, 20.0 %, at step 8.")
+    assert openings.knowledge(rows[:2]).endswith("at the last evaluated step, 8, more than at any step before.")
 
 
 def test_attention_tells_how_the_weight_of_a_head_changed() -> None:
@@ -98,7 +98,9 @@ def test_findings_count_what_can_be_judged():
     """What cannot be said is left out; a run of which nothing can be said has no sentence."""
     verdicts = ["reproduced"] * 3 + ["partly"] * 2 + ["contradicted", "not", "cannot be said"]
     judgements = [Judgement(FINDINGS[0], verdict, (), "") for verdict in verdicts]
-    words = openings.findings(judgements)
+    words = openings.findings(judgements, 16, 16)
     assert "7 can be tested" in words
     assert words.endswith("3 reproduced, 2 partly reproduced, 1 not reproduced, 1 contradicted.")
-    assert openings.findings(judgements[-1:]) == ""
+    assert openings.findings(judgements[-1:], 16, 16) == ""
+    unfinished = openings.findings(judgements, 1600, 40_000)
+    assert "7 can be tested on this run, on steps up to 1,600 of 40,000 planned: 3 reproduced" in unfinished

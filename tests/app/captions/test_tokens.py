@@ -8,10 +8,18 @@ from app.captions import tokens as captions
 def test_a_metric_without_a_description_has_its_title_and_data() -> None:
     """A metric that the page has never heard of is still introduced by its name, its data and its n."""
     data = pd.DataFrame({"group": ["a", "a", "e"], "n": [10, 10, 1_200]})
-    words = captions.accuracy("vowels", "Vowels", "12 sentences", data, rescaled=False, bands=False)
+    words = captions.accuracy("vowels", "Vowels", "12 sentences", data, ["a", "e"], rescaled=False, bands=False)
     assert words.startswith("Vowels. Data: 12 sentences; n = 10 (a) to 1,200 (e) words per category.")
     assert "Line: as measured" in words
-    assert "band" not in words and "last step" not in words
+    assert "band" not in words and "last step" not in words and "Left out" not in words
+
+
+def test_chosen_categories_without_a_curve_are_told() -> None:
+    """Relative to a last value of 0 there is none; as measured there is none where nothing was evaluated."""
+    data = pd.DataFrame({"group": ["a", "a", "e"], "n": [10, 10, 1_200]})
+    for rescaled, why in ((True, "0 at the last step"), (False, "not evaluated")):
+        words = captions.accuracy("vowels", "Vowels", "12 sentences", data, ["a", "i_o", "e"], rescaled, bands=False)
+        assert f". Left out: i\\_o, {why}. Click" in words
 
 
 def test_the_order_of_acquisition_names_what_has_no_onset() -> None:

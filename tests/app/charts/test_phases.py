@@ -29,6 +29,17 @@ def test_changes_go_from_the_last_evaluated_step_before_each_end() -> None:
     assert table["Facts"].tolist() == ["", ""]
 
 
+def test_changes_of_a_sparsely_evaluated_run_stay_within_their_phase() -> None:
+    """What was evaluated less than half as far is no beginning; where the end is far off, the steps are told."""
+    scores = rows("mask_prediction", "all", [0, 0.1, 0.25]).assign(step=[0, 300, 1448])
+    phases = [Phase("start", 1, 1, 1, 100, 0.1), Phase("plateau", 203, 180, 230, 1722, 0.1)]
+    later = [Phase("take-off", 1722, 1500, 2000, 5000, 1.0), Phase("plateau", 1000, 900, 1100, 9000, 0.1)]
+    found = changes([*phases, *later], scores)["Mask prediction"].tolist()
+    assert found == ["", "10.0 → 25.0 % (steps 300 to 1,448)", "", ""]
+    further = pd.concat([scores, scores[-1:].assign(step=2048, value=0.5)])
+    assert changes(later, further)["Mask prediction"].tolist() == ["25.0 → 50.0 % (steps 1,448 to 2,048)"] * 2
+
+
 def test_without_scores_a_phase_has_its_loss_alone() -> None:
     """Nothing is told of what was not evaluated."""
     table = changes(PHASES, pd.DataFrame(columns=["metric", "group", "layer", "step", "value", "n"]))

@@ -283,7 +283,7 @@ def knowledge_fluctuates(tables: Tables) -> Iterator[Compared]:
     relations = sorted(group for metric, group, _ in tables.curves if metric == "world_knowledge" and group != "all")
     for group in ("all", *relations):
         points = tables.curve("world_knowledge", group)
-        if points and any(wilson(value, n)[0] >= 0.02 for _, value, n in points):
+        if points and (group == "all" or any(wilson(value, n)[0] >= 0.02 for _, value, n in points)):
             yield fallen(points)
 
 
