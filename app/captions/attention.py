@@ -85,7 +85,10 @@ def layers_over_steps(run: Run, head: int, steps: Sequence[int], sentences: int,
 def positions(length: int) -> str:
     """The caption of the mean weights on fixed positions, for maps of this length."""
     formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.values())
-    return f"Mean weight of this head on four positions. In the map A, L = {length} positions wide: {formulas}."
+    return (
+        f"Mean weight of this head on four positions. In the averaged map A, L = {length} positions wide: {formulas}. "
+        "Every position counts the same here; the section on head behaviour counts every piece the same."
+    )
 
 
 def sentence_at_step(kind: str, run: str, step: int, size: int, chosen: list[int]) -> str:

@@ -40,7 +40,7 @@ def position_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
         )
     axis.draw(figure, sorted(set(frame["step"])))
     figure.update_yaxes(rangemode="tozero")
-    return style.finish(figure, "mean attention weight", height=320)
+    return style.finish(figure, "weight in the averaged map", height=320)
 
 
 def weights_table(weights: np.ndarray, step: int) -> pd.DataFrame:

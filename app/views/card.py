@@ -41,15 +41,17 @@ def show(view: View, log: pd.DataFrame) -> None:
 
 def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
     last = runs.checkpoints(view.run)[-1]
-    heldout = pd.Series(dtype=float)
+    accuracy, value = f"Held-out accuracy, step {view.step:,}", "–"
     if "masked_lm_accuracy" in log:
-        heldout = log.loc[(log["split"] == "heldout") & (log["step"] <= view.step), "masked_lm_accuracy"]
+        for _, row in log[(log["split"] == "heldout") & (log["step"] <= view.step)].tail(1).iterrows():
+            accuracy += f", n = {int(row['n_masked']):,}" if pd.notna(row.get("n_masked")) else ""
+            value = f"{row['masked_lm_accuracy']:.1%}"
     return {
         "Checkpoints": f"{len(view.steps)} of {len(view.run.planned_steps)} planned",
         "Last step": f"{last.step:,}",
         "Tokens seen": "–" if last.tokens is None else short(last.tokens),
         "Sequences seen": "–" if last.sequences is None else short(last.sequences),
-        f"Held-out accuracy, step {view.step:,}": f"{heldout.iloc[-1]:.1%}" if len(heldout) else "–",
+        accuracy: value,
     }
 
 

@@ -16,7 +16,8 @@ def test_the_card_counts_checkpoints_and_tokens(dashboard_with_results, tiny_run
     assert figures["Checkpoints"] == f"3 of {len(tiny_run.planned_steps)} planned"
     assert figures["Last step"] == "16"
     assert figures["Tokens seen"] == "4,096"
-    assert figures["Held-out accuracy, step 8"] == "8.0%"
+    n = next(row["n_masked"] for row in runs.read_log(tiny_run) if row["split"] == "heldout" and row["step"] == 8)
+    assert figures[f"Held-out accuracy, step 8, n = {n:,}"] == "8.0%"
 
 
 def test_nothing_is_left_to_compute_on_full_results(dashboard_with_results) -> None:
@@ -37,7 +38,7 @@ def test_positions_are_shown_where_computed(dashboard_with_results) -> None:
     page = dashboard_with_results.open("overview")
     headings = [heading.value for heading in page.header]
     assert {"Position and word embeddings", "Similarity of states within a sentence"} <= set(headings)
-    assert any("least beside the words at step" in caption for caption in captions_of(page))
+    assert any("over that of the words, is least at step" in caption for caption in captions_of(page))
 
 
 def test_what_is_missing_comes_with_its_command(dashboard_without_results) -> None:
@@ -56,7 +57,7 @@ def test_what_can_no_longer_be_computed_is_not_missing(dashboard_with_results, o
         runs.remove_weights(checkpoint)
     page = dashboard_with_results.open("overview")
     assert not page.exception and not page.code
-    assert any("3 have lost their weights" in caption for caption in captions_of(page))
+    assert any("hollow on the time bar: 3, none of them" in caption for caption in captions_of(page))
 
 
 def test_accuracy_by_position_is_shown_where_measured(dashboard_without_results, own_run: Run) -> None:
