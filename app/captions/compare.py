@@ -6,7 +6,7 @@ import pandas as pd
 
 from app.captions.markdown import literal
 from app.captions.tokens import ONSETS
-from embryo_core.compare import Rule
+from embryo_core.compare import KNOWLEDGE, Rule
 
 DIFFERS = "≠ marks rows in which the runs differ. "
 DESIGN = (
@@ -22,6 +22,8 @@ AGREEMENT = (
 )
 
 BEGAN = " Of a run that goes on from the other: at its last step, minus where it began."
+FACTS = " World knowledge: the facts that both were asked."
+CUT = " Masked accuracy counts pieces, which their tokenizers cut differently."
 SEEDS = " Of several seeds of one design: the mean, and a line from the lowest to the highest."
 
 
@@ -34,18 +36,29 @@ def acquisitions(table: pd.DataFrame, rule: Rule, seeds: bool) -> str:
     return f"{words} Without an onset: {literal(', '.join(never))}." if never else words
 
 
-def differences(choice: str, first: str, table: pd.DataFrame, others: Sequence[str], seeds: bool) -> str:
-    """What one figure compares, and what else differs between its runs; whether any is a mean over `seeds`."""
-    confounded = f" The runs differ also in: {', '.join(others)}; the figure cannot tell these apart." if others else ""
+def changed(choices: Sequence[str]) -> str:
+    """The heading of what runs that differ in these choices have to show for it."""
+    return f"What the {choices[0]} changed" if len(choices) == 1 else f"What changed: {', '.join(choices)}"
+
+
+def differences(choices: Sequence[str], first: str, table: pd.DataFrame, seeds: bool) -> str:
+    """What one figure compares, with runs that differ in these choices from the `first`.
+
+    Whether any is a mean over `seeds`.
+    """
+    changes = " ".join(f"{run}, {change}." for run, change in dict(table[["run", "change"]].values).items())
+    together = "All of these changed at once, and the figure cannot tell them apart. " if len(choices) > 1 else ""
+    cut = CUT if "tokenizer" in choices else ""
+    facts = FACTS if (table["measure"] == KNOWLEDGE).any() else ""
     lacking = table[table["difference"].isna()]
     missing = [f"{row.measure} ({row.run})" for row in lacking.itertuples()]
     left_out = f" Not measured at a step that both have: {literal(', '.join(missing))}." if missing else ""
-    pooling = SEEDS if seeds else ""
+    pooling, cases = SEEDS if seeds else "", pd.concat([table["n_first"], table["n_second"]])
     ends = "" if table["step_first"].equals(table["step_second"]) else BEGAN
     return (
-        f"Accuracy of each run minus that of {literal(first)}, which differs in its {choice}, at the last step that "
-        f"both have.{ends} Line: 95 % interval (Newcombe).{pooling} Probing tasks: the layer with the best F1 at that "
-        f"step; n = {_span(pd.concat([table['n_first'], table['n_second']]))} cases.{left_out}{confounded}"
+        f"{together}Accuracy of each run minus that of {literal(first)}, at the last step that both have."
+        f"{ends} What changed: {literal(changes)} Line: 95 % interval (Newcombe).{pooling}{facts}{cut} Probing tasks: "
+        f"the layer with the best F1 at that step; n = {_span(cases)} cases.{left_out}"
     )
 
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 import pandas as pd
 
 from app.captions.markdown import literal
+from embryo_core.compare import PAPER
 from embryo_core.curves.phases import LOSS, Phase
 from embryo_core.findings import Judgement
+from embryo_core.finetune.forms import SQUAD
 from embryo_core.runs.schema import ExampleQuestion
 
 
@@ -87,14 +89,38 @@ def knowledge(all_facts: pd.DataFrame) -> str:
 
 
 def finetuning(frame: pd.DataFrame, named: dict[str, str]) -> str:
-    """Which task gains most from pretraining; `frame` as in `charts.finetuning.task_curves`."""
-    ends = frame.sort_values("step").groupby("task", sort=False)["value"].agg(["first", "last"])
-    task = (ends["last"] - ends["first"]).idxmax()
-    first, last = ends.loc[task]
+    """Which task gains most from pretraining; `frame` as in `charts.finetuning.task_curves`.
+
+    Where each was fine-tuned at one step alone, which is farthest above its control.
+    """
+    by_task = frame.sort_values("step").groupby("task", sort=False)
+    first, last = by_task.first(), by_task.last()
+    rises = bool((by_task["step"].nunique() > 1).any())
+    gains = last["value"] - (first["value"] if rises else last["control"])
+    task = gains.fillna(0).idxmax()
+    name, start, end = literal(named.get(task, task)), first.loc[task], last.loc[task]
+    what = f"n = {int(end['n']):,}; {_control(task, end['metric'])}: {end['control']:.3f}"
+    scores = f"Of {len(gains)} scores" if len(gains) > 1 else "Of one score"
+    if not rises and not gains[task] > 0:
+        return f"{scores} at step {int(end['step']):,}, none is above its control, which reads no text."
+    if not rises:
+        return (
+            f"{scores} at step {int(end['step']):,}, that of {name} is farthest above its control: {end['value']:.3f} "
+            f"({what})."
+        )
+    if gains[task] <= 0:
+        return f"{scores}, none is higher at the last step than at the first."
     return (
-        f"Of {len(ends)} scores, that of {literal(named.get(task, task))} rises most, from {first:.3f} "
-        f"at step {frame['step'].min():,} to {last:.3f} at step {frame['step'].max():,}."
+        f"{scores}, that of {name} rises most, from {start['value']:.3f} at step {int(start['step']):,} to "
+        f"{end['value']:.3f} at step {int(end['step']):,} ({what})."
     )
+
+
+def _control(task: str, metric: str) -> str:
+    """What a score is compared with: an answer that is given without reading."""
+    if metric in ("spearman", "pearson"):
+        return "always the same value"
+    return "never an answer" if task == SQUAD or metric == "exact" else "always the most frequent answer"
 
 
 def query(examples: Sequence[ExampleQuestion]) -> str:
@@ -109,12 +135,20 @@ def query(examples: Sequence[ExampleQuestion]) -> str:
     return f"The run learns to answer {len(since)} of its {len(examples)} example questions, {when}."
 
 
-def compare(agreements: pd.DataFrame) -> str:
-    """How far orders of acquisition agree; `agreements` as in `compare.agreements`, of mask prediction."""
+def compare(agreements: pd.DataFrame, run: str) -> str:
+    """How far the order of acquisition of a `run` agrees with another's, or else with the paper's.
+
+    Where nothing is known of it, how far those of others agree; `agreements` as in `compare.agreements`, of mask
+    prediction.
+    """
     known = agreements.dropna(subset="rho")
-    if known.empty:
+    own = known[known["first"] == run]
+    rows = known if own.empty else own
+    of_runs = rows[rows["second"] != PAPER]
+    rows = rows if of_runs.empty else of_runs
+    if rows.empty:
         return ""
-    row = known.loc[known["rho"].abs().idxmax()]
+    row = rows.loc[rows["rho"].abs().idxmax()]
     return (
         f"The orders in which {literal(row['first'])} and {literal(row['second'])} acquire parts of speech in mask "
         f"prediction have a rank correlation of {row['rho']:.2f} (95 % interval {row['low']:.2f} to {row['high']:.2f}, "

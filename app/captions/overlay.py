@@ -31,12 +31,12 @@ def runs(lines: Sequence[tuple[str, pd.Series]], seeds: bool, baselines: bool) -
     """
     listed = "; ".join(f"{literal(name)}{_cases(n)}" for name, n in lines)
     mean = " Of several seeds: the mean, and a band from the least to the greatest." if seeds else ""
-    thin = " Thin: the baseline, one line where all runs have the same, else one in each run's style."
+    thin = " Dashed: the baseline, one line where all runs have the same, else one as light as each run."
     thin = thin if baselines else ""
     if len(lines) == 1 and not seeds:
         return f" Run: {listed}.{thin}"
     return (
-        f" Runs, each with a line style of its own: {listed}.{mean} Where there are many lines, each category has a "
+        f" Runs, each with its symbol and lightness: {listed}.{mean} Where there are many lines, each category has a "
         f"panel with a vertical axis of its own.{thin} Point at a curve to read all runs there."
     )
 

@@ -30,6 +30,7 @@ ALONE = (
     "To see another run's answers, open “A fact, a word to track, a comparison” and choose it under “Compare with”."
 )
 OUTLINED = {"true object": "orange: the true object", "tracked": "pink: the tracked word"}  # as in charts/query.py
+GREY = "Grey: all but the first six; point at a line to read its answer."
 
 
 @dataclass(frozen=True)
@@ -82,22 +83,23 @@ def probability(run: str, steps: int) -> str:
     """The caption of the probabilities at so many steps."""
     return (
         f"Probability at each of {steps:,} checkpoints of run '{literal(run)}', one text. Drawn are all answers that "
-        "were ever on top, the five best at the last step, and the marked words."
+        f"were ever on top, the five best at the last step, and the marked words. {GREY}"
     )
 
 
 def rank(together: bool, steps: int) -> str:
     """The caption of the ranks at so many steps, of the answers to all masks `together` or to one."""
     among = f"all joint answers (hollow points, {AT_LEAST})" if together else "all pieces of the vocabulary"
-    return f"Rank among {among} at the same {steps:,} checkpoints; 1 is the top answer."
+    return f"Rank among {among} at the same {steps:,} checkpoints; 1 is the top answer. {GREY}"
 
 
-def lens(run: str, steps: int, total: int, roles: list[str], first: bool) -> str:
-    """The caption of a lens; the `first` on a page says what a lens is, and each what it outlines."""
+def lens(run: str, steps: int, total: int, roles: list[str], first: bool, folded: int) -> str:
+    """The caption of a lens; the `first` on a page says what a lens is, each what it outlines and has `folded`."""
     outlines = [f"Outlined in {OUTLINED[role]}." for role in roles]
     part = f" of {total:,}, log-spaced; any other can be pinned by its step" if steps < total else ""
+    empty = [f"The empty first column stands for {folded:,} of them; a switch above shows these."] if folded else []
     of = f"Run '{literal(run)}', {steps} checkpoints{part}, one text."
-    return " ".join([LENS if first else "As above.", *outlines, of])
+    return " ".join([LENS if first else "As above.", *outlines, of, *empty])
 
 
 def commands(run: str, step: int, text: str, word: str, mask: int | None) -> list[str]:

@@ -13,7 +13,6 @@ from app.charts.tokens import steepness
 HOVERED = ("measure", "step_second", "first", "second", "low", "high", "n_first", "n_second")
 LEAST = 0.01  # to which a figure of differences reaches on both sides
 SPREAD = 0.5  # of a row's height, over which its runs lie
-SYMBOLS = ("circle", "circle-open", "square", "square-open", "diamond", "diamond-open", "x", "cross")
 
 
 def design_table(designs: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> pd.DataFrame:
@@ -63,7 +62,7 @@ def acquisitions_figure(table: pd.DataFrame, axes: Sequence[tuple[str, StepAxis]
     order = list(dict.fromkeys(group for rows in of_runs for group in rows["group"]))
     for i, (rows, (_, axis)) in enumerate(zip(of_runs, axes, strict=True)):
         heights = [len(order) - 1 - order.index(group) - _shift(i, len(axes)) for group in rows["group"]]
-        _add_intervals(figure, rows, heights, axis, SYMBOLS[i % len(SYMBOLS)])
+        _add_intervals(figure, rows, heights, axis, style.run_look(i)[0])
     first = axes[0][1]
     _set_ends(figure, of_runs, [axis for _, axis in axes], steps)
     first.mark_step(figure, max(steps))
@@ -123,7 +122,7 @@ def _add_intervals(
 
 
 def differences_figure(table: pd.DataFrame) -> go.Figure:
-    """Rows of `compare.differences` with the columns run and change: a row per measure, in it an interval per run."""
+    """Rows of `compare.differences` with the column run: a row per measure, in it an interval per run."""
     table = table.dropna(subset="difference")
     figure, measures = go.Figure(), list(dict.fromkeys(table["measure"]))
     runs = list(dict.fromkeys(table["run"]))
@@ -142,7 +141,7 @@ def differences_figure(table: pd.DataFrame) -> go.Figure:
                 "width": 0,
             },
             mode="markers",
-            name=f"{style.plain(run)}: {style.plain(rows['change'].iloc[0])}",
+            name=style.plain(run),
             marker={"color": colour, "symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 9},
             customdata=rows[[*HOVERED]].to_numpy(object),
             hovertemplate="<b>%{customdata[0]}</b>, step %{customdata[1]:,}: %{x:+.1%} (%{customdata[4]:+.1%} to "

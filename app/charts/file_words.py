@@ -29,10 +29,14 @@ def legible(figure: go.Figure, width: int) -> list[int] | None:
 
 
 def draw_columns(layout: dict[str, Any], kept: Sequence[int]) -> None:
-    """Change the layout of such a heat map so that it has the columns `kept` alone, from 0 on."""
+    """Change the layout of such a heat map so that it has the columns `kept` alone, from 0 on.
+
+    What is written in its empty column goes with that.
+    """
     axis, new = layout["xaxis"], {old: i for i, old in enumerate(kept)}
     names = dict(zip(axis["tickvals"], axis["ticktext"]))
     axis |= {"tickvals": [*new.values()], "ticktext": [names[old] for old in kept], "range": [-0.55, len(kept) - 0.45]}
+    layout.pop("annotations", None)
     outlines = [(shape, round(shape["x0"] + 0.5)) for shape in layout.get("shapes", ())]
     layout["shapes"] = [
         shape | {"x0": new[column] - 0.5, "x1": new[column] + 0.5} for shape, column in outlines if column in new

@@ -17,6 +17,7 @@ LETTER = 6.4  # pixels of a letter of a word in a cell
 AROUND = 12  # pixels around a word
 NARROWEST, LEAST = 34, 900  # pixels of a column, and of all together
 BESIDE = 60  # pixels of the names of the layers
+NOTHING = "no word reaches 10 %"  # stands in the column of folded steps
 SURE = 0.1  # the probability that some word has in some layer once there is something to read
 
 
@@ -40,7 +41,8 @@ def grid(
 ) -> go.Figure:
     """The grid of a lens with a line around the pinned cell (layer, step) and around the column of the chosen step.
 
-    Without a pin the line is around the last layer at the chosen step. `table` has the columns step, layer, rank,
+    Without a pin the line is around the last layer at the chosen step. Its bar of colours is drawn in files alone: that
+    of the page (`colour_scale`) stays where a wide grid is scrolled. `table` has the columns step, layer, rank,
     token, probability; `marked` gives the role of words to be outlined where they are on top. The first steps that are
     `folded` are one empty column; the others are wide enough for every word, so that the grid has a width of its own.
     Colour goes with the square root of the probability, the same on every grid. Every cell carries its layer and step
@@ -50,6 +52,8 @@ def grid(
     columns, names = _columns(sorted(set(table["step"])), folded)
     layers = sorted(set(top["layer"]))
     figure = go.Figure()
+    if folded:
+        figure.add_annotation(x=0, y=(len(layers) - 1) / 2, text=NOTHING, textangle=-90, showarrow=False)
     _add_words(figure, top, columns)
     _add_points(figure, top, columns, layers)
     for word, step, layer in top[["token", "step", "layer"]].itertuples(index=False):
@@ -87,6 +91,7 @@ def _add_words(figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int])
         zmin=0,
         zmax=1,
         colorscale=[[t, _mix(t)] for t in np.linspace(0, 1, 11)],
+        showscale=False,
         colorbar={
             "tickvals": np.sqrt(TICKS),
             "ticktext": [f"{tick:.0%}" for tick in TICKS],
@@ -105,6 +110,14 @@ def _add_words(figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int])
         ygap=1,
         hoverinfo="skip",
     )
+
+
+def colour_scale() -> str:
+    """The colours of a grid with their probabilities, as HTML."""
+    colours = ", ".join(map(_mix, np.linspace(0, 1, 11)))
+    ticks = "".join(f'<span style="left: {100 * tick**0.5:.0f}%">{tick:.0%}</span>' for tick in TICKS)
+    bar = f'<div style="background: linear-gradient(to right, {colours})"></div>'
+    return f'<div class="lens-scale">probability{bar}{ticks}</div>'
 
 
 def _mix(t: float) -> str:

@@ -1,6 +1,6 @@
-"""Curves of several runs in one figure: a line style per run, a colour per category, small multiples of many.
+"""Curves of several runs in one figure: symbol and lightness per run, a colour per category, small multiples of many.
 
-Every point has the numbers of all runs there.
+Dashed lines are baselines. Every point has the numbers of all runs there.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,6 @@ from plotly.subplots import make_subplots
 from app.charts import smoothing, style
 from app.charts.step_axis import StepAxis
 
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 FEW = 6  # lines in one panel
 ACROSS = 2  # small multiples in a row
 MARKED = 100  # points of a curve whose markers are large
@@ -30,7 +29,7 @@ class Curves:
     low: str | None
     high: str | None
     label: Callable[[str], str]
-    styles: Callable[[Sequence[str]], Mapping[str, tuple[str, str]]]  # colour and symbol of each category
+    styles: Callable[[Sequence[str]], Mapping[str, tuple[str, str]]]  # colour, and symbol in a run alone, of categories
     y_title: str
     tickformat: str
     decimals: str  # of a value that is pointed at, as Python formats it
@@ -96,7 +95,8 @@ def _panel(
     texts = _hover(there, curves, category)
     along, (colour, symbol) = lines[0].axis.values(steps), own
     for line, rows in there.items():
-        figure, x, dash = go.Figure(), line.axis.values(rows["step"]), DASHES[lines.index(line) % len(DASHES)]
+        figure, x = go.Figure(), line.axis.values(rows["step"])
+        of_run, opacity = style.run_look(lines.index(line))
         name = f"{style.plain(curves.label(category))}, {style.plain(line.name)}"
         banded = rows[rows["low"].notna()]
         if bands and len(banded):
@@ -109,17 +109,17 @@ def _panel(
             "value",
             name,
             colour,
-            line={"dash": dash},
-            marker={"symbol": symbol if dash == "solid" else f"{symbol}-open", "size": 6 if len(rows) <= MARKED else 3},
+            marker={"symbol": of_run if len(lines) > 1 else symbol, "size": 6 if len(rows) <= MARKED else 3},
             customdata=np.array([[category, *point] for point in zip(at, texts[line], strict=True)], dtype=object),
             hovertemplate="%{customdata[2]}<extra></extra>",
         )
         line.axis.set_curves(figure)
+        figure.update_traces(opacity=opacity)
         yield line, figure
 
 
 def _baselines(lines: Sequence[Line], category: str, curves: Curves, colour: str) -> list[go.Scatter]:
-    """A thin line at the baseline of a category: one where all runs have the same, else one per run in its dash."""
+    """A thin dashed line at the baseline of a category: one where all runs have the same, else one as light as each."""
     there = {line: line.rows[(line.rows["curve"] == category) & line.rows["baseline"].notna()] for line in lines}
     there = {line: rows for line, rows in there.items() if len(rows)}
     levels = np.concatenate([np.zeros(0), *(rows["baseline"] for rows in there.values())])
@@ -128,14 +128,14 @@ def _baselines(lines: Sequence[Line], category: str, curves: Curves, colour: str
     for line, rows in there.items():
         of = "all runs" if shared else style.plain(line.name)
         texts = f"{style.plain(curves.label(category))}, baseline of {of}: %{{y:{curves.decimals}}}<extra></extra>"
-        dash = "dash" if shared or len(lines) == 1 else DASHES[lines.index(line) % len(DASHES)]
         group = f"{style.plain(curves.label(category))}, {of}"
         traces.append(
             go.Scatter(
                 x=line.axis.values(rows["step"]),
                 y=rows["baseline"],
                 mode="lines",
-                line={"color": style.faint(colour, 0.75), "width": 1, "dash": dash},
+                line={"color": colour, "width": 1, "dash": "dash"},
+                opacity=1 if shared else style.run_look(lines.index(line))[1],
                 name=f"{group}, baseline",
                 legendgroup=group,
                 showlegend=False,
@@ -172,12 +172,15 @@ def _measure(row: tuple, curves: Curves) -> str:
 
 def _key(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
     """A legend of the runs, by which each comes and goes in all panels."""
-    for line, dash in zip(lines, DASHES * len(lines)):
+    for i, line in enumerate(lines):
+        symbol, opacity = style.run_look(i)
         figure.add_scatter(
             x=[None],
             y=[None],
-            mode="lines",
-            line={"color": style.GREY, "width": 2.2, "dash": dash},
+            mode="lines+markers",
+            line={"color": style.GREY, "width": 2.2},
+            marker={"symbol": symbol, "size": 8},
+            opacity=opacity,
             name=style.plain(line.name),
             legendgroup=line.name,
         )
@@ -191,10 +194,11 @@ def changes_alike(lines: Sequence[Line]) -> bool:
 
 
 def _mark_changes(figure: go.Figure, lines: Sequence[Line], panels: Sequence[str]) -> None:
-    """Mark changes in training: once where all runs have the same at the same places, else each in its run's dash."""
+    """Mark changes in training: once where all runs have the same at the same places, else each as light as its run."""
     shared = changes_alike(lines)
-    for line, dash in zip(lines[:1] if shared else lines, DASHES * len(lines)):
-        line.axis.mark_changes(figure, line.rows["step"], "" if shared else line.name, dash, panels)
+    for i, line in enumerate(lines[:1] if shared else lines):
+        _, opacity = style.run_look(i)
+        line.axis.mark_changes(figure, line.rows["step"], "" if shared else line.name, opacity, panels)
 
 
 def _finish(

@@ -9,6 +9,7 @@ from app.charts import smoothing, style
 from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 
+ROW, AROUND = 24, 110  # pixels, of a row of what has been computed, and around the rows
 SPLITS = {"train": ("training", style.BLUE), "heldout": ("held-out", style.VERMILION)}
 
 
@@ -95,7 +96,7 @@ def coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
             hovertemplate=f"%{{y}}, step %{{customdata:,}}: {label}<extra></extra>",
         )
     axis.draw(figure, list(done["step"]))
-    style.finish(figure, "", height=300)
     metrics = list(dict.fromkeys(done["metric"]))
+    style.finish(figure, "", height=AROUND + ROW * len(metrics))
     figure.update_yaxes(categoryorder="array", categoryarray=metrics[::-1], showgrid=False)
     return figure

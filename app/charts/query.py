@@ -15,6 +15,7 @@ from embryo_core.query import spell_rank
 
 MARKED = {"true object": (style.ORANGE, "dash"), "tracked": (style.PINK, "dot")}  # roles and their lines
 COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)  # then grey
+OTHERS = "other answers"  # one entry of the legend for the grey ones
 TINY = 1e-30  # a log axis goes no lower
 
 
@@ -94,7 +95,7 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
         colour, dash = MARKED[role] if role else (axes.colours.get(token, style.GREY), "solid")
         rows = by_answer[token, role]
         own, final = numbers.iloc[rows], curves["final"].iat[rows[0]]
-        traces += smoothing.curve(
+        drawn = smoothing.curve(
             x[rows],
             own,
             column,
@@ -107,7 +108,11 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
             hovertemplate="%{customdata[0]}, step %{customdata[1]}<br>probability %{customdata[2]}<br>"
             "rank %{customdata[3]}<extra></extra>",
         )
+        traces += [trace | {"legendgroup": OTHERS} for trace in drawn] if colour == style.GREY else drawn
         traces += _stars(own, column, first_led, leads_from, axes.time, colour) if final else []
+    if any(trace.get("legendgroup") == OTHERS for trace in traces):
+        line = {"color": style.GREY, "width": 1}
+        traces.append({"x": [None], "y": [None], "mode": "lines", "line": line, "name": OTHERS, "legendgroup": OTHERS})
     figure = go.Figure(traces)  # all at once: to add them one by one takes three times as long
     axes.time.draw(figure, axes.steps)
     style.set_axes(figure, "x", range=axes.step_range)

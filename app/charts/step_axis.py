@@ -83,11 +83,12 @@ class StepAxis:
         return figure.add_shape({"type": "line", "name": STEP_LINE, **across}, line=line, layer="below")
 
     def mark_changes(
-        self, figure: go.Figure, steps: Sequence[int], of: str = "", dash: str = "solid", panels: Sequence[str] = ("",)
+        self, figure: go.Figure, steps: Sequence[int], of: str = "", opacity: float = 1.0, panels: Sequence[str] = ("",)
     ) -> go.Figure:
         """Draw a line at each change in training among `steps`, in all `panels`; the legend says what changed.
 
-        Where changes of several runs are drawn, `of` names this one, and the legend has one entry for all of its own.
+        Where changes of several runs are drawn, `of` names this one, its `opacity` tells its lines from others,
+        and the legend has one entry for all of them.
         """
         named = set()
         for change in self.changes:
@@ -97,7 +98,7 @@ class StepAxis:
             what = f"{of}: training changes" if of else in_words(change)
             for panel in panels:
                 across = {"xref": f"x{panel}", "yref": f"y{panel} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
-                line = {"color": style.GREY, "width": 1, "dash": dash}
+                line = {"color": style.faint(style.GREY, opacity), "width": 1}
                 shown = {"name": style.plain(what), "legendgroup": what, "showlegend": what not in named}
                 named.add(what)
                 figure.add_shape({"type": "line", **across, **shown, "legendrank": LAST}, line=line)

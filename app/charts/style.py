@@ -15,6 +15,9 @@ VERMILION, PINK, OLIVE, PURPLE, GREY = "#D55E00", "#CC79A7", "#A89F00", "#8F6BC0
 PALETTE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, PINK, OLIVE, GREY)
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "star", "hexagon")
 
+RUN_SYMBOLS = ("circle", "circle-open", "square", "square-open", "diamond", "diamond-open", "x", "cross")
+LIGHTNESS = (1.0, 0.6, 0.4)  # opacities of runs; dashes are baselines
+
 PARTS_OF_SPEECH = {
     "conjunction": BLUE,
     "determiner": ORANGE,
@@ -45,6 +48,7 @@ def _symbols() -> dict[str, str]:
 SYMBOL_OF = _symbols()
 
 FONT = 14  # pixels
+INK = "#000037"  # of text: on a page Streamlit replaces it by the colour of its own text; in files it is almost black
 
 
 def plain(text: str) -> str:
@@ -55,6 +59,11 @@ def plain(text: str) -> str:
 def colour(group: str) -> str:
     """The fixed colour of a category, the same on every chart."""
     return GROUPS.get(group, GREY)
+
+
+def run_look(i: int) -> tuple[str, float]:
+    """The symbol and the opacity by which the i-th of several runs in one figure is told from the others."""
+    return RUN_SYMBOLS[i % len(RUN_SYMBOLS)], LIGHTNESS[i % len(LIGHTNESS)]
 
 
 def told(rows: pd.DataFrame) -> np.ndarray:
@@ -122,18 +131,18 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = Tr
     above = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
     layout = {
         "height": height,
-        "font": {"size": FONT},
+        "font": {"size": FONT, "color": INK},
         "margin": {"l": 8, "r": 8, "t": 36 if legend else 12, "b": 8},
         "hovermode": "closest",
         "dragmode": "zoom",  # a double click zooms out again
-        "hoverlabel": {"font": {"size": FONT}, "align": "left"},
+        "hoverlabel": {"font": {"size": FONT, "color": INK}, "align": "left"},
         "showlegend": legend,
         "legend": {**above, "font": {"size": FONT}, "title": {"text": ""}}
         | {"tracegroupgap": 0},
     }
     axis = {
-        "title": {"font": {"size": FONT}, "standoff": 10},
-        "tickfont": {"size": FONT - 1},
+        "title": {"font": {"size": FONT, "color": INK}, "standoff": 10},
+        "tickfont": {"size": FONT - 1, "color": INK},
         "zeroline": False,
         "automargin": True,
     }

@@ -30,11 +30,11 @@ function only(map, read, kept) {
 const [LEGIBLE, LETTER, PLOT] = [6.5, 0.58, 0.64]; // pixels; the width of a letter by its height; the plot's share of a figure
 
 // A heat map whose words are as small as its cells ask for, without words where they could not be read; its bar of colours
-// stands beside it: Plotly pushes the title of a figure with a lying one over the edge.
+// stands beside it, as that of a page is no part of the chart.
 function lettered({ colorbar, ...map }, width) {
   const { title, tickvals, ticktext } = colorbar;
   const beside = { title: { ...title, text: `${title.text}<br> ` }, tickvals, ticktext, thickness: 8 };
-  const trace = { ...map, colorbar: colorbar.orientation === "h" ? beside : colorbar };
+  const trace = { ...map, showscale: true, colorbar: colorbar.orientation === "h" ? beside : colorbar };
   const words = (trace.text ?? []).flat().map(String);
   const cell = (PLOT * width) / (trace.text?.[0]?.length ?? 1) - 4;
   const size = Math.min(trace.textfont?.size ?? 12, cell / (LETTER * Math.max(1, ...words.map((word) => word.length))));

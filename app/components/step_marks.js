@@ -2,6 +2,7 @@
 // charts/step_axis.py), so that its zoom and its hidden curves stay as the reader left them.
 const stepMarks = {
   heard: new WeakSet(), // figures whose redrawing is heard
+  seen: new WeakMap(), // the step to which a wide figure was last scrolled
 
   // `bar` is the time bar: its step, and where each step lies on an axis of steps.
   watch(bar) {
@@ -46,6 +47,16 @@ const stepMarks = {
         : [meta.points.at(-1), meta.points[Math.max(0, meta.steps.findLastIndex((step) => step <= this.bar.step))]];
       const by = [xaxis, yaxis].map((axis, i) => (to[i] === undefined ? 0 : axis.d2p(to[i]) - axis.d2p(from[i])));
       plot.querySelector(`.shapelayer path[data-index="${index}"]`)?.setAttribute("transform", `translate(${by})`);
+      if (shape.name === mark) this.scrollTo(plot, xaxis, to[0]);
     });
+  },
+
+  // Where a grid is wider than the page, its column of the chosen step comes into sight, once for each step.
+  scrollTo(plot, axis, column) {
+    const frame = plot.closest('[class*="st-key-scroll_"]');
+    if (!frame || this.seen.get(plot) === this.bar.step) return;
+    this.seen.set(plot, this.bar.step);
+    const [left, right] = [column - 1, column + 1].map((edge) => axis._offset + axis.d2p(edge));
+    frame.scrollLeft = Math.min(left, Math.max(frame.scrollLeft, right - frame.clientWidth));
   },
 };

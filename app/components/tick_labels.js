@@ -8,6 +8,7 @@ const tickLabels = {
   },
 
   thin(plot) {
+    if (!plot.getClientRects().length) return this.waitFor(plot);
     for (const axis of plot.querySelectorAll(".xaxislayer-above, .xaxislayer-below")) {
       const labels = [...axis.querySelectorAll("text")].map((text) => ({ text, box: text.getBoundingClientRect() }));
       labels.sort((a, b) => a.box.left - b.box.left);
@@ -15,6 +16,16 @@ const tickLabels = {
       while (every < labels.length && !this.apart(labels.filter((_, i) => i % every === 0))) every++;
       labels.forEach(({ text }, i) => (text.style.visibility = i % every ? "hidden" : ""));
     }
+  },
+
+  // In an expander that is closed labels have no place: they are met once it is open.
+  waitFor(plot) {
+    const watch = new IntersectionObserver((seen) => {
+      if (!seen.some((one) => one.isIntersecting)) return;
+      watch.disconnect();
+      this.thin(plot);
+    });
+    watch.observe(plot);
   },
 
   apart(labels) {

@@ -24,7 +24,7 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Compare", lambda run: results.usual_scale(run, "mask_prediction"))
     orders = orders_of(view, "mask_prediction", SETS["parts of speech"], "half")
-    widgets.show_opening(openings.compare(agreements(orders)))
+    widgets.show_opening(openings.compare(agreements(orders), next(iter(_seeds(view)))))
     _design(view)
     if not view.beside:
         words = "Choose runs under Overlay, above, to compare them with this one."
@@ -116,36 +116,38 @@ def _agreement(table: pd.DataFrame) -> None:
 
 
 def _choices(view: View) -> None:
-    """A figure for each choice of design in which a run differs from the page's."""
+    """A figure for each set of choices in which runs differ from the page's, those that differ in fewest first."""
     _, *others = _seeds(view).items()
-    differing = {name: results.differing_choices(view.run, runs[0]) for name, runs in others}
-    chosen = [choice for choice in CHOICES if any(choice in found for found in differing.values())]
-    if not chosen:
+    differing: dict[tuple[str, ...], list[str]] = {}
+    for name, runs in others:
+        if choices := tuple(results.differing_choices(view.run, runs[0])):
+            differing.setdefault(choices, []).append(name)
+    if not differing:
         words = f"No run beside '{view.run.name}' differs from it in {', '.join(CHOICES)}."
         st.info(literal(words), icon=":material/info:")
         return
-    columns = [column for _ in chosen[::2] for column in st.columns(2, gap="large")]
-    for choice, column in zip(chosen, columns):
+    pairs = range(0, len(differing), 2)
+    columns = [column for _ in pairs for column in st.columns(min(2, len(differing)), gap="large")]
+    for choices, column in zip(sorted(differing, key=len), columns):
         with column:
-            _choice(view, choice, {name: found for name, found in differing.items() if choice in found})
+            _changed(view, choices, differing[choices])
 
 
-def _choice(view: View, choice: str, differing: dict[str, list[str]]) -> None:
-    title = f"What the {choice} changed"
+def _changed(view: View, choices: Sequence[str], names: Sequence[str]) -> None:
+    """What the designs of these `names`, which differ from the page's run in the same choices, have to show for it."""
+    title = captions.changed(choices)
     st.header(title, anchor=False)
     seeds = _seeds(view)
-    designs = results.designs((view.run, *view.beside))
-    row = charts.design_table(designs, _names(seeds)).set_index("row").loc[choice]
     own, first = next(iter(seeds.items()))
-    changes = {name: f"{row[own]} → {row[name]}" for name in differing}
-    parts = [_differences(first, seeds[name]).assign(run=name, change=changes[name]) for name in differing]
+    rows = charts.design_table(results.designs((view.run, *view.beside)), _names(seeds)).set_index("row")
+    changes = {name: "; ".join(f"{row}: {rows[own][row]} → {rows[name][row]}" for row in choices) for name in names}
+    parts = [_differences(first, seeds[name]).assign(run=name, change=changes[name]) for name in names]
     table = pd.concat(parts, ignore_index=True)
     if table["difference"].isna().all():
         st.info("These runs share no measure at any step.", icon=":material/info:")
         return
-    others = [other for other in CHOICES if other != choice and any(other in found for found in differing.values())]
-    caption = captions.differences(choice, own, table, others, _several(seeds))
-    name = f"{view.run.name}-{choice}".replace(" ", "-")
+    caption = captions.differences(choices, own, table, _several(seeds))
+    name = "-".join([view.run.name, *choices]).replace(" ", "-")
     figures.show(charts.differences_figure(table), table, name, caption, title, view)
 
 

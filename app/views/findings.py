@@ -31,9 +31,9 @@ def _show_all(judgements: list[Judgement], beside: dict[str, list[Judgement]]) -
     columns = {
         "picture": column.ImageColumn("Curves", width=130, help="Click it to see them large on their page"),
         "verdict": column.TextColumn("Verdict", width=110),
-        **{charts.verdicts_column(place): column.TextColumn(run, width=130) for place, run in enumerate(beside)},
-        "finding": column.TextColumn("Finding", width=420),
-        "paper": column.TextColumn("In the paper", width=220),
+        **{charts.verdicts_column(place): column.TextColumn(run, width=150) for place, run in enumerate(beside)},
+        "finding": column.TextColumn("Finding", width=330 if beside else 420),
+        "paper": column.TextColumn("In the paper", width=160 if beside else 220),
         "comparisons": column.BarChartColumn("Comparisons", y_min=-1, y_max=1, width=130),
         "hold": column.NumberColumn("Hold", width=60),
         "opposed": column.NumberColumn("Opposed", width=80),

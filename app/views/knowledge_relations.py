@@ -13,6 +13,7 @@ from app.tables import PERCENT, show_rows
 from app.view import View
 from embryo_core.corpora.baselines import of_facts, over_types
 from embryo_core.corpora.relation_types import KINDS
+from embryo_core.curves import HISTORIES
 from embryo_core.types import Run
 
 METRIC = "world_knowledge"
@@ -100,17 +101,19 @@ def show_table(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) 
         "relation_table",
         lambda row: permalink.choose("relation", table["relation"].iloc[row]),
         {
-            "relation": st.column_config.TextColumn("id", width=60),
-            "now": number(f"P@1, step {step:,}", **PERCENT),
-            "last": number("P@1, last step", **PERCENT),
-            "answer": st.column_config.TextColumn("most frequent object"),
-            "baseline": number("P@1, always that", help="Always answering the most frequent object", **PERCENT),
-            "named": number("object in name", help="Facts whose subject's name contains the object", **PERCENT),
-            "without": number("P@1, others", help="At the last step, over facts without object in name", **PERCENT),
-            "asked": number("facts asked", help="Facts whose object is a single piece of the model's vocabulary"),
-            "all": number("all facts"),
-            "coverage": number("coverage", help="Share of the relation's facts that are asked", **PERCENT),
-            "history": st.column_config.TextColumn("curve", help="The history of the relation's P@1"),
+            "relation": st.column_config.TextColumn("id", width=50),
+            "name": st.column_config.TextColumn(width=170),
+            "now": number(f"P@1, {step:,}", help="Precision at 1 at the chosen step", width=90, **PERCENT),
+            "last": number("P@1, last", help="Precision at 1 at the last step", width=70, **PERCENT),
+            "answer": st.column_config.TextColumn("top object", help="The most frequent object", width=95),
+            "baseline": number("always that", help="P@1 of always answering the top object", width=85, **PERCENT),
+            "named": number("in name", help="Facts whose subject's name contains the object", width=70, **PERCENT),
+            "without": number("P@1, others", help="At the last step, over the other facts", width=90, **PERCENT),
+            "asked": number(help="Facts whose object is a single piece of the model's vocabulary", width=55),
+            "all": number(help="All facts of the relation", width=50),
+            "coverage": number(help="Share of the relation's facts that are asked", width=75, **PERCENT),
+            "history": st.column_config.TextColumn("curve", help="The history of the relation's P@1", width=100),
+            **{history: number(width=width) for history, width in zip(HISTORIES, (65, 80, 75, 95), strict=True)},
         },
     )
     widgets.show_caption(captions.relations(facts))

@@ -31,7 +31,7 @@ def show() -> None:
     questions = ask(view)
     if not questions:
         st.info(
-            "Write a sentence with [MASK] for the word to be predicted, or choose an example or a fact.",
+            "The text is empty; write a sentence with [MASK] for the word to be predicted, or choose an example.",
             icon=":material/edit:",
         )
         query_answers.load_ahead(view.run)

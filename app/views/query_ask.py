@@ -83,7 +83,7 @@ def _pick_text(default: str) -> str:
         help="[mask] in upper or lower case is read as [MASK]. Ctrl+Enter asks.",
         on_change=lambda: choose_text(st.session_state["query_text"]),
     )
-    permalink.show("text", text if 0 < len(text) <= texts.LINK and text != default else None)
+    permalink.show("text", text if len(text) <= texts.LINK and text != default else None)
     if len(text) > texts.LINK:
         widgets.show_caption(f"A text of more than {texts.LINK:,} characters is left out of the page's address.")
     return text
@@ -92,14 +92,9 @@ def _pick_text(default: str) -> str:
 def _show_examples(examples: dict[str, str]) -> None:
     """The button Ask, and texts to click; a click outside the text asks as well."""
     with st.container(horizontal=True, vertical_alignment="center", key="examples"):
-        st.button("Ask", type="primary", key="query_ask", on_click=_ask_unless_text, args=(next(iter(examples)),))
+        st.button("Ask", type="primary", key="query_ask")
         for example, said in examples.items():
             st.button(literal(said), type="tertiary", on_click=choose_text, args=(example,))
-
-
-def _ask_unless_text(example: str) -> None:
-    if not st.session_state["query_text"].strip():  # the click has left the box, which sent its text before
-        choose_text(example)
 
 
 # === A comparison ===

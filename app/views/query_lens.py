@@ -36,7 +36,7 @@ def _show_one(answers: Answers, number: int, show_first: bool) -> None:
     found = query_answers.by_layer(asked.view.run, asked.text, answers.mask)
     others = len(found.steps) + len(found.skipped) < len(asked.view.loadable)
     table = query_answers.lens_table(found)
-    left, right = st.columns([4, 1], gap="medium")
+    left, right = st.columns([5, 1], gap="medium")
     with right:
         pin = _pick_pin(found.layers, asked.view.loadable if others else found.steps, asked.view, name)
         with widgets.explaining():
@@ -44,11 +44,13 @@ def _show_one(answers: Answers, number: int, show_first: bool) -> None:
     with left:
         folded = [] if show_first else charts.noise(table)
         pinned = pin if permalink.get("pin") and pin[1] in found.steps else None
-        figure = charts.grid(table, asked.view.axis, pinned, answers.pieces, [] if pin[1] in folded else folded)
+        folded = [] if pin[1] in folded else folded
+        figure = charts.grid(table, asked.view.axis, pinned, answers.pieces, folded)
         roles = list(answers.pieces.values())
         total = len(asked.view.loadable) if others else len(found.steps)
-        caption = captions.lens(asked.view.run.name, len(found.steps), total, roles, first=number == 1)
+        caption = captions.lens(asked.view.run.name, len(found.steps), total, roles, number == 1, len(folded))
         title = f"Each layer's answer: {asked.text}"
+        st.html(charts.colour_scale())
         figures.show(figure, table, name, caption, title, asked.view, on_point=_pin, own_width=True)
 
 

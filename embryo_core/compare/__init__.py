@@ -1,7 +1,7 @@
 """Runs beside each other: how far each had come, seeds of one design, designs, orders of acquisition, choices."""
 
 from embryo_core.compare.acquisition import PAPER, PARTS_OF_SPEECH, RULES, Rule, acquisition, acquisitions, agreements
-from embryo_core.compare.choices import differences, goes_on_from
+from embryo_core.compare.choices import KNOWLEDGE, differences, goes_on_from
 from embryo_core.compare.design import CHOICES, design, designs, differing_choices
 from embryo_core.compare.flops import training_flops
 from embryo_core.compare.parameters import parameters
@@ -11,6 +11,7 @@ from embryo_core.compare.seeds import by_design, over_seeds
 
 __all__ = [
     "CHOICES",
+    "KNOWLEDGE",
     "PAPER",
     "PARTS_OF_SPEECH",
     "RULES",

@@ -1,6 +1,6 @@
 """What a choice of design changed: every accuracy of one run less that of another, at the last step that both have."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
@@ -9,10 +9,11 @@ from embryo_core.corpora.word_groups import ALL
 from embryo_core.curves import difference_interval
 from embryo_core.types import Run
 
+KNOWLEDGE = "world knowledge"
 MEASURES = {  # scores of all cases together
     "mask prediction": "mask_prediction",
     "token reconstruction": "token_reconstruction",
-    "world knowledge": "world_knowledge",
+    KNOWLEDGE: "world_knowledge",
 }
 PROBES = "edge_probing_f1"
 COLUMNS = "measure step_first step_second first second difference low high n_first n_second".split()
@@ -22,17 +23,19 @@ def differences(first: Run, second: Run) -> pd.DataFrame:
     """Each accuracy of `second` less that of `first`, with Newcombe's 95 % interval, at the last step of both.
 
     Of a run that goes on from the other (--init-from), the last step of each: their common steps are the same weights.
+    World knowledge is that of the facts that both were asked, which depend on the vocabulary.
     Columns: measure, step_first, step_second, first, second, difference, low, high, n_first, n_second; but for the
-    measure all are missing where the runs have no such steps. Raises ResultsError, BrokenRun.
+    measure all are missing where the runs have no such steps or facts. Raises ResultsError, BrokenRun.
     """
     one, two = dict(_measures(first)), dict(_measures(second))
     rows = []
     for measure in dict.fromkeys([*one, *two]):
         steps = _steps(first, second, one[measure], two[measure]) if measure in one and measure in two else None
-        if steps is None:
+        shares = _shares((first, second), (one, two), measure, steps) if steps else None
+        if shares is None:
             rows.append((measure, *[None] * 9))
             continue
-        (a, n), (b, m) = one[measure].loc[steps[0]], two[measure].loc[steps[1]]
+        (a, n), (b, m) = shares
         low, high = difference_interval(b, a, m, n_second=n)
         rows.append((measure, *steps, a, b, b - a, float(low), float(high), int(n), int(m)))
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -48,6 +51,25 @@ def _steps(first: Run, second: Run, one: pd.DataFrame, two: pd.DataFrame) -> tup
         return turned and turned[::-1]
     common = one.index.intersection(two.index)
     return (int(common.max()),) * 2 if len(common) else None
+
+
+def _shares(
+    compared: Sequence[Run], measures: Sequence[dict[str, pd.DataFrame]], measure: str, steps: tuple[int, int]
+) -> list[tuple[float, int]] | None:
+    """The accuracy of each run at its step, and of how many cases; None where they share none."""
+    if measure != KNOWLEDGE:
+        return [tuple(found[measure].loc[step]) for found, step in zip(measures, steps, strict=True)]
+    answers = [_right_at(run, step) for run, step in zip(compared, steps, strict=True)]
+    shared = answers[0].index.intersection(answers[1].index)
+    return [(float(right[shared].mean()), len(shared)) for right in answers] if len(shared) else None
+
+
+def _right_at(run: Run, step: int) -> pd.Series:
+    """Whether each fact, by its relation and its id, was answered right at a step; none where no answers are stored."""
+    facts, right = results.read_histories(run), results.read_right_answers(run)
+    known = facts.index if step in right.steps else facts.index[:0]
+    at = right.correct[known][:, right.steps == step].any(axis=1)
+    return pd.Series(at, pd.MultiIndex.from_frame(facts.loc[known, ["relation", "fact"]]), dtype=bool)
 
 
 def goes_on_from(run: Run, other: Run) -> bool:

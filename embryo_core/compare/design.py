@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from statistics import median
 from typing import Any
 
@@ -11,11 +12,28 @@ from msgspec import convert
 from embryo_core import runs
 from embryo_core.compare.flops import training_flops
 from embryo_core.compare.parameters import parameters
+from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
 from embryo_core.runs.schema import Corpus, Settings
 from embryo_core.types import Checkpoint, Run
 
-CHOICES = ("family", "embedding size", "sharing", "sentence loss", "dropout", "domain")  # rows that a designer decides
+CHOICES = (  # rows that a designer decides
+    "family",
+    "layers",
+    "attention heads",
+    "hidden size",
+    "feed-forward size",
+    "embedding size",
+    "tokenizer",
+    "sharing",
+    "sentence loss",
+    "dropout",
+    "masked share",
+    "domain",
+    "learning rate",
+)
+OF_FAMILY = ("embedding size",)  # choices within one family; another's may follow from the family
+DIGEST = 8  # digits of a SHA-256 that tell texts or tokenizers apart
 END = 253_402_300_800  # seconds since 1970 at the end of the year 9999, the last that a date may have
 PARTLY = {"attention": "attention alone", "ffn": "feed-forward network alone"}
 Value = str | int | float | None
@@ -37,8 +55,10 @@ def design(run: Run) -> dict[str, Value]:
         "sentence loss": run.objective.partition(" + ")[2] or "none",
         "dropout": _dropout(run.config),
         "masked share": settings.masked_share or None,
+        "tokenizer": _tokenizer(run),
         "vocabulary": settings.vocab_size or None,
         "domain": _domain(run),
+        "tokens of the text": _tokens(run),
         "updates": settings.steps or None,
         "learning rate": settings.learning_rate or None,
         "seed": run.config.get("seed"),
@@ -68,9 +88,10 @@ def _in_order(found: dict[str, Value], all_of_them: Iterable[dict[str, Value]]) 
 
 
 def differing_choices(first: Run, second: Run) -> list[str]:
-    """The choices in which two runs differ."""
+    """The choices in which two runs differ; those `OF_FAMILY` only where both are of one family."""
     one, two = design(first), design(second)
-    return [choice for choice in CHOICES if one[choice] != two[choice]]
+    choices = [choice for choice in CHOICES if first.family == second.family or choice not in OF_FAMILY]
+    return [choice for choice in choices if one[choice] != two[choice]]
 
 
 def _sharing(run: Run, last: Checkpoint | None) -> str | None:
@@ -95,13 +116,34 @@ def _dropout(config: dict[str, Any]) -> str | None:
     return None if found == [None, None] else " and ".join("unknown" if one is None else f"{one:g}" for one in found)
 
 
+def _tokenizer(run: Run) -> str:
+    """Its kind, its pieces where they can be read, and the SHA-256 of its file."""
+    try:
+        found = load_tokenizer(run)
+        said = f"{found.kind}, {found.vocabulary_size:,} pieces"
+    except EmbryoError:
+        said = "unknown"
+    return f"{said} ({run.tokenizer_sha256[:DIGEST]})"
+
+
 def _domain(run: Run) -> str | None:
-    """The sources of the training text by name, and its tokens."""
-    corpus = convert(run.corpus, Corpus)
-    names = [source if isinstance(source, str) else source.name for source in corpus.sources]
-    tokens = corpus.train.tokens or corpus.tokens
+    """The sources of the training text by name, and what tells them from others: tokenizers cut one text differently.
+
+    A source is what its SHA-256 says, or its name where run.json has none.
+    """
+    sources = convert(run.corpus, Corpus).sources
+    names = sorted(source if isinstance(source, str) else source.name for source in sources)
+    if not names:
+        return None
+    known = sorted(source if isinstance(source, str) else source.sha256 or source.name for source in sources)
     shown = names if len(names) < 3 else [names[0], f"{len(names) - 1} more"]
-    return ", ".join([*shown, *([f"{tokens:,} tokens"] if tokens else [])]) or None
+    digest = sha256("\n".join(known).encode()).hexdigest()[:DIGEST]
+    return ", ".join(shown) + ("" if known == shown else f" ({digest})")
+
+
+def _tokens(run: Run) -> int | None:
+    corpus = convert(run.corpus, Corpus)
+    return corpus.train.tokens or corpus.tokens or None
 
 
 def _speed(run: Run) -> float | None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +29,10 @@ class Encoding:
 
 @dataclass(frozen=True)
 class Frame:
-    """The special tokens around one text or a pair, ids [.] int32 each, and the segment of what follows the first."""
+    """Special tokens around one text or a pair, ids [.] int32 before the first text, after it, and after the second."""
 
-    before: np.ndarray
-    between: np.ndarray  # of a pair; empty of one text
-    after: np.ndarray
-    second: int  # tokens of `between` that belong to the first text's segment; -1: all there is belongs to it
+    ids: tuple[np.ndarray, ...]
+    first: int | None  # of those after the first text, how many are in its segment; None: all pieces are in one
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,11 @@ class Tokenizer:
         return self._tokenizer.get_vocab_size(with_added_tokens=True)
 
     @property
+    def kind(self) -> str:
+        """How it finds pieces: unigram, WordPiece, BPE or WordLevel."""
+        return type(self._tokenizer.model).__name__.replace("Unigram", "unigram")
+
+    @property
     def cased(self) -> bool:
         """Whether the model tells capital letters from small ones."""
         return self.cut("A") != self.cut("a")
@@ -98,6 +102,20 @@ class Tokenizer:
         """Pieces of each running text, without special tokens; on all cores."""
         found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [Pieces(np.array(one.ids, np.int32), np.array(one.offsets, np.int32).reshape(-1, 2)) for one in found]
+
+    def frame(self, texts: int) -> Frame:
+        """How the tokenizer itself frames one text or a pair; [CLS] first [SEP] second [SEP] where it does not say."""
+        found = self._tokenizer.encode(*["a"] * texts)
+        places = [[*inside] for _, inside in groupby(range(len(found)), key=found.sequence_ids.__getitem__)]
+        owners = [found.sequence_ids[inside[0]] for inside in places]
+        ids = tuple(np.array([found.ids[i] for i in inside], np.int32) for inside in places[::2])
+        whole = owners == [None, 0, None, 1, None][: 2 * texts + 1]
+        if not whole or ids[0][0] != self.cls_id or ids[-1][-1] != self.sep_id:
+            cls, sep = (np.array([one], np.int32) for one in (self.cls_id, self.sep_id))
+            return Frame((cls, *[sep] * texts), None if texts == 1 else 1)
+        if texts == 1 or found.type_ids[places[3][0]] == 0:
+            return Frame(ids, None)
+        return Frame(ids, sum(found.type_ids[i] == 0 for i in places[2]))
 
     def single_piece(self, word: str) -> int | None:
         """The id of a word that, inside a text, is one known piece of the vocabulary, else None."""

@@ -79,9 +79,10 @@ class CorpusPart(Struct, frozen=True):
 
 
 class TextSource(Struct, frozen=True):
-    """A file or data set that text was read from."""
+    """A file or data set that text was read from; of a file with the SHA-256 of its bytes."""
 
     name: Text
+    sha256: Text | None = None
 
 
 class Corpus(CorpusPart, frozen=True):

@@ -73,8 +73,18 @@ def test_attention_tells_how_the_weight_of_a_head_changed() -> None:
 def test_finetuning_names_the_score_that_gains_most() -> None:
     """By its name as people write it."""
     frame = pd.DataFrame({"task": ["cola", "cola", "rte", "rte"], "step": [0, 16] * 2, "value": [0.0, 0.4, 0.5, 0.6]})
+    frame = frame.assign(metric=["matthews"] * 2 + ["accuracy"] * 2, n=[9, 9, 277, 277], control=[0.0, 0.0, 0.53, 0.53])
     sentence = openings.finetuning(frame, {"cola": "CoLA"})
-    assert sentence.startswith("Of 2 scores, that of CoLA rises most, from 0.000 at step 0 to 0.400")
+    assert sentence == (
+        "Of 2 scores, that of CoLA rises most, from 0.000 at step 0 to 0.400 at step 16 (n = 9; always the most frequent "
+        "answer: 0.000)."
+    )
+    falling = frame.assign(value=[0.4, 0.0, 0.6, 0.5])
+    assert openings.finetuning(falling, {}) == "Of 2 scores, none is higher at the last step than at the first."
+    alone = openings.finetuning(frame[frame["step"] == 16], {"cola": "CoLA"})
+    assert alone.startswith("Of 2 scores at step 16, that of CoLA is farthest above its control: 0.400 (n = 9; always")
+    below = openings.finetuning(frame[frame["step"] == 16].assign(control=0.9), {})
+    assert below == "Of 2 scores at step 16, none is above its control, which reads no text."
 
 
 def test_query_tells_since_when_examples_are_answered() -> None:
@@ -87,11 +97,16 @@ def test_query_tells_since_when_examples_are_answered() -> None:
     assert openings.query([]) == ""
 
 
-def test_compare_tells_the_strongest_agreement() -> None:
-    """With interval and n; nothing where none can be told."""
-    row = {"first": "one", "second": "the paper", "rho": 0.8, "low": 0.2, "high": 0.97, "n": 9}
-    assert "rank correlation of 0.80 (95 % interval 0.20 to 0.97, n = 9)" in openings.compare(pd.DataFrame([row]))
-    assert openings.compare(pd.DataFrame([row | {"rho": None}])) == ""
+def test_compare_tells_the_agreement_of_its_run() -> None:
+    """With interval and n: with another run before the paper, of others only without it; nothing where none is told."""
+    ends = {"low": 0.2, "high": 0.97, "n": 9}
+    pairs = [("one", "two", 0.5), ("one", "the paper", 0.8), ("two", "the paper", 0.9)]
+    rows = pd.DataFrame([{"first": first, "second": second, "rho": rho, **ends} for first, second, rho in pairs])
+    said = openings.compare(rows, "one")
+    assert "one and two" in said and "rank correlation of 0.50 (95 % interval 0.20 to 0.97, n = 9)" in said
+    assert "one and the paper" in openings.compare(rows[1:], "one")
+    assert "two and the paper" in openings.compare(rows[2:], "one")
+    assert openings.compare(rows.assign(rho=None), "one") == ""
 
 
 def test_findings_count_what_can_be_judged():

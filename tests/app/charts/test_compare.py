@@ -22,12 +22,12 @@ def test_a_difference_has_its_interval():
     """A measure that one run lacks is not drawn."""
     row = {"measure": "masked accuracy", "step_first": 8, "step_second": 8, "n_first": 9, "n_second": 9}
     row |= {"first": 0.2, "second": 0.5}
-    row |= {"difference": 0.3, "low": 0.1, "high": 0.4, "run": "b", "change": "0 → 0.1"}
-    table = pd.DataFrame([row, {"measure": "world knowledge", "run": "b", "change": "0 → 0.1"}])
+    row |= {"difference": 0.3, "low": 0.1, "high": 0.4, "run": "b"}
+    table = pd.DataFrame([row, {"measure": "world knowledge", "run": "b"}])
     figure = compare.differences_figure(table)
     (trace,) = figure.data
     assert figure.layout.xaxis.range is None
-    assert list(trace.x) == [0.3] and trace.name == "b: 0 → 0.1"
+    assert list(trace.x) == [0.3] and trace.name == "b"
     assert abs(trace.error_x.array[0] - 0.1) < 1e-9 and abs(trace.error_x.arrayminus[0] - 0.2) < 1e-9
     none = compare.differences_figure(table.assign(difference=[0.0, None], low=0.0, high=0.0))
     assert none.layout.xaxis.range == (-0.01, 0.01)

@@ -26,8 +26,10 @@ def test_columns_are_left_out_where_words_could_not_be_read() -> None:
 
 
 def test_folded_steps_are_left_out_first() -> None:
-    """Their one column is empty."""
-    assert 0 not in legible(grid("university", STEPS[:5]), ONE)
+    """Their one column is empty, and what is written in it goes with it."""
+    figure = grid("university", STEPS[:5])
+    assert 0 not in legible(figure, ONE) and len(figure.layout.annotations) == 1
+    assert [note["yref"] for note in figure_file.layout(figure, "one", "Lens", "")["annotations"]] == ["paper"]
 
 
 def test_the_layout_has_the_columns_that_are_kept() -> None:

@@ -77,3 +77,12 @@ def test_first_steps_at_which_no_layer_is_sure_are_one_empty_column() -> None:
     assert list(figure.layout.xaxis.ticktext) == ["0 … 8", "16"] and list(figure.data[0].x) == [1]
     assert figure.layout.meta == {"steps": list(STEPS), "points": [[0], [0], [1]]}
     assert {point[1] for point in figure.data[1].customdata} == {STEPS[2]}
+    assert [note.text for note in figure.layout.annotations] == [lens.NOTHING]
+    assert not lens.grid(noisy, StepAxis("log"), None, {}).layout.annotations
+
+
+def test_the_scale_of_colours_is_beside_the_grid() -> None:
+    """A grid that is scrolled keeps it in sight: the figure has none, but for files."""
+    assert lens.grid(table(), StepAxis("log"), None, {}).data[0].showscale is False
+    scale = lens.colour_scale()
+    assert all(f'left: {place}%">{share}' in scale for place, share in ((10, "1%"), (50, "25%"), (100, "100%")))

@@ -1,4 +1,4 @@
-"""Several runs in one figure: a dash per run, a colour per category, and all runs told at every point."""
+"""Several runs in one figure: symbol and lightness per run, a colour per category, and all runs told at every point."""
 
 import pandas as pd
 
@@ -28,12 +28,14 @@ def told(trace, point: int) -> str:
     return trace.customdata[point][2]
 
 
-def test_runs_have_dashes_and_categories_colours():
-    """The same category has one colour in both runs, the same run one dash in both categories."""
+def test_runs_have_symbols_and_lightness_and_categories_colours():
+    """The same category has one colour in both runs, the same run one look in both categories; no curve is dashed."""
     figure = overlay([line("a", 0, ("noun", "verb")), line("b", 0.2, ("noun", "verb"))], CURVES, [0, 8, 16])
-    looks = {trace.name: (trace.line.color, trace.line.dash) for trace in curves_of(figure)}
+    looks = {trace.name: (trace.line.color, (trace.marker.symbol, trace.opacity)) for trace in curves_of(figure)}
     assert looks["noun, a"][0] == looks["noun, b"][0] != looks["verb, a"][0]
-    assert looks["noun, a"][1] == looks["verb, a"][1] == "solid" != looks["noun, b"][1]
+    assert looks["noun, a"][1] == looks["verb, a"][1] == ("circle", 1)
+    assert looks["noun, b"][1] == looks["verb, b"][1] == ("circle-open", 0.6)
+    assert {trace.line.dash for trace in curves_of(figure)} == {None}
     assert [shape.name for shape in figure.layout.shapes] == [STEP_LINE]
 
 
@@ -52,12 +54,13 @@ def test_many_lines_become_small_multiples():
     assert 2 * len(groups) > FEW
     figure = overlay([line("a", 0, groups), line("b", 0.2, groups)], CURVES, [0, 8, 16])
     assert {note.text for note in figure.layout.annotations} == set(groups)
-    assert [trace.name for trace in figure.data if trace.showlegend is not False] == ["a", "b"]
+    key = {trace.name: (trace.marker.symbol, trace.opacity) for trace in figure.data if trace.showlegend is not False}
+    assert key == {"a": ("circle", 1), "b": ("circle-open", 0.6)}
     assert {shape.xref for shape in figure.layout.shapes} == {"x", "x2", "x3", "x4"}
 
 
 def test_changes_of_training_are_marked_for_each_run():
-    """Once where all runs have the same ones; else each has its run's name and dash."""
+    """Once where all runs have the same ones; else each has its run's name and lightness."""
     falls, longer = (Change(8, "learning rate falls"),), (Change(8, "sequences of 128 tokens"),)
     same = overlay([line("a", 0, ("noun",), changes=falls), line("b", 0, ("noun",), changes=falls)], CURVES, [0, 8, 16])
     assert [s.name for s in same.layout.shapes if s.showlegend] == ["from step 8: learning rate falls"]
@@ -65,7 +68,7 @@ def test_changes_of_training_are_marked_for_each_run():
     first, second = [s for s in overlay(lines, CURVES, [0, 8, 16]).layout.shapes if s.showlegend]
     assert first.name == "a: training changes"
     assert second.name == "b: training changes"
-    assert first.line.dash != second.line.dash
+    assert first.line.color != second.line.color and first.line.dash is second.line.dash is None
 
 
 def test_each_run_lies_where_it_had_come_to():
@@ -102,9 +105,10 @@ def test_runs_of_one_baseline_share_its_line():
 
 
 def test_runs_of_two_baselines_have_a_line_each():
-    """In the dash of the run, also in small multiples; a run without one has none."""
+    """Dashed, as light as the run, also in small multiples; a run without one has none."""
     groups = ("noun", "verb", "adverb")
     lines = [with_baseline(line("a", 0, groups), 0.3), with_baseline(line("b", 0, groups), 0.4), line("c", 0, groups)]
     own = baselines_of(overlay(lines, CURVES, [0, 8, 16]))
-    assert [(trace.y[0], trace.line.dash) for trace in own[:2]] == [(0.3, "solid"), (0.4, "dash")]
+    assert [(trace.y[0], trace.opacity) for trace in own[:2]] == [(0.3, 1), (0.4, 0.6)]
+    assert {trace.line.dash for trace in own} == {"dash"}
     assert len(own) == 2 * len(groups) and {trace.xaxis for trace in own} == {"x", "x2", "x3"}

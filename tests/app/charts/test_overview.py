@@ -44,3 +44,10 @@ def test_coverage_marks_what_is_computed() -> None:
     there, missing = overview.coverage(done, StepAxis("linear")).data
     assert list(zip(there.y, there.x)) == [("attention", 0), ("world knowledge", 0)]
     assert list(zip(missing.y, missing.x)) == [("attention", 8)]
+
+
+def test_coverage_has_room_for_the_name_of_every_row() -> None:
+    """The more metrics, the higher: Plotly leaves out names that would touch."""
+    done = pd.DataFrame([(str(i), 0, True) for i in range(20)], columns=["metric", "step", "done"])
+    few, many = (overview.coverage(rows, StepAxis("linear")).layout.height for rows in (done[:2], done))
+    assert many - few == 18 * overview.ROW >= 18 * 20

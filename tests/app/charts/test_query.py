@@ -109,11 +109,14 @@ def test_an_answer_has_one_colour_in_every_figure() -> None:
     assert common and all(drawn[0][name] == drawn[1][name] for name in common)
 
 
-def test_many_candidates_share_grey_without_legend() -> None:
-    """Beyond the palette, candidates are drawn in grey and left out of the legend."""
+def test_many_candidates_share_grey_and_an_entry_of_the_legend() -> None:
+    """Beyond the palette, candidates are drawn in grey, and come and go together."""
     rows = [(f"w{i}", "", step, 0.5 - i / 100, i + 1, True, i == 0, i == 0) for i in range(20) for step in STEPS]
     table = pd.DataFrame(rows, columns=COLUMNS)
     figure = query.probability(table, 0, 0, axes(table))
-    assert len(figure.data) == 21
-    assert sum(trace.showlegend is not False for trace in figure.data) == len(query.COLOURS) + 1
-    assert {trace.line.color for trace in figure.data if trace.showlegend is False} == {style.GREY}
+    assert len(figure.data) == 22
+    assert sum(trace.showlegend is not False for trace in figure.data) == len(query.COLOURS) + 2
+    grey = [trace for trace in figure.data if trace.showlegend is False]
+    assert {(trace.line.color, trace.legendgroup) for trace in grey} == {(style.GREY, query.OTHERS)}
+    assert figure.data[-1].name == figure.data[-1].legendgroup == query.OTHERS
+    assert query.OTHERS not in [trace.name for trace in query.probability(curves(), 8, 8, axes()).data]

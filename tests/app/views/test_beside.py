@@ -167,6 +167,17 @@ def test_the_design_that_differs_is_marked(open_page, two: Run) -> None:
     assert "What the dropout changed" in [heading.value for heading in page.header]
 
 
+def test_choices_that_changed_together_are_one_figure(open_page, two: Run) -> None:
+    """Its caption says that they cannot be told apart."""
+    twin = runs.read_run(two.path.with_name("twin"))
+    twin.config["masked_share"] = 0.5
+    runs.write_run(twin)
+    page = open_page("compare", two, beside="twin")
+    changed = [heading.value for heading in page.header if heading.value.startswith("What")]
+    assert changed == ["What changed: dropout, masked share"]
+    assert any("cannot tell them apart" in caption for caption in captions_of(page))
+
+
 def test_weights_that_differ_tell_two_copies_apart(open_page, two: Run) -> None:
     """The Query page asks both: a checkpoint with another's weights has other answers, at its step alone."""
     first, last = (runs.checkpoint(runs.read_run(two.path.with_name("twin")), step) for step in (8, 16))

@@ -8,7 +8,7 @@ import pytest
 
 from embryo_core import results
 from embryo_core.compare import differences
-from embryo_core.types import Findings, Origin, Run, Score
+from embryo_core.types import ClozeAnswer, Findings, Origin, Run, Score
 from tests.conftest import at, copy_run
 
 Z = 1.959963984540054
@@ -65,3 +65,28 @@ def test_a_run_that_goes_on_is_compared_with_where_it_began(two: list[Run]):
     turned = differences(on, first).set_index("measure").loc["mask prediction"]
     assert (turned["step_first"], turned["step_second"]) == (16, 8)
     assert turned["difference"] == pytest.approx(0.2 - 0.9)
+
+
+def answered(run: Run, step: int, right: dict[str, bool]) -> None:
+    """Store the answers to facts at a step, and the precision over all of them."""
+    facts = [ClozeAnswer(fact, "P1", fact, "x", 1 if hit else 2, 0.1, "x", 0.1) for fact, hit in right.items()]
+    share = sum(right.values()) / len(right)
+    found = Findings(scores=[Score("world_knowledge", share, len(right), "all")], cloze=facts)
+    results.write(at(run, step), "world_knowledge", found)
+
+
+def test_world_knowledge_is_compared_on_the_facts_that_both_were_asked(two: list[Run]):
+    """Facts of one run alone, all right, don't count; nor does a step that the other lacks."""
+    answered(two[0], 8, {"a": True, "b": False, "c": False})
+    answered(two[1], 8, {"a": False, "b": False, "d": True, "e": True})
+    answered(two[0], 16, {"a": False, "b": False, "c": True})
+    row = differences(*two).set_index("measure").loc["world knowledge"]
+    assert (row["step_second"], row["n_first"], row["n_second"]) == (8, 2, 2)
+    assert (row["first"], row["second"], row["difference"]) == (0.5, 0, -0.5)
+
+
+def test_world_knowledge_of_different_facts_is_not_compared(two: list[Run]):
+    """There is no difference to be told."""
+    for run, fact in zip(two, "ab", strict=True):
+        answered(run, 8, {fact: True})
+    assert differences(*two).set_index("measure").loc["world knowledge"].isna().all()

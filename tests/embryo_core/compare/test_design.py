@@ -42,6 +42,32 @@ def test_a_row_is_marked_where_the_runs_differ(tiny_run: Run):
     assert not designs([tiny_run, tiny_run])["differs"].any()
 
 
+def test_a_text_is_its_sources(tiny_run: Run):
+    """Not its tokens, in which another tokenizer cuts it; files of one name differ by their SHA-256."""
+    named = [{"name": f"{name}.txt", "sha256": 64 * digit} for name, digit in zip("abc", "123")]
+    one = replace(tiny_run, corpus={"sources": named, "train": {"tokens": 900}})
+    cut = replace(one, corpus={"sources": named[::-1], "train": {"tokens": 1000}}, tokenizer_sha256=64 * "0")
+    table = designs([one, replace(cut, name="cut")]).set_index("row")
+    assert table.loc["tokens of the text", ["tiny", "cut"]].tolist() == [900, 1000]
+    assert differing_choices(one, cut) == ["tokenizer"]
+    other = replace(one, corpus={"sources": [*named[:2], named[2] | {"sha256": 64 * "4"}]})
+    assert differing_choices(one, other) == ["domain"] and design(one)["domain"].startswith("a.txt, 2 more (")
+
+
+def test_a_tokenizer_is_told_by_its_kind_its_size_and_its_file(tiny_run: Run):
+    """One that cannot be read any more by its file alone."""
+    pieces, digest = tiny_run.config["vocab_size"], tiny_run.tokenizer_sha256[:8]
+    assert design(tiny_run)["tokenizer"] == f"unigram, {pieces:,} pieces ({digest})"
+    assert design(replace(tiny_run, tokenizer_sha256=64 * "0"))["tokenizer"] == "unknown (00000000)"
+
+
+def test_the_embedding_size_is_a_choice_within_a_family(tiny_run: Run):
+    """Another family may have no size of its own for it."""
+    config = tiny_run.config | {"embedding_size": 99}
+    assert differing_choices(tiny_run, replace(tiny_run, config=config)) == ["embedding size"]
+    assert differing_choices(tiny_run, replace(tiny_run, config=config, family="bert")) == ["family"]
+
+
 def test_sharing_is_read_from_the_checkpoint(tiny_run: Run):
     """Where the run does not say; a part that is shared alone is named by the run."""
     assert design(tiny_run)["sharing"] == "all layers"

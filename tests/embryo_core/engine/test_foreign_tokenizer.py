@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sentencepiece
 from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
@@ -20,6 +21,7 @@ from transformers import (
 from embryo_core.engine.foreign_tokenizer import has_tokenizer, read_foreign
 from embryo_core.engine.tokenizer import Tokenizer
 from embryo_core.errors import BrokenRun, BrokenTokenizer
+from embryo_core.finetune.sequences import encode
 from embryo_core.query.question import readable
 from tests.conftest import SAMPLE
 
@@ -79,6 +81,28 @@ def test_text_is_cut_as_by_transformers(folder):
     assert own.encode_words(TEXT.split()).ids.tolist() == theirs(TEXT, add_special_tokens=False).input_ids
     assert (own.mask_id, own.cls_id, own.sep_id) == (theirs.mask_token_id, *theirs("").input_ids)
     assert own.vocabulary_size == len(theirs)
+
+
+def test_pairs_are_framed_as_by_transformers(folder):
+    """Ids, segments and mask of one text and of pairs, padded: BERT's, ALBERT's, and RoBERTa's two separators."""
+    own, theirs = read(folder), AutoTokenizer.from_pretrained(folder)
+    pairs = [(TEXT, "The king sat ."), ("A house", TEXT)]
+    for texts in (pairs, [(TEXT,), ("A house",)]):
+        expected = theirs(*map(list, zip(*texts, strict=True)), padding=True, return_token_type_ids=True)
+        ids, segments, mask = encode(texts, own, 64).batch(np.arange(2))
+        assert ids.tolist() == expected["input_ids"] and mask.tolist() == expected["attention_mask"]
+        assert segments.tolist() == expected["token_type_ids"]
+    cut = theirs(*map(list, zip(*pairs, strict=True)), truncation="longest_first", max_length=12)["input_ids"]
+    assert list(map(len, cut)) == encode(pairs, own, 12).lengths.tolist() == [12, 12]
+
+
+def test_a_tokenizer_that_does_not_frame_pairs_has_the_runs_own_tokens(folder):
+    """[CLS] first [SEP] second [SEP], the second in a segment of its own."""
+    tokenizer = read(folder)
+    tokenizer._tokenizer.post_processor = None
+    one, two = tokenizer.frame(1), tokenizer.frame(2)
+    assert [part.tolist() for part in two.ids] == [[tokenizer.cls_id], [tokenizer.sep_id], [tokenizer.sep_id]]
+    assert (len(one.ids), one.first, two.first) == (2, None, 1)
 
 
 def test_pieces_are_read_by_how_a_word_begins(folder):
