@@ -29,10 +29,10 @@ def show() -> None:
 def _show_all(judgements: list[Judgement], beside: dict[str, list[Judgement]]) -> None:
     column = st.column_config
     columns = {
-        "picture": column.ImageColumn("Curves", width=130, help="Click it to see them large on their page"),
+        "picture": column.ImageColumn("Curves", width=110 if beside else 130, help="Click it to see them large on their page"),
         "verdict": column.TextColumn("Verdict", width=110),
         **{charts.verdicts_column(place): column.TextColumn(run, width=150) for place, run in enumerate(beside)},
-        "finding": column.TextColumn("Finding", width=330 if beside else 420),
+        "finding": column.TextColumn("Finding", width=420),
         "paper": column.TextColumn("In the paper", width=160 if beside else 220),
         "comparisons": column.BarChartColumn("Comparisons", y_min=-1, y_max=1, width=130),
         "hold": column.NumberColumn("Hold", width=60),
