@@ -8,15 +8,46 @@ import pandas as pd
 from app.captions.markdown import literal
 from app.charts.finetuning import COLUMNS, METRICS, label, published
 from embryo_core.finetune.forms import GLUE, SQUAD
+from embryo_core.finetune.protocols import Choice
+from embryo_core.results import of_other_data
 
-CURVE = (
-    "One line per fine-tuning of this checkpoint: the mean training loss since the point before, and the score on the "
-    "development set after every epoch."
-)
-ASSOCIATIONS = (
-    "Spearman's correlation, over the steps, of each task's score with the accuracy on masked words of held-out text: "
-    "near 1, steps with a higher accuracy on masked words also score higher on the task."
-)
+LOGGED = "the accuracy on masked words of held-out text in the training log"
+EVALUATED = "the accuracy of mask prediction over all words of the treebank"
+
+
+def curve(noted: Mapping[str, Any]) -> str:
+    """What the curves of a fine-tuning are, and how its learning rate was chosen where that says little.
+
+    `noted` is what sources.json has of it.
+    """
+    words = (
+        "One line per fine-tuning of this checkpoint: the mean training loss since the point before, and the score on "
+        "the development set after every epoch."
+    )
+    choice = Choice.of(noted)
+    if choice is None or not choice.is_tied:
+        return words
+    best = [f"{rate:g}" for rate, score in choice.tried.items() if score == max(choice.tried.values())]
+    by = "it has the lowest loss of these" if choice.losses else "it is the smallest of these"
+    return (
+        f"{words} The trials of the learning rates {', '.join(best)} had the same score, so {choice.learning_rate:g} "
+        f"was not chosen by it: {by}."
+    )
+
+
+def associations(table: pd.DataFrame, accuracy: str) -> str:
+    """How to read the correlations with this accuracy, and which tasks' scores are mostly tied."""
+    tied = [
+        f"{literal(label(row.task))} has the same score at {row.tied:,} of {row.steps:,} steps"
+        for row in table.itertuples()
+        if 2 * row.tied > row.steps
+    ]
+    warning = f" {'; '.join(tied)}: what its ranks say is next to nothing." if tied else ""
+    return (
+        f"Spearman's correlation, over the steps, of each task's score with {accuracy}, with a 95 % interval (Bonett "
+        f"and Wright; n is the number of steps).{warning} Near 1, steps with a higher accuracy also score higher on "
+        "the task. The interval takes steps as independent, which those of one run are not."
+    )
 
 
 def scores(frame: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> str:
@@ -26,16 +57,32 @@ def scores(frame: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> str
         for task, rows in frame.groupby("task", sort=False)
     )
     most = int(frame["seeds"].max())
-    seeds = f"Bands span up to {most} seeds, lines are their mean" if most > 1 else "A single seed: no spread is known"
-    own = [noted for name, noted in sources.items() if _is_of(name, frame)]
-    protocols = " and ".join(sorted({str(noted.get("protocol", "unknown")) for noted in own}))
+    seeds = f"up to {most} seeds" if most > 1 else "a single seed: no spread is known"
+    bands = " Bands span the seeds, lines are their mean." if most > 1 else ""
+    own = {name: noted for name, noted in sources.items() if _is_of(name, frame)}
+    protocols = " and ".join(sorted({str(noted.get("protocol", "unknown")) for noted in own.values()}))
+    others = ", ".join(map(_named, of_other_data(own, sources)))
+    left_out = f" Left out, as data or settings are not those of the task's first seed: {others}." if others else ""
+    tasks = _glue_tasks(frame)
+    average = f"; GLUE average over {tasks}" if tasks and frame["task"].nunique() > 1 else ""
     lines = any(published(task, rows) is not None for task, rows in frame.groupby("task"))
     albert = " Dashes and dots: ALBERT-base, version 1, as google-research/albert published it." if lines else ""
     return (
-        f"Each checkpoint, fine-tuned as a whole and scored on the development set (protocol {literal(protocols)}). "
-        f"{counted}. {seeds}. The large marker is the best step. Dashed: a control that reads no text. Step 0, "
-        f"random weights fine-tuned in the same way, is another control.{albert}"
+        f"Each checkpoint, fine-tuned as a whole and scored on the development set (protocol {literal(protocols)}; "
+        f"{seeds}{average}). {counted}.{bands} The large marker is the best step. Dashed: a control that reads no "
+        f"text. Step 0, random weights fine-tuned in the same way, is another control.{albert}{left_out}"
     )
+
+
+def _glue_tasks(frame: pd.DataFrame) -> str:
+    present = set(frame["task"])
+    return ", ".join(label(task) for task in GLUE if task in present)
+
+
+def _named(evaluation: str) -> str:
+    """The task and seed of "finetuning:<task>:<seed>"."""
+    task, _, seed = evaluation.removeprefix("finetuning:").rpartition(":")
+    return f"{literal(label(task))} with seed {literal(seed)}"
 
 
 def _is_of(name: str, frame: pd.DataFrame) -> bool:
@@ -51,7 +98,7 @@ def table(average: pd.DataFrame) -> str:
     if average.empty:
         return words
     last = average.iloc[-1]
-    return f"{words} GLUE average at step {last['step']:,}: {last['value']:.3f}, over {last['tasks']}."
+    return f"GLUE average at step {last['step']:,}: {last['value']:.3f}, over {last['tasks']}. {words}"
 
 
 def examples(task: str, table: pd.DataFrame, listed: pd.DataFrame, seed: int, with_texts: bool) -> str:
@@ -80,5 +127,5 @@ def _where_texts(task: str) -> str:
     how = f"{fetched} brings them" if task in (*GLUE, SQUAD) else "put them there"
     return (
         "Their texts are not in the results: they are shown where the data that they were scored on are in "
-        f"{literal(folder)} of a data folder; {how}."
+        f"{literal(folder)} of a data folder, or where you fine-tuned on them here; {how}."
     )

@@ -11,10 +11,12 @@ from app.charts import smoothing, style
 from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
+from embryo_core.curves.agreement import FEWEST, rank_agreement
 from embryo_core.curves.reached import Reached
 from embryo_core.curves.step_scales import log_spaced
 from embryo_core.finetune.forms import GLUE, SQUAD
 
+TICKS = 8  # evaluations of a fine-tuning that are all named on its axis
 COLUMNS = 24  # steps in a table of examples
 AVERAGE = "glue average"
 EXACT = "squad exact match"  # a curve of its own, beside SQuAD's F1
@@ -110,9 +112,8 @@ def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
             name=f"{of}, control",
             legendgroup=of,
             showlegend=False,
-            mode="lines",
-            line={"color": colour, "width": 1, "dash": "dash"},
             hovertemplate=f"{of}, without reading: %{{y:.3f}}<extra></extra>",
+            **_level(x, {"color": colour, "width": 1, "dash": "dash"}),
         )
         _add_published(figure, task, rows, x, colour)
     axis.draw(figure, sorted(set(frame["step"])))
@@ -151,10 +152,17 @@ def _add_published(figure: go.Figure, task: str, rows: pd.DataFrame, x: list[flo
         x=[min(x), max(x)],
         y=[value, value],
         name=f"{label(task)}, ALBERT-base",
-        mode="lines",
-        line={"color": colour, "width": 1.5, "dash": "dashdot"},
         hovertemplate=f"{label(task)}, ALBERT-base as published: %{{y:.3f}}<extra></extra>",
+        **_level(x, {"color": colour, "width": 1.5, "dash": "dashdot"}),
     )
+
+
+def _level(x: Sequence[float], line: dict[str, Any]) -> dict[str, Any]:
+    """How a line of reference is drawn: where there is one step alone, it is a dash, as a line would have no length."""
+    if len(set(x)) > 1:
+        return {"mode": "lines", "line": line}
+    dash = {"color": line["color"], "width": line["width"]}
+    return {"mode": "markers", "marker": {"symbol": "line-ew", "size": 40, "line": dash}}
 
 
 def curve_figure(curve: pd.DataFrame, metric: str) -> go.Figure:
@@ -173,21 +181,28 @@ def curve_figure(curve: pd.DataFrame, metric: str) -> go.Figure:
                 line={"color": colour, "dash": dash},
                 hovertemplate=f"seed {seed}, update %{{x:,}}: %{{y:.3f}}<extra>{name}</extra>",
             )
-    figure.update_xaxes(title={"text": "updates of the fine-tuning"})
+    figure.update_xaxes(title={"text": "updates of the fine-tuning"}, rangemode="tozero")
+    if (updates := sorted(curve["update"].unique().tolist())) and len(updates) <= TICKS:
+        figure.update_xaxes(tickvals=[0, *updates], tickformat=",")
     return style.finish(figure, "loss, score", height=320)
 
 
 def associations(frame: pd.DataFrame, masked: pd.DataFrame) -> pd.DataFrame:
-    """Spearman's correlation over the steps of each task's score with the accuracy on masked words: task, value, steps.
+    """Spearman's correlation over the steps of each task's score with the accuracy on masked words.
 
-    `masked` has the columns step and value. Tasks with fewer than four steps in common with it are left out.
+    Columns: task, value, low and high (see `agreement.rank_agreement`; no value where all scores are equal), steps, and
+    tied: at how many steps the commonest score is that of several. `masked` has the columns step and value. Tasks with
+    fewer than four steps in common with it are left out.
     """
     rows = []
     for task, scores in frame.groupby("task", sort=False):
         both = scores[["step", "value"]].merge(masked[["step", "value"]], on="step", suffixes=("", "_masked"))
-        if len(both) >= 4:
-            rows.append((task, both["value"].rank().corr(both["value_masked"].rank()), len(both)))
-    return pd.DataFrame(rows, columns=["task", "value", "steps"])
+        if len(both) < FEWEST:
+            continue
+        found, most = rank_agreement(both["value"], both["value_masked"]), both["value"].value_counts().max()
+        rho = (found.rho, found.low, found.high) if found else (np.nan,) * 3
+        rows.append((task, *rho, len(both), most if most > 1 else 0))
+    return pd.DataFrame(rows, columns=["task", "value", "low", "high", "steps", "tied"])
 
 
 def histories(answers: pd.DataFrame, labels: Sequence[str] = ()) -> pd.DataFrame:
@@ -261,4 +276,4 @@ def task_table(frame: pd.DataFrame, step: int, reached: Mapping[str, Sequence[Re
 
 def _with_interval(found: Reached | None) -> str:
     """A step with its interval."""
-    return "never above 0" if found is None else f"{found.step:,} ({found.earliest:,} to {found.latest:,})"
+    return "last score not above 0" if found is None else f"{found.step:,} ({found.earliest:,} to {found.latest:,})"

@@ -8,9 +8,9 @@ const tickLabels = {
   },
 
   thin(plot) {
-    if (!plot.getClientRects().length) return this.waitFor(plot);
     for (const axis of plot.querySelectorAll(".xaxislayer-above, .xaxislayer-below")) {
       const labels = [...axis.querySelectorAll("text")].map((text) => ({ text, box: text.getBoundingClientRect() }));
+      if (labels.some(({ box }) => !box.width)) return this.waitFor(plot);
       labels.sort((a, b) => a.box.left - b.box.left);
       let every = 1;
       while (every < labels.length && !this.apart(labels.filter((_, i) => i % every === 0))) every++;

@@ -29,7 +29,9 @@ def show() -> None:
 def _show_all(judgements: list[Judgement], beside: dict[str, list[Judgement]]) -> None:
     column = st.column_config
     columns = {
-        "picture": column.ImageColumn("Curves", width=110 if beside else 130, help="Click it to see them large on their page"),
+        "picture": column.ImageColumn(
+            "Curves", width=110 if beside else 130, help="Click it to see them large on their page"
+        ),
         "verdict": column.TextColumn("Verdict", width=110),
         **{charts.verdicts_column(place): column.TextColumn(run, width=150) for place, run in enumerate(beside)},
         "finding": column.TextColumn("Finding", width=420),

@@ -8,13 +8,18 @@ import streamlit as st
 from app import figures, overlays, permalink, pickers, results, widgets
 from app.captions import finetuning as captions
 from app.captions import openings
+from app.captions.markdown import literal
 from app.charts import finetuning as charts
 from app.charts.smoothing import with_smoothed
 from app.tables import show_rows
 from app.view import View
 from app.views import finetuning_behind
+from embryo_core.corpora.word_groups import ALL
+from embryo_core.errors import ResultsError
 from embryo_core.finetune.forms import SQUAD
 from embryo_core.types import Run
+
+MASKED = "mask_prediction"
 
 
 def show() -> None:
@@ -80,7 +85,12 @@ def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
     """Draw a row for each task; returns the one that is shown in detail."""
     st.header("How much pretraining each task needs", anchor=False)
     metrics = frame.groupby("task", sort=False)["metric"].first()
-    reached = {task: results.reached(view.run, _whose(task), metric) for task, metric in metrics.items()}
+    reached = {}
+    for task, metric in metrics.items():
+        try:
+            reached[task] = results.reached(view.run, _whose(task), metric)
+        except ResultsError as error:  # of this task alone
+            st.warning(f"{literal(charts.label(task))}: {literal(str(error))}", icon=":material/warning:")
     step = view.evaluated(frame["step"].unique())
     number = st.column_config.NumberColumn
     show_rows(
@@ -102,15 +112,30 @@ def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
 
 
 def _associations(view: View, frame: pd.DataFrame) -> None:
-    log = results.log(view.run)
-    if log.empty or "masked_lm_accuracy" not in log:
-        return
-    masked = log[log["split"] == "heldout"].rename(columns={"masked_lm_accuracy": "value"})
+    masked, accuracy = _masked(view.run)
     table = charts.associations(frame, masked)
     if table.empty:
         return
     st.header("Does the accuracy on masked words predict the task?", anchor=False)
     number = st.column_config.NumberColumn
-    columns = {"value": number("Spearman's correlation", format="%.2f"), "steps": "steps"}
-    st.dataframe(table.assign(task=table["task"].map(charts.label)), hide_index=True, column_config=columns)
-    widgets.show_caption(captions.ASSOCIATIONS)
+    columns = {
+        "value": number("Spearman's correlation", format="%.2f"),
+        "low": number("from", format="%.2f"),
+        "high": number("to", format="%.2f"),
+        "steps": "steps (n)",
+        "tied": "steps with the same score",
+    }
+    shown = table.assign(task=table["task"].map(charts.label))
+    st.dataframe(shown, hide_index=True, column_config=columns, placeholder="–")
+    widgets.show_caption(captions.associations(table, accuracy))
+
+
+def _masked(run: Run) -> tuple[pd.DataFrame, str]:
+    """The accuracy on masked words, with columns step and value, and what it is: the log's, or mask prediction."""
+    log = results.log(run)
+    if not log.empty and "masked_lm_accuracy" in log:
+        rows = log[log["split"] == "heldout"].rename(columns={"masked_lm_accuracy": "value"})
+        if len(rows := rows.dropna(subset="value")):
+            return rows, captions.LOGGED
+    scores = results.scores(run, MASKED)
+    return scores[scores["group"] == ALL], captions.EVALUATED

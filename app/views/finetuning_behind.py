@@ -9,6 +9,7 @@ from app.captions.markdown import literal
 from app.charts import finetuning as charts
 from app.view import View
 from embryo_core.curves import HISTORIES
+from embryo_core.errors import ResultsError
 from embryo_core.finetune.forms import evaluation
 
 ANY = "any"
@@ -23,15 +24,20 @@ def show(view: View, task: str, frame: pd.DataFrame) -> None:
             charts.curve_figure(curve, metric),
             curve,
             f"{view.run.name}-{task}-tuning",
-            captions.CURVE,
+            captions.curve(results.sources(view.run).get(evaluation(task, 1), {})),
             f"Fine-tuning on {charts.label(task)}, step {step:,}",
             view,
             evaluation(task, 1),
             at=f"step{step}",
         )
-    seeds = results.task_seeds(view.run, task)
-    if not seeds:
-        return
+    if seeds := results.task_seeds(view.run, task):
+        try:
+            _examples(view, task, step, name, seeds)
+        except ResultsError as error:  # of this task alone
+            st.warning(literal(str(error)), icon=":material/warning:")
+
+
+def _examples(view: View, task: str, step: int, name: str, seeds: list[int]) -> None:
     st.header(f"Examples of {name}", anchor=False)
     left, right = st.columns(2)
     with left:

@@ -60,6 +60,8 @@ def finetune_and_tell(run: Run, folders: Mapping[str, Path], **settings: Any) ->
 
     report = finetune(run, folders, **settings, progress=True)
     print(f"{report.computed} fine-tunings done, {report.done_before} were done before; results are in {run.results}.")
+    for remark in report.remarks:
+        print(f"Note: {remark}")
     for failure in report.failures:
         print(f"Failed: {failure}", file=sys.stderr)
     return 1 if report.failures else 0

@@ -33,6 +33,7 @@ class Report:
     done_before: int = 0
     failures: list[str] = field(default_factory=list)  # one sentence for each broken checkpoint or failed metric
     left_out: list[str] = field(default_factory=list)  # metrics nobody asked for by name, and without data
+    remarks: list[str] = field(default_factory=list)  # sentences on data that may be meant otherwise
     thinned: list[str] = field(default_factory=list)  # a sentence on checkpoints that lack results, and weights too
 
 

@@ -9,20 +9,25 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from embryo_core import results, runs
+from embryo_core import results
+from embryo_core.engine.hub import most_pieces
 from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
-from embryo_core.errors import ConfigError, unknown
+from embryo_core.errors import ConfigError, MissingCapability, unknown
 from embryo_core.evaluate import Report
 from embryo_core.finetune import plan, protocols
 from embryo_core.finetune.cluster_workers import ClusterWorkers, cluster_workers
 from embryo_core.finetune.forms import evaluation
 from embryo_core.finetune.plan import Asked
+from embryo_core.finetune.protocols import Choice
 from embryo_core.finetune.questions import QuestionTask
-from embryo_core.finetune.rates import HELD_OUT, Choice, choose
+from embryo_core.finetune.rates import HELD_OUT, choose
+from embryo_core.finetune.texts import remember
 from embryo_core.finetune.trainees import Trainee, make_trainee
 from embryo_core.finetune.units import Unit, find, work, write
 from embryo_core.finetune.workers import Workers, choose_device, default_jobs, open_workers
 from embryo_core.types import Checkpoint, Run
+
+FEWEST = 16  # pieces of a sequence that can be tuned on: special tokens, and a few of each of two texts
 
 Opening = Callable[[Mapping[str, Trainee]], AbstractContextManager[Workers | ClusterWorkers]]
 
@@ -54,6 +59,7 @@ def finetune(
         raise ConfigError(unknown("protocol", protocol, protocols.PROTOCOLS))
     checkpoints = plan.trainable(run, steps)
     asked = plan.ask(run, tasks, checkpoints, seeds, protocol, overwrite)
+    plan.remove_leftovers(run, asked)
     report = Report(done_before=sum(one.done_before for one in asked))
     pending = [one for one in asked if one.pending or _is_before(one, asked)]
     if any(one.pending for one in pending):
@@ -89,6 +95,7 @@ def _finetune(
     choices = {one.name: plan.noted_choice(run, one) for one in asked if one.protocol == "quick"}
     without = [name for name, choice in choices.items() if choice is None]
     trainees = _encode(asked, without, tokenizer, late)
+    report.remarks += [one.data.remark for one in asked if one.data.remark]
     with opening(trainees) as workers:
         by_name = {one.name: one for one in asked}
         for name, one in by_name.items():
@@ -96,7 +103,11 @@ def _finetune(
                 _settle(run, one, trainees[name], choices.get(name))
         sizes = {name: len(trainees[name + HELD_OUT].targets) for name in without}
         for name, choice in choose(workers, late, sizes, progress):  # noted at once: a run killed here goes on
-            _settle(run, by_name[name], trainees[name], choice)
+            if isinstance(choice, str):
+                report.failures.append(choice)
+            else:
+                _settle(run, by_name[name], trainees[name], choice)
+        asked = [one for one in asked if one.settings]
         cost = {one.name: one.settings.updates * one.settings.batch * _mean_length(trainees[one.name]) for one in asked}
         _work(workers, plan.units(asked, checkpoints, cost), report, tqdm(desc=run.name, disable=not progress))
 
@@ -121,10 +132,15 @@ def _encode(
     asked: Sequence[Asked], without_rate: Sequence[str], tokenizer: Tokenizer, late: Checkpoint
 ) -> dict[str, Trainee]:
     """All tasks, read and tokenized once; those without a learning rate also with training data held out."""
-    most = runs.read_config(late, runs.Architecture).max_position_embeddings
+    most = most_pieces(late)
+    if most < FEWEST:
+        raise MissingCapability(
+            f"The models of run '{late.run.name}' read {most} pieces at once; fine-tuning needs {FEWEST} at least."
+        )
     found: dict[str, Trainee] = {}
     for one in asked:
         one.read()
+        remember(one.sha256, one.folder)
         length = min(_length(one), most)
         found[one.name] = make_trainee(one.data, tokenizer, length)
         if one.name in without_rate:
@@ -151,6 +167,9 @@ def _settle(run: Run, asked: Asked, trainee: Trainee, choice: Choice | None) -> 
     asked.settings = protocols.quick(len(trainee.targets), choice.learning_rate) if choice else _paper(asked)
     labels = list(asked.data.labels) if not isinstance(asked.data, QuestionTask) else []
     summary = {"note": _note(asked, trainee, choice), "labels": labels, **(choice.summary if choice else {})}
+    if asked.overwrite:
+        for name in plan.stored_seeds(run, asked.name):
+            results.forget_other(run, name, asked.identity)
     for seed in sorted({seed for _, seed in asked.pending}):
         name = evaluation(asked.name, seed)
         results.begin(run, name, asked.identity, summary, asked.overwrite)
@@ -160,5 +179,6 @@ def _note(asked: Asked, trainee: Trainee, choice: Choice | None) -> str:
     """One sentence on the data and the settings."""
     rate = f"learning rate {asked.settings.learning_rate:g}"
     if choice:
-        rate += f", chosen at step {choice.step} on a tenth of the training data"
+        by = " by the loss, as the best scores are equal," if choice.is_tied and choice.losses else ""
+        rate += f", chosen{by} at step {choice.step} on a tenth of the training data"
     return f"{len(trainee.targets):,} training sequences of {asked.folder.name}; protocol {asked.protocol}, {rate}"

@@ -17,11 +17,10 @@ from embryo_core.errors import (
     TokenizerMismatch,
 )
 from embryo_core.finetune.forms import GLUE, SQUAD, evaluation
-from embryo_core.finetune.protocols import Settings
+from embryo_core.finetune.protocols import Choice, Settings
 from embryo_core.finetune.questions import QuestionTask, read_questions
-from embryo_core.finetune.rates import Choice
-from embryo_core.finetune.tasks import TextTask, read_task
-from embryo_core.finetune.units import Item, Unit, weights_file
+from embryo_core.finetune.tasks import TextTask, data_sha256, read_task
+from embryo_core.finetune.units import Item, Unit, kept_weights, weights_file
 from embryo_core.types import Checkpoint, Run
 
 Pairs = set[tuple[int, int]]  # (step, seed)
@@ -114,7 +113,7 @@ def ask(
                 )
             one.more["mnli_sha256"] = mnli.sha256
     for one in asked:
-        _check(run, one, seeds)
+        _check(run, one)
     return asked
 
 
@@ -125,20 +124,36 @@ def _ask(
     written = results.done(run)
     done = {(step, seed) for seed in range(1, seeds + 1) for step in written[evaluation(name, seed)]}
     weightless = {checkpoint.step for checkpoint in runs.checkpoints(run) if not checkpoint.has_weights}
-    replaceable = overwrite and not any(step in weightless for step, _ in done)  # else they could not come again
+    stored = {step for other in stored_seeds(run, name) for step in written[other]}
+    replaceable = overwrite and not stored & weightless  # else they could not come again
     pending = pairs if overwrite else pairs - done
     if not folder.is_dir():
         raise CorpusError(f"{folder}, for the task '{name}', is no folder; give one with --glue, --squad or --task.")
-    sha256 = corpora.open_source(folder).sha256
+    sha256 = _sha256(run, name, folder)
     return Asked(name, folder, protocol, sha256, pending, len(pairs) - len(pending), replaceable)
 
 
-def _check(run: Run, asked: Asked, seeds: int) -> None:
-    """Raise OtherData, before anything takes time, where results at hand are of other data or another protocol."""
-    done = results.done(run)
-    for seed in range(1, seeds + 1):
-        name = evaluation(asked.name, seed)
-        if done[name] and not asked.overwrite:
+def _sha256(run: Run, name: str, folder: Path) -> str:
+    """The hash of a task's data; that of its whole folder where results of an earlier version have it."""
+    found, sources = data_sha256(name, folder), results.read_sources(run)
+    noted = {str(sources[other].get("sha256")) for other in stored_seeds(run, name) if other in sources}
+    if noted - {found} and (whole := corpora.open_source(folder).sha256) in noted:
+        return whole
+    return found
+
+
+def stored_seeds(run: Run, task: str) -> list[str]:
+    """The names of a task's results, one for each seed that has some."""
+    return sorted(name for name, steps in results.done(run).items() if steps and name.startswith(evaluation(task, "")))
+
+
+def _check(run: Run, asked: Asked) -> None:
+    """Raise OtherData, before anything takes time, where results at hand are of other data or another protocol.
+
+    Those of every seed: their mean is what is shown.
+    """
+    for name in stored_seeds(run, asked.name):
+        if not asked.overwrite:
             results.check_identity(run, name, asked.identity)
 
 
@@ -180,6 +195,14 @@ def _in(chain: Sequence[Unit], task: str) -> bool:
 
 def _item(asked: Asked, written: bool = True) -> Item:
     return Item(asked.name, asked.settings, asked.identity, written, asked.from_mnli)
+
+
+def remove_leftovers(run: Run, asked: Sequence[Asked]) -> None:
+    """Remove weights after MNLI whose tasks are done: of a process that was killed just before it did so."""
+    after, done = [one for one in asked if one.from_mnli], results.done(run)
+    for (step, seed), file in kept_weights(run) if after else ():
+        if all(step in done[evaluation(one.name, seed)] for one in after):
+            file.unlink(missing_ok=True)
 
 
 def check_vocabulary(checkpoint: Checkpoint, pieces: int) -> None:

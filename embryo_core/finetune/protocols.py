@@ -1,6 +1,8 @@
 """How a checkpoint is fine-tuned: the paper's settings of every task, and quick ones for small models on a CPU."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from embryo_core.errors import ConfigError
 
@@ -58,3 +60,44 @@ def quick(examples: int, learning_rate: float) -> Settings:
     """The quick settings for so many training examples."""
     updates = min(QUICK_EPOCHS * -(-examples // QUICK_BATCH), QUICK_UPDATES)
     return Settings(learning_rate, QUICK_BATCH, updates, updates // 10, QUICK_LENGTH)
+
+
+# === The learning rate of the quick protocol ===
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The learning rate of a task, and what each came to that was tried at that step, on training data held out."""
+
+    learning_rate: float
+    step: int
+    tried: dict[float, float]  # scores
+    losses: dict[float, float] = field(default_factory=dict)  # where training did not diverge
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether several learning rates have the best score."""
+        return [*self.tried.values()].count(max(self.tried.values())) > 1
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What sources.json notes of it."""
+        noted = {"rate_step": self.step, "rates": _by_name(self.tried)}
+        return noted | ({"rate_losses": _by_name(self.losses)} if self.losses else {})
+
+    @classmethod
+    def of(cls, noted: Mapping[str, Any]) -> Self | None:
+        """The choice that sources.json notes; None where it notes none."""
+        try:
+            tried, losses = _by_rate(noted["rates"]), _by_rate(noted.get("rate_losses", {}))
+            return cls(float(noted["learning_rate"]), noted["rate_step"], tried, losses) if tried else None
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+
+
+def _by_rate(noted: Mapping[str, Any]) -> dict[float, float]:
+    return {float(rate): float(value) for rate, value in noted.items()}
+
+
+def _by_name(values: Mapping[float, float]) -> dict[str, float]:
+    return {f"{rate:g}": value for rate, value in values.items()}

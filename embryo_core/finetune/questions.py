@@ -32,6 +32,7 @@ class QuestionTask:
     validation: list[Question]
     name: str = SQUAD
     metrics: tuple[str, ...] = ("f1", "exact")
+    remark: str = ""
 
     @property
     def unanswerable(self) -> bool:
@@ -49,6 +50,8 @@ class QuestionTask:
 def read_questions(folder: Path) -> QuestionTask:
     """SQuAD 1.1 or 2.0 from train and validation parquet files. Raises CorpusError with what is at fault."""
     train, validation = (_questions(folder, split, read_split(folder, split)) for split in ("train", "validation"))
+    if len(train) < 2:
+        raise CorpusError(f"The training data of {folder} hold one question; give at least two.")
     task = QuestionTask(train, validation)
     if task.unanswerable and all(question.answers for question in train):
         raise CorpusError(

@@ -1,16 +1,19 @@
 """The quick protocol's learning rate: chosen once a task, at one late checkpoint, on a tenth of the training data."""
 
+import logging
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
 
 from tqdm import tqdm
 
-from embryo_core.finetune.protocols import QUICK_RATES, Settings, quick
+from embryo_core.finetune.protocols import QUICK_RATES, Choice, Settings, quick
 from embryo_core.finetune.trainees import Trainee
 from embryo_core.finetune.training import tune
 from embryo_core.finetune.workers import Workers
 from embryo_core.types import Checkpoint
+
+log = logging.getLogger(__name__)
 
 SEED = 0  # of the trials; that of no result, which count from 1
 HELD_OUT = " held out"  # in the name of a task whose validation is a part of its training data
@@ -26,50 +29,55 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The learning rate of a task, and the score of each that was tried at that step, on training data held out."""
+class Tried:
+    """What a learning rate came to on training data held out."""
 
-    learning_rate: float
-    step: int
-    tried: dict[float, float]
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """What sources.json notes of it."""
-        return {"rate_step": self.step, "rates": {f"{rate:g}": score for rate, score in self.tried.items()}}
-
-    @classmethod
-    def of(cls, noted: Mapping[str, Any]) -> Self | None:
-        """The choice that sources.json notes; None where it notes none."""
-        try:
-            tried = {float(rate): score for rate, score in noted["rates"].items()}
-            return cls(float(noted["learning_rate"]), noted["rate_step"], tried)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return None
+    score: float = -1.0  # the least of all scores, where training diverged or failed
+    loss: float = math.inf  # there
+    failure: str = ""  # a sentence where it failed
 
 
 def choose(
     workers: Workers, checkpoint: Checkpoint, sizes: Mapping[str, int], progress: bool = False
-) -> Iterator[tuple[str, Choice]]:
-    """Each task with its best learning rate, once all are tried; `sizes`: how many training sequences are left.
+) -> Iterator[tuple[str, Choice | str]]:
+    """Each task with its best learning rate, once all are tried, or a sentence where a trial failed.
 
-    Of equal learning rates the smallest.
+    `sizes`: how many training sequences are left. Of equal scores the one with the lower loss, then the smaller rate.
     """
     trials = [Trial(checkpoint, task, quick(size, rate)) for task, size in sizes.items() for rate in QUICK_RATES]
-    scores: dict[str, dict[float, float]] = {task: {} for task in sizes}
+    found: dict[str, dict[float, Tried]] = {task: {} for task in sizes}
     done = workers.do(_try, trials)
     title = f"learning rates, at step {checkpoint.step:,}"
-    for trial, score in tqdm(done, desc=title, total=len(trials), unit="trial", disable=not progress or not trials):
-        scores[trial.task][trial.settings.learning_rate] = score
-        if len(scores[trial.task]) == len(QUICK_RATES):
-            tried = {rate: scores[trial.task][rate] for rate in QUICK_RATES}
-            yield trial.task, Choice(max(tried, key=lambda rate: tried[rate]), checkpoint.step, tried)
+    for trial, tried in tqdm(done, desc=title, total=len(trials), unit="trial", disable=not progress or not trials):
+        of_task = found[trial.task]
+        of_task[trial.settings.learning_rate] = tried
+        if len(of_task) == len(QUICK_RATES):
+            yield trial.task, _chosen(checkpoint.step, trial.task, {rate: of_task[rate] for rate in QUICK_RATES})
 
 
-def _try(trial: Trial, trainees: Mapping[str, Trainee], device: str) -> float:
-    """The score on the data held out; -1, the least of all scores, where training diverged."""
+def _chosen(step: int, task: str, tried: Mapping[float, Tried]) -> Choice | str:
+    """The best of these rates, or what failed."""
+    at = f"Choosing the learning rate of '{task}' at step {step} failed"
+    if failures := [one.failure for one in tried.values() if one.failure]:
+        return f"{at}: {failures[0]}"
+    if all(math.isinf(one.loss) for one in tried.values()):
+        return f"{at}: training diverged with each of {', '.join(f'{rate:g}' for rate in tried)}."
+    best = max(tried, key=lambda rate: (tried[rate].score, -tried[rate].loss))
+    losses = {rate: one.loss for rate, one in tried.items() if not math.isinf(one.loss)}
+    return Choice(best, step, {rate: one.score for rate, one in tried.items()}, losses)
+
+
+def _try(trial: Trial, trainees: Mapping[str, Trainee], device: str) -> Tried:
+    """Score and loss on the data held out."""
     trainee = trainees[trial.task + HELD_OUT]
     try:
-        return tune(trial.checkpoint, trainee, trial.settings, SEED, device).curve[-1].score
+        tuned = tune(trial.checkpoint, trainee, trial.settings, SEED, device)
+        loss = trainee.loss(tuned.outputs)
+        return Tried(tuned.curve[-1].score, loss if math.isfinite(loss) else math.inf)
     except ArithmeticError:
-        return -1.0
+        return Tried()
+    except OSError:  # a full disk
+        raise
+    except Exception as reason:  # the batch boundary: the other tasks go on
+        log.debug("A trial on '%s' failed", trial.task, exc_info=True)
+        return Tried(failure=str(reason))

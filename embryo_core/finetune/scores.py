@@ -11,7 +11,7 @@ from sklearn import metrics
 def score(metric: str, gold: np.ndarray, answers: np.ndarray) -> float:
     """One metric of answers [n] against gold answers [n]; in [-1, 1].
 
-    Correlations with a constant, which have no value, count as 0, as Matthews' does.
+    Correlations with a constant, which have no value, count as 0, as Matthews' does. They are computed in float64.
     """
     with warnings.catch_warnings(action="ignore", category=stats.ConstantInputWarning):
         value = float(METRICS[metric](gold, answers))
@@ -35,5 +35,5 @@ METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": metrics.accuracy_score,
     "f1": metrics.f1_score,  # of label 1
     "spearman": lambda gold, answers: stats.spearmanr(gold, answers).statistic,
-    "pearson": lambda gold, answers: stats.pearsonr(gold, answers).statistic,
+    "pearson": lambda gold, answers: stats.pearsonr(gold.astype(float), answers.astype(float)).statistic,
 }

@@ -1,11 +1,11 @@
-"""Texts as a model reads them, tokenized once for all checkpoints: [CLS] first [SEP] second [SEP], without padding."""
+"""Texts as a model reads them, tokenized once for all checkpoints and framed as its tokenizer does, without padding."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from embryo_core.engine.tokenizer import Tokenizer
+from embryo_core.engine.tokenizer import Frame, Tokenizer
 
 POOL = 64  # batches that are cut from one sorted pool: enough to need little padding, few enough to stay mixed
 
@@ -41,17 +41,24 @@ class Sequences:
 def encode(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, length: int) -> Sequences:
     """One sequence of at most `length` pieces for each text or pair; of a pair the longer text is cut first."""
     segments = [[one.ids for one in tokenizer.encode_texts(column)] for column in zip(*texts, strict=True)]
-    cut = [_cut(list(parts), length - 1 - len(parts)) for parts in zip(*segments, strict=True)]
-    return join(cut, tokenizer)
+    frame = tokenizer.frame(len(segments))
+    room = length - sum(map(len, frame.ids))
+    cut = [_cut(list(parts), room) for parts in zip(*segments, strict=True)]
+    return join(cut, frame, tokenizer.pad_id)
 
 
-def join(texts: Sequence[Sequence[np.ndarray]], tokenizer: Tokenizer) -> Sequences:
-    """Sequences of one or two lists of pieces each, with the special tokens around them."""
-    cls, sep = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
-    ids = [np.concatenate([cls, *(part for text in parts for part in (text, sep))]) for parts in texts]
+def join(texts: Sequence[Sequence[np.ndarray]], frame: Frame, pad_id: int) -> Sequences:
+    """Sequences of one or two lists of pieces each, with the special tokens of the frame around them."""
+    before, *after = frame.ids
+    ids = [
+        np.concatenate([before, *(part for pair in zip(parts, after, strict=True) for part in pair)]) for parts in texts
+    ]
     ends = np.cumsum([0, *map(len, ids)])
-    second = np.array([len(parts[0]) + 2 for parts in texts])
-    return Sequences(np.concatenate(ids), ends, second, tokenizer.pad_id)
+    if frame.first is None:
+        second = np.diff(ends)
+    else:
+        second = np.array([len(before) + len(parts[0]) + frame.first for parts in texts])
+    return Sequences(np.concatenate(ids), ends, second, pad_id)
 
 
 def _cut(parts: list[np.ndarray], room: int) -> list[np.ndarray]:

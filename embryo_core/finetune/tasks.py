@@ -1,5 +1,6 @@
 """Tasks of one or two texts read from their folders: train and validation, as parquet files of the Hugging Face Hub."""
 
+import hashlib
 import math
 import re
 from dataclasses import dataclass, replace
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from embryo_core import corpora
 from embryo_core.curves.reached import MOST_LABELS
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.forms import GLUE, TEXTS, Form
@@ -15,6 +17,8 @@ from embryo_core.results import read_foreign
 
 Columns = dict[str, list[Any]]
 HELD_OUT = 10  # one training example in so many is held out where a learning rate is chosen
+LARGEST = 1e30  # value: its square is a number of 64 bits, and it is one of 32
+EXACT = 1000  # parts of the deviation of values, one of which rounding to 32 bits may change them by
 SHUFFLE = 5  # seed of the order in which they are dealt
 
 
@@ -39,6 +43,7 @@ class TextTask:
     metrics: tuple[str, ...]
     train: Split
     validation: Split
+    remark: str = ""  # a sentence on what may not be meant
 
     def held_out(self) -> "TextTask":
         """The same task on the training data alone, a tenth of which is now the validation."""
@@ -62,13 +67,42 @@ def read_task(name: str, folder: Path) -> TextTask:
         _split(f"the training data of {folder}", train, form),
         _split(f"the validation data of {folder}", validation, form),
     )
+    if len(splits[0].gold) < 2:
+        raise CorpusError(f"The training data of {folder} hold one example; give at least two.")
     if form.labels:
         _check_labels(folder, form, *splits)
-    return TextTask(name, form.labels, form.metrics, *splits)
+        return TextTask(name, form.labels, form.metrics, *splits)
+    _check_values(folder, splits[0].gold)
+    return TextTask(name, form.labels, form.metrics, *splits, "" if name in GLUE else _remark(name, splits[0].gold))
+
+
+def _remark(name: str, values: np.ndarray) -> str:
+    """That whole numbers which are stored as fractions are values, and how to make them classes."""
+    if (values != np.floor(values)).any():
+        return ""
+    return (
+        f"The labels of '{name}' are fractions that are all whole numbers, so it is scored as a regression; store them "
+        "as integers to have classes."
+    )
 
 
 def read_split(folder: Path, split: str) -> Columns:
     """Columns of `train.parquet`, or of the parts `train-00000-of-00002.parquet`, ... Raises CorpusError."""
+    return read_foreign(_files(folder, split))
+
+
+def data_sha256(name: str, folder: Path) -> str:
+    """SHA-256 of the files in its folder that a task is read from; others beside them change nothing.
+
+    That of the folder (`corpora.open_source`) where it has no others. Raises CorpusError.
+    """
+    splits = ("train", GLUE[name].validation if name in GLUE else "validation")
+    files = sorted(file for split in splits for file in _files(folder, split))
+    listing = "".join(f"{corpora.open_source(file).sha256}  {file.name}\n" for file in files)
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+def _files(folder: Path, split: str) -> list[Path]:
     pattern = re.compile(rf"{split}(_part)?(-\d+-of-\d+)?\.parquet")
     there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     files = [folder / name for name in there if pattern.fullmatch(name)]
@@ -76,7 +110,7 @@ def read_split(folder: Path, split: str) -> Columns:
         raise CorpusError(
             f"{folder} has no {split}.parquet, but {', '.join(there[:8]) or 'nothing'}; put that split there."
         )
-    return read_foreign(files)
+    return files
 
 
 # === One split ===
@@ -101,8 +135,10 @@ def _column(named: str, columns: Columns, name: str) -> list[Any]:
 
 def _indices(named: str, labels: list[Any], form: Form) -> np.ndarray:
     index = {key: i for i, key in enumerate(form.keys or range(len(form.labels)))}
+    hidden = all(label == -1 for label in labels)  # as in GLUE's test sets
     for row, label in enumerate(labels):
-        if label in (None, -1) and label not in index:
+        _check_hashable(named, row, label)
+        if hidden or (label in (None, -1) and label not in index):
             raise CorpusError(f"{named} have no label in row {row}; give labelled data, test sets are not.")
         if label not in index:
             known = ", ".join(map(str, index))
@@ -110,11 +146,24 @@ def _indices(named: str, labels: list[Any], form: Form) -> np.ndarray:
     return np.array([index[label] for label in labels], np.int64)
 
 
+def _check_hashable(named: str, row: int, label: Any) -> None:
+    if isinstance(label, list | dict):
+        raise CorpusError(f"{named} have {str(label)[:60]} as label in row {row}; an integer or a text is expected.")
+
+
 def _values(named: str, values: list[Any]) -> np.ndarray:
     for row, value in enumerate(values):
         if not isinstance(value, int | float) or not math.isfinite(value):
             raise CorpusError(f"{named} have {value!r} as label in row {row}; a number is expected.")
-    return np.array(values, np.float64)
+    found = np.array(values, np.float64)
+    if np.abs(found).max(initial=0) > LARGEST:
+        raise CorpusError(f"{named} have labels up to {np.abs(found).max():g}; divide them, {LARGEST:g} is the most.")
+    if found.std() and np.abs(found - found.astype(np.float32)).max() > found.std() / EXACT:
+        raise CorpusError(
+            f"{named} have labels from {found.min():.12g} to {found.max():.12g}, which differ too little beside their "
+            "size for the numbers of 32 bits that are stored; subtract their mean."
+        )
+    return found
 
 
 def _check_labels(folder: Path, form: Form, train: Split, validation: Split) -> None:
@@ -129,28 +178,44 @@ def _check_labels(folder: Path, form: Form, train: Split, validation: Split) -> 
         raise CorpusError(f"The training data of {folder} have one label only; give at least two.")
 
 
+def _check_values(folder: Path, train: np.ndarray) -> None:
+    """Raise CorpusError where training has one value only."""
+    if (train == train[0]).all():
+        raise CorpusError(f"The training data of {folder} have one label only, {train[0]:g}; give at least two.")
+
+
 # === Tasks of the user's own ===
 
 
 def text_columns(folder: Path, columns: Columns) -> tuple[str, ...]:
     """The columns that hold the texts of a user's own task, in the data of a folder. Raises CorpusError."""
-    texts = next((names for names in TEXTS if all(name in columns for name in names)), None)
-    if texts is None:
+    fitting = [names for names in TEXTS if all(name in columns for name in names)]
+    if not fitting:
         known = "; ".join(", ".join(names) for names in TEXTS)
         raise CorpusError(
             f"{folder} has the columns {', '.join(columns)}, and no texts among them; name them as one of: {known}."
         )
-    return texts
+    first, *others = fitting
+    if others and len(others[0]) == len(first):
+        both = " as well as ".join(", ".join(names) for names in (first, others[0]))
+        raise CorpusError(f"{folder} has the columns {both}, and one of the two can be read; remove the other.")
+    return first
 
 
 def _own_form(folder: Path, train: Columns) -> Form:
     texts = text_columns(folder, train)
-    values = {value for value in _column(f"the training data of {folder}", train, "label") if value is not None}
+    named = f"The training data of {folder}"
+    labels = _column(named, train, "label")
+    if not labels:
+        raise CorpusError(f"{named} hold no example; give files with rows.")
+    for row, label in enumerate(labels):
+        _check_hashable(named, row, label)
+    values = {value for value in labels if value is not None}
     if any(isinstance(value, float) for value in values):
         return Form(texts, ("spearman", "pearson"), labels=())
-    if not values or -1 in values:
-        raise CorpusError(f"The training data of {folder} have rows without a label; give labelled data.")
+    if values <= {-1}:
+        raise CorpusError(f"{named} have no labels; give labelled data, test sets are not.")
     if len(values) > MOST_LABELS:
-        raise CorpusError(f"The training data of {folder} have {len(values):,} labels; at most {MOST_LABELS} are read.")
+        raise CorpusError(f"{named} have {len(values):,} labels; at most {MOST_LABELS} are read.")
     keys = tuple(sorted(values, key=lambda value: (isinstance(value, str), value)))
     return Form(texts, ("accuracy",), tuple(map(str, keys)), keys)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
+from scipy import special
 
 from embryo_core.engine.tokenizer import Tokenizer
 from embryo_core.finetune import span_scores
@@ -18,7 +19,7 @@ from embryo_core.types import Answer, Findings, SpanAnswer, TaskScore
 
 
 class Trainee(Protocol):
-    """An encoded task; with `score` and `findings` for outputs of the model for `validation`."""
+    """An encoded task; with `score`, `loss` and `findings` for outputs of the model for `validation`."""
 
     name: str
     kind: str  # classes | value | span
@@ -30,13 +31,19 @@ class Trainee(Protocol):
     def score(self, outputs: np.ndarray) -> float:
         """The task's first metric of outputs [m, outputs], or of a span's logits [m, 2, L]."""
 
+    def loss(self, outputs: np.ndarray) -> float:
+        """The mean of what training minimises, of the same outputs."""
+
     def findings(self, outputs: np.ndarray, seed: int) -> Findings:
         """Scores of the model and of the control, and every answer."""
 
 
 @dataclass(frozen=True, eq=False)
 class TextTrainee:
-    """A task over one or two texts. Values are learned less their mean and divided by their deviation in training."""
+    """A task over one or two texts. Values are learned less their mean and divided by their deviation in training.
+
+    Gold values and answers that are scored are float32, as they are stored.
+    """
 
     name: str
     labels: tuple[str, ...]
@@ -56,7 +63,10 @@ class TextTrainee:
 
     @property
     def targets(self) -> np.ndarray:
-        return self.train_gold if self.labels else (self.train_gold - self.train_gold.mean()) / self._deviation
+        return self.train_gold if self.labels else self._scaled(self.train_gold)
+
+    def _scaled(self, values: np.ndarray) -> np.ndarray:
+        return (values - self.train_gold.mean()) / self._deviation
 
     @property
     def _deviation(self) -> float:
@@ -64,6 +74,11 @@ class TextTrainee:
 
     def score(self, outputs: np.ndarray) -> float:
         return score(self.metrics[0], self.gold, self._answers(outputs))
+
+    def loss(self, outputs: np.ndarray) -> float:
+        if self.labels:
+            return _cross_entropy(outputs, self.gold)
+        return float(np.mean((outputs[:, 0] - self._scaled(self.gold)) ** 2))
 
     def findings(self, outputs: np.ndarray, seed: int) -> Findings:
         answers, n = self._answers(outputs), len(self.gold)
@@ -80,7 +95,7 @@ class TextTrainee:
     def _answers(self, outputs: np.ndarray) -> np.ndarray:
         if self.labels:
             return outputs.argmax(1)
-        return outputs[:, 0].astype(np.float64) * self._deviation + self.train_gold.mean()
+        return (outputs[:, 0].astype(np.float64) * self._deviation + self.train_gold.mean()).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +120,10 @@ class SpanTrainee:
     def score(self, outputs: np.ndarray) -> float:
         return float(np.mean([answer.f1 for answer in self._answers(outputs, seed=0)]))
 
+    def loss(self, outputs: np.ndarray) -> float:
+        targets = spans(self.windows, self.task.validation)
+        return float(np.mean([_cross_entropy(outputs[:, end], targets[:, end]) for end in (0, 1)]))
+
     def findings(self, outputs: np.ndarray, seed: int) -> Findings:
         answers = self._answers(outputs, seed)
         nothing = [span_scores.exact_and_f1("", question.answers) for question in self.task.validation]
@@ -119,7 +138,8 @@ class SpanTrainee:
         answers = []
         for question, (start, end) in zip(self.task.validation, characters.tolist(), strict=True):
             exact, f1 = span_scores.exact_and_f1(question.context[start:end], question.answers)
-            answers.append(SpanAnswer(self.name, seed, question.id, start, end, exact, f1))
+            stored = float(np.float32(f1))  # the mean is that of what is stored
+            answers.append(SpanAnswer(self.name, seed, question.id, start, end, exact, stored))
         return answers
 
 
@@ -130,9 +150,14 @@ def make_trainee(task: TextTask | QuestionTask, tokenizer: Tokenizer, length: in
         train = cut(task.train)
         return SpanTrainee(task, cut(task.validation), spans(train, task.train), train.sequences)
     train, validation = (encode(split.texts, tokenizer, length) for split in (task.train, task.validation))
-    return TextTrainee(
-        task.name, task.labels, task.metrics, train, validation, task.train.gold, task.validation.gold
-    )
+    gold = task.validation.gold if task.labels else task.validation.gold.astype(np.float32)
+    return TextTrainee(task.name, task.labels, task.metrics, train, validation, task.train.gold, gold)
+
+
+def _cross_entropy(logits: np.ndarray, targets: np.ndarray) -> float:
+    """The mean over rows of logits [n, classes] for targets [n]."""
+    logs = special.log_softmax(logits.astype(np.float64), axis=1)
+    return float(-logs[np.arange(len(targets)), targets].mean())
 
 
 def _means(pairs: list[tuple[float, float]]) -> dict[str, float]:

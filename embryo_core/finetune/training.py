@@ -13,7 +13,7 @@ from embryo_core.engine.cpu import multiplies_bfloat16
 from embryo_core.engine.hub import read_configuration
 from embryo_core.engine.remote import fetch_checkpoint
 from embryo_core.engine.stored import read_tensors
-from embryo_core.errors import BrokenCheckpoint
+from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.finetune.protocols import Settings
 from embryo_core.finetune.sequences import Sequences, batches_by_length, training_batches
 from embryo_core.finetune.trainees import Trainee
@@ -29,8 +29,11 @@ CLASSES = {
     "value": transformers.AutoModelForSequenceClassification,
     "span": transformers.AutoModelForQuestionAnswering,
 }
+HEADS = {"classes": "classification", "value": "classification", "span": "question-answering"}
 # The same function, in one pass in place of eight.
 FUSED = {"gelu_new": "gelu_pytorch_tanh"}
+
+OF_HEAD = ("classif", "cls", "head", "pooler", "qa", "seq_classif", "summary")  # begin names of a head's dropout
 
 Weights = dict[str, Tensor]
 
@@ -114,7 +117,8 @@ def _model(
 ) -> nn.Module:
     """The checkpoint's encoder in float32, with a new head, on the device.
 
-    Raises BrokenCheckpoint where weights are missing, and MissingWeights where they cannot be fetched.
+    Raises BrokenCheckpoint where weights are missing, MissingWeights where they cannot be fetched, and
+    MissingCapability where transformers has no such head for the family.
     """
     fetch_checkpoint(checkpoint)
     runs.verify(checkpoint)
@@ -123,11 +127,10 @@ def _model(
     activation = getattr(config, "hidden_act", None)
     if activation in FUSED:
         config.hidden_act = FUSED[activation]
-    config.hidden_dropout_prob = config.attention_probs_dropout_prob = settings.dropout
-    config.classifier_dropout = config.classifier_dropout_prob = settings.classifier_dropout
+    _set_dropout_of_functions(config, settings)
     transformers.logging.set_verbosity_error()  # it warns that the head is new
     transformers.logging.disable_progress_bar()
-    model, report = CLASSES[data.kind]._model_mapping[type(config)].from_pretrained(
+    model, report = _class(config, data.kind).from_pretrained(
         None,
         config=config,
         state_dict=read_tensors(checkpoint),
@@ -139,9 +142,33 @@ def _model(
     if lacking := sorted(name for name in report["missing_keys"] if name.startswith(encoder) and "pooler" not in name):
         names = ", ".join(lacking[:3])
         raise BrokenCheckpoint(f"{checkpoint.path} lacks weights of its encoder ({names}); train this step again.")
+    _set_dropout_of_modules(model, settings)
     if start is not None:
         model.base_model.load_state_dict(start)
     return model.to(device)
+
+
+def _class(config: transformers.PreTrainedConfig, kind: str) -> type[transformers.PreTrainedModel]:
+    """The family's model with such a head. Raises MissingCapability."""
+    try:
+        return CLASSES[kind]._model_mapping[type(config)]
+    except KeyError:
+        raise MissingCapability(f"family '{config.model_type}' has no {HEADS[kind]} head in transformers.") from None
+
+
+def _set_dropout_of_functions(config: transformers.PreTrainedConfig, settings: Settings) -> None:
+    """Set every probability under the name that it has in the family's configuration, where functions read it."""
+    for name, value in config.to_dict().items():
+        if "dropout" in name and isinstance(value, int | float | None) and not isinstance(value, bool):
+            setattr(config, name, settings.classifier_dropout if name.startswith(OF_HEAD) else settings.dropout)
+
+
+def _set_dropout_of_modules(model: nn.Module, settings: Settings) -> None:
+    """Set the dropout of encoder and head: some families take one for the other, or build the head without."""
+    for name, part in model.named_modules():
+        if isinstance(part, nn.Dropout):
+            inside = name.startswith(f"{model.base_model_prefix}.")
+            part.p = settings.dropout if inside else settings.classifier_dropout
 
 
 def _optimizer(

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,11 @@ from embryo_core.finetune.forms import evaluation
 from embryo_core.finetune.protocols import Settings
 from embryo_core.finetune.trainees import Trainee
 from embryo_core.finetune.training import Tuned, tune
-from embryo_core.types import Checkpoint, Findings, TuningPoint
+from embryo_core.types import Checkpoint, Findings, Run, TuningPoint
 
 log = logging.getLogger(__name__)
+
+WEIGHTS = re.compile(r"step(\d+)-seed(\d+)-[0-9a-f]{12}\.safetensors")
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,17 @@ def weights_file(checkpoint: Checkpoint, seed: int, settings: Settings, identity
     """Where the weights of a checkpoint after MNLI are kept, until the tasks that begin from them are done."""
     what = json.dumps([checkpoint.written, str(settings), sorted(identity.items())])
     name = f"step{checkpoint.step}-seed{seed}-{hashlib.sha256(what.encode()).hexdigest()[:12]}.safetensors"
-    return checkpoint.run.path.parents[1] / "cache" / "finetuning" / checkpoint.run.name / name
+    return _cache(checkpoint.run) / name
+
+
+def kept_weights(run: Run) -> list[tuple[tuple[int, int], Path]]:
+    """The step and seed of each file of weights after MNLI that is there, half written ones included."""
+    files = [(WEIGHTS.match(file.name), file) for file in sorted(_cache(run).glob("step*"))]
+    return [((int(found[1]), int(found[2])), file) for found, file in files if found]
+
+
+def _cache(run: Run) -> Path:
+    return run.path.parents[1] / "cache" / "finetuning" / run.name
 
 
 def work(unit: Unit, trainees: Mapping[str, Trainee], device: str) -> tuple[int, list[str]]:

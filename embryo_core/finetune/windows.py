@@ -10,7 +10,7 @@ from embryo_core.finetune.questions import Question
 from embryo_core.finetune.sequences import Sequences, join
 
 # The defaults of run_squad_v2.py in google-research/albert.
-QUESTION = 64  # pieces that are read of a question
+QUESTION = 64  # pieces that are read of a question; at most half of those that there is room for
 STRIDE = 128  # pieces from one window to the next; half the room where windows are shorter
 LONGEST = 30  # pieces of an answer
 CANDIDATES = 20  # first pieces that are tried
@@ -18,7 +18,7 @@ CANDIDATES = 20  # first pieces that are tried
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """w windows, [CLS] question [SEP] part of the paragraph [SEP], and where each comes from."""
+    """w windows, each a pair of question and part of the paragraph, and where each comes from."""
 
     sequences: Sequences
     question: np.ndarray  # [w] index of the question, never decreasing
@@ -28,7 +28,10 @@ class Windows:
 
 def cut_windows(questions: Sequence[Question], tokenizer: Tokenizer, length: int) -> Windows:
     """All windows over the paragraph of each question; neighbours overlap."""
-    texts = [one.ids[:QUESTION] for one in tokenizer.encode_texts([question.text for question in questions])]
+    frame = tokenizer.frame(2)
+    free = length - sum(map(len, frame.ids))
+    most = min(QUESTION, free // 2)
+    texts = [one.ids[:most] for one in tokenizer.encode_texts([question.text for question in questions])]
     contexts = list(dict.fromkeys(question.context for question in questions))
     encoded = {
         context: Pieces(pieces.ids, _trimmed(context, pieces.characters))
@@ -37,15 +40,16 @@ def cut_windows(questions: Sequence[Question], tokenizer: Tokenizer, length: int
     parts, owners, characters = [], [], []
     for owner, (question, text) in enumerate(zip(questions, texts, strict=True)):
         pieces = encoded[question.context]
-        room = length - len(text) - 3
+        room = free - len(text)
         stride = min(STRIDE, max(1, room // 2))
         last = max(0, len(pieces.ids) - room)
         for start in [*range(0, last, stride), last]:
             parts.append((text, pieces.ids[start : start + room]))
             owners.append(owner)
             characters.append(pieces.characters[start : start + room])
-    offset = np.array([len(text) + 2 for text, _ in parts])
-    return Windows(join(parts, tokenizer), np.array(owners), offset, characters)
+    before = sum(map(len, frame.ids[:2]))
+    offset = np.array([len(text) + before for text, _ in parts])
+    return Windows(join(parts, frame, tokenizer.pad_id), np.array(owners), offset, characters)
 
 
 def _trimmed(context: str, characters: np.ndarray) -> np.ndarray:

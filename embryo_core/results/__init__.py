@@ -25,9 +25,9 @@ from embryo_core.results.read import (
     read_tuning,
     read_words,
 )
-from embryo_core.results.sources import Identity, check_identity, read_sources
+from embryo_core.results.sources import Identity, check_identity, of_other_data, read_sources
 from embryo_core.results.word_counts import read_word_counts
-from embryo_core.results.write import begin, compact, write
+from embryo_core.results.write import begin, compact, forget_other, write
 
 __all__ = [
     "AttentionHistory",
@@ -36,6 +36,8 @@ __all__ = [
     "check_identity",
     "compact",
     "done",
+    "forget_other",
+    "of_other_data",
     "read_answers",
     "read_attention",
     "read_attention_layers",

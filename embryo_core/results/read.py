@@ -27,6 +27,7 @@ from embryo_core.results.bounds import check_keys, check_rows
 from embryo_core.results.files import is_stored, verified
 from embryo_core.results.footers import footer_of, groups_with_steps
 from embryo_core.results.parts import Parts, list_parts
+from embryo_core.results.sources import of_other_data, read_sources
 from embryo_core.results.tables import (
     ANSWERS,
     ATTENTION,
@@ -140,7 +141,8 @@ def read_probes(run: Run, task: str | None = None, layer: int | None = None, ste
 def read_task_scores(run: Run, task: str | None = None) -> pd.DataFrame:
     """Scores of fine-tuned checkpoints and of controls, of one task or all; sorted by task, metric, predictor, seed.
 
-    Columns: step, task, seed, predictor, metric, value, n.
+    Columns: step, task, seed, predictor, metric, value, n. Here and below, seeds whose data, protocol or learning rate
+    are not those of the task's first are left out.
     """
     return _frame(run, TASK_SCORES, task)
 
@@ -161,7 +163,11 @@ def read_spans(run: Run, task: str, step: int | None = None) -> pd.DataFrame:
 
 
 def _frame(run: Run, table: Table, task: str | None, step: int | None = None) -> pd.DataFrame:
-    return read_table(run, table, _where("task", task), step).select(["step", *table.columns]).to_pandas()
+    rows = read_table(run, table, _where("task", task), step)
+    others = of_other_data(pc.unique(rows["evaluation"]).to_pylist(), read_sources(run))
+    if others:
+        rows = rows.filter(~pc.field("evaluation").isin(others))
+    return rows.select(["step", *table.columns]).to_pandas()
 
 
 # === Files ===

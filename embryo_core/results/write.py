@@ -120,6 +120,15 @@ def begin(run: Run, metric: str, identity: Identity, summary: dict[str, Any], ov
         write_json(run.results / "sources.json", dict(sorted(noted.items())))
 
 
+def forget_other(run: Run, metric: str, identity: Identity) -> None:
+    """Remove a metric's results where they are of other data than these."""
+    with lock(run):
+        try:
+            check_identity(run, metric, identity)
+        except OtherData:
+            _forget(run, metric)
+
+
 def _forget(run: Run, metric: str) -> None:
     """Remove a metric's results; its data are forgotten first, so that a killed removal is not taken for done."""
     write_json(run.results / "sources.json", {k: v for k, v in read_sources(run).items() if k != metric})

@@ -35,6 +35,9 @@ def test_the_page_has_curves_controls_and_published_scores(visit, tuned):
     assert {"RTE", "SQuAD", "SQuAD EM", "RTE, control", "SQuAD, ALBERT-base"} <= set(names)
     visitor.page.get_by_text("How it was fine-tuned").click()
     expect(visitor.page.locator(".js-plotly-plot")).to_have_count(2)
+    ticks = visitor.page.locator(".js-plotly-plot").last.locator(".xtick text")
+    for number in range(3):  # 0 and the two updates, none hidden since the expander was closed
+        expect(ticks.nth(number)).to_be_visible()
     visitor.rest()
 
 

@@ -3,10 +3,50 @@
 import pandas as pd
 
 from app.captions import finetuning as captions
+from app.captions.sentences import split
 
 
 def test_what_nobody_noted_is_unknown() -> None:
     """The notes of a stranger's results may lack the protocol."""
     frame = pd.DataFrame({"task": ["rte"], "metric": ["accuracy"], "n": [4], "seeds": [1]})
-    assert "(protocol quick)" in captions.scores(frame, {"finetuning:rte:1": {"protocol": "quick"}})
-    assert "(protocol unknown)" in captions.scores(frame, {"finetuning:rte:1": {}})
+    assert "(protocol quick; " in captions.scores(frame, {"finetuning:rte:1": {"protocol": "quick"}})
+    assert "(protocol unknown; " in captions.scores(frame, {"finetuning:rte:1": {}})
+
+
+def test_the_first_sentence_tells_seeds_and_the_tasks_of_the_average() -> None:
+    """It is the one that is seen; the rest is behind a mark."""
+    frame = pd.DataFrame({"task": ["rte", "cola", "mine"], "metric": "accuracy", "n": 4, "seeds": [1, 1, 1]})
+    first, _ = split(captions.scores(frame, {}))
+    assert "a single seed: no spread is known" in first and "GLUE average over CoLA, RTE)" in first
+    first, rest = split(captions.scores(frame.assign(seeds=3), {}))
+    assert "up to 3 seeds" in first and "Bands span the seeds" in rest
+    average = pd.DataFrame({"step": [8], "value": [0.5], "tasks": ["CoLA, RTE"]})
+    assert split(captions.table(average))[0] == "GLUE average at step 8: 0.500, over CoLA, RTE."
+
+
+def test_seeds_of_other_data_are_named() -> None:
+    """Those are left out of every mean."""
+    frame = pd.DataFrame({"task": ["rte"], "metric": ["accuracy"], "n": [4], "seeds": [2]})
+    sources = {f"finetuning:rte:{seed}": {"sha256": data} for seed, data in ((1, "a"), (2, "b"), (10, "a"))}
+    assert "not those of the task's first seed: RTE with seed 2." in captions.scores(frame, sources)
+
+
+def test_a_learning_rate_of_equal_trials_is_told() -> None:
+    """With what decided; nothing is said where one was best, or nothing is noted."""
+    rates = {"0.0001": 0.0, "0.0002": 0.0, "0.0004": -0.1}
+    noted = {"learning_rate": 1e-4, "rate_step": 16, "rates": rates}
+    said = "0.0001, 0.0002 had the same score, so 0.0001 was not chosen by it: it is the smallest"
+    assert said in captions.curve(noted)
+    losses = {"0.0001": 0.6, "0.0002": 0.5}
+    assert "lowest loss" in captions.curve(noted | {"learning_rate": 2e-4, "rate_losses": losses})
+    plain = captions.curve({})
+    assert captions.curve(noted | {"rates": rates | {"0.0004": 0.1}}) == plain and "same score" not in plain
+    assert captions.curve({"learning_rate": "x", "rates": {"1": [2]}}) == plain
+
+
+def test_scores_that_are_mostly_tied_are_named() -> None:
+    """Beside their correlation, which says next to nothing."""
+    table = pd.DataFrame({"task": ["cola", "rte"], "value": 0.5, "low": 0.1, "high": 0.9, "steps": 19, "tied": [13, 2]})
+    caption = captions.associations(table, captions.EVALUATED)
+    assert "CoLA has the same score at 13 of 19 steps" in caption and "RTE" not in caption
+    assert captions.EVALUATED in split(caption)[0]

@@ -76,8 +76,8 @@ def test_finetuning_names_the_score_that_gains_most() -> None:
     frame = frame.assign(metric=["matthews"] * 2 + ["accuracy"] * 2, n=[9, 9, 277, 277], control=[0.0, 0.0, 0.53, 0.53])
     sentence = openings.finetuning(frame, {"cola": "CoLA"})
     assert sentence == (
-        "Of 2 scores, that of CoLA rises most, from 0.000 at step 0 to 0.400 at step 16 (n = 9; always the most frequent "
-        "answer: 0.000)."
+        "Of 2 scores, that of CoLA rises most, from 0.000 at step 0 to 0.400 at step 16 (n = 9; always the most "
+        "frequent answer: 0.000)."
     )
     falling = frame.assign(value=[0.4, 0.0, 0.6, 0.5])
     assert openings.finetuning(falling, {}) == "Of 2 scores, none is higher at the last step than at the first."

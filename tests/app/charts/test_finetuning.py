@@ -5,6 +5,7 @@ import pytest
 
 from app.charts import finetuning as charts
 from app.charts.step_axis import StepAxis
+from embryo_core.curves.agreement import rank_agreement
 from embryo_core.curves.reached import Reached
 
 AXIS = StepAxis("log")
@@ -62,9 +63,9 @@ def test_the_figure_holds_every_point_and_its_control(frame):
 
 
 def test_the_table_tells_when_a_share_was_reached(frame):
-    """With the interval; a score that is never above 0 reaches nothing."""
+    """With the interval; a last score that is not above 0 reaches nothing."""
     table = charts.task_table(frame, 8, {"cola": [Reached(8, 0, 16), None]}).set_index("task")
-    assert table.loc["CoLA", "95 %"] == "8 (0 to 16)" and table.loc["CoLA", "99 %"] == "never above 0"
+    assert table.loc["CoLA", "95 %"] == "8 (0 to 16)" and table.loc["CoLA", "99 %"] == "last score not above 0"
     assert (table.loc["CoLA", "best"], table.loc["CoLA", "seeds"]) == (8, 2)
     assert (table.loc["CoLA", "now"], table.loc["RTE", "control"]) == pytest.approx((0.3, 0.52))
 
@@ -136,8 +137,33 @@ def test_associations_need_four_steps():
     assert charts.associations(scores[:3], masked).empty
 
 
+def test_associations_have_the_interval_of_every_rank_correlation():
+    """That of Bonett and Wright, n being the steps; equal scores are counted, and have no correlation where all are."""
+    steps, masked = [*range(6)], pd.DataFrame({"step": range(6), "value": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]})
+    values = {"cola": [0.0, 0.0, 0.0, 0.0, 0.2, 0.1], "rte": [0.5] * 6, "sst2": [0.1, 0.2, 0.3, 0.5, 0.4, 0.6]}
+    frame = pd.concat([pd.DataFrame({"task": task, "step": steps, "value": value}) for task, value in values.items()])
+    found = charts.associations(frame, masked).set_index("task")
+    expected = rank_agreement(values["sst2"], masked["value"])
+    assert found.loc["sst2", ["value", "low", "high"]].tolist() == [expected.rho, expected.low, expected.high]
+    assert found["tied"].to_dict() == {"cola": 4, "rte": 6, "sst2": 0}
+    assert found.loc["rte", ["value", "low", "high"]].isna().all() and set(found["steps"]) == {6}
+
+
+def test_lines_of_reference_are_seen_at_a_single_step(frame):
+    """A dash each, as a line would have no length; of several steps they are lines."""
+    one = {trace.name: trace for trace in charts.tasks_figure(frame[frame["step"] == 8], AXIS).data}
+    several = {trace.name: trace for trace in charts.tasks_figure(frame, AXIS).data}
+    for name in ("CoLA, control", "RTE, control"):
+        assert one[name].mode == "markers" and one[name].marker.symbol == "line-ew" and one[name].marker.line.width
+        assert several[name].mode == "lines"
+    assert one["SQuAD, ALBERT-base"].mode == "markers"
+
+
 def test_a_fine_tunings_curve_has_two_lines_for_each_seed():
     """Loss and score."""
     curve = pd.DataFrame({"seed": [1, 1, 2], "update": [3, 6, 3], "train_loss": 0.5, "dev_score": 0.1})
     figure = charts.curve_figure(curve, "matthews")
     assert len(figure.data) == 4 and list(figure.data[0].x) == [3, 6]
+    assert list(figure.layout.xaxis.tickvals) == [0, 3, 6]
+    long = pd.DataFrame({"seed": 1, "update": range(1, 40), "train_loss": 0.5, "dev_score": 0.1})
+    assert charts.curve_figure(long, "matthews").layout.xaxis.tickvals is None

@@ -3,12 +3,18 @@
 from collections.abc import Callable
 from functools import partial
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.captions import finetuning as captions
+from app.views import finetuning as page
 from embryo_core import corpora
-from embryo_core.types import Run
+from embryo_core import results as store
+from embryo_core.errors import ResultsError
+from embryo_core.types import Findings, Run, TaskScore
 from tests.app.conftest import captions_of
+from tests.conftest import at
 from tests.embryo_core.finetune.conftest import write_split, write_squad
 from tests.tuned import store_questions, store_tuning
 
@@ -35,7 +41,7 @@ def test_the_page_answers_how_much_pretraining_a_task_needs(look, tuned):
     assert list(table.index) == ["my-task", "RTE"]
     assert (table.loc["RTE", "now"], table.loc["RTE", "last"], table.loc["RTE", "best"]) == (0.75, 1.0, 16)
     assert table.loc["RTE", "95 %"].startswith("16 (")
-    assert any("A single seed: no spread is known" in caption for caption in captions_of(test))
+    assert any("a single seed: no spread is known" in caption for caption in captions_of(test))
     assert any("GLUE average at step 16: 1.000, over RTE" in caption for caption in captions_of(test))
 
 
@@ -86,10 +92,54 @@ def test_squads_answers_are_words_where_the_paragraphs_are_at_hand(look, own_run
     ]  # fmt: skip
 
 
+def test_an_error_of_one_task_is_shown_for_it_alone(look, tuned, monkeypatch):
+    """The rest of the page goes on."""
+    read = store.read_reached
+
+    def broken(run, task, metric):
+        if task == "rte":
+            raise ResultsError("Some steps did not answer all examples of the task.")
+        return read(run, task, metric)
+
+    monkeypatch.setattr(store, "read_reached", broken)
+    test = look(tuned, step="8")
+    assert not test.exception and not test.error
+    assert [warning.value.replace("\\", "").split(":")[0] for warning in test.warning] == ["RTE"]
+    table = test.dataframe[0].value.set_index("task")
+    assert table.loc["my-task", "95 %"].startswith("16 (") and len(table) == 2
+    assert "gold" in test.dataframe[-1].value
+
+
+def test_seeds_of_other_data_are_never_averaged(look, tuned):
+    """A second seed whose notes are not those of the first is left out, and named."""
+    store.begin(tuned, "finetuning:rte:2", {"sha256": "1" * 64, "protocol": "quick"}, {"labels": []}, overwrite=False)
+    scores = [TaskScore("rte", 2, "model", "accuracy", 0.0, 9)]
+    store.write(at(tuned, 8), "finetuning:rte:2", Findings(task_scores=scores))
+    test = look(tuned, step="8")
+    table = test.dataframe[0].value.set_index("task")
+    assert table.loc["RTE", ["now", "n", "seeds"]].tolist() == [0.75, 4, 1]
+    assert any("first seed: RTE with seed 2" in caption for caption in captions_of(test))
+
+
+def test_the_correlation_names_the_accuracy_that_it_is_with(tiny_run, monkeypatch):
+    """The training log's, or mask prediction's over all words where the log has none, as of added runs."""
+    rows = {"split": ["train", "heldout"], "step": [8, 8], "masked_lm_accuracy": [None, 0.2]}
+    scores = pd.DataFrame({"group": ["ADJ", "all"], "step": [8, 8], "value": [0.5, 0.3]})
+    monkeypatch.setattr(page.results, "scores", lambda run, metric: scores)
+    for log, accuracy, value in (
+        (pd.DataFrame(rows), captions.LOGGED, 0.2),
+        (pd.DataFrame(rows).assign(masked_lm_accuracy=None), captions.EVALUATED, 0.3),
+        (pd.DataFrame(), captions.EVALUATED, 0.3),
+    ):
+        monkeypatch.setattr(page.results, "log", lambda run, log=log: log)
+        masked, named = page._masked(tiny_run)
+        assert named == accuracy and masked[["step", "value"]].values.tolist() == [[8, value]]
+
+
 def test_no_task_chosen_is_a_message(look, tuned):
     """One sentence."""
     test = look(tuned, tasks="none")
-    assert not test.exception and "Choose at least one task" in test.info[0].value
+    assert not test.exception and any("Choose at least one task" in info.value for info in test.info)
 
 
 def test_without_results_the_page_says_what_to_run(look, tiny_run):

@@ -13,7 +13,7 @@ from embryo_core import runs
 from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS, gives
 from embryo_core.engine.device import CPU, Device, find_device
 from embryo_core.engine.fast import FastEngine
-from embryo_core.engine.hub import HubEngine
+from embryo_core.engine.hub import HubEngine, most_pieces
 from embryo_core.engine.model import Model, load
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import BrokenCheckpoint, ConfigError
@@ -111,6 +111,15 @@ def write(run: Run, family: str, change: dict | None = None) -> Checkpoint:
 def test_every_family_gives_what_it_is_said_to(own_run, family):
     """Logits are those of transformers' own class; states and attentions have the shapes of the facade."""
     check_against_transformers(load(write(own_run, family)))
+
+
+@pytest.mark.parametrize("family", ["bert", "deberta-v2", "esm", "mpnet", "roberta"])
+def test_how_many_pieces_a_model_reads_is_known_without_its_weights(own_run, family):
+    """As many as the loaded model says."""
+    checkpoint = write(own_run, family)
+    expected = load(checkpoint).max_positions
+    (checkpoint.path / "model.safetensors").unlink()
+    assert most_pieces(checkpoint) == expected
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,12 @@ def write_squad(folder: Path, unanswerable: bool = False) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Folders of data that a test's fine-tunings note down are remembered in that test alone."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+
+
 @pytest.fixture
 def cola(tmp_path: Path) -> Path:
     """The folder of a small CoLA."""

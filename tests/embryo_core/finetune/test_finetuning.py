@@ -7,16 +7,20 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from transformers import AutoModelForTimeSeriesPrediction
 
-from embryo_core import results
+from embryo_core import corpora, results
 from embryo_core.errors import ConfigError, CorpusError, MissingCapability, OtherData
-from embryo_core.finetune import protocols, rates, units
+from embryo_core.finetune import protocols, rates, training, units
 from embryo_core.finetune.finetuning import finetune
+from embryo_core.finetune.scores import score
+from embryo_core.runs import write_json
 from embryo_core.types import Run
 from tests.conftest import REPOSITORY
-from tests.embryo_core.finetune.conftest import write_cola, write_pairs, write_squad
+from tests.embryo_core.finetune.conftest import sentences, write_cola, write_pairs, write_split, write_squad
 
 
 @pytest.fixture(autouse=True)
@@ -58,12 +62,12 @@ def test_a_learning_rate_is_noted_as_soon_as_it_is_chosen(
     """Stopped while those of the next task are tried, the same command tries these alone; a bar counts the trials."""
     tried, attempt = [], rates._try
 
-    def stopped(trial: rates.Trial, *given: object) -> float:
+    def stopped(trial: rates.Trial, *given: object) -> rates.Tried:
         if trial.task == "rte":
             raise KeyboardInterrupt
         return counted(trial, *given)
 
-    def counted(trial: rates.Trial, *given: object) -> float:
+    def counted(trial: rates.Trial, *given: object) -> rates.Tried:
         tried.append(trial.task)
         return attempt(trial, *given)
 
@@ -129,7 +133,7 @@ def test_the_paper_needs_mnli(own_run: Run, tmp_path: Path):
     with pytest.raises(ConfigError, match="add mnli to --tasks"):
         finetune(own_run, {"rte": write_pairs(tmp_path / "rte", 2)}, protocol="paper")
     with pytest.raises(ConfigError, match="no settings for the task 'mine'"):
-        finetune(own_run, {"mine": write_pairs(tmp_path / "mine", 2)}, protocol="paper")
+        finetune(own_run, {"mine": write_cola(tmp_path / "mine")}, protocol="paper")
 
 
 def test_squad_is_tuned_and_every_answer_kept(own_run: Run, tmp_path: Path):
@@ -184,6 +188,128 @@ def test_a_full_disk_ends_it_and_what_is_done_stays(own_run: Run, cola: Path, mo
     monkeypatch.setattr(results, "write", write)
     report = finetune(own_run, {"cola": cola}, [0, 16], jobs=1)
     assert (report.computed, report.done_before) == (1, 1)
+
+
+def test_a_rate_that_cannot_be_chosen_is_one_sentence(own_run: Run, cola: Path, tmp_path: Path, monkeypatch):
+    """ESM has no head for questions: that task fails, whatever the error is, and the other is done."""
+    monkeypatch.setitem(training.CLASSES, "span", AutoModelForTimeSeriesPrediction)
+    folders = {"squad": write_squad(tmp_path / "squad"), "cola": cola}
+    report = finetune(own_run, folders, [16], jobs=1)
+    assert report.computed == 1 and len(report.failures) == 1
+    assert report.failures[0].startswith("Choosing the learning rate of 'squad' at step 16 failed: family 'albert' has")
+    assert set(results.read_task_scores(own_run)["task"]) == {"cola"}
+
+
+def test_no_rate_is_chosen_where_each_diverges(own_run: Run, cola: Path, monkeypatch: pytest.MonkeyPatch):
+    """A sentence says which were tried."""
+    monkeypatch.setattr(rates, "QUICK_RATES", (1e30, 2e30))
+    report = finetune(own_run, {"cola": cola}, [16], jobs=1)
+    assert report.computed == 0 and "diverged with each of 1e+30, 2e+30" in report.failures[0]
+
+
+@pytest.mark.parametrize(("losses", "best"), [((0.5, 0.4, 0.6), 2.0), ((0.4, 0.4, 0.1), 1.0)])
+def test_of_equal_scores_the_lower_loss_is_chosen(losses: tuple[float, ...], best: float):
+    """Then the smaller rate; a lower score never is, nor a rate that diverged."""
+    found = dict(zip((1.0, 2.0, 4.0), map(rates.Tried, (0.3, 0.3, 0.2), losses), strict=True))
+    choice = rates._chosen(16, "cola", found | {8.0: rates.Tried()})
+    assert choice.learning_rate == best and choice.is_tied
+    assert choice.losses == dict(zip((1.0, 2.0, 4.0), losses, strict=True))
+    assert protocols.Choice.of({"learning_rate": best, **choice.summary}) == choice
+
+
+def test_the_loss_is_that_of_training_data_held_out(own_run: Run, cola: Path):
+    """Development data have no part in it; it is noted beside the scores, and shared by further seeds."""
+    finetune(own_run, {"cola": cola}, [16], jobs=1)
+    noted = results.read_sources(own_run)["finetuning:cola:1"]
+    assert noted["rate_losses"].keys() == noted["rates"].keys()
+    results_of = own_run.results
+    shutil.rmtree(results_of)
+    texts, _ = sentences(64, seed=9)
+    write_split(cola, "validation", sentence=texts, label=[i % 2 for i in range(64)], idx=list(range(64)))
+    finetune(own_run, {"cola": cola}, [16], jobs=1)
+    assert results.read_sources(own_run)["finetuning:cola:1"]["rate_losses"] == noted["rate_losses"]
+
+
+def test_overwriting_leaves_no_seed_of_other_data(own_run: Run, cola: Path):
+    """With fewer seeds than there are results of: all of other data go, those of the same data stay."""
+    finetune(own_run, {"cola": cola}, [16], seeds=2, jobs=1)
+    finetune(own_run, {"cola": cola}, [16], seeds=1, jobs=1, overwrite=True)
+    assert set(results.read_task_scores(own_run)["seed"]) == {1, 2}
+    write_cola(cola, n=40)
+    finetune(own_run, {"cola": cola}, [16], seeds=1, jobs=1, overwrite=True)
+    assert set(results.read_task_scores(own_run)["seed"]) == {1}
+    assert not [name for name in results.read_sources(own_run) if name == "finetuning:cola:2"]
+
+
+def test_a_further_seed_of_other_data_is_refused(own_run: Run, cola: Path):
+    """Though none of its own results is there: those of another seed are."""
+    finetune(own_run, {"cola": cola}, [16], seeds=2, jobs=1)
+    results.forget_other(own_run, "finetuning:cola:1", {"sha256": "another"})
+    write_cola(cola, n=40)
+    with pytest.raises(OtherData, match="finetuning:cola:2"):
+        finetune(own_run, {"cola": cola}, [16], jobs=1)
+
+
+def test_a_file_beside_the_data_does_not_make_them_others(own_run: Run, cola: Path):
+    """Nor do results that note the hash of the whole folder, as those of earlier versions do."""
+    finetune(own_run, {"cola": cola}, [16], jobs=1)
+    (cola / "README.md").write_text("about")
+    assert finetune(own_run, {"cola": cola}, [16], seeds=2, jobs=1).computed == 1
+    sources = results.read_sources(own_run)
+    before = corpora.open_source(cola).sha256
+    assert before != sources["finetuning:cola:1"]["sha256"]
+    for noted in sources.values():
+        noted["sha256"] = before
+    write_json(own_run.results / "sources.json", sources)
+    assert finetune(own_run, {"cola": cola}, [16], seeds=3, jobs=1).computed == 1
+    assert results.read_sources(own_run)["finetuning:cola:3"]["sha256"] == before
+
+
+def test_weights_after_mnli_that_were_left_behind_go(own_run: Run, tmp_path: Path):
+    """Where the tasks that begin from them are done; others stay for the command that goes on."""
+    folders = {
+        "mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"),
+        "rte": write_pairs(tmp_path / "rte", 2),
+    }
+    finetune(own_run, folders, [16], protocol="paper", jobs=1)
+    cache = tmp_path / "cache" / "finetuning" / own_run.name
+    cache.mkdir(parents=True, exist_ok=True)
+    left, other = (cache / f"step{step}-seed1-0123456789ab.safetensors" for step in (16, 8))
+    left.write_bytes(b"")
+    other.write_bytes(b"")
+    finetune(own_run, {"mnli": folders["mnli"]}, [16], protocol="paper", jobs=1)
+    assert left.exists()
+    finetune(own_run, folders, [16], protocol="paper", jobs=1)
+    assert not left.exists() and other.exists()
+
+
+def test_scores_of_a_regression_are_those_of_what_is_stored(own_run: Run, tmp_path: Path):
+    """To the last bit."""
+    folder = write_pairs(tmp_path / "mine", 5, value=True)
+    texts, _ = sentences(20, seed=4)
+    gold = (1000 + np.random.default_rng(0).random(20)).tolist()
+    for split in ("train", "validation"):
+        write_split(folder, split, sentence1=texts, sentence2=texts[::-1], label=gold)
+    finetune(own_run, {"mine": folder}, [16], jobs=1)
+    answers, stored = results.read_answers(own_run, "mine"), results.read_task_scores(own_run, "mine")
+    for metric in ("spearman", "pearson"):
+        of_model = stored[(stored["predictor"] == "model") & (stored["metric"] == metric)]
+        assert score(metric, answers["gold"].to_numpy(), answers["answer"].to_numpy()) == of_model["value"].item()
+
+
+def test_whole_fractions_are_said_to_be_a_regression(own_run: Run, tmp_path: Path):
+    """And how to make them classes."""
+    folder = write_split(tmp_path / "mine", "train", sentence=["a river", "a king"] * 8, label=[0.0, 1.0] * 8)
+    write_split(folder, "validation", sentence=["a river", "a king"], label=[0.0, 1.0])
+    report = finetune(own_run, {"mine": folder}, [16], jobs=1)
+    assert len(report.remarks) == 1 and "scored as a regression; store them as integers" in report.remarks[0]
+
+
+def test_a_model_of_few_pieces_is_refused(own_run: Run, cola: Path, monkeypatch: pytest.MonkeyPatch):
+    """One sentence, before anything is trained."""
+    monkeypatch.setattr("embryo_core.finetune.finetuning.most_pieces", lambda checkpoint: 8)
+    with pytest.raises(MissingCapability, match="read 8 pieces at once; fine-tuning needs 16"):
+        finetune(own_run, {"cola": cola}, [16], jobs=1)
 
 
 @pytest.mark.slow

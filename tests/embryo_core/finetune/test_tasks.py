@@ -1,12 +1,18 @@
 """Tasks are read as they are on the Hub, and faulty ones are refused with one sentence."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from embryo_core import corpora
 from embryo_core.errors import CorpusError
-from embryo_core.finetune.tasks import read_task
+from embryo_core.finetune.forms import TEXTS
+from embryo_core.finetune.tasks import data_sha256, read_task
+from tests.conftest import REPOSITORY
 from tests.embryo_core.finetune.conftest import sentences, write_cola, write_pairs, write_split
 
 
@@ -71,6 +77,27 @@ FAULTS = {
         "label 'unacceptable', which the training data lack",
     ),
     "no row": ({"sentence": [], "label": []}, {}, "hold no example"),
+    "one row": ({"sentence": ["a"], "label": [1]}, {}, "hold one example; give at least two"),
+    "lists": ({"sentence": ["a", "b"], "label": [[0], [1]]}, {}, r"\[0\] as label in row 0; an integer or a text"),
+}
+OWN_FAULTS = {
+    "no row": ({"sentence": [], "label": []}, {}, "hold no example"),
+    "lists": ({"sentence": ["a", "b"], "label": [[0], [1]]}, {}, r"\[0\] as label in row 0; an integer or a text"),
+    "objects": ({"sentence": ["a", "b"], "label": [{"x": 0}] * 2}, {}, "as label in row 0; an integer or a text"),
+    "a test set": ({"sentence": ["a", "b"], "label": [-1, -1]}, {}, "have no labels; give labelled data"),
+    "hidden labels": (
+        {"sentence": ["a", "b"], "label": [-1, 1]},
+        {"sentence": ["a", "b"], "label": [-1, -1]},
+        "validation data of .* have no label in row 0",
+    ),
+    "one value": ({"sentence": ["a", "b"], "label": [2.5, 2.5]}, {}, "have one label only, 2.5; give at least two"),
+    "too large": ({"sentence": ["a", "b"], "label": [1e300, 0.5]}, {}, r"labels up to 1e\+300; divide them"),
+    "too alike": ({"sentence": ["a", "b"], "label": [1.7e9, 1.7e9 + 25]}, {}, "differ too little .* subtract their"),
+    "two pairs": (
+        {name: ["a", "b"] for name in ("sentence1", "sentence2", "premise", "hypothesis")} | {"label": [0, 1]},
+        {},
+        "sentence1, sentence2 as well as premise, hypothesis, and one of the two can be read",
+    ),
 }
 
 
@@ -81,6 +108,42 @@ def test_a_faulty_task_is_reported_in_one_sentence(tmp_path: Path, train: dict, 
     write_split(tmp_path, "validation", **(validation or {"sentence": ["a", "b"], "label": [0, 1]}))
     with pytest.raises(CorpusError, match=message):
         read_task("cola", tmp_path)
+
+
+@pytest.mark.parametrize(("train", "validation", "message"), OWN_FAULTS.values(), ids=OWN_FAULTS)
+def test_a_faulty_task_of_ones_own_is_reported_in_one_sentence(tmp_path: Path, train: dict, validation: dict, message):
+    """What was received, and what is expected."""
+    write_split(tmp_path, "train", **train)
+    write_split(tmp_path, "validation", **(validation or {"sentence": ["a", "b"], "label": [0, 1]}))
+    with pytest.raises(CorpusError, match=message):
+        read_task("mine", tmp_path)
+
+
+def test_labels_may_be_minus_and_plus_one(tmp_path: Path):
+    """Where both splits have both; GLUE's hidden labels are -1 everywhere."""
+    for split in ("train", "validation"):
+        write_split(tmp_path, split, sentence=["a", "b"], label=[-1, 1])
+    task = read_task("mine", tmp_path)
+    assert task.labels == ("-1", "1") and task.validation.gold.tolist() == [0, 1]
+
+
+def test_the_order_of_forms_is_fixed():
+    """Whatever Python's hash seed is: pairs first, in the order of GLUE."""
+    command = [sys.executable, "-c", "from embryo_core.finetune.forms import TEXTS; print(TEXTS)"]
+    environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in "0123")
+    printed = {subprocess.check_output(command, env=one, cwd=REPOSITORY, text=True) for one in environments}
+    assert len(printed) == 1 and TEXTS[0] == ("sentence1", "sentence2") and len(TEXTS[-1]) == 1
+
+
+def test_the_hash_is_of_the_files_that_are_read(tmp_path: Path):
+    """That of the folder where it has no others; MNLI's other validation changes nothing."""
+    folder = write_pairs(tmp_path, labels=3, validation="validation_matched")
+    before = data_sha256("mnli", folder)
+    assert before == corpora.open_source(folder).sha256
+    write_split(folder, "validation_mismatched", premise=["a"])
+    assert data_sha256("mnli", folder) == before != corpora.open_source(folder).sha256
+    write_cola(folder, n=10)
+    assert data_sha256("mnli", folder) != before
 
 
 def test_a_label_of_ones_own_task_that_training_lacks_is_reported(tmp_path: Path):

@@ -7,7 +7,8 @@ import pytest
 from embryo_core import corpora, results
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.forms import evaluation
-from embryo_core.finetune.texts import find_data, read_texts
+from embryo_core.finetune.tasks import data_sha256
+from embryo_core.finetune.texts import find_data, read_texts, remember
 from embryo_core.types import Run
 from tests.embryo_core.finetune.conftest import sentences, write_cola, write_pairs, write_split, write_squad
 
@@ -34,6 +35,28 @@ def test_other_data_are_not_taken_for_them(own_run: Run, tmp_path: Path):
     note(own_run, "cola", folder)
     write_cola(folder, n=20)
     assert find_data(own_run, "cola", [tmp_path]) is None
+
+
+def test_data_are_found_where_this_user_fine_tuned_on_them(own_run: Run, tmp_path: Path):
+    """By the user's own settings; a folder whose content is another by now is not."""
+    folder = write_cola(tmp_path / "elsewhere")
+    note(own_run, "mine", folder)
+    assert find_data(own_run, "mine", []) is None
+    remember(data_sha256("mine", folder), folder)
+    assert find_data(own_run, "mine", []) == folder
+    write_cola(folder, n=20)
+    assert find_data(own_run, "mine", []) is None
+
+
+def test_a_path_that_a_run_names_is_never_read(own_run: Run, tmp_path: Path):
+    """Whatever else its notes hold, or the list is not."""
+    folder = write_cola(tmp_path / "elsewhere")
+    identity = {"data": str(folder), "sha256": data_sha256("mine", folder), "folder": str(folder), "limit": None}
+    results.begin(own_run, evaluation("mine", 1), identity, {"note": ""}, overwrite=False)
+    assert find_data(own_run, "mine", []) is None
+    (tmp_path / "settings" / "embryo").mkdir(parents=True)
+    (tmp_path / "settings" / "embryo" / "tasks.json").write_text("[")
+    assert find_data(own_run, "mine", []) is None
 
 
 def test_a_pair_has_two_columns_by_its_row(tmp_path: Path):

@@ -11,17 +11,20 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from embryo_core import runs
+from embryo_core.engine.hub import most_pieces
 from embryo_core.engine.tokenizer import load_tokenizer
-from embryo_core.errors import BrokenCheckpoint
+from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.finetune import training
 from embryo_core.finetune.protocols import Settings
+from embryo_core.finetune.questions import read_questions
 from embryo_core.finetune.tasks import read_task
 from embryo_core.finetune.trainees import TextTrainee, make_trainee
 from embryo_core.finetune.training import tune
 from embryo_core.sources import add
 from embryo_core.types import Checkpoint, Run
 from tests.conftest import at
-from tests.embryo_core.finetune.conftest import write_cola, write_pairs
+from tests.embryo_core.engine.test_hub import write
+from tests.embryo_core.finetune.conftest import write_cola, write_pairs, write_squad
 
 LEARNING = Settings(learning_rate=2e-3, batch=16, updates=60, warmup=6, length=64, classifier_dropout=0.0)
 SHORT = replace(LEARNING, updates=3, warmup=0)
@@ -109,6 +112,46 @@ def test_training_is_in_bfloat16_where_the_processor_has_it(trainee, checkpoint,
         losses.append(tune(checkpoint, trainee, replace(SHORT, updates=1), seed=1).curve[0].train_loss)
     assert losses[1] != pytest.approx(losses[0], rel=100 * torch.finfo(torch.float32).eps)
     assert losses[1] == pytest.approx(losses[0], rel=4 * torch.finfo(torch.bfloat16).eps)
+
+
+FAMILIES = "albert bert deberta-v2 distilbert electra esm fnet modernbert mpnet roberta".split()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_dropout_is_that_of_the_protocol_in_every_family(own_run, trainee, family):
+    """Without dropout a pass in training is that of evaluation; the head's alone, and the encoder's, change it."""
+    checkpoint = write(own_run, family, {"num_labels": 2})
+    for encoder, head in ((0.0, 0.0), (0.0, 0.5), (0.5, 0.0)):
+        settings = replace(SHORT, dropout=encoder, classifier_dropout=head)
+        model = training._model(checkpoint, trainee, settings, torch.device("cpu"), None)
+        outputs = []
+        for training_mode in (True, False):
+            model.train(training_mode)
+            with torch.inference_mode():
+                outputs.append(training._forward(model, trainee.train, np.arange(4), "classes"))
+        assert torch.equal(*outputs) == (encoder == head == 0.0)
+        inside = {*model.base_model.modules()}
+        found = [(part in inside, part.p) for part in model.modules() if isinstance(part, torch.nn.Dropout)]
+        assert set(found) == {(True, encoder), (False, head)}
+
+
+def test_a_family_without_a_head_is_one_sentence(own_run, tmp_path):
+    """ESM answers no questions."""
+    task = make_trainee(read_questions(write_squad(tmp_path)), load_tokenizer(own_run), 32)
+    with pytest.raises(MissingCapability, match="family 'esm' has no question-answering head in transformers"):
+        tune(write(own_run, "esm"), task, SHORT, seed=1)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_the_longest_sequences_can_be_tuned_on(own_run, tmp_path, family):
+    """RoBERTa's table of positions has rows for padding, which are no positions."""
+    checkpoint = write(own_run, family)
+    task = read_task("stsb", write_pairs(tmp_path, labels=5, value=True))
+    longer = [(" ".join([first] * 40), second) for first, second in task.train.texts]
+    task = replace(task, train=replace(task.train, texts=longer))
+    trainee = make_trainee(task, load_tokenizer(own_run), most_pieces(checkpoint))
+    assert trainee.train.lengths.max() == most_pieces(checkpoint) == (40 if family == "bert" else 39)
+    assert np.isfinite(tune(checkpoint, trainee, SHORT, seed=1).outputs).all()
 
 
 def test_values_are_learned_on_their_own_scale(tiny_run, checkpoint, tmp_path):

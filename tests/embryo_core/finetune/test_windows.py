@@ -1,9 +1,11 @@
 """Every answer is in a window, is learned where it stands, and is read off with its very characters."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from embryo_core.engine.tokenizer import load_tokenizer
@@ -38,6 +40,33 @@ def test_the_span_that_is_learned_reads_as_the_answer(tmp_path: Path, tokenizer,
     answers = read_spans(windows, logits_for(targets, int(windows.sequences.lengths.max())), may_be_empty=False)
     read = [question.context[start:end] for question, (start, end) in zip(questions, answers, strict=True)]
     assert read == [question.answers[0] for question in questions]
+
+
+@pytest.mark.parametrize("length", [16, 32])
+def test_a_long_question_leaves_room_for_the_paragraph(tmp_path: Path, tokenizer, length: int):
+    """Half of what a model of few positions reads."""
+    questions = read_questions(write_squad(tmp_path)).train
+    long = [replace(question, text=" ".join([question.text] * 20)) for question in questions]
+    windows = cut_windows(long, tokenizer, length)
+    assert windows.sequences.lengths.max() == length
+    assert set(windows.offset) == {(length - 3) // 2 + 2}
+    assert min(map(len, windows.characters)) >= (length - 3) // 2
+
+
+def test_the_loss_falls_as_the_right_spans_are_likelier(tmp_path: Path, tokenizer):
+    """By which learning rates of equal scores are told apart."""
+    trainee = make_trainee(read_questions(write_squad(tmp_path, unanswerable=True)), tokenizer, 64)
+    right = logits_for(trainee.targets, int(trainee.validation.lengths.max()))
+    assert 0 < trainee.loss(9 * right) < trainee.loss(right) < trainee.loss(0 * right)
+
+
+def test_one_question_cannot_be_trained_on(tmp_path: Path):
+    """As one is held out where a learning rate is chosen."""
+    write_squad(tmp_path)
+    table = pq.read_table(tmp_path / "train.parquet")
+    pq.write_table(table[:1], tmp_path / "train.parquet")
+    with pytest.raises(CorpusError, match="hold one question; give at least two"):
+        read_questions(tmp_path)
 
 
 def test_windows_cover_the_whole_paragraph(tmp_path: Path, tokenizer):

@@ -155,3 +155,27 @@ def test_groups_written_one_after_the_other_are_the_table_written_at_once(run):
     assert steps_of_file(run, CLOZE) == {"world_knowledge": [0, 8]}
     replace_table(run, CLOZE, iter([CLOZE.schema.empty_table()]))
     assert steps_of_file(run, CLOZE) == {} and not (run.results / "cloze.parquet").exists()
+
+
+def test_results_of_other_data_are_forgotten_and_the_same_stay(run):
+    """By what is noted of them; other metrics are untouched."""
+    for metric in ("mask_prediction", "attention"):
+        results.begin(run, metric, {"sha256": "a" * 64}, {}, overwrite=False)
+        results.write(at(run, 2), metric, find(metric, 2))
+    results.forget_other(run, "mask_prediction", {"sha256": "a" * 64})
+    assert results.done(run)["mask_prediction"] == {2}
+    results.forget_other(run, "mask_prediction", {"sha256": "b" * 64})
+    assert not results.done(run)["mask_prediction"] and results.done(run)["attention"] == {2}
+    assert list(results.read_sources(run)) == ["attention"]
+
+
+def test_evaluations_of_other_data_are_told_by_their_notes():
+    """Those that differ from the task's first seed in what identifies them, or are not noted where others are."""
+    sources = {
+        "finetuning:a:1": {"sha256": "x", "learning_rate": 1e-4, "note": "one"},
+        "finetuning:a:2": {"sha256": "x", "learning_rate": 2e-4},
+        "finetuning:a:10": {"sha256": "x", "learning_rate": 1e-4, "note": "ten"},
+    }
+    names = [*sources, "finetuning:a:11", "finetuning:b:1", "finetuning:b:2"]
+    assert results.of_other_data(names, sources) == ["finetuning:a:2", "finetuning:a:11"]
+    assert results.of_other_data(names, {}) == []
