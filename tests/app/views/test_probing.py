@@ -190,9 +190,11 @@ def test_scores_without_training_curves_and_controls_are_enough(dashboard_withou
     layers, order = (
         open_page(dashboard_without_results, probing=section, score="selectivity") for section in ("layers", "order")
     )
-    assert layers.query_params["score"] == "f1"
+    told = "The link has the score 'selectivity', which is not here; showing '"
+    assert layers.query_params["score"] == "selectivity" and layers.info[0].value.replace("\\", "").startswith(told)
+    assert layers.session_state["pick_score"] == "f1"
     assert "<i>own</i>" not in captions(layers) + captions(order)
-    assert [info.value for info in layers.info] == ["The training curve of this probe was not kept."]
+    assert [info.value for info in layers.info][1:] == ["The training curve of this probe was not kept."]
     assert [info.value for info in order.info] == [
         "No layer is above the majority baseline at any step.",
         "Only one task has been probed; a second one is needed.",
