@@ -3,6 +3,8 @@
 import os
 import shutil
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from operator import eq
 from pathlib import Path
 
 from embryo_core import results, runs
@@ -20,10 +22,8 @@ def points_elsewhere(target: Path) -> bool:
 
 def places(folder: Path) -> set[str]:
     """The folders and repositories to which the checkpoints of a run lead, generators included."""
-    cards = [
-        card for path, manifest in _manifests(folder) for card in (manifest.weights, _inside(path, folder)) if card
-    ]
-    return {runs.place_of(_pointer(card)) for card in cards}
+    manifests = [one for path, manifest in _manifests(folder) for one in (manifest, _inside(path, folder)) if one]
+    return {runs.place_of(_pointer(one.weights)) for one in manifests if one.weights}
 
 
 def refuse_other_models(old: Run | None, new: Run) -> None:
@@ -71,21 +71,36 @@ def _changed(old: Run, new: Run, measured: Collection[int]) -> set[int]:
         {manifest.step: _model(path, run.path, manifest) for path, manifest in _manifests(run.path)}
         for run in (old, new)
     )
-    elsewhere = {weights for weights, _ in now.values()}
+    elsewhere = {one.hashes[0] for one in now.values()}
     return {
         step
         for step in before.keys() & measured
-        if (now[step] != before[step] if step in now else before[step][0] in elsewhere)
+        if (not now[step].is_same(before[step]) if step in now else before[step].hashes[0] in elsewhere)
     }
 
 
-def _model(folder: Path, within: Path, manifest: Manifest) -> tuple[tuple[str, ...], runs.Architecture]:
-    """What tells one model from another: hashes of its weights, and the sizes of its config."""
-    held = manifest.sha256 | manifest.removed
+@dataclass(frozen=True)
+class _Model:
+    """What tells one model from another: SHA-256 of its weights and of its generator's, and the sizes of its config."""
+
+    hashes: list[str]
+    sizes: runs.Architecture
+
+    def is_same(self, other: "_Model") -> bool:
+        """Whether nothing that both have differs; a step that has lost its weights tells nothing of a generator."""
+        return self.sizes == other.sizes and all(map(eq, self.hashes, other.hashes))
+
+
+def _model(folder: Path, within: Path, manifest: Manifest) -> _Model:
     inside = _inside(folder, within)
-    hashes = [card.sha256 for card in (manifest.weights, inside) if card]
-    sizes = runs.read_json(folder / "config.json", within, runs.Architecture, BrokenCheckpoint)
-    return (*hashes, *(held[name] for name in WEIGHTS if name in held)), sizes
+    hashes = [_sha256(one) for one in (manifest, inside) if one]
+    return _Model(hashes, runs.read_json(folder / "config.json", within, runs.Architecture, BrokenCheckpoint))
+
+
+def _sha256(manifest: Manifest) -> str:
+    """That of the weights, wherever they are or were; "" where the manifest names none."""
+    held = manifest.sha256 | manifest.removed
+    return manifest.weights.sha256 if manifest.weights else next((held[name] for name in WEIGHTS if name in held), "")
 
 
 def _manifests(run: Path) -> Iterator[tuple[Path, Manifest]]:
@@ -95,10 +110,10 @@ def _manifests(run: Path) -> Iterator[tuple[Path, Manifest]]:
             yield path.parent, runs.read_json(path, run, Manifest, BrokenCheckpoint)
 
 
-def _inside(folder: Path, within: Path) -> PointerCard | None:
-    """Where the generator inside a checkpoint is, if it is elsewhere."""
+def _inside(folder: Path, within: Path) -> Manifest | None:
+    """The manifest of the generator inside a checkpoint, if there is one."""
     path = folder / runs.GENERATOR / "manifest.json"
-    return runs.read_json(path, within, Manifest, BrokenCheckpoint).weights if path.exists() else None
+    return runs.read_json(path, within, Manifest, BrokenCheckpoint) if path.exists() else None
 
 
 def _pointer(card: PointerCard) -> Pointer:

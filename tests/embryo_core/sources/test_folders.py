@@ -10,10 +10,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from embryo_core import query, runs
+from embryo_core import query, results, runs
 from embryo_core.engine.model import load
 from embryo_core.errors import BrokenCheckpoint, RunError
 from embryo_core.sources import add
+from embryo_core.types import Findings, Score
 from tests.embryo_core.sources.conftest import STEPS
 
 
@@ -129,4 +130,7 @@ def test_the_generator_inside_an_electra_comes_along(root, electra, copy):
     assert answers[0] == answers[1]
     inside = runs.generator(runs.checkpoint(run, 16))
     assert (inside.pointer is None) == copy and (inside.path / "manifest.json").is_file()
-    assert add([f"16:{electra.path}"], "taken", copy=copy, tokenizer=tokenizer).steps == (16,)
+    scores = [Score("mask_prediction", 0.5, 4, "all")]
+    results.write(runs.checkpoint(run, 16), "mask_prediction", Findings(scores=scores))
+    for again in (copy, not copy):  # the same models, so that the results stay
+        assert add([f"16:{electra.path}"], "taken", copy=again, tokenizer=tokenizer).steps == (16,)
