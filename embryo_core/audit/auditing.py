@@ -14,7 +14,7 @@ from embryo_core.audit.order import misplaced
 from embryo_core.audit.parts import odd_tensors
 from embryo_core.audit.series import Series
 from embryo_core.engine.measure import Gauge, Measured
-from embryo_core.engine.remote import cached
+from embryo_core.engine.remote import not_cached
 from embryo_core.errors import BrokenCheckpoint, MissingWeights
 from embryo_core.runs import Audit, Fault
 from embryo_core.sources.ahead import fetched_ahead
@@ -100,8 +100,10 @@ def _still(run: Run) -> Callable[[int, int], bool]:
 
 
 def _at_hand(checkpoint: Checkpoint) -> bool:
-    pointer = checkpoint.pointer
-    return pointer is None or not pointer.repository or cached(pointer)
+    try:
+        return not not_cached(checkpoint)
+    except BrokenCheckpoint:
+        return True  # told when it is read
 
 
 def _step_of(name: str) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from embryo_core.errors import MissingWeights
-from embryo_core.runs import hub_folder
+from embryo_core.runs import generator, hub_folder
 from embryo_core.runs.pointers import HUB
 from embryo_core.types import Checkpoint, Pointer
 
@@ -14,18 +14,28 @@ def fetch(pointer: Pointer) -> Path:
     return fetch_file(pointer.repository, pointer.commit, pointer.file)
 
 
-def fetch_checkpoint(checkpoint: Checkpoint) -> bool:
-    """Bring a checkpoint's weights into the cache; whether they were not there before. Raises as `fetch`."""
-    pointer = checkpoint.pointer
-    if pointer is None or not pointer.repository or cached(pointer):
-        return False
-    fetch(pointer)
-    return True
+def fetch_checkpoint(checkpoint: Checkpoint) -> list[Pointer]:
+    """Bring a checkpoint's weights, its generator's too, into the cache; those that were not there before.
+
+    Raises as `fetch`, and BrokenCheckpoint where the generator's are not to be found.
+    """
+    missing = not_cached(checkpoint)
+    for pointer in missing:
+        fetch(pointer)
+    return missing
 
 
-def discard(checkpoint: Checkpoint) -> None:
-    """Remove a checkpoint's weights from the cache; its other files stay, and weights that another revision has too."""
-    file, home = _in_cache(checkpoint.pointer), hub_folder(checkpoint.pointer.repository)
+def not_cached(checkpoint: Checkpoint) -> list[Pointer]:
+    """Where on the Hub those weights of a checkpoint are that have to be fetched first. Raises BrokenCheckpoint."""
+    if checkpoint.pointer is None or not checkpoint.pointer.repository:
+        return []
+    inner = generator(checkpoint)
+    return [one.pointer for one in (checkpoint, inner) if one and one.pointer and not cached(one.pointer)]
+
+
+def discard(pointer: Pointer) -> None:
+    """Remove weights from the cache; other files of the checkpoint stay, and weights that another revision has too."""
+    file, home = _in_cache(pointer), hub_folder(pointer.repository)
     blob = _blob(file)
     file.unlink(missing_ok=True)
     if blob.parent == Path(os.path.abspath(home / "blobs")) and blob not in map(_blob, home.glob("snapshots/**/*")):

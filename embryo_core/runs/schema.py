@@ -15,6 +15,7 @@ from embryo_core.runs.value_types import (
     FileName,
     Label,
     Repository,
+    RepositoryFile,
     Sha256,
     Text,
     Whole,
@@ -158,7 +159,7 @@ class PointerCard(Struct, frozen=True):
         if bool(self.repository) != bool(self.commit):
             raise ValueError("a repository without a commit, or a commit without a repository")
         if self.repository:
-            convert(self.file, FileName)
+            convert(self.file, RepositoryFile)
 
 
 class Manifest(Struct, frozen=True):

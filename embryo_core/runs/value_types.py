@@ -14,7 +14,9 @@ Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Label = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]{1,200}\Z")]  # no control characters
 Commit = Annotated[str, Meta(pattern=r"^([0-9a-f]{40})?\Z")]
 Repository = Annotated[str, Meta(pattern=r"^([A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?)?\Z")]
-FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}\Z")]  # plain: no folder, nothing hidden
+_PLAIN = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}"
+FileName = Annotated[str, Meta(pattern=rf"^{_PLAIN}\Z")]  # plain: no folder, nothing hidden
+RepositoryFile = Annotated[str, Meta(pattern=rf"^({_PLAIN}/)?{_PLAIN}\Z")]  # the same in a plain folder, or in none
 AnyFileName = Annotated[str, Meta(pattern=r"^(?!\.{1,2}\Z)[^/\x00-\x1f\x7f-\x9f]{1,255}\Z")]  # what file systems allow
 Scalar = Text | Whole | float | bool | None
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from embryo_core.engine import remote
-from embryo_core.errors import MissingWeights
-from embryo_core.types import Checkpoint
+from embryo_core.errors import BrokenCheckpoint, MissingWeights
+from embryo_core.types import Checkpoint, Pointer
 
 
 def fetched_ahead(checkpoints: Sequence[Checkpoint], discard: bool) -> Iterator[Checkpoint]:
@@ -20,12 +20,12 @@ def fetched_ahead(checkpoints: Sequence[Checkpoint], discard: bool) -> Iterator[
             if i + 1 < len(checkpoints):
                 coming = pool.submit(_fetch, checkpoints[i + 1])
             yield checkpoint
-            if discard and fetched:
-                remote.discard(checkpoint)
+            for pointer in fetched if discard else ():
+                remote.discard(pointer)
 
 
-def _fetch(checkpoint: Checkpoint) -> bool:
+def _fetch(checkpoint: Checkpoint) -> list[Pointer]:
     try:
         return remote.fetch_checkpoint(checkpoint)
-    except MissingWeights:
-        return False
+    except (BrokenCheckpoint, MissingWeights):
+        return []

@@ -7,12 +7,13 @@ is: its revisions are listed and read.
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from embryo_core.engine.remote import fetch_file, first_line, offline
 from embryo_core.errors import MissingWeights, RunError
-from embryo_core.runs import hub_folder
+from embryo_core.runs import GENERATOR, hub_folder
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.weight_files import WEIGHTS
 from embryo_core.sources.found import Found, Series
@@ -98,14 +99,23 @@ def _pinned(repository: str, revision: str, counts: Counts) -> Found:
 
 def _at_commit(repository: str, commit: str, counts: Counts) -> Found:
     names = _names(repository, commit)
-    weights = next((name for name in WEIGHTS if name in names), None)
-    if weights is None or "config.json" not in names:
+    found = _in_folder(repository, commit, counts, names, "")
+    inside = f"{GENERATOR}/"
+    if f"{inside}config.json" in names:
+        return replace(found, generator=_in_folder(repository, commit, counts, names, inside))
+    return found
+
+
+def _in_folder(repository: str, commit: str, counts: Counts, names: dict[str, str | None], folder: str) -> Found:
+    """The model in a folder of a commit, "" or one that ends with a slash. Raises RunError where there is none."""
+    weights = next((folder + name for name in WEIGHTS if folder + name in names), None)
+    if weights is None or f"{folder}config.json" not in names:
         raise RunError(
-            f"{HUB}{repository}@{commit[:7]} has no config.json with one of {', '.join(WEIGHTS)} beside it, {_where()}."
+            f"{HUB}{repository}@{commit[:7]} has no {folder}config.json with one of {', '.join(WEIGHTS)} beside it, "
+            f"{_where()}."
         )
-    config = fetch_file(repository, commit, "config.json")
-    pointer = Pointer(weights, repository, commit)
-    return Found(counts, config, hub_folder(repository), pointer, names[weights])
+    config = fetch_file(repository, commit, f"{folder}config.json")
+    return Found(counts, config, hub_folder(repository), Pointer(weights, repository, commit), names[weights])
 
 
 def _names(repository: str, commit: str) -> dict[str, str | None]:
@@ -114,7 +124,8 @@ def _names(repository: str, commit: str) -> dict[str, str | None]:
         found = _asked(repository, lambda api: api.model_info(repository, revision=commit, files_metadata=True))
         return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in found.siblings}
     folder = hub_folder(repository) / "snapshots" / commit
-    blobs = {path.name: Path(os.path.realpath(path)).name for path in folder.glob("*")}  # a blob is named by its hash
+    files = [path for path in folder.rglob("*") if not path.is_dir()]
+    blobs = {path.relative_to(folder).as_posix(): Path(os.path.realpath(path)).name for path in files}  # named by hash
     return {name: blob if SHA256.fullmatch(blob) else None for name, blob in blobs.items()}
 
 

@@ -16,7 +16,7 @@ from embryo_core.engine.model import load
 from embryo_core.errors import MissingWeights, RunError
 from embryo_core.sources import add
 from embryo_core.sources.ahead import fetched_ahead
-from embryo_core.types import Checkpoint
+from embryo_core.types import Checkpoint, Pointer
 from tests.conftest import SAMPLE
 from tests.embryo_core.sources.conftest import STEPS
 
@@ -38,10 +38,12 @@ def store(cache: Path, repository: str, revision: str, folder: Path) -> str:
     snapshot = home / "snapshots" / commit
     snapshot.mkdir(parents=True)
     (home / "blobs").mkdir(exist_ok=True)
-    for path in folder.iterdir():
+    for path in filter(Path.is_file, folder.rglob("*")):
         digest = runs.sha256(path) if path.suffix == ".safetensors" else hashlib.sha1(path.read_bytes()).hexdigest()
         shutil.copyfile(path, home / "blobs" / digest)
-        (snapshot / path.name).symlink_to(os.path.relpath(home / "blobs" / digest, snapshot))
+        link = snapshot / path.relative_to(folder)
+        link.parent.mkdir(exist_ok=True)
+        link.symlink_to(os.path.relpath(home / "blobs" / digest, link.parent))
     (home / "refs").mkdir(exist_ok=True)
     (home / "refs" / revision).write_text(commit)
     return commit
@@ -124,12 +126,13 @@ def test_the_next_one_is_fetched_ahead_and_what_was_fetched_goes(root, series, m
     """At each checkpoint the one after it is on its way; those that were in the cache before stay."""
     run, fetched, gone = add([f"hf:{NAME}"], "public").run, [], []
 
-    def fetch(checkpoint: Checkpoint) -> bool:
+    def fetch(checkpoint: Checkpoint) -> list[Pointer]:
         fetched.append(checkpoint.step)
-        return checkpoint.step > 0
+        return [checkpoint.pointer] if checkpoint.step > 0 else []
 
+    steps = {commit: step for step, commit in series.items()}
     monkeypatch.setattr(remote, "fetch_checkpoint", fetch)
-    monkeypatch.setattr(remote, "discard", lambda checkpoint: gone.append(checkpoint.step))
+    monkeypatch.setattr(remote, "discard", lambda pointer: gone.append(steps[pointer.commit]))
     seen = []
     for checkpoint in fetched_ahead(runs.checkpoints(run), discard=True):
         seen.append((checkpoint.step, list(gone)))
@@ -139,8 +142,35 @@ def test_the_next_one_is_fetched_ahead_and_what_was_fetched_goes(root, series, m
 def test_discarding_removes_one_revision_alone(root, series, cache):
     """Its weights go, the others' stay."""
     run = add([f"hf:{NAME}"], "public").run
-    remote.discard(runs.checkpoint(run, 10))
+    remote.discard(runs.checkpoint(run, 10).pointer)
     assert [remote.cached(c.pointer) for c in runs.checkpoints(run)] == [True, False, True]
+
+
+def test_the_generator_of_an_electra_comes_along(root, cache, electra, monkeypatch):
+    """It lies in generator/ at the same commit; it is fetched with the discriminator and discarded with it."""
+    commit = store(cache, NAME, "step16", electra.path)
+    run = add([f"hf:{NAME}"], "public", tokenizer=str(electra.run.tokenizer)).run
+    checkpoint = runs.checkpoint(run, 16)
+    assert query.answer(run, "The [MASK] .", 16) == query.answer(electra.run, "The [MASK] .", 16)
+    snapshot = cache / "models--owner--series" / "snapshots" / commit
+    pointers = [Pointer(file, NAME, commit) for file in ("model.safetensors", "generator/model.safetensors")]
+    for _ in fetched_ahead([checkpoint], discard=True):
+        assert remote.not_cached(checkpoint) == []  # both were there before, and so they stay
+    for pointer in pointers:
+        assert remote.cached(pointer)
+        remote.discard(pointer)
+    fetched = []
+    monkeypatch.setattr(remote, "fetch", fetched.append)
+    assert remote.fetch_checkpoint(checkpoint) == fetched == pointers
+    assert [path.name for path in snapshot.rglob("*.safetensors")] == []
+
+
+def test_a_generator_without_weights_is_no_checkpoint(root, cache, electra):
+    """Its folder is named."""
+    commit = store(cache, NAME, "step16", electra.path)
+    (cache / "models--owner--series" / "snapshots" / commit / "generator" / "model.safetensors").unlink()
+    with pytest.raises(RunError, match=r"has no generator/config\.json with one of"):
+        add([f"hf:{NAME}"], "public", [16], tokenizer=str(electra.run.tokenizer))
 
 
 @pytest.mark.parametrize(
