@@ -15,12 +15,12 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Audit, and print each fault: status 1 where there is one."""
+    """Audit, and print each fault, and the steps that have no weights to look at: status 1 where there is a fault."""
     from embryo_core.audit import audit  # torch takes seconds to import
 
-    found = audit(runs.open_run(options.run), discard=options.discard, progress=True)
-    for line in lines(found):
-        print(line)
+    run = runs.open_run(options.run)
+    found = audit(run, discard=options.discard, progress=True)
+    print("\n".join([*lines(found), *runs.left_out(runs.checkpoints(run))]))
     return 1 if found.faults else 0
 
 

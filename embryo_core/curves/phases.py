@@ -15,9 +15,10 @@ Name = Literal["start", "first fall", "plateau", "take-off", "later plateau", "l
 
 LOSS = "masked_lm_loss"
 FEWEST, MOST = 10, 28  # points that are fitted
-BREAKS = 4  # at most
+BREAKS = 5  # at most: a run that has all six phases turns so often
 APART = 2  # points from a breakpoint to the next, or to an end
 RESAMPLES = 200
+LINES = 1024  # that are compared at once, so that what is summed stays in a processor's cache
 SLOW: tuple[Name, ...] = ("plateau", "later plateau")
 FAST: tuple[Name, ...] = ("first fall", "take-off", "later fall")
 
@@ -129,8 +130,11 @@ class _Fits:
 
     def _explained(self, values: Floats) -> Floats:
         """The sums of squares [C, B] that each line explains of values [S, B]."""
-        flat = self.bases.transpose(0, 2, 1).reshape(-1, self.size) @ values
-        return (flat**2).reshape(len(self.turns), -1, values.shape[1]).sum(axis=1)
+        explained = []
+        for bases in np.array_split(self.bases, len(self.bases) // LINES + 1):
+            along = bases.transpose(0, 2, 1).reshape(-1, self.size) @ values
+            explained.append((along**2).reshape(len(bases), -1, values.shape[1]).sum(axis=1))
+        return np.concatenate(explained)
 
     def best(self, values: Floats) -> tuple[tuple[int, ...], Floats]:
         """Indices of the breakpoints of the line with the least squares, and that line [S]."""

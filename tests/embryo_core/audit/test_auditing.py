@@ -181,3 +181,12 @@ def test_the_command_prints_each_fault(run, capsys):
     weights(run, 2048).unlink()
     assert main(["audit", str(run.path)]) == 1
     assert capsys.readouterr().out.startswith("unreadable: ")
+
+
+def test_the_command_names_steps_without_weights(run, capsys):
+    """They are not looked at, which is no fault."""
+    runs.remove_weights(runs.checkpoint(run, 2048))
+    assert main(["audit", str(run.path)]) == 0
+    assert capsys.readouterr().out == (
+        "No fault in 9 checkpoints.\nLeft out, as their weights were removed: steps 2,048 (1 in all).\n"
+    )

@@ -27,6 +27,16 @@ def test_planted_phases_are_found_where_they_begin() -> None:
     assert all(phase.earliest <= phase.start <= phase.latest for phase in found)
 
 
+def test_a_run_to_its_end_has_all_six() -> None:
+    """A rate that decays at the end makes the loss fall once more, and the take-off stays in sight."""
+    knots, steps = [0, 3, 6, 11, 13, 17, 20], [2**power for power in range(21)]
+    line = 9 - np.interp(range(21), knots, np.cumsum([0, *np.diff(knots) * [0, 1, 0.2, 0.6, 0.05, 0.4]]))
+    found = phases(steps, line + np.random.default_rng(1).normal(0, 0.01, 21))
+    named = ["start", "first fall", "plateau", "take-off", "later plateau", "later fall"]
+    assert [phase.name for phase in found] == named
+    assert [phase.start for phase in found] == [steps[knot] for knot in knots[:-1]]
+
+
 def test_a_run_where_nothing_takes_off_has_no_such_phase() -> None:
     """A loss that falls once and goes on slowly has a plateau and nothing after."""
     found = phases(STEPS, loss([0, 1, 0.05], [0, 3, 6, 15]))
