@@ -63,9 +63,9 @@ def test_weights_go_and_what_was_there_before_stays(tiny_run, home, monkeypatch,
     assert remote.fetch_checkpoint(checkpoint) and not remote.fetch_checkpoint(checkpoint)
     assert not remote.fetch_checkpoint(pointing(tiny_run, other))
     assert len(left(home)) == len(before) + (2 if link else 1)
-    remote.discard(checkpoint)
+    remote.discard(checkpoint.pointer)
     assert left(home) == before and not remote.cached(checkpoint.pointer)
-    remote.discard(checkpoint)
+    remote.discard(checkpoint.pointer)
     assert left(home) == before
 
 
@@ -74,10 +74,10 @@ def test_a_blob_of_another_revision_stays(tiny_run, home):
     for commit in COMMITS:
         keep(home, commit, WEIGHTS, "same weights")
     one, other = (pointing(tiny_run, commit) for commit in COMMITS)
-    remote.discard(one)
+    remote.discard(one.pointer)
     assert left(home) == {f"snapshots/{COMMITS[1]}/{WEIGHTS}", "blobs/same weights"}
     assert remote.cached(other.pointer) and not remote.cached(one.pointer)
-    remote.discard(other)
+    remote.discard(other.pointer)
     assert left(home) == set()
 
 
@@ -88,5 +88,5 @@ def test_what_a_link_leads_to_elsewhere_stays(tiny_run, home, tmp_path):
     file = keep(home, COMMITS[0], WEIGHTS, "other")
     file.unlink()
     file.symlink_to(own)
-    remote.discard(pointing(tiny_run, COMMITS[0]))
+    remote.discard(pointing(tiny_run, COMMITS[0]).pointer)
     assert own.is_file() and not file.is_symlink()
