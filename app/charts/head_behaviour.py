@@ -39,6 +39,7 @@ def appearance_figure(since: pd.DataFrame, steps: list[int], chosen: tuple[int, 
     here = since.assign(
         colour=[np.nan if pd.isna(step) else -order[step] for step in since["step"]],
         text=[NEVER if pd.isna(step) else style.short(step) for step in since["step"]],
+        exact=[NEVER if pd.isna(step) else f"{int(step):,}" for step in since["step"]],
     )
     last = len(steps) - 1
     first = order.get(since["step"].min(), 0)
@@ -48,7 +49,10 @@ def appearance_figure(since: pd.DataFrame, steps: list[int], chosen: tuple[int, 
 
 
 def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float], bar: dict) -> go.Figure:
-    """Cells of a colour and a text, layer by head; every cell is a point with its layer and head as customdata."""
+    """Cells of a colour and a text, layer by head; every cell is a point with its layer and head as customdata.
+
+    The pointer is told the text, or what it shortens, where that is in a column `exact`.
+    """
     colours = here.pivot(index="layer", columns="head", values="colour")
     texts = here.pivot(index="layer", columns="head", values="text")
     figure = go.Figure()
@@ -69,7 +73,7 @@ def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float]
     )
     described = here[["layer", "head"]].to_numpy().tolist()
     hover = "layer %{customdata[0]}, head %{customdata[1]}: %{text}"
-    cells.add_points(figure, here["head"], here["layer"], described, hover, here["text"])
+    cells.add_points(figure, here["head"], here["layer"], described, hover, here.get("exact", here["text"]))
     for row in here[here["colour"].isna()].itertuples():
         figure.add_annotation(x=row.head, y=row.layer, text=row.text, showarrow=False, font_size=style.FONT - 2)
     layer, head = chosen

@@ -84,11 +84,12 @@ def cells(figure: go.Figure) -> list[tuple[Any, ...]]:
         (unseen,) = (trace for trace in figure.data if trace.type == "scatter" and trace.marker.opacity == 0)
         given = (grid.x, range(len(grid.z[0]))), (grid.y, range(len(grid.z)))
         columns, lines = (numbers(axis if axis is not None else places) for axis, places in given)
-        for x, y, which in zip(numbers(unseen.x), numbers(unseen.y), unseen.customdata, strict=True):
+        told = unseen.text if unseen.text is not None else [""] * len(unseen.x)  # to the pointer, not shortened
+        for x, y, which, exact in zip(numbers(unseen.x), numbers(unseen.y), unseen.customdata, told, strict=True):
             place = lines.index(y), columns.index(x)
             colour, written = float(grid.z[place[0]][place[1]]), grid.text[place[0]][place[1]]
             if not math.isnan(colour):
-                found.append((which[0], which[1], (colour, colour**2, as_number(written))))
+                found.append((which[0], which[1], (colour, colour**2, as_number(written), as_number(exact))))
     return found
 
 
