@@ -30,7 +30,8 @@ def not_cached(checkpoint: Checkpoint) -> list[Pointer]:
     if checkpoint.pointer is None or not checkpoint.pointer.repository:
         return []
     inner = generator(checkpoint)
-    return [one.pointer for one in (checkpoint, inner) if one and one.pointer and not cached(one.pointer)]
+    pointers = [one.pointer for one in (checkpoint, inner) if one and one.pointer]
+    return [pointer for pointer in pointers if pointer.repository and not cached(pointer)]
 
 
 def discard(pointer: Pointer) -> None:
