@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
+from time import sleep
 
 import keras
 import numpy as np
@@ -118,6 +119,13 @@ def test_a_processor_multiplies_in_bfloat16_through_torch_where_a_product_takes_
 def test_a_product_takes_time_in_both_types():
     """In whichever backend the tests run."""
     assert all(seconds_of_a_product(dtype) > 0 for dtype in ("bfloat16", "float32"))
+
+
+def test_time_in_which_another_program_has_the_core_is_not_counted(monkeypatch: pytest.MonkeyPatch):
+    """The clock is the processor's own, which stands still while a program waits."""
+    product = keras.ops.matmul
+    monkeypatch.setattr("keras.ops.matmul", lambda a, b: sleep(0.05) or product(a, b))
+    assert 0 < seconds_of_a_product("float32") < 0.05
 
 
 def test_in_bfloat16_it_trains_as_in_float32(finished: Run, config: Config, data: Data, tmp_path: Path):

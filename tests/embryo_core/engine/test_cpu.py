@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -123,3 +124,9 @@ def test_the_shortest_of_ten_products_counts(monkeypatch) -> None:
     seconds = iter([9.0] * 9 + [0.5])
     monkeypatch.setattr("timeit.Timer.timeit", lambda *_: next(seconds))
     assert cpu.seconds_of_a_product(torch.float32) == 0.5
+
+
+def test_time_in_which_another_program_has_the_core_is_not_counted(monkeypatch) -> None:
+    """The clock is the processor's own, which stands still while a program waits."""
+    monkeypatch.setattr(torch.Tensor, "t", lambda numbers: time.sleep(0.05) or numbers.transpose(0, 1))
+    assert 0 < cpu.seconds_of_a_product(torch.float32) < 0.05

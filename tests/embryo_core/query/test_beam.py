@@ -12,6 +12,7 @@ from embryo_core import query, runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.engine.model import Model
 from embryo_core.errors import QueryError
+from embryo_core.query import beam
 from embryo_core.types import Run
 from tests.rounding import probability_rounding, rounding
 
@@ -102,6 +103,34 @@ def test_models_asked_together_answer_as_alone(tiny_run: Run, text: str, beam: i
         assert together.answers.shape == (beam, len(question.masks))
         for part in ("answers", "log_probabilities", "logits", "bound", "logsumexps", "sorted_logits"):
             np.testing.assert_array_equal(getattr(together, part), getattr(alone, part))
+
+
+@pytest.mark.parametrize(
+    ("text", "sharpness", "fewer"), [(TWO, 1, False), (TWO, 20, True), ("[MASK] [MASK] and [MASK]", 20, False)]
+)
+def test_a_beam_stops_where_no_row_can_change_the_best(
+    tiny_run: Run, text: str, sharpness: int, fewer: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logits times 20 are of a sure checkpoint, whose other rows are read only where they matter."""
+    models, read, plain = [load(tiny_run, step) for step in (0, 16)], [], beam._logits
+    question = query.read_question(text, models[0].tokenizer, models[0].max_positions)
+
+    def sharp(models: list[Model], ids: np.ndarray, position: int) -> np.ndarray:
+        read.append(ids.shape[0] * ids.shape[1])
+        return plain(models, ids, position) * np.float32(sharpness)
+
+    monkeypatch.setattr(beam, "_logits", sharp)
+    found, rows = beam.ask(models, question), sum(read)
+    monkeypatch.setattr(beam, "FIRST_ROWS", query.BEAM_WIDTH)
+    read.clear()
+    whole = beam.ask(models, question)
+    assert sum(read) == len(models) * (1 + (len(question.masks) - 1) * query.BEAM_WIDTH)
+    assert (rows < sum(read)) is fewer
+    for reply, expected in zip(found, whole, strict=True):
+        assert reply.answers[0].tolist() == expected.answers[0].tolist()
+        tolerance = 3 * rounding(models[0], len(question.ids), sharpness * expected.logits)  # of each of three factors
+        np.testing.assert_allclose(reply.log_probabilities, expected.log_probabilities, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(reply.bound, expected.bound, rtol=0, atol=tolerance)
 
 
 def test_rank_counts_equals_before() -> None:
