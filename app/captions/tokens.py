@@ -30,7 +30,7 @@ def accuracy(
     counts = data.groupby("group")["n"].last().sort_values()
     fewest, most = (f"{counts.iloc[i]:,} ({literal(counts.index[i])})" for i in (0, -1))
     task = f"{title}: {TASKS[metric]}" if metric in TASKS else title
-    lacking = ", ".join(literal(group) for group in chosen if group not in set(data["group"]))
+    lacking = ", ".join(literal(group) for group in chosen if group not in counts.index)
     left_out = f" Left out: {lacking}, {'0 at the last step' if rescaled else 'not evaluated'}." if lacking else ""
     return (
         f"{task}. Data: {literal(note)}; n = {fewest} to {most} words per category. Line: as measured"

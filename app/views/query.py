@@ -86,7 +86,7 @@ def _pick_curves() -> tuple[str, bool]:
 
 def _show_answers(found: list[Answers | None], view: View, curves: str, log: bool) -> None:
     """All questions, on shared axes: at the chosen step, and over the steps asked so far."""
-    tables = [answers.table() for answers in found if answers]
+    tables = [answers.table for answers in found if answers]
     axes = charts.shared_axes(tables, view.axis, log)
     parts = [partial(part, axes=axes) for part in (query_history.show_lead, query_history.CURVES[curves])]
     _show_alone(found[0], parts) if len(found) == 1 else _show_compared(found, parts)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from threading import Thread
 
 import pandas as pd
@@ -62,6 +62,7 @@ class Answers:
         """How a file of one of its figures is named; `number` tells the questions of a page apart."""
         return f"{self.asked.view.run.name}-query-{what}" + (f"-{number}" if number > 1 else "")
 
+    @cached_property
     def table(self) -> pd.DataFrame:
         """One row per answer and step: token, role, step, probability, rank, exact, leads, final.
 

@@ -24,8 +24,9 @@ def show_lead(answers: Answers, axes: charts.Axes, number: int) -> None:
 def show_probability(answers: Answers, axes: charts.Axes, number: int) -> None:
     """Draw the probability of each answer over the steps."""
     view, history = answers.asked.view, answers.history
-    table = with_smoothed(answers.table(), "probability", view.smoothing, ["token", "role"])
-    figure = charts.probability(table, history.first_led, history.leads_from, charts.of_run(axes, view.axis))
+    table = with_smoothed(answers.table, "probability", view.smoothing, ["token", "role"])
+    led = history.first_led, history.leads_from
+    figure = figures.drawn(charts.probability, table, *led, charts.of_run(axes, view.axis))
     caption = captions.probability(view.run.name, len(answers.trace.steps))
     title = f"Probability of each answer: {answers.asked.text}"
     figures.show(figure, table, answers.file_name("probability", number), caption, title, view)
@@ -34,8 +35,9 @@ def show_probability(answers: Answers, axes: charts.Axes, number: int) -> None:
 def show_rank(answers: Answers, axes: charts.Axes, number: int) -> None:
     """Draw the rank of each answer over the steps."""
     view, history = answers.asked.view, answers.history
-    table = with_smoothed(answers.table(), "rank", view.smoothing, ["token", "role"])
-    figure = charts.rank(table, history.first_led, history.leads_from, charts.of_run(axes, view.axis))
+    table = with_smoothed(answers.table, "rank", view.smoothing, ["token", "role"])
+    led = history.first_led, history.leads_from
+    figure = figures.drawn(charts.rank, table, *led, charts.of_run(axes, view.axis))
     caption = captions.rank(answers.mask == TOGETHER, len(answers.trace.steps))
     title = f"Rank of each answer: {answers.asked.text}"
     figures.show(figure, table, answers.file_name("rank", number), caption, title, view)

@@ -45,7 +45,7 @@ def _show_one(answers: Answers, number: int, show_first: bool) -> None:
         folded = [] if show_first else charts.noise(table)
         pinned = pin if permalink.get("pin") and pin[1] in found.steps else None
         folded = [] if pin[1] in folded else folded
-        figure = charts.grid(table, asked.view.axis, pinned, answers.pieces, folded)
+        figure = figures.drawn(charts.grid, table, asked.view.axis, pinned, answers.pieces, folded)
         roles = list(answers.pieces.values())
         total = len(asked.view.loadable) if others else len(found.steps)
         caption = captions.lens(asked.view.run.name, len(found.steps), total, roles, number == 1, len(folded))

@@ -26,6 +26,7 @@ from embryo_core.errors import ConfigError
 
 SETTINGS = ("fast", "plain")
 BLOCK = 512  # FBGEMM pads a weight's inputs to a multiple of this, which wastes memory, the more the fewer they are
+TALL = 4096  # outputs from which that waste counts: packing such a weight takes most of the time of loading a model
 UNAVAILABLE = (AttributeError, RuntimeError, TypeError, OSError)  # what torch raises for a kernel that it lacks
 _TRYING = Lock()  # several threads load models at once; each kernel is tried, and each pass compiled, by one
 
@@ -45,7 +46,8 @@ class Linear(NamedTuple):
 def make_linear(weight: Tensor, bias: Tensor) -> Linear:
     """The map of a stored weight [out, in] and bias [out], in the form that this machine multiplies fastest."""
     forms = kernels()
-    if "half" in forms and weight.dtype == torch.float16 and weight.shape[1] >= BLOCK // 8:
+    out, into = weight.shape
+    if "half" in forms and weight.dtype == torch.float16 and into >= (BLOCK // 2 if out >= TALL else BLOCK // 8):
         return _half(weight, bias)
     return _onednn(weight, bias) if "onednn" in forms else _plain(weight, bias)
 

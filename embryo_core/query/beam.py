@@ -6,9 +6,9 @@ left to right,
     P(w1, ..., wm | text) = P(w1 | text) P(w2 | text, w1) ... P(wm | text, w1, ..., wm-1),
 
 where each factor is read at its mask with the words before it filled in and the masks after it still in place. The best
-answers are found with a beam of BEAM_WIDTH, which stops where no further prefix can change the best. The predictions listed for
-one mask are its factor, exact over the whole vocabulary, given the words that the best answer puts into the masks
-before it. With one [MASK] all this is the model's own distribution.
+answers are found with a beam of BEAM_WIDTH, which stops where no further prefix can change the best. The predictions
+listed for one mask are its factor, exact over the whole vocabulary, given the words that the best answer puts into the
+masks before it. With one [MASK] all this is the model's own distribution.
 
 A beam can miss an answer that begins with improbable words. What it drops at a mask is no more probable than the least
 probable prefix that it keeps there, and grows less probable with every further word. So the rank of a joint answer is
