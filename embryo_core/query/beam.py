@@ -95,14 +95,23 @@ class Reply:
         return 1 + int((self.log_probabilities > log_probability).sum()), bool(log_probability >= self.bound)
 
 
-def ask(models: Sequence["Model"], question: Question, beam: int = BEAM_WIDTH) -> list[Reply]:
-    """Answer a question jointly at each checkpoint, by beam search over the chain rule; one pass per mask for all."""
-    every = np.arange(len(models))
+def ask(
+    models: Sequence["Model"], question: Question, beam: int = BEAM_WIDTH, least: np.ndarray | None = None
+) -> list[Reply]:
+    """Answer a question jointly at each checkpoint, by beam search over the chain rule; one pass per mask for all.
+
+    Where only the rank of a joint answer is asked for, `least` [C] is its log probability: answers that are less
+    probable are not looked for, nor others once a beam of more probable ones is known. Its `joint_rank` stays the same.
+    """
+    every, ends = np.arange(len(models)), len(question.masks) - 1
     answers, totals = np.zeros((len(models), 1, 0), np.int64), np.zeros((len(models), 1))
     bounds = np.full(len(models), -np.inf)
     found = []  # per mask: logits [C, answers, V] and logsumexps, a row for each answer so far; that of each new one
-    for position in question.masks:
-        logits, logsumexps, best, joint = _continued(models, question.filled(answers), totals, position, beam)
+    for i, position in enumerate(question.masks):
+        needed = np.full(len(models), -np.inf) if least is None else least
+        enough = needed if least is not None and i == ends else np.full(len(models), np.inf)
+        rows = question.filled(answers)
+        logits, logsumexps, best, joint = _continued(models, rows, totals, position, beam, needed, enough)
         words, joint = best.reshape(len(models), -1), joint.reshape(len(models), -1)
         order = top_k(joint, beam)
         parents, chosen = order // best.shape[2], (every[:, None], order)
@@ -120,13 +129,20 @@ def ask(models: Sequence["Model"], question: Question, beam: int = BEAM_WIDTH) -
 
 
 def _continued(
-    models: Sequence["Model"], ids: np.ndarray, totals: np.ndarray, position: int, beam: int
+    models: Sequence["Model"],
+    ids: np.ndarray,
+    totals: np.ndarray,
+    position: int,
+    beam: int,
+    needed: np.ndarray,
+    enough: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """How each row of ids [C, B, L] goes on at a mask: logits [C, B, V], their logsumexps, and its best continuations.
 
     These are pieces and their joint log probabilities, [C, B, beam] each; `totals` [C, B] are those of the rows, best
-    first. A row is not read where it is less probable than the beam's last continuation of those before it, as its own
-    are no more probable than it is; its continuations then have -inf.
+    first. A row's continuations are no more probable than it is. So it is not read, and they have -inf, where it is
+    less probable than the beam's last continuation of those before it or than is `needed` [C], or where that last one
+    is more probable than is `enough` [C].
     """
     count, rows = totals.shape
     size = models[0].vocabulary_size
@@ -142,12 +158,16 @@ def _continued(
             of_best = np.take_along_axis(found, best[chosen, part], axis=2)
             joint[chosen, part] = totals[chosen, part, None] + of_best - logsumexps[chosen, part]
 
-    split = np.zeros(count, bool) if rows <= FIRST_ROWS else totals[:, FIRST_ROWS] < totals[:, 0] - IMPROBABLE
+    if rows <= FIRST_ROWS:
+        read(np.arange(count), slice(None))
+        return logits, logsumexps, best, joint
+    following = totals[:, FIRST_ROWS]
+    split = (following < totals[:, 0] - IMPROBABLE) | np.isfinite(needed)
     read(np.flatnonzero(~split), slice(None))
     read(np.flatnonzero(split), slice(FIRST_ROWS))
-    if split.any():
-        last = np.sort(joint.reshape(count, -1))[:, -beam]
-        read(np.flatnonzero(split & (totals[:, FIRST_ROWS] >= last)), slice(FIRST_ROWS, None))
+    last = np.sort(joint.reshape(count, -1))[:, -beam]
+    matter = (following >= last) & (following >= needed) & (last <= enough)
+    read(np.flatnonzero(split & matter), slice(FIRST_ROWS, None))
     return logits, logsumexps, best, joint
 
 
@@ -161,6 +181,15 @@ def joint_log_probability(model: "Model", question: Question, reply: Reply, answ
         prefixes, row = np.unique(answers[:, :i], axis=0, return_inverse=True)
         (logits,), row = _logits([model], question.filled(prefixes[None]), position), row.reshape(-1)
         totals += logits[row, answers[:, i]] - logsumexp(logits)[row, 0]
+    return totals
+
+
+def log_probability(models: Sequence["Model"], question: Question, answer: np.ndarray) -> np.ndarray:
+    """Natural logarithm [C] of the chain-rule probability of one answer, ids [m] for the m masks, by checkpoint."""
+    totals = np.zeros(len(models))
+    for i, position in enumerate(question.masks):
+        logits = _logits(models, question.filled(np.broadcast_to(answer[:i], (len(models), 1, i))), position)
+        totals += logits[:, 0, answer[i]] - logsumexp(logits)[:, 0, 0]
     return totals
 
 

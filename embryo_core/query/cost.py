@@ -1,10 +1,10 @@
 """The cost of a question, estimated before it is asked: the seconds that it takes on one core.
 
-Counted are the matrix products of all its passes, exactly, and three things that take as long where a text is short:
-the work on the logits of each row (sorting them, summing their exponentials), each pass, and each checkpoint. Each
-function is named for the question that it estimates. Seconds are those of the machine in docs/benchmarks.md with its
-models in memory; another machine, or a question of several threads, differs by a factor that is the same for all
-questions.
+Counted are the matrix products of all its passes, exactly where no beam stops before its last row, and three things
+that take as long where a text is short: the work on the logits of each row (sorting them, summing their exponentials),
+each pass, and each checkpoint. Each function is named for the question that it estimates. Seconds are those of the
+machine in docs/benchmarks.md with its models in memory; another machine, or a question of several threads, differs by a
+factor that is the same for all questions.
 """
 
 from embryo_core import runs
@@ -48,7 +48,7 @@ def track(run: Run, text: str, word: str, mask: int = 1, asked: int | None = Non
     length = len(_read(run, text, sizes).ids) + pieces - 1
     if pieces == 1:
         return checkpoints * (CHECKPOINT + _pass(sizes, 1, length))
-    passes = _pass(sizes, 1, length) + (pieces - 1) * (_pass(sizes, BEAM_WIDTH, length) + _pass(sizes, 1, length))
+    passes = (pieces + 1) * _pass(sizes, 1, length) + (pieces - 1) * _pass(sizes, BEAM_WIDTH, length)
     return checkpoints * (CHECKPOINT + passes)
 
 

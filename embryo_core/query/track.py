@@ -10,6 +10,7 @@ pieces is 1 + the number of more probable answers among those that the beam find
 bound of the true rank (see beam.py).
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ import numpy as np
 
 from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.errors import QueryError
-from embryo_core.query.beam import Reply, ask, joint_log_probability
+from embryo_core.query.beam import Reply, ask, log_probability
 from embryo_core.query.question import MAX_MASKS, Question, check_text, find_mask, read_question, readable
 from embryo_core.query.sweep import sweep
 from embryo_core.types import Run
@@ -58,8 +59,11 @@ def track(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | 
 
     def ask_for_word(models: Sequence["Model"]) -> list[tuple[float, int, bool]]:
         question = _question(tokenizer, min(model.max_positions for model in models), text, mask, len(pieces))
-        replies = ask(models, question)
-        return [_score(model, question, reply, pieces) for model, reply in zip(models, replies, strict=True)]
+        if len(pieces) == 1:
+            return [_of_piece(reply, pieces) for reply in ask(models, question, beam=1)]
+        totals = log_probability(models, question, pieces)
+        replies = ask(models, question, least=totals)
+        return [_of_word(reply, pieces, total) for reply, total in zip(replies, totals.tolist(), strict=True)]
 
     found = sweep(run, ask_for_word, steps)
     written = tuple(readable(tokenizer, pieces))
@@ -106,9 +110,12 @@ def _question(tokenizer: Tokenizer, max_positions: int, text: str, mask: int, pi
     return Question(text, ids, tuple(range(position, position + pieces)))
 
 
-def _score(model: "Model", question: Question, reply: Reply, pieces: np.ndarray) -> tuple[float, int, bool]:
-    """Probability and rank of the pieces at one checkpoint, given what it answers, and whether the rank is exact."""
-    if len(pieces) == 1:
-        return float(np.exp(reply.conditionals[0, pieces[0]])), reply.ranks(0, pieces)[0], True
-    (total,) = joint_log_probability(model, question, reply, pieces[None])
-    return float(np.exp(total)), *reply.joint_rank(total)
+def _of_piece(reply: Reply, pieces: np.ndarray) -> tuple[float, int, bool]:
+    """Probability and rank of a single piece in what a checkpoint answers, and that the rank is exact."""
+    return float(np.exp(reply.conditionals[0, pieces[0]])), reply.ranks(0, pieces)[0], True
+
+
+def _of_word(reply: Reply, pieces: np.ndarray, total: float) -> tuple[float, int, bool]:
+    """Probability and rank of pieces of this joint log probability, and whether the rank is exact."""
+    itself = np.flatnonzero((reply.answers == pieces).all(axis=1))  # as an answer its probability is rounded otherwise
+    return math.exp(total), *reply.joint_rank(reply.log_probabilities[itself[0]] if len(itself) else total)

@@ -34,10 +34,14 @@ ASKED = {
 
 @pytest.fixture
 def products_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Costs count the operations of matrix products and nothing else; models compute on the path that torch counts."""
+    """Costs count the operations of matrix products and nothing else; models compute on the path that torch counts.
+
+    No beam stops before its last row.
+    """
     monkeypatch.setenv("EMBRYO_KERNELS", "plain")
     for name, value in {"RATE": 1, "LOGIT": 0, "PASS": 0, "CHECKPOINT": 0}.items():
         monkeypatch.setattr(cost, name, value)
+    monkeypatch.setattr(beam, "FIRST_ROWS", query.BEAM_WIDTH)
     models = ModelCache()
     for module in (beam, sentence, sys.modules[query.sweep.__module__]):
         monkeypatch.setattr(module, "MODELS", models)
