@@ -103,15 +103,12 @@ def ask(
     Where only the rank of a joint answer is asked for, `least` [C] is its log probability: answers that are less
     probable are not looked for, nor others once a beam of more probable ones is known. Its `joint_rank` stays the same.
     """
-    every, ends = np.arange(len(models)), len(question.masks) - 1
+    every = np.arange(len(models))
     answers, totals = np.zeros((len(models), 1, 0), np.int64), np.zeros((len(models), 1))
     bounds = np.full(len(models), -np.inf)
     found = []  # per mask: logits [C, answers, V] and logsumexps, a row for each answer so far; that of each new one
-    for i, position in enumerate(question.masks):
-        needed = np.full(len(models), -np.inf) if least is None else least
-        enough = needed if least is not None and i == ends else np.full(len(models), np.inf)
-        rows = question.filled(answers)
-        logits, logsumexps, best, joint = _continued(models, rows, totals, position, beam, needed, enough)
+    for _ in question.masks:
+        logits, logsumexps, best, joint = _continued(models, question, answers, totals, beam, least)
         words, joint = best.reshape(len(models), -1), joint.reshape(len(models), -1)
         order = top_k(joint, beam)
         parents, chosen = order // best.shape[2], (every[:, None], order)
@@ -130,22 +127,22 @@ def ask(
 
 def _continued(
     models: Sequence["Model"],
-    ids: np.ndarray,
+    question: Question,
+    answers: np.ndarray,
     totals: np.ndarray,
-    position: int,
     beam: int,
-    needed: np.ndarray,
-    enough: np.ndarray,
+    least: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """How each row of ids [C, B, L] goes on at a mask: logits [C, B, V], their logsumexps, and its best continuations.
+    """How each of the answers [C, B, n] to the first n masks goes on at the next one; `totals` [C, B], best first.
 
-    These are pieces and their joint log probabilities, [C, B, beam] each; `totals` [C, B] are those of the rows, best
-    first. A row's continuations are no more probable than it is. So it is not read, and they have -inf, where it is
-    less probable than the beam's last continuation of those before it or than is `needed` [C], or where that last one
-    is more probable than is `enough` [C].
+    Returned are its logits [C, B, V], their logsumexps [C, B, 1], and pieces [C, B, beam] that continue it with their
+    joint log probabilities. A continuation is no more probable than its answer. So an answer's row is not read, and its
+    continuations have -inf, where it is less probable than the beam's last continuation of those before it, or than
+    `least`; or where, at the last mask, that continuation is more probable than `least`.
     """
-    count, rows = totals.shape
-    size = models[0].vocabulary_size
+    position, is_last = question.masks[answers.shape[2]], answers.shape[2] == len(question.masks) - 1
+    (count, rows), size = totals.shape, models[0].vocabulary_size
+    ids = question.filled(answers)
     logits, logsumexps = np.empty((count, rows, size), np.float32), np.zeros((count, rows, 1))
     best = np.zeros((count, rows, min(beam, size)), np.int64)
     joint = np.full(best.shape, -np.inf)
@@ -162,12 +159,16 @@ def _continued(
         read(np.arange(count), slice(None))
         return logits, logsumexps, best, joint
     following = totals[:, FIRST_ROWS]
-    split = (following < totals[:, 0] - IMPROBABLE) | np.isfinite(needed)
+    split = following < totals[:, 0] - IMPROBABLE if least is None else np.ones(count, bool)
     read(np.flatnonzero(~split), slice(None))
     read(np.flatnonzero(split), slice(FIRST_ROWS))
     last = np.sort(joint.reshape(count, -1))[:, -beam]
-    matter = (following >= last) & (following >= needed) & (last <= enough)
-    read(np.flatnonzero(split & matter), slice(FIRST_ROWS, None))
+    matters = following >= last
+    if least is not None:
+        matters &= following >= least
+        if is_last:
+            matters &= last <= least
+    read(np.flatnonzero(split & matters), slice(FIRST_ROWS, None))
     return logits, logsumexps, best, joint
 
 
