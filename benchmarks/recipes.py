@@ -3,6 +3,7 @@
     python -m benchmarks.recipes --corpus FOLDER ... --heldout FILE --runs FOLDER [--steps 8000] [VARIANT ...]
 
 Each variant is a run of its own below `--runs` and is resumed where it was stopped; without a name, all are trained.
+"domain" is "short" continued on other text: give that as `--corpus`, and the run with `--init-from`.
 All are measured on the same held-out text with the same masks, 15 % of single pieces, whatever they are trained with.
 The table has, for each, the tokens seen until the held-out loss reaches `--until`, and loss and accuracy at the last
 step.
@@ -58,6 +59,7 @@ VARIANTS = {  # a preset and settings; each ALBERT adds to the one that its sett
     "sentence-nsp": ("albert-small", f"{SHORT} sentence_loss=nsp"),
     "embedding-256": ("albert-small", f"{SHORT} embedding_size=256"),
     "dropout": ("albert-small", f"{SHORT} hidden_dropout_prob=0.1 attention_probs_dropout_prob=0.1"),
+    "domain": ("albert-small", SHORT),
 }
 
 
@@ -70,9 +72,10 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=runs.REPOSITORY / "data" / "runs" / "recipes")
     parser.add_argument("--steps", type=int, default=8000)
     parser.add_argument("--seed", type=int, default=12345)
+    parser.add_argument("--init-from", metavar="RUN", help="a trained variant from whose last checkpoint to go on")
     parser.add_argument("--until", type=float, default=5.7, help="held-out loss in nats (default 5.7)")
     options = parser.parse_args()
-    for name in options.variants or VARIANTS:
+    for name in options.variants or [name for name in VARIANTS if name != "domain"]:
         if name not in VARIANTS:
             parser.error(f"unknown variant '{name}'; known: {', '.join(VARIANTS)}")
         train(name, options)
@@ -83,11 +86,12 @@ def main() -> None:
 def train(name: str, options: argparse.Namespace) -> None:
     """Pretrain one variant in a process of its own, or go on with it."""
     preset, own = VARIANTS[name]
+    start = ["--init-from", str(options.runs / options.init_from)] if options.init_from else []
     settings = f"{SIZE.format(steps=options.steps)} {own} seed={options.seed}".split()
     folder = options.runs / f"{name}-{options.seed}"
     subprocess.run(
         [sys.executable, "-m", "pretrain", preset, "--steps", str(options.steps), "--run", str(folder)]
-        + ["--corpus", *options.corpus, "--heldout", *options.heldout, "--set", *settings],
+        + [*start, "--corpus", *options.corpus, "--heldout", *options.heldout, "--set", *settings],
         cwd=runs.REPOSITORY,
         check=True,
     )
