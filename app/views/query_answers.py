@@ -85,11 +85,11 @@ class Answers:
         return pd.DataFrame(rows, columns=["token", "role", "step", "probability", "rank", "exact", "leads", "final"])
 
 
-def over_steps(asked: Asked, mask: int | str) -> Answers:
+def over_steps(asked: Asked, mask: int | str, later: bool = False) -> Answers:
     """A question over the steps asked so far, with the true object and the tracked word; at first, the first round.
 
-    The chosen step is among them. Where the question has fewer masks than `mask`, its last one
-    counts. Raises as `query.trace` does.
+    The chosen step is among them, unless it is asked `later`, with the next round. Where the question has fewer masks
+    than `mask`, its last one counts. Raises as `query.trace` does.
     """
     if mask == TOGETHER:
         mask = TOGETHER if asked.masks > 1 else 1
@@ -97,7 +97,7 @@ def over_steps(asked: Asked, mask: int | str) -> Answers:
         mask = max(1, min(mask, asked.masks))
     run, text = asked.view.run, asked.text
     rounds = in_rounds(run, text)
-    found = rounds.trace(asked.view.step)
+    found = rounds.trace(asked.view.step, later)
     words = {TRUE_OBJECT: asked.fact.object if asked.fact else "", TRACKED: asked.word}
     marked, problems = {}, list(found.skipped)
     for role, word in words.items() if mask != TOGETHER else ():

@@ -10,6 +10,8 @@ from app.captions import query as captions
 from app.drawing import drawing
 from app.views import query_answers
 from app.views.query_answers import Answers
+from app.views.query_ask import Asked
+from app.views.query_rounds import in_rounds
 from embryo_core.errors import TooCostly
 
 STOPPED = "query_stopped"  # session: the questions that the reader stopped
@@ -33,16 +35,23 @@ def show(found: Found, draw: Callable[[Found], None]) -> None:
                 return
             if _goes_on(answers):
                 for one in filter(None, answers):
-                    one.rounds.go_on([(track.word, track.mask) for track in one.marked.values()])
+                    words = [(track.word, track.mask) for track in one.marked.values()]
+                    one.rounds.go_on(words, one.asked.view.step)
             if _goes_on(_by_now(found)) != goes_on:
                 st.rerun()
 
     drawn()
 
 
+def asks_later(asked: Asked) -> bool:
+    """Whether rounds of a question go on, so that a step which it lacks is asked with the next one."""
+    stopped = st.session_state.get(STOPPED) or []
+    return (asked.view.run.name, asked.text) not in stopped and in_rounds(asked.view.run, asked.text).unfinished
+
+
 def _by_now(found: Found) -> Found:
     """The same questions with what has been asked by now."""
-    return [answers and query_answers.over_steps(answers.asked, answers.mask) for answers in found]
+    return [one and query_answers.over_steps(one.asked, one.mask, asks_later(one.asked)) for one in found]
 
 
 def _goes_on(found: Found) -> bool:

@@ -13,6 +13,7 @@ from app.drawing import aside
 from app.turns import budget, check_budget, in_turn
 from embryo_core import query
 from embryo_core.curves.step_scales import log_spaced
+from embryo_core.errors import TooCostly
 from embryo_core.query import Refinement, cost
 from embryo_core.query.refine import FIRST, ROUND, gaps, halved
 from embryo_core.query.trace import Trace
@@ -40,8 +41,25 @@ class Rounds:
         found = self._refinement
         return Progress(len(found.asked), len(found.steps), found.narrowing)
 
-    def trace(self, step: int) -> Trace:
-        """The trace so far, this step included; what it lacks is asked. Raises as `query.trace` does."""
+    @property
+    def unfinished(self) -> bool:
+        """Whether some checkpoints have been asked, and others are left that can be."""
+        found = self._refinement
+        if found is None or not found.asked or len(found.asked) == len(found.steps):
+            return False
+        try:
+            self.check()
+        except TooCostly:
+            return False
+        return True
+
+    def trace(self, step: int, later: bool = False) -> Trace:
+        """The trace so far, this step included; what it lacks is asked. Raises as `query.trace` does.
+
+        A step that is asked `later`, with the next round, may be missing; the page does not wait for it.
+        """
+        if later:
+            return self._refinement.trace
         with aside(), self._lock:
             if self._refinement is None:
                 self._refinement = Refinement(self._run, self._text)
@@ -65,11 +83,14 @@ class Rounds:
                 self._follow((word, mask), sorted(wanted))
             return self._tracks[word, mask]
 
-    def go_on(self, words: Iterable[Word]) -> None:
-        """Ask another round, of these words too. Raises TooCostly once the whole question costs too much."""
+    def go_on(self, words: Iterable[Word], step: int) -> None:
+        """Ask another round, this step included, of these words too.
+
+        Raises TooCostly once the whole question costs too much.
+        """
         with aside(), self._lock:
             found = self._refinement
-            if steps := found.next_round():
+            if steps := {*found.next_round(), step} - found.asked:
                 self._ask(steps)
             for word in words:
                 if steps := self._unfollowed(word, ROUND):

@@ -1,6 +1,6 @@
 """A long series on the Query page is asked round by round, for all visitors together, until it ends or is stopped."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -18,14 +18,17 @@ TEXT = "the cat sat on the [MASK] ."
 
 
 @pytest.fixture(autouse=True)
-def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the three checkpoints two are asked at first, and one in a round."""
+def short_rounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Of the three checkpoints two are asked at first, and one in a round. Other tests do not find what was asked."""
     query_rounds.in_rounds.clear()
     query_answers.by_layer.__wrapped__.clear()
     monkeypatch.setattr(refine, "FIRST", 2)
     for module in (query_rounds, query_answers):
         monkeypatch.setattr(module, "FIRST", 2)
     monkeypatch.setattr(refine, "ROUND", 1)
+    yield
+    query_rounds.in_rounds.clear()
+    query_answers.by_layer.__wrapped__.clear()
 
 
 @pytest.fixture
@@ -51,8 +54,38 @@ def test_the_first_picture_is_of_a_part(open_page, tiny_run: Run) -> None:
     assert line.startswith("2 of 3 checkpoints asked; going on")
     assert "Over 2 checkpoints" in [header.value for header in app.header]
     assert any("2 checkpoints of 3, log-spaced" in caption for caption in captions_of(app))
+
+
+def test_another_step_is_asked_with_the_next_round(open_page, tiny_run: Run, in_fragment) -> None:
+    """The page does not wait for it: its answers are there at once, the curves have it after the round."""
+    open_page("query", tiny_run, text=TEXT)
+    app = open_page("query", tiny_run, text=TEXT, step="8")
+    assert line_of(app)[0].startswith("2 of 3 checkpoints asked; going on")
+    assert "At step 8" in [header.value for header in app.header]
+    expected = query.answer(tiny_run, TEXT, 8).masks[0]
+    assert app.dataframe[0].value["token"].tolist() == [one.token for one in expected]
+    in_fragment(True)
     app = open_page("query", tiny_run, text=TEXT, step="8")
     assert not line_of(app) and "Over 3 checkpoints" in [header.value for header in app.header]
+
+
+def test_another_step_is_asked_at_once_where_no_round_follows(open_page, tiny_run: Run) -> None:
+    """The reader stopped the question."""
+    app = open_page("query", tiny_run, text=TEXT)
+    app.button("query_stop").click().run()
+    app.session_state["permalink"]["step"] = "8"  # as the time bar does
+    app.run()
+    assert not line_of(app) and "Over 3 checkpoints" in [header.value for header in app.header]
+
+
+def test_the_chosen_step_is_in_the_next_round(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside those that the round would ask by itself."""
+    monkeypatch.setattr(refine, "FIRST", 1)
+    rounds = Rounds(tiny_run, TEXT)
+    rounds.trace(0)
+    missing = {*tiny_run.planned_steps} - {*rounds.trace(0).steps}
+    rounds.go_on([], max(missing))
+    assert max(missing) in rounds.trace(0).steps
 
 
 def test_a_step_that_the_lens_lacks_can_be_pinned(open_page, tiny_run: Run) -> None:
@@ -86,7 +119,7 @@ def test_a_tracked_word_is_followed_at_the_steps_of_the_trace(tiny_run: Run) -> 
     rounds.trace(16)
     assert rounds.track("the", 1, 16).steps == (0, 16)
     while rounds.progress.asked < rounds.progress.total or len(rounds.track("the", 1, 16).steps) < 3:
-        rounds.go_on([("the", 1)])
+        rounds.go_on([("the", 1)], 16)
     assert rounds.track("the", 1, 16) == query.track(tiny_run, TEXT, "the")
 
 
@@ -99,7 +132,7 @@ def test_the_budget_counts_what_was_asked_before(open_page, tiny_run: Run, monke
     with pytest.raises(TooCostly):
         rounds.check()
     with pytest.raises(TooCostly):
-        rounds.go_on([])
+        rounds.go_on([], 16)
     assert rounds.progress.asked == 2
     app = open_page("query", tiny_run, text=TEXT)
     assert app.metric and line_of(app)[0].startswith("2 of 3 checkpoints asked. ")
