@@ -123,9 +123,9 @@ def demo():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("view", [view for view in VIEWS if view not in WITHOUT])
-def test_what_the_browser_draws_is_in_the_file(visit, app, demo, view: str):
+def test_what_the_browser_draws_is_in_the_file(visit, demo, view: str):
     """Of each figure, two hundred points or cells that Plotly holds, by lot, have their row in its table."""
-    visitor = visit(app if view == "fine-tuning" else demo)  # the demo has not been fine-tuned
+    visitor = visit(demo)
     path, query = VIEWS[view]
     visitor.open(path, **query)
     for folded in visitor.page.locator('details:not([open]):has([class*="st-key-figure_"]) summary').all():
