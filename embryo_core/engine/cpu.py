@@ -19,6 +19,7 @@ from functools import cache
 from threading import Lock
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -66,6 +67,11 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     if "onednn" in kernels():
         return torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], "")
     return a @ b.t()
+
+
+def largest(values: np.ndarray, k: int) -> np.ndarray:
+    """Indices [..., k] of the k largest of values [..., n], in any order; NumPy's search takes eight times as long."""
+    return torch.from_numpy(values).topk(k, sorted=False).indices.numpy()
 
 
 def _half(weight: Tensor, bias: Tensor) -> Linear:

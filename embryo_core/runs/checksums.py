@@ -22,6 +22,8 @@ def write_checksums(path: Path, lines: Iterable[tuple[str, str]]) -> None:
 
 def read_checksums(path: Path, within: Path, error: type[EmbryoError]) -> Checksums | None:
     """What a checksum file lists; None where there is none. Raises `error` where it is no checksum file."""
+    if not os.path.lexists(path):  # a writer may put it there at any moment
+        return None
     try:
         lines = read_bytes(path, within, error).splitlines()
     except error:

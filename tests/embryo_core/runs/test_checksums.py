@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from embryo_core.errors import CorpusError
-from embryo_core.runs import read_checksums, write_checksums
+from embryo_core.runs import checksums, read_checksums, write_checksums
 
 
 def test_sha256sum_understands_what_is_written(tmp_path: Path):
@@ -22,6 +22,18 @@ def test_sha256sum_understands_what_is_written(tmp_path: Path):
     done = subprocess.run(["sha256sum", "a.bin", "part/b.bin"], cwd=tmp_path, check=True, capture_output=True)
     (tmp_path / "sums").write_bytes(done.stdout)
     assert read_checksums(tmp_path / "sums", tmp_path, CorpusError) == lines
+
+
+def test_a_file_that_is_written_meanwhile_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Without one nothing is listed; a writer that puts the first one there between two looks is not waited for."""
+    path = tmp_path / "sums"
+
+    def too_late(*arguments: object) -> bytes:
+        write_checksums(path, [("0" * 64, "a")])
+        raise CorpusError("does not exist")
+
+    monkeypatch.setattr(checksums, "read_bytes", too_late)
+    assert read_checksums(path, tmp_path, CorpusError) is None
 
 
 def test_no_file_lists_nothing(tmp_path: Path):
