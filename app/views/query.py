@@ -42,7 +42,8 @@ def show() -> None:
     found: list[Answers | None] = [None] * len(questions)
     for i, column in enumerate(_beside(len(questions))):
         with column, widgets.explaining():
-            found[i] = query_answers.over_steps(questions[i], mask, query_progress.asks_later(questions[i]))
+            later = query_progress.asks_later(questions[i], questions)
+            found[i] = query_answers.over_steps(questions[i], mask, later)
     known = [answers for answers in found if answers]
     if known:
         above, below = st.container(), st.container(horizontal=True, gap="large", key="query_how")

@@ -1,6 +1,6 @@
 """The Query page while checkpoints are left to be asked: drawn anew after each round, to the end or until stopped."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -11,7 +11,7 @@ from app.drawing import drawing
 from app.views import query_answers
 from app.views.query_answers import Answers
 from app.views.query_ask import Asked
-from app.views.query_rounds import in_rounds
+from app.views.query_rounds import Rounds, in_rounds
 from embryo_core.errors import TooCostly
 
 STOPPED = "query_stopped"  # session: the questions that the reader stopped
@@ -43,25 +43,38 @@ def show(found: Found, draw: Callable[[Found], None]) -> None:
     drawn()
 
 
-def asks_later(asked: Asked) -> bool:
-    """Whether rounds of a question go on, so that a step which it lacks is asked with the next one."""
-    stopped = st.session_state.get(STOPPED) or []
-    return (asked.view.run.name, asked.text) not in stopped and in_rounds(asked.view.run, asked.text).unfinished
+def asks_later(asked: Asked, together: Sequence[Asked]) -> bool:
+    """Whether the rounds of the questions `together` go on: a step that this one lacks is then asked with the next."""
+    if (asked.view.run.name, asked.text) in (st.session_state.get(STOPPED) or []):
+        return False
+    return _rounds(asked).unfinished and _affordable(map(_rounds, together))
 
 
 def _by_now(found: Found) -> Found:
     """The same questions with what has been asked by now."""
-    return [one and query_answers.over_steps(one.asked, one.mask, asks_later(one.asked)) for one in found]
+    together = [one.asked for one in found if one]
+    return [one and query_answers.over_steps(one.asked, one.mask, asks_later(one.asked, together)) for one in found]
 
 
 def _goes_on(found: Found) -> bool:
-    unfinished = [answers for answers in found if answers and answers.unfinished]
+    rounds = [answers.rounds for answers in found if answers]
+    left = any(one.unfinished for one in rounds)
+    return left and st.session_state.get(STOPPED) != _questions(found) and _affordable(rounds)
+
+
+def _affordable(together: Iterable[Rounds]) -> bool:
+    """Whether another round costs little enough, of each question that is not at its end."""
     try:
-        for answers in unfinished:
-            answers.rounds.check()
+        for rounds in together:
+            if rounds.unfinished:
+                rounds.check()
     except TooCostly:
         return False
-    return bool(unfinished) and st.session_state.get(STOPPED) != _questions(found)
+    return True
+
+
+def _rounds(asked: Asked) -> Rounds:
+    return in_rounds(asked.view.run, asked.text)
 
 
 def _questions(found: Found) -> list[tuple[str, str]]:

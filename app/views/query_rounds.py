@@ -13,7 +13,6 @@ from app.drawing import aside
 from app.turns import budget, check_budget, in_turn
 from embryo_core import query
 from embryo_core.curves.step_scales import log_spaced
-from embryo_core.errors import TooCostly
 from embryo_core.query import Refinement, cost
 from embryo_core.query.refine import FIRST, ROUND, gaps, halved
 from embryo_core.query.trace import Trace
@@ -43,15 +42,9 @@ class Rounds:
 
     @property
     def unfinished(self) -> bool:
-        """Whether some checkpoints have been asked, and others are left that can be."""
+        """Whether some checkpoints have been asked, and others are left."""
         found = self._refinement
-        if found is None or not found.asked or len(found.asked) == len(found.steps):
-            return False
-        try:
-            self.check()
-        except TooCostly:
-            return False
-        return True
+        return found is not None and 0 < len(found.asked) < len(found.steps)
 
     def trace(self, step: int, later: bool = False) -> Trace:
         """The trace so far, this step included; what it lacks is asked. Raises as `query.trace` does.

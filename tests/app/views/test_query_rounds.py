@@ -78,6 +78,24 @@ def test_another_step_is_asked_at_once_where_no_round_follows(open_page, tiny_ru
     assert not line_of(app) and "Over 3 checkpoints" in [header.value for header in app.header]
 
 
+def test_another_step_is_asked_at_once_where_a_question_beside_it_ends_the_rounds(
+    open_page, tiny_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One question has come to its budget: then there is no next round of the other either."""
+    beside = {"compare": "text", "text2": "the dog sat on the [MASK] ."}
+    check = Rounds.check
+
+    def too_costly(rounds: Rounds) -> None:
+        check(rounds)
+        if rounds._text == beside["text2"]:
+            raise TooCostly("It costs too much", "a command")
+
+    monkeypatch.setattr(Rounds, "check", too_costly)
+    open_page("query", tiny_run, text=TEXT, **beside)
+    open_page("query", tiny_run, text=TEXT, step="8", **beside)
+    assert query_rounds.in_rounds(tiny_run, TEXT).progress.asked == 3
+
+
 def test_the_chosen_step_is_in_the_next_round(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside those that the round would ask by itself."""
     monkeypatch.setattr(refine, "FIRST", 1)
