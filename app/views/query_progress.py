@@ -57,9 +57,9 @@ def _by_now(found: Found) -> Found:
 
 
 def _goes_on(found: Found) -> bool:
-    rounds = [answers.rounds for answers in found if answers]
-    left = any(one.unfinished for one in rounds)
-    return left and st.session_state.get(STOPPED) != _questions(found) and _affordable(rounds)
+    known = [answers for answers in found if answers]
+    left = any(answers.unfinished for answers in known) and st.session_state.get(STOPPED) != _questions(found)
+    return left and _affordable(answers.rounds for answers in known)
 
 
 def _affordable(together: Iterable[Rounds]) -> bool:

@@ -131,6 +131,18 @@ def test_a_reader_stops_it_and_lets_it_go_on(open_page, tiny_run: Run) -> None:
     assert "going on" in line_of(app)[0]
 
 
+def test_rounds_go_on_for_a_word_after_the_last_checkpoint(open_page, tiny_run: Run, in_fragment) -> None:
+    """All checkpoints have been asked, and then a word is tracked: it is followed round by round too."""
+    query_rounds.in_rounds(tiny_run, TEXT).trace(16)
+    query_rounds.in_rounds(tiny_run, TEXT).go_on([], 16)
+    assert not line_of(open_page("query", tiny_run, text=TEXT))
+    app = open_page("query", tiny_run, text=TEXT, word="the")
+    assert [button.label for button in app.button if button.key == "query_stop"] == ["Stop"]
+    in_fragment(True)
+    open_page("query", tiny_run, text=TEXT, word="the")
+    assert len(query_rounds.in_rounds(tiny_run, TEXT).track("the", 1, 16).steps) == 3
+
+
 def test_a_tracked_word_is_followed_at_the_steps_of_the_trace(tiny_run: Run) -> None:
     """Round by round; in the end it is the track of all steps."""
     rounds = Rounds(tiny_run, TEXT)
