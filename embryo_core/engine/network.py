@@ -76,10 +76,10 @@ class Network(NamedTuple):
 # === Operations ===
 
 
-def split(states: Tensor, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
-    """Query, key and value of each head, [B, heads, L, D] each."""
-    batch, length, _ = states.shape
-    parts = linear(states, layer.query_key_value).view(batch, length, 3, layer.heads, -1).permute(2, 0, 3, 1, 4)
+def split(query_key_value: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, key and value of each head, [B, heads, L, D] each, of those of all heads together, [B, L, 3 H]."""
+    batch, length, _ = query_key_value.shape
+    parts = query_key_value.view(batch, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
     return parts[0], parts[1], parts[2]
 
 
@@ -109,18 +109,43 @@ def layer_at(network: Network, i: int) -> Layer:
 
 def embed(ids: Tensor, part: Embeddings) -> Tensor:
     """Embeddings [B, L, H] of ids [B, L], after their projection to H."""
-    words = embedding(ids, part.words).float() + part.added[: ids.shape[1]]
+    return embed_at(ids, torch.arange(ids.shape[1]), part)
+
+
+def embed_at(ids: Tensor, positions: Tensor, part: Embeddings) -> Tensor:
+    """Embeddings [..., H] of ids [...] at `positions`, which have the shape of the ids or of their last axis."""
+    words = embedding(ids, part.words).float() + part.added[positions]
     states = apply_norm(words, part.norm)
     projection = part.projection
     return states if projection is None else linear(states, projection)
 
 
-def apply_layer(states: Tensor, layer: Layer, mask: Tensor | None, at: tuple[Tensor, Tensor] | None) -> Tensor:
+def embed_once(network: Network, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Embeddings [B, L, H] of ids [B, L], and query, key and value [B, L, 3 H] of all heads of the first layer.
+
+    What rows have in common, a token at a position, is computed once: later layers mix it with the rest of its row.
+    """
+    length = ids.shape[1]
+    once, rows = torch.unique(ids * length + torch.arange(length), return_inverse=True)
+    states = embed_at(once // length, once % length, network.embeddings)
+    return embedding(rows, states), embedding(rows, linear(states, layer_at(network, 0).query_key_value))
+
+
+def apply_layer(
+    states: Tensor,
+    layer: Layer,
+    mask: Tensor | None,
+    at: tuple[Tensor, Tensor] | None,
+    query_key_value: Tensor | None = None,
+) -> Tensor:
     """New states [B, L, H] of states [B, L, H]; or [n, H] at the n positions `at` = (rows, columns) alone.
 
-    `mask` [B, 1, 1, L] is True at tokens, or None without padding, where attention is faster for it.
+    `mask` [B, 1, 1, L] is True at tokens, or None without padding, where attention is faster for it. Query, key and
+    value [B, L, 3 H] are given where they are known.
     """
-    query, key, value = split(states, layer)
+    if query_key_value is None:
+        query_key_value = linear(states, layer.query_key_value)
+    query, key, value = split(query_key_value, layer.heads)
     if at is not None:
         rows, columns = at
         states = states[rows, columns]
@@ -139,7 +164,7 @@ def apply_layer(states: Tensor, layer: Layer, mask: Tensor | None, at: tuple[Ten
 
 def attend(states: Tensor, layer: Layer, mask: Tensor | None) -> Tensor:
     """Attention weights [B, heads, L, L]."""
-    query, key, _ = split(states, layer)
+    query, key, _ = split(linear(states, layer.query_key_value), layer.heads)
     scores = query @ key.transpose(2, 3) * query.shape[3] ** -0.5
     return (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
 
@@ -192,14 +217,16 @@ def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, at: tuple[
     """
     found: list[Tensor] = []
     for i, network in enumerate(networks):
-        states = embed(ids[i], network.embeddings)
+        states, first = embed_once(network, ids[i])
+        known: Tensor | None = first
         for j in range(network.depth - 1):
-            states = apply_layer(states, layer_at(network, j), mask, None)
+            states = apply_layer(states, layer_at(network, j), mask, None, known)
+            known = None
         last, head = layer_at(network, network.depth - 1), network.head
         if len(at[0]) <= 2 * len(states):  # for more positions the last layer is cheaper as a whole
-            states = apply_layer(states, last, mask, at)
+            states = apply_layer(states, last, mask, at, known)
         else:
-            states = apply_layer(states, last, mask, None)[at[0], at[1]]
+            states = apply_layer(states, last, mask, None, known)[at[0], at[1]]
         assert head is not None
         found.append(apply_head(states, head))
     return found

@@ -16,7 +16,7 @@ exact where the answer is at least as probable as each of these prefixes (`Reply
 is a lower bound: the true rank is at least that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,6 +74,7 @@ class Reply:
     logits: np.ndarray  # [m, V] float32 logits of every piece at each mask, given the best answer before it
     logsumexps: np.ndarray  # [m, 1] logarithm of the sum of their exponentials
     sorted_logits: np.ndarray  # [m, V] the logits of each mask in ascending order
+    sought: float | None = None  # log probability of the joint answer whose rank alone was asked for
 
     @property
     def conditionals(self) -> np.ndarray:
@@ -96,19 +97,22 @@ class Reply:
 
 
 def ask(
-    models: Sequence["Model"], question: Question, beam: int = BEAM_WIDTH, least: np.ndarray | None = None
+    models: Sequence["Model"], question: Question, beam: int = BEAM_WIDTH, sought: np.ndarray | None = None
 ) -> list[Reply]:
     """Answer a question jointly at each checkpoint, by beam search over the chain rule; one pass per mask for all.
 
-    Where only the rank of a joint answer is asked for, `least` [C] is its log probability: answers that are less
-    probable are not looked for, nor others once a beam of more probable ones is known. Its `joint_rank` stays the same.
+    Where only the rank of one joint answer is `sought`, ids [m], answers that are less probable are not looked for, nor
+    others once a beam of more probable ones is known. Its `joint_rank` stays the same.
     """
     every = np.arange(len(models))
     answers, totals = np.zeros((len(models), 1, 0), np.int64), np.zeros((len(models), 1))
     bounds = np.full(len(models), -np.inf)
+    least: np.ndarray | None = None  # [C] log probability of the answer that is sought
     found = []  # per mask: logits [C, answers, V] and logsumexps, a row for each answer so far; that of each new one
     for _ in question.masks:
         logits, logsumexps, best, joint = _continued(models, question, answers, totals, beam, least)
+        if sought is not None and least is None:
+            least = _log_probability(models, question, sought, logits[:, 0], logsumexps[:, 0, 0])
         words, joint = best.reshape(len(models), -1), joint.reshape(len(models), -1)
         order = top_k(joint, beam)
         parents, chosen = order // best.shape[2], (every[:, None], order)
@@ -121,7 +125,8 @@ def ask(
         row = parents[every, row]
         path.append((logits[every, row], logsumexps[every, row]))
     logits, logsumexps = (np.stack(parts, axis=1) for parts in zip(*reversed(path), strict=True))  # [C, m, ...]
-    parts = zip(answers, totals, bounds.tolist(), logits, logsumexps, np.sort(logits), strict=True)
+    of_sought = [None] * len(models) if least is None else least.tolist()
+    parts = zip(answers, totals, bounds.tolist(), logits, logsumexps, np.sort(logits), of_sought, strict=True)
     return [Reply(*part) for part in parts]
 
 
@@ -147,28 +152,26 @@ def _continued(
     best = np.zeros((count, rows, min(beam, size)), np.int64)
     joint = np.full(best.shape, -np.inf)
 
-    def read(chosen: np.ndarray, part: slice) -> None:
-        if len(chosen):
-            found = _logits([models[i] for i in chosen], ids[chosen, part], position)
-            logits[chosen, part], logsumexps[chosen, part] = found, logsumexp(found)
-            best[chosen, part] = top_k(found, beam)
-            of_best = np.take_along_axis(found, best[chosen, part], axis=2)
-            joint[chosen, part] = totals[chosen, part, None] + of_best - logsumexps[chosen, part]
+    def read(chosen: np.ndarray, begin: int, end: int) -> None:
+        for c, row, found in _logits([models[c] for c in chosen], ids[chosen, begin:end], position):
+            at = chosen[c], slice(begin + row, begin + row + len(found))
+            logits[at], logsumexps[at], best[at] = found, logsumexp(found), top_k(found, beam)
+            joint[at] = totals[at][:, None] + np.take_along_axis(found, best[at], axis=1) - logsumexps[at]
 
     if rows <= FIRST_ROWS:
-        read(np.arange(count), slice(None))
+        read(np.arange(count), 0, rows)
         return logits, logsumexps, best, joint
     following = totals[:, FIRST_ROWS]
     split = following < totals[:, 0] - IMPROBABLE if least is None else np.ones(count, bool)
-    read(np.flatnonzero(~split), slice(None))
-    read(np.flatnonzero(split), slice(FIRST_ROWS))
+    read(np.flatnonzero(~split), 0, rows)
+    read(np.flatnonzero(split), 0, FIRST_ROWS)
     last = np.sort(joint.reshape(count, -1))[:, -beam]
     matters = following >= last
     if least is not None:
         matters &= following >= least
         if is_last:
             matters &= last <= least
-    read(np.flatnonzero(split & matters), slice(FIRST_ROWS, None))
+    read(np.flatnonzero(split & matters), FIRST_ROWS, rows)
     return logits, logsumexps, best, joint
 
 
@@ -179,18 +182,26 @@ def joint_log_probability(model: "Model", question: Question, reply: Reply, answ
     """
     totals = reply.logits[0, answers[:, 0]] - reply.logsumexps[0]
     for i, position in enumerate(question.masks[1:], start=1):
-        prefixes, row = np.unique(answers[:, :i], axis=0, return_inverse=True)
-        (logits,), row = _logits([model], question.filled(prefixes[None]), position), row.reshape(-1)
-        totals += logits[row, answers[:, i]] - logsumexp(logits)[row, 0]
+        prefixes, prefix = np.unique(answers[:, :i], axis=0, return_inverse=True)
+        for _, row, logits in _logits([model], question.filled(prefixes[None]), position):
+            read = np.flatnonzero((prefix >= row) & (prefix < row + len(logits)))
+            at = prefix[read] - row
+            totals[read] += logits[at, answers[read, i]] - logsumexp(logits)[at, 0]
     return totals
 
 
-def log_probability(models: Sequence["Model"], question: Question, answer: np.ndarray) -> np.ndarray:
-    """Natural logarithm [C] of the chain-rule probability of one answer, ids [m] for the m masks, by checkpoint."""
-    totals = np.zeros(len(models))
-    for i, position in enumerate(question.masks):
-        logits = _logits(models, question.filled(np.broadcast_to(answer[:i], (len(models), 1, i))), position)
-        totals += logits[:, 0, answer[i]] - logsumexp(logits)[:, 0, 0]
+def _log_probability(
+    models: Sequence["Model"], question: Question, answer: np.ndarray, logits: np.ndarray, logsumexps: np.ndarray
+) -> np.ndarray:
+    """Natural logarithm [C] of the chain-rule probability of one answer, ids [m] for the m masks, by checkpoint.
+
+    The first factor is read in the logits [C, V] of the first mask and their logsumexps [C].
+    """
+    totals = logits[:, answer[0]] - logsumexps
+    for i, position in enumerate(question.masks[1:], start=1):
+        ids = question.filled(np.broadcast_to(answer[:i], (len(models), 1, i)))
+        for c, _, of_model in _logits(models, ids, position):
+            totals[c] += of_model[0, answer[i]] - logsumexp(of_model)[0, 0]
     return totals
 
 
@@ -219,26 +230,26 @@ def spell_rank(rank: int, exact: bool) -> str:
 # === Arithmetic ===
 
 
-def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> np.ndarray:
-    """Logits [C, B, V] over all pieces: model c reads its rows ids[c] [B, L], each at one position.
+def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Logits over all pieces: model c reads its rows ids[c] [B, L], ids [C, B, L], each at one position.
 
-    As many models or rows are passed at once as make a chunk (see chunks.py).
+    They come by model c and some of its rows, as c, the first of these rows, and logits [rows, V]. As many models or
+    rows are passed at once as make a chunk (see chunks.py).
     """
     from embryo_core.engine.model import mlm_logits  # torch is imported by the first query, not by the dashboard
 
+    if not len(models):
+        return
     count, rows, length = ids.shape
     most = max(1, int(chunks.OPERATIONS / (24 * models[0].num_layers * models[0].hidden_size**2 * length)))  # rows
     together = max(1, most // rows)  # models
-    logits = np.empty((count, rows, models[0].vocabulary_size), np.float32)
     for i in range(0, count, together):
         for j in range(0, rows, most):
             chunks.between_chunks()
             part = ids[i : i + together, j : j + most]
             at = np.arange(part.shape[1])
             found = mlm_logits(models[i : i + together], part, np.ones_like(part[0]), at, np.full_like(at, position))
-            for k, of_model in enumerate(found, i):
-                logits[k, j : j + most] = of_model
-    return logits
+            yield from ((c, j, of_model) for c, of_model in enumerate(found, i))
 
 
 def logsumexp(logits: np.ndarray) -> np.ndarray:

@@ -1,10 +1,10 @@
 """The cost of a question, estimated before it is asked: the seconds that it takes on one core.
 
-Counted are the matrix products of all its passes, exactly where no beam stops before its last row, and three things
-that take as long where a text is short: the work on the logits of each row (sorting them, summing their exponentials),
-each pass, and each checkpoint. Each function is named for the question that it estimates. Seconds are those of the
-machine in docs/benchmarks.md with its models in memory; another machine, or a question of several threads, differs by a
-factor that is the same for all questions.
+Counted are the matrix products of all its passes, exactly where no beam stops before its last row and its rows differ
+in every filled piece, and three things that take as long where a text is short: the work on the logits of each row
+(sorting them, summing their exponentials), each pass, and each checkpoint. Each function is named for the question that
+it estimates. Seconds are those of the machine in docs/benchmarks.md with its models in memory; another machine, or a
+question of several threads, differs by a factor that is the same for all questions.
 """
 
 from embryo_core import runs
@@ -36,7 +36,7 @@ def trace(run: Run, text: str, asked: int | None = None) -> float:
     question = _read(run, text, sizes)
     if len(question.masks) == 1:
         return checkpoints * (CHECKPOINT + _pass(sizes, 1, len(question.ids)))
-    rivals = _scored(sizes, question, max(1, int(RIVALS * checkpoints)))
+    rivals = _scored(sizes, len(question.masks), len(question.ids), max(1, int(RIVALS * checkpoints)))
     return checkpoints * (2 * CHECKPOINT + _filled(sizes, question, BEAM_WIDTH) + rivals)
 
 
@@ -48,7 +48,7 @@ def track(run: Run, text: str, word: str, mask: int = 1, asked: int | None = Non
     length = len(_read(run, text, sizes).ids) + pieces - 1
     if pieces == 1:
         return checkpoints * (CHECKPOINT + _pass(sizes, 1, length))
-    passes = (pieces + 1) * _pass(sizes, 1, length) + (pieces - 1) * _pass(sizes, BEAM_WIDTH, length)
+    passes = pieces * _pass(sizes, 1, length) + _scored(sizes, pieces, length, BEAM_WIDTH)
     return checkpoints * (CHECKPOINT + passes)
 
 
@@ -78,15 +78,18 @@ def attend_over_steps(run: Run, text: str, asked: int | None = None) -> float:
 # === Parts ===
 
 
-def products(sizes: Architecture, rows: int, length: int) -> int:
+def products(sizes: Architecture, rows: int, length: int, filled: int = 0) -> int:
     """Floating-point operations of the matrix products of a pass to the logits of one position in each of some rows.
 
-    As in engine/network.py: the last layer is computed at that position alone, from the keys and values of all.
+    As in engine/network.py: what rows have in common is computed once up to the first layer's queries, keys and values;
+    rows differ in `filled` pieces. The last layer is computed at that position alone, from the keys and values of all.
     """
     hidden, inner, width = sizes.hidden_size, sizes.intermediate_size, sizes.width
+    once = length + filled * (rows - 1)
+    entered = _projection(sizes, 1, once) - 6 * (rows * length - once) * hidden**2
     last = 6 * rows * length * hidden**2 + rows * (4 * length * hidden + 2 * hidden**2 + 4 * hidden * inner)
     head = 2 * rows * width * (hidden + sizes.vocab_size)
-    return _projection(sizes, rows, length) + (sizes.num_hidden_layers - 1) * _layer(sizes, rows, length) + last + head
+    return entered + (sizes.num_hidden_layers - 1) * _layer(sizes, rows, length) + last + head
 
 
 def _projection(sizes: Architecture, rows: int, length: int) -> int:
@@ -101,8 +104,8 @@ def _layer(sizes: Architecture, rows: int, length: int) -> int:
     return rows * length * (8 * hidden**2 + 4 * hidden * sizes.intermediate_size + 4 * length * hidden)
 
 
-def _pass(sizes: Architecture, rows: int, length: int) -> float:
-    return PASS + products(sizes, rows, length) / RATE + rows * sizes.vocab_size * LOGIT
+def _pass(sizes: Architecture, rows: int, length: int, filled: int = 0) -> float:
+    return PASS + products(sizes, rows, length, filled) / RATE + rows * sizes.vocab_size * LOGIT
 
 
 def _head(sizes: Architecture, states: int) -> float:
@@ -112,12 +115,13 @@ def _head(sizes: Architecture, states: int) -> float:
 
 def _filled(sizes: Architecture, question: Question, rows: int) -> float:
     """A pass for each mask: of one row at the first, where nothing is filled in yet, then of some rows."""
-    return _pass(sizes, 1, len(question.ids)) + _scored(sizes, question, rows)
+    length = len(question.ids)
+    return _pass(sizes, 1, length) + _scored(sizes, len(question.masks), length, rows)
 
 
-def _scored(sizes: Architecture, question: Question, rows: int) -> float:
-    """A pass of some rows for each mask after the first, whose pass is done."""
-    return (len(question.masks) - 1) * _pass(sizes, rows, len(question.ids))
+def _scored(sizes: Architecture, masks: int, length: int, rows: int) -> float:
+    """A pass of some rows for each mask after the first, whose pass is done; a text is of so many pieces."""
+    return sum(_pass(sizes, rows, length, filled) for filled in range(1, masks))
 
 
 def _read(run: Run, text: str, sizes: Architecture) -> Question:

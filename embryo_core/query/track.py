@@ -19,7 +19,7 @@ import numpy as np
 
 from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.errors import QueryError
-from embryo_core.query.beam import Reply, ask, log_probability
+from embryo_core.query.beam import Reply, ask
 from embryo_core.query.question import MAX_MASKS, Question, check_text, find_mask, read_question, readable
 from embryo_core.query.sweep import sweep
 from embryo_core.types import Run
@@ -61,9 +61,7 @@ def track(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | 
         question = _question(tokenizer, min(model.max_positions for model in models), text, mask, len(pieces))
         if len(pieces) == 1:
             return [_of_piece(reply, pieces) for reply in ask(models, question, beam=1)]
-        totals = log_probability(models, question, pieces)
-        replies = ask(models, question, least=totals)
-        return [_of_word(reply, pieces, total) for reply, total in zip(replies, totals.tolist(), strict=True)]
+        return [_of_word(reply, pieces) for reply in ask(models, question, sought=pieces)]
 
     found = sweep(run, ask_for_word, steps)
     written = tuple(readable(tokenizer, pieces))
@@ -115,7 +113,8 @@ def _of_piece(reply: Reply, pieces: np.ndarray) -> tuple[float, int, bool]:
     return float(np.exp(reply.conditionals[0, pieces[0]])), reply.ranks(0, pieces)[0], True
 
 
-def _of_word(reply: Reply, pieces: np.ndarray, total: float) -> tuple[float, int, bool]:
-    """Probability and rank of pieces of this joint log probability, and whether the rank is exact."""
+def _of_word(reply: Reply, pieces: np.ndarray) -> tuple[float, int, bool]:
+    """Probability and rank of the pieces that were sought, and whether the rank is exact."""
     itself = np.flatnonzero((reply.answers == pieces).all(axis=1))  # as an answer its probability is rounded otherwise
-    return math.exp(total), *reply.joint_rank(reply.log_probabilities[itself[0]] if len(itself) else total)
+    total = reply.log_probabilities[itself[0]] if len(itself) else reply.sought
+    return math.exp(reply.sought), *reply.joint_rank(total)

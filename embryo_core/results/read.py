@@ -278,8 +278,8 @@ def _load(
         if table is ATTENTION and columns is None:  # a filter of the whole file finds its rows slower
             stored = pq.ParquetFile(file.opened, metadata=footer, page_checksum_verification=True)
             groups = range(footer.num_row_groups) if steps is None else groups_with_steps(file, steps)
-            found = (stored.read_row_group(i, use_threads=False).filter(where) for i in groups)  # one in memory
-            rows = pa.concat_tables([stored.schema_arrow.empty_table(), *found])
+            found = [stored.read_row_group(i, use_threads=False).filter(where) for i in groups]  # one whole in memory
+            rows = pa.concat_tables(found) if found else stored.schema_arrow.empty_table()
         else:
             ahead = table not in (ATTENTION, CLOZE)  # which are large: what threads read ahead would fill much memory
             how = {"use_threads": ahead, "pre_buffer": ahead, "page_checksum_verification": True}

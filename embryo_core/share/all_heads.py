@@ -46,8 +46,9 @@ def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
     if block == 1:
         return weights
     kept = size // block
-    cut = weights[..., : kept * block, : kept * block]
-    return cut.reshape(*weights.shape[:-2], kept, block, kept, block).mean(axis=-3).mean(axis=-1)
+    end = kept * block
+    rows = sum(weights[..., i:end:block, :end] for i in range(block))  # several times as fast as a mean over axes
+    return sum(rows[..., i::block] for i in range(block)) / block**2
 
 
 def colour_ends(weights: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -115,9 +116,10 @@ def test_a_beam_stops_where_no_row_can_change_the_best(
     models, read, plain = [load(tiny_run, step) for step in (0, 16)], [], beam._logits
     question = query.read_question(text, models[0].tokenizer, models[0].max_positions)
 
-    def sharp(models: list[Model], ids: np.ndarray, position: int) -> np.ndarray:
-        read.append(ids.shape[0] * ids.shape[1])
-        return plain(models, ids, position) * np.float32(sharpness)
+    def sharp(models: list[Model], ids: np.ndarray, position: int) -> Iterator[tuple[int, int, np.ndarray]]:
+        for c, row, logits in plain(models, ids, position):
+            read.append(len(logits))
+            yield c, row, logits * np.float32(sharpness)
 
     monkeypatch.setattr(beam, "_logits", sharp)
     found, rows = beam.ask(models, question), sum(read)

@@ -1,5 +1,7 @@
 """A tracked word has the probability of the chain rule computed by hand, and a rank that says no more than is known."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -80,23 +82,23 @@ def test_the_rank_of_several_pieces_is_that_in_the_whole_beam(
     """Of answers from the best to improbable ones, at sure checkpoints too; fewer rows are read."""
     models, read, plain = [MODELS.get(runs.checkpoint(tiny_run, step)) for step in STEPS], [], beam._logits
 
-    def sharp(models: list[Model], ids: np.ndarray, position: int) -> np.ndarray:
-        read.append(ids.shape[0] * ids.shape[1])
-        return plain(models, ids, position) * np.float32(sharpness)
+    def sharp(models: list[Model], ids: np.ndarray, position: int) -> Iterator[tuple[int, int, np.ndarray]]:
+        for c, row, logits in plain(models, ids, position):
+            read.append(len(logits))
+            yield c, row, logits * np.float32(sharpness)
 
     monkeypatch.setattr(beam, "_logits", sharp)
     question = query.read_question("the " + "[MASK] " * count, models[0].tokenizer, models[0].max_positions)
     whole = query.ask(models, question)
-    rows, ranks = len(models) * (1 + (count - 1) * query.BEAM_WIDTH), set()
+    rows, ranks = len(models) * (1 + (count - 1) * (query.BEAM_WIDTH + 1)), set()  # of each, and of the word itself
     for asked in (0, 1, 4, 9, None):
         pieces = np.array([7] * count) if asked is None else whole[-1].answers[asked]
-        totals = beam.log_probability(models, question, pieces)
         read.clear()
-        found = query.ask(models, question, least=totals)
+        found = query.ask(models, question, sought=pieces)
         assert sum(read) < rows
-        for part, full, total in zip(found, whole, totals, strict=True):
-            expected = _of_word(full, pieces, total)
-            assert _of_word(part, pieces, total) == expected
+        for part, full in zip(found, whole, strict=True):
+            expected = _of_word(replace(full, sought=part.sought), pieces)
+            assert _of_word(part, pieces) == expected
             ranks.add(expected[1])
     assert {1, 10, 11} <= ranks
 
