@@ -208,6 +208,12 @@ def usual_scale(run: Run, metric: str) -> Scale:
     return _telling(store.read_scores(run, prefix=metric), ["metric", "group", "layer"], "value")
 
 
+@cached(results_state, 64)
+def usual_scale_of_heads(run: Run) -> Scale:
+    """The scale on which the heads of a run change. Raises ResultsError."""
+    return _telling(head_scores(run), ["what", "layer", "head"], "value")
+
+
 @cached(log_state, 8)
 def usual_scale_of_log(run: Run) -> Scale:
     """The scale on which the loss on held-out text changes."""
@@ -247,7 +253,7 @@ def commonest_answers(run: Run, metric: str, groups: tuple[str, ...]) -> pd.Data
     return pd.concat(found, ignore_index=True)
 
 
-@cached(results_state, 8)
+@kept_whole(results_state, 4)
 def head_scores(run: Run) -> pd.DataFrame:
     """What every head does (see `charts.patterns.behaviour_curves`). Raises ResultsError."""
     return patterns.behaviour_curves(store.read_scores(run, prefix=patterns.PREFIX))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from embryo_core import curves
@@ -75,11 +76,14 @@ def behaviour_curves(scores: pd.DataFrame) -> pd.DataFrame:
 
     The baseline has no layer and no head, but the offset that it stands for in a column `offset`.
     """
-    frame = scores[scores["metric"].str.startswith(PREFIX)].copy()
-    frame["what"] = frame["metric"].str.removeprefix(PREFIX)
-    number = pd.to_numeric(frame["group"]).astype("Int64")
-    frame["head"] = number.where(frame["layer"].notna())
-    frame["offset"] = number.where(frame["layer"].isna())
+    of_heads = scores["metric"].str.startswith(PREFIX)
+    frame = scores.loc[of_heads, ["metric", "group", "layer", "step", "value", "n"]]
+    codes, groups = pd.factorize(frame.pop("group"))  # few numbers, which to_numeric would read anew in each row
+    number = pd.Series(np.array(groups, int)[codes], frame.index, "Int64")
+    of_head = frame["layer"].notna()
+    frame["what"] = frame.pop("metric").str.removeprefix(PREFIX)
+    frame["head"] = number.where(of_head)
+    frame["offset"] = number.where(~of_head)
     columns = ["what", "layer", "head", "step", "value", "n", "offset"]
     return frame[columns].sort_values(["what", "layer", "head", "step"], ignore_index=True)
 
