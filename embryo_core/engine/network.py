@@ -125,10 +125,13 @@ def embed_once(network: Network, ids: Tensor) -> tuple[Tensor, Tensor]:
 
     What rows have in common, a token at a position, is computed once: later layers mix it with the rest of its row.
     """
-    length = ids.shape[1]
+    into, length = layer_at(network, 0).query_key_value, ids.shape[1]
+    if len(ids) == 1:
+        states = embed(ids, network.embeddings)
+        return states, linear(states, into)
     once, rows = torch.unique(ids * length + torch.arange(length), return_inverse=True)
     states = embed_at(once // length, once % length, network.embeddings)
-    return embedding(rows, states), embedding(rows, linear(states, layer_at(network, 0).query_key_value))
+    return embedding(rows, states), embedding(rows, linear(states, into))
 
 
 def apply_layer(

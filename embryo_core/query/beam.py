@@ -238,7 +238,7 @@ def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> Iterat
     """
     from embryo_core.engine.model import mlm_logits  # torch is imported by the first query, not by the dashboard
 
-    if not len(models):
+    if not models:
         return
     count, rows, length = ids.shape
     most = max(1, int(chunks.OPERATIONS / (24 * models[0].num_layers * models[0].hidden_size**2 * length)))  # rows
