@@ -256,7 +256,7 @@ def commonest_answers(run: Run, metric: str, groups: tuple[str, ...]) -> pd.Data
 @kept_whole(results_state, 4)
 def head_scores(run: Run) -> pd.DataFrame:
     """What every head does (see `charts.patterns.behaviour_curves`). Raises ResultsError."""
-    return patterns.behaviour_curves(store.read_scores(run, prefix=patterns.PREFIX))
+    return patterns.behaviour_curves(store.read_many_scores(run, patterns.PREFIX))
 
 
 @cached(results_state, 16)

@@ -22,5 +22,4 @@ def behaviour_scores() -> pd.DataFrame:
             rows.append(here | {"metric": "head_behaviour_dependent_to_head", "value": value, "n": 40})
     for step in STEPS:
         rows.append({"metric": "head_behaviour_fixed_offset", "step": step, "group": "+1", "value": 0.3, "n": 40})
-    rows.append({"metric": "mask_prediction", "step": 0, "group": "noun", "value": 0.3, "n": 40})
-    return pd.DataFrame(rows).astype({"layer": "Int64"})
+    return pd.DataFrame(rows).astype({"layer": "Int64", "metric": "category", "group": "category"})

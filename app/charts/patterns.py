@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from embryo_core import curves
@@ -72,18 +71,17 @@ WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns 
 
 
 def behaviour_curves(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scores of the metric "head_behaviour" as read from the store, as what, layer, head, step, value, n.
+    """Scores of heads from `results.read_many_scores`, as what (a category), layer, head, step, value, n.
 
     The baseline has no layer and no head, but the offset that it stands for in a column `offset`.
     """
-    of_heads = scores["metric"].str.startswith(PREFIX)
-    frame = scores.loc[of_heads, ["metric", "group", "layer", "step", "value", "n"]]
-    codes, groups = pd.factorize(frame.pop("group"))  # few numbers, which to_numeric would read anew in each row
-    number = pd.Series(np.array(groups, int)[codes], frame.index, "Int64")
-    of_head = frame["layer"].notna()
-    frame["what"] = frame.pop("metric").str.removeprefix(PREFIX)
-    frame["head"] = number.where(of_head)
-    frame["offset"] = number.where(~of_head)
+    what = scores["metric"].cat.rename_categories(lambda metric: metric.removeprefix(PREFIX))
+    groups = scores["group"].cat
+    number = pd.Series(groups.categories.astype(int).to_numpy()[groups.codes], scores.index, "Int64")
+    of_head = scores["layer"].notna()
+    frame = scores[["layer", "step", "value", "n"]].assign(
+        what=what, head=number.where(of_head), offset=number.where(~of_head)
+    )
     columns = ["what", "layer", "head", "step", "value", "n", "offset"]
     return frame[columns].sort_values(["what", "layer", "head", "step"], ignore_index=True)
 

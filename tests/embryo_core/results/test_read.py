@@ -92,6 +92,20 @@ def test_scores_of_some_metrics_are_those_among_all(run, earlier):
         pd.testing.assert_frame_equal(rows, scores[scores["metric"].isin(held)].reset_index(drop=True))
 
 
+def test_many_scores_are_those_of_each_metric(run):
+    """In categories, those of no other metric; of a prefix that none has there are none."""
+    for step in (8, 0, 2):
+        results.write(at(run, step), "mask_prediction", find("mask_prediction", step))
+        results.write(at(run, step), "world_knowledge", find("world_knowledge", step))
+    results.compact(run)
+    columns = ["metric", "step", "layer", "group", "value", "n"]
+    for prefix in ("world_knowledge", "mask", "none"):
+        found, wanted = results.read_many_scores(run, prefix), results.read_scores(run, prefix=prefix)[columns]
+        assert set(found["metric"].cat.categories) == set(wanted["metric"])
+        pd.testing.assert_frame_equal(found.astype({"metric": "str", "group": "str"}), wanted)
+    assert results.read_many_scores(run, "none").empty
+
+
 @pytest.mark.parametrize("rows", [1, 4, None])
 def test_a_relation_is_the_same_whatever_the_row_groups(run, rows):
     """One that is cut into several, and all relations in one, as earlier files have them."""
