@@ -42,6 +42,18 @@ def test_a_linear_map_is_that_of_torch(kernels, stored, out, into) -> None:
         assert ((cpu.product(states, weight.float()) + bias.float() - exact).abs() <= most).all()
 
 
+@pytest.mark.parametrize("most", [0, 64 * 64])
+@pytest.mark.parametrize("stored", [torch.float16, torch.float32])
+def test_a_map_stays_as_it_is_when_others_are_made(kernels, stored, most, monkeypatch) -> None:
+    """Smaller and larger ones, whether their numbers pass through the same memory or are too many for it."""
+    monkeypatch.setattr(cpu, "KEPT", most)
+    made = []
+    for out, into in ((64, 64), (8, 5), (80, 70)):
+        states, part = torch.randn(3, into), cpu.make_linear(torch.randn(out, into).to(stored), torch.zeros(out))
+        made.append((states, part, cpu.linear(states, part)))
+    assert all(torch.equal(cpu.linear(states, part), before) for states, part, before in made)
+
+
 def test_both_paths_give_the_same_logits(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same but for rounding."""
     found = {}
