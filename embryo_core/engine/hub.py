@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ from embryo_core.types import Checkpoint
 
 NAMES_CODE = ("auto_map", "quantization_config", "dtype", "torch_dtype")  # or another form: left out of config.json
 ASKED = ("output_attentions", "output_hidden_states", "return_dict")  # by each pass, whatever config.json says
+_BUILDING = Lock()  # transformers changes its classes while it makes a model, and another thread's would lack weights
 FAILURES = (
     ValueError,
     TypeError,
@@ -117,18 +119,19 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedM
     loader = AutoModelForPreTraining if has_replaced_token_head(checkpoint) else loader
     try:
         config = read_configuration(checkpoint)
-        with torch.device("meta"):  # takes no memory
+        with _BUILDING, torch.device("meta"):  # which takes no memory
             parameters = sum(part.numel() for part in loader.from_config(config).parameters())
         if parameters > sizes.most_parameters:
             raise broken(checkpoint, f"config.json makes a model of {parameters:,} parameters")
-        model, report = loader._model_mapping[type(config)].from_pretrained(
-            None,
-            config=config,
-            state_dict=tensors,
-            attn_implementation="eager",  # the one that returns its weights
-            dtype=torch.float32,
-            output_loading_info=True,
-        )
+        with _BUILDING:
+            model, report = loader._model_mapping[type(config)].from_pretrained(
+                None,
+                config=config,
+                state_dict=tensors,
+                attn_implementation="eager",  # the one that returns its weights
+                dtype=torch.float32,
+                output_loading_info=True,
+            )
     except FAILURES as reason:
         why = str(reason.__cause__ or reason).partition("\n")[0]
         raise broken(checkpoint, f"transformers cannot read it ({why})") from None
@@ -153,7 +156,7 @@ def most_pieces(checkpoint: Checkpoint) -> int:
     """
     configured = runs.read_config(checkpoint, runs.Architecture).max_position_embeddings
     try:
-        with torch.device("meta"):  # takes no memory
+        with _BUILDING, torch.device("meta"):  # which takes no memory
             return _positions(AutoModel.from_config(read_configuration(checkpoint)), configured)
     except FAILURES as reason:
         why = str(reason.__cause__ or reason).partition("\n")[0]

@@ -1,6 +1,7 @@
 """The engine through transformers: the same numbers as the fast one, and every family that it is said to read."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -155,6 +156,16 @@ def test_a_model_without_attention_has_no_heads(own_run):
 def test_positions_are_counted_from_behind_the_padding(own_run):
     """RoBERTa's position embeddings have two rows that no piece uses."""
     assert load(write(own_run, "roberta", {"pad_token_id": 1})).max_positions == PIECES - 2
+
+
+def test_several_are_read_at_once(own_run):
+    """By threads, as a question to all steps does: each model has all of its weights, tied ones too."""
+    checkpoint = write(own_run, "roberta")
+    with ThreadPoolExecutor(8) as threads:
+        models = list(threads.map(load, [checkpoint] * 24))
+    ids, at = np.array([[1, 5, 6, 2]]), (np.array([0]), np.array([1]))
+    found = [model.mlm_logits(ids, np.ones_like(ids), *at) for model in models]
+    assert all(np.array_equal(logits, found[0]) for logits in found)
 
 
 def test_an_encoder_without_head_gives_no_masked_words(own_run):
