@@ -43,9 +43,10 @@ def report_track(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[
             "Joint probability by the chain rule, pieces filled left to right, other masks in place; "
             "rank among the answers of as many pieces; ≥: at least."
         )
-    lines = [f"{'step':>9}  {'probability':>11}  {'rank':>6}"]
+    width = _width_of(found.steps)
+    lines = [f"{'step':>{width}}  {'probability':>11}  {'rank':>6}"]
     for step, probability, *rank in zip(found.steps, found.probabilities, found.ranks, found.exact, strict=True):
-        lines.append(f"{step:>9,}  {probability:>11.3g}  {query.spell_rank(*rank):>6}")
+        lines.append(f"{step:>{width},}  {probability:>11.3g}  {query.spell_rank(*rank):>6}")
     return "\n\n".join([*head, *found.skipped, "\n".join(lines)])
 
 
@@ -74,6 +75,11 @@ def report_lens(
     return "\n\n".join([head, *found.skipped, _table(rows)])
 
 
+def _width_of(steps: Sequence[int]) -> int:
+    """Characters of the column of steps."""
+    return max(9, len(f"{max(steps):,}"))
+
+
 def _word(prediction: Prediction) -> str:
     return f"{prediction.token} {prediction.probability:.1%}"
 
@@ -97,12 +103,13 @@ def _ranking(predictions: Sequence[Prediction]) -> str:
 def _history(steps: tuple[int, ...], history: AnswerHistory) -> str:
     by_token = {candidate.token: candidate for candidate in history.candidates}
     final = by_token[history.leaders[-1]]
-    width = max(len("best answer"), *map(len, history.leaders))
-    lines = [f"{'step':>9}  {'best answer':<{width}}  {'probability':>11}  {f'of {final.token!r}':>14}  {'rank':>6}"]
+    left, width, own = _width_of(steps), max(len("best answer"), *map(len, history.leaders)), f"of {final.token!r}"
+    right = max(14, len(own))
+    lines = [f"{'step':>{left}}  {'best answer':<{width}}  {'probability':>11}  {own:>{right}}  {'rank':>6}"]
     for i, (step, leader) in enumerate(zip(steps, history.leaders, strict=True)):
         rank = query.spell_rank(final.ranks[i], final.exact[i])
-        probability = by_token[leader].probabilities[i]
-        lines.append(f"{step:>9,}  {leader:<{width}}  {probability:>11.4%}  {final.probabilities[i]:>14.4%}  {rank:>6}")
+        probability, of_final = by_token[leader].probabilities[i], final.probabilities[i]
+        lines.append(f"{step:>{left},}  {leader:<{width}}  {probability:>11.4%}  {of_final:>{right}.4%}  {rank:>6}")
     first, good = f"{history.first_led:,}", f"{history.leads_from:,}"
     lines.append(f"{final.token!r} first leads at step {first}, for good from step {good}.")
     return "\n".join(lines)

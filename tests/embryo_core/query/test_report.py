@@ -4,6 +4,7 @@ import pytest
 
 from embryo_core import query
 from embryo_core.errors import QueryError
+from embryo_core.query import report
 from embryo_core.query.report import report_answers, report_trace
 from embryo_core.query.trace import trace
 from embryo_core.types import Run
@@ -34,6 +35,13 @@ def test_trace(tiny_run: Run) -> None:
         f"{history.leaders[-1]!r} first leads at step {history.first_led:,}, for good from step {history.leads_from:,}."
     )
     assert "All masks together" in report_trace(tiny_run, "[MASK] and [MASK]")
+
+
+def test_columns_are_as_wide_as_their_numbers(tiny_run: Run) -> None:
+    """Steps may count tokens."""
+    (history,) = trace(tiny_run, "a [MASK] .").masks
+    *table, _ = report._history((0, 8, 400_000_000_000), history).splitlines()
+    assert len({len(line) for line in table}) == 1
 
 
 def test_bad_text(tiny_run: Run) -> None:
