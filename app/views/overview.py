@@ -117,7 +117,8 @@ def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:
     about = about or captions.total_loss(view.run.config)
     st.header(title, anchor=False)
     if log.empty or quantity not in log:
-        st.info(f"The run's log.jsonl holds no {quantity} yet.", icon=":material/info:")
+        has = "has no training log, log.jsonl" if log.empty else f"has no {title.lower()} in its training log"
+        st.info(f"The run {has}.", icon=":material/info:")
         return
     measured = _above_baseline(view.run, log, quantity, n)
     name = f"{view.run.name}-{quantity}"
