@@ -56,8 +56,8 @@ def scores(frame: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> str
         f"{literal(label(task))}: {METRICS[rows['metric'].iloc[0]]} on {rows['n'].max():,} examples"
         for task, rows in frame.groupby("task", sort=False)
     )
-    most = int(frame["seeds"].max())
-    seeds = f"up to {most} seeds" if most > 1 else "a single seed: no spread is known"
+    least, most = int(frame["seeds"].min()), int(frame["seeds"].max())
+    seeds = f"{'up to ' if least < most else ''}{most} seeds" if most > 1 else "a single seed: no spread is known"
     bands = " Bands span the seeds, lines are their mean." if most > 1 else ""
     own = {name: noted for name, noted in sources.items() if _is_of(name, frame)}
     protocols = " and ".join(sorted({str(noted.get("protocol", "unknown")) for noted in own.values()}))

@@ -19,7 +19,8 @@ def test_the_first_sentence_tells_seeds_and_the_tasks_of_the_average() -> None:
     first, _ = split(captions.scores(frame, {}))
     assert "a single seed: no spread is known" in first and "GLUE average over CoLA, RTE)" in first
     first, rest = split(captions.scores(frame.assign(seeds=3), {}))
-    assert "up to 3 seeds" in first and "Bands span the seeds" in rest
+    assert "; 3 seeds; " in first and "Bands span the seeds" in rest
+    assert "; up to 3 seeds" in captions.scores(frame.assign(seeds=[3, 1, 3]), {})
     average = pd.DataFrame({"step": [8], "value": [0.5], "tasks": ["CoLA, RTE"]})
     assert split(captions.table(average))[0] == "GLUE average at step 8: 0.500, over CoLA, RTE."
 
