@@ -6,7 +6,7 @@ A figure holds its marks at its last step, whatever step is chosen, and the time
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log10
+from math import floor, log10
 
 import numpy as np
 import plotly.graph_objects as go
@@ -27,7 +27,8 @@ TITLES: dict[Unit, str] = {
     "flops": "training FLOPs",
     "share": "share of the run",
 }
-MOST_TICKS = 10  # of a log axis
+FEWEST_TICKS, MOST_TICKS = 3, 10  # of a log axis
+MULTIPLES = ((1,), (1, 2, 5), range(1, 10))  # of powers of ten, that may be ticks of a log axis
 LAST = 2000  # rank in a legend, where curves have 1000
 
 
@@ -117,7 +118,7 @@ class StepAxis:
         named = {"title": {"text": self.title}, "type": self.scale}
         share = self.unit == "share"
         if self.scale == "log":
-            ticks = ([0] if low <= 0 else []) + self._powers(low, high or 1)
+            ticks = ([0] if low <= 0 else []) + self._ticks(low, high or 1)
             ticktext = [f"{100 * tick:g} %" if share else style.short(tick) for tick in ticks]
             tickvals = [self.zero if tick == 0 else tick for tick in ticks]
             return style.set_axes(figure, "x", **named, tickvals=tickvals, ticktext=ticktext)
@@ -125,11 +126,15 @@ class StepAxis:
         ends = [low - margin, (high or 1) + margin]
         return style.set_axes(figure, "x", **named, range=ends, tickformat="~%" if share else "~s")
 
-    def _powers(self, low: float, high: float) -> list[float]:
-        """Powers of ten at which a log axis has ticks: all between its ends, or every second, third, ..."""
+    def _ticks(self, low: float, high: float) -> list[float]:
+        """Powers of ten between the ends of a log axis: of many every second, third, ..., of few multiples too."""
         least = max(low, 2 * self.zero)
-        powers = [10.0**power for power in range(ceil(log10(least)), floor(log10(high)) + 1)]
-        return powers[:: -(-len(powers) // MOST_TICKS)] if powers else []
+        powers = [10.0**power for power in range(floor(log10(least)), floor(log10(high)) + 1)]
+        for multiples in MULTIPLES:
+            ticks = [tick for power in powers for times in multiples if least <= (tick := times * power) <= high]
+            if len(ticks) >= FEWEST_TICKS:
+                break
+        return ticks[:: -(-len(ticks) // MOST_TICKS)] if ticks else []
 
 
 def in_words(change: Change) -> str:

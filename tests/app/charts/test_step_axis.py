@@ -61,3 +61,22 @@ def test_one_checkpoint_has_an_axis() -> None:
     """A run that has just begun, at step 0."""
     for scale in SCALES:
         StepAxis(scale).draw(go.Figure(), [0])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0, 100_000, "0 1 10 100 1,000 10k 100k"),
+        (0, 40, "0 1 2 5 10 20"),
+        (1024, 40_000, "2,000 5,000 10k 20k"),
+        (10, 40, "10 20 30 40"),
+        (3000, 4500, "3,000 4,000"),
+        (7, 7, "7"),
+        (1, 10**15, "1 100 10k 1M 100M 10G 1T 100T"),
+    ],
+)
+def test_a_log_axis_has_round_ticks(low, high, ticks) -> None:
+    """Powers of ten, or some of their multiples where there would be fewer than three; never more than ten."""
+    axis = StepAxis("log").set_range(go.Figure(), [low, high]).layout.xaxis
+    assert " ".join(text.replace(" ", "") for text in axis.ticktext) == ticks
+    assert list(axis.tickvals) == sorted(axis.tickvals) and axis.tickvals[-1] <= high
