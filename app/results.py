@@ -14,6 +14,7 @@ from embryo_core.corpora import baselines
 from embryo_core.curves.phases import Phase, phases_of_log
 from embryo_core.curves.reached import Reached
 from embryo_core.curves.step_scales import Scale, telling_scale
+from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, gives
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import CorpusError, EmbryoError
 from embryo_core.findings import Judgement, judge
@@ -40,6 +41,18 @@ def gaps(run: Run) -> tuple[int, ...]:
         return runs.gaps(run)
     except EmbryoError:
         return tuple(runs.missing_steps(run))
+
+
+# === What models give ===
+
+
+@cached(checkpoints_state, 64)
+def given(run: Run) -> frozenset[str]:
+    """What the last checkpoint's model gives (see `capabilities.gives`); what most do where that cannot be read."""
+    try:
+        return gives(runs.checkpoints(run)[-1])
+    except EmbryoError:
+        return MASKED_LANGUAGE_MODEL
 
 
 # === How far runs had come ===

@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app import permalink, pickers, results
 from app.captions.markdown import literal
 from app.captions.overlay import COUNTED
+from app.captions.overview import command
 from app.captions.sentences import split
 from app.components.copy_button import copy_button
 from app.components.time_bar import time_bar
@@ -20,6 +21,7 @@ from embryo_core import runs
 from embryo_core.compare import UNITS, Unit
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.errors import EmbryoError, QueryError, TooCostly
+from embryo_core.metrics import named
 from embryo_core.types import Checkpoint, Run
 
 UNIT_NAMES: dict[Unit, str] = {
@@ -29,6 +31,12 @@ UNIT_NAMES: dict[Unit, str] = {
     "words": "words",
     "flops": "training FLOPs",
     "share": "share of the run",
+}
+LACKING = {  # what a model that does not give this lacks (see `capabilities.gives`)
+    "masked_words": "predict no masked words",
+    "replaced_tokens": "do not tell replaced tokens",
+    "states": "give no states of their layers",
+    "attentions": "give no attention weights of every head",
 }
 SCALE_OF = "scale_of_page"  # session: the scale that the reader chose, by page
 PASSING = "step_passing"  # session: the chosen step is one that play passes through, and stays out of the URL
@@ -198,6 +206,19 @@ def stop(message: str, command: str = "") -> None:
         st.code(command, language="bash", wrap_lines=True)
     permalink.publish()
     st.stop()
+
+
+def stop_uncomputed(run: Run, metric: str, message: str) -> None:
+    """End the page with a sentence and the command that computes this metric; see `require` for runs that cannot."""
+    (wanted,) = named([metric])
+    require(run, wanted.needs)
+    stop(message, command(run, {metric: wanted.source}))
+
+
+def require(run: Run, needs: Iterable[str]) -> None:
+    """End the page where the run's models do not give what it needs (see `capabilities.gives`)."""
+    if lacking := sorted(set(needs) - results.given(run)):
+        stop(f"The models of run '{run.name}' {' and '.join(map(LACKING.get, lacking))}, which this page needs.")
 
 
 def show_caption(text: str, **appearance: Any) -> None:

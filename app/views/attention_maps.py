@@ -55,10 +55,7 @@ def show(view: View) -> None:
 
 def stop_without_maps(view: View) -> None:
     """End the page with the command that makes averaged maps."""
-    widgets.stop(
-        f"Run '{view.run.name}' has no attention maps yet.",
-        f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --treebank PATH",
-    )
+    widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has no attention maps yet.")
 
 
 def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:

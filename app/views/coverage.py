@@ -6,14 +6,12 @@ from app import figures, results
 from app.captions import overview as captions
 from app.charts import overview as charts
 from app.view import View
-from embryo_core import runs
-from embryo_core.engine.capabilities import gives
 from embryo_core.metrics import METRICS
 
 
 def show_missing(view: View) -> None:
     """Draw a row of marks for the checkpoints and for each metric, unless there is nothing left to compute."""
-    given = gives(runs.checkpoints(view.run)[-1])
+    given = results.given(view.run)
     data_of = {metric.name: metric.source for metric in METRICS if metric.needs <= given}
     written = results.done(view.run)
     done = {metric: written[metric] for metric in data_of}

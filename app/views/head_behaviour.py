@@ -20,10 +20,8 @@ def show(view: View) -> None:
     """Draw the section."""
     frame = results.head_scores(view.run)
     if frame.empty:
-        widgets.stop(
-            f"What the heads of run '{view.run.name}' do has not been measured yet.",
-            f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --treebank PATH",
-        )
+        message = f"What the heads of run '{view.run.name}' do has not been measured yet."
+        widgets.stop_uncomputed(view.run, METRIC, message)
     what, chosen, change = _pick(view, frame)
     step = view.evaluated(frame["step"].unique())
     left, right = st.columns(2, gap="large")

@@ -12,10 +12,7 @@ def show() -> None:
     view = widgets.open_page("Knowledge", lambda run: results.usual_scale(run, METRIC))
     scores, facts = results.scores(view.run, METRIC), results.fact_histories(view.run)
     if scores.empty or facts.empty:
-        widgets.stop(
-            f"Run '{view.run.name}' has not been asked any facts yet.",
-            f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --lama PATH",
-        )
+        widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has not been asked any facts yet.")
     frame = results.relation_curves(view.run)
     widgets.show_opening(openings.knowledge(frame[frame["relation"] == charts.ALL]))
     step = view.evaluated(frame["step"].unique())

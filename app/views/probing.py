@@ -19,10 +19,7 @@ def show() -> None:
     view = widgets.open_page("Probing", lambda run: results.usual_scale(run, f"{METRIC}_f1"))
     frame = results.probe_scores(view.run)
     if frame.empty:
-        widgets.stop(
-            f"The layers of run '{view.run.name}' have not been probed yet.",
-            f"python -m embryo_core evaluate {view.run.name} --metrics {METRIC} --probing PATH",
-        )
+        widgets.stop_uncomputed(view.run, METRIC, f"The layers of run '{view.run.name}' have not been probed yet.")
     widgets.show_opening(openings.probing(curve_reads.probes_of_layer(view.run, BEST), NAMES))
     section = pickers.pick_one(
         "probing", "Section", list(SECTIONS), format_func=SECTIONS.get, segmented=True, label_visibility="collapsed"

@@ -28,6 +28,7 @@ AT_HOME = "make app"  # the command for a question that is too dear for a hosted
 
 def show(view: View) -> None:
     """Draw the section."""
+    widgets.require(view.run, {"attentions"})
     view = widgets.at_weights(view)
     text = texts.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
     kind = pickers.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.get, segmented=True)

@@ -28,12 +28,14 @@ def show() -> None:
     view = widgets.open_page("Tokens", lambda run: results.usual_scale(run, _metric(titles)))
     titles = {name: title for name, title in titles.items() if _applies(view.run, metrics[name])}
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    if not titles:
+        widgets.require(view.run, {"masked_words"})
     with choices:
         metric = pickers.pick_one("metric", "Task", sorted(titles), format_func=titles.get, segmented=True)
     scores = results.scores(view.run, metric)
     if scores.empty:
-        command = f"python -m embryo_core evaluate {view.run.name} --metrics {metric} --treebank PATH"
-        widgets.stop(f"{titles[metric]} has not been computed for '{view.run.name}' yet.", command)
+        message = f"{titles[metric]} has not been computed for '{view.run.name}' yet."
+        widgets.stop_uncomputed(view.run, metric, message)
     sets = charts.category_sets(scores)
     with choices:
         family = pickers.pick_one("family", "By", list(sets), format_func=str.capitalize, segmented=True)
@@ -59,8 +61,8 @@ def show() -> None:
 
 
 def _applies(run: Run, metric: Metric) -> bool:
-    """Whether a metric is offered: one that needs more than masked words, which few models give, if it has results."""
-    return metric.needs <= {"masked_words"} or not results.scores(run, metric.name).empty
+    """Whether a metric is offered: where it has results, or the run's models give what it needs."""
+    return not results.scores(run, metric.name).empty or metric.needs <= results.given(run)
 
 
 def _metric(names: Iterable[str]) -> str:

@@ -1,5 +1,6 @@
 """What every page is made of: the view and the one rule that chooses a step."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -46,3 +47,30 @@ def test_the_axis_of_a_view_is_that_of_its_run_step_and_scale(tiny_run: Run) -> 
     assert View(tiny_run, (), 8, "linear").axis == StepAxis("linear")
     phases = replace(tiny_run, config=tiny_run.config | {"short_steps": 8})
     assert View(phases, (), 8, "linear").axis.changes == (Change(8, "sequences of 32 tokens"),)
+
+
+@pytest.mark.parametrize(
+    ("page", "section", "config", "sentence"),
+    [
+        ("tokens", None, {"architectures": ["AlbertModel"]}, "predict no masked words"),
+        ("knowledge", None, {"architectures": ["AlbertModel"]}, "predict no masked words"),
+        ("query", None, {"architectures": ["AlbertModel"]}, "predict no masked words"),
+        ("attention", "maps", {"model_type": "fnet"}, "give no attention weights"),
+        ("attention", "heads", {"model_type": "fnet"}, "give no attention weights"),
+        ("attention", "sentence", {"model_type": "fnet"}, "give no attention weights"),
+    ],
+)
+def test_what_models_do_not_give_is_told_without_a_command(open_page, own_run, page, section, config, sentence):
+    """A page that shows what the run's models lack says so; no command could compute it."""
+    file = runs.checkpoints(own_run)[-1].path / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | config))
+    found = open_page(page, own_run, **({"section": section} if section else {}))
+    assert not found.exception and not found.error and not found.code
+    assert [sentence in info.value for info in found.info] == [True]
+
+
+def test_models_whose_config_cannot_be_read_are_taken_for_the_usual_kind(open_page, own_run):
+    """The command is shown that computes what the page has; it names the file that is damaged."""
+    (runs.checkpoints(own_run)[-1].path / "config.json").write_text("{")
+    (command,) = open_page("knowledge", own_run).code
+    assert "--metrics world_knowledge --lama PATH" in command.value
