@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 def break_lines(figure: go.Figure, gaps: Sequence[float]) -> None:
     """Break every curve of a figure at the positions `gaps` on its x-axis; a point at such a position stands alone.
 
-    Curves have a legend group; bands are filled, and stay whole.
+    Curves have a legend group; bands are filled, and stay whole. An entry of the legend alone lies nowhere.
     """
     for trace in figure.data:
         if trace.type == "scatter" and "lines" in (trace.mode or "") and trace.legendgroup and not trace.fill:
@@ -20,6 +20,8 @@ def break_lines(figure: go.Figure, gaps: Sequence[float]) -> None:
 
 def _break(trace: go.Scatter, gaps: Sequence[float]) -> None:
     x = [*trace.x]
+    if x == [None]:
+        return
     cuts = sorted({cut for gap in gaps for cut in (bisect_left(x, gap), bisect_right(x, gap))} - {0, len(x)})
     if not cuts:
         return
