@@ -38,7 +38,8 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({name: _records(table) for name, table in tables.items()}, indent=1))
         return 0
-    tables["design"]["differs"] = tables["design"]["differs"].map({True: "differs", False: ""})
+    design = tables["design"].assign(differs=tables["design"]["differs"].map({True: "differs", False: ""}))
+    tables["design"] = design.where(design.notna(), "-")  # na_rep is for numbers alone
     for name, table in tables.items():
         print(f"{name}\n{table.to_string(index=False, na_rep='-')}\n")
     return 0
