@@ -14,9 +14,11 @@ import os
 import time
 import timeit
 import warnings
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
-from threading import Lock, local
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,10 +29,10 @@ from embryo_core.errors import ConfigError
 
 SETTINGS = ("fast", "plain")
 BLOCK = 512  # FBGEMM pads a weight's inputs to a multiple of this, which wastes memory, the more the fewer they are
-KEPT = 2**22  # numbers in float32 at most that a thread keeps memory for, 16 MB: the engine's limit does not count it
+KEPT = 2**22  # numbers of the largest weight whose memory in float32 is used again: 16 MB, and four times that in all
 TALL = 4096  # outputs from which that waste counts: packing such a weight takes most of the time of loading a model
 UNAVAILABLE = (AttributeError, RuntimeError, TypeError, OSError)  # what torch raises for a kernel that it lacks
-_WIDENED = local()  # of each thread, a tensor for weights in float32 on their way to a kernel's form
+_SPARE: deque[Tensor] = deque(maxlen=4)  # memory of weights in float32 that were on their way to a kernel's form
 _TRYING = Lock()  # several threads load models at once; each kernel is tried, and each pass compiled, by one
 
 
@@ -79,30 +81,38 @@ def largest(values: np.ndarray, k: int) -> np.ndarray:
 def _half(weight: Tensor, bias: Tensor) -> Linear:
     out, into = weight.shape
     packed = 2 * BLOCK * -(-into // BLOCK) * 16 * -(-out // 16)
-    return Linear(torch.fbgemm_pack_gemm_matrix_fp16(_widened(weight)), own(bias), "half", packed + 4 * out)
+    with _widened(weight) as numbers:
+        return Linear(torch.fbgemm_pack_gemm_matrix_fp16(numbers), own(bias), "half", packed + 4 * out)
 
 
 def _onednn(weight: Tensor, bias: Tensor) -> Linear:
     out, into = weight.shape
     blocked = 4 * 64 * -(-out // 64) * into  # oneDNN lays out rows in blocks of up to 64
-    return Linear(torch.ops.mkldnn._reorder_linear_weight(_widened(weight)), own(bias), "onednn", blocked + 4 * out)
+    with _widened(weight) as numbers:
+        return Linear(torch.ops.mkldnn._reorder_linear_weight(numbers), own(bias), "onednn", blocked + 4 * out)
 
 
 def _plain(weight: Tensor, bias: Tensor) -> Linear:
     return Linear(own(weight), own(bias), "plain", 4 * (weight.numel() + bias.numel()))
 
 
-def _widened(weight: Tensor) -> Tensor:
-    """The weight in float32, if it is not large in memory that the thread's next weight takes over.
+@contextmanager
+def _widened(weight: Tensor) -> Iterator[Tensor]:
+    """The weight in float32, if it is not large in memory that another one takes over afterwards.
 
     To get new memory from the system for each takes longer than to turn the numbers.
     """
     if weight.numel() > KEPT:
-        return weight.float()
-    kept = getattr(_WIDENED, "memory", None)
-    if kept is None or kept.numel() < weight.numel():
-        kept = _WIDENED.memory = torch.empty(weight.numel())
-    return kept[: weight.numel()].view(weight.shape).copy_(weight)
+        yield weight.float()
+        return
+    try:
+        memory = _SPARE.pop()
+    except IndexError:
+        memory = torch.empty(0)
+    if memory.numel() < weight.numel():
+        memory = torch.empty(weight.numel())
+    yield memory[: weight.numel()].view(weight.shape).copy_(weight)
+    _SPARE.append(memory)
 
 
 def own(tensor: Tensor) -> Tensor:

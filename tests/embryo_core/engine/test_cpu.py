@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -52,6 +53,16 @@ def test_a_map_stays_as_it_is_when_others_are_made(kernels, stored, most, monkey
         states, part = torch.randn(3, into), cpu.make_linear(torch.randn(out, into).to(stored), torch.zeros(out))
         made.append((states, part, cpu.linear(states, part)))
     assert all(torch.equal(cpu.linear(states, part), before) for states, part, before in made)
+
+
+def test_maps_are_made_by_several_threads(kernels) -> None:
+    """Each has its own weight, though their numbers pass through memory that is used again."""
+    weights = [torch.full((300, 280), float(number)).half() for number in range(64)]
+    with ThreadPoolExecutor(8) as threads:
+        parts = list(threads.map(lambda weight: cpu.make_linear(weight, torch.zeros(len(weight))), weights))
+    states = torch.zeros(1, 280)
+    states[0, 0] = 1
+    assert [cpu.linear(states, part).unique().tolist() for part in parts] == [[number] for number in range(64)]
 
 
 def test_both_paths_give_the_same_logits(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
