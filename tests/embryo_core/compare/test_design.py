@@ -3,7 +3,8 @@
 import json
 from dataclasses import replace
 
-from transformers import AutoModelForPreTraining
+import pytest
+from transformers import AutoConfig, AutoModelForPreTraining
 
 from embryo_core import runs
 from embryo_core.compare import design, designs, differing_choices, parameters
@@ -17,6 +18,23 @@ def test_parameters_are_those_of_the_model(tiny_run: Run):
     assert sum(counts.values()) == sum(parameter.numel() for parameter in model.parameters())
     assert counts["layers"] == sum(one.numel() for one in model.albert.encoder.albert_layer_groups.parameters())
     assert counts["word embeddings"] == model.albert.embeddings.word_embeddings.weight.numel()
+
+
+@pytest.mark.parametrize(("share", "groups", "repeated"), [("none", 1, 0), ("attention", 1, 3), ("ffn", 2, 2)])
+def test_weights_that_layers_share_are_counted_once(own_run: Run, share: str, groups: int, repeated: int):
+    """Those of layers that share one part alone, of which a checkpoint has a copy for each layer."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 48}
+    sizes |= {"vocab_size": 700, "embedding_size": 16, "max_position_embeddings": 40, "num_hidden_groups": 4}
+    model = AutoModelForPreTraining.from_config(AutoConfig.for_model("albert", **sizes))
+    folder = runs.checkpoint(own_run, 16).path
+    model.save_pretrained(folder)
+    (folder / "manifest.json").unlink()
+    runs.write_manifest(folder, 16, None, None)
+    layer = model.albert.encoder.albert_layer_groups[0].albert_layers[0]
+    of_part = {"attention": [layer.attention], "ffn": [layer.ffn, layer.ffn_output, layer.full_layer_layer_norm]}
+    own = sum(one.numel() for part in of_part.get(share, []) for one in part.parameters())
+    counts = parameters(replace(own_run, config=own_run.config | sizes | {"share": share, "num_hidden_groups": groups}))
+    assert sum(counts.values()) == sum(one.numel() for one in model.parameters()) - repeated * own
 
 
 def test_parameters_that_cannot_be_counted_are_not_told(own_run: Run):
