@@ -150,7 +150,7 @@ def phases(run: Run) -> list[Phase]:
 @cached(lambda run: log_state(run) + results_state(run), 16)
 def phase_changes(run: Run) -> tuple[pd.DataFrame, dict[str, int]]:
     """What changes in each phase, and of how many cases (see `charts.phases`). Raises ResultsError."""
-    measured = store.read_scores(run, phase_tables.METRICS)
+    measured = store.read_many_scores(run, phase_tables.METRICS)
     return phase_tables.changes(phases(run), measured), phase_tables.cases(measured)
 
 
@@ -269,7 +269,7 @@ def commonest_answers(run: Run, metric: str, groups: tuple[str, ...]) -> pd.Data
 @kept_whole(results_state, 4)
 def head_scores(run: Run) -> pd.DataFrame:
     """What every head does (see `charts.patterns.behaviour_curves`). Raises ResultsError."""
-    return patterns.behaviour_curves(store.read_many_scores(run, patterns.PREFIX))
+    return patterns.behaviour_curves(store.read_many_scores(run, prefix=patterns.PREFIX))
 
 
 @cached(results_state, 16)

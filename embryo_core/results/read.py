@@ -81,23 +81,26 @@ def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str
 
     Columns: run, metric, step, layer, group, value, n.
     """
-    wanted = [metric] if metric is None or isinstance(metric, str) else sorted(metric)
-    of_metric = reduce(or_, (_where("metric", name) for name in wanted), NOTHING)
-    rows = read_table(run, SCORES, of_metric & _begins("metric", prefix))
+    rows = read_table(run, SCORES, _of_metrics(metric, prefix))
     frame = rows.select(["metric", "step", "layer", "group", "value", "n"]).to_pandas()
     frame["layer"] = frame["layer"].astype("Int64")
     frame.insert(0, "run", pd.Series(run.name, index=frame.index, dtype="str"))
     return frame
 
 
-def read_many_scores(run: Run, prefix: str) -> pd.DataFrame:
-    """Scores of all metrics with a prefix, in little memory: as `read_scores`, but texts are categories.
+def read_many_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
+    """The same in less memory, for metrics with a score for each head: texts are categories, and there is no run.
 
     Columns: metric, step, layer, group, value, n.
     """
     columns = ["metric", "step", "layer", "group", "value", "n"]
-    rows = read_table(run, SCORES, _begins("metric", prefix), columns=columns)
+    rows = read_table(run, SCORES, _of_metrics(metric, prefix), columns=columns)
     return rows.to_pandas(strings_to_categorical=True, self_destruct=True).astype({"layer": "Int64"})
+
+
+def _of_metrics(metric: str | Iterable[str] | None, prefix: str) -> pc.Expression:
+    wanted = [metric] if metric is None or isinstance(metric, str) else sorted(metric)
+    return reduce(or_, (_where("metric", name) for name in wanted), NOTHING) & _begins("metric", prefix)
 
 
 def read_metrics(run: Run) -> list[str]:

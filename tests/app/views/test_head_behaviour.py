@@ -33,7 +33,7 @@ def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tin
     note = results.read_sources(tiny_results)["head_behaviour"]["note"]
     n = results.read_scores(tiny_results, "head_behaviour_previous")["n"].max()
     assert literal(note) in captions(test) and f"n = {n:,}" in captions(test)
-    scores = results.read_many_scores(tiny_results, patterns.PREFIX)
+    scores = results.read_many_scores(tiny_results, prefix=patterns.PREFIX)
     pattern, layer, head = patterns.strongest(patterns.behaviour_curves(scores))
     headings = [heading.value for heading in test.header]
     assert headings[:2] == [f"{patterns.PATTERNS[pattern].label}, step 16", "Present since step"]

@@ -99,11 +99,12 @@ def test_many_scores_are_those_of_each_metric(run):
         results.write(at(run, step), "world_knowledge", find("world_knowledge", step))
     results.compact(run)
     columns = ["metric", "step", "layer", "group", "value", "n"]
-    for prefix in ("world_knowledge", "mask", "none"):
-        found, wanted = results.read_many_scores(run, prefix), results.read_scores(run, prefix=prefix)[columns]
+    some = [{"prefix": prefix} for prefix in ("world_knowledge", "mask", "none")]
+    for which in [*some, {}, {"metric": ["mask_prediction", "none"]}, {"metric": "world_knowledge"}, {"metric": []}]:
+        found, wanted = results.read_many_scores(run, **which), results.read_scores(run, **which)[columns]
         assert set(found["metric"].cat.categories) == set(wanted["metric"])
         pd.testing.assert_frame_equal(found.astype({"metric": "str", "group": "str"}), wanted)
-    assert results.read_many_scores(run, "none").empty
+    assert results.read_many_scores(run, prefix="none").empty
 
 
 @pytest.mark.parametrize("rows", [1, 4, None])
