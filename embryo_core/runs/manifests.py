@@ -14,7 +14,7 @@ from embryo_core.runs.architecture import Architecture
 from embryo_core.runs.files import sha256, write_json
 from embryo_core.runs.pointers import follow
 from embryo_core.runs.reading import Content, digest, read_json, refusal, shown
-from embryo_core.runs.schema import Manifest, PointerCard
+from embryo_core.runs.schema import Manifest, ModelClass, PointerCard
 from embryo_core.runs.snapshot import read_once
 from embryo_core.runs.weight_files import WEIGHTS, check_weights, most_bytes, weights_file
 from embryo_core.types import Checkpoint, Pointer, Run
@@ -23,6 +23,8 @@ GENERATOR = "generator"
 LISTED = 10  # folders that cannot be read, each with its reason; the rest are counted
 MOST = 16_384  # folders of checkpoints that are read; the rest are reported as one
 SCANNED = 64  # runs whose checkpoints are kept
+
+UNCHANGEABLE = (Architecture, ModelClass)  # what may be kept of a config.json
 
 State = tuple[int, int, int]
 
@@ -283,8 +285,20 @@ def _parse_all(
 
 
 def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
-    """What of a checkpoint's config.json the `kind` names (ModelClass, Architecture). Raises BrokenCheckpoint."""
-    return read_json(checkpoint.path / "config.json", checkpoint.run.path, kind, BrokenCheckpoint)
+    """What of a checkpoint's config.json the `kind` names (ModelClass, Architecture, or all: dict[str, Any]).
+
+    What cannot be changed is parsed again only when the file is another: a model that is loaded asks ten times. Raises
+    BrokenCheckpoint.
+    """
+    path, within = checkpoint.path / "config.json", checkpoint.run.path
+    if kind in UNCHANGEABLE:
+        return _parse_config(path, within, kind, _state(str(path)))
+    return read_json(path, within, kind, BrokenCheckpoint)
+
+
+@lru_cache(maxsize=MOST)
+def _parse_config(path: Path, within: Path, kind: type[Content], _state: State) -> Content:
+    return read_json(path, within, kind, BrokenCheckpoint)
 
 
 def verify(checkpoint: Checkpoint) -> None:

@@ -270,3 +270,19 @@ def test_a_flood_of_folders_is_reported(own_run: Run, monkeypatch):
     monkeypatch.setattr(manifests, "MOST", 2)
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
     assert "has 3 folders, and 2 are read" in runs.broken(own_run)[0][1]
+
+
+def test_a_config_is_parsed_once_until_it_is_another(own_run: Run, monkeypatch: pytest.MonkeyPatch):
+    """What may be changed by who asked is parsed each time; one that goes is missed at once."""
+    checkpoint, parsed = runs.checkpoint(own_run, 8), []
+    read = manifests.read_json
+    monkeypatch.setattr(manifests, "read_json", lambda path, *more: parsed.append(path) or read(path, *more))
+    first, second = (runs.read_config(checkpoint, runs.Architecture) for _ in range(2))
+    assert first is second and len(parsed) == 1
+    assert runs.read_config(checkpoint, dict) is not runs.read_config(checkpoint, dict) and len(parsed) == 3
+    path = checkpoint.path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"vocab_size": 12345}))
+    assert runs.read_config(checkpoint, runs.Architecture).vocab_size == 12345
+    path.unlink()
+    with pytest.raises(BrokenCheckpoint, match="config.json does not exist"):
+        runs.read_config(checkpoint, runs.Architecture)
