@@ -110,7 +110,8 @@ def _widened(weight: Tensor) -> Iterator[Tensor]:
     except IndexError:
         memory = torch.empty(0)
     if memory.numel() < weight.numel():
-        memory = torch.empty(weight.numel())
+        with torch.inference_mode(False):  # a tensor made in this mode could not be written to outside it
+            memory = torch.empty(weight.numel())
     yield memory[: weight.numel()].view(weight.shape).copy_(weight)
     _SPARE.append(memory)
 

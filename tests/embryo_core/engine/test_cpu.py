@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -53,6 +54,17 @@ def test_a_map_stays_as_it_is_when_others_are_made(kernels, stored, most, monkey
         states, part = torch.randn(3, into), cpu.make_linear(torch.randn(out, into).to(stored), torch.zeros(out))
         made.append((states, part, cpu.linear(states, part)))
     assert all(torch.equal(cpu.linear(states, part), before) for states, part, before in made)
+
+
+def test_maps_are_made_within_inference_mode_and_outside(kernels, monkeypatch) -> None:
+    """By turns: a question loads models within it, an evaluation outside."""
+    monkeypatch.setattr(cpu, "_SPARE", deque(maxlen=4))
+    weight, states = torch.randn(50, 70).half(), torch.randn(2, 70)
+    found = []
+    for mode in (True, False, True):
+        with torch.inference_mode(mode):
+            found.append(cpu.linear(states, cpu.make_linear(weight, torch.zeros(50))))
+    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
 
 
 def test_maps_are_made_by_several_threads(kernels) -> None:
