@@ -29,8 +29,8 @@ from embryo_core.errors import ConfigError
 
 SETTINGS = ("fast", "plain")
 BLOCK = 512  # FBGEMM pads a weight's inputs to a multiple of this, which wastes memory, the more the fewer they are
-KEPT = 2**22  # numbers of the largest weight whose memory in float32 is used again: 16 MB, and four times that in all
 TALL = 4096  # outputs from which that waste counts: packing such a weight takes most of the time of loading a model
+KEPT = 2**22  # numbers of the largest weight whose memory in float32 is used again: 16 MB, and four times that in all
 UNAVAILABLE = (AttributeError, RuntimeError, TypeError, OSError)  # what torch raises for a kernel that it lacks
 _SPARE: deque[Tensor] = deque(maxlen=4)  # memory of weights in float32 that were on their way to a kernel's form
 _TRYING = Lock()  # several threads load models at once; each kernel is tried, and each pass compiled, by one
