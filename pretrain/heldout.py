@@ -20,7 +20,7 @@ class HeldOut:
     """Held-out sequences of one length, masked in one way."""
 
     length: int
-    masking: str  # "training", "single pieces 15 %" or "whole words 15 %"
+    masking: str  # "training", "single pieces 15 %", "whole words 15 %" or "single pieces 15 %, all [MASK]"
     batches: list[MaskedBatch]
 
     @property
@@ -37,24 +37,27 @@ class HeldOut:
 def heldout_batches(
     text: Text, config: Config, masking: Masking, pairing: Pairing, word_start: np.ndarray
 ) -> Iterator[HeldOut]:
-    """Batches of a text at each length of a run, masked by `masking`, as in training, and in two ways at 15 %.
+    """Batches of a text at each length of a run, masked by `masking`, as in training, and in three ways at 15 %.
 
     Every sequence is there once and has the same masks every time; those at 15 % are the same for every run on this
-    corpus. Longer sequences are fewer, so that each length has as many tokens. A way without a batch is left out.
-    `word_start` [V] bool: pieces that begin a word.
+    corpus. Of the single pieces a tenth is left as it is and a tenth is random, as in training of BERT; the last way has
+    the same pieces, with [MASK] at all of them. Longer sequences are fewer, so that each length has as many tokens. A
+    way without a batch is left out. `word_start` [V] bool: pieces that begin a word.
     """
     words = Masking(word_start, masking.mask_id, masking.special_ids, EVALUATION_SHARE, max_ngram=1)
     single = replace(words, word_start=np.ones_like(word_start))
-    ways = (
-        ("training", masking, config.heldout_sequences),
-        ("single pieces 15 %", single, config.measured_sequences),
-        ("whole words 15 %", words, config.measured_sequences),
+    hidden = replace(single, mask_token_share=1.0, random_token_share=0.0)
+    ways = (  # with the number that decides what is drawn
+        ("training", masking, config.heldout_sequences, 0),
+        ("single pieces 15 %", single, config.measured_sequences, 1),
+        ("whole words 15 %", words, config.measured_sequences, 2),
+        ("single pieces 15 %, all [MASK]", hidden, config.measured_sequences, 1),
     )
     shortest = config.lengths[0]
     for length in config.lengths:
         packing = pack(text, length, word_start)
-        for way, (name, how, sequences) in enumerate(ways):
-            rng = np.random.default_rng([SEED, length, way])
+        for name, how, sequences, drawn in ways:
+            rng = np.random.default_rng([SEED, length, drawn])
             if batches := _masked_once(packing, how, pairing, sequences * shortest // length, rng):
                 yield HeldOut(length, name, batches)
 

@@ -34,7 +34,7 @@ class Measured(NamedTuple):
 
     step: int
     length: int
-    masking: str  # "training", "single pieces 15 %" or "whole words 15 %"
+    masking: str  # "training", "single pieces 15 %", "whole words 15 %" or "single pieces 15 %, all [MASK]"
     first: int
     last: int
     accuracy: float

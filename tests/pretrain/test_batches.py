@@ -13,6 +13,8 @@ from pretrain.config import Config
 from pretrain.examples import batch_of, order
 from pretrain.masking import MaskedBatch
 
+HIDDEN = "single pieces 15 %, all [MASK]"
+
 
 def same(a: MaskedBatch, b: MaskedBatch) -> bool:
     """Whether two batches are equal in every array."""
@@ -103,9 +105,9 @@ def test_an_epoch_shows_every_example_once(config: Config, data: Data):
 
 
 def test_heldout_batches_are_the_same_every_time(config: Config, data: Data):
-    """For every call, and for runs with another seed; each example once, at both lengths, masked in three ways."""
+    """For every call, and for runs with another seed; each example once, at both lengths, masked in four ways."""
     first, second = (list(each.heldout()) for each in (data, replace(data, config=replace(config, seed=1))))
-    ways = ("training", "single pieces 15 %", "whole words 15 %")
+    ways = ("training", "single pieces 15 %", "whole words 15 %", HIDDEN)
     assert [(part.length, part.masking) for part in first] == [(n, way) for n in config.lengths for way in ways]
     for ours, theirs in zip(first, second, strict=True):
         assert all(map(same, ours.batches, theirs.batches)) and len(ours.batches) == len(theirs.batches)
@@ -132,6 +134,18 @@ def test_single_pieces_are_masked_at_random_and_words_whole(data: Data):
     shares = [sum(b.weights.sum() for b in parts[way]) / sum(b.attention_mask.sum() for b in parts[way])
               for way in ("single pieces 15 %", "whole words 15 %")]  # fmt: skip
     assert shares == pytest.approx([0.15, 0.15], abs=0.02)
+
+
+def test_the_same_single_pieces_are_also_measured_with_mask_at_all_of_them(data: Data):
+    """Nothing is shown of them, neither a piece that stays nor a random one, as the generator of an ELECTRA is trained."""
+    parts = {part.masking: part.batches for part in data.heldout() if part.length == data.config.sequence_length}
+    for single, hidden in zip(parts["single pieces 15 %"], parts[HIDDEN], strict=True):
+        for name in ("positions", "labels", "weights", "token_type_ids", "attention_mask", "pair"):
+            np.testing.assert_array_equal(getattr(hidden, name), getattr(single, name))
+        rows, used = np.arange(len(hidden.ids))[:, None], hidden.weights > 0
+        shown, before = (batch.ids[rows, batch.positions][used] for batch in (hidden, single))
+        assert np.unique(shown).tolist() == [data.masking.mask_id] and (before != data.masking.mask_id).any()
+        np.testing.assert_array_equal(original(hidden), original(single))
 
 
 def test_heldout_text_is_not_trained_on(config: Config, data: Data):
