@@ -40,9 +40,9 @@ def heldout_batches(
     """Batches of a text at each length of a run, masked by `masking`, as in training, and in three ways at 15 %.
 
     Every sequence is there once and has the same masks every time; those at 15 % are the same for every run on this
-    corpus. Of the single pieces a tenth is left as it is and a tenth is random, as in training of BERT; the last way has
-    the same pieces, with [MASK] at all of them. Longer sequences are fewer, so that each length has as many tokens. A
-    way without a batch is left out. `word_start` [V] bool: pieces that begin a word.
+    corpus. Of the single pieces a tenth stays as it is and a tenth is random, as in training of BERT; the last way has
+    [MASK] at all of the same pieces. Longer sequences are fewer, so that each length has as many tokens. A way without
+    a batch is left out. `word_start` [V] bool: pieces that begin a word.
     """
     words = Masking(word_start, masking.mask_id, masking.special_ids, EVALUATION_SHARE, max_ngram=1)
     single = replace(words, word_start=np.ones_like(word_start))

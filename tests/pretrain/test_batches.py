@@ -137,7 +137,7 @@ def test_single_pieces_are_masked_at_random_and_words_whole(data: Data):
 
 
 def test_the_same_single_pieces_are_also_measured_with_mask_at_all_of_them(data: Data):
-    """Nothing is shown of them, neither a piece that stays nor a random one, as the generator of an ELECTRA is trained."""
+    """None of them stays as it is or is random; an ELECTRA's generator is trained without random ones."""
     parts = {part.masking: part.batches for part in data.heldout() if part.length == data.config.sequence_length}
     for single, hidden in zip(parts["single pieces 15 %"], parts[HIDDEN], strict=True):
         for name in ("positions", "labels", "weights", "token_type_ids", "attention_mask", "pair"):
