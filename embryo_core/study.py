@@ -9,6 +9,7 @@ from embryo_core import results, runs
 from embryo_core.corpora import baselines
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.findings import judge
+from embryo_core.words import quantity
 
 
 class Study:
@@ -21,7 +22,7 @@ class Study:
         self.run = runs.open_run(run)
 
     def __repr__(self) -> str:
-        return f"<Study of {self.run.name}: {self.run.family}, {len(self.steps)} checkpoints>"
+        return f"<Study of {self.run.name}: {self.run.family}, {quantity(len(self.steps), 'checkpoint')}>"
 
     @property
     def steps(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from embryo_core import runs
 from embryo_core.errors import BusyRun, EmbryoError
 from embryo_core.types import Checkpoint, Run
+from embryo_core.words import quantity
 from pretrain import continued
 from pretrain.config import Config, changed, save_settings, scaled
 from pretrain.families import FAMILIES, preset, presets
@@ -115,7 +116,8 @@ def _import(arguments: list[str]) -> int:
     from pretrain.tf1 import import_series
 
     run = import_series(options.path, options.run, vocabulary=options.vocabulary, cased=options.cased)
-    print(f"{run.path}: {len(runs.checkpoints(run))} checkpoints; evaluate them with python -m embryo_core evaluate")
+    count = quantity(len(runs.checkpoints(run)), "checkpoint")
+    print(f"{run.path}: {count}; evaluate with python -m embryo_core evaluate")
     return 0
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from embryo_core.types import Run
+from embryo_core.words import quantity
 
 EMBRYO = (
     "This dashboard follows one masked language model through its pretraining. Drag the time bar above, or press play: "
@@ -47,7 +48,7 @@ def coverage(run: Run, steps: int, thinned: int, with_results: int, missing: Ite
 
     `with_results` is how many of the `thinned` ones have results.
     """
-    words = f"{steps} checkpoints of {len(run.planned_steps)} planned."
+    words = f"{quantity(steps, 'checkpoint')} of {len(run.planned_steps):,} planned."
     every = "every checkpoint"
     if thinned:
         kept = "none" if not with_results else "all" if with_results == thinned else f"{with_results}"

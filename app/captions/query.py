@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.captions.markdown import literal
 from embryo_core import query
 from embryo_core.query.track import Track
+from embryo_core.words import quantity
 
 AT_LEAST = f"≥: at least this rank, since a beam of {query.BEAM_WIDTH} can miss a more probable answer."
 JOINTLY = (
@@ -46,7 +47,7 @@ def progress(found: Sequence[Progress], goes_on: bool) -> str:
     """How far the questions of a page have come together, and where they go on."""
     asked, total = sum(one.asked for one in found), sum(one.total for one in found)
     where = "where the answer changes" if any(one.narrowing for one in found) else "between them"
-    head = f"{asked:,} of {total:,} checkpoints asked" + (f"; going on {where}." if goes_on else ".")
+    head = f"{asked:,} of {quantity(total, 'checkpoint')} asked" + (f"; going on {where}." if goes_on else ".")
     return head + (
         " Every point is the answer of an asked checkpoint, and lines only join them. “First leads” and "
         "“leads for good” count the asked checkpoints alone. The first are log-spaced; then those are asked that "
@@ -82,7 +83,7 @@ def fact(true_object: str, evaluated: bool) -> str:
 def probability(run: str, steps: int) -> str:
     """The caption of the probabilities at so many steps."""
     return (
-        f"Probability at each of {steps:,} checkpoints of run '{literal(run)}', one text. Drawn are all answers that "
+        f"Probability at {quantity(steps, 'checkpoint')} of run '{literal(run)}', one text. Drawn are all answers that "
         f"were ever on top, the five best at the last step, and the marked words. {GREY}"
     )
 
@@ -90,7 +91,7 @@ def probability(run: str, steps: int) -> str:
 def rank(together: bool, steps: int) -> str:
     """The caption of the ranks at so many steps, of the answers to all masks `together` or to one."""
     among = f"all joint answers (hollow points, {AT_LEAST})" if together else "all pieces of the vocabulary"
-    return f"Rank among {among} at the same {steps:,} checkpoints; 1 is the top answer. {GREY}"
+    return f"Rank among {among} at the same {quantity(steps, 'checkpoint')}; 1 is the top answer. {GREY}"
 
 
 def lens(run: str, steps: int, total: int, roles: list[str], first: bool, folded: int) -> str:
@@ -98,7 +99,7 @@ def lens(run: str, steps: int, total: int, roles: list[str], first: bool, folded
     outlines = [f"Outlined in {OUTLINED[role]}." for role in roles]
     part = f" of {total:,}, log-spaced; any other can be pinned by its step" if steps < total else ""
     empty = [f"The empty first column stands for {folded:,} of them; a switch above shows these."] if folded else []
-    of = f"Run '{literal(run)}', {steps} checkpoints{part}, one text."
+    of = f"Run '{literal(run)}', {quantity(steps, 'checkpoint')}{part}, one text."
     return " ".join([LENS if first else "As above.", *outlines, of, *empty])
 
 

@@ -8,12 +8,13 @@ from app.captions.markdown import literal
 from app.charts import query as charts
 from app.charts.smoothing import with_smoothed
 from app.views.query_answers import TOGETHER, Answers
+from embryo_core.words import quantity
 
 
 def show_lead(answers: Answers, axes: charts.Axes, number: int) -> None:
     """Draw the final answer, when it first led, and from when for good."""
     history = answers.history
-    st.header(f"Over {len(answers.trace.steps):,} checkpoints", anchor=False)
+    st.header(f"Over {quantity(len(answers.trace.steps), 'checkpoint')}", anchor=False)
     widgets.show_problems(answers.asked.view.run, answers.problems)
     with st.container(horizontal=True, key=f"lead_{number}"):
         st.metric("Final answer", literal(history.leaders[-1]), border=True)

@@ -5,8 +5,9 @@ import sys
 
 from embryo_core import runs
 from embryo_core.commands.audit import lines
+from embryo_core.words import listed, quantity, spread
 
-LISTED = 8  # names and steps on a line; of the rest the number
+LISTED = 8  # names on a line; of the rest the number
 
 HELP = "make a run of checkpoints at hand: a Trainer's folder, any folders, the Hub; they stay where they are"
 
@@ -41,15 +42,15 @@ def execute(options: argparse.Namespace) -> int:
 
     added = add(options.source, options.name, options.steps, options.pattern, options.tokenizer, options.copy)
     run, steps = added.run, added.steps
-    counted = f"{run.counted_in} {steps[0]} to {steps[-1]}"
-    print(f"{run.name}  {run.family}, {len(steps)} checkpoints, {counted}  ({run.path})")
+    counted = f"{quantity(len(steps), 'checkpoint')}, {spread(steps, run.counted_in.removesuffix('s'))}"
+    print(f"{run.name}  {run.family}, {counted}  ({run.path})")
     print("Weights were copied from:" if options.copy else "Weights stay where they are, and are read there:")
     for location in added.locations:
         print(f"    {location}")
     if added.kept:
-        print(f"As they were before: {_steps(added.kept)}.")
+        print(f"As they were before: {listed(added.kept)}.")
     if added.gone:
-        print(f"Without weights from now on, as their files are gone or were not added here: {_steps(added.gone)}.")
+        print(f"Without weights from now on, as their files are gone or were not added here: {listed(added.gone)}.")
     if added.left_alone:
         names = ", ".join(map(runs.shown, added.left_alone[:LISTED]))
         print(
@@ -62,8 +63,3 @@ def execute(options: argparse.Namespace) -> int:
     if found.checkpoints < len(steps):
         print(f"The others are not fetched yet; to look at all: python -m embryo_core audit {run.name}")
     return 1 if added.troubles or found.faults else 0
-
-
-def _steps(steps: tuple[int, ...]) -> str:
-    some = ", ".join(map(str, steps[:LISTED]))
-    return f"steps {some}{' and others' if len(steps) > LISTED else ''} ({len(steps)} in all)"

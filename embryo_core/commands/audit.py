@@ -4,6 +4,7 @@ import argparse
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN
+from embryo_core.words import quantity
 
 HELP = "look for checkpoints that are damaged, missing, equal, swapped, or hold a wrong tensor"
 
@@ -26,5 +27,6 @@ def execute(options: argparse.Namespace) -> int:
 
 def lines(found: runs.Audit) -> list[str]:
     """What an audit came to: a line each, and how many."""
-    count = f"{len(found.faults)} fault{'s' * (len(found.faults) != 1)}" if found.faults else "No fault"
-    return [*(f"{fault.kind}: {fault.what}" for fault in found.faults), f"{count} in {found.checkpoints} checkpoints."]
+    faults = quantity(len(found.faults), "fault") if found.faults else "No fault"
+    count = f"{faults} in {quantity(found.checkpoints, 'checkpoint')}."
+    return [*(f"{fault.kind}: {fault.what}" for fault in found.faults), count]

@@ -7,6 +7,7 @@ import sys
 from embryo_core import runs
 from embryo_core.errors import EmbryoError, RunError
 from embryo_core.types import Run
+from embryo_core.words import quantity, spread
 
 HELP = "list the runs and what has been computed for them, or thin one"
 
@@ -38,7 +39,8 @@ def _list() -> int:
         checkpoints = runs.checkpoints(run)
         span = "no checkpoint"
         if checkpoints:
-            span = f"{len(checkpoints)} checkpoints, steps {checkpoints[0].step} to {checkpoints[-1].step}"
+            steps = [checkpoint.step for checkpoint in checkpoints]
+            span = f"{quantity(len(steps), 'checkpoint')}, {spread(steps)}"
         if thinned := sum(not checkpoint.has_weights for checkpoint in checkpoints):
             span += f", {thinned} without weights"
         print(f"{run.name}  {run.family}, {span}  ({run.path})")
@@ -59,7 +61,7 @@ def _thin(options: argparse.Namespace) -> int:
         if options.yes:
             runs.remove_weights(checkpoint)
     size = sum(size for _, size in going) / 1e6
-    total = f"{size:,.1f} MB in {len(going)} of {len(runs.checkpoints(run))} checkpoints"
+    total = f"{size:,.1f} MB in {len(going):,} of {quantity(len(runs.checkpoints(run)), 'checkpoint')}"
     if options.yes:
         print(f"Removed: {total}.")
     else:
@@ -74,11 +76,11 @@ def _tell_contents(run: Run) -> list[str]:
     def tell_results() -> None:
         done = results.done(run)
         for metric in results.read_sources(run):
-            print(f"    {metric}: {len(done[metric])} steps")
+            print(f"    {metric}: {quantity(len(done[metric]), 'step')}")
 
     def tell_log() -> None:
         if damaged := runs.damaged_lines(run):
-            print(f"    log.jsonl: {damaged} damaged lines are left out")
+            print(f"    log.jsonl: {quantity(damaged, 'damaged line')} left out")
 
     troubles = []
     for tell in (tell_results, tell_log):

@@ -19,6 +19,7 @@ from embryo_core.evaluate.compute import Asked, Computer, Failed, Found, failed
 from embryo_core.metric import Metric, Source
 from embryo_core.sources.ahead import fetched_ahead
 from embryo_core.types import Checkpoint, Run
+from embryo_core.words import quantity
 
 Pending = tuple[Checkpoint, list[Asked]]  # what is left to compute at a checkpoint, from one loaded model
 Outcomes = Iterator[tuple[Checkpoint, Found | Failed]]
@@ -211,7 +212,7 @@ def _open_sources(
                 raise
             raise OtherData(
                 f"Results of '{job.metric.name}' for run '{run.name}' are of other data than those received, and "
-                f"those of {len(kept)} steps without weights cannot be computed again; give the same data."
+                f"those of {quantity(len(kept), 'step')} without weights cannot be computed again; give the same data."
             ) from None
 
 

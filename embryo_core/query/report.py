@@ -7,6 +7,7 @@ from embryo_core.query.lens import lens
 from embryo_core.query.trace import AnswerHistory, trace
 from embryo_core.query.track import track
 from embryo_core.types import Prediction, Run
+from embryo_core.words import quantity
 
 
 def report_answers(run: Run, text: str, step: int, k: int = 10) -> str:
@@ -27,7 +28,7 @@ def report_answers(run: Run, text: str, step: int, k: int = 10) -> str:
 def report_trace(run: Run, text: str, steps: Iterable[int] | None = None) -> str:
     """The best answer at every checkpoint, or at the given steps, and when the final one led; errors as for `trace`."""
     found = trace(run, text, steps=steps)
-    blocks = [f"{run.name}, {len(found.steps)} checkpoints: {found.text}", *found.skipped]
+    blocks = [f"{run.name}, {quantity(len(found.steps), 'checkpoint')}: {found.text}", *found.skipped]
     histories = [("All masks together\n", found.joint)] if found.joint else []
     histories += [(f"[MASK] {i}\n" if found.joint else "", history) for i, history in enumerate(found.masks, start=1)]
     return "\n\n".join([*blocks, *(title + _history(found.steps, history) for title, history in histories)])
@@ -63,7 +64,7 @@ def report_lens(
     Raises as `lens` does.
     """
     found = lens(run, text, mask, 1 if step is None else k, steps if step is None else [step])
-    where = f"{len(found.steps)} checkpoints" if step is None else f"step {step:,}"
+    where = quantity(len(found.steps), "checkpoint") if step is None else f"step {step:,}"
     head = f"{run.name}, {where}, layers at [MASK] {mask}: {found.text}"
     if step is None:
         rows = [("step", *(f"layer {layer}" if layer else "embeddings" for layer in found.layers))]

@@ -18,6 +18,7 @@ from embryo_core.runs.schema import Manifest, ModelClass, PointerCard
 from embryo_core.runs.snapshot import read_once
 from embryo_core.runs.weight_files import WEIGHTS, check_weights, most_bytes, weights_file
 from embryo_core.types import Checkpoint, Pointer, Run
+from embryo_core.words import listed
 
 GENERATOR = "generator"
 LISTED = 10  # folders that cannot be read, each with its reason; the rest are counted
@@ -127,9 +128,8 @@ def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
 
 def left_out(found: Iterable[Checkpoint]) -> list[str]:
     """What is said where these checkpoints were asked for: one sentence on those without weights, or none."""
-    steps = [f"{one.step:,}" for one in sorted(found, key=lambda one: one.step) if not one.has_weights]
-    named = ", ".join(steps if len(steps) <= 8 else [*steps[:4], "…", steps[-1]])
-    return [f"Left out, as their weights were removed: steps {named} ({len(steps)} in all)."] if steps else []
+    steps = sorted(one.step for one in found if not one.has_weights)
+    return [f"Left out, as their weights were removed: {listed(steps)}."] if steps else []
 
 
 def without_weights(checkpoint: Checkpoint) -> MissingWeights:

@@ -64,7 +64,7 @@ def test_runs_counts_damaged_lines_of_a_log(root, capsys):
     with (root / "runs" / "tiny" / "log.jsonl").open("ab") as file:
         file.write(b'\xff\n{"split": "tr')
     assert main(["runs"]) == 0
-    assert "log.jsonl: 2 damaged lines are left out" in capsys.readouterr().out
+    assert "log.jsonl: 2 damaged lines left out" in capsys.readouterr().out
 
 
 def test_thin_lists_and_removes_only_when_asked_to(root, capsys):
@@ -92,7 +92,7 @@ def test_runs_goes_on_after_a_damaged_result(root, tiny_run, capsys):
         file.write(b"\xff\n")
     assert main(["runs"]) == 1
     output = capsys.readouterr()
-    assert "log.jsonl: 1 damaged lines" in output.out and "ugly  albert, 3 checkpoints" in output.out
+    assert "log.jsonl: 1 damaged line left out" in output.out and "ugly  albert, 3 checkpoints" in output.out
     assert output.err.count("\n") == 1 and "scores.parquet cannot be read" in output.err
 
 
@@ -134,7 +134,7 @@ def test_a_fifth_probing_task_is_a_folder(root, sample, capsys, short_probing):
     scores = results.read_scores(runs.open_run("tiny"), "edge_probing_f1")
     assert set(scores["group"]) == {"pos", "constituent", "coref", "srl", "mine"}
     assert main(["runs"]) == 0
-    assert "edge_probing:mine: 1 steps" in capsys.readouterr().out
+    assert "edge_probing:mine: 1 step" in capsys.readouterr().out
 
 
 def test_a_metric_with_data_of_its_own_is_one_file_and_one_line(root, tmp_path, monkeypatch, capsys):

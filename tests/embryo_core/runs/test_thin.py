@@ -87,7 +87,7 @@ def test_a_question_to_all_steps_takes_those_with_weights_and_says_so(thinned: R
     found = [query.trace(thinned, TEXT), query.track(thinned, TEXT, "the"), query.lens(thinned, TEXT)]
     for history in (*found, query.attend_over_steps(thinned, "The cat sat .", 1, 1)):
         assert list(history.steps) == [0, 16]
-        assert history.skipped == ("Left out, as their weights were removed: steps 8 (1 in all).",)
+        assert history.skipped == ("Left out, as their weights were removed: step 8.",)
 
 
 def test_a_question_to_a_step_without_weights_names_the_nearest(thinned: Run):
@@ -107,7 +107,7 @@ def test_weights_that_go_while_a_question_waits_are_no_broken_checkpoint(own_run
 
 def test_an_evaluation_takes_the_steps_with_weights_and_says_so(thinned: Run):
     """A step that can no longer be computed is no failure; asked for by its number, it is refused."""
-    sentence = "Left out, as their weights were removed: steps 8 (1 in all)."
+    sentence = "Left out, as their weights were removed: step 8."
     assert evaluate(thinned, SAMPLE_DATA, METRIC, limit=1) == Report(computed=2, thinned=[sentence])
     assert results.done(thinned)[METRIC[0]] == {0, 16}
     with pytest.raises(MissingWeights, match="Step 8"):
@@ -121,7 +121,7 @@ def test_results_of_a_thinned_step_are_never_lost(own_run: Run):
     thin(own_run, "0", "16")
     assert evaluate(own_run, SAMPLE_DATA, METRIC, limit=1) == Report(done_before=3)
     assert evaluate(own_run, SAMPLE_DATA, METRIC, limit=1, overwrite=True) == Report(computed=2, done_before=1)
-    with pytest.raises(ResultsError, match="those of 1 steps without weights cannot be computed again"):
+    with pytest.raises(ResultsError, match="those of 1 step without weights cannot be computed again"):
         evaluate(own_run, SAMPLE_DATA, METRIC, limit=2, overwrite=True)
     assert results.read_scores(own_run).equals(before)
 
