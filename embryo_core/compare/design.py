@@ -60,7 +60,7 @@ def design(run: Run) -> dict[str, Value]:
         "domain": _domain(run),
         "tokens of the text": _tokens(run),
         "updates": settings.steps or None,
-        "learning rate": settings.learning_rate or None,
+        "learning rate": settings.learning_rate or _highest_rate(run),
         "seed": run.config.get("seed"),
         "parameters": sum(counts.values()) or None,
         **{f"parameters: {part}": count for part, count in counts.items()},
@@ -144,6 +144,11 @@ def _domain(run: Run) -> str | None:
 def _tokens(run: Run) -> int | None:
     corpus = convert(run.corpus, Corpus)
     return corpus.train.tokens or corpus.tokens or None
+
+
+def _highest_rate(run: Run) -> float | None:
+    """The highest that was logged, for runs without the setting, such as those of transformers' Trainer."""
+    return max((row["learning_rate"] for row in runs.read_log(run) if row.get("learning_rate")), default=None)
 
 
 def _speed(run: Run) -> float | None:

@@ -107,3 +107,15 @@ def test_training_is_dated_by_its_log(own_run: Run):
     assert trained(1_000_000_000, 1_000_003_600) == ["2001-09-09 01:46", "2001-09-09 02:46"]
     for times in ((None, 0), (1e300, -5)):
         assert all(date.endswith(" (file)") for date in trained(*times))
+
+
+def test_a_learning_rate_is_the_setting_or_the_highest_that_was_logged(own_run: Run):
+    """Runs of transformers' Trainer have no such setting."""
+    assert design(own_run)["learning rate"] == own_run.config["learning_rate"]
+    foreign = replace(own_run, config={name: v for name, v in own_run.config.items() if name != "learning_rate"})
+    rows = [{"split": "train", "step": step, "learning_rate": rate} for step, rate in ((1, 1e-5), (2, 3e-5), (3, None))]
+    log = own_run.path / "log.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert design(foreign)["learning rate"] == 3e-5
+    log.unlink()
+    assert design(foreign)["learning rate"] is None
