@@ -37,9 +37,9 @@ def measure_run(
     """Measure the checkpoints of a run, or those of some steps, on the text of these files, folders or data sets.
 
     Sequences are counted as in `Config`, and by default as many as in training. Where the text is the run's own
-    held-out text, the rows of log.jsonl are replaced, a checkpoint at a time; those that have these numbers of masked
-    pieces already stay. On other text the log is left alone. Returns whether rows were written. A line for each
-    measure goes to `progress`. Raises EmbryoError.
+    held-out text, its measures are added to the rows of log.jsonl, a checkpoint at a time, and a row that was lost is
+    written anew; those that have measures of these numbers of masked pieces already stay. On other text the log is left
+    alone. Returns whether rows were written. A line for each measure goes to `progress`. Raises EmbryoError.
     """
     config = settings_of(run)
     counts = {"heldout_sequences": heldout_sequences, "measured_sequences": measured_sequences}
@@ -65,7 +65,7 @@ def measure_run(
             for line in lines(row):
                 progress(line)
             if is_own:
-                _replace_row(run, row)
+                _note(run, row)
     return is_own
 
 
@@ -88,13 +88,9 @@ def _parts(text: Text, config: Config, word_start: Any) -> list[HeldOut]:
 
 def _measured_before(run: Run, step: int, parts: list[HeldOut]) -> bool:
     """Whether the log has a row of this step with as many masked pieces at each length and masking."""
+    here = {(part.length, part.masking, part.masked) for part in parts}
     rows = [row for row in runs.read_log(run) if row["split"] == "heldout" and row["step"] == step]
-    here = [(part.length, part.masking, part.masked) for part in parts]
-    return any(
-        [(measure.get("length"), measure.get("masking"), measure.get("n")) for measure in row.get("measures", [])]
-        == here
-        for row in rows
-    )
+    return any(here <= {_sample(measure) for measure in row.get("measures", [])} for row in rows)
 
 
 def _measure(
@@ -105,11 +101,27 @@ def _measure(
     return {"split": "heldout", "step": checkpoint.step, **means, "tokens": checkpoint.tokens, **more}
 
 
-def _replace_row(run: Run, row: dict[str, Any]) -> None:
-    path = run.path / "log.jsonl"
-    kept = [line for line in runs.read_lines(path) if not _is_same(runs.parse_row(line), row)]
+def _note(run: Run, row: dict[str, Any]) -> None:
+    """Put the measures of a row beside those that the log has of its step; means stay those of training.
+
+    So a curve of means over steps is of the same sequences, whichever checkpoints are measured again.
+    """
+    path, kept = run.path / "log.jsonl", []
+    new = {_sample(measure) for measure in row["measures"]}
+    for line in runs.read_lines(path):
+        before = runs.parse_row(line)
+        if not _is_same(before, row):
+            kept.append(line)
+            continue
+        others = [measure for measure in before.get("measures", []) if _sample(measure) not in new]
+        row = {**before, "measures": [*others, *row["measures"]]} if others else row
     with runs.replacing(path) as temporary:
         temporary.write_bytes(b"".join(line + b"\n" for line in [*kept, json.dumps(row).encode()]))
+
+
+def _sample(measure: dict[str, Any]) -> tuple[Any, ...]:
+    """What tells the sequences of a measure from others of the same text."""
+    return measure.get("length"), measure.get("masking"), measure.get("n")
 
 
 def _is_same(one: dict[str, Any] | None, other: dict[str, Any]) -> bool:

@@ -77,6 +77,10 @@ def by_position(study: Study) -> Iterator[str]:
     last = [measure for measure in measures if measure.step == measures[-1].step]
     if not last:
         return
+    largest: dict[tuple[str, int], int] = {}
+    for one in last:
+        largest[one.masking, one.length] = max(one.sample, largest.get((one.masking, one.length), 0))
+    last = [one for one in last if one.sample == largest[one.masking, one.length]]
     yield line(f"masked pieces at step {last[0].step:,}", "length", "positions", "accuracy", "95 % interval", "n")
     yield line(*["---"] * 6)
     for measure in last:

@@ -14,6 +14,8 @@ SHORTEST = style.BLUE  # sequences of the shortest length
 COLOURS = (style.VERMILION, style.ORANGE, style.GREEN, style.PURPLE, style.PINK, style.OLIVE)
 SYMBOLS = ("square", "diamond", "triangle-up", "triangle-down", "cross", "x")
 Y_TITLE = "accuracy (masked pieces)"
+FEW = 4  # steps; a curve has more
+SAMPLES = 4  # at most
 
 
 def maskings(measures: pd.DataFrame) -> list[str]:
@@ -22,9 +24,30 @@ def maskings(measures: pd.DataFrame) -> list[str]:
     return sorted(found, key=lambda masking: (not masking.startswith("single"), masking == "training"))
 
 
-def curves_of(measures: pd.DataFrame, masking: str) -> pd.DataFrame:
-    """The curves of one way of masking: curve, step, value, low, high (Wilson's 95 % interval), n."""
+def samples(measures: pd.DataFrame, masking: str) -> list[int]:
+    """Masked pieces of the shortest sequences that were measured, by the text's samples, from the largest.
+
+    Those of FEW steps come last. Empty where there are too many to choose from, such as another text's at each step.
+    """
+    rows = measures[measures["masking"] == masking]
+    shortest = rows[rows["length"] == rows["length"].min()]
+    steps = shortest.groupby("sample")["step"].nunique()
+    if len(steps) > SAMPLES:
+        return []
+    return sorted(steps.index.tolist(), key=lambda sample: (steps[sample] <= FEW, -sample))
+
+
+def curves_of(measures: pd.DataFrame, masking: str, sample: int | None = None) -> pd.DataFrame:
+    """The curves of one way of masking: curve, step, value, low, high (Wilson's 95 % interval), n.
+
+    Where a text has several samples, the one of these `samples`, or by default its first; of longer sequences that of
+    the same place by size.
+    """
     rows = measures[measures["masking"] == masking].sort_values(["length", "first", "step"], kind="stable")
+    if found := samples(measures, masking):
+        place = sorted(found, reverse=True).index(found[0] if sample is None else sample)
+        sizes = rows.groupby("length")["sample"].transform("rank", method="dense", ascending=False)
+        rows = rows[sizes == place + 1]
     if rows.empty:
         return pd.DataFrame(columns=["curve", "step", "value", "low", "high", "n"])
     places = zip(rows["length"], rows["first"], rows["last"], strict=True)

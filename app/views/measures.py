@@ -25,17 +25,32 @@ def show(view: View) -> None:
     masking = pickers.pick_one(
         "masking", "Masked", charts.maskings(measures), format_func=captions.masked, segmented=True, optional=True
     )
-    data, name = _curves(view.run, masking), f"{view.run.name}-by-position"
+    sample = _pick_sample(charts.samples(measures, masking))
+    data, name = _curves(view.run, masking, sample), f"{view.run.name}-by-position"
     caption = captions.by_position(data, masking)
     if view.beside:
-        overlays.show(view, partial(_curves, masking=masking), charts.OVERLAY, name, caption, TITLE)
+        overlays.show(view, partial(_beside, view.run, masking, sample), charts.OVERLAY, name, caption, TITLE)
         return
     shown = with_smoothed(data, "value", view.smoothing, ["curve"])
     figures.show(charts.figure(shown, view.axis, _baseline(view.run)), shown, name, caption, TITLE, view)
 
 
-def _curves(run: Run, masking: str) -> pd.DataFrame:
-    curves, baseline = charts.curves_of(results.measures(run), masking), _baseline(run)
+def _pick_sample(samples: list[int]) -> int | None:
+    """How many masked pieces the curves are of; where there is one sample, or none to choose from, None."""
+    if len(samples) < 2:
+        return None
+    return pickers.pick_one(
+        "pieces", "Masked pieces", samples, format_func="{:,}".format, segmented=True, optional=True, told=False
+    )
+
+
+def _beside(chosen: Run, masking: str, sample: int | None, run: Run) -> pd.DataFrame:
+    """The curves of a run in an overlay: the sample that was picked for the chosen run, of another its own first."""
+    return _curves(run, masking, sample if run == chosen else None)
+
+
+def _curves(run: Run, masking: str, sample: int | None) -> pd.DataFrame:
+    curves, baseline = charts.curves_of(results.measures(run), masking, sample), _baseline(run)
     return curves.assign(baseline=baseline[1]) if baseline else curves
 
 

@@ -39,6 +39,7 @@ class Measured(NamedTuple):
     last: int
     accuracy: float
     n: int
+    sample: int  # masked pieces at all positions: what tells sequences from others of the length
 
 
 def read_measures(run: Run) -> list[Measured]:
@@ -47,7 +48,16 @@ def read_measures(run: Run) -> list[Measured]:
     Raises BrokenRun where the log as a whole cannot be read.
     """
     return [
-        Measured(row["step"], measure.length, measure.masking, group.first, group.last, group.accuracy, group.n)
+        Measured(
+            row["step"],
+            measure.length,
+            measure.masking,
+            group.first,
+            group.last,
+            group.accuracy,
+            group.n,
+            sum(each.n for each in measure.positions),
+        )
         for row in read_log(run)
         if row["split"] == "heldout"
         for measure in _measures(row.get("measures"))

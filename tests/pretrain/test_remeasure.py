@@ -1,4 +1,4 @@
-"""Measuring a run again: on its own text the log gets what training would have written, on other text it stays."""
+"""Measuring a run again: on its own text the log gets more measures, on other text it stays."""
 
 import json
 import shutil
@@ -65,8 +65,8 @@ def test_measured_again_it_is_what_training_measured(own: Path, texts: tuple[Pat
     assert [line for line in runs.read_lines(path) if json.loads(line)["split"] == "train"] == rows
 
 
-def test_more_sequences_take_the_place_of_fewer(own: Path, texts: tuple[Path, Path]):
-    """Those of the step that was asked for, once; the accuracy is that of the logits on more pieces."""
+def test_more_sequences_are_noted_beside_fewer(own: Path, texts: tuple[Path, Path]):
+    """At the step that was asked for, once; the means of the row stay those of training, as at the other steps."""
     command = ["measure", "--run", str(own), "--heldout", str(texts[1]), "--steps", "1"]
     command += ["--heldout-sequences", "8", "--measured-sequences", "16"]
     first, second = heldout(own)
@@ -74,9 +74,12 @@ def test_more_sequences_take_the_place_of_fewer(own: Path, texts: tuple[Path, Pa
     assert main(command) == 0
     kept, changed = heldout(own)
     assert len(runs.read_lines(own / "log.jsonl")) == lines_before
-    assert kept == first and (changed["n_sequences"], second["n_sequences"]) == (8, 4)
-    assert [n["n"] for n in changed["measures"]] > [n["n"] for n in second["measures"]]
-    assert changed["masked_lm_accuracy"] == changed["measures"][0]["accuracy"]
+    count = len(second["measures"])
+    assert kept == first and changed == second | {"measures": changed["measures"]}
+    assert changed["measures"][:count] == second["measures"] and len(changed["measures"]) == 2 * count
+    for fewer, more in zip(second["measures"], changed["measures"][count:], strict=True):
+        assert (more["length"], more["masking"]) == (fewer["length"], fewer["masking"]) and more["n"] > fewer["n"]
+    assert changed["masked_lm_accuracy"] == second["measures"][0]["accuracy"] and changed["n_sequences"] == 4
     content = (own / "log.jsonl").read_bytes()
     assert said(own, texts[1], steps=[1], heldout_sequences=8, measured_sequences=16) == ["step 1: measured before"]
     assert (own / "log.jsonl").read_bytes() == content

@@ -17,7 +17,7 @@ def table() -> pd.DataFrame:
     """Two lengths at two steps, masked in two ways."""
     groups = {(64, 0): (0.25, 400), (128, 0): (0.3, 200), (128, 64): (0.2, 100)}
     rows = [
-        runs.Measured(step, length, masking, first, first + 63, accuracy * (step / 8), n)
+        runs.Measured(step, length, masking, first, first + 63, accuracy * (step / 8), n, 400 if length == 64 else 300)
         for masking in ("training", SINGLE)
         for step in (4, 8)
         for (length, first), (accuracy, n) in groups.items()
@@ -47,6 +47,35 @@ def test_single_pieces_come_first(table: pd.DataFrame):
     more = pd.concat([table, table.assign(masking="whole words 15 %")], ignore_index=True)
     assert charts.maskings(more) == [SINGLE, "whole words 15 %", "training"]
     assert charts.curves_of(table, "whole words 15 %").empty
+
+
+def larger(table: pd.DataFrame, steps: int) -> pd.DataFrame:
+    """Eight steps, at the first so many of them measures of a hundred times as many pieces, one point higher."""
+    long = pd.concat([table[table["step"] == 8].assign(step=step) for step in range(1, 9)])
+    more = long[long["step"] <= steps]
+    more = more.assign(accuracy=more["accuracy"] + 0.01, n=100 * more["n"], sample=100 * more["sample"])
+    return pd.concat([long, more], ignore_index=True)
+
+
+def test_a_curve_is_of_one_sample(table: pd.DataFrame):
+    """Of the largest where that has more than a few steps; of longer sequences the sample of the same place."""
+    both = larger(table, steps=5)
+    assert charts.samples(both, SINGLE) == [40_000, 400]
+    of_more, of_fewer = charts.curves_of(both, SINGLE), charts.curves_of(both, SINGLE, 400)
+    pd.testing.assert_frame_equal(of_more, charts.curves_of(both, SINGLE, 40_000))
+    assert of_more.groupby("curve", sort=False)["value"].agg(["count", "max"]).to_numpy().tolist() == [
+        [5, pytest.approx(value + 0.01)] for value in (0.25, 0.3, 0.2)
+    ]
+    pd.testing.assert_frame_equal(of_fewer, charts.curves_of(larger(table, steps=0), SINGLE))
+    assert charts.samples(larger(table, steps=4), SINGLE) == [400, 40_000]
+
+
+def test_too_many_samples_are_drawn_as_one(table: pd.DataFrame):
+    """Where each step has a sample of its own there is nothing to choose."""
+    each = larger(table, steps=0)
+    each["sample"] += each["step"]
+    assert charts.samples(each, SINGLE) == []
+    assert set(charts.curves_of(each, SINGLE)["step"]) == set(range(1, 9))
 
 
 def test_the_caption_compares_the_ends_of_long_sequences(table: pd.DataFrame):

@@ -76,6 +76,21 @@ def test_accuracy_by_position_is_shown_where_measured(dashboard_without_results,
     assert "n at the last step: 32 tokens, positions 0 to 31 40" in caption
 
 
+def test_a_sample_is_picked_where_a_text_was_measured_on_several(dashboard_without_results, own_run: Run) -> None:
+    """The larger at first, if it has enough steps; a link names another."""
+    log, rows = own_run.path / "log.jsonl", []
+    for step in range(8, 13):
+        groups = [[{"first": 0, "last": 31, "accuracy": 0.25, "n": n}] for n in (40, 4000)]
+        measures = [{"length": 32, "masking": "training", "positions": each} for each in groups]
+        rows.append({"split": "heldout", "step": step, "masked_lm_loss": 5.6, "measures": measures})
+    log.write_text(log.read_text() + "".join(json.dumps(row) + "\n" for row in rows))
+    for picked, n in (({}, "4,000"), ({"pieces": "40"}, "40")):
+        page = dashboard_without_results.open("overview", **picked)
+        assert not page.exception
+        (caption,) = [each for each in captions_of(page) if "masked as in training" in each]
+        assert f"n at the last step: 32 tokens, positions 0 to 31 {n}." in caption
+
+
 def test_a_run_without_a_log_says_so(dashboard_without_results, own_run: Run) -> None:
     """Without log.jsonl the curves of every run are replaced by a sentence; the rest of the page stays."""
     (own_run.path / "log.jsonl").unlink()

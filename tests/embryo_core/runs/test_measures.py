@@ -45,10 +45,10 @@ def test_each_group_of_positions_is_a_row(run: Run):
         {"split": "train", "step": 4, "loss": 6.0},
     )
     assert runs.read_measures(run) == [
-        (2, 64, "training", 0, 63, 0.25, 8),
-        (8, 64, "training", 0, 63, 0.25, 8),
-        (8, 128, "training", 0, 63, 0.5, 4),
-        (8, 128, "training", 64, 127, 0.0, 3),
+        (2, 64, "training", 0, 63, 0.25, 8, 8),
+        (8, 64, "training", 0, 63, 0.25, 8, 8),
+        (8, 128, "training", 0, 63, 0.5, 4, 7),
+        (8, 128, "training", 64, 127, 0.0, 3, 7),
     ]
 
 
@@ -70,7 +70,7 @@ def test_what_has_another_form_is_passed_over(run: Run, measures: Any):
     """A row without measures, or with those of a stranger, leaves the others as they are."""
     good = {"split": "heldout", "step": 2, "measures": [measure(64, "training", group(0, 0.25, 8))]}
     write(run, {"split": "heldout", "step": 1, "measures": measures}, good)
-    assert runs.read_measures(run) == [(2, 64, "training", 0, 63, 0.25, 8)]
+    assert runs.read_measures(run) == [(2, 64, "training", 0, 63, 0.25, 8, 8)]
 
 
 def test_without_a_log_there_are_none(run: Run):
