@@ -1,5 +1,6 @@
 """The tables of the demo's README are those that the command writes, and agree with an independent count."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -62,6 +63,23 @@ def test_facts_are_those_answered(text: str, run: str) -> None:
     assert found.loc["all facts", "n"] == f"{len(last):,}"
     most = last.groupby("relation")["object"].agg(lambda objects: objects.value_counts().max()).sum() / len(last)
     assert found.loc["all facts", "most frequent object"] == f"{most:.3f}"
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_held_out_accuracy_is_that_of_the_largest_sample(text: str, run: str) -> None:
+    """By position, and of pairs of sentences, at the last step; counted in the lines of the log."""
+    lines = (DEMO / "runs" / run / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    last = max((row for row in map(json.loads, lines) if row["split"] == "heldout"), key=lambda row: row["step"])
+    as_in_training = [one for one in last["measures"] if one["masking"] == "training"]
+    most = max(as_in_training, key=lambda one: (-one["length"], one["n"]))
+    step = f"{last['step']:,}"
+    pieces = table(text, run, f"masked pieces at step {step}").loc["training"].iloc[0]
+    (group,) = most["positions"]
+    assert pieces["n"] == f"{group['n']:,}" and pieces["accuracy"] == f"{group['accuracy']:.3f}"
+    pair = "sentence_order" if "sentence_order_n" in most else "next_sentence"
+    found = table(text, run, f"{pair.replace('_', ' ')} at step {step}").loc["training"].set_index("length")
+    shown = found.loc[str(most["length"])]
+    assert shown["n"] == f"{most[f'{pair}_n']:,}" and shown["accuracy"] == f"{most[f'{pair}_accuracy']:.3f}"
 
 
 def test_what_was_not_measured_is_an_empty_cell() -> None:

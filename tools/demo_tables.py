@@ -43,7 +43,7 @@ def section(study: Study) -> Iterator[str]:
     yield f"### {study.run.name}"
     yield ""
     yield from sizes(study)
-    for table in (heldout, by_position, words, probing, facts, tasks, findings):
+    for table in (heldout, by_position, pairs, words, probing, facts, tasks, findings):
         if lines := list(table(study)):
             yield from [*lines, ""]
 
@@ -72,21 +72,44 @@ def heldout(study: Study) -> Iterator[str]:
 
 
 def by_position(study: Study) -> Iterator[str]:
-    """Masked accuracy at the last step by masking, length and position, where that was measured."""
+    """Masked accuracy at the last step by masking, length and position, where that was measured; the largest sample."""
     measures = runs.read_measures(study.run)
     last = [measure for measure in measures if measure.step == measures[-1].step]
     if not last:
         return
     largest: dict[tuple[str, int], int] = {}
+    for one in sorted(last, key=lambda one: one.sample):
+        largest[one.masking, one.length] = one.sample
+    yield from measured_header(f"masked pieces at step {last[0].step:,}", "positions")
     for one in last:
-        largest[one.masking, one.length] = max(one.sample, largest.get((one.masking, one.length), 0))
-    last = [one for one in last if one.sample == largest[one.masking, one.length]]
-    yield line(f"masked pieces at step {last[0].step:,}", "length", "positions", "accuracy", "95 % interval", "n")
-    yield line(*["---"] * 6)
-    for measure in last:
-        low, high = interval(measure.accuracy, measure.n)
-        cells = (f"{measure.first} to {measure.last}", f"{measure.accuracy:.3f}", f"{low:.3f} to {high:.3f}")
-        yield line(measure.masking, measure.length, *cells, f"{measure.n:,}")
+        if one.sample == largest[one.masking, one.length]:
+            yield measured(one.masking, one.length, f"{one.first} to {one.last}", one.accuracy, one.n)
+
+
+def pairs(study: Study) -> Iterator[str]:
+    """Accuracy on pairs of sentences at the last step by masking and length, where measured; the largest sample."""
+    *_, last = [{}, *(row for row in runs.read_log(study.run) if row.get("measures"))]
+    for name in (name for name in KINDS if name != "masked_lm"):
+        of_pairs = [measure for measure in last.get("measures", []) if f"{name}_accuracy" in measure]
+        largest = {(one["masking"], one["length"]): one for one in sorted(of_pairs, key=lambda one: one["n"])}
+        if largest:
+            yield from measured_header(f"{KINDS[name]} at step {last['step']:,}")
+        for one in of_pairs:
+            if one is largest[one["masking"], one["length"]]:
+                yield measured(one["masking"], one["length"], None, one[f"{name}_accuracy"], one[f"{name}_n"])
+
+
+def measured_header(name: str, *more: str) -> Iterator[str]:
+    """The head of a table of accuracies with their intervals."""
+    yield line(name, "length", *more, "accuracy", "95 % interval", "n")
+    yield line(*["---"] * (5 + len(more)))
+
+
+def measured(masking: str, length: int, positions: str | None, accuracy: float, n: int) -> str:
+    """A row of such a table."""
+    low, high = interval(accuracy, n)
+    places = [] if positions is None else [positions]
+    return line(masking, length, *places, f"{accuracy:.3f}", f"{low:.3f} to {high:.3f}", f"{n:,}")
 
 
 def words(study: Study) -> Iterator[str]:
