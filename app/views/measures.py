@@ -22,10 +22,11 @@ def show(view: View) -> None:
     if measures.empty:
         return
     st.header(TITLE, anchor=False)
-    masking = pickers.pick_one(
-        "masking", "Masked", charts.maskings(measures), format_func=captions.masked, segmented=True, optional=True
-    )
-    sample = _pick_sample(charts.samples(measures, masking))
+    with st.container(horizontal=True):
+        masking = pickers.pick_one(
+            "masking", "Masked", charts.maskings(measures), format_func=captions.masked, segmented=True, optional=True
+        )
+        sample = _pick_sample(charts.samples(measures, masking), measures["length"].min())
     data, name = _curves(view.run, masking, sample), f"{view.run.name}-by-position"
     caption = captions.by_position(data, masking)
     if view.beside:
@@ -35,12 +36,13 @@ def show(view: View) -> None:
     figures.show(charts.figure(shown, view.axis, _baseline(view.run)), shown, name, caption, TITLE, view)
 
 
-def _pick_sample(samples: list[int]) -> int | None:
-    """How many masked pieces the curves are of; where there is one sample, or none to choose from, None."""
+def _pick_sample(samples: list[int], length: int) -> int | None:
+    """The sample, by its masked pieces at that length; None where there is one, or too many to choose from."""
     if len(samples) < 2:
         return None
+    label = f"n at {length:,} tokens"
     return pickers.pick_one(
-        "pieces", "Masked pieces", samples, format_func="{:,}".format, segmented=True, optional=True, told=False
+        "pieces", label, samples, format_func="{:,}".format, segmented=True, optional=True, told=False
     )
 
 
