@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from embryo_core import runs
 from embryo_core.errors import BusyRun, EmbryoError
 from embryo_core.types import Checkpoint, Run
-from embryo_core.words import quantity
 from pretrain import continued
 from pretrain.config import Config, changed, save_settings, scaled
 from pretrain.families import FAMILIES, preset, presets
@@ -116,8 +115,7 @@ def _import(arguments: list[str]) -> int:
     from pretrain.tf1 import import_series
 
     run = import_series(options.path, options.run, vocabulary=options.vocabulary, cased=options.cased)
-    count = quantity(len(runs.checkpoints(run)), "checkpoint")
-    print(f"{run.path}: {count}; evaluate with python -m embryo_core evaluate")
+    print(f"{run.path}: checkpoints: {len(runs.checkpoints(run))}; evaluate them with python -m embryo_core evaluate")
     return 0
 
 

@@ -105,7 +105,7 @@ def test_lengths_are_mixed_and_told_apart(name: str, second: str, texts, cache: 
     assert set(mixed["by_length"]) == {"16", "32"}
     for row in rows:
         measures = row.get("measures", [])
-        assert row["split"] == "train" or [measure["length"] for measure in measures] == [16, 16, 16, 32, 32, 32]
+        assert row["split"] == "train" or [measure["length"] for measure in measures] == 4 * [16] + 4 * [32]
         assert all(measure["n"] > 0 and measure[f"{second}_n"] > 0 for measure in measures)
 
 

@@ -188,5 +188,5 @@ def test_the_command_names_steps_without_weights(run, capsys):
     runs.remove_weights(runs.checkpoint(run, 2048))
     assert main(["audit", str(run.path)]) == 0
     assert capsys.readouterr().out == (
-        "No fault in 9 checkpoints.\nLeft out, as their weights were removed: steps 2,048 (1 in all).\n"
+        "No fault in 9 checkpoints.\nLeft out, as their weights were removed: step 2,048.\n"
     )

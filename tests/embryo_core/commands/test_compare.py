@@ -42,14 +42,14 @@ def test_text_marks_what_differs(two: list[Run], capsys: pytest.CaptureFixture) 
 
 
 def test_what_a_run_does_not_tell_is_a_dash(two: list[Run], capsys: pytest.CaptureFixture) -> None:
-    """Such as the learning rate of a run whose card has none."""
+    """Such as the masked share of a run whose card has none."""
     card = two[1].path / "run.json"
     found = json.loads(card.read_text())
-    del found["config"]["learning_rate"]
+    del found["config"]["masked_share"]
     card.write_text(json.dumps(found))
     assert main(["compare", "tiny", "twin"]) == 0
-    (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if "learning rate" in line]
-    assert row[2:] == [str(two[0].config["learning_rate"]), "-", "differs"]
+    (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if "masked share" in line]
+    assert row[2:] == [str(two[0].config["masked_share"]), "-", "differs"]
 
 
 def test_a_run_named_twice_is_compared_once(two: list[Run], capsys: pytest.CaptureFixture) -> None:
