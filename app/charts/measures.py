@@ -14,7 +14,6 @@ SHORTEST = style.BLUE  # sequences of the shortest length
 COLOURS = (style.VERMILION, style.ORANGE, style.GREEN, style.PURPLE, style.PINK, style.OLIVE)
 SYMBOLS = ("square", "diamond", "triangle-up", "triangle-down", "cross", "x")
 Y_TITLE = "accuracy (masked pieces)"
-FEW = 4  # steps; a curve has more
 SAMPLES = 4  # at most
 
 
@@ -27,14 +26,15 @@ def maskings(measures: pd.DataFrame) -> list[str]:
 def samples(measures: pd.DataFrame, masking: str) -> list[int]:
     """Masked pieces of the shortest sequences that were measured, by the text's samples, from the largest.
 
-    Those of FEW steps come last. Empty where there are too many to choose from, such as another text's at each step.
+    Those with less than a quarter of the steps of another come last: they show no development. Empty where there are
+    too many to choose from, such as another text's at each step.
     """
     rows = measures[measures["masking"] == masking]
     shortest = rows[rows["length"] == rows["length"].min()]
     steps = shortest.groupby("sample")["step"].nunique()
     if len(steps) > SAMPLES:
         return []
-    return sorted(steps.index.tolist(), key=lambda sample: (steps[sample] <= FEW, -sample))
+    return sorted(steps.index.tolist(), key=lambda sample: (4 * steps[sample] < steps.max(), -sample))
 
 
 def curves_of(measures: pd.DataFrame, masking: str, sample: int | None = None) -> pd.DataFrame:

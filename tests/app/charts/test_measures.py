@@ -58,7 +58,7 @@ def larger(table: pd.DataFrame, steps: int) -> pd.DataFrame:
 
 
 def test_a_curve_is_of_one_sample(table: pd.DataFrame):
-    """Of the largest where that has more than a few steps; of longer sequences the sample of the same place."""
+    """Of the largest where that has a quarter of the steps; of longer sequences the sample of the same place."""
     both = larger(table, steps=5)
     assert charts.samples(both, SINGLE) == [40_000, 400]
     of_more, of_fewer = charts.curves_of(both, SINGLE), charts.curves_of(both, SINGLE, 400)
@@ -67,7 +67,8 @@ def test_a_curve_is_of_one_sample(table: pd.DataFrame):
         [5, pytest.approx(value + 0.01)] for value in (0.25, 0.3, 0.2)
     ]
     pd.testing.assert_frame_equal(of_fewer, charts.curves_of(larger(table, steps=0), SINGLE))
-    assert charts.samples(larger(table, steps=4), SINGLE) == [400, 40_000]
+    assert charts.samples(larger(table, steps=2), SINGLE) == [40_000, 400]
+    assert charts.samples(larger(table, steps=1), SINGLE) == [400, 40_000]
 
 
 def test_too_many_samples_are_drawn_as_one(table: pd.DataFrame):
