@@ -115,7 +115,7 @@ def _import(arguments: list[str]) -> int:
     from pretrain.tf1 import import_series
 
     run = import_series(options.path, options.run, vocabulary=options.vocabulary, cased=options.cased)
-    print(f"{run.path}: checkpoints: {len(runs.checkpoints(run))}; evaluate them with python -m embryo_core evaluate")
+    print(f"{run.path}: {len(runs.checkpoints(run))} checkpoints; evaluate them with python -m embryo_core evaluate")
     return 0
 
 

@@ -106,7 +106,7 @@ def _note(run: Run, row: dict[str, Any]) -> None:
 
     So a curve of means over steps is of the same sequences, whichever checkpoints are measured again.
     """
-    path, kept = run.path / "log.jsonl", []
+    path, kept, noted = run.path / "log.jsonl", [], row
     new = {_sample(measure) for measure in row["measures"]}
     for line in runs.read_lines(path):
         before = runs.parse_row(line)
@@ -114,9 +114,9 @@ def _note(run: Run, row: dict[str, Any]) -> None:
             kept.append(line)
             continue
         others = [measure for measure in before.get("measures", []) if _sample(measure) not in new]
-        row = {**before, "measures": [*others, *row["measures"]]} if others else row
+        noted = {**before, "measures": [*others, *row["measures"]]}  # of a step that was trained twice, the later row
     with runs.replacing(path) as temporary:
-        temporary.write_bytes(b"".join(line + b"\n" for line in [*kept, json.dumps(row).encode()]))
+        temporary.write_bytes(b"".join(line + b"\n" for line in [*kept, json.dumps(noted).encode()]))
 
 
 def _sample(measure: dict[str, Any]) -> tuple[Any, ...]:

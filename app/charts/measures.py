@@ -14,7 +14,7 @@ SHORTEST = style.BLUE  # sequences of the shortest length
 COLOURS = (style.VERMILION, style.ORANGE, style.GREEN, style.PURPLE, style.PINK, style.OLIVE)
 SYMBOLS = ("square", "diamond", "triangle-up", "triangle-down", "cross", "x")
 Y_TITLE = "accuracy (masked pieces)"
-SAMPLES = 4  # at most
+MOST_SAMPLES = 4  # to choose from
 
 
 def maskings(measures: pd.DataFrame) -> list[str]:
@@ -32,7 +32,7 @@ def samples(measures: pd.DataFrame, masking: str) -> list[int]:
     rows = measures[measures["masking"] == masking]
     shortest = rows[rows["length"] == rows["length"].min()]
     steps = shortest.groupby("sample")["step"].nunique()
-    if len(steps) > SAMPLES:
+    if len(steps) > MOST_SAMPLES:
         return []
     return sorted(steps.index.tolist(), key=lambda sample: (4 * steps[sample] < steps.max(), -sample))
 

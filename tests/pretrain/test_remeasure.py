@@ -85,6 +85,18 @@ def test_more_sequences_are_noted_beside_fewer(own: Path, texts: tuple[Path, Pat
     assert (own / "log.jsonl").read_bytes() == content
 
 
+def test_a_row_keeps_its_means_and_of_two_rows_of_a_step_the_later_stays(own: Path, texts: tuple[Path, Path]):
+    """Also where it had no measures yet; none of them is noted twice."""
+    _, second = heldout(own)
+    bare = {name: value for name, value in second.items() if name != "measures"}
+    path = own / "log.jsonl"
+    path.write_bytes(path.read_bytes() + json.dumps(bare | {"loss": 7.5}).encode() + b"\n")
+    said(own, texts[1], steps=[1], heldout_sequences=8, measured_sequences=16)
+    _, changed = heldout(own)
+    assert {name: value for name, value in changed.items() if name != "measures"} == bare | {"loss": 7.5}
+    assert len(changed["measures"]) == len(second["measures"])
+
+
 def test_on_other_text_the_log_stays(own: Path, texts: tuple[Path, Path]):
     """The measures are said, and that they are not of the run's own text."""
     content = (own / "log.jsonl").read_bytes()
