@@ -61,13 +61,14 @@ NOTHING_FELL = "Peak and decay: no layer has fallen significantly from its peak"
 PEAK_TABLE = "Click a row to open its task, layer and step."
 
 
-def expected(frame: pd.DataFrame) -> str:
+def expected(frame: pd.DataFrame, bands: bool) -> str:
     """The caption of the expected layer of each task."""
     return (
         f"Expected layer: the mean of the layers 0 (embeddings) to {frame['layer'].max()}, each weighted by how far "
         f"its F1 is above the majority baseline. n = {_span(frame['n'])} targets. Above the dashed line, the upper "
-        f"layers have the larger share of these weights. {LINES}. A step without a layer above the baseline is "
-        "left out. Click a point to open its task at that step."
+        f"layers have the larger share of these weights. {LINES}"
+        + ("; band: 95 % interval, as if each layer had been tested on other targets" if bands else "")
+        + ". A step without a layer above the baseline is left out. Click a point to open its task at that step."
     )
 
 

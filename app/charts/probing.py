@@ -116,8 +116,8 @@ def overlay_curves(rescaled: bool) -> Curves:
 OVERLAY_EXPECTED = Curves(
     by="task",
     value="expected",
-    low=None,
-    high=None,
+    low="low",
+    high="high",
     label=label,
     styles=task_styles,
     y_title="expected layer",
@@ -126,11 +126,18 @@ OVERLAY_EXPECTED = Curves(
 )
 
 
-def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, axis: StepAxis) -> go.Figure:
-    """`expected_layers` over the `steps`, a line per task, of a model of `layers` layers; dashed: all layers alike."""
+def expected_figure(
+    table: pd.DataFrame, steps: Sequence[int], layers: int, axis: StepAxis, bands: bool = True
+) -> go.Figure:
+    """`expected_layers` over the `steps`, a line per task with its 95 % band, of a model of `layers` layers.
+
+    Dashed: all layers alike.
+    """
     figure = go.Figure()
-    for task, (colour, symbol) in task_styles(table["task"]).items():
-        rows = table[table["task"] == task]
+    drawn = [(task, table[table["task"] == task], *look) for task, look in task_styles(table["task"]).items()]
+    for task, rows, colour, _ in drawn if bands else []:
+        style.add_band(figure, axis.values(rows["step"]), rows["low"], rows["high"], colour, plain(task))
+    for task, rows, colour, symbol in drawn:
         smoothing.add_curve(
             figure,
             axis.values(rows["step"]),
@@ -139,9 +146,9 @@ def expected_figure(table: pd.DataFrame, steps: Sequence[int], layers: int, axis
             plain(task),
             colour,
             marker={"symbol": symbol, "size": 7},
-            customdata=rows[["task", "step", "expected"]].to_numpy(object),
-            hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}<br>expected layer %{{customdata[2]:.2f}}"
-            "<extra></extra>",
+            customdata=rows[["task", "step", "expected", "low", "high", "n"]].to_numpy(object),
+            hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}<br>expected layer %{{customdata[2]:.2f}} "
+            "(95 %: %{customdata[3]:.2f} to %{customdata[4]:.2f})<br>n = %{customdata[5]:,} targets<extra></extra>",
         )
     ends = axis.values([min(steps), max(steps)])
     alike = {"color": style.GREY, "width": 1.5, "dash": "dash"}

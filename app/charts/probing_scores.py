@@ -69,17 +69,20 @@ def _masked_accuracy(log: pd.DataFrame) -> pd.DataFrame:
 
 
 def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
-    """The expected layer of each task and step (see `curves.expected_layer`): task, step, expected, n.
+    """The expected layer of each task and step (see `curves.expected_layer`): task, step, expected, low, high, n.
 
-    Steps at which no layer is above the majority are left out.
+    From low to high is its 95 % interval. Steps at which no layer is above the majority are left out.
     """
     rows = []
     for task, own in frame.groupby("task", sort=False):
         for step, layers in own.groupby("step"):
-            expected = curves.expected_layer(layers["f1"], layers["majority"].iloc[0])
-            rows.append((task, step, expected, layers["n"].iloc[0]))
-    table = pd.DataFrame(rows, columns=["task", "step", "expected", "n"]).astype({"expected": float})
-    return table.dropna(subset="expected").reset_index(drop=True)
+            majority = layers["majority"].iloc[0]
+            expected = curves.expected_layer(layers["f1"], majority)
+            if expected is not None:
+                low, high = curves.expected_layer_interval(layers["f1"], majority, layers["n"])
+                rows.append((task, step, expected, low, high, layers["n"].iloc[0]))
+    table = pd.DataFrame(rows, columns=["task", "step", "expected", "low", "high", "n"])
+    return table.astype({name: float for name in ("expected", "low", "high")})
 
 
 def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:

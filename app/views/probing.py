@@ -27,20 +27,20 @@ def show() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         layer = _pick_layer(sorted(set(frame["layer"])))
         rescaled = section == "tasks" and pickers.pick_rescaled("F1 and accuracy")
-        bands = section != "order" and pickers.pick_switch("bands", "95 % bands", default=True)
+        bands = pickers.pick_switch("bands", "95 % bands", default=True)
         pickers.pick_smoothing()
     if section == "tasks":
         probing_tasks.show(view, frame, layer, rescaled, bands)
     elif section == "layers":
         probing_training.show(view, *probing_layers.show(view, frame, layer, bands))
     else:
-        _show_order(view, frame, layer)
+        _show_order(view, frame, layer, bands)
 
 
-def _show_order(view: View, frame: pd.DataFrame, layer: str | int) -> None:
+def _show_order(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> None:
     left, right = st.columns(2, gap="large")
     with left:
-        probing_tasks.show_expected(view, frame)
+        probing_tasks.show_expected(view, frame, bands)
     with right:
         probing_tasks.show_two(view, frame, layer)
     probing_peaks.show(view, frame)

@@ -37,21 +37,21 @@ def _task_chosen(task: str, step: int) -> None:
         permalink.choose("probing", "layers")  # the section that shows it
 
 
-def show_expected(view: View, frame: pd.DataFrame) -> None:
+def show_expected(view: View, frame: pd.DataFrame, bands: bool) -> None:
     """Draw in which layer each task is found, over the steps."""
     st.header("Expected layer", anchor=False)
     measured = probing_scores.expected_layers(frame)
     if measured.empty:
         st.info("No layer is above the majority baseline at any step.", icon=":material/info:")
         return
-    name, caption = f"{view.run.name}-expected-layer", captions.expected(frame)
+    name, caption = f"{view.run.name}-expected-layer", captions.expected(frame, bands)
     if view.beside:
         curves, metric = charts.OVERLAY_EXPECTED, captions.METRIC
-        overlays.show(view, _expected, curves, name, caption, "Expected layer", metric, _task_chosen)
+        overlays.show(view, _expected, curves, name, caption, "Expected layer", metric, _task_chosen, bands)
         return
     table = with_smoothed(measured, "expected", view.smoothing, ["task"])
     figures.show(
-        charts.expected_figure(table, sorted(set(frame["step"])), int(frame["layer"].max()), view.axis),
+        charts.expected_figure(table, sorted(set(frame["step"])), int(frame["layer"].max()), view.axis, bands),
         table,
         name,
         caption,

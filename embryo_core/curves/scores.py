@@ -162,6 +162,28 @@ def expected_layer(values: ArrayLike, baseline: float) -> float | None:
     return float(gains @ np.arange(len(gains)) / total) if total > 0 else None
 
 
+def expected_layer_interval(
+    values: ArrayLike, baseline: float, n: ArrayLike, z: float = Z
+) -> tuple[float, float] | None:
+    """Interval (low, high) of `expected_layer`, `values` [L + 1] being shares of `n` > 0 cases each; None where it is.
+
+    Each layer's gain moves within its interval of Wilson, and the expected layer with it, in proportion to the layer's
+    distance from it; the moves are joined as the roots of sums of squares (MOVER; Zou and Donner, 2008), as if the
+    layers had been measured on different cases. The baseline counts as known. `z` as in `interval`.
+    """
+    values = np.asarray(values, float)
+    middle = expected_layer(values, baseline)
+    if middle is None:
+        return None
+    low, high = (np.maximum(0, ends - baseline) for ends in interval(values, n, z))
+    gains = np.maximum(0, values - baseline)
+    pull = (np.arange(len(gains)) - middle) / gains.sum()
+    less, more = pull * (low - gains), pull * (high - gains)
+    below, above = np.minimum(less, more), np.maximum(less, more)
+    last = len(gains) - 1
+    return max(0.0, float(middle - np.linalg.norm(below))), min(float(last), float(middle + np.linalg.norm(above)))
+
+
 # === Attention maps ===
 
 

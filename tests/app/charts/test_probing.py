@@ -72,6 +72,15 @@ def test_the_expected_layer_is_compared_with_all_layers_alike(frame) -> None:
     assert len(named(figure, "mine").x) == 2
 
 
+def test_the_band_of_the_expected_layer_is_its_interval(frame) -> None:
+    """Up the high ends and back along the low ones; without bands there is none."""
+    table, axis = probing_scores.expected_layers(frame), StepAxis("log")
+    own = table[table["task"] == "pos"]
+    band = named(charts.expected_figure(table, STEPS, 2, axis), f"{charts.plain('pos')}, 95 % band")
+    assert list(band.y) == [*own["high"], *own["low"][::-1]] and list(own["low"]) != list(own["high"])
+    assert not any("band" in trace.name for trace in charts.expected_figure(table, STEPS, 2, axis, bands=False).data)
+
+
 def test_a_ring_follows_the_step_along_the_path(frame) -> None:
     """It is drawn on the point of the last step, and told where those of the others are."""
     table = probing_scores.path(probing_scores.of_layer(frame, 2), "pos", "srl")

@@ -81,6 +81,16 @@ def test_the_expected_layer_of_each_task_and_step(frame) -> None:
     assert list(table["task"].unique()) == ["pos", "srl", "mine"]
 
 
+def test_the_expected_layer_has_the_interval_of_its_own_targets(frame) -> None:
+    """As computed from the layers of that task and step, on its n."""
+    table = probing_scores.expected_layers(frame)
+    assert (table["low"] <= table["expected"]).all() and (table["expected"] <= table["high"]).all()
+    (row,) = table[(table["task"] == "mine") & (table["step"] == 8)].itertuples()
+    layers = frame[(frame["task"] == "mine") & (frame["step"] == 8)]
+    interval = curves.expected_layer_interval(layers["f1"], layers["majority"].iloc[0], row.n)
+    assert (row.low, row.high) == interval and row.n == layers["n"].iloc[0]
+
+
 def test_a_path_has_the_steps_of_both_tasks(frame) -> None:
     """A step at which one was not probed is left out."""
     less = frame[(frame["task"] != "srl") | (frame["step"] != 1)]

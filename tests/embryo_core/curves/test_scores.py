@@ -188,6 +188,24 @@ def test_without_a_gain_there_is_no_expected_layer():
     """No layer above the baseline, or no baseline, gives no number."""
     assert curves.expected_layer([0.3, 0.4], 0.4) is None
     assert curves.expected_layer([0.3, 0.4], float("nan")) is None
+    assert curves.expected_layer_interval([0.3, 0.4], 0.4, 100) is None
+
+
+@pytest.mark.parametrize(
+    "values", [[0.45, 0.6, 0.62, 0.55, 0.5], [0.3, 0.5, 0.7, 0.8, 0.8], [0.9, 0.8, 0.5, 0.45, 0.3]]
+)
+def test_the_interval_of_the_expected_layer_is_that_of_drawn_cases(values):
+    """95 % of the expected layers of cases drawn anew lie within it, for layers tested on different cases."""
+    drawn = np.random.default_rng(0).binomial(800, values, size=(4000, 5)) / 800
+    expected = np.quantile([curves.expected_layer(row, 0.25) for row in drawn], [0.025, 0.975])
+    assert curves.expected_layer_interval(values, 0.25, 800) == pytest.approx(expected, abs=0.02)
+
+
+def test_the_interval_of_the_expected_layer_stays_within_the_model():
+    """Few cases, and gains in the outermost layers alone: it ends at the embeddings and at the last layer."""
+    assert curves.expected_layer_interval([0.5, 0.5, 0.5], 0.4, 3) == (0, 2)
+    low, high = curves.expected_layer_interval([0.3, 0.3, 0.8], 0.4, 50)
+    assert 0 < low < high == 2
 
 
 # === Attention maps ===
