@@ -108,6 +108,32 @@ def test_hidden_curves_stay_where_the_figure_is_another_at_each_step(visit, app,
     assert plot.evaluate(DRAWN) != drawn and plot.evaluate(shown) == before
 
 
+def test_hidden_curves_stay_where_a_figure_is_drawn_twice(visit, app):
+    """A figure that is drawn again as it was sent, as a slow page does, has them switched off again."""
+    visitor = visit(app)
+    visitor.open("tokens")
+    plot = visitor.page.locator(".js-plotly-plot").first
+    entries = plot.locator(".legend .traces")
+    for i in (1, 2):
+        entries.nth(i).locator(".legendtoggle").click()
+        expect(entries.nth(i)).to_have_css("opacity", "0.5")
+    hidden = "one => one._fullData.filter(({ visible }) => visible === 'legendonly').map(({ name }) => name)"
+    before, width = plot.evaluate(hidden), plot.evaluate("one => one._fullLayout.width")
+    plot.evaluate("one => one.data.forEach((trace) => { trace.visible = true; })")
+    visitor.page.set_viewport_size({"width": 1000, "height": 900})
+    visitor.page.wait_for_function(
+        "([one, width]) => one._fullLayout.width !== width", arg=[plot.element_handle(), width]
+    )
+    visitor.rest()
+    for i in (1, 2):
+        expect(entries.nth(i)).to_have_css("opacity", "0.5")
+    assert before and plot.evaluate(hidden) == before
+    entries.nth(1).locator(".legendtoggle").click()
+    expect(entries.nth(1)).to_have_css("opacity", "1")
+    visitor.rest()
+    assert set(plot.evaluate(hidden)) < set(before)
+
+
 @pytest.mark.parametrize("kind", ["head", "model"])
 def test_bertviz_is_never_blank_and_keeps_its_choice(visit, app, kind):
     """At every frame of a change of step something is drawn; layer and opened head are the same after it."""
