@@ -115,7 +115,8 @@ def _import(arguments: list[str]) -> int:
     from pretrain.tf1 import import_series
 
     run = import_series(options.path, options.run, vocabulary=options.vocabulary, cased=options.cased)
-    print(f"{run.path}: {len(runs.checkpoints(run))} checkpoints; evaluate them with python -m embryo_core evaluate")
+    count = len(runs.checkpoints(run))
+    print(f"{run.path} (checkpoints: {count}) can be evaluated: python -m embryo_core evaluate {run.name}")
     return 0
 
 

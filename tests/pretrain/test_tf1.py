@@ -65,6 +65,13 @@ def test_logits_are_those_of_the_original(folder: Path, family: str):
         assert ours.shape == theirs.shape and np.abs(ours - theirs).max() < TOLERANCE
 
 
+def test_the_command_tells_what_to_run_next(folder: Path, capsys):
+    """With the count of checkpoints, of one as of several, and the run's name."""
+    originals.save(folder / "model.ckpt-7", originals.variables("bert"))
+    imported(folder)
+    assert "(checkpoints: 1) can be evaluated: python -m embryo_core evaluate imported\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_series_is_a_run_that_can_be_asked(folder: Path, family: str):
     """Every step of a folder, with the original's states; unknown counts stay so; a second import adds what is new."""
