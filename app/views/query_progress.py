@@ -33,7 +33,7 @@ def show(found: Found, draw: Callable[[Found], None]) -> None:
             _show_progress(answers)
             if along_with_page:
                 return
-            if _goes_on(answers):
+            if goes_on and _goes_on(answers):  # after "Go on" the page starts the timer first, which draws each round
                 for one in filter(None, answers):
                     words = [(track.word, track.mask) for track in one.marked.values()]
                     one.rounds.go_on(words, one.asked.view.step)

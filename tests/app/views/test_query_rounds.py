@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app.views import query_answers, query_progress, query_rounds
@@ -129,6 +130,24 @@ def test_a_reader_stops_it_and_lets_it_go_on(open_page, tiny_run: Run) -> None:
     assert line_of(app)[0].startswith("2 of 3 checkpoints asked. ")
     app.button("query_go_on").click().run()
     assert "going on" in line_of(app)[0]
+
+
+def test_the_last_round_after_a_stop_is_drawn(
+    open_page, tiny_run: Run, in_fragment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The button to go on draws its part alone, whose timer stands still: the page starts it before it asks."""
+    app = open_page("query", tiny_run, text=TEXT)
+    app.button("query_stop").click().run()
+    by_now = query_progress._by_now
+
+    def clicked_go_on(found: query_progress.Found) -> query_progress.Found:
+        st.session_state[query_progress.STOPPED] = None
+        return by_now(found)
+
+    monkeypatch.setattr(query_progress, "_by_now", clicked_go_on)
+    in_fragment(True)
+    app.run()
+    assert not line_of(app) and "Over 3 checkpoints" in [header.value for header in app.header]
 
 
 def test_rounds_go_on_for_a_word_after_the_last_checkpoint(open_page, tiny_run: Run, in_fragment) -> None:
