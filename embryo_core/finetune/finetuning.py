@@ -102,7 +102,8 @@ def _finetune(
             if name not in without:
                 _settle(run, one, trainees[name], choices.get(name))
         sizes = {name: len(trainees[name + HELD_OUT].targets) for name in without}
-        for name, choice in choose(workers, late, sizes, progress):  # noted at once: a run killed here goes on
+        identities = {name: by_name[name].identity for name in without}
+        for name, choice in choose(workers, late, sizes, identities, progress):  # noted at once: a run killed goes on
             if isinstance(choice, str):
                 report.failures.append(choice)
             else:

@@ -17,10 +17,11 @@ from embryo_core.errors import (
     TokenizerMismatch,
 )
 from embryo_core.finetune.forms import GLUE, SQUAD, evaluation
+from embryo_core.finetune.kept import kept_weights, weights_file
 from embryo_core.finetune.protocols import Choice, Settings
 from embryo_core.finetune.questions import QuestionTask, read_questions
 from embryo_core.finetune.tasks import TextTask, data_sha256, read_task
-from embryo_core.finetune.units import Item, Unit, kept_weights, weights_file
+from embryo_core.finetune.units import Item, Unit
 from embryo_core.types import Checkpoint, Run
 
 Pairs = set[tuple[int, int]]  # (step, seed)

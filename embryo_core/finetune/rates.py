@@ -1,12 +1,20 @@
-"""The quick protocol's learning rate: chosen once a task, at one late checkpoint, on a tenth of the training data."""
+"""The quick protocol's learning rate: chosen once a task, at one late checkpoint, on a tenth of the training data.
+
+What a rate came to is kept until one is chosen: killed and run again, only those that are left are tried.
+"""
 
 import logging
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
+from embryo_core import runs
+from embryo_core.errors import ResultsError
+from embryo_core.finetune import kept
 from embryo_core.finetune.protocols import QUICK_RATES, Choice, Settings, quick
 from embryo_core.finetune.trainees import Trainee
 from embryo_core.finetune.training import tune
@@ -26,6 +34,12 @@ class Trial:
     checkpoint: Checkpoint
     task: str
     settings: Settings
+    identity: Mapping[str, Any]  # of the task's results
+
+    @property
+    def file(self) -> Path:
+        """Where it is kept what the rate came to."""
+        return kept.trial_file(self.checkpoint, self.settings, {**self.identity, "task": self.task})
 
 
 @dataclass(frozen=True)
@@ -38,21 +52,54 @@ class Tried:
 
 
 def choose(
-    workers: Workers, checkpoint: Checkpoint, sizes: Mapping[str, int], progress: bool = False
+    workers: Workers,
+    checkpoint: Checkpoint,
+    sizes: Mapping[str, int],
+    identities: Mapping[str, Mapping[str, Any]],
+    progress: bool = False,
 ) -> Iterator[tuple[str, Choice | str]]:
     """Each task with its best learning rate, once all are tried, or a sentence where a trial failed.
 
-    `sizes`: how many training sequences are left. Of equal scores the one with the lower loss, then the smaller rate.
+    `sizes`: how many training sequences are left; `identities`: of the tasks' results. Of equal scores the one with the
+    lower loss, then the smaller rate.
     """
-    trials = [Trial(checkpoint, task, quick(size, rate)) for task, size in sizes.items() for rate in QUICK_RATES]
+    trials = [
+        Trial(checkpoint, task, quick(size, rate), identities[task])
+        for task, size in sizes.items()
+        for rate in QUICK_RATES
+    ]
     found: dict[str, dict[float, Tried]] = {task: {} for task in sizes}
-    done = workers.do(_try, trials)
     title = f"learning rates, at step {checkpoint.step:,}"
+    done = _done(workers, trials)
     for trial, tried in tqdm(done, desc=title, total=len(trials), unit="trial", disable=not progress or not trials):
         of_task = found[trial.task]
         of_task[trial.settings.learning_rate] = tried
         if len(of_task) == len(QUICK_RATES):
-            yield trial.task, _chosen(checkpoint.step, trial.task, {rate: of_task[rate] for rate in QUICK_RATES})
+            choice = _chosen(checkpoint.step, trial.task, {rate: of_task[rate] for rate in QUICK_RATES})
+            yield trial.task, choice
+            if isinstance(choice, Choice):
+                for one in trials:
+                    if one.task == trial.task:
+                        one.file.unlink(missing_ok=True)
+
+
+def _done(workers: Workers, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Tried]]:
+    """Every trial with what it came to: those that were done before at once, the others as they are done."""
+    before = [(trial, tried) for trial in trials if (tried := _read(trial))]
+    known = [trial for trial, _ in before]
+    yield from before
+    for trial, tried in workers.do(_try, [trial for trial in trials if trial not in known]):
+        if math.isfinite(tried.loss):  # the others end early, or may succeed another time
+            runs.write_json(trial.file, asdict(tried))
+        yield trial, tried
+
+
+def _read(trial: Trial) -> Tried | None:
+    """What a trial came to that was done before; None where there is none, or its file is not right."""
+    try:
+        return runs.read_json(trial.file, kept.folder(trial.checkpoint.run), Tried, ResultsError)
+    except ResultsError:
+        return None
 
 
 def _chosen(step: int, task: str, tried: Mapping[float, Tried]) -> Choice | str:

@@ -1,9 +1,6 @@
 """Units of work: what one process fine-tunes of one checkpoint with one seed, and writes or hands back."""
 
-import hashlib
-import json
 import logging
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +14,9 @@ from embryo_core.finetune.forms import evaluation
 from embryo_core.finetune.protocols import Settings
 from embryo_core.finetune.trainees import Trainee
 from embryo_core.finetune.training import Tuned, tune
-from embryo_core.types import Checkpoint, Findings, Run, TuningPoint
+from embryo_core.types import Checkpoint, Findings, TuningPoint
 
 log = logging.getLogger(__name__)
-
-WEIGHTS = re.compile(r"step(\d+)-seed(\d+)-[0-9a-f]{12}\.safetensors")
 
 
 @dataclass(frozen=True)
@@ -46,23 +41,6 @@ class Unit:
 
 
 Outcome = tuple[Item, Findings | str | None]  # a sentence where it failed; None where weights alone were wanted
-
-
-def weights_file(checkpoint: Checkpoint, seed: int, settings: Settings, identity: Mapping[str, Any]) -> Path:
-    """Where the weights of a checkpoint after MNLI are kept, until the tasks that begin from them are done."""
-    what = json.dumps([checkpoint.written, str(settings), sorted(identity.items())])
-    name = f"step{checkpoint.step}-seed{seed}-{hashlib.sha256(what.encode()).hexdigest()[:12]}.safetensors"
-    return _cache(checkpoint.run) / name
-
-
-def kept_weights(run: Run) -> list[tuple[tuple[int, int], Path]]:
-    """The step and seed of each file of weights after MNLI that is there, half written ones included."""
-    files = [(WEIGHTS.match(file.name), file) for file in sorted(_cache(run).glob("step*"))]
-    return [((int(found[1]), int(found[2])), file) for found, file in files if found]
-
-
-def _cache(run: Run) -> Path:
-    return run.path.parents[1] / "cache" / "finetuning" / run.name
 
 
 def work(unit: Unit, trainees: Mapping[str, Trainee], device: str) -> tuple[int, list[str]]:

@@ -81,6 +81,37 @@ def test_a_learning_rate_is_noted_as_soon_as_it_is_chosen(
     assert "learning rates, at step 16: 100%" in capsys.readouterr().err
 
 
+def test_a_learning_rate_that_was_tried_is_not_tried_again(
+    own_run: Run, cola: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Stopped after the first, the same command tries the second; a file that is not right is as none."""
+    tried, attempt, cache = [], rates._try, tmp_path / "cache" / "finetuning" / own_run.name
+
+    def counted(trial: rates.Trial, *given: object) -> rates.Tried:
+        if stop and tried:
+            raise KeyboardInterrupt
+        tried.append(trial.settings.learning_rate)
+        return attempt(trial, *given)
+
+    def again() -> list[float]:
+        tried.clear()
+        finetune(own_run, {"cola": cola}, [16], jobs=1)
+        return tried
+
+    monkeypatch.setattr(rates, "_try", counted)
+    stop = True
+    with pytest.raises(KeyboardInterrupt):
+        again()
+    (file,) = cache.glob("rate-*.json")
+    stop = False
+    assert again() == [1e-3] and not file.exists()
+    noted = results.read_sources(own_run)["finetuning:cola:1"]
+    shutil.rmtree(own_run.results)
+    write_json(file, {"score": "high"})
+    assert again() == [1e-4, 1e-3] and not file.exists()
+    assert results.read_sources(own_run)["finetuning:cola:1"] == noted
+
+
 def test_other_data_are_refused(own_run: Run, cola: Path):
     """As for every metric; --overwrite replaces what was there."""
     finetune(own_run, {"cola": cola}, [16], jobs=1)

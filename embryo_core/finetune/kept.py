@@ -1,0 +1,40 @@
+"""What is kept beside the results until the work that needs it is done: weights after MNLI, and rates tried."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from embryo_core.finetune.protocols import Settings
+from embryo_core.types import Checkpoint, Run
+
+WEIGHTS = re.compile(r"step(\d+)-seed(\d+)-[0-9a-f]{12}\.safetensors")
+
+
+def weights_file(checkpoint: Checkpoint, seed: int, settings: Settings, identity: Mapping[str, Any]) -> Path:
+    """Where the weights of a checkpoint after MNLI are kept, until the tasks that begin from them are done."""
+    of = _fingerprint(checkpoint, settings, identity)
+    return folder(checkpoint.run) / f"step{checkpoint.step}-seed{seed}-{of}.safetensors"
+
+
+def kept_weights(run: Run) -> list[tuple[tuple[int, int], Path]]:
+    """The step and seed of each file of weights after MNLI that is there, half written ones included."""
+    files = [(WEIGHTS.match(file.name), file) for file in sorted(folder(run).glob("step*"))]
+    return [((int(found[1]), int(found[2])), file) for found, file in files if found]
+
+
+def trial_file(checkpoint: Checkpoint, settings: Settings, identity: Mapping[str, Any]) -> Path:
+    """Where it is kept what a learning rate came to, until one is chosen."""
+    return folder(checkpoint.run) / f"rate-{_fingerprint(checkpoint, settings, identity)}.json"
+
+
+def folder(run: Run) -> Path:
+    """The folder of a run for such files."""
+    return run.path.parents[1] / "cache" / "finetuning" / run.name
+
+
+def _fingerprint(checkpoint: Checkpoint, settings: Settings, identity: Mapping[str, Any]) -> str:
+    what = json.dumps([checkpoint.written, str(settings), sorted(identity.items())])
+    return hashlib.sha256(what.encode()).hexdigest()[:12]
