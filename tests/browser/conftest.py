@@ -28,7 +28,7 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # In place of playwright's own list. The last two would draw two further pages behind the address bar of each window.
+    # In place of playwright's own list. The last two would draw two more pages behind the address bar of each window.
     "--disable-features=PaintHolding,LensOverlay,MediaRouter,OptimizationHints,WebUIOmniboxPopup,WebUIOmniboxAimPopup",
 )
 # With motion a processor draws placeholders that shimmer, frame by frame, while it has a page to compute.
