@@ -41,11 +41,16 @@ function lettered({ colorbar, ...map }, width) {
   return size < LEGIBLE ? { ...trace, texttemplate: "" } : { ...trace, textfont: { ...trace.textfont, size } };
 }
 
+// Waits until `save` has found what it saves, as a reader may be quicker than the page; or until the menu goes.
+async function drawn(save, menu) {
+  while (menu.isConnected && !save()) await new Promise(requestAnimationFrame);
+}
+
 function saveChart({ chart, name, sizes }, columns, format) {
   const key = chart.replace(/[^a-zA-Z0-9_-]/g, "-"); // as Streamlit makes a class of a key
   const plot = document.querySelector(`.st-key-${key} .js-plotly-plot`);
   const camera = plot?.querySelector('.modebar-btn[data-title^="Download plot"]');
-  if (!camera) return;
+  if (!camera) return false;
   const { inches, layout, kept } = sizes[columns];
   const usual = { data: plot.data, layout: plot.layout, options: plot._context.toImageButtonOptions };
   Object.assign(plot, forPaper(plot, layout, kept)); // Plotly copies what it is to draw before the click returns
@@ -62,6 +67,7 @@ function saveChart({ chart, name, sizes }, columns, format) {
     Object.assign(plot, { data: usual.data, layout: usual.layout });
     plot._context.toImageButtonOptions = usual.options;
   }
+  return true;
 }
 
 // The browser saves a file by a click on a link, which is none of a reader's: heard, it would close the menu that says how
@@ -73,7 +79,8 @@ addEventListener(
 );
 
 function saveMaps({ name, sizes }, columns, format) {
-  window.dispatchEvent(new CustomEvent("embryo:save", { detail: { name, format, ...sizes[columns] } }));
+  const detail = { name, format, ...sizes[columns] };
+  return !window.dispatchEvent(new CustomEvent("embryo:save", { detail, cancelable: true }));
 }
 
 export default function ({ parentElement, data }) {
@@ -85,8 +92,9 @@ export default function ({ parentElement, data }) {
   for (const button of parentElement.querySelectorAll("button")) {
     button.title = `Save this figure as ${button.textContent}; its caption and BibTeX are copied`;
     button.onclick = async () => {
-      save(data, size.value, button.dataset.format);
-      status.textContent = await copy(data.copied).then(() => "Caption copied", () => "Caption not copied");
+      const copied = copy(data.copied).then(() => "Caption copied", () => "Caption not copied"); // while the click counts
+      await drawn(() => save(data, size.value, button.dataset.format), button);
+      status.textContent = await copied;
       setTimeout(() => (status.textContent = ""), THANKS);
     };
   }

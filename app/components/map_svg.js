@@ -97,8 +97,10 @@ const DOTS = { svg: 96, png: 300 }; // per inch
 
 // Saves what `draw` gives once the menu of a figure's files (figure_files.js) asks for the maps of this name.
 function saving(signal, name, step, draw) {
-  const save = async ({ detail }) => {
+  const save = async (event) => {
+    const { detail } = event;
     if (detail.name !== name) return;
+    event.preventDefault(); // it is heard
     const svg = draw(detail);
     const scale = (detail.inches * DOTS[detail.format]) / detail.pixels;
     const { width, height } = svg.viewBox.baseVal;

@@ -41,7 +41,7 @@ AT_REST = """() => {
     const drawn = roots.map((root) => (root.body ?? root).innerHTML).join();
     const still = drawn === window.drawnBefore && document.getAnimations().every((one) => one.playState !== "running");
     window.drawnBefore = drawn;
-    return still && !document.querySelector('[data-stale="true"]');
+    return still && !document.querySelector('[data-stale="true"], [data-testid*="Skeleton"]');
 }"""
 expect.set_options(timeout=PATIENCE)
 
@@ -90,7 +90,7 @@ class Visitor:
         expect(self.page.get_by_test_id("stException")).to_have_count(0)
 
     def rest(self) -> None:
-        """Wait until the page stands still: components are filled, nothing fades, half a second changes nothing."""
+        """Wait until the page stands still: nothing is a placeholder or fades, half a second changes nothing."""
         self.settle()
         self.page.evaluate("delete window.drawnBefore")
         for track in self.page.locator(".bar .track").all():

@@ -38,6 +38,9 @@ TRACES = """figure => {
 }"""
 
 
+BOTH_SIZES = pytest.mark.parametrize("columns", [pytest.param("one", marks=pytest.mark.slow), "two"])
+
+
 def saved(visitor, figure: str, columns: str, format: str):
     """The file that a figure's button saves, once the size is chosen."""
     files = visitor.files(figure)
@@ -47,7 +50,7 @@ def saved(visitor, figure: str, columns: str, format: str):
     return download.value
 
 
-@pytest.mark.parametrize("columns", SIZES)
+@BOTH_SIZES
 def test_a_figure_leaves_a_dark_page_laid_out_for_paper(visit, app, offline, columns):
     """White, without the step line, named; with wider letters than those it was measured in, no text is cut off."""
     visitor = visit(app)
@@ -86,6 +89,30 @@ def test_maps_and_figures_are_saved_as_png(visit, app):
             assert image.width == pytest.approx(SIZES["one"].inches * 300, rel=0.02)
 
 
+def test_a_chart_that_is_not_drawn_yet_is_saved_once_it_is(visit, app):
+    """A reader is quicker than a slow page, whose charts are still placeholders."""
+    visitor, held = visit(app), []
+    visitor.page.route("**/PlotlyChart*.js", lambda script: held.append(script))
+    visitor.page.goto(f"{app}/tokens")
+    files = visitor.files("tiny-mask_prediction")
+    with visitor.page.expect_download() as download:
+        files.get_by_role("button", name="SVG", exact=True).click()
+        expect(visitor.page.locator(".js-plotly-plot")).to_have_count(0)
+        for script in held:
+            script.continue_()
+    assert b"Mask prediction accuracy" in download.value.path().read_bytes()
+
+
+def test_maps_that_do_not_hear_at_first_are_saved(visit, app):
+    """As long as their script has not run, nobody answers the menu, which asks again."""
+    visitor = visit(app)
+    visitor.page.add_init_script(
+        "addEventListener('embryo:save', (event) => event.stopImmediatePropagation(), { once: true })"
+    )
+    visitor.open("attention", layer="2", head="1")
+    assert saved(visitor, "tiny-attention-layer2-head1", "one", "SVG").suggested_filename.endswith("-step16.svg")
+
+
 def test_the_menu_stays_and_says_what_became_of_the_caption(visit, app):
     """A saved file closes nothing: the reader sees that the caption was copied, or was not."""
     visitor = visit(app)
@@ -95,7 +122,7 @@ def test_the_menu_stays_and_says_what_became_of_the_caption(visit, app):
     expect(status).to_have_text(re.compile("^Caption (not )?copied$"))
 
 
-@pytest.mark.parametrize("columns", SIZES)
+@BOTH_SIZES
 def test_maps_are_laid_out_for_paper(visit, app, offline, columns):
     """With run, step and small print, in letters of one size in every file; wider letters are not cut off either."""
     visitor = visit(app)
@@ -148,7 +175,7 @@ def _compare(visitor, figure) -> int:
     return len(chosen)
 
 
-@pytest.mark.parametrize("columns", SIZES)
+@BOTH_SIZES
 def test_a_saved_lens_has_words_that_can_be_read(visit, demo, columns):
     """In letters of a legible size; steps that have no room are counted in the small print."""
     rows = 1 + read().config["num_hidden_layers"]  # of layers, and the embeddings

@@ -123,6 +123,7 @@ def long_run(tiny_run: Run, tmp_path) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_the_small_multiples_of_a_long_series_have_the_chosen_step_too(visit, long_run):
     """One that is not among those that are read together, in their colours; and another once it is chosen."""
     steps = [checkpoint.step for checkpoint in runs.checkpoints(long_run)]

@@ -53,6 +53,7 @@ def demo(request: pytest.FixtureRequest) -> Series:
     return series_of(vectors, tuple(checkpoint.step for checkpoint in checkpoints), names)
 
 
+@pytest.mark.slow
 def test_every_negated_tensor_of_the_demo_that_hardly_turns_is_named(demo: Series):
     """One at a time, at every third step inside the series; and no other with it."""
     every = tuple(range(len(demo.steps)))

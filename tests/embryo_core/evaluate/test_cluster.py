@@ -56,6 +56,7 @@ def expected(own_run: Run) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.slow
 @with_ray
 def test_one_worker_and_two_nodes_give_the_files_of_none(cluster, own_run, expected):
     """Sources, scores, words, maps and facts alike."""
@@ -125,6 +126,7 @@ def test_a_checkpoint_whose_workers_all_die_is_given_up_and_the_others_are_kept(
     assert failure.startswith("Step 8 was given up after 4 workers ended") and "same command" in failure
 
 
+@pytest.mark.slow
 @with_ray
 def test_what_is_wrong_in_a_worker_is_told_as_it_is_here(cluster, own_run, tmp_path):
     """A treebank that cannot be read, and a checkpoint that is damaged."""

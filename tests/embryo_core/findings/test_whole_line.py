@@ -38,6 +38,7 @@ def test_every_comparison_is_that_of_an_independent_computation(made: tuple[str,
     _agree(made[1])
 
 
+@pytest.mark.slow
 def test_the_demo_is_judged_as_an_independent_computation_judges_it():
     """Of real scores, where nothing is planted."""
     _agree(demo.read())
