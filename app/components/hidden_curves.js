@@ -3,25 +3,27 @@
 // without what was last clicked. A slow page may draw one more than once.
 const hiddenCurves = {
   kept: new Map(), // by figure: the names of its hidden curves
+  clicking: false, // by us, now
 
   meet(plot) {
     const figure = plot.closest('[class*="st-key-figure_"]')?.className.match(/st-key-figure_\S+/)[0];
     if (!figure) return;
     const kept = this.kept.get(figure) ?? new Set();
     this.kept.set(figure, kept);
-    let clicked = false; // in the legend, by a reader or by us, and not drawn yet
-    const restore = () => clicked || this.hideNext(plot, kept);
-    for (const event of ["plotly_legendclick", "plotly_legenddoubleclick"]) plot.on(event, () => void (clicked = true));
+    const clicks = []; // in the legend and not drawn yet: whether each is ours
+    const restore = () => clicks.length || this.hideNext(plot, kept);
+    plot.on("plotly_legendclick", () => void clicks.push(this.clicking));
+    plot.on("plotly_legenddoubleclick", () => void clicks.splice(-1, 1, false));
     plot.on("plotly_restyle", ([{ visible }, traces]) => {
-      clicked = false;
-      this.note(plot, kept, visible, traces);
+      if (!clicks.shift()) this.note(plot, kept, visible, traces);
       restore();
     });
     plot.on("plotly_afterplot", restore);
     restore();
   },
 
-  // What a click changed, as Plotly tells it: the figure itself may be another by now.
+  // What a reader's click changed, as Plotly tells it: the figure itself may be another by now. Ours says nothing: where the
+  // page itself drew the curve hidden before the click counted, it has shown it, and another one follows.
   note(plot, kept, visible, traces) {
     traces.forEach((trace, i) => {
       const now = Array.isArray(visible) ? visible[i % visible.length] : visible;
@@ -39,7 +41,9 @@ const hiddenCurves = {
     const { doubleClickDelay } = plot._context;
     plot._context.doubleClickDelay = 0;
     plot._legendMouseDownTime = 0;
+    this.clicking = true;
     for (const type of ["mousedown", "mouseup"]) toggle.dispatchEvent(new MouseEvent(type));
+    this.clicking = false;
     plot._context.doubleClickDelay = doubleClickDelay;
   },
 };

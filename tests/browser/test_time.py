@@ -108,8 +108,12 @@ def test_hidden_curves_stay_where_the_figure_is_another_at_each_step(visit, app,
     assert plot.evaluate(DRAWN) != drawn and plot.evaluate(shown) == before
 
 
-def test_hidden_curves_stay_where_a_figure_is_drawn_twice(visit, app):
-    """A figure that is drawn again as it was sent, as a slow page does, has them switched off again."""
+@pytest.mark.parametrize("hidden_meanwhile", [False, True])
+def test_hidden_curves_stay_where_a_figure_is_drawn_twice(visit, app, hidden_meanwhile: bool):
+    """A figure that is drawn again as it was sent, as a slow page does, has them switched off again.
+
+    Also where the page itself hides one, before the click by which this is done counts, and would show it.
+    """
     visitor = visit(app)
     visitor.open("tokens")
     plot = visitor.page.locator(".js-plotly-plot").first
@@ -119,6 +123,10 @@ def test_hidden_curves_stay_where_a_figure_is_drawn_twice(visit, app):
         expect(entries.nth(i)).to_have_css("opacity", "0.5")
     hidden = "one => one._fullData.filter(({ visible }) => visible === 'legendonly').map(({ name }) => name)"
     before, width = plot.evaluate(hidden), plot.evaluate("one => one._fullLayout.width")
+    if hidden_meanwhile:
+        plot.evaluate(
+            "one => one.once('plotly_legendclick', ({ node }) => { node.__data__[0].trace.visible = 'legendonly'; })"
+        )
     plot.evaluate("one => one.data.forEach((trace) => { trace.visible = true; })")
     visitor.page.set_viewport_size({"width": 1000, "height": 900})
     visitor.page.wait_for_function(
