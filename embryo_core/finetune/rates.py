@@ -5,7 +5,7 @@ What a rate came to is kept until one is chosen: killed and run again, only thos
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -78,9 +78,7 @@ def choose(
             choice = _chosen(checkpoint.step, trial.task, {rate: of_task[rate] for rate in QUICK_RATES})
             yield trial.task, choice
             if isinstance(choice, Choice):
-                for one in trials:
-                    if one.task == trial.task:
-                        one.file.unlink(missing_ok=True)
+                _forget(one for one in trials if one.task == trial.task)
 
 
 def _done(workers: Workers, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Tried]]:
@@ -100,6 +98,12 @@ def _read(trial: Trial) -> Tried | None:
         return runs.read_json(trial.file, kept.folder(trial.checkpoint.run), Tried, ResultsError)
     except ResultsError:
         return None
+
+
+def _forget(trials: Iterable[Trial]) -> None:
+    """Remove what was kept of them: a learning rate is chosen, and noted with the results."""
+    for trial in trials:
+        trial.file.unlink(missing_ok=True)
 
 
 def _chosen(step: int, task: str, tried: Mapping[float, Tried]) -> Choice | str:
