@@ -72,7 +72,7 @@ def measure_parser() -> argparse.ArgumentParser:
     """Arguments of `measure`."""
     parse = argparse.ArgumentParser(
         prog="python -m pretrain measure",
-        description="Measure the checkpoints of a pretrained run again: on its own held-out text, which replaces the "
+        description="Measure the checkpoints of a pretrained run again: on its own held-out text, which adds to the "
         "held-out rows of its log, or on other text, which is only printed.",
     )
     _add_run(parse)

@@ -70,8 +70,16 @@ def scores(frame: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> str
     return (
         f"Each checkpoint, fine-tuned as a whole and scored on the development set (protocol {literal(protocols)}; "
         f"{seeds}{average}). {counted}.{bands} The large marker is the best step. Dashed: a control that reads no "
-        f"text. Step 0, random weights fine-tuned in the same way, is another control.{albert}{left_out}"
+        f"text. {_random_weights(frame)}{albert}{left_out}"
     )
+
+
+def _random_weights(frame: pd.DataFrame) -> str:
+    """Whether random weights are among the points."""
+    first = int(frame["step"].min())
+    if first:
+        return f"Random weights, another control, were not fine-tuned: the first step is {first:,}."
+    return "Step 0, random weights fine-tuned in the same way, is another control."
 
 
 def _glue_tasks(frame: pd.DataFrame) -> str:
@@ -89,12 +97,15 @@ def _is_of(name: str, frame: pd.DataFrame) -> bool:
     return name.startswith("finetuning:") and name.split(":")[1] in set(frame["task"])
 
 
-def table(average: pd.DataFrame) -> str:
-    """How to read the table; the average over GLUE's tasks, and which tasks these are."""
+def table(average: pd.DataFrame, frame: pd.DataFrame) -> str:
+    """How to read the table; the average over GLUE's tasks, and which these are; tasks that end at their control."""
     words = (
         "95 % and 99 %: the first step at which the score is at least that share of its last value, with a 95 % "
         "interval from 400 bootstrap samples of the development examples. Click a row to see a task in detail."
     )
+    last = frame.groupby("task", sort=False).last()
+    if unlearned := [literal(label(task)) for task in last.index[last["value"] <= last["control"]]]:
+        words += f" At or below the control at the end, so nothing was learned to reach: {', '.join(unlearned)}."
     if average.empty:
         return words
     last = average.iloc[-1]

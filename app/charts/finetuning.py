@@ -276,4 +276,6 @@ def task_table(frame: pd.DataFrame, step: int, reached: Mapping[str, Sequence[Re
 
 def _with_interval(found: Reached | None) -> str:
     """A step with its interval."""
-    return "last score not above 0" if found is None else f"{found.step:,} ({found.earliest:,} to {found.latest:,})"
+    if found is None:
+        return "last score not surely above 0"
+    return f"{found.step:,} ({found.earliest:,} to {found.latest:,})"

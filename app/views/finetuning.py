@@ -107,7 +107,7 @@ def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
             "99 %": st.column_config.TextColumn("99 % reached at step"),
         },
     )
-    widgets.show_caption(captions.table(charts.average(frame)))
+    widgets.show_caption(captions.table(charts.average(frame), frame))
     return pickers.pick_one("task", "Task in detail", tasks, format_func=charts.label)
 
 

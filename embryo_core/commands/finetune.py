@@ -27,7 +27,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         default="quick",
         help="quick (default): 2 epochs, a learning rate chosen once on training data; or paper: its settings",
     )
-    add_folders(command, CORPORA)
+    add_folders(command)
     command.add_argument(
         "--task", type=named_path, action="append", default=[], metavar="NAME=FOLDER", help="a task of your own"
     )
@@ -39,12 +39,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
 
 
-def add_folders(command: argparse._ActionsContainer, default: Path | None = None) -> None:
-    """--glue and --squad, whose default folders are in the folder `default`."""
+def add_folders(command: argparse._ActionsContainer) -> None:
+    """--glue and --squad."""
     forms = {"glue": "GLUE: a folder of cola/, sst2/, ... with parquet", "squad": "SQuAD 1.1 or 2.0: train, validation"}
     for name, form in forms.items():
-        folder = default / name if default else None
-        command.add_argument(f"--{name}", type=Path, default=folder, metavar="FOLDER", help=form)
+        command.add_argument(f"--{name}", type=Path, metavar="FOLDER", help=form)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -82,10 +81,11 @@ def _folders(options: argparse.Namespace) -> dict[str, Path]:
     """The folder of each task that is asked for. Raises CorpusError."""
     own = dict(options.task)
     _check_names(own, [*GLUE, SQUAD], len(options.task))
+    glue, squad = (given or CORPORA / name for name, given in (("glue", options.glue), (SQUAD, options.squad)))
     if options.tasks is None:
-        others = own | ({SQUAD: options.squad} if options.squad.is_dir() else {})
-        return glue_folders(options.glue) | others if options.glue.is_dir() or not others else others
-    folders = {name: options.glue / name for name in GLUE} | {SQUAD: options.squad} | own
+        others = own | ({SQUAD: squad} if options.squad or squad.is_dir() else {})
+        return glue_folders(glue) | others if options.glue or glue.is_dir() or not others else others
+    folders = {name: glue / name for name in GLUE} | {SQUAD: squad} | own
     for name in options.tasks:
         if name not in folders:
             raise CorpusError(unknown("task", name, folders, "One of your own is given with --task NAME=FOLDER."))

@@ -14,6 +14,7 @@ AT_ONCE = 2**20  # numbers of examples in draws that are held at a time, a few t
 MOST_ANSWERS = 2**23  # of a task at all steps; QQP at 40 steps with five seeds has as many
 MOST_LABELS = 256  # of a task: how often each was answered is counted in every draw
 SHARES = (0.95, 0.99)  # of the last score
+SURE = 0.975  # of the draws, at least, have a last score above 0 where it surely is
 ROUNDING = 1e-12  # what varies by less of its size is constant
 LABELLED = ("matthews", "accuracy", "f1")
 Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of a step's answers [n] in samples [B, n]: scores [B]
@@ -29,11 +30,11 @@ class Reached:
 
 
 def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES) -> list[Reached | None]:
-    """When the score's mean over seeds reached each share of its last value; None where that is not above 0.
+    """When the score's mean over seeds reached each share of its last value; None where that is not surely above 0.
 
     `answers` has the columns step, seed, example, gold and answer; every (step, seed) answered the same examples. The
     interval is that of these steps with the development examples drawn anew, with replacement, the same for all steps.
-    Draws whose last score is not above 0 reach no step and are left out of it. Raises ResultsError where some step
+    Draws whose last score is not above 0 reach no step, and but a few may (SURE). Raises ResultsError where some step
     lacks an example, or an answer is none of the labels.
     """
     if answers.empty:
@@ -67,7 +68,7 @@ def _reached(table: pd.DataFrame, score: Score, shares: Sequence[float]) -> list
 
 
 def _with_interval(step: int, drawn: list[int]) -> Reached | None:
-    if step < 0 or not drawn:
+    if step < 0 or len(drawn) < SURE * DRAWS:
         return None
     low, high = np.quantile(drawn, [0.025, 0.975], method="inverted_cdf")
     return Reached(int(step), int(low), int(high))

@@ -8,10 +8,10 @@ ENCODER = frozenset({"states", "attentions", "trainable"})  # trainable: it can 
 MASKED_LANGUAGE_MODEL = ENCODER | {"masked_words"}
 THROUGH_TRANSFORMERS = frozenset(  # families of masked language models that transformers reads, as model_type says
     "camembert convbert data2vec-text deberta deberta-v2 distilbert ernie esm eurobert fnet megatron-bert mobilebert "
-    "modernbert mpnet mra nystromformer rembert roberta roberta-prelayernorm roformer xlm-roberta "
+    "modernbert mpnet nystromformer rembert roberta roberta-prelayernorm roformer xlm-roberta "
     "xlm-roberta-xl".split()
 )
-WITHOUT_WEIGHTS = frozenset({"convbert", "fnet", "mra", "nystromformer"})  # have no attention weights of every head
+WITHOUT_WEIGHTS = frozenset({"convbert", "fnet", "nystromformer"})  # have no attention weights of every head
 
 
 def gives(checkpoint: Checkpoint) -> frozenset[str]:

@@ -11,22 +11,32 @@ EARLY = 0.25  # the share of the run within which most of the last score is reac
 
 
 def gains_flatten(evidence: Evidence) -> Tested:
-    """Each task of GLUE: how long before a quarter of the run it has reached 95 % of its last score."""
+    """Each task of GLUE: how long before a quarter of the run it has reached 95 % of its last score.
+
+    A task whose last score is not above that of one answer for all has nothing to reach, and is named instead. A score
+    that is reached at a step was so after the step before it, where the interval ends.
+    """
     scores = results.read_task_scores(evidence.run)
-    scores = scores[(scores["predictor"] == "model") & scores["task"].isin(GLUE)]
-    found = []
-    for task, rows in scores.groupby("task"):
-        last, metric = int(rows["step"].max()), GLUE[task].metrics[0]
+    found, unlearned = [], []
+    for task, rows in scores[scores["task"].isin(GLUE)].groupby("task"):
+        metric = GLUE[task].metrics[0]
+        rows = rows[rows["metric"] == metric]
+        model, constant = _curve(rows[rows["predictor"] == "model"]), rows[rows["predictor"] != "model"]["value"].max()
+        if len(model.steps) < 2:
+            continue
         at, _ = results.read_reached(evidence.run, task, metric)  # 95 %, and 99 %
-        if at is not None and rows["step"].nunique() > 1:
-            evidence.note(metric, task, -1, _curve(rows[rows["metric"] == metric]))
-            share, low, high = (EARLY - step / last for step in (at.step, at.latest, at.earliest))
-            found.append(Comparison(task, share, low, high, "of the run", int(rows["n"].max())))
-    return Tested(found)
+        if at is None or model.values[-1] <= constant:
+            unlearned.append(task)
+            continue
+        evidence.note(metric, task, -1, model)
+        since = max((step for step in model.steps if step < at.earliest), default=0)
+        share, low, high = (float(EARLY - step / model.steps[-1]) for step in (at.step, at.latest, since))
+        found.append(Comparison(task, share, low, high, "of the run", model.cases))
+    return Tested(found, f"Not above one answer for all at the end: {', '.join(unlearned)}." if unlearned else "")
 
 
 def _curve(rows: pd.DataFrame) -> Curve:
-    """The mean of a score over the seeds."""
+    """The mean of a score of one predictor over the seeds."""
     means = rows.groupby("step").agg(value=("value", "mean"), n=("n", "max"))
     return Curve(means.index.to_numpy(), means["value"].to_numpy(), means["n"].to_numpy())
 

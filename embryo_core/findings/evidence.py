@@ -45,9 +45,10 @@ class Curve:
             return None
         return curves.onset(self.steps, self.values, self.n, floor=float(first))
 
-    def before(self, share: float) -> int:
-        """The index of the last evaluated step at or before a share of the last step."""
-        return int(np.searchsorted(self.steps, share * self.steps[-1], side="right")) - 1
+    def around(self, share: float) -> tuple[int, int]:
+        """Indices of the last evaluated step at or before a share of the last step, and of the first at or after it."""
+        at = share * self.steps[-1]
+        return int(np.searchsorted(self.steps, at, side="right")) - 1, int(np.searchsorted(self.steps, at))
 
 
 class Evidence:

@@ -38,10 +38,16 @@ def syntax_saturates(evidence: Evidence) -> Tested:
 
 
 def _saturation(what: str, curve: Curve) -> Comparison:
-    """The value early in the run less that at which 90 % of the rise is made, with the interval of this sum."""
-    shares = np.array([curve.values[curve.before(EARLY)], curve.values[0], curve.values[-1]])
+    """The value early in the run less that at which 90 % of the rise is made, with the interval of this sum.
+
+    The value is that of the last step before; the interval reaches up to that of the first step after, since between
+    them nothing was measured.
+    """
+    before, after = curve.around(EARLY)
+    shares = np.array([curve.values[before], curve.values[0], curve.values[-1]])
     weights = np.array([1, -(1 - MOST), -MOST])
     low, high = curves.interval(shares, curve.cases)
+    high[0] = max(high[0], curves.interval(curve.values[after], curve.cases)[1])
     below = np.where(weights > 0, weights * (shares - low), weights * (shares - high))
     above = np.where(weights > 0, weights * (high - shares), weights * (low - shares))
     value = float(weights @ shares)
@@ -155,7 +161,8 @@ FINDINGS = (
         name="diagonals",
         claim="Heads that attend to their own token appear in the upper layers first.",
         place="Section 4, Figure 4",
-        predicts="A head of each upper layer gains 0.05 of attention to its own token before one of each lower layer.",
+        predicts="A head of each upper layer gains 0.05 of attention to its own token, for good, before one of each "
+        "lower layer.",
         page="Attention",
         view={"section": "heads", "pattern": "same"},
         metrics=(SAME,),

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
+
 from embryo_core.finetune.protocols import Settings
 from embryo_core.types import Checkpoint, Run
 
@@ -23,6 +25,16 @@ def kept_weights(run: Run) -> list[tuple[tuple[int, int], Path]]:
     """The step and seed of each file of weights after MNLI that is there, half written ones included."""
     files = [(WEIGHTS.match(file.name), file) for file in sorted(folder(run).glob("step*"))]
     return [((int(found[1]), int(found[2])), file) for found, file in files if found]
+
+
+def readable(weights: Path) -> bool:
+    """Whether a file of weights is there and whole, as far as its header and size tell; one that is not is removed."""
+    try:
+        with safe_open(weights, "numpy"):
+            return True
+    except (OSError, SafetensorError):
+        weights.unlink(missing_ok=True)
+        return False
 
 
 def trial_file(checkpoint: Checkpoint, settings: Settings, identity: Mapping[str, Any]) -> Path:

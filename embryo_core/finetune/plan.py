@@ -16,8 +16,8 @@ from embryo_core.errors import (
     MissingWeights,
     TokenizerMismatch,
 )
+from embryo_core.finetune import kept
 from embryo_core.finetune.forms import GLUE, SQUAD, evaluation
-from embryo_core.finetune.kept import kept_weights, weights_file
 from embryo_core.finetune.protocols import Choice, Settings
 from embryo_core.finetune.questions import QuestionTask, read_questions
 from embryo_core.finetune.tasks import TextTask, data_sha256, read_task
@@ -185,9 +185,10 @@ def _chain(asked: Sequence[Asked], pending: Mapping[str, Asked], checkpoint: Che
     if not after:
         return []
     mnli = next(one for one in asked if one.name == "mnli")
-    kept = weights_file(checkpoint, seed, mnli.settings, mnli.identity)
-    first = () if kept.is_file() and "mnli" not in pending else (_item(mnli, written="mnli" in pending),)
-    return [Unit(checkpoint, seed, (*first, *map(_item, after)), kept)]
+    weights = kept.weights_file(checkpoint, seed, mnli.settings, mnli.identity)
+    again = "mnli" in pending or not kept.readable(weights)
+    first = (_item(mnli, written="mnli" in pending),) if again else ()
+    return [Unit(checkpoint, seed, (*first, *map(_item, after)), weights)]
 
 
 def _in(chain: Sequence[Unit], task: str) -> bool:
@@ -201,7 +202,7 @@ def _item(asked: Asked, written: bool = True) -> Item:
 def remove_leftovers(run: Run, asked: Sequence[Asked]) -> None:
     """Remove weights after MNLI whose tasks are done: of a process that was killed just before it did so."""
     after, done = [one for one in asked if one.from_mnli], results.done(run)
-    for (step, seed), file in kept_weights(run) if after else ():
+    for (step, seed), file in kept.kept_weights(run) if after else ():
         if all(step in done[evaluation(one.name, seed)] for one in after):
             file.unlink(missing_ok=True)
 

@@ -8,8 +8,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta
 from tqdm import tqdm
 
 from embryo_core import runs
@@ -46,8 +47,8 @@ class Trial:
 class Tried:
     """What a learning rate came to on training data held out."""
 
-    score: float = -1.0  # the least of all scores, where training diverged or failed
-    loss: float = math.inf  # there
+    score: Annotated[float, Meta(ge=-1, le=1)] = -1.0  # the least of all scores, where training diverged or failed
+    loss: Annotated[float, Meta(ge=0)] = math.inf  # there
     failure: str = ""  # a sentence where it failed
 
 

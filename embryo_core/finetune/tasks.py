@@ -72,7 +72,7 @@ def read_task(name: str, folder: Path) -> TextTask:
     if form.labels:
         _check_labels(folder, form, *splits)
         return TextTask(name, form.labels, form.metrics, *splits)
-    _check_values(folder, splits[0].gold)
+    _check_values(folder, splits[0].gold, splits[1].gold)
     return TextTask(name, form.labels, form.metrics, *splits, "" if name in GLUE else _remark(name, splits[0].gold))
 
 
@@ -147,8 +147,8 @@ def _indices(named: str, labels: list[Any], form: Form) -> np.ndarray:
 
 
 def _check_hashable(named: str, row: int, label: Any) -> None:
-    if isinstance(label, list | dict):
-        raise CorpusError(f"{named} have {str(label)[:60]} as label in row {row}; an integer or a text is expected.")
+    if not isinstance(label, int | float | str | None):
+        raise CorpusError(f"{named} have {str(label)[:60]} as label in row {row}; a number or a text is expected.")
 
 
 def _values(named: str, values: list[Any]) -> np.ndarray:
@@ -178,10 +178,12 @@ def _check_labels(folder: Path, form: Form, train: Split, validation: Split) -> 
         raise CorpusError(f"The training data of {folder} have one label only; give at least two.")
 
 
-def _check_values(folder: Path, train: np.ndarray) -> None:
-    """Raise CorpusError where training has one value only."""
+def _check_values(folder: Path, train: np.ndarray, validation: np.ndarray) -> None:
+    """Raise CorpusError where training has one value only, or validation too few examples for a correlation."""
     if (train == train[0]).all():
         raise CorpusError(f"The training data of {folder} have one label only, {train[0]:g}; give at least two.")
+    if len(validation) < 2:
+        raise CorpusError(f"The validation data of {folder} have one example; a correlation needs at least two.")
 
 
 # === Tasks of the user's own ===

@@ -71,9 +71,9 @@ def choose_device(name: str | None) -> str:
     if name is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(1, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError) as reason:
-        why = str(reason).splitlines()[0]
+        torch.empty(1, device=name).item()  # which a device without numbers, meta, refuses
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as reason:
+        why = str(reason).partition("\n")[0].partition(". ")[0].removesuffix(".")
         raise ConfigError(f"Device '{name}' cannot be used ({why}); give cpu, or leave out --device.") from None
     return name
 

@@ -15,13 +15,13 @@ from embryo_core.results.tables import ANSWERS, SPANS, Table
 from embryo_core.types import Run
 
 TEXTS = {"task": pa.string(), "metric": pa.string(), "share": pa.float64()}
-ENDS = ("step", "earliest", "latest")  # null where the last score is not above 0
+ENDS = ("step", "earliest", "latest")  # null where the last score is not surely above 0
 METRICS = {ANSWERS.name: (*LABELLED, "spearman", "pearson"), SPANS.name: ("exact", "f1")}
 SCHEMA = pa.schema(TEXTS | dict.fromkeys(ENDS, pa.int64()))
 
 
 def read_reached(run: Run, task: str, metric: str) -> list[Reached | None]:
-    """When a task's score reached each of `SHARES` of its last value; None where that is not above 0.
+    """When a task's score reached each of `SHARES` of its last value; None where that is not surely above 0.
 
     Raises ResultsError where the answers are not those to the same examples at every step.
     """

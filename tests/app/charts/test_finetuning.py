@@ -65,7 +65,7 @@ def test_the_figure_holds_every_point_and_its_control(frame):
 def test_the_table_tells_when_a_share_was_reached(frame):
     """With the interval; a last score that is not above 0 reaches nothing."""
     table = charts.task_table(frame, 8, {"cola": [Reached(8, 0, 16), None]}).set_index("task")
-    assert table.loc["CoLA", "95 %"] == "8 (0 to 16)" and table.loc["CoLA", "99 %"] == "last score not above 0"
+    assert table.loc["CoLA", "95 %"] == "8 (0 to 16)" and table.loc["CoLA", "99 %"] == "last score not surely above 0"
     assert (table.loc["CoLA", "best"], table.loc["CoLA", "seeds"]) == (8, 2)
     assert (table.loc["CoLA", "now"], table.loc["RTE", "control"]) == pytest.approx((0.3, 0.52))
 

@@ -88,6 +88,17 @@ def test_a_last_score_of_nothing_is_never_reached():
     assert reached(frame({0: 0.5, 10: 0.0}), "accuracy", [0.95]) == [None]
 
 
+def test_a_last_score_that_chance_explains_is_never_reached():
+    """Matthews of answers that have nothing to do with the labels is above 0 in many draws, not in nearly all."""
+    answers = frame({0: 0.5, 10: 0.5}, n=400, seeds=1)
+    answers["gold"] = (answers["example"] % 2).astype(float)
+    answers["answer"] = ((answers["example"] // 2) % 2).astype(float)
+    answers.loc[answers["example"] < 8, "answer"] = answers["gold"]
+    assert reached(answers, "matthews", [0.95]) == [None]
+    answers.loc[answers["example"] < 200, "answer"] = answers["gold"]
+    assert reached(answers, "matthews", [0.95])[0].step == 0
+
+
 def test_questions_are_drawn_as_examples_are():
     """The mean over the questions of the column, F1 or exact match, of each draw; here the same as accuracy."""
     answers = frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8})

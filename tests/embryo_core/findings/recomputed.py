@@ -193,9 +193,12 @@ def syntax_saturates(tables: Tables) -> Iterator[Compared]:
         if points and rise(points) != NEVER:
             n = points[-1][2]
             early = [value for step, value, _ in points if step <= points[-1][0] / 4][-1]
+            late = next(value for step, value, _ in points if step >= points[-1][0] / 4)
             below = above = 0.0
             for share, weight in ((early, 1.0), (points[0][1], -0.1), (points[-1][1], -0.9)):
                 ends = sorted(weight * end for end in wilson(share, n))
+                if weight == 1.0:
+                    ends[1] = max(ends[1], wilson(late, n)[1])
                 below, above = below + (weight * share - ends[0]) ** 2, above + (ends[1] - weight * share) ** 2
             value = early - 0.1 * points[0][1] - 0.9 * points[-1][1]
             yield value, value - sqrt(below), value + sqrt(above), n
@@ -249,7 +252,13 @@ TASKS |= dict.fromkeys(("sst2", "mnli", "qnli", "rte"), accuracy)
 
 
 def gains_flatten(tables: Tables) -> Iterator[Compared]:
-    """How long before a quarter of the run each task has 95 % of its last score; 400 samples of the examples."""
+    """How long before a quarter of the run each task has 95 % of its last score; 400 samples of the examples.
+
+    Not the tasks whose last score is none better than that of one answer for all.
+    """
+    names = {"cola": "matthews", "stsb": "spearman", "mrpc": "f1", "qqp": "f1"}
+    rows = [row for row in tables.rows("task_scores") if row["predictor"] != "model"]
+    constant = {row["task"]: row["value"] for row in rows if row["metric"] == names.get(row["task"], "accuracy")}
     answers: dict[str, dict[tuple[int, int], dict[int, tuple[float, float]]]] = {}
     for row in tables.rows("answers"):
         of_task = answers.setdefault(row["task"], {})
@@ -260,8 +269,11 @@ def gains_flatten(tables: Tables) -> Iterator[Compared]:
         draws = np.random.default_rng(7).integers(0, n, (400, n))
         reached = [_reached(TASKS[task], pairs, steps, draw) for draw in (np.arange(n), *draws)]
         drawn = sorted(step for step in reached[1:] if step is not None)
-        if len(steps) > 1 and reached[0] is not None and drawn:
-            ends = reached[0], drawn[ceil(0.975 * len(drawn)) - 1], drawn[ceil(0.025 * len(drawn)) - 1]
+        last = np.mean([TASKS[task](*pairs[key].T) for key in pairs if key[0] == steps[-1]])
+        if len(steps) > 1 and reached[0] is not None and drawn and last > constant.get(task, -1):
+            earliest = drawn[ceil(0.025 * len(drawn)) - 1]
+            since = max([step for step in steps if step < earliest], default=0)
+            ends = reached[0], drawn[ceil(0.975 * len(drawn)) - 1], since
             yield *(0.25 - step / steps[-1] for step in ends), n
 
 

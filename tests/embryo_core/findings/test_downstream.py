@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from embryo_core import results
-from embryo_core.curves.reached import reached
+from embryo_core.curves.reached import Reached, reached
 from embryo_core.findings import downstream
 from embryo_core.findings.finding import verdict_of
 from tests.embryo_core.findings.conftest import STEPS, evidence, risen
@@ -17,12 +17,25 @@ def test_a_task_learned_within_a_quarter_of_the_run(run, monkeypatch, at: int, v
     answers = pd.DataFrame(rows, columns=["step", "seed", "example", "gold", "answer"])
     scores = pd.DataFrame({"step": STEPS, "task": "rte", "predictor": "model", "n": 400})
     scores = scores.assign(metric="accuracy", value=[0.5 + 0.5 * (step >= at) for step in STEPS])
-    monkeypatch.setattr(results, "read_task_scores", lambda run: pd.concat([scores, scores.assign(task="own")]))
+    same = scores.assign(predictor="majority", value=0.5)
+    monkeypatch.setattr(results, "read_task_scores", lambda run: pd.concat([scores, same, scores.assign(task="own")]))
     monkeypatch.setattr(results, "read_reached", lambda run, task, metric: reached(answers, metric))
     found = evidence(run, ("any", "all", None, risen(8)))
     tested = downstream.gains_flatten(found)
     assert [comparison.what for comparison in tested.comparisons] == ["rte"]
     assert verdict_of(tested.comparisons) == verdict
     assert tested.comparisons[0].value == pytest.approx(0.25 - at / 128)
+    before = STEPS[STEPS.index(at) - 1]  # the score may have been reached just after it
+    assert tested.comparisons[0].high == pytest.approx(0.25 - before / 128)
     (curve,) = found.taken()  # for the small picture
     assert curve.values.tolist() == [0.5 if step < at else 1.0 for step in STEPS]
+
+
+def test_a_task_that_ends_at_one_answer_for_all_is_named_alone(run, monkeypatch):
+    """MRPC's F1 is 0.8 at every step: 95 % of it are there from the first, and were never learned."""
+    scores = pd.DataFrame({"step": STEPS, "task": "mrpc", "predictor": "model", "n": 400, "metric": "f1", "value": 0.8})
+    both = pd.concat([scores, scores.assign(predictor="majority", value=0.81)])
+    monkeypatch.setattr(results, "read_task_scores", lambda run: both)
+    monkeypatch.setattr(results, "read_reached", lambda *_: [Reached(0, 0, 0), Reached(0, 0, 0)])
+    tested = downstream.gains_flatten(evidence(run, ("any", "all", None, risen(8))))
+    assert not tested.comparisons and "mrpc" in tested.statistic

@@ -43,6 +43,15 @@ def test_saturation_is_measured_at_a_quarter_of_the_run(run):
         assert [comparison.value for comparison in tested.comparisons] == pytest.approx([expected] * 2)
 
 
+def test_saturation_is_not_decided_where_nothing_was_probed_around_a_quarter(run):
+    """Of 1,000 steps the third that was probed is 260: the rise was made by then, or before, where nobody looked."""
+    steps = np.array([10, 100, 260, 1000])
+    for rise, expected in (([0.4, 0.4, 0.9, 0.9], None), ([0.4, 0.4, 0.5, 0.9], False), ([0.4, 0.9, 0.9, 0.9], True)):
+        curve = layers.Curve(steps, np.array(rise), np.full(4, 10_000))
+        found = layers._saturation("", curve)
+        assert (True if found.low > 0 else False if found.high < 0 else None) is expected
+
+
 def test_the_interval_of_saturation_joins_those_of_its_shares():
     """Zou and Donner's rule, written out: each share's distance to the end of its interval that works its way."""
     n, early, first, last = 200, 0.03, 0.01, 0.99

@@ -50,3 +50,12 @@ def test_a_folder_that_is_none_is_told(own_run: Run, tmp_path: Path, capsys: pyt
     """By the argument that names it."""
     assert main(["evaluate", str(own_run.path), "--squad", str(tmp_path / "none")]) == 2
     assert "for the task 'squad', is no folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", ["glue", "squad"])
+def test_a_wrong_folder_is_told_beside_a_right_one(own_run: Run, cola: Path, tmp_path: Path, wrong: str, capsys):
+    """It is not taken for one that was not given."""
+    given = {"glue": cola.parent, "squad": write_squad(tmp_path / "squad")} | {wrong: tmp_path / "typo"}
+    folders = [word for name, folder in given.items() for word in (f"--{name}", str(folder))]
+    assert main(["finetune", str(own_run.path), *folders, "--steps", "16"]) == 2
+    assert str(tmp_path / "typo") in capsys.readouterr().err

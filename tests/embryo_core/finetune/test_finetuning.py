@@ -147,6 +147,25 @@ def test_mnli_is_tuned_again_for_its_weights_alone(own_run: Run, tmp_path: Path)
     assert (report.computed, report.done_before) == (1, 1)
 
 
+def test_damaged_weights_after_mnli_are_made_again(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A command that failed at the task after MNLI leaves them for the next one, and a disk may damage them."""
+    tune, failing = units.tune, {"rte"}
+
+    def sometimes(checkpoint, trainee, *more):
+        if trainee.name in failing:
+            raise ValueError("planted")
+        return tune(checkpoint, trainee, *more)
+
+    monkeypatch.setattr(units, "tune", sometimes)
+    folders = {"mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"), "rte": write_pairs(tmp_path / "rte", 2)}
+    assert "planted" in finetune(own_run, folders, [16], protocol="paper", jobs=1).failures[0]
+    (weights,) = (tmp_path / "cache").rglob("*.safetensors")
+    weights.write_bytes(weights.read_bytes()[:1000])
+    failing.clear()
+    report = finetune(own_run, folders, [16], protocol="paper", jobs=1)
+    assert (report.computed, report.failures) == (1, [])
+
+
 def test_where_mnli_fails_the_tasks_after_it_are_not_tuned(own_run: Run, tmp_path: Path):
     """A sentence for each, and nothing written; other steps are done."""
     folders = {

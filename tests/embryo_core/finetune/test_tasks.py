@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -78,17 +80,24 @@ FAULTS = {
     ),
     "no row": ({"sentence": [], "label": []}, {}, "hold no example"),
     "one row": ({"sentence": ["a"], "label": [1]}, {}, "hold one example; give at least two"),
-    "lists": ({"sentence": ["a", "b"], "label": [[0], [1]]}, {}, r"\[0\] as label in row 0; an integer or a text"),
+    "lists": ({"sentence": ["a", "b"], "label": [[0], [1]]}, {}, r"\[0\] as label in row 0; a number or a text"),
 }
 OWN_FAULTS = {
     "no row": ({"sentence": [], "label": []}, {}, "hold no example"),
-    "lists": ({"sentence": ["a", "b"], "label": [[0], [1]]}, {}, r"\[0\] as label in row 0; an integer or a text"),
-    "objects": ({"sentence": ["a", "b"], "label": [{"x": 0}] * 2}, {}, "as label in row 0; an integer or a text"),
+    "lists": ({"sentence": ["a", "b"], "label": [[0], [1]]}, {}, r"\[0\] as label in row 0; a number or a text"),
+    "objects": ({"sentence": ["a", "b"], "label": [{"x": 0}] * 2}, {}, "as label in row 0; a number or a text"),
     "a test set": ({"sentence": ["a", "b"], "label": [-1, -1]}, {}, "have no labels; give labelled data"),
     "hidden labels": (
         {"sentence": ["a", "b"], "label": [-1, 1]},
         {"sentence": ["a", "b"], "label": [-1, -1]},
         "validation data of .* have no label in row 0",
+    ),
+    "decimals": ({"sentence": ["a", "b"], "label": [Decimal("1.5"), Decimal("2.5")]}, {}, "1.5 as label in row 0"),
+    "dates": ({"sentence": ["a", "b"], "label": [date(2020, 1, 1), date(2020, 1, 2)]}, {}, "label in row 0; a number"),
+    "nothing to correlate": (
+        {"sentence": ["a", "b"], "label": [0.5, 1.5]},
+        {"sentence": ["a"], "label": [0.5]},
+        "validation data of .* have one example; a correlation needs at least two",
     ),
     "one value": ({"sentence": ["a", "b"], "label": [2.5, 2.5]}, {}, "have one label only, 2.5; give at least two"),
     "too large": ({"sentence": ["a", "b"], "label": [1e300, 0.5]}, {}, r"labels up to 1e\+300; divide them"),

@@ -80,6 +80,14 @@ def test_an_unknown_device_is_one_sentence():
     assert choose_device("cpu") == "cpu" and default_jobs("cuda") == 1
 
 
+@pytest.mark.parametrize("name", ["hpu", "meta", "privateuseone", "vulkan"])
+def test_a_device_that_torch_knows_and_cannot_use_is_one_sentence(name: str):
+    """Not torch's list of what it can; meta has tensors without numbers."""
+    with pytest.raises(ConfigError, match=f"Device '{name}' cannot be used") as refused:
+        choose_device(name)
+    assert len(str(refused.value)) < 300
+
+
 def test_one_worker_leaves_the_threads_as_they_were():
     """Also after an error."""
     before = torch.get_num_threads()
