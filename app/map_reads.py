@@ -9,7 +9,7 @@ import pandas as pd
 from app.caching import cached, kept_whole, results_state
 from app.charts import attention
 from app.components import head_maps
-from app.results import done, sources
+from app.results import sources, steps_done
 from embryo_core import results as store
 from embryo_core import runs
 from embryo_core.curves import normalise_rows
@@ -21,16 +21,21 @@ from embryo_core.types import Run
 MAPS = 32  # steps whose maps are read together
 
 
+def evaluated(run: Run) -> set[int]:
+    """The steps that have averaged maps. Raises ResultsError."""
+    return steps_done(run, "attention")
+
+
 def steps_of(run: Run, chosen: Callable[[Iterable[int]], int]) -> tuple[int, ...]:
     """The steps whose averaged maps a page has: all, of many a log-spaced part and the one `chosen` of all."""
-    known = done(run)["attention"]
+    known = evaluated(run)
     return tuple(sorted({*spread(run), chosen(known)})) if known else ()
 
 
 @runs.read_once
 def spread(run: Run) -> list[int]:
     """The steps whose maps are read together, by which colours are made: all, of many a log-spaced part."""
-    return log_spaced(sorted(done(run)["attention"]), MAPS)
+    return log_spaced(sorted(evaluated(run)), MAPS)
 
 
 def head_history(

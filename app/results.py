@@ -1,6 +1,7 @@
 """Cached reads of runs and results, the only way to them; what is kept goes when the files of its run change."""
 
 from collections import defaultdict
+from contextlib import suppress
 
 import pandas as pd
 
@@ -16,13 +17,14 @@ from embryo_core.curves.reached import Reached
 from embryo_core.curves.step_scales import Scale, telling_scale
 from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, gives
 from embryo_core.engine.tokenizer import load_tokenizer
-from embryo_core.errors import CorpusError, EmbryoError
+from embryo_core.errors import CorpusError, EmbryoError, ResultsError
 from embryo_core.findings import Judgement, judge
 from embryo_core.finetune import texts
 from embryo_core.finetune.forms import SQUAD, evaluation
 from embryo_core.types import Run
 
 FACTS = "world_knowledge"  # the metric
+FIRST_HEAD = ("previous", 1, 1)  # pattern, layer and head to open on where none was measured
 
 # === What is wrong with checkpoints ===
 
@@ -95,7 +97,15 @@ def done(run: Run) -> defaultdict[str, set[int]]:
     return defaultdict(set, _done(run))
 
 
+def last_done(run: Run) -> int:
+    """The last step at which anything has been written; 0 where there is nothing, or a table cannot be read."""
+    with suppress(ResultsError):
+        return max(set().union(*_done(run).values()), default=0)
+    return 0
+
+
 _done = kept_whole(results_state, 64)(store.done)
+steps_done = kept_whole(results_state, 64)(store.steps_done)
 
 
 def answers_at(run: Run, relation: str, step: int) -> pd.DataFrame:
@@ -165,7 +175,7 @@ def facts_not_named(run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     facts = fact_histories(run)
     facts = facts[~baselines.named_by_subject(facts)]
-    steps = sorted(done(run)[FACTS])
+    steps = sorted(steps_done(run, FACTS))
     return baselines.precision(facts, store.read_right_answers(run), steps), baselines.of_facts(facts)
 
 
@@ -279,7 +289,14 @@ def strongest_head(run: Run) -> tuple[str, int, int]:
     Raises ResultsError.
     """
     frame = head_scores(run)
-    return (None if frame.empty else patterns.strongest(frame)) or ("previous", 1, 1)
+    return (None if frame.empty else patterns.strongest(frame)) or FIRST_HEAD
+
+
+def usual_head(run: Run) -> tuple[str, int, int]:
+    """The same for averaged maps, which are shown where the scores of heads cannot be read too."""
+    with suppress(ResultsError):
+        return strongest_head(run)
+    return FIRST_HEAD
 
 
 @cached(results_state, 8)

@@ -116,6 +116,10 @@ class ResultsError(EmbryoError):
     """A result that may not be written, or that cannot be read."""
 
 
+class BrokenExamples(ResultsError):
+    """Example questions of a run that cannot be read."""
+
+
 class OtherData(ResultsError):
     """Results at hand are of other data than those received; the two never mix."""
 

@@ -1,6 +1,6 @@
 """What the captions of the Fine-tuning page say: what was trained and scored, and the controls."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pandas as pd
@@ -72,6 +72,28 @@ def scores(frame: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> str
         f"{seeds}{average}). {counted}.{bands} The large marker is the best step. Dashed: a control that reads no "
         f"text. {_random_weights(frame)}{albert}{left_out}"
     )
+
+
+def overlaid(frames: Mapping[str, pd.DataFrame], averaged: Collection[str]) -> str:
+    """The same of several runs by name, whose GLUE averages are of the tasks that are `averaged`."""
+    every = pd.concat(frames.values())
+    metrics = "; ".join(
+        f"{literal(label(task))}: {METRICS[rows['metric'].iloc[0]]}" for task, rows in every.groupby("task", sort=False)
+    )
+    seeds = "; ".join(f"{literal(run)} {_seeds(frame)}" for run, frame in frames.items())
+    random = [literal(run) for run, frame in frames.items() if not frame["step"].min()]
+    step0 = f" Step 0 of {', '.join(random)}, random weights fine-tuned in the same way, is another." if random else ""
+    among = [label(task) for task in GLUE if task in averaged]
+    average = f" GLUE averages are over the tasks that all of them have: {', '.join(among)}." if len(among) > 1 else ""
+    return (
+        f"Each checkpoint, fine-tuned as a whole and scored on the development set. {metrics}. Seeds: {seeds}; lines "
+        f"are their mean, bands span them.{average} Baselines are controls that read no text.{step0}"
+    )
+
+
+def _seeds(frame: pd.DataFrame) -> str:
+    least, most = int(frame["seeds"].min()), int(frame["seeds"].max())
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _random_weights(frame: pd.DataFrame) -> str:

@@ -10,9 +10,10 @@ def divergence(data: pd.DataFrame, note: str) -> str:
     by_group = {group: rows.set_index("step") for group, rows in data.groupby("group")}
     unigram, bigram = by_group["unigram"], by_group["bigram"]
     step = int(unigram["value"].idxmin())
+    first = ", the first that was evaluated, so that it may have been earlier" if step == unigram.index.min() else ""
     return (
         f"Predictions are nearest to the frequencies of single pieces at step {step:,} ({unigram['value'].min():.2f} "
-        "nats): the unigram phase, in which the model knows which pieces are frequent and little else. "
+        f"nats){first}: the unigram phase, in which the model knows which pieces are frequent and little else. "
         f"{_bigram_phase(unigram, bigram)} Where both rise, the model uses more of the sentence than the piece before. "
         "Kullback-Leibler divergence from the model's distribution to both, mean over masked pieces; band: 95 % "
         f"interval. Data: {literal(note)}."

@@ -70,8 +70,9 @@ def attention(head: pd.DataFrame, named: str, unit: str) -> str:
     """Which head changed most, and how; `head` has the values of one pattern of one head over the steps."""
     head = head.sort_values("step")
     first, last = head.iloc[0], head.iloc[-1]
+    pattern = literal(named[:1].lower() + named[1:])  # [SEP] stays as it is
     return (
-        f"Head {int(last['head'])} of layer {int(last['layer'])} shows the clearest pattern, {literal(named.lower())}: "
+        f"Head {int(last['head'])} of layer {int(last['layer'])} shows the clearest pattern, {pattern}: "
         f"its {literal(unit)} goes from {first['value']:.2f} at step {int(first['step']):,} "
         f"to {last['value']:.2f} at step {int(last['step']):,}."
     )
@@ -123,8 +124,8 @@ def _control(task: str, metric: str) -> str:
     return "never an answer" if task == SQUAD or metric == "exact" else "always the most frequent answer"
 
 
-def query(examples: Sequence[ExampleQuestion]) -> str:
-    """Since when the examples of a run are answered; nothing where none were looked for."""
+def query(examples: Sequence[ExampleQuestion], asked: int) -> str:
+    """Since when the examples of a run are answered, as so many checkpoints tell; nothing where there are none."""
     since = [example.since for example in examples if example.since is not None]
     if not examples:
         return ""
@@ -132,7 +133,8 @@ def query(examples: Sequence[ExampleQuestion]) -> str:
         return f"The run answers none of its {len(examples)} example questions at its last step."
     first, last = min(since), max(since)
     when = f"at step {first:,}" if first == last else f"between steps {first:,} and {last:,}"
-    return f"The run learns to answer {len(since)} of its {len(examples)} example questions, {when}."
+    of = f"as its {asked:,} checkpoints with weights tell" if asked > 1 else "as its one checkpoint with weights tells"
+    return f"The run learns to answer {len(since)} of its {len(examples)} example questions, {when}, {of}."
 
 
 def compare(agreements: pd.DataFrame, run: str) -> str:

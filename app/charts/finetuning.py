@@ -134,6 +134,7 @@ OVERLAY = Curves(
     tickformat=".2~f",
     decimals=".3f",
     baseline="control",
+    band="seeds",
 )
 
 

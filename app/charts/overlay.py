@@ -34,6 +34,7 @@ class Curves:
     tickformat: str
     decimals: str  # of a value that is pointed at, as Python formats it
     baseline: str | None = None  # column of the baseline
+    band: str = "95 % band"  # what goes from low to high
     across: int = ACROSS  # small multiples in a row
     width: int | None = None  # pixels of small multiples, however few lines there are; else as wide as the page
 
@@ -100,7 +101,8 @@ def _panel(
         name = f"{style.plain(curves.label(category))}, {style.plain(line.name)}"
         banded = rows[rows["low"].notna()]
         if bands and len(banded):
-            style.add_band(figure, line.axis.values(banded["step"]), banded["low"], banded["high"], colour, name)
+            band = "seeds" if line.seeds > 1 else curves.band
+            style.add_band(figure, line.axis.values(banded["step"]), banded["low"], banded["high"], colour, name, band)
         at = [steps[max(0, int(np.searchsorted(along, value, side="right")) - 1)] for value in x]
         smoothing.add_curve(
             figure,

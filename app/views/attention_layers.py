@@ -14,10 +14,10 @@ from embryo_core.share.map_style import colour_end
 
 def show(view: View) -> None:
     """Draw the section: the page's run, and the first run beside it below."""
-    known = results.done(view.run)[METRIC]
+    known = map_reads.evaluated(view.run)
     if not known:
         stop_without_maps(view)
-    _, _, usual = results.strongest_head(view.run)
+    _, _, usual = results.usual_head(view.run)
     columns = st.columns([1, 1, 4], vertical_alignment="bottom")
     with columns[0]:
         head = pickers.pick_head(map_reads.at_step(view.run, view.evaluated(known)).shape[1], usual)
@@ -28,7 +28,7 @@ def show(view: View) -> None:
 
 
 def _layers(view: View, head: int, normalised: bool) -> None:
-    known = sorted(results.done(view.run)[METRIC])
+    known = sorted(map_reads.evaluated(view.run))
     st.header(literal(f"Head {head} of {view.run.name} in every layer"), anchor=False)
     if not known:
         st.info(literal(f"Run '{view.run.name}' has no attention maps."), icon=":material/info:")

@@ -60,7 +60,7 @@ def stop_without_maps(view: View) -> None:
 
 def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
     """A layer, a head, and how the maps are drawn."""
-    _, layer, head = results.strongest_head(view.run)
+    _, layer, head = results.usual_head(view.run)
     columns = st.columns([1, 1, 1, 1, 1, 1], vertical_alignment="bottom")
     with columns[0]:
         layer = pickers.pick_layer(layers, layer)
@@ -126,7 +126,7 @@ def _one_head(
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
     caption = captions.averaged(history, sentences, drawn.normalised)
-    caption += captions.few_steps(len(history.steps), len(results.done(view.run)[METRIC]))
+    caption += captions.few_steps(len(history.steps), len(map_reads.evaluated(view.run)))
     maps.show_head(view, history, drawn.scale, name, caption, key, at)
 
 
@@ -136,7 +136,7 @@ def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Dra
     step, run = view.evaluated(steps), view.run
     name = head_maps.grid_name(run.name)
     note = results.note(run, METRIC)
-    few = captions.few_steps(len(steps), len(results.done(run)[METRIC]))
+    few = captions.few_steps(len(steps), len(map_reads.evaluated(run)))
 
     def table() -> str:
         return charts.weights_table(map_reads.at_step(run, step, drawn.normalised), step).to_csv(index=False)

@@ -16,7 +16,7 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Findings")
     judgements = results.judgements(view.run)
-    last = max(set().union(*results.done(view.run).values()), default=0)
+    last = results.last_done(view.run)
     widgets.show_opening(openings.findings(judgements, last, max(view.run.planned_steps, default=0)))
     beside = {run.name: results.judgements(run) for run in view.beside}
     _show_all(judgements, beside)

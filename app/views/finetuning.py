@@ -1,6 +1,6 @@
 """Fine-tuning: how much pretraining each downstream task needs (Section 5, Figures 5, 12 and 13, Table 6)."""
 
-from functools import partial
+from collections.abc import Collection
 
 import pandas as pd
 import streamlit as st
@@ -55,24 +55,40 @@ def _whose(task: str) -> str:
 
 def _curves(view: View, frame: pd.DataFrame) -> None:
     name, title = f"{view.run.name}-finetuning", "Downstream tasks over pretraining"
-    caption, metric = captions.scores(frame, results.sources(view.run)), f"finetuning:{frame['task'].iloc[0]}:1"
+    metric = f"finetuning:{frame['task'].iloc[0]}:1"
     if view.beside:
-        read = partial(_scores, tasks=list(frame["task"].unique()))
-        overlays.show(view, read, charts.OVERLAY, name, caption, title, metric, _point_chosen)
+        _curves_of_several(view, frame, name, title, metric)
         return
-    data = with_smoothed(_with_average(frame), "value", view.smoothing, ["task"])
+    caption = captions.scores(frame, results.sources(view.run))
+    data = with_smoothed(_with_average(frame, frame["task"]), "value", view.smoothing, ["task"])
     figure = charts.tasks_figure(data, view.axis)
     figures.show(figure, data, name, caption, title, view, metric, on_point=_point_chosen)
 
 
-def _with_average(frame: pd.DataFrame) -> pd.DataFrame:
-    shown = [frame, charts.average(frame)] if frame["task"].nunique() > 1 else [frame]
-    return pd.concat(shown, ignore_index=True)
+def _curves_of_several(view: View, frame: pd.DataFrame, name: str, title: str, metric: str) -> None:
+    """Those of the runs beside the page's as well; GLUE averages are over the tasks that all of them have."""
+    tasks = list(frame["task"].unique())
+    frames = {run.name: _of_tasks(run, tasks) for run in (view.run, *view.beside)}
+    frames = {run: rows for run, rows in frames.items() if len(rows)}
+    shared = set(tasks).intersection(*(rows["task"] for rows in frames.values()))
+    caption = captions.overlaid(frames, shared)
+
+    def read(run: Run) -> pd.DataFrame:
+        return _with_average(_of_tasks(run, tasks), shared)
+
+    overlays.show(view, read, charts.OVERLAY, name, caption, title, metric, _point_chosen)
 
 
-def _scores(run: Run, tasks: list[str]) -> pd.DataFrame:
+def _of_tasks(run: Run, tasks: Collection[str]) -> pd.DataFrame:
     frame = results.task_curves(run)
-    return _with_average(frame[frame["task"].isin(tasks)])
+    return frame[frame["task"].isin(tasks)]
+
+
+def _with_average(frame: pd.DataFrame, averaged: Collection[str]) -> pd.DataFrame:
+    """The rows, and the GLUE average of those of its tasks that are `averaged`, unless a single task is."""
+    rows = frame[frame["task"].isin(averaged)]
+    shown = [frame, charts.average(rows)] if rows["task"].nunique() > 1 else [frame]
+    return pd.concat(shown, ignore_index=True)
 
 
 def _point_chosen(task: str, step: int) -> None:

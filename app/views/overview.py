@@ -38,7 +38,7 @@ OTHERS = {  # a run's second objective is one of three, or it has none
     "loss": (
         "Total loss",
         "loss (nats)",
-        ("masked pieces", "n_masked"),
+        ("masked pieces, and the pairs of sentences or tokens of the other objective", "n_masked"),
         "",  # see captions.total_loss
     ),
     "sentence_order_loss": (

@@ -9,6 +9,7 @@ from app.captions.markdown import literal
 from app.view import View
 from app.views.query_fact import choose_text, pick_fact
 from embryo_core import query, runs
+from embryo_core.errors import ResultsError
 from embryo_core.types import Fact, Run
 
 EXAMPLES = (query.EXAMPLE, "She put the book [MASK] the table .", "They [MASK] going home .")  # of any run
@@ -65,7 +66,11 @@ def _pick_more(view: View, text: str) -> tuple[Fact | None, str, list[Asked]]:
 
 def _examples(run: Run) -> dict[str, str]:
     """Texts to click, and what their buttons say: the run's own examples, else those of any run."""
-    found = results.examples(run)
+    try:
+        found = results.examples(run)
+    except ResultsError as error:  # one's own text can be asked all the same
+        st.warning(literal(str(error)), icon=":material/warning:")
+        found = []
     said = {one.text: one.text + (NOT_YET if one.since is None else "") for one in found}
     return (said or dict(zip(EXAMPLES, EXAMPLES))) | {TWO_MASKS: TWO_MASKS}
 
@@ -114,6 +119,9 @@ def _pick_comparison(first: Asked) -> list[Asked]:
         if wanted in ("run", "both"):
             other = others[pickers.pick_one("other", "The other run", list(others))]
             views.append(_same_step(first.view, other))
+            if (step := views[-1].step) > first.view.step:
+                words = f"'{other.name}' has no weights up to step {first.view.step:,}; its step {step:,} is asked."
+                st.info(literal(words), icon=":material/info:")
         if wanted in ("text", "both"):
             asked.append(texts.pick_text("text2", "The other sentence, with [MASK]", placeholder=EXAMPLES[0]))
     return [replace(first, view=view, text=text) for text in asked for view in views]
@@ -124,6 +132,6 @@ def _can_answer(run: Run) -> bool:
 
 
 def _same_step(view: View, run: Run) -> View:
-    """Another run at the step of this one, or at its own last before that."""
+    """Another run at the step of this one, or at its own last before that, or else at its first."""
     other = replace(view, run=run, checkpoints=tuple(runs.checkpoints(run)))
     return replace(other, step=view.evaluated(other.loadable))

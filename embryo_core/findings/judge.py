@@ -2,9 +2,10 @@
 
 from collections.abc import Collection
 
+from embryo_core.errors import ResultsError
 from embryo_core.findings import downstream, knowledge, layers, words
 from embryo_core.findings.evidence import Evidence
-from embryo_core.findings.finding import Finding, Judgement, verdict_of
+from embryo_core.findings.finding import Finding, Judgement, Tested, verdict_of
 from embryo_core.types import Run
 
 FINDINGS: tuple[Finding, ...] = (*words.FINDINGS, *layers.FINDINGS, *downstream.FINDINGS, *knowledge.FINDINGS)
@@ -13,7 +14,7 @@ FINDINGS: tuple[Finding, ...] = (*words.FINDINGS, *layers.FINDINGS, *downstream.
 def judge(run: Run, names: Collection[str] | None = None) -> list[Judgement]:
     """The verdict on each finding, or on those of these `names`, in the order of FINDINGS.
 
-    Raises ResultsError where a table cannot be read.
+    A finding whose table cannot be read cannot be said. Raises ResultsError where the scores cannot be.
     """
     evidence = Evidence(run)
     return [_judge(finding, evidence) for finding in FINDINGS if names is None or finding.name in names]
@@ -22,7 +23,10 @@ def judge(run: Run, names: Collection[str] | None = None) -> list[Judgement]:
 def _judge(finding: Finding, evidence: Evidence) -> Judgement:
     if set(finding.metrics) <= evidence.metrics:
         evidence.taken()
-        tested = finding.test(evidence)
+        try:
+            tested = finding.test(evidence)
+        except ResultsError as error:
+            tested = Tested([], str(error))
         if tested.comparisons:
             comparisons = tuple(tested.comparisons)
             verdict, curves = verdict_of(comparisons), evidence.taken()

@@ -25,6 +25,7 @@ from embryo_core.results.read import (
     read_task_scores,
     read_tuning,
     read_words,
+    steps_done,
 )
 from embryo_core.results.sources import Identity, check_identity, of_other_data, read_sources
 from embryo_core.results.word_counts import read_word_counts
@@ -63,6 +64,7 @@ __all__ = [
     "read_tuning",
     "read_word_counts",
     "read_words",
+    "steps_done",
     "write",
     "write_examples",
     "write_foreign",

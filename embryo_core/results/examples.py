@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from msgspec import to_builtins
 
 from embryo_core import runs
-from embryo_core.errors import ResultsError
+from embryo_core.errors import BrokenExamples
 from embryo_core.runs.schema import ExampleQuestion, Examples
 from embryo_core.types import Run
 
@@ -14,11 +14,11 @@ FILE = "examples.json"
 
 
 def read_examples(run: Run) -> list[ExampleQuestion]:
-    """The examples of a run, in their order; none where none were looked for. Raises ResultsError."""
+    """The examples of a run, in their order; none where none were looked for. Raises BrokenExamples."""
     path = run.results / FILE
     if not os.path.lexists(path):
         return []
-    return runs.read_json(path, run.results, Examples, ResultsError)
+    return runs.read_json(path, run.results, Examples, BrokenExamples)
 
 
 def write_examples(run: Run, examples: Sequence[ExampleQuestion]) -> None:

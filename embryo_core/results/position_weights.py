@@ -9,7 +9,7 @@ from embryo_core.curves import normalise_rows
 from embryo_core.curves.positions import POSITIONS, position_weights
 from embryo_core.results import summaries
 from embryo_core.results.maps import read_attention
-from embryo_core.results.read import done, read_table, read_values
+from embryo_core.results.read import read_table, read_values, steps_done
 from embryo_core.results.summaries import Parts, Summary
 from embryo_core.results.tables import ATTENTION
 from embryo_core.results.weights import COLUMN, to_numbers
@@ -29,7 +29,7 @@ def read_position_weights(run: Run, layer: int, head: int, normalised: bool = Fa
     rows = summaries.read(run, WEIGHTS)
     of_head = rows.filter((pc.field("layer") == layer) & (pc.field("head") == head))
     steps, columns = of_head["step"].to_numpy(), NORMALISED if normalised else POSITIONS
-    if steps.tolist() == sorted(done(run)[ATTENTION.name]):
+    if steps.tolist() == sorted(steps_done(run, ATTENTION.name)):
         means = np.stack([of_head[name].to_numpy() for name in columns], axis=-1)
     else:  # the summary leaves a step out: the maps themselves say why
         maps = read_attention(run, layer, head)

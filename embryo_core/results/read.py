@@ -43,6 +43,7 @@ from embryo_core.results.tables import (
 )
 from embryo_core.types import Run
 
+OWN = {"attention": ATTENTION, "world_knowledge": CLOZE}  # the table of metrics that have rows in it at every step
 EVERYTHING, NOTHING = pc.scalar(True), pc.scalar(False)
 DONE = Decoder(dict[str, list[int]])  # steps by metric, in the metadata of a compacted table
 Found = TypeVar("Found")
@@ -52,6 +53,19 @@ Steps = frozenset[int] | None  # None: all
 def done(run: Run) -> defaultdict[str, set[int]]:
     """Steps at which each metric has been written, compacted or not; none of other metrics. Raises ResultsError."""
     return _settled(run, lambda: _done_once(run))
+
+
+def steps_done(run: Run, metric: str) -> set[int]:
+    """Steps of averaged maps or facts (OWN), compacted or not: what other tables hold, or lack, does not matter.
+
+    Raises ResultsError.
+    """
+
+    def read() -> set[int]:
+        parts = {step for name, step in list_parts(run) if name == metric}
+        return parts.union(steps_of_file(run, OWN[metric]).get(metric, ()))
+
+    return _settled(run, read)
 
 
 def _done_once(run: Run) -> defaultdict[str, set[int]]:
@@ -316,7 +330,8 @@ def _explaining(run: Run, path: Path) -> Iterator[None]:
 def _unreadable(run: Run, path: Path, reason: object) -> ResultsError:
     why = runs.shown((str(reason) or type(reason).__name__).splitlines()[0])
     command = next((table.command for table in TABLES if table.name == path.stem), "evaluate")
+    what = "it with its .sha256" if path.exists() else "its .sha256"
     return ResultsError(
-        f"{runs.shown(path)} cannot be read ({why}); delete it with its .sha256 and run: "
+        f"{runs.shown(path)} cannot be read ({why}); delete {what} and run: "
         f"python -m embryo_core {command} {run.name} --overwrite"
     )

@@ -10,6 +10,7 @@ from msgspec.json import Decoder
 
 from embryo_core.errors import (
     BrokenCheckpoint,
+    BrokenExamples,
     BrokenList,
     BrokenRun,
     BrokenTokenizer,
@@ -30,6 +31,7 @@ REMEDIES = {  # what to do about a file that is refused, by the error that says 
     BrokenTrainerState: "its log and counts are left out",
     CorpusError: "delete its folder and give the same command again",
     ResultsError: "delete it and evaluate the run again with --overwrite",
+    BrokenExamples: "delete it, or find others with: python -m embryo_core examples RUN",
 }
 
 

@@ -50,7 +50,7 @@ def averaged(run: str, layer: int, head: int, maps: AttentionHistory, source: di
 
 def read_averaged(run: Run, layer: int, head: int) -> HeadHistory:
     """The history of a head's averaged maps out of a run's results. Raises ResultsError where there are none."""
-    steps = results.done(run)[METRIC]
+    steps = results.steps_done(run, METRIC)
     if not steps:
         raise ResultsError(
             f"Run '{run.name}' has no attention maps yet; make them with: "

@@ -35,6 +35,16 @@ def test_random_weights_are_a_control_where_they_were_fine_tuned() -> None:
     assert "were not fine-tuned: the first step is 1,024." in captions.scores(frame.assign(step=[1024, 2048]), {})
 
 
+def test_several_runs_have_their_seeds_and_the_tasks_of_all() -> None:
+    """The average is over tasks that each has; random weights are a control of those that have step 0."""
+    one = pd.DataFrame({"task": ["rte", "cola", "sst2"], "metric": "accuracy", "step": 0, "n": 4, "seeds": 1})
+    other = pd.DataFrame({"task": ["rte", "cola"], "metric": "accuracy", "step": 1024, "n": 4, "seeds": 3})
+    words = captions.overlaid({"one": one, "other": other}, {"rte", "cola"})
+    assert "Seeds: one 1; other 3;" in words and "averages are over the tasks that all of them have: CoLA, RTE" in words
+    assert "Step 0 of one, random weights" in words and "the best step" not in words
+    assert "averages" not in captions.overlaid({"one": one}, {"rte"})
+
+
 def test_seeds_of_other_data_are_named() -> None:
     """Those are left out of every mean."""
     frame = pd.DataFrame({"task": ["rte"], "step": 0, "metric": ["accuracy"], "n": [4], "seeds": [2]})

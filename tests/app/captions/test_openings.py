@@ -90,11 +90,15 @@ def test_finetuning_names_the_score_that_gains_most() -> None:
 def test_query_tells_since_when_examples_are_answered() -> None:
     """Of those that the run has; nothing where none were looked for."""
     examples = [ExampleQuestion(text="a", word="b", since=since) for since in (8, 2000, None)]
-    sentence = openings.query(examples)
-    assert sentence == "The run learns to answer 2 of its 3 example questions, between steps 8 and 2,000."
-    assert openings.query(examples[:1]).endswith("1 of its 1 example questions, at step 8.")
-    assert openings.query(examples[2:]) == "The run answers none of its 1 example questions at its last step."
-    assert openings.query([]) == ""
+    sentence = openings.query(examples, 9)
+    assert sentence == (
+        "The run learns to answer 2 of its 3 example questions, between steps 8 and 2,000, as its 9 checkpoints with "
+        "weights tell."
+    )
+    alone = openings.query(examples[:1], 1)
+    assert alone.endswith("1 of its 1 example questions, at step 8, as its one checkpoint with weights tells.")
+    assert openings.query(examples[2:], 9) == "The run answers none of its 1 example questions at its last step."
+    assert openings.query([], 9) == ""
 
 
 def test_compare_tells_the_agreement_of_its_run() -> None:

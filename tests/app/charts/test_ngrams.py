@@ -38,4 +38,6 @@ def test_the_caption_tells_which_phases_show(data: pd.DataFrame):
     words = captions.divergence(data, "70 masked pieces")
     assert "single pieces at step 8 (0.01 nats): the unigram phase" in words and "70 masked pieces" in words
     assert "surely nearer to what follows the piece before (bigrams) than to these at step 16." in words
+    assert "the first that was evaluated" not in words
+    assert "at step 8 (0.01 nats), the first that was evaluated, so" in captions.divergence(data[data["step"] >= 8], "")
     assert "At no step are they surely nearer" in captions.divergence(data[data["step"] < 16], "")

@@ -1,14 +1,16 @@
 """The Attention page in Streamlit's own test runner: with results, without, and with a broken file."""
 
+import shutil
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import map_reads
-from embryo_core import results
+from embryo_core import results, runs
 from tests.app.conftest import captions_of
 
 
@@ -66,6 +68,19 @@ def test_a_broken_file_is_a_message(look, own_run):
     assert not test.exception
     assert "cannot be read" in test.error[0].value
     assert "python -m embryo_core evaluate" in test.error[0].value.replace("\\", "")
+
+
+@pytest.mark.parametrize("damaged", ["words", "scores", "cloze"])
+@pytest.mark.parametrize("section", ["maps", "layers"])
+def test_maps_are_shown_beside_a_damaged_table(look, tiny_results, tmp_path, damaged: str, section: str):
+    """What they need is in their own."""
+    run = runs.read_run(Path(shutil.copytree(tiny_results.path, tmp_path / "runs" / "tiny")))
+    shutil.copytree(tiny_results.results, tmp_path / "results" / "tiny")
+    results.compact(run)
+    (run.results / f"{damaged}.parquet").write_bytes(b"PAR1")
+    test = look(run, section=section)
+    assert not test.exception and not [error.value for error in test.error]
+    assert any("sentences" in caption for caption in captions_of(test))
 
 
 def test_of_a_long_series_some_maps_are_read_and_the_chosen_one(look, tiny_results, monkeypatch):

@@ -144,6 +144,20 @@ def test_a_task_score_that_differs_tells_two_copies_apart(open_page, two: Run) -
     assert "step 16: 0.877" not in drawn(open_page("finetuning", two, task="rte"))
 
 
+def test_averages_of_two_runs_are_over_the_same_tasks(open_page, two: Run) -> None:
+    """A task that the other lacks is no part of either."""
+    twin = runs.read_run(two.path.with_name("twin"))
+    store_tuning(two, "rte")
+    store_tuning(two, "sst2")
+    store_tuning(twin, "rte")
+    page = open_page("finetuning", two, beside="twin")
+    assert "GLUE average" not in drawn(page) and not page.exception
+    store_tuning(twin, "sst2")
+    page = open_page("finetuning", two, beside="twin")
+    assert "GLUE average" in drawn(page)
+    assert any("GLUE averages are over the tasks that all of them have: SST-2, RTE" in one for one in captions_of(page))
+
+
 def test_a_map_that_differs_tells_two_copies_apart(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the Attention page: the chosen head's map of the one run, at the step that has it, and no other's."""
     twin, shown = runs.read_run(two.path.with_name("twin")), {}

@@ -128,6 +128,16 @@ def test_a_run_opens_on_its_own_examples(own_run: Run, monkeypatch: pytest.Monke
     assert [button.label for button in app.button[1:3]] == labels
 
 
+def test_damaged_examples_leave_the_question(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence says how to find others; those of any run are there."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
+    results.write_examples(own_run, [ExampleQuestion("A [MASK] sat .", "cat", 8)])
+    (own_run.results / "examples.json").write_text('[{"text": 3}]')
+    app = AppTest.from_function(page, default_timeout=60).run()
+    assert app.text_area[0].value == query.EXAMPLE and app.metric and not app.error
+    assert "python -m embryo_core examples RUN" in app.warning[0].value.replace("\\", "")
+
+
 def test_an_example_fills_the_box(app: AppTest) -> None:
     """A click on an example asks it."""
     app.run()
@@ -335,4 +345,15 @@ def test_a_second_run_is_shown_at_its_nearest_step(
     (own_run.path.with_name("other") / "checkpoints" / "step16" / "manifest.json").unlink()
     ask(app, compare="run", other="other", run="tiny", step="16")
     assert [header.value for header in app.header if header.value.startswith("At")] == ["At step 16", "At step 8"]
-    assert not app.error and len(app.metric) == 6
+    assert not app.error and len(app.metric) == 6 and not app.info
+
+
+def test_a_second_run_that_begins_later_says_so(
+    app: AppTest, own_run: Run, tiny_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked at its first step with weights."""
+    monkeypatch.setenv("EMBRYO_DATA", f"{tiny_run.path.parents[1]}:{own_run.path.parents[1]}")
+    own_run.path.rename(own_run.path.with_name("other"))
+    (own_run.path.with_name("other") / "checkpoints" / "step0" / "manifest.json").unlink()
+    ask(app, compare="run", other="other", run="tiny", step="0")
+    assert "'other' has no weights up to step 0; its step 8 is asked." in app.info[0].value.replace("\\", "")

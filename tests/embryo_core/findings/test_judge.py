@@ -4,6 +4,7 @@ import json
 
 from embryo_core import results
 from embryo_core.cli import main
+from embryo_core.errors import ResultsError
 from embryo_core.findings import FINDINGS, judge
 from embryo_core.findings.evidence import Evidence
 from embryo_core.types import Run
@@ -17,6 +18,20 @@ def test_every_finding_is_judged(tiny_results: Run):
         assert bool(judgement.comparisons) == (judgement.verdict != "cannot be said")
         assert all(one.low <= one.value <= one.high and one.n > 0 for one in judgement.comparisons), judgement
     assert {one.finding.page for one in judgements if one.comparisons} >= {"Tokens", "Knowledge", "Probing"}
+
+
+def test_a_finding_whose_table_is_damaged_is_the_only_one_that_cannot_be_said(tiny_results: Run, monkeypatch):
+    """It says why, and the others have their verdicts."""
+
+    def damaged(run: Run):
+        raise ResultsError("task_scores.parquet cannot be read")
+
+    before = {one.finding.name: one.verdict for one in judge(tiny_results)}
+    monkeypatch.setattr(results, "read_task_scores", damaged)
+    after = {one.finding.name: one for one in judge(tiny_results)}
+    found = after.pop("gains_flatten")
+    assert (found.verdict, found.statistic) == ("cannot be said", "task_scores.parquet cannot be read")
+    assert all(one.verdict == before[name] for name, one in after.items())
 
 
 def test_names_are_unique():
