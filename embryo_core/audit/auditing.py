@@ -30,8 +30,10 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     Weights on the Hub are fetched, and removed again with `discard`; without `fetch` those in the cache are looked at.
     """
     found = [one for one in runs.checkpoints(run) if one.has_weights and (fetch or _at_hand(one))]
-    faults = [Fault(_step_of(path.name), "unreadable", reason) for path, reason in runs.broken(run)]
-    faults += [*files.missing(run), *files.other_configs(runs.checkpoints(run)), *files.other_tokenizers(found)]
+    every = runs.checkpoints(run)
+    faults = [Fault(files.step_of(path.name), "unreadable", reason) for path, reason in runs.broken(run)]
+    faults += [*files.missing(run), *files.exchanged_folders(every), *files.other_configs(every)]
+    faults += [*files.own_tokenizer(run), *files.other_tokenizers(found)]
     measured = []
     gauge = Gauge(len(found))
     for checkpoint in tqdm(
@@ -104,12 +106,6 @@ def _at_hand(checkpoint: Checkpoint) -> bool:
         return not not_cached(checkpoint)
     except BrokenCheckpoint:
         return True  # told when it is read
-
-
-def _step_of(name: str) -> tuple[int, ...]:
-    """The step in the name of a folder that cannot be read."""
-    number = name.removeprefix("step")
-    return (int(number),) if number.isdecimal() and len(number) < 19 else ()
 
 
 # === Sentences ===

@@ -1,17 +1,20 @@
 """Faults that files tell by themselves: steps that are missing, and a config.json or tokenizer unlike the others'."""
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from embryo_core import runs
-from embryo_core.errors import BrokenCheckpoint
+from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.errors import BrokenCheckpoint, BrokenTokenizer, TokenizerMismatch
 from embryo_core.runs import Fault
 from embryo_core.types import Checkpoint, Run
 
 NO_PART = ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "use_cache")  # of the model, in config.json
+CALLS = ("truncation", "padding")  # how texts were last encoded, which tokenizer.json keeps
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "vocab.json", "merges.txt")
 
 
@@ -70,10 +73,51 @@ def _tokenizer(checkpoint: Checkpoint) -> str:
     try:
         weights, within = runs.weights_file(checkpoint)
         found = [name for name in TOKENIZERS if (weights.parent / name).is_file()]
-        contents = [runs.read_bytes(Path(weights.parent / name), within, BrokenCheckpoint) for name in found]
+        contents = [_lasting(runs.read_bytes(Path(weights.parent / name), within, BrokenCheckpoint)) for name in found]
     except BrokenCheckpoint:
         return ""
     return hashlib.sha256(b"\0".join(contents)).hexdigest() if contents else ""
+
+
+def _lasting(content: bytes) -> bytes:
+    """A tokenizer.json without what its last call left in it, and its form; other content as it is."""
+    try:
+        read = json.loads(content)
+    except ValueError:
+        return content
+    if not isinstance(read, dict):
+        return content
+    kept = {name: value for name, value in read.items() if name not in CALLS}
+    return json.dumps(kept, sort_keys=True).encode()
+
+
+def own_tokenizer(run: Run) -> list[Fault]:
+    """A fault where the run's own tokenizer cannot be read, or is another than that of its pretraining."""
+    try:
+        load_tokenizer(run)
+    except (BrokenTokenizer, TokenizerMismatch) as reason:
+        return [Fault((), "tokenizer", str(reason))]
+    return []
+
+
+def exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
+    """Folders named after one step whose manifest is that of another."""
+    return [
+        Fault(
+            (one.step,),
+            "swapped",
+            f"The folder {runs.shown(one.path.name)} has the manifest of step {one.step:,}; name it step{one.step}, or "
+            "copy both steps again from where they came from.",
+        )
+        for one in checkpoints
+        if step_of(one.path.name) not in ((), (one.step,))
+    ]
+
+
+def step_of(name: str) -> tuple[int, ...]:
+    """The step in the name of a folder; none where there is none."""
+    number = name.removeprefix("step")
+    return (int(number),) if number != name and number.isdecimal() and len(number) < 19 else ()
 
 
 def _commonest(values: Mapping[int, str]) -> str:

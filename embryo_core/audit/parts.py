@@ -24,6 +24,7 @@ LEAP = 3.0  # a move over what the tensor's next move and those of the others ma
 ROUNDINGS = 8.0  # relative roundings by which every number may differ without having moved
 CHANCE = 5.0  # standard deviations of the cosine of unrelated tensors
 ALIKE = 0.5  # least cosine of tensors that point the same way; its negative, away from each other
+KEPT, LOST = 0.6, 0.1  # least cosine of tensors to the step before, and the largest of one that has nothing of it
 ALIKE_AFTER_ZERO = 0.8  # the same, where there is no direction before to compare with
 LEAST = 1e-30
 FEWEST = 3  # steps that can be compared
@@ -58,7 +59,7 @@ def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
         else:
             near = steps[:3] if k == 0 else steps[:-4:-1]
             ratio, certain = _at_end(series, *near), CERTAIN_AT_END
-            turned = _opposed_at_last(series, *near) if k else np.zeros(len(series.names))
+            turned = np.maximum(_opposed_at_last(series, *near), _lost_at_last(series, *near)) if k else 0.0
         found[step] = np.maximum(numbers * np.log(np.maximum(ratio, LEAST)) / certain, turned)
     return found
 
@@ -111,6 +112,18 @@ def _opposed_at_last(series: Series, end: int, near: int, far: int) -> np.ndarra
     usual = series.apart(near, far) * max(1.0, growth(series.apart(end, near), series.apart(near, far)))
     clear = np.minimum(-series.cosines(end, near), series.cosines(near, far)) / _alike(series)
     return np.where(series.apart(end, near) > LEAP * usual, clear, 0.0)
+
+
+def _lost_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
+    """Whether each tensor has nothing left of the step before, [T]: all its numbers are 0, or have no direction of it.
+
+    The latter only where its steps before were alike, and other tensors still are.
+    """
+    zero = (series.norms[:, end] == 0) & (series.norms[:, near] > 0)
+    kept, before = series.cosines(end, near), series.cosines(near, far)
+    chance = CHANCE / np.sqrt(series.sizes)
+    strange = (np.abs(kept) < LOST) & (chance < LOST) & (before > KEPT) & (np.median(kept) > KEPT)
+    return np.where(zero | strange, 2.0, 0.0)
 
 
 def _alike(series: Series, least: float = ALIKE) -> np.ndarray:

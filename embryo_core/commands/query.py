@@ -63,4 +63,6 @@ def _log_spaced(run: Run) -> list[int] | None:
 
 
 def _step(text: str) -> int | str:
+    if text != "all" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is neither a step nor all")
     return text if text == "all" else int(text)

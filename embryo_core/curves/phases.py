@@ -58,7 +58,8 @@ def phases(steps: Sequence[int], losses: ArrayLike) -> list[Phase]:
     if len(at) < FEWEST:
         return []
     doublings = np.log2(at)
-    fitted = [_Fits(doublings, count) for count in range(BREAKS + 1) if count < len(at) // APART]
+    most = min(BREAKS, (len(at) - 2 * APART - 1) // APART + 1)  # for which there is room
+    fitted = [_Fits(doublings, count) for count in range(most + 1)]
     fit = min(fitted, key=lambda one: one.criterion(values))
     turns, line = fit.best(values)
     mean = (line[0] - line[-1]) / (doublings[-1] - doublings[0])

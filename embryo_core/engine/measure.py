@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.stored import is_finite, read_tensors
+from embryo_core.engine.stored import broken, is_finite, read_tensors
 from embryo_core.types import Checkpoint
 
 MEMORY = 2**26  # numbers of all sketches together
@@ -72,6 +72,8 @@ def _read(checkpoint: Checkpoint) -> dict[str, Tensor]:
     """Tensors of floating-point numbers by name, in the order of names."""
     runs.verify(checkpoint)
     tensors = read_tensors(checkpoint)
+    if not any(tensor.is_floating_point() for tensor in tensors.values()):
+        raise broken(checkpoint, f"{runs.shown(runs.weights_file(checkpoint)[0].name)} holds no tensors by name")
     if generator := runs.generator(checkpoint):
         runs.verify(generator)
         tensors |= {f"generator.{name}": tensor for name, tensor in read_tensors(generator).items()}

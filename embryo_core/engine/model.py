@@ -12,12 +12,18 @@ import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS, gives
+from embryo_core.engine.capabilities import (
+    THROUGH_TRANSFORMERS,
+    gives,
+    has_masked_word_head,
+    has_replaced_token_head,
+)
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.fast import FastEngine
 from embryo_core.engine.remote import fetch_checkpoint
 from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.errors import MissingCapability
+from embryo_core.families import FAMILIES
 from embryo_core.types import Checkpoint
 
 
@@ -161,7 +167,8 @@ def load(checkpoint: Checkpoint, device: Device = CPU) -> Model:
 
 def _engine(checkpoint: Checkpoint, pieces: int, device: Device) -> Engine:
     family = runs.read_config(checkpoint, runs.ModelClass).model_type
-    if device == CPU and family not in THROUGH_TRANSFORMERS:
+    bare = family in FAMILIES and not (has_masked_word_head(checkpoint) or has_replaced_token_head(checkpoint))
+    if device == CPU and family not in THROUGH_TRANSFORMERS and not bare:
         return FastEngine(checkpoint, pieces)
     from embryo_core.engine.hub import HubEngine  # transformers takes seconds to import
 

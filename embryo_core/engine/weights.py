@@ -3,6 +3,7 @@
 What a family's tensors are called, and which of them are left unread, is in families/. transformers is not needed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from embryo_core.families import FAMILIES
 from embryo_core.family import Layout
 from embryo_core.types import Checkpoint
 
+NAMED = 5  # tensors that a message lists
 OBJECT = 1024  # bytes that a tensor takes beside its numbers
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
 
@@ -84,6 +86,8 @@ def _read_sizes(checkpoint: Checkpoint) -> Sizes:
     if layout is None or config.inner_group_num != 1:
         known = ", ".join(FAMILIES)
         raise broken(checkpoint, f"config.json is that of no family which is read: {known} (inner_group_num 1)")
+    if config.is_decoder:
+        raise broken(checkpoint, "config.json has is_decoder; encoders alone are read, which see words after a mask")
     if config.hidden_act not in ACTIVATIONS:
         raise broken(checkpoint, f"config.json has hidden_act '{config.hidden_act}'; known: {', '.join(ACTIVATIONS)}")
     return Sizes(
@@ -142,7 +146,13 @@ class _Stored:
         """Raise BrokenCheckpoint for what was missing, and for tensors that no part of the model is."""
         foreign = [name for name in self._left if not any(part in name for part in self._sizes.layout.unread)]
         if self._missing or foreign:
-            raise broken(self.checkpoint, f"{self._file} lacks {self._missing} and has {foreign} besides")
+            raise broken(self.checkpoint, f"{self._file} lacks {_few(self._missing)} and has {_few(foreign)} besides")
+
+
+def _few(names: Sequence[str]) -> str:
+    """Some of the names, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{runs.shown(', '.join(names[:NAMED]))}{more}" if names else "nothing"
 
 
 def _embeddings(sizes: Sizes, stored: _Stored, pieces: int) -> tuple[Embeddings, torch.Tensor]:

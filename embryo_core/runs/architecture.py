@@ -40,6 +40,7 @@ class Architecture(Struct, frozen=True):
     type_vocab_size: Annotated[int, Meta(ge=0, le=2**10)] = 2
     num_hidden_groups: size(1024) = 1  # layers with weights of their own, in families that share them
     inner_group_num: size(1024) = 1
+    is_decoder: bool = False
     layer_norm_eps: Annotated[float, Meta(gt=0, lt=1)] = 1e-12
     tie_word_embeddings: bool = True
 

@@ -104,6 +104,9 @@ def _target(name: str) -> Path:
     target = runs.roots()[0] / "runs" / name
     if os.path.lexists(target) and not (runs.was_added(target) or earlier.points_elsewhere(target)):
         raise RunError(f"There is a run '{name}' in {target}, and it was not added; choose another --name.")
+    for root in runs.roots()[1:]:
+        if os.path.lexists(root / "runs" / name):
+            raise RunError(f"There is a run '{name}' in {root / 'runs'}, which would be hidden; choose another --name.")
     return target
 
 

@@ -16,6 +16,7 @@ from embryo_core.types import Run
 from tests import demo
 
 STEPS = (0, 64, 256, 1024, 2048, 4096, 8192, 10321, 13004, 16384)  # of the copy that is damaged
+WORDS = "albert.embeddings.word_embeddings.weight"
 LAYER = "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.weight"
 BIAS = "albert.encoder.albert_layer_groups.0.albert_layers.0.attention.query.bias"
 
@@ -113,6 +114,8 @@ def damage(step: int, how: Callable[[torch.Tensor], torch.Tensor], name: str = L
         (damage(8192, torch.neg, BIAS), {("tensor", (8192,))}),
         (damage(0, torch.neg), {("tensor", (0,))}),
         (damage(16384, torch.neg), {("tensor", (16384,))}),
+        (damage(16384, torch.zeros_like, WORDS), {("tensor", (16384,))}),
+        (damage(16384, lambda tensor: tensor.flip(0)), {("tensor", (16384,))}),
         (damage(4096, lambda tensor: tensor.flip(0)), {("tensor", (4096,))}),
         (damage(1024, lambda tensor: tensor.where(tensor < tensor.max(), torch.nan)), {("not finite", (1024,))}),
         (damage(1024, lambda tensor: tensor.where(tensor < tensor.max(), -torch.inf)), {("not finite", (1024,))}),
@@ -121,7 +124,7 @@ def damage(step: int, how: Callable[[torch.Tensor], torch.Tensor], name: str = L
         (lambda run: weights(run, 64).write_bytes(weights(run, 64).read_bytes()[:-100]), {("unreadable", (64,))}),
         (lambda run: shutil.rmtree(weights(run, 2048).parent), {("missing", (2048,))}),
     ],
-    ids="negated|small|first|last|permuted|NaN|infinite|equal neighbours|equal|truncated|missing".split("|"),
+    ids="negated|small|first|last|zero|mixed last|permuted|NaN|infinite|neighbours|equal|truncated|missing".split("|"),
 )
 def test_one_fault_is_named_and_nothing_else(run, how, faults):
     """At its step, whatever the manifest says."""
@@ -173,6 +176,39 @@ def test_another_tokenizer_beside_the_weights(run):
     for step, vocabulary in ((64, "a b"), (1024, "a b"), (2048, "a c")):
         weights(run, step).with_name("vocab.txt").write_text(vocabulary)
     assert found(run) == {("tokenizer", (2048,))}
+
+
+def test_a_tokenizer_that_was_only_used_is_the_same(run):
+    """tokenizer.json keeps how texts were cut and filled up last."""
+    for step, used in ((64, None), (1024, None), (2048, {"max_length": 64})):
+        content = {"truncation": used, "model": {"vocab": {"a": 0}}}
+        weights(run, step).with_name("tokenizer.json").write_text(json.dumps(content))
+    assert not found(run)
+
+
+def test_another_tokenizer_of_the_run(run):
+    """No checkpoint can be asked with it, and no step is at fault."""
+    path = run.path / "tokenizer" / "tokenizer.json"
+    path.write_text(path.read_text() + " ")
+    (fault,) = audit(run).faults
+    assert (fault.kind, fault.steps) == ("tokenizer", ()) and "was pretrained with" in fault.what
+
+
+def test_exchanged_folders(run):
+    """Each has the manifest of the other's step, by which it is read."""
+    one, other = (weights(run, step).parent for step in (1024, 4096))
+    one.rename(other.with_name("aside"))
+    other.rename(one)
+    other.with_name("aside").rename(other)
+    assert found(run) == {("swapped", (1024,)), ("swapped", (4096,))}
+
+
+def test_weights_without_tensors(run):
+    """As where a whole training state was saved: nothing was measured, and nothing is said to be equal."""
+    for step in STEPS[:2]:
+        save_file({}, weights(run, step))
+    sign(run)
+    assert found(run) == {("unreadable", (STEPS[0],)), ("unreadable", (STEPS[1],))}
 
 
 def test_the_command_prints_each_fault(run, capsys):

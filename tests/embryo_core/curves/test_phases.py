@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from embryo_core.curves.phases import APART, Phase, _Fits, _interval, phases, phases_of_log
+from embryo_core.curves.phases import APART, FEWEST, Phase, _Fits, _interval, phases, phases_of_log
 
 STEPS = [2**power for power in range(16)]
 KNOTS = [0, 3, 6, 10, 12, 15]  # a start, a fall, a plateau, a take-off, and slower again
@@ -41,6 +41,13 @@ def test_a_run_where_nothing_takes_off_has_no_such_phase() -> None:
     """A loss that falls once and goes on slowly has a plateau and nothing after."""
     found = phases(STEPS, loss([0, 1, 0.05], [0, 3, 6, 15]))
     assert [phase.name for phase in found] == ["start", "first fall", "plateau"]
+
+
+@pytest.mark.parametrize("count", range(FEWEST, 20))
+def test_few_points_have_as_many_turns_as_there_is_room_for(count) -> None:
+    """A short log, as of a Trainer that logged ten losses, has phases too."""
+    steps = 500 * np.arange(1, count + 1)
+    assert phases(steps.tolist(), 7 - np.arange(count) / 10)[-1].end == steps[-1]
 
 
 @pytest.mark.parametrize("fall", [0.0, 0.3, -0.3])

@@ -278,6 +278,28 @@ def test_a_missing_or_truncated_file_is_a_broken_checkpoint(own_run, damage, nam
         load(checkpoint)
 
 
+def test_a_decoder_is_refused(own_run):
+    """It does not see what follows a mask; its numbers would be those of another model."""
+    checkpoint = runs.checkpoint(own_run, 8)
+    config = json.loads((checkpoint.path / "config.json").read_text())
+    (checkpoint.path / "config.json").write_text(json.dumps({**config, "is_decoder": True}))
+    runs.write_manifest(checkpoint.path, 8, sequences=32, tokens=2048)
+    with pytest.raises(BrokenCheckpoint, match="config.json has is_decoder"):
+        load(checkpoint)
+
+
+def test_a_bare_encoder_gives_its_states(own_run):
+    """As AutoModel saves it, with other names: read through transformers, and without a masked-word head."""
+    checkpoint = runs.checkpoint(own_run, 8)
+    ids = np.array([[2, 7, 8, 9, 3]])
+    whole = load(checkpoint).hidden_states(ids, np.ones_like(ids))
+    transformers.AutoModel.from_pretrained(checkpoint.path, dtype="auto").save_pretrained(checkpoint.path)
+    runs.write_manifest(checkpoint.path, 8, sequences=32, tokens=2048)
+    model = load(runs.checkpoint(own_run, 8))
+    assert "masked_words" not in model.gives
+    np.testing.assert_allclose(model.hidden_states(ids, np.ones_like(ids)), whole, atol=1e-5)
+
+
 def test_a_checkpoint_that_lacks_a_weight_is_broken(own_run):
     """Even where its manifest agrees: no weight is ever left at random."""
     from safetensors.torch import load_file, save_file

@@ -1,6 +1,7 @@
 """Checkpoints of others become a run where they are: a Trainer's, folders with a step in the name, a list."""
 
 import json
+import os
 import shutil
 from typing import ClassVar
 
@@ -194,6 +195,14 @@ def test_a_source_that_is_none_is_one_sentence(root, trainer_folder, source, mor
     with pytest.raises(RunError) as raised:
         add([one.replace("{folder}", str(trainer_folder)) for one in source], "none", **more)
     assert message in str(raised.value) and not runs.list_runs()
+
+
+def test_a_name_of_another_data_folder_is_taken(root, trainer_folder, tiny_run, monkeypatch):
+    """The run there would be hidden by this one."""
+    monkeypatch.setenv("EMBRYO_DATA", f"{root}{os.pathsep}{tiny_run.path.parents[1]}")
+    with pytest.raises(RunError, match="which would be hidden; choose another --name"):
+        add([str(trainer_folder)], "tiny")
+    assert not (root / "runs" / "tiny").exists()
 
 
 def test_a_run_that_was_pretrained_is_never_replaced(root, trainer_folder, tiny_run):
