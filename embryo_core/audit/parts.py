@@ -25,6 +25,7 @@ ROUNDINGS = 8.0  # relative roundings by which every number may differ without h
 CHANCE = 5.0  # standard deviations of the cosine of unrelated tensors
 ALIKE = 0.5  # least cosine of tensors that point the same way; its negative, away from each other
 KEPT, LOST = 0.6, 0.1  # least cosine of tensors to the step before, and the largest of one that has nothing of it
+STRIDE = 1.5  # a move over what is likely, of such a tensor
 ALIKE_AFTER_ZERO = 0.8  # the same, where there is no direction before to compare with
 LEAST = 1e-30
 FEWEST = 3  # steps that can be compared
@@ -117,12 +118,14 @@ def _opposed_at_last(series: Series, end: int, near: int, far: int) -> np.ndarra
 def _lost_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
     """Whether each tensor has nothing left of the step before, [T]: all its numbers are 0, or have no direction of it.
 
-    The latter only where its steps before were alike, and other tensors still are.
+    The latter only where its steps before were alike, other tensors still are, and it moved farther than they did.
     """
     zero = (series.norms[:, end] == 0) & (series.norms[:, near] > 0)
     kept, before = series.cosines(end, near), series.cosines(near, far)
     chance = CHANCE / np.sqrt(series.sizes)
-    strange = (np.abs(kept) < LOST) & (chance < LOST) & (before > KEPT) & (np.median(kept) > KEPT)
+    usual = series.apart(near, far) * np.maximum(1.0, growth(series.apart(end, near), series.apart(near, far)))
+    far_off = series.apart(end, near) > STRIDE * usual
+    strange = (np.abs(kept) < LOST) & (chance < LOST) & (before > KEPT) & (np.median(kept) > KEPT) & far_off
     return np.where(zero | strange, 2.0, 0.0)
 
 
