@@ -21,6 +21,7 @@ EmbryoError
 ├── QueryError              a text that cannot be queried (no [MASK], too long, ...)
 │   └── TooCostly           a question above the budget of a hosted demo
 └── ResultsError            a result that may not be written, or that cannot be read
+    ├── BrokenExamples      the example questions of a run cannot be read
     └── OtherData           results at hand are of other data than those received
 """
 
