@@ -110,9 +110,8 @@ def _opposed_at_last(series: Series, end: int, near: int, far: int) -> np.ndarra
 
     0 where it comes about by moves as they were. At a first step nothing is told: few have a direction yet.
     """
-    usual = series.apart(near, far) * max(1.0, growth(series.apart(end, near), series.apart(near, far)))
     clear = np.minimum(-series.cosines(end, near), series.cosines(near, far)) / _alike(series)
-    return np.where(series.apart(end, near) > LEAP * usual, clear, 0.0)
+    return np.where(series.apart(end, near) > LEAP * _likely_move(series, end, near, far), clear, 0.0)
 
 
 def _lost_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
@@ -123,10 +122,15 @@ def _lost_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
     zero = (series.norms[:, end] == 0) & (series.norms[:, near] > 0)
     kept, before = series.cosines(end, near), series.cosines(near, far)
     chance = CHANCE / np.sqrt(series.sizes)
-    usual = series.apart(near, far) * np.maximum(1.0, growth(series.apart(end, near), series.apart(near, far)))
-    far_off = series.apart(end, near) > STRIDE * usual
+    far_off = series.apart(end, near) > STRIDE * _likely_move(series, end, near, far)
     strange = (np.abs(kept) < LOST) & (chance < LOST) & (before > KEPT) & (np.median(kept) > KEPT) & far_off
     return np.where(zero | strange, 2.0, 0.0)
+
+
+def _likely_move(series: Series, end: int, near: int, far: int) -> np.ndarray:
+    """How far each tensor is likely to move to the end, [T]: its move before, times the growth of the others' moves."""
+    before = series.apart(near, far)
+    return before * max(1.0, growth(series.apart(end, near), before))
 
 
 def _alike(series: Series, least: float = ALIKE) -> np.ndarray:
