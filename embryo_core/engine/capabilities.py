@@ -7,11 +7,14 @@ from embryo_core.types import Checkpoint, Run
 ENCODER = frozenset({"states", "attentions", "trainable"})  # trainable: it can be fine-tuned as a whole
 MASKED_LANGUAGE_MODEL = ENCODER | {"masked_words"}
 THROUGH_TRANSFORMERS = frozenset(  # families of masked language models that transformers reads, as model_type says
-    "camembert convbert data2vec-text deberta deberta-v2 distilbert ernie esm eurobert fnet megatron-bert mobilebert "
-    "modernbert mpnet nystromformer rembert roberta roberta-prelayernorm roformer xlm-roberta "
-    "xlm-roberta-xl".split()
+    "big_bird camembert convbert data2vec-text deberta deberta-v2 distilbert ernie esm esmc eurobert fnet gte ibert "
+    "jina_embeddings_v3 layoutlm longformer luke megatron-bert mobilebert modernbert mpnet nomic_bert "
+    "nystromformer rembert roberta roberta-prelayernorm roformer squeezebert tapas ultrabert xlm-roberta "
+    "xlm-roberta-xl xmod yoso".split()
 )
-WITHOUT_WEIGHTS = frozenset({"convbert", "fnet", "nystromformer"})  # have no attention weights of every head
+WITHOUT_WEIGHTS = frozenset(  # no attention weights of every head, from each piece to each
+    "convbert fnet longformer nystromformer squeezebert yoso".split()
+)
 
 
 def gives(checkpoint: Checkpoint) -> frozenset[str]:

@@ -1,7 +1,9 @@
 """The engine through transformers: every family of masked language models, on any device."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -24,7 +26,7 @@ from embryo_core.engine import cpu
 from embryo_core.engine.capabilities import has_masked_word_head, has_replaced_token_head
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.stored import broken, check_finite, read_tensors
-from embryo_core.errors import TokenizerMismatch
+from embryo_core.errors import ConfigError, TokenizerMismatch
 from embryo_core.types import Checkpoint
 
 NAMES_CODE = ("auto_map", "quantization_config", "dtype", "torch_dtype")  # or another form: left out of config.json
@@ -57,7 +59,7 @@ class HubEngine:
                 f"but {checkpoint.path} has {sizes.vocab_size}; put the tokenizer of its pretraining back."
             )
         model = _read_model(checkpoint, sizes).to(device.name, device.dtype).eval()
-        self._device, self._pieces = device, pieces
+        self._checkpoint, self._device, self._pieces = checkpoint, device, pieces
         self._base: PreTrainedModel = model.base_model
         self._head = _head_alone(model) if has_masked_word_head(checkpoint) else None
         self._detector = model if has_replaced_token_head(checkpoint) else None
@@ -76,7 +78,9 @@ class HubEngine:
         return words.float().cpu(), positions.weight[first:].float().cpu()
 
     def head(self, states: Tensor) -> Tensor:
-        logits = self._head(inputs_embeds=states.to(self._device.name, self._device.dtype)[None]).logits[0]
+        states = states.to(self._device.name, self._device.dtype)[None]
+        with _reported(self._checkpoint, "compute"):
+            logits = self._head(inputs_embeds=states).logits[0]
         return logits[:, : self._pieces].float().cpu()
 
     def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
@@ -107,7 +111,8 @@ class HubEngine:
     def _pass(self, ids: Tensor, mask: Tensor | None, model: PreTrainedModel | None = None, **outputs: bool) -> Any:
         seen = torch.ones_like(ids) if mask is None else mask[:, 0, 0].long()
         device = self._device.name
-        return (model or self._base)(input_ids=ids.to(device), attention_mask=seen.to(device), **outputs)
+        with _reported(self._checkpoint, "compute"):
+            return (model or self._base)(input_ids=ids.to(device), attention_mask=seen.to(device), **outputs)
 
 
 def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedModel:
@@ -117,7 +122,7 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedM
         check_finite(checkpoint, name, tensor)
     loader = AutoModelForMaskedLM if has_masked_word_head(checkpoint) else AutoModel
     loader = AutoModelForPreTraining if has_replaced_token_head(checkpoint) else loader
-    try:
+    with _reported(checkpoint, "read"):
         config = read_configuration(checkpoint)
         with _BUILDING, torch.device("meta"):  # which takes no memory
             parameters = sum(part.numel() for part in loader.from_config(config).parameters())
@@ -132,9 +137,6 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedM
                 dtype=torch.float32,
                 output_loading_info=True,
             )
-    except FAILURES as reason:
-        why = str(reason.__cause__ or reason).partition("\n")[0]
-        raise broken(checkpoint, f"transformers cannot read it ({why})") from None
     if lacking := sorted(name for name in report["missing_keys"] if "pooler" not in name):
         file, _ = runs.weights_file(checkpoint)
         raise broken(checkpoint, f"{runs.shown(file.name)} lacks {', '.join(lacking[:5])}")
@@ -155,12 +157,26 @@ def most_pieces(checkpoint: Checkpoint) -> int:
     Raises BrokenCheckpoint.
     """
     configured = runs.read_config(checkpoint, runs.Architecture).max_position_embeddings
+    with _reported(checkpoint, "read"), _BUILDING, torch.device("meta"):  # which takes no memory
+        return _positions(AutoModel.from_config(read_configuration(checkpoint)), configured)
+
+
+@contextmanager
+def _reported(checkpoint: Checkpoint, what: str) -> Iterator[None]:
+    """Raise BrokenCheckpoint where transformers cannot do this, and ConfigError where the device has no room for it."""
     try:
-        with _BUILDING, torch.device("meta"):  # which takes no memory
-            return _positions(AutoModel.from_config(read_configuration(checkpoint)), configured)
+        yield
+    except torch.OutOfMemoryError as reason:
+        raise ConfigError(
+            f"{checkpoint.path} does not fit into the memory of its device ({_first_line(reason)}); take --device cpu."
+        ) from None
     except FAILURES as reason:
-        why = str(reason.__cause__ or reason).partition("\n")[0]
-        raise broken(checkpoint, f"transformers cannot read it ({why})") from None
+        why = _first_line(reason.__cause__ or reason)
+        raise broken(checkpoint, f"transformers cannot {what} it ({why})") from None
+
+
+def _first_line(reason: BaseException) -> str:
+    return str(reason).partition("\n")[0] or type(reason).__name__
 
 
 def _head_alone(model: PreTrainedModel) -> PreTrainedModel:
@@ -175,8 +191,17 @@ def _head_alone(model: PreTrainedModel) -> PreTrainedModel:
     return head
 
 
-def _hand_on(*_: Any, inputs_embeds: Tensor, **__: Any) -> BaseModelOutputWithPoolingAndCrossAttentions:
-    return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=inputs_embeds)
+@dataclass
+class _Handed(BaseModelOutputWithPoolingAndCrossAttentions):
+    """What some encoders return besides, for which their heads look."""
+
+    entity_last_hidden_state: None = None
+    entity_hidden_states: None = None
+    global_attentions: None = None
+
+
+def _hand_on(*_: Any, inputs_embeds: Tensor, **__: Any) -> _Handed:
+    return _Handed(last_hidden_state=inputs_embeds)
 
 
 def _positions(base: PreTrainedModel, configured: int) -> int:
@@ -184,10 +209,10 @@ def _positions(base: PreTrainedModel, configured: int) -> int:
     positions = _position_embeddings(base)
     if positions is None or positions.padding_idx is None:
         return configured
-    return positions.num_embeddings - positions.padding_idx - 1
+    return len(positions.weight) - positions.padding_idx - 1
 
 
-def _position_embeddings(base: PreTrainedModel) -> nn.Embedding | None:
-    """The table of a model that has an embedding for each position."""
-    found = (part for name, part in base.named_modules() if name.endswith("position_embeddings"))
-    return next((part for part in found if isinstance(part, nn.Embedding)), None)
+def _position_embeddings(base: PreTrainedModel) -> nn.Module | None:
+    """The table of a model that has an embedding for each position; some classes have one of their own for it."""
+    found = (part for name, part in base.named_modules() if name.rpartition(".")[2] == "position_embeddings")
+    return next((part for part in found if hasattr(part, "weight") and hasattr(part, "padding_idx")), None)

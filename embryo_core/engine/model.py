@@ -5,6 +5,7 @@ knows which it is.
 """
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Protocol, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.fast import FastEngine
 from embryo_core.engine.remote import fetch_checkpoint
 from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
+from embryo_core.engine.weights import ACTIVATIONS
 from embryo_core.errors import MissingCapability
 from embryo_core.families import FAMILIES
 from embryo_core.types import Checkpoint
@@ -146,13 +148,17 @@ def mlm_logits(
     """
     for model in models:
         model._need("masked_words")
-    engines, at = [model.words._engine for model in models], (torch.as_tensor(rows), torch.as_tensor(columns))
-    found = engines[0].logits(engines, torch.as_tensor(ids), _mask(attention_mask), at)
+    at = (torch.as_tensor(rows), torch.as_tensor(columns))
+    engines, own, mask = [model.words._engine for model in models], torch.as_tensor(ids), _mask(attention_mask)
+    found = []
+    for kind, alike in groupby(range(len(engines)), key=lambda i: type(engines[i])):  # of a whole run, as a rule
+        chosen = [*alike]
+        found += kind.logits([engines[i] for i in chosen], own[chosen[0] : chosen[-1] + 1], mask, at)
     return [logits.numpy() for logits in found]
 
 
 def load(checkpoint: Checkpoint, device: Device = CPU) -> Model:
-    """Read a checkpoint: by the fast engine on a CPU where that knows the family, else through transformers.
+    """Read a checkpoint: by the fast engine on a CPU where that knows family and activation, else by transformers.
 
     Weights on the Hub are fetched. Raises BrokenCheckpoint, TokenizerMismatch, BrokenRun, and MissingWeights where they
     were removed or cannot be fetched.
@@ -166,9 +172,10 @@ def load(checkpoint: Checkpoint, device: Device = CPU) -> Model:
 
 
 def _engine(checkpoint: Checkpoint, pieces: int, device: Device) -> Engine:
-    family = runs.read_config(checkpoint, runs.ModelClass).model_type
+    config = runs.read_config(checkpoint, runs.Architecture)
+    family = config.model_type
     bare = family in FAMILIES and not (has_masked_word_head(checkpoint) or has_replaced_token_head(checkpoint))
-    if device == CPU and family not in THROUGH_TRANSFORMERS and not bare:
+    if device == CPU and family not in THROUGH_TRANSFORMERS and not bare and config.hidden_act in ACTIVATIONS:
         return FastEngine(checkpoint, pieces)
     from embryo_core.engine.hub import HubEngine  # transformers takes seconds to import
 

@@ -1,5 +1,6 @@
 """The tensors of a checkpoint as they are stored: safetensors, or torch's own files, of which nothing is unpickled."""
 
+from collections.abc import Collection
 from pickle import UnpicklingError
 
 import torch
@@ -11,12 +12,13 @@ from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.types import Checkpoint
 
+WRAPPERS = ("module.", "_orig_mod.")  # before every name where a model was saved as torch had wrapped it for training
 OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # of a layer normalisation, in models converted long ago
 UNREADABLE = (OSError, SafetensorError, UnpicklingError, RuntimeError, ValueError, EOFError, KeyError, AttributeError)
 
 
 def read_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
-    """Tensors by name, in memory or mapped from the file; names of normalisations as they are today.
+    """Tensors by name, in memory or mapped from the file; names as transformers has them today.
 
     The file has to be verified before (`runs.verify`). Raises BrokenCheckpoint where it cannot be read, and where a
     number is not finite.
@@ -28,7 +30,8 @@ def read_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
         pickled = isinstance(reason, UnpicklingError)  # torch then says how to run its code
         why = "it holds more than tensors, or is damaged" if pickled else str(reason).partition("\n")[0]
         raise broken(checkpoint, f"{runs.shown(path.name)} cannot be read ({why})") from None
-    return {_name_of_today(name): tensor for name, tensor in tensors.items()}
+    wrapper = _wrapper(tensors)
+    return {_name_of_today(name.removeprefix(wrapper)): tensor for name, tensor in tensors.items()}
 
 
 def check_finite(checkpoint: Checkpoint, name: str, tensor: Tensor) -> None:
@@ -56,6 +59,14 @@ def _load_pickled(path) -> dict[str, Tensor]:
         # a view may repeat a few numbers; tied tensors are twice
         raise ValueError("its tensors are larger than the file")
     return tensors
+
+
+def _wrapper(names: Collection[str]) -> str:
+    """What torch's wrappers put before each of these names."""
+    for one in WRAPPERS:
+        if names and all(name.startswith(one) for name in names):
+            return one + _wrapper([name.removeprefix(one) for name in names])
+    return ""
 
 
 def _name_of_today(name: str) -> str:

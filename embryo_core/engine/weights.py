@@ -88,8 +88,6 @@ def _read_sizes(checkpoint: Checkpoint) -> Sizes:
         raise broken(checkpoint, f"config.json is that of no family which is read: {known} (inner_group_num 1)")
     if config.is_decoder:
         raise broken(checkpoint, "config.json has is_decoder; encoders alone are read, which see words after a mask")
-    if config.hidden_act not in ACTIVATIONS:
-        raise broken(checkpoint, f"config.json has hidden_act '{config.hidden_act}'; known: {', '.join(ACTIVATIONS)}")
     return Sizes(
         layout,
         vocabulary=config.vocab_size,

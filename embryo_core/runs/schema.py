@@ -212,6 +212,7 @@ class TrainerState(Struct, frozen=True):
 
     global_step: Count = 0
     max_steps: Whole = 0
+    save_steps: Annotated[float, Meta(ge=0, le=1e15)] = 0
     num_input_tokens_seen: Count = 0
     log_history: Annotated[list[dict[Text, nested(2, most=1000)]], Meta(max_length=1_000_000)] = []
 

@@ -27,7 +27,7 @@ from embryo_core.engine.remote import fetch
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, BrokenTrainerState, EmbryoError, RunError
 from embryo_core.families import FAMILIES
 from embryo_core.runs.pointers import HUB
-from embryo_core.runs.schema import Settings
+from embryo_core.runs.schema import Settings, TrainerState
 from embryo_core.runs.weight_files import PICKLED, SAFETENSORS
 from embryo_core.sources import earlier, folders, hub, trainer
 from embryo_core.sources.found import Found, Series
@@ -86,7 +86,8 @@ def add(
         kept, gone = earlier.keep(old, run, earlier.places(folder) | runs.places(target))
         reached = tuple(one.step for one in added)
         known = {*reached, *kept, *gone}
-        grid = planned([*known, *series.incomplete]) if steps is None else {*known, *(old.planned_steps if old else ())}
+        whole = planned([*known, *series.incomplete], _saved_every(added[-1])) if steps is None else known
+        grid = {*whole, *(old.planned_steps if old and steps is not None else ())}
         runs.write_run(replace(run, planned_steps=tuple(sorted(grid))))
         troubles += _write_log(added, old, folder / "log.jsonl")
         runs.allow(target, earlier.places(folder))  # before the run is there: after a kill it can be added again
@@ -238,11 +239,21 @@ def _local(pointer: Pointer) -> Path:
 
 def _tokens(found: Found) -> int | None:
     """Tokens that a Trainer counted; it counts them only where it is told to."""
+    return _state(found).num_input_tokens_seen or None
+
+
+def _saved_every(found: Found) -> int:
+    """Updates from one checkpoint of a Trainer to the next; 0 where nobody says."""
+    state = _state(found)
+    return int(state.save_steps) if found.counts.step == state.global_step else 0
+
+
+def _state(found: Found) -> TrainerState:
+    """What a Trainer noted down; an empty one where there is none, or none that can be read."""
     try:
-        state = trainer.read_state(found.folder) if found.folder else None
+        return (trainer.read_state(found.folder) if found.folder else None) or TrainerState()
     except BrokenTrainerState:  # said once, of the log
-        return None
-    return (state.num_input_tokens_seen or None) if state else None
+        return TrainerState()
 
 
 def _write_log(added: list[Found], old: Run | None, path: Path) -> list[str]:

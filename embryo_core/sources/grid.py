@@ -9,16 +9,18 @@ TRIED = 16  # distances, the most frequent ones
 COVERED = 2 / 3  # of an even grid has to be there, before the rest is missing
 
 
-def planned(steps: Sequence[int]) -> tuple[int, ...]:
+def planned(steps: Sequence[int], every: int = 0) -> tuple[int, ...]:
     """The steps at hand, and those missing between them where they lie on an even grid but for a few gaps.
 
     A grid is even where two thirds of it are there. Below its first distance, powers of two are a grid of their own, as
-    in many series.
+    in many series. `every` is the distance that the training noted down, whose grid holds where two thirds of it are
+    there; the last step may lie beside it.
     """
     found = sorted(steps)
-    even = max((_grid(found, distance) for distance in _distances(found)), key=len, default=range(0))
-    every = even.step if even else None
-    low = [step for step in found if 0 < step and (every is None or step < every)]
+    grids = [_grid([step for step in found if step % every == 0], every)] if every else []
+    even = max([*grids, *(_grid(found, distance) for distance in _distances(found))], key=len, default=range(0))
+    distance = even.step if even else None
+    low = [step for step in found if 0 < step and (distance is None or step < distance)]
     powers = len(low) >= FEWEST_POWERS and all(step & (step - 1) == 0 for step in low)
     doublings = {2**k for k in range(low[0].bit_length() - 1, low[-1].bit_length())} if powers else set()
     return tuple(sorted({*found, *even, *doublings}))
@@ -32,6 +34,8 @@ def _distances(steps: Sequence[int]) -> list[int]:
 
 def _grid(steps: Sequence[int], distance: int) -> range:
     """The even grid that ends at the last step; empty where too few of the steps lie on it."""
+    if not steps:
+        return range(0)
     on_it = [step for step in steps if step % distance == steps[-1] % distance]
     grid = range(on_it[0], on_it[-1] + 1, distance)
     return grid if len(on_it) >= COVERED * len(grid) else range(0)

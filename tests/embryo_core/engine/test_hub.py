@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file
-from transformers import AutoConfig, AutoModelForMaskedLM
+from transformers import AutoConfig, AutoModelForMaskedLM, RobertaModel
 
 from embryo_core import runs
 from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS, gives
@@ -96,6 +96,10 @@ def write(run: Run, family: str, change: dict | None = None) -> Checkpoint:
         "rembert": names | {"input_embedding_size": 16, "output_embedding_size": 16},
         "eurobert": names | {"num_key_value_heads": 2},
         "xlm-roberta-xl": names | {"layer_norm_eps": 1e-5},
+        "longformer": names | {"attention_window": 8},
+        "luke": names | {"entity_vocab_size": 10, "entity_emb_size": 16},
+        "squeezebert": names | {"embedding_size": 32},
+        "xmod": names | {"languages": ["en_XX", "de_DE"], "default_language": "en_XX"},
     }
     special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
     sizes = own.get(family, names) | special | {"vocab_size": 700, "max_position_embeddings": PIECES} | (change or {})
@@ -214,6 +218,25 @@ def test_a_number_that_is_not_finite_is_refused(own_run):
     runs.write_manifest(checkpoint.path, 8, None, None)
     with pytest.raises(BrokenCheckpoint, match="layer.1.output.dense.weight that is not finite"):
         load(runs.checkpoint(own_run, 8))
+
+
+def test_a_pass_that_transformers_refuses_is_reported(own_run):
+    """X-MOD needs a language: without one its weights are read, and its pass raises."""
+    model = load(write(own_run, "xmod", {"default_language": None}))
+    with pytest.raises(BrokenCheckpoint, match="step8: transformers cannot compute it .*anguage"):
+        model.hidden_states(np.array([[1, 5, 2]]), np.ones((1, 3)))
+
+
+def test_a_device_without_room_is_one_sentence(own_run, monkeypatch):
+    """The checkpoint is not called broken."""
+    model = load(write(own_run, "roberta"))
+
+    def full(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+
+    monkeypatch.setattr(RobertaModel, "forward", full)
+    with pytest.raises(ConfigError, match="step8 does not fit into the memory of its device .*take --device cpu"):
+        model.hidden_states(np.array([[1, 5, 2]]), np.ones((1, 3)))
 
 
 def test_a_device_that_is_not_there_is_one_sentence():

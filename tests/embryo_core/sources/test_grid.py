@@ -25,3 +25,20 @@ from embryo_core.sources.grid import planned
 def test_what_lacks_on_an_even_grid_or_one_of_doublings(steps, missing):
     """Irregular steps have no grid, and a last step beside the grid is no gap."""
     assert set(planned(steps)) - set(steps) == missing
+
+
+@pytest.mark.parametrize(
+    ("steps", "every", "missing"),
+    [
+        ([500, 1500], 500, {1000}),
+        ([500, 1500, 1720], 500, {1000}),
+        ([500, 2500], 500, set()),
+        ([7, 19], 500, set()),
+        ([500], 500, set()),
+        ([], 500, set()),
+        ([0, 10, 30, 40], 500, {20}),
+    ],
+)
+def test_the_distance_that_a_training_noted_makes_a_short_grid(steps, every, missing):
+    """Two thirds of it have to be there: a Trainer may be told to keep the best step and the last ones alone."""
+    assert set(planned(steps, every)) - set(steps) == missing
