@@ -7,7 +7,7 @@ from embryo_core import runs
 from embryo_core.commands.audit import lines
 from embryo_core.words import listed, quantity, spread
 
-LISTED = 8  # names on a line; of the rest the number
+LISTED = 8  # names on a line, or lines of places; of the rest the number
 
 HELP = "make a run of checkpoints at hand: a Trainer's folder, any folders, the Hub; they stay where they are"
 
@@ -45,8 +45,10 @@ def execute(options: argparse.Namespace) -> int:
     counted = f"{quantity(len(steps), 'checkpoint')}, {spread(steps, run.counted_in.removesuffix('s'))}"
     print(f"{run.name}  {run.family}, {counted}  ({run.path})")
     print("Weights were copied from:" if options.copy else "Weights stay where they are, and are read there:")
-    for location in added.locations:
+    for location in added.locations[:LISTED]:
         print(f"    {location}")
+    if more := added.locations[LISTED:]:
+        print(f"    and {len(more):,} more")
     if added.kept:
         print(f"As they were before: {listed(added.kept)}.")
     if added.gone:

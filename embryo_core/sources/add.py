@@ -169,10 +169,11 @@ def _write_checkpoints(chosen: list[Found], folder: Path, copy: bool, name: str)
 
 def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
     """config.json and the manifest, and the weights where they are copied. Raises BrokenCheckpoint."""
-    family = runs.read_json(found.config, found.within, runs.Architecture, BrokenCheckpoint).model_type
+    family = runs.read_json(found.config, found.within, runs.ModelClass, BrokenCheckpoint).model_type
     if family not in FAMILIES and family not in THROUGH_TRANSFORMERS:
         known = ", ".join(sorted([*FAMILIES, *THROUGH_TRANSFORMERS]))
         raise BrokenCheckpoint(f"{found.config} has the model_type '{family}', which is not read; known: {known}.")
+    runs.read_json(found.config, found.within, runs.Architecture, BrokenCheckpoint)  # within limits
     folder.mkdir(parents=True)
     (folder / "config.json").write_bytes(runs.read_bytes(found.config, found.within, BrokenCheckpoint))
     pointer, counts = found.pointer, found.counts

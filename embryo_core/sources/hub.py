@@ -33,6 +33,8 @@ def find(name: str, patterns: Sequence[str]) -> Series:
 
     Raises RunError where there is none.
     """
+    if "@" in name:
+        raise RunError(f"{HUB}{name} is one revision; name its step, STEP:{HUB}{name}, or leave '@' and its name out.")
     family = FIELD.search(name)
     commits = {} if family else _revisions(name)
     matched = match_names(_repositories(name), [name]) if family else match_names(commits, patterns)
@@ -73,6 +75,8 @@ def _revisions(repository: str) -> dict[str, str]:
     if not offline():
         refs = _asked(repository, lambda api: api.list_repo_refs(repository))
         return {ref.name: ref.target_commit for ref in (*refs.branches, *refs.tags)}
+    if not hub_folder(repository).is_dir():
+        raise RunError(f"{HUB}{repository} is not {_where()}; unset HF_HUB_OFFLINE, or name one that is there.")
     folder = hub_folder(repository) / "refs"
     refs = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     commits = {path.relative_to(folder).as_posix(): path.read_text(encoding="ascii").strip() for path in refs}

@@ -52,6 +52,16 @@ def test_nothing_is_copied_and_all_commands_work(root, trainer_folder, capsys):
     assert "step  best answer" in capsys.readouterr().out
 
 
+def test_many_places_are_counted(root, trainer_folder, tmp_path, capsys):
+    """A thousand folders are not a thousand lines."""
+    for step in range(1, 13):
+        shutil.copytree(trainer_folder / "checkpoint-10", tmp_path / "series" / f"checkpoint-{step}")
+    main(["add", str(tmp_path / "series"), "--name", "many"])
+    assert capsys.readouterr().out.count(f"    {tmp_path}") == 8
+    main(["add", str(tmp_path / "series"), "--name", "many"])
+    assert "    and 4 more" in capsys.readouterr().out
+
+
 def test_weights_are_copied_where_that_is_asked_for(root, trainer_folder):
     """The run then stands alone, and answers as the one that points."""
     there = add([str(trainer_folder)], "there", [20], copy=False).run
@@ -220,8 +230,7 @@ def test_a_run_that_was_pretrained_is_never_replaced(root, trainer_folder, tiny_
 def test_a_family_that_nothing_reads_is_reported(root, trainer_folder, tmp_path, capsys):
     """The other checkpoints are added; status 1."""
     source = shutil.copytree(trainer_folder, tmp_path / "mixed")
-    config = json.loads((source / "checkpoint-10" / "config.json").read_text())
-    (source / "checkpoint-10" / "config.json").write_text(json.dumps(config | {"model_type": "gpt2"}))
+    (source / "checkpoint-10" / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_layer": 2}))
     assert main(["add", str(source), "--name", "mixed"]) == 1
     out, err = capsys.readouterr()
     assert "2 checkpoints" in out and "has the model_type 'gpt2', which is not read; known: albert" in err

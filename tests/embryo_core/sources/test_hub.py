@@ -176,7 +176,8 @@ def test_a_generator_without_weights_is_no_checkpoint(root, cache, electra):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("hf:owner/none", "has no revision whose name tells a step"),
+        ("hf:owner/none", r"hf:owner/none is not in the local cache \(the network is off\)"),
+        ("hf:owner/series@step10", "is one revision; name its step, STEP:hf:owner/series@step10"),
         ("1:hf:owner/series@x", "has no revision 'x' in the local cache .*; known: step"),
     ],
 )
