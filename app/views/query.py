@@ -54,7 +54,7 @@ def show() -> None:
         with above:
             query_progress.show(found, partial(_show_answers, view=view, curves=curves, log=log))
         query_lens.show(known)
-    _show_commands(questions, mask)
+        _show_commands([answers.asked for answers in known], mask)
 
 
 def _pick_mask(masks: int) -> int | str:

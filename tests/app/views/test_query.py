@@ -171,6 +171,26 @@ def test_bad_texts_get_one_sentence(app: AppTest, text: str, sentence: str) -> N
     assert "script" not in warning.value
 
 
+def test_a_refused_text_is_not_offered_as_commands(app: AppTest) -> None:
+    """They would be refused as well."""
+    ask(app, "no mask")
+    assert not app.code and "As commands" not in [expander.label for expander in app.expander]
+
+
+def test_of_two_texts_the_one_that_was_answered_is_offered_as_commands(app: AppTest) -> None:
+    """The other was refused."""
+    ask(app, "no mask", compare="text", text2=TEXT)
+    assert [shlex.split(code.value)[-1] for code in app.code] == [TEXT] * 3
+
+
+def test_an_empty_second_text_is_told(app: AppTest) -> None:
+    """The first is asked alone, and the page says why."""
+    ask(app, compare="text", text2=" ")
+    assert app.metric and [info.value for info in app.info] == [
+        "The other sentence is empty, so there is nothing to compare with."
+    ]
+
+
 def test_text_is_never_markup(app: AppTest) -> None:
     """HTML and Markdown, typed anywhere, reach no element that would render them, and the commands quote them."""
     ask(app, MARKUP, word=MARKUP, compare="text", text2=MARKUP)
