@@ -124,6 +124,8 @@ def _pick_comparison(first: Asked) -> list[Asked]:
                 st.info(literal(words), icon=":material/info:")
         if wanted in ("text", "both"):
             asked.append(texts.pick_text("text2", "The other sentence, with [MASK]", placeholder=EXAMPLES[0]))
+            if not asked[-1].strip():
+                st.info("The other sentence is empty, so there is nothing to compare with.", icon=":material/edit:")
     return [replace(first, view=view, text=text) for text in asked for view in views]
 
 
