@@ -17,7 +17,7 @@ ANY = "any"
 
 
 def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
-    """Draw the pickers, the table of facts and, beside it, one fact."""
+    """Draw the pickers, the table of facts and, beside it, one fact; none where the search finds none."""
     st.header("Facts", anchor=False)
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -25,9 +25,13 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> Non
     known = facts[facts["relation"] == relation]
     with left:
         at_step = results.answers_at(view.run, relation, step)
-        _table(charts.facts_at(at_step, known), history, words, relation, step)
+        found = _table(charts.facts_at(at_step, known), history, words, relation, step)
     with right:
-        _one_fact(view, known)
+        if found:
+            _one_fact(view, known)
+            return
+        st.info("No fact of this relation is found; change the search or the history.", icon=":material/info:")
+        permalink.show("fact", permalink.get("fact"))
 
 
 def _pick(frame: pd.DataFrame, asked: set[str]) -> tuple[str, str, str]:
@@ -41,7 +45,8 @@ def _pick(frame: pd.DataFrame, asked: set[str]) -> tuple[str, str, str]:
     return relation, history, texts.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
 
 
-def _table(table: pd.DataFrame, history: str, words: str, relation: str, step: int) -> None:
+def _table(table: pd.DataFrame, history: str, words: str, relation: str, step: int) -> bool:
+    """Draw the facts of this history in which the words are found; returns False where these leave none."""
     listed = charts.search(table if history == ANY else table[table["history"] == history], words)
     number = st.column_config.NumberColumn
     show_rows(
@@ -61,6 +66,7 @@ def _table(table: pd.DataFrame, history: str, words: str, relation: str, step: i
         height=420,
     )
     widgets.show_caption(captions.facts(table, listed, step))
+    return table.empty or not listed.empty
 
 
 def _ask(fact: Fact) -> None:

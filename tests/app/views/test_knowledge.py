@@ -68,6 +68,16 @@ def test_the_page_says_what_its_precision_is_worth(look, own_run):
     assert any("Left out are 20 facts" in caption for caption in captions_of(test))
 
 
+def test_where_the_search_finds_none_no_fact_is_shown(look, asked_run):
+    """One sentence stands in its place, and the address keeps the fact for when it is found again."""
+    test = look(asked_run, fact="P36/Italy", facts="nowhere")
+    assert not test.exception and len(test.dataframe) == 2 and "Fact" not in [box.label for box in test.selectbox]
+    assert any(info.value.startswith("No fact of this relation is found") for info in test.info)
+    assert test.query_params["fact"] == "P36/Italy"
+    next(box for box in test.text_input if box.label == "Search").set_value("").run()
+    assert box(test, "Fact").value == "P36/Italy" and len(test.dataframe) == 3
+
+
 def test_the_tables_hold_the_stored_answers(look, asked_run):
     """The relation's counts, the answers at the chosen step, and one fact's answers at every step."""
     test = look(asked_run, step="8", fact="P36/Italy")
