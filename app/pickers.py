@@ -1,6 +1,7 @@
 """Pickers whose choice lives in the URL: one of several, some of them, a switch, smoothing, a layer, a head."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
@@ -10,6 +11,7 @@ from app.captions.markdown import literal
 from app.charts.smoothing import WINDOWS
 
 SMOOTHING = "smooth"  # its name in the URL
+SWITCHED = {"on": True, "off": False}
 UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 
 
@@ -22,12 +24,14 @@ def pick_one(
     segmented: bool = False,
     optional: bool = False,
     told: bool = True,
+    hidden: Mapping[str, str] = MappingProxyType({}),
     **appearance: Any,
 ) -> Any:
     """One of the options: a select box, or segments where they are few; `name` is its name in the URL.
 
     An `optional` choice stays out of the URL while it is the first. Where a link names none of the options, that is
-    `told`, and its address stays until the reader chooses one.
+    `told`, and its address stays until the reader chooses one. `hidden` has what another picker leaves out of the
+    options, by that picker's label.
     """
     texts = {str(option): option for option in options}
     key = f"pick_{name}"
@@ -37,7 +41,8 @@ def pick_one(
     chosen = draw(label, options, key=key, on_change=_keep, args=(name,), **appearance, **own)
     permalink.show(name, None if optional and chosen == options[0] else chosen)
     if told and (wanted := permalink.get(name)) is not None and wanted not in texts:
-        _tell_unknown(name, [wanted], f"; showing '{format_func(chosen)}'")
+        why = f"hidden by the choice of {hidden[wanted]}" if wanted in hidden else "not here"
+        tell_unknown(name, [wanted], format_func(chosen), why)
     return chosen
 
 
@@ -67,39 +72,51 @@ def pick_many(
     )
     permalink.show(name, None if set(chosen) == set(default) else ",".join(chosen))
     if told and wanted and (unknown := [one for one in wanted.split(",") if one and one not in options]):
-        _tell_unknown(name, unknown)
+        tell_unknown(name, unknown)
     return [option for option in options if option in chosen]
 
 
 def pick_switch(name: str, label: str, default: bool = False, optional: bool = False) -> bool:
-    """On or off; an `optional` switch stays out of the URL while it has its default."""
-    key = f"pick_{name}"
-    st.session_state[key] = {"on": True, "off": False}.get(permalink.get(name) or "", default)
+    """On or off; an `optional` switch stays out of the URL while it has its default.
+
+    Where a link says neither, that is told, as in `pick_one`.
+    """
+    key, wanted = f"pick_{name}", permalink.get(name)
+    st.session_state[key] = SWITCHED.get(wanted or "", default)
     chosen = st.toggle(label, key=key, on_change=_keep, args=(name,))
-    permalink.show(name, None if optional and chosen == default else "on" if chosen else "off")
+    said = "on" if chosen else "off"
+    permalink.show(name, None if optional and chosen == default else said)
+    if wanted is not None and wanted not in SWITCHED:
+        tell_unknown(name, [wanted], said)
     return chosen
 
 
 def pick_smoothing() -> None:
-    """A slider for the smoothing of the page's curves, which its View has."""
+    """A slider for the smoothing of the page's curves, which its View has; where a link has another, that is told."""
     key = f"pick_{SMOOTHING}"
     st.session_state[key] = chosen_smoothing()
     st.select_slider(
         "Smoothing",
         WINDOWS,
         key=key,
-        format_func=lambda points: {1: "off", 3: "3 (paper)"}.get(points, str(points)),
+        format_func=_smoothing_name,
         help="Adds the mean of so many neighbouring points to each curve. Markers stay as measured.",
         on_change=_keep,
         args=(SMOOTHING,),
         width=150,
     )
     permalink.show(SMOOTHING, None if chosen_smoothing() == 1 else chosen_smoothing())
+    if (wanted := permalink.get(SMOOTHING)) is not None and wanted not in map(str, WINDOWS):
+        tell_unknown(SMOOTHING, [wanted], _smoothing_name(chosen_smoothing()))
 
 
 def chosen_smoothing() -> int:
     """The smoothing of the URL; none where it names no setting of the slider."""
     return {str(points): points for points in WINDOWS}.get(permalink.get(SMOOTHING) or "", 1)
+
+
+def _smoothing_name(points: int) -> str:
+    return {1: "off", 3: "3 (paper)"}.get(points, str(points))
 
 
 def pick_layer(layers: int, default: int = 1) -> int:
@@ -123,12 +140,13 @@ def pick_rescaled(label: str) -> bool:
     return pick_one("unit", label, list(UNITS), format_func=UNITS.get, segmented=True) == "rescaled"
 
 
-def _tell_unknown(name: str, unknown: Sequence[str], then: str = "") -> None:
-    """Say that a link names what is not here, and keep its address."""
+def tell_unknown(name: str, unknown: Sequence[str], shown: str = "", why: str = "not here") -> None:
+    """Say that the link which opened this page names what is not here, and what is `shown`; its address is kept."""
     if permalink.of_link(name):
         listed = ", ".join(f"'{one[:40]}'" for one in unknown[:4])
         which = "which is" if len(unknown) == 1 else "which are"
-        words = f"The link has the {name.replace('_', ' ')} {listed}, {which} not here{then}."
+        then = f"; showing '{shown}'" if shown else ""
+        words = f"The link has the {name.replace('_', ' ')} {listed}, {which} {why}{then}."
         st.info(literal(words), icon=":material/info:")
         permalink.show(name, permalink.get(name))
 

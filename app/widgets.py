@@ -119,8 +119,8 @@ def _pick_beside(run: Run, known: Mapping[str, Run]) -> tuple[Run, ...]:
 
 
 def _pick_unit() -> Unit:
-    """What the axis of steps counts."""
-    return pickers.pick_one("axis", "Unit of the axis", UNITS, format_func=UNIT_NAMES.get, optional=True)
+    """What the axis of steps counts; the picker is folded away, so `_name_unknown` tells of others."""
+    return pickers.pick_one("axis", "Unit of the axis", UNITS, format_func=UNIT_NAMES.get, optional=True, told=False)
 
 
 def _counted(view: View) -> View:
@@ -135,8 +135,8 @@ def _counted(view: View) -> View:
 def _scale(page: str, run: Run, usual: Callable[[Run], Scale]) -> Scale:
     """The scale that the reader chose on this page, by the time bar or a link, else the usual one."""
     chosen = st.session_state.setdefault(SCALE_OF, {})
-    if (wanted := permalink.take("scale")) in SCALES:
-        chosen[page] = wanted
+    if permalink.get("scale") in SCALES:
+        chosen[page] = permalink.take("scale")
     try:
         return chosen.get(page) or usual(run)
     except EmbryoError:
@@ -144,7 +144,7 @@ def _scale(page: str, run: Run, usual: Callable[[Run], Scale]) -> Scale:
 
 
 def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -> None:
-    """Say where a link names a run or step that is not here; its address stays until the reader chooses another."""
+    """Say where a link names a run, step, axis or scale that is not here; its address stays until another is chosen."""
     run, step = permalink.get("run"), permalink.get("step")
     wanted = [name for name in (permalink.get("beside") or "").split(",") if name and name != view.run.name]
     if unknown := [name for name in wanted if name not in known]:
@@ -158,6 +158,10 @@ def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -
         message = f"Run '{view.run.name}' has no checkpoint at step {step[:20]}; showing step {view.step:,}."
         st.info(literal(message), icon=":material/info:")
         permalink.show("step", step)
+    if (axis := permalink.get("axis")) is not None and axis not in UNITS:
+        pickers.tell_unknown("axis", [axis], UNIT_NAMES[view.unit])
+    if (scale := permalink.get("scale")) is not None:  # those that are here have been taken
+        pickers.tell_unknown("scale", [scale], view.scale)
 
 
 def at_weights(view: View) -> View:

@@ -1,6 +1,6 @@
 """Fine-tuning: how much pretraining each downstream task needs (Section 5, Figures 5, 12 and 13, Table 6)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import pandas as pd
 import streamlit as st
@@ -43,7 +43,7 @@ def show() -> None:
         return
     picked = frame[frame["task"].map(_whose).isin(chosen)]
     _curves(view, picked)
-    task = _table(view, picked, chosen)
+    task = _table(view, picked, chosen, dict.fromkeys(tasks, "Tasks"))
     _associations(view, picked)
     finetuning_behind.show(view, task, picked[picked["task"] == task])
 
@@ -97,8 +97,8 @@ def _point_chosen(task: str, step: int) -> None:
         permalink.choose("task", _whose(task))
 
 
-def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
-    """Draw a row for each task; returns the one that is shown in detail."""
+def _table(view: View, frame: pd.DataFrame, tasks: list[str], hidden: Mapping[str, str]) -> str:
+    """Draw a row for each task; returns the one that is shown in detail. For `hidden` see `pickers.pick_one`."""
     st.header("How much pretraining each task needs", anchor=False)
     metrics = frame.groupby("task", sort=False)["metric"].first()
     reached = {}
@@ -124,7 +124,7 @@ def _table(view: View, frame: pd.DataFrame, tasks: list[str]) -> str:
         },
     )
     widgets.show_caption(captions.table(charts.average(frame), frame))
-    return pickers.pick_one("task", "Task in detail", tasks, format_func=charts.label)
+    return pickers.pick_one("task", "Task in detail", tasks, format_func=charts.label, hidden=hidden)
 
 
 def _associations(view: View, frame: pd.DataFrame) -> None:

@@ -15,7 +15,7 @@ from embryo_core.types import Fact, Run
 EXAMPLES = (query.EXAMPLE, "She put the book [MASK] the table .", "They [MASK] going home .")  # of any run
 TWO_MASKS = "He was born in [MASK] , in the [MASK] of England ."
 NOT_YET = " (not learned yet)"
-IN_EXPANDER = ("template", "word", "compare")  # choices in the URL that open it
+IN_EXPANDER = ("template", "subject", "word", "compare")  # choices in the URL that open it
 COMPARISONS = {"none": "Nothing", "run": "Another run", "text": "Another sentence", "both": "Both"}
 
 

@@ -5,13 +5,16 @@ from typing import Any
 
 import streamlit as st
 
-from app import permalink, results
+from app import permalink, pickers, results
 from app.charts import knowledge
 from embryo_core.types import Fact, Run
 
 
 def pick_fact(run: Run, text: str) -> Fact | None:
-    """A fact that the run was asked; choosing one fills in the text, and it counts while the text is its question."""
+    """A fact that the run was asked; choosing one fills in the text, and it counts while the text is its question.
+
+    Where a link names a relation or a subject that is not here, or a subject that its text does not ask, that is told.
+    """
     templates = results.templates(run)
     if not templates:
         st.caption("LAMA's templates can be chosen here once the run has been evaluated with metric world_knowledge.")
@@ -26,7 +29,8 @@ def pick_fact(run: Run, text: str) -> Fact | None:
     )
     known = _facts(run, relation, templates[relation]) if relation else {}
     wanted = known.get(permalink.get("subject") or "")
-    if wanted and wanted.question != text.strip():
+    asked_for = wanted is None or wanted.question == text.strip()
+    if not asked_for and not permalink.of_link("subject"):
         permalink.choose("subject", "")
     chosen = _pick_optional(
         "subject",
@@ -35,7 +39,10 @@ def pick_fact(run: Run, text: str) -> Fact | None:
         lambda name: f"{known[name].subject} → {known[name].object}",
         f"one of {len(known):,}, type to search" if relation else "choose a relation first",
         lambda name: choose_text(known[name].question if name else text, name),
+        asked_for,
     )
+    if not asked_for:
+        pickers.tell_unknown("subject", [f"{wanted.subject} → {wanted.object}"], why="not what the text asks for")
     return known.get(chosen or "")
 
 
@@ -54,11 +61,15 @@ def _pick_optional(
     format_func: Callable[[str], str],
     placeholder: str,
     choose: Callable[[str], Any],
+    counts: bool = True,
 ) -> str | None:
-    """One of the options or none, which stays out of the URL; `choose` gets the user's choice, or ""."""
+    """One of the options or none, which stays out of the URL; `choose` gets the user's choice, or "".
+
+    The choice in the URL is none where it does not count.
+    """
     key = f"query_{name}"
     wanted = permalink.get(name)
-    st.session_state[key] = wanted if wanted in options else None
+    st.session_state[key] = wanted if counts and wanted in options else None
     chosen = st.selectbox(
         label,
         options,
@@ -70,6 +81,8 @@ def _pick_optional(
         on_change=lambda: choose(st.session_state[key] or ""),
     )
     permalink.show(name, chosen)
+    if wanted and wanted not in options:
+        pickers.tell_unknown(name, [wanted])
     return chosen
 
 

@@ -24,6 +24,7 @@ def show(found: list[Answers]) -> None:
         st.info("Choose one mask above to see what each layer would put there.", icon=":material/layers:")
         return
     show_first = pickers.pick_switch("first_steps", "First steps, where no word reaches 10 %", optional=True)
+    permalink.show("pin", permalink.get("pin") or None)
     for number, answers in enumerate(found, start=1):
         if len(found) > 1:
             show_question(answers)
@@ -36,9 +37,13 @@ def _show_one(answers: Answers, number: int, show_first: bool) -> None:
     found = query_answers.by_layer(asked.view.run, asked.text, answers.mask)
     others = len(found.steps) + len(found.skipped) < len(asked.view.loadable)
     table = query_answers.lens_table(found)
+    steps = asked.view.loadable if others else found.steps
+    pin = _pinned(found.layers, steps, asked.view)
+    if number == 1:
+        _tell_unknown(pin)
     left, right = st.columns([5, 1], gap="medium")
     with right:
-        pin = _pick_pin(found.layers, asked.view.loadable if others else found.steps, asked.view, name)
+        _pick_pin(pin, found.layers, steps, name)
         with widgets.explaining():
             _show_pinned(answers, found, pin, name)
     with left:
@@ -60,15 +65,20 @@ def _pin(layer: int, step: int) -> None:
 
 def _pinned(layers: Sequence[int], steps: Sequence[int], view: View) -> tuple[int, int]:
     """Layer and step of the pinned cell; without a pin, the last layer at the chosen step."""
-    wanted = re.fullmatch(r"(\d{1,4})-(\d{1,18})", permalink.get("pin") or "")
-    permalink.show("pin", wanted and wanted[0])
+    wanted = re.fullmatch(r"([0-9]{1,4})-([0-9]{1,18})", permalink.get("pin") or "")
     layer, step = map(int, wanted.groups()) if wanted else (layers[-1], view.step)
     return min(layer, layers[-1]), replace(view, step=step).evaluated(steps)
 
 
-def _pick_pin(layers: Sequence[int], steps: Sequence[int], view: View, name: str) -> tuple[int, int]:
+def _tell_unknown(pin: tuple[int, int]) -> None:
+    """Say where a link pins a cell that is not in the grid; the cell shown instead is `pin`."""
+    wanted = permalink.get("pin")
+    if wanted and wanted != f"{pin[0]}-{pin[1]}":
+        pickers.tell_unknown("pin", [wanted], _cell_name(*pin))
+
+
+def _pick_pin(pin: tuple[int, int], layers: Sequence[int], steps: Sequence[int], name: str) -> None:
     """Boxes for the layer and the step of the pinned cell, which a click in the grid sets as well."""
-    pin = _pinned(layers, steps, view)
     keys = f"pin_layer_{name}", f"pin_step_{name}"
     for key, value in zip(keys, pin):
         st.session_state[key] = value
@@ -82,16 +92,19 @@ def _pick_pin(layers: Sequence[int], steps: Sequence[int], view: View, name: str
         st.button(
             "Unpin", key=f"unpin_{name}", help="Follow the time bar again", on_click=permalink.choose, args=("pin", "")
         )
-    return pin
 
 
 def _layer_name(layer: int) -> str:
     return f"Layer {layer}" if layer else "Embeddings"
 
 
+def _cell_name(layer: int, step: int) -> str:
+    return f"{_layer_name(layer)} at step {step:,}"
+
+
 def _show_pinned(answers: Answers, found: Lens, pin: tuple[int, int], name: str) -> None:
     layer, step = pin
-    st.markdown(f"**{_layer_name(layer)} at step {step:,}**")
+    st.markdown(f"**{_cell_name(layer, step)}**")
     if step in found.steps:
         layers = found.cells[found.steps.index(step)]
     else:

@@ -110,7 +110,13 @@ def test_a_step_that_the_run_lacks_becomes_the_last_before_it(dashboard_with_res
         ("attention", "layer", "The link has the layer 'zzz', which is not here; showing '"),
         ("tokens", "metric", "The link has the metric 'zzz', which is not here; showing '"),
         ("tokens", "parts_of_speech", "The link has the parts of speech 'zzz', which is not here."),
-        ("overview", "axis", "The link has the axis 'zzz', which is not here; showing '"),
+        ("overview", "axis", "The link has the axis 'zzz', which is not here; showing 'step'."),
+        ("overview", "scale", "The link has the scale 'zzz', which is not here; showing 'linear'."),
+        ("probing", "smooth", "The link has the smooth 'zzz', which is not here; showing 'off'."),
+        ("probing", "bands", "The link has the bands 'zzz', which is not here; showing 'on'."),
+        ("query", "template", "The link has the template 'zzz', which is not here."),
+        ("query", "subject", "The link has the subject 'zzz', which is not here."),
+        ("query", "pin", "The link has the pin 'zzz', which is not here; showing 'Layer 2 at step 16'."),
     ],
 )
 def test_an_unknown_value_in_a_link_is_reported_on_its_page(dashboard_with_results, page, name, message) -> None:
@@ -120,6 +126,32 @@ def test_an_unknown_value_in_a_link_is_reported_on_its_page(dashboard_with_resul
     assert app.query_params[name] == "zzz" and not app.exception
     elsewhere = dashboard_with_results.go(app, "attention" if page == "tokens" else "tokens")
     assert not any("The link has" in info.value for info in elsewhere.info)
+
+
+KNOWN = [("axis", "tokens"), ("scale", "linear"), ("smooth", "3"), ("bands", "off")]
+
+
+@pytest.mark.parametrize(("name", "value"), KNOWN)
+def test_a_known_value_in_a_link_is_not_told(dashboard_with_results, name, value) -> None:
+    """It holds, and is in the address again."""
+    app = dashboard_with_results.open("probing", **{name: value})
+    assert not any("The link has" in info.value for info in app.info) and app.query_params[name] == value
+
+
+def test_what_a_link_got_wrong_is_told_beside_the_figures_and_not_in_a_closed_menu(dashboard_with_results) -> None:
+    """The axis is picked below Overlay, which is closed when the page opens."""
+    app = dashboard_with_results.open("overview", axis="zzz")
+    told = [info for info in app.info if "The link has the axis" in info.value]
+    within = [block for block in app.main if block.type == "popover"]
+    assert len(told) == 1 and not any(told[0] in list(block.info) for block in within)
+
+
+def test_a_wrong_scale_is_told_until_another_is_chosen(dashboard_with_results) -> None:
+    """The time bar's choice takes its place in the address."""
+    app = dashboard_with_results.open("overview", scale="zzz")
+    app.session_state["permalink"]["scale"] = "linear"  # as a choice on the time bar does
+    app.run()
+    assert app.query_params["scale"] == "linear" and not any("The link has" in info.value for info in app.info)
 
 
 def test_an_overlaid_run_is_not_called_unknown_where_no_runs_are_laid_over(dashboard_with_results) -> None:

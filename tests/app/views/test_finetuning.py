@@ -142,6 +142,15 @@ def test_no_task_chosen_is_a_message(look, tuned):
     assert not test.exception and any("Choose at least one task" in info.value for info in test.info)
 
 
+def test_a_task_in_a_link_that_the_filter_hides_is_told(look, tuned):
+    """It is here, and the sentence names what hides it; the address stays."""
+    test = look(tuned, tasks="my-task", task="rte")
+    told = "The link has the task 'rte', which is hidden by the choice of Tasks; showing 'my-task'."
+    assert told in [info.value.replace("\\", "") for info in test.info] and test.query_params["task"] == "rte"
+    gone = look(tuned, tasks="my-task", task="gone")
+    assert any("'gone', which is not here" in info.value.replace("\\", "") for info in gone.info)
+
+
 def test_without_results_the_page_says_what_to_run(look, tiny_run):
     """One sentence and one command."""
     test = look(tiny_run)
