@@ -10,6 +10,7 @@ from embryo_core import runs
 from embryo_core.compare import Unit
 from embryo_core.curves.step_scales import Scale
 from embryo_core.types import Checkpoint, Run
+from embryo_core.words import point
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class View:
         known = [found for one in (self.run, *self.beside) if (found := results.progress(one, self.unit))]
         zero = min((found.least for found in known), default=1.0) / 2
         return replace(axis, unit=self.unit, progress=results.progress(run, self.unit), zero=zero)
+
+    def point(self, step: int) -> str:
+        """A step of the run as sentences name it: "step 1,000", or "1,000 words"."""
+        return point(step, self.run.counted_in)
 
     def tells(self, run: Run) -> bool:
         """Whether a run can be drawn on the axis: its files tell what the axis counts."""

@@ -155,7 +155,7 @@ def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -
         st.info(literal(f"Run '{run}' is not here; showing '{view.run.name}'."), icon=":material/info:")
         permalink.show("run", run)
     if step and step != str(view.step):
-        message = f"Run '{view.run.name}' has no checkpoint at step {step[:20]}; showing step {view.step:,}."
+        message = f"Run '{view.run.name}' has no checkpoint at step {step[:20]}; showing {view.point(view.step)}."
         st.info(literal(message), icon=":material/info:")
         permalink.show("step", step)
     if (axis := permalink.get("axis")) is not None and axis not in UNITS:
@@ -171,7 +171,7 @@ def at_weights(view: View) -> View:
     found = replace(view, step=view.evaluated(view.loadable))
     if found.step != view.step:
         st.info(
-            f"The weights of step {view.step:,} were removed; step {found.step:,} is asked instead.",
+            f"The weights of {view.point(view.step)} were removed; {view.point(found.step)} is asked instead.",
             icon=":material/info:",
         )
     return found

@@ -8,6 +8,7 @@ from embryo_core.curves.step_scales import Scale
 from embryo_core.engine.capabilities import groups_of_heads
 from embryo_core.share import HeadHistory, bertviz, map_style
 from embryo_core.types import Run
+from embryo_core.words import point
 
 HOW = {
     "head": "A line from a piece (left) to a piece (right) is as strong as the weight. The coloured squares are the "
@@ -91,12 +92,13 @@ def positions(length: int) -> str:
     )
 
 
-def sentence_at_step(kind: str, run: str, step: int, size: int, chosen: list[int]) -> str:
+def sentence_at_step(kind: str, run: Run, step: int, size: int, chosen: list[int]) -> str:
     """The caption of bertviz's view, "head" or "model", of the chosen layers on a sentence of so many pieces."""
     which = f"layers {', '.join(map(str, chosen))}" if len(chosen) > 1 else f"layer {chosen[0]}"
     return (
         f"Attention of this one text ({size} pieces, [CLS] and [SEP] counted; \\#\\# marks a piece inside a word), "
-        f"run '{literal(run)}', step {step:,}, {which}. {HOW[kind]} Weights below {bertviz.FAINTEST} are not drawn. "
+        f"run '{literal(run.name)}', {point(step, run.counted_in)}, {which}. {HOW[kind]} Weights below "
+        f"{bertviz.FAINTEST} are not drawn. "
         "Drawing: bertviz (Vig, 2019)."
     )
 

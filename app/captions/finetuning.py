@@ -10,6 +10,7 @@ from app.charts.finetuning import COLUMNS, METRICS, label, published
 from embryo_core.finetune.forms import GLUE, SQUAD
 from embryo_core.finetune.protocols import Choice
 from embryo_core.results import of_other_data
+from embryo_core.words import point
 
 LOGGED = "the accuracy on masked words of held-out text in the training log"
 EVALUATED = "the accuracy of mask prediction over all words of the treebank"
@@ -50,7 +51,9 @@ def associations(table: pd.DataFrame, accuracy: str) -> str:
     )
 
 
-def scores(frame: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> str:
+def scores(
+    frame: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]], counted_in: str = "updates"
+) -> str:
     """What the curves are: metrics, development examples, seeds, controls, and how the models were tuned."""
     counted = "; ".join(
         f"{literal(label(task))}: {METRICS[rows['metric'].iloc[0]]} on {rows['n'].max():,} examples"
@@ -70,7 +73,7 @@ def scores(frame: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> str
     return (
         f"Each checkpoint, fine-tuned as a whole and scored on the development set (protocol {literal(protocols)}; "
         f"{seeds}{average}). {counted}.{bands} The large marker is the best step. Dashed: a control that reads no "
-        f"text. {_random_weights(frame)}{albert}{left_out}"
+        f"text. {_random_weights(frame, counted_in)}{albert}{left_out}"
     )
 
 
@@ -97,12 +100,14 @@ def _seeds(frame: pd.DataFrame) -> str:
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
-def _random_weights(frame: pd.DataFrame) -> str:
+def _random_weights(frame: pd.DataFrame, counted_in: str) -> str:
     """Whether random weights are among the points."""
     first = int(frame["step"].min())
     if first:
-        return f"Random weights, another control, were not fine-tuned: the first step is {first:,}."
-    return "Step 0, random weights fine-tuned in the same way, is another control."
+        begin = point(first, counted_in)
+        return f"Random weights, another control, were not fine-tuned: the first are those of {begin}."
+    begin = point(0, counted_in).capitalize()
+    return f"{begin}, random weights fine-tuned in the same way, is another control."
 
 
 def _glue_tasks(frame: pd.DataFrame) -> str:
@@ -120,7 +125,7 @@ def _is_of(name: str, frame: pd.DataFrame) -> bool:
     return name.startswith("finetuning:") and name.split(":")[1] in set(frame["task"])
 
 
-def table(average: pd.DataFrame, frame: pd.DataFrame) -> str:
+def table(average: pd.DataFrame, frame: pd.DataFrame, counted_in: str = "updates") -> str:
     """How to read the table; the average over GLUE's tasks, and which these are; tasks that end at their control."""
     words = (
         "95 % and 99 %: the first step at which the score is at least that share of its last value, with a 95 % "
@@ -132,7 +137,8 @@ def table(average: pd.DataFrame, frame: pd.DataFrame) -> str:
     if average.empty:
         return words
     last = average.iloc[-1]
-    return f"GLUE average at step {last['step']:,}: {last['value']:.3f}, over {last['tasks']}. {words}"
+    at = point(int(last["step"]), counted_in)
+    return f"GLUE average at {at}: {last['value']:.3f}, over {last['tasks']}. {words}"
 
 
 def examples(task: str, table: pd.DataFrame, listed: pd.DataFrame, seed: int, with_texts: bool) -> str:

@@ -4,6 +4,7 @@ import pandas as pd
 
 from app.captions.markdown import literal
 from app.charts.patterns import Pattern, baseline
+from embryo_core.words import point
 
 
 def value(pattern: Pattern, note: str, here: pd.DataFrame) -> str:
@@ -14,9 +15,9 @@ def value(pattern: Pattern, note: str, here: pd.DataFrame) -> str:
     )
 
 
-def presence(frame: pd.DataFrame, change: float | None, since: pd.DataFrame) -> str:
+def presence(frame: pd.DataFrame, change: float | None, since: pd.DataFrame, counted_in: str = "updates") -> str:
     """The rule by which a pattern counts as present, and the heads that have it, the earliest layer first."""
-    return f"{_rule(frame, change)} {_heads(since)}"
+    return f"{_rule(frame, change, counted_in)} {_heads(since)}"
 
 
 def over_steps(rows: pd.DataFrame, chosen: tuple[int, int]) -> str:
@@ -27,14 +28,14 @@ def over_steps(rows: pd.DataFrame, chosen: tuple[int, int]) -> str:
     )
 
 
-def change(option: str, first: int) -> str:
+def change(option: str, first: int, counted_in: str = "updates") -> str:
     """A choice of the rule as its picker says it: "baseline", or a change since the `first` step."""
     if option == "baseline":
         return "reached the best fixed offset"
-    return f"{'risen' if option[0] == '+' else 'fallen'} by {option[1:]} since step {first:,}"
+    return f"{'risen' if option[0] == '+' else 'fallen'} by {option[1:]} since {point(first, counted_in)}"
 
 
-def _rule(frame: pd.DataFrame, change: float | None) -> str:
+def _rule(frame: pd.DataFrame, change: float | None, counted_in: str) -> str:
     if change is None:
         share, offset = baseline(frame)
         return (
@@ -43,8 +44,8 @@ def _rule(frame: pd.DataFrame, change: float | None) -> str:
         )
     moved = "above" if change > 0 else "below"
     return (
-        f"The first step from which a head's value stays at least {abs(change):g} {moved} its value at step "
-        f"{frame['step'].min():,}, up to the last step."
+        f"The first step from which a head's value stays at least {abs(change):g} {moved} its value at "
+        f"{point(int(frame['step'].min()), counted_in)}, up to the last step."
     )
 
 

@@ -6,6 +6,7 @@ from app.captions.markdown import literal
 from embryo_core.corpora.baselines import named_by_subject
 from embryo_core.corpora.word_groups import ALL
 from embryo_core.curves import HISTORIES
+from embryo_core.words import point
 
 RULES = (
     "A fact is **learned** if its answer is correct from some step on, up to the last; **forgotten** if it was correct "
@@ -22,15 +23,16 @@ TYPES = (
 ONE_FACT = "What the model answered at each step, as in the paper's Table 9."
 
 
-def beside_baseline(frame: pd.DataFrame, without: pd.DataFrame) -> str:
+def beside_baseline(frame: pd.DataFrame, without: pd.DataFrame, counted_in: str = "updates") -> str:
     """What all facts' last precision at 1 is worth, over all facts and over those `without` an object in the subject.
 
     Both are `charts.knowledge.relation_curves`.
     """
     every, others = (_last_of_all(curves) for curves in (frame, without))
+    at = point(int(every["step"]), counted_in)
     words = (
         f"Always answering a relation's most frequent object is right for {every['baseline']:.1%} of "
-        f"{every['n']:,} facts; the run's {every['value']:.1%} at step {every['step']:,} is {_place(every)} that."
+        f"{every['n']:,} facts; the run's {every['value']:.1%} at {at} is {_place(every)} that."
     )
     if others is None or others["n"] == every["n"]:
         return words
@@ -76,10 +78,10 @@ def relations(facts: pd.DataFrame) -> str:
     )
 
 
-def facts(table: pd.DataFrame, listed: pd.DataFrame, step: int) -> str:
+def facts(table: pd.DataFrame, listed: pd.DataFrame, step: int, counted_in: str = "updates") -> str:
     """How many facts of a relation (`table`) are right at a step, and how many of them are `listed`."""
     right = int((table["rank"] == 1).sum())
     return (
-        f"At step {step:,}, {right:,} of {len(table):,} facts of this relation are answered correctly; {len(listed):,} "
-        "are listed. Click a row to follow one fact through all steps."
+        f"At {point(step, counted_in)}, {right:,} of {len(table):,} facts of this relation are answered correctly; "
+        f"{len(listed):,} are listed. Click a row to follow one fact through all steps."
     )

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from app.captions.markdown import literal
-from app.charts.step_axis import StepAxis, in_words
+from app.charts.step_axis import StepAxis
 from embryo_core.compare import Unit
 from embryo_core.types import Run
 
@@ -51,7 +51,7 @@ def _cases(n: pd.Series) -> str:
 
 def changes(axes: Mapping[str, StepAxis]) -> str:
     """What the vertical lines of each run, given with its axis, stand for."""
-    listed = [f"{name} {', '.join(map(in_words, axis.changes))}" for name, axis in axes.items() if axis.changes]
+    listed = [f"{name} {', '.join(map(axis.told, axis.changes))}" for name, axis in axes.items() if axis.changes]
     return f" Vertical lines: {literal('; '.join(listed))}."
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 from app.captions.markdown import literal
 from app.charts.probing_layers import QUANTITIES
 from app.charts.probing_scores import BEST, LAST, MASKED, label, layer_name
+from embryo_core.words import point
 
 METRIC = "edge_probing"
 LINES = "Line: as measured"
@@ -38,12 +39,12 @@ def layers(data: pd.DataFrame, task: str, quantity: str, layer: int, sources: So
     )
 
 
-def heat_map(data: pd.DataFrame, layer: int, step: int) -> str:
+def heat_map(data: pd.DataFrame, layer: int, step: int, counted_in: str = "updates") -> str:
     """The caption of a task as layer by step, with the outlined cell."""
     return (
         f"The same values in hundredths: a column for each evaluated checkpoint ({data['step'].nunique()}), a row "
-        f"for each layer. Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at step "
-        f"{step:,}. Click a cell for its layer and step."
+        f"for each layer. Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at "
+        f"{point(step, counted_in)}. Click a cell for its layer and step."
     )
 
 
@@ -72,13 +73,15 @@ def expected(frame: pd.DataFrame, bands: bool) -> str:
     )
 
 
-def two_tasks(table: pd.DataFrame, frame: pd.DataFrame, layer: str | int, step: int) -> str:
+def two_tasks(
+    table: pd.DataFrame, frame: pd.DataFrame, layer: str | int, step: int, counted_in: str = "updates"
+) -> str:
     """The caption of the path of two tasks, with the marked step."""
     return (
         f"F1 of both tasks at each checkpoint ({len(table)}), in {_which(layer, frame)}. "
         f"n = {table['n_x'].iloc[-1]:,} and {table['n_y'].iloc[-1]:,} targets. The path runs from dark to "
-        f"bright; the ring marks step {step:,}. Where it is horizontal, only the task of the horizontal axis is being "
-        "learned; where it is vertical, only the other. Click a point for its step."
+        f"bright; the ring marks {point(step, counted_in)}. Where it is horizontal, only the task of the horizontal "
+        "axis is being learned; where it is vertical, only the other. Click a point for its step."
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.captions.markdown import literal
 from embryo_core import query
 from embryo_core.query.track import Track
-from embryo_core.words import quantity
+from embryo_core.words import point, quantity
 
 AT_LEAST = f"≥: at least this rank, since a beam of {query.BEAM_WIDTH} can miss a more probable answer."
 JOINTLY = (
@@ -60,11 +60,11 @@ def question(run: str, text: str) -> str:
     return f"**{literal(run)}**: {literal(' '.join(text.split()))}"
 
 
-def tracked(track: Track, step: int, masks: int) -> str:
+def tracked(track: Track, step: int, masks: int, counted_in: str = "updates") -> str:
     """The tracked word: its pieces, and how probable it is at a step, in a text of so many masks."""
     i = track.steps.index(step)
     rank = query.spell_rank(track.ranks[i], track.exact[i])
-    now = f"probability {track.probabilities[i]:.3g}, rank {rank} at step {step:,}"
+    now = f"probability {track.probabilities[i]:.3g}, rank {rank} at {point(step, counted_in)}"
     words = f"Tracked: **{literal(track.word)}**, {now}."
     count = len(track.pieces)
     if count > 1:

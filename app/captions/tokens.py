@@ -6,6 +6,7 @@ import pandas as pd
 
 from app.captions.markdown import literal
 from embryo_core.compare import Rule
+from embryo_core.words import points
 
 TASKS = {
     "mask_prediction": "every word is masked as a whole and predicted from its sentence; all its pieces must match",
@@ -65,7 +66,7 @@ def acquisition(order: pd.DataFrame, rule: Rule) -> str:
     return f"{words} Without an onset: {never}." if never else words
 
 
-def one_word(answers: pd.DataFrame) -> str:
+def one_word(answers: pd.DataFrame, counted_in: str = "updates") -> str:
     """Which categories are right by one word alone, and at which steps; `answers` are those of all categories.
 
     See `results.commonest_answers`; nothing where there are none.
@@ -73,11 +74,10 @@ def one_word(answers: pd.DataFrame) -> str:
     alone = answers[(answers["share"] > ONE_WORD) & (answers["right"] >= FEWEST)]
     remarks = []
     for (group, word), rows in alone.groupby(["group", "word"], sort=False):
-        steps = f"{rows['step'].min():,}" + (f" to {rows['step'].max():,}" if len(rows) > 1 else "")
+        steps = points(int(rows["step"].min()), int(rows["step"].max()), counted_in)
         of_words = rows["of_words"].iloc[-1]
         remarks.append(
-            f"{literal(group)} at {'steps' if len(rows) > 1 else 'step'} {steps}: “{literal(word)}”, "
-            f"{100 * of_words:.0f} % of the category's words"
+            f"{literal(group)} at {steps}: “{literal(word)}”, {100 * of_words:.0f} % of the category's words"
         )
     if not remarks:
         return ""

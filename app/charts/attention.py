@@ -36,7 +36,7 @@ def position_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
             colour,
             customdata=line["step"],
             marker={"size": 6, "symbol": symbol},
-            hovertemplate="step %{customdata:,}: %{y:.4f}",
+            hovertemplate=axis.hover("customdata") + ": %{y:.4f}",
         )
     axis.draw(figure, sorted(set(frame["step"])))
     figure.update_yaxes(rangemode="tozero")

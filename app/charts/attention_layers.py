@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from app.charts import style
 from app.charts.cells import add_points, outline
 from embryo_core.share.map_style import colour_end
+from embryo_core.words import point, step_name
 
 COLUMNS = 7  # steps
 CELLS = 32  # positions of a small map at most; longer ones are averaged over blocks
@@ -33,7 +34,7 @@ def steps_around(known: Sequence[int], chosen: int, count: int = COLUMNS) -> tup
     return *before[: count - 1 - later][::-1], chosen, *after[:later]
 
 
-def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int) -> go.Figure:
+def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int, counted_in: str = "updates") -> go.Figure:
     """Maps [layers, S, M, M] beside each other, layer 1 at the bottom, the column of the chosen step framed."""
     layers, columns, size = maps.shape[:3]
     end, figure = colour_end(maps), go.Figure()
@@ -57,13 +58,13 @@ def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int) -> go.Fig
         [column for _, column in where],
         [layer for layer, _ in where],
         [[layer + 1, int(steps[column])] for layer, column in where],
-        "layer %{customdata[0]}, step %{customdata[1]:,}; click to see it large",
+        f"layer %{{customdata[0]}}, {point('%{customdata[1]:,}', counted_in)}; click to see it large",
     )
     column = list(steps).index(chosen)
     outline(figure, (column, column), (0, layers - 1), color=style.ORANGE, width=2)
     style.finish(figure, "layer", height=70 + SIDE * layers, legend=False)
     ticks = {"tickvals": [*range(columns)], "ticktext": [style.short(step) for step in steps]}
-    style.set_axes(figure, "x", title={"text": "step"}, range=[-0.53, columns - 0.47], **ticks)
+    style.set_axes(figure, "x", title={"text": step_name(counted_in)}, range=[-0.53, columns - 0.47], **ticks)
     numbers = {"tickvals": [*range(layers)], "ticktext": [str(layer + 1) for layer in range(layers)]}
     figure.update_layout(width=130 + SIDE * columns)
     square = {"scaleanchor": "x", "constrain": "domain"}

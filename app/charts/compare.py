@@ -104,7 +104,7 @@ def _add_intervals(
         quiet = {"legendgroup": name, "showlegend": False, "hoverinfo": "skip"}
         figure.add_scatter(x=axis.values(ends), y=[height] * 2, mode="lines", line=line, **quiet)
     texts = [
-        f"<b>{style.plain(tags.named(row.group))}</b>, {name}: step {row.onset:,} ({row.earliest:,} "
+        f"<b>{style.plain(tags.named(row.group))}</b>, {name}: {axis.point(int(row.onset))} ({row.earliest:,} "
         + ("or later" if pd.isna(row.latest) else f"to {row.latest:,}")
         + f")<br>last accuracy {row.last:.1%}, n = {row.n:,} words{steepness(row)}"
         for row in rows.itertuples()

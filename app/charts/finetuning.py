@@ -15,6 +15,7 @@ from embryo_core.curves.agreement import FEWEST, rank_agreement
 from embryo_core.curves.reached import Reached
 from embryo_core.curves.step_scales import log_spaced
 from embryo_core.finetune.forms import GLUE, SQUAD
+from embryo_core.words import point
 
 TICKS = 8  # evaluations of a fine-tuning that are all named on its axis
 COLUMNS = 24  # steps in a table of examples
@@ -103,7 +104,7 @@ def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
             of,
             colour,
             customdata=rows[["task", "step"]].to_numpy(),
-            hovertemplate=f"{of}, step %{{customdata[1]:,}}: %{{y:.3f}}<extra></extra>",
+            hovertemplate=f"{of}, {axis.hover('customdata[1]')}: %{{y:.3f}}<extra></extra>",
             marker={"size": np.where(rows["value"] == rows["value"].max(), 11, 6), "symbol": style.SYMBOLS[i % 9]},
         )
         figure.add_scatter(
@@ -245,12 +246,12 @@ def _by_example(table: pd.DataFrame, **before: Any) -> pd.DataFrame:
     return pd.concat([pd.DataFrame(before, index=table.index), table], axis=1)
 
 
-def with_some_steps(table: pd.DataFrame, chosen: int) -> pd.DataFrame:
+def with_some_steps(table: pd.DataFrame, chosen: int, counted_in: str = "updates") -> pd.DataFrame:
     """A table of examples with at most `COLUMNS` of its steps, evenly on a log axis, and the chosen one; named."""
     steps = sorted(column for column in table if not isinstance(column, str))
     shown = sorted({*log_spaced(steps, COLUMNS), *({chosen} & {*steps})})
     others = [column for column in table if isinstance(column, str)]
-    return table[[*others, *shown]].rename(columns={step: f"step {step:,}" for step in shown})
+    return table[[*others, *shown]].rename(columns={step: point(step, counted_in) for step in shown})
 
 
 def task_table(frame: pd.DataFrame, step: int, reached: Mapping[str, Sequence[Reached | None]]) -> pd.DataFrame:

@@ -8,10 +8,10 @@ from plotly.colors import sample_colorscale
 from app.charts import cells, smoothing, style
 from app.charts.patterns import PATTERNS, appearance, level
 from app.charts.step_axis import StepAxis
+from embryo_core.words import headed
 
 CHOSEN = style.VERMILION  # a colour that the scale does not have
 NEVER = "–"
-HOVER = "layer %{customdata[0]}, head %{customdata[1]}, step %{customdata[2]:,}: %{customdata[3]}<extra></extra>"
 
 
 # === Layer by head ===
@@ -30,7 +30,9 @@ def value_figure(rows: pd.DataFrame, what: str, step: int, chosen: tuple[int, in
     )
 
 
-def appearance_figure(since: pd.DataFrame, steps: list[int], chosen: tuple[int, int]) -> go.Figure:
+def appearance_figure(
+    since: pd.DataFrame, steps: list[int], chosen: tuple[int, int], counted_in: str = "updates"
+) -> go.Figure:
     """`appearances` as layer by head, the earlier the brighter; a head without the pattern stays empty.
 
     Colours run over the evaluated `steps`, one by one, from the earliest appearance to the last step.
@@ -45,7 +47,7 @@ def appearance_figure(since: pd.DataFrame, steps: list[int], chosen: tuple[int, 
     first = order.get(since["step"].min(), 0)
     shown = sorted({first + (last - first) * quarter // 4 for quarter in range(5)})
     ticks = {"tickvals": [-number for number in shown], "ticktext": [style.short(steps[number]) for number in shown]}
-    return _grid(here, chosen, (-last, -first), style.colour_bar("since step", **ticks))
+    return _grid(here, chosen, (-last, -first), style.colour_bar(headed("since", counted_in), **ticks))
 
 
 def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float], bar: dict) -> go.Figure:
@@ -118,7 +120,7 @@ def curves_figure(
         line={"width": 3.5},
         marker={"size": 7},
         customdata=_described(own, what),
-        hovertemplate=HOVER,
+        hovertemplate=_hover(axis),
     )
     _mark_appearance(figure, own, change, base, axis)
     axis.draw(figure, sorted(set(rows["step"])))
@@ -135,7 +137,12 @@ def _add_others(figure: go.Figure, rows: pd.DataFrame, what: str, axis: StepAxis
         about += [*_described(curve, what), []]
     line = {"color": colour, "width": 1}
     shared = {"mode": "lines", "name": name, "line": line, "opacity": 0.6}
-    figure.add_scatter(x=x, y=y, customdata=about, hovertemplate=HOVER, **shared)
+    figure.add_scatter(x=x, y=y, customdata=about, hovertemplate=_hover(axis), **shared)
+
+
+def _hover(axis: StepAxis) -> str:
+    of_head = "layer %{customdata[0]}, head %{customdata[1]}, "
+    return f"{of_head}{axis.hover('customdata[2]')}: " + "%{customdata[3]}<extra></extra>"
 
 
 def _described(rows: pd.DataFrame, what: str) -> list[list]:
@@ -149,7 +156,8 @@ def _mark_appearance(
 ) -> None:
     """The level at which the pattern counts as present, and the step of the chosen head from which it does."""
     least = level(change, own["value"].iloc[0], base)
-    name = f"best fixed offset ({base[1]:+d})" if change is None else f"step {own['step'].iloc[0]:,} {change:+g}"
+    first = axis.point(int(own["step"].iloc[0]))
+    name = f"best fixed offset ({base[1]:+d})" if change is None else f"{first} {change:+g}"
     figure.add_hline(
         y=least,
         line={"color": style.GREY, "width": 1.5, "dash": "dash"},
@@ -160,7 +168,7 @@ def _mark_appearance(
     if since is not None:
         value = own.loc[own["step"] == since, "value"]
         marker = {"color": CHOSEN, "size": 16, "symbol": "star", "line": {"color": "white", "width": 1}}
-        text = f"present since step {since:,}"
+        text = f"present since {axis.point(int(since))}"
         figure.add_scatter(
             x=axis.values([since]), y=value, name=text, mode="markers", marker=marker, hovertemplate=text
         )

@@ -55,7 +55,7 @@ def grid(
     if folded:
         figure.add_annotation(x=0, y=(len(layers) - 1) / 2, text=NOTHING, textangle=-90, showarrow=False)
     _add_words(figure, top, columns)
-    _add_points(figure, top, columns, layers)
+    _add_points(figure, top, columns, layers, axis)
     for word, step, layer in top[["token", "step", "layer"]].itertuples(index=False):
         if word in marked:
             _outline(figure, columns[step], layers.index(layer), MARKED[marked[word]][0], 2)
@@ -125,12 +125,15 @@ def _mix(t: float) -> str:
     return "#" + "".join(f"{round(low + (high - low) * t):02x}" for low, high in zip(LIGHT, DARK))
 
 
-def _add_points(figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int], layers: list[int]) -> None:
+def _add_points(
+    figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int], layers: list[int], axis: StepAxis
+) -> None:
     described = [
         [layer, step, style.plain(word), f"{step:,}", f"{probability:.3g}"]
         for layer, step, word, probability in top[["layer", "step", "token", "probability"]].itertuples(index=False)
     ]
-    hover = "%{customdata[2]}, probability %{customdata[4]}<br>layer %{customdata[0]}, step %{customdata[3]}"
+    where = "layer %{customdata[0]}, " + axis.point("%{customdata[3]}")
+    hover = f"%{{customdata[2]}}, probability %{{customdata[4]}}<br>{where}"
     cells.add_points(figure, top["step"].map(columns), top["layer"].map(layers.index), described, hover)
 
 

@@ -79,7 +79,7 @@ def figure(data: pd.DataFrame, axis: StepAxis, baseline: tuple[str, float] | Non
             colour,
             marker={"size": 6, "symbol": symbol},
             customdata=rows[["step", "low", "high", "n"]].to_numpy(object),
-            hovertemplate=f"{curve}, step %{{customdata[0]:,}}: %{{y:.1%}}<br>"
+            hovertemplate=f"{curve}, {axis.hover('customdata[0]')}: %{{y:.1%}}<br>"
             "95 % interval %{customdata[1]:.1%} to %{customdata[2]:.1%}<br>n = %{customdata[3]:,}<extra></extra>",
         )
     axis.draw(found, sorted(set(data["step"])))

@@ -39,7 +39,7 @@ def divergence_figure(data: pd.DataFrame, axis: StepAxis) -> go.Figure:
             colour,
             marker={"size": 6, "symbol": symbol},
             customdata=rows[["step", "low", "high", "n"]].to_numpy(object),
-            hovertemplate=f"{group}, step %{{customdata[0]:,}}: %{{y:.2f}} nats<br>"
+            hovertemplate=f"{group}, {axis.hover('customdata[0]')}: %{{y:.2f}} nats<br>"
             "95 % interval %{customdata[1]:.2f} to %{customdata[2]:.2f}<br>n = %{customdata[3]:,}<extra></extra>",
         )
     axis.draw(figure, sorted(set(data["step"])))

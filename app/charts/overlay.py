@@ -151,7 +151,7 @@ def _hover(there: Mapping[Line, pd.DataFrame], curves: Curves, category: str) ->
     """What the pointer shows at each point: each run's measure nearest to it on the axis, the point's own in bold."""
     scaled = np.log if next(iter(there)).axis.scale == "log" else np.asarray
     positions = {line: scaled(line.axis.values(rows["step"])) for line, rows in there.items()}
-    words = {line: [_measure(row, curves) for row in rows.itertuples()] for line, rows in there.items()}
+    words = {line: [_measure(row, curves, line.axis) for row in rows.itertuples()] for line, rows in there.items()}
     names = {line: style.plain(line.name) for line in there}
     texts = {}
     for line in there:
@@ -165,11 +165,12 @@ def _hover(there: Mapping[Line, pd.DataFrame], curves: Curves, category: str) ->
     return texts
 
 
-def _measure(row: tuple, curves: Curves) -> str:
+def _measure(row: tuple, curves: Curves, axis: StepAxis) -> str:
     """A row in words: its step, value, interval and n."""
     form = curves.decimals
     between = "" if pd.isna(row.low) else f" ({row.low:{form}} to {row.high:{form}})"
-    return f"step {int(row.step):,}: {row.value:{form}}{between}" + ("" if pd.isna(row.n) else f", n = {int(row.n):,}")
+    n = "" if pd.isna(row.n) else f", n = {int(row.n):,}"
+    return f"{axis.point(int(row.step))}: {row.value:{form}}{between}{n}"
 
 
 def _key(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:

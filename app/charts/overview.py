@@ -36,7 +36,7 @@ def training_curve(
             line={"width": 2.2 if heldout else 1.2},
             marker={"size": 6 if heldout else 2},
             customdata=rows[["step", "n"]],
-            hovertemplate=f"{label}, step %{{customdata[0]:,}}<br>{y_title}: %{{y:.3f}}"
+            hovertemplate=f"{label}, {axis.hover('customdata[0]')}<br>{y_title}: %{{y:.3f}}"
             + ("<br>n = %{customdata[1]:,}" if heldout else "")
             + "<extra></extra>",
         )
@@ -93,7 +93,7 @@ def coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
                 "line": {"width": 2.5 if there else 1.5, "color": style.GREEN if there else style.GREY},
             },
             customdata=rows["step"],
-            hovertemplate=f"%{{y}}, step %{{customdata:,}}: {label}<extra></extra>",
+            hovertemplate=f"%{{y}}, {axis.hover('customdata')}: {label}<extra></extra>",
         )
     axis.draw(figure, list(done["step"]))
     metrics = list(dict.fromkeys(done["metric"]))

@@ -60,8 +60,8 @@ def figure(data: pd.DataFrame, metric: str, axis: StepAxis) -> go.Figure:
             colour,
             marker={"size": 6, "symbol": symbol},
             customdata=rows[["step", "n"]].to_numpy(object),
-            hovertemplate=f"{label(curve)}, step %{{customdata[0]:,}}: %{{y:.3f}}<br>n = %{{customdata[1]:,}}"
-            "<extra></extra>",
+            hovertemplate=f"{label(curve)}, {axis.hover('customdata[0]')}: %{{y:.3f}}<br>"
+            "n = %{customdata[1]:,}<extra></extra>",
         )
     axis.draw(found, sorted(set(data["step"])))
     found.update_yaxes(rangemode="tozero")

@@ -10,6 +10,7 @@ from app.charts import smoothing, style
 from app.charts.overlay import Curves
 from app.charts.probing_scores import MASKED, label, layer_name
 from app.charts.step_axis import STEP_MARK, StepAxis, follow_step
+from embryo_core.words import point
 
 STYLES = {  # colour and marker
     "pos": (style.BLUE, "circle"),
@@ -89,7 +90,7 @@ def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, a
         colour,
         marker={"symbol": symbol, "size": 7},
         customdata=style.told(rows.assign(layers=layers)[["task", "step", "value", "low", "high", "n", "layers"]]),
-        hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}%{{customdata[6]}}<br>{what} "
+        hovertemplate=f"<b>{plain(task)}</b>, {axis.hover('customdata[1]')}%{{customdata[6]}}<br>{what} "
         "%{customdata[2]} (95 %: %{customdata[3]} to %{customdata[4]})<br>"
         f"n = %{{customdata[5]:,}} {of}<extra></extra>",
     )
@@ -147,8 +148,9 @@ def expected_figure(
             colour,
             marker={"symbol": symbol, "size": 7},
             customdata=rows[["task", "step", "expected", "low", "high", "n"]].to_numpy(object),
-            hovertemplate=f"<b>{plain(task)}</b>, step %{{customdata[1]:,}}<br>expected layer %{{customdata[2]:.2f}} "
-            "(95 %: %{customdata[3]:.2f} to %{customdata[4]:.2f})<br>n = %{customdata[5]:,} targets<extra></extra>",
+            hovertemplate=f"<b>{plain(task)}</b>, {axis.hover('customdata[1]')}<br>"
+            "expected layer %{customdata[2]:.2f} (95 %: %{customdata[3]:.2f} to %{customdata[4]:.2f})<br>"
+            "n = %{customdata[5]:,} targets<extra></extra>",
         )
     ends = axis.values([min(steps), max(steps)])
     alike = {"color": style.GREY, "width": 1.5, "dash": "dash"}
@@ -160,7 +162,7 @@ def expected_figure(
 # === Two tasks ===
 
 
-def path_figure(table: pd.DataFrame, x_task: str, y_task: str) -> go.Figure:
+def path_figure(table: pd.DataFrame, x_task: str, y_task: str, counted_in: str = "updates") -> go.Figure:
     """`path` of two tasks through the steps, the later the brighter; a ring follows the chosen step."""
     figure = go.Figure()
     order = np.arange(len(table))
@@ -172,7 +174,7 @@ def path_figure(table: pd.DataFrame, x_task: str, y_task: str) -> go.Figure:
         marker={"size": 10, "color": order, "colorscale": "Viridis", "colorbar": _step_bar(list(table["step"]))},
         unselected_marker_opacity=1,
         customdata=table[["step", "f1_x", "f1_y", "n_x", "n_y"]].to_numpy(object),
-        hovertemplate="<b>step %{customdata[0]:,}</b><br>"
+        hovertemplate=f"<b>{point('%{customdata[0]:,}', counted_in)}</b><br>"
         f"{plain(x_task)}: %{{customdata[1]:.1%}} (n = %{{customdata[3]:,}})<br>"
         f"{plain(y_task)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<extra></extra>",
         showlegend=False,

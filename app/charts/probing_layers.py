@@ -14,6 +14,7 @@ from app.charts.probing import plain, task_styles
 from app.charts.probing_scores import layer_name
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
+from embryo_core.words import headed
 
 CHOSEN = style.VERMILION  # of outlines; no colour of the heat map
 LOW, MIDDLE, HIGH = (0x2F, 0x62, 0xC0), (0xB8, 0x5A, 0xB0), (0xE8, 0x86, 0x1E)  # of layers, on a light and a dark page
@@ -130,7 +131,7 @@ def layers_figure(
             line={"width": 4 if layer == bold else 2},
             marker={"size": 8 if layer == bold else 6, "symbol": "circle" if layer else "circle-open"},
             customdata=style.told(rows[["layer", "step", "value", "low", "high", "n"]]),
-            hovertemplate=f"<b>{layer_name(layer)}</b>, step %{{customdata[1]:,}}<br>{QUANTITIES[quantity].label} "
+            hovertemplate=f"<b>{layer_name(layer)}</b>, {axis.hover('customdata[1]')}<br>{QUANTITIES[quantity].label} "
             "%{customdata[2]} (95 %: %{customdata[3]} to %{customdata[4]})<br>"
             "n = %{customdata[5]:,} targets<extra></extra>",
         )
@@ -173,7 +174,7 @@ def heat_map(data: pd.DataFrame, quantity: str, layer: int, axis: StepAxis) -> g
         data["step"].map(steps.index),
         data["layer"].map(layers.index),
         data[["layer", "step", "value", "n"]].to_numpy(object),
-        "%{text}, step %{customdata[1]:,}: %{customdata[2]:.1%}<br>n = %{customdata[3]:,} targets",
+        f"%{{text}}, {axis.hover('customdata[1]')}: " "%{customdata[2]:.1%}<br>n = %{customdata[3]:,} targets",
         data["layer"].map(layer_name),
     )
     columns = {step: column for column, step in enumerate(steps)}
@@ -200,7 +201,7 @@ def peaks_figure(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> g
         _add_peaks(figure, table[table["task"] == task], (colour, symbol), shift, axis)
     axis.set_range(figure, steps)
     ends = axis.values([min(table["earliest"]), max(steps)])
-    return _peak_axes(figure, sorted(set(table["layer"])), len(known), ends)
+    return _peak_axes(figure, sorted(set(table["layer"])), len(known), ends, axis)
 
 
 def _add_peaks(
@@ -212,9 +213,10 @@ def _add_peaks(
         "y": rows["layer"] - shift,
         "legendgroup": task,
         "customdata": rows.assign(**100 * rows[["decay", "low", "high"]]).to_numpy(object),
-        "hovertemplate": f"<b>{plain(task)}</b>, %{{text}}<br>peak at step %{{customdata[2]:,}} (%{{customdata[9]:,}} "
-        "to %{customdata[10]:,}): F1 %{customdata[3]:.1%}<br>last step: %{customdata[4]:.1%}<br>decay: "
-        "%{customdata[5]:.1f} points (95 %: %{customdata[6]:.1f} to %{customdata[7]:.1f})<extra></extra>",
+        "hovertemplate": f"<b>{plain(task)}</b>, %{{text}}<br>peak at {axis.hover('customdata[2]')} "
+        "(%{customdata[9]:,} to %{customdata[10]:,}): F1 %{customdata[3]:.1%}<br>"
+        "last step: %{customdata[4]:.1%}<br>decay: %{customdata[5]:.1f} points "
+        "(95 %: %{customdata[6]:.1f} to %{customdata[7]:.1f})<extra></extra>",
         "text": [layer_name(layer) for layer in rows["layer"]],
         "unselected_marker_opacity": 1,
         "mode": "markers",
@@ -238,10 +240,10 @@ def _reach(above: Sequence[float], below: Sequence[float], colour: str) -> dict[
     return bar | {"array": above, "arrayminus": below}
 
 
-def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float]) -> go.Figure:
+def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float], axis: StepAxis) -> go.Figure:
     """Both panels' axes for so many tasks within a row; a log step axis runs from the first peak to the last step."""
     style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760))
-    figure.update_xaxes(title_text="step of the peak", row=1, col=1)
+    figure.update_xaxes(title_text=headed("peak at", axis.counted_in), row=1, col=1)
     if figure.layout.xaxis.type == "log":
         low, high = np.log10(ends)
         if high - low < 2:

@@ -105,7 +105,8 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
             line={"dash": dash, "width": 3 if final or role else 1.6 if colour != style.GREY else 1},
             marker={"size": 5, "symbol": _symbols(exact[rows], style.SYMBOLS[i % len(style.SYMBOLS)])},
             customdata=hover[rows],
-            hovertemplate="%{customdata[0]}, step %{customdata[1]}<br>probability %{customdata[2]}<br>"
+            hovertemplate=f"%{{customdata[0]}}, {axes.time.point('%{customdata[1]}')}<br>"
+            "probability %{customdata[2]}<br>"
             "rank %{customdata[3]}<extra></extra>",
         )
         traces += [trace | {"legendgroup": OTHERS} for trace in drawn] if colour == style.GREY else drawn
@@ -146,10 +147,10 @@ def _stars(
         mark = {
             "x": axis.values(rows["step"]),
             "y": rows[column].to_numpy(),
-            "name": f"{label}: {step:,}",
+            "name": f"{label}: {axis.point(step).removeprefix('step ')}",
             "mode": "markers",
             "marker": {"symbol": symbol, "size": 15, "color": colour, "line": {"width": 1.5}},
-            "hovertemplate": f"{label} {when} step {step:,}<extra></extra>",
+            "hovertemplate": f"{label} {when} {axis.point(step)}<extra></extra>",
         }
         marks.append(mark)
     return marks

@@ -17,6 +17,7 @@ from app.charts.thin import thin_curves
 from embryo_core.compare import Progress, Unit
 from embryo_core.curves.step_scales import STEP_0, Scale, axis_values
 from embryo_core.types import Change
+from embryo_core.words import point
 
 STEP_LINE = "step"  # name of the line at the chosen step
 STEP_MARK = "mark of the step"  # name of any other shape that marks it; see `follow_step`
@@ -53,6 +54,18 @@ class StepAxis:
     def title_of_steps(self) -> str:
         """The title of an axis whose ticks are steps."""
         return "step (optimizer updates)" if self.counted_in == "updates" else f"{self.counted_in} seen"
+
+    def point(self, step: int | str) -> str:
+        """A step as words: "step 1,000", or "1,000 words"; it may be text that Plotly fills in."""
+        return point(step, self.counted_in)
+
+    def hover(self, place: str) -> str:
+        """The same where Plotly fills in the number that stands at a `place`, such as "customdata[0]"."""
+        return self.point(f"%{{{place}:,}}")
+
+    def told(self, change: Change) -> str:
+        """A change in training as a legend or a caption has it."""
+        return f"from {self.point(change.step)}: {change.what}"
 
     def values(self, steps: Iterable[int]) -> list[float]:
         """Where steps lie on the axis, as Plotly takes it (see `step_scales.axis_values`)."""
@@ -96,7 +109,7 @@ class StepAxis:
             if not min(steps) <= change.step <= max(steps):
                 continue
             (x,) = self.values([change.step])
-            what = f"{of}: training changes" if of else in_words(change)
+            what = f"{of}: training changes" if of else self.told(change)
             for panel in panels:
                 across = {"xref": f"x{panel}", "yref": f"y{panel} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
                 line = {"color": style.faint(style.GREY, opacity), "width": 1}
@@ -135,11 +148,6 @@ class StepAxis:
             if len(ticks) >= FEWEST_TICKS:
                 break
         return ticks[:: -(-len(ticks) // MOST_TICKS)] if ticks else []
-
-
-def in_words(change: Change) -> str:
-    """A change in training as a legend or a caption has it."""
-    return f"from step {change.step:,}: {change.what}"
 
 
 def follow_step(figure: go.Figure, steps: Sequence[int], points: Sequence[Sequence[float]]) -> go.Figure:

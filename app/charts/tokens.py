@@ -134,7 +134,7 @@ def _add_curve(figure: go.Figure, group: str, rows: pd.DataFrame, axis: StepAxis
         marker={"symbol": style.SYMBOL_OF.get(group, "circle"), "size": 8},
         customdata=style.told(rows[["group", "step", "accuracy", "low", "high", "n"]]),
         hovertemplate=(
-            f"<b>{_written(group)}</b>, step %{{customdata[1]:,}}<br>"
+            f"<b>{_written(group)}</b>, {axis.hover('customdata[1]')}<br>"
             "accuracy %{customdata[2]} (95 %: %{customdata[3]} to %{customdata[4]})<br>"
             "n = %{customdata[5]:,} words; click to see them<extra></extra>"
         ),
@@ -196,7 +196,7 @@ def _add_onset(figure: go.Figure, row: tuple, label: str, axis: StepAxis) -> Non
         marker=marker,
         customdata=[[_written(row.group), row.onset, ends, text]] * len(steps),
         hovertemplate=(
-            "<b>%{customdata[0]}</b>: step %{customdata[1]:,} (%{customdata[2]})<br>"
+            f"<b>%{{customdata[0]}}</b>: {axis.hover('customdata[1]')} (%{{customdata[2]}})<br>"
             "last accuracy %{customdata[3]}<extra></extra>"
         ),
     )

@@ -166,14 +166,19 @@ class TimeBar {
     this.play.classList.toggle("playing", playing.on);
     this.play.setAttribute("aria-label", playing.on ? "Pause" : "Play");
     const tokens = this.tokens[this.steps.indexOf(this.step)];
-    this.root.querySelector(".step").textContent = `step ${grouped(this.step)}`;
+    this.root.querySelector(".step").textContent = this.named(grouped(this.step));
     this.root.querySelector(".tokens").textContent = tokens == null ? "" : `${short(tokens)} tokens`;
-    this.track.setAttribute("aria-valuetext", `step ${this.step}${this.phase()}${hollow ? ", weights removed" : ""}`);
+    this.track.setAttribute("aria-valuetext", `${this.named(this.step)}${this.phase()}${hollow ? ", weights removed" : ""}`);
     this.track.setAttribute("aria-valuemin", this.steps[0]);
     this.track.setAttribute("aria-valuemax", this.steps.at(-1));
     this.track.setAttribute("aria-valuenow", this.step);
     for (const button of this.root.querySelectorAll(".scale button"))
       button.setAttribute("aria-pressed", button.dataset.scale === this.scale);
+  }
+
+  // A step by what it counts, as a sentence names it.
+  named(number) {
+    return this.counted ? `${number} ${this.counted}` : `step ${number}`;
   }
 
   // A flag above the bar where training changed; its words are the page's own and hold no markup after escaping.

@@ -16,6 +16,7 @@ from app.components.messages import field, member
 from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES, Scale, axis_shares
 from embryo_core.types import Change, Checkpoint
+from embryo_core.words import points
 
 HERE = Path(__file__).parent
 KEY = "time_bar"
@@ -86,8 +87,11 @@ def bar_data(
         "hollow": [checkpoint.step for checkpoint in checkpoints if not checkpoint.has_weights],
         "step": step,
         "scale": axis.scale,
-        "changes": [_change(change, steps) for change in axis.changes if steps[0] <= change.step <= steps[-1]],
-        "phases": [_stretch(phase, steps) for phase in phases if phase.start < steps[-1] and phase.end > steps[0]],
+        "counted": "" if axis.counted_in == "updates" else axis.counted_in,
+        "changes": [_change(change, steps, axis) for change in axis.changes if steps[0] <= change.step <= steps[-1]],
+        "phases": [
+            _stretch(phase, steps, axis) for phase in phases if phase.start < steps[-1] and phase.end > steps[0]
+        ],
         "places": {scale: _places(steps, scale) for scale in SCALES},
         "whole": WHOLE,
         "values": {scale: axis.values_on(scale, steps) for scale in SCALES},
@@ -101,15 +105,15 @@ def _places(steps: Sequence[int], scale: Scale) -> list[int]:
     return (axis_shares(steps, scale) * WHOLE).round().astype(int).tolist()
 
 
-def _change(change: Change, steps: Sequence[int]) -> dict[str, Any]:
+def _change(change: Change, steps: Sequence[int], axis: StepAxis) -> dict[str, Any]:
     """A change as the bar marks it: its words, and its place on the bar by scale."""
     places = {scale: _places([steps[0], change.step, steps[-1]], scale)[1] for scale in SCALES}
-    return {"what": f"step {change.step:,}: {change.what}", "places": places}
+    return {"what": f"{axis.point(change.step)}: {change.what}", "places": places}
 
 
-def _stretch(phase: Phase, steps: Sequence[int]) -> dict[str, Any]:
+def _stretch(phase: Phase, steps: Sequence[int], axis: StepAxis) -> dict[str, Any]:
     """A phase as the bar names it: its steps, and both its ends on the bar by scale."""
     ends = [min(max(step, steps[0]), steps[-1]) for step in (phase.start, phase.end)]
     places = {scale: _places([steps[0], *ends, steps[-1]], scale)[1:3] for scale in SCALES}
-    what = f"{phase.name}: step {phase.start:,} to {phase.end:,}"
+    what = f"{phase.name}: {points(phase.start, phase.end, axis.counted_in)}"
     return {"name": phase.name, "what": what, "start": phase.start, "end": phase.end, "places": places}

@@ -38,4 +38,5 @@ def _open(view: View) -> None:
         what, layer, head = results.strongest_head(view.run)
         curve = curve_reads.head_curve(view.run, what, layer, head)
         if not curve.empty:
-            widgets.show_opening(openings.attention(curve, PATTERNS[what].label, PATTERNS[what].axis))
+            named = PATTERNS[what].label, PATTERNS[what].axis
+            widgets.show_opening(openings.attention(curve, *named, view.run.counted_in))

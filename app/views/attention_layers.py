@@ -43,7 +43,7 @@ def _layers(view: View, head: int, normalised: bool) -> None:
     block = maps.shape[-1] // small.shape[-1]
     caption = captions.layers_over_steps(view.run, head, steps, sentences, block, colour_end(small))
     figures.show(
-        charts.layers_figure(small, steps, chosen),
+        charts.layers_figure(small, steps, chosen, view.run.counted_in),
         charts.layers_table(small, head, steps),
         f"{view.run.name}-attention-layers-head{head}",
         caption,

@@ -12,6 +12,7 @@ from app.charts.style import short
 from app.view import View
 from embryo_core import runs
 from embryo_core.types import Run
+from embryo_core.words import headed, point
 
 OPTIMIZERS = {
     "lamb": "LAMB",
@@ -41,14 +42,14 @@ def show(view: View, log: pd.DataFrame) -> None:
 
 def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
     last = runs.checkpoints(view.run)[-1]
-    accuracy, value = f"Held-out accuracy, step {view.step:,}", "–"
+    accuracy, value = f"Held-out accuracy, {view.point(view.step)}", "–"
     if "masked_lm_accuracy" in log:
         for _, row in log[(log["split"] == "heldout") & (log["step"] <= view.step)].tail(1).iterrows():
             accuracy += f", n = {int(row['n_masked']):,}" if pd.notna(row.get("n_masked")) else ""
             value = f"{row['masked_lm_accuracy']:.1%}"
     return {
         "Checkpoints": f"{len(view.steps)} of {len(view.run.planned_steps)} planned",
-        "Last step": f"{last.step:,}",
+        headed("Last", view.run.counted_in): f"{last.step:,}",
         "Tokens seen": "–" if last.tokens is None else short(last.tokens),
         "Sequences seen": "–" if last.sequences is None else short(last.sequences),
         accuracy: value,
@@ -79,7 +80,7 @@ def _origin(run: Run) -> str:
     if not origin:
         return ""
     seen = f", after {short(origin.tokens)} tokens" if origin.tokens else ""
-    return f"run {origin.run}, step {origin.step:,}{seen}"
+    return f"run {origin.run}, {point(origin.step, run.counted_in)}{seen}"
 
 
 def _sizes(config: dict[str, Any]) -> str:

@@ -17,7 +17,8 @@ def show() -> None:
     view = widgets.open_page("Findings")
     judgements = results.judgements(view.run)
     last = results.last_done(view.run)
-    widgets.show_opening(openings.findings(judgements, last, max(view.run.planned_steps, default=0)))
+    planned = max(view.run.planned_steps, default=0)
+    widgets.show_opening(openings.findings(judgements, last, planned, view.run.counted_in))
     beside = {run.name: results.judgements(run) for run in view.beside}
     _show_all(judgements, beside)
     by_name = {judgement.finding.name: judgement for judgement in judgements}

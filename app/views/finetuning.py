@@ -18,6 +18,7 @@ from embryo_core.corpora.word_groups import ALL
 from embryo_core.errors import ResultsError
 from embryo_core.finetune.forms import SQUAD
 from embryo_core.types import Run
+from embryo_core.words import headed
 
 MASKED = "mask_prediction"
 
@@ -31,7 +32,7 @@ def show() -> None:
             f"Run '{view.run.name}' has not been fine-tuned yet.",
             f"python -m embryo_core finetune {view.run.name} --glue FOLDER --tasks cola mrpc rte stsb",
         )
-    widgets.show_opening(openings.finetuning(frame, charts.NAMES))
+    widgets.show_opening(openings.finetuning(frame, charts.NAMES, view.run.counted_in))
     tasks = [task for task in frame["task"].unique() if task != charts.EXACT]
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
@@ -59,7 +60,7 @@ def _curves(view: View, frame: pd.DataFrame) -> None:
     if view.beside:
         _curves_of_several(view, frame, name, title, metric)
         return
-    caption = captions.scores(frame, results.sources(view.run))
+    caption = captions.scores(frame, results.sources(view.run), view.run.counted_in)
     data = with_smoothed(_with_average(frame, frame["task"]), "value", view.smoothing, ["task"])
     figure = charts.tasks_figure(data, view.axis)
     figures.show(figure, data, name, caption, title, view, metric, on_point=_point_chosen)
@@ -114,16 +115,16 @@ def _table(view: View, frame: pd.DataFrame, tasks: list[str], hidden: Mapping[st
         "tasks_table",
         lambda row: permalink.choose("task", _whose(metrics.index[row])),
         {
-            "now": number(f"step {step:,}", format="%.3f"),
+            "now": number(view.point(step), format="%.3f"),
             "last": number("last step", format="%.3f"),
-            "best": number("best step", format="localized"),
+            "best": number(headed("best", view.run.counted_in), format="localized"),
             "control": number("control", format="%.3f"),
             "n": number("examples", format="localized"),
-            "95 %": st.column_config.TextColumn("95 % reached at step"),
-            "99 %": st.column_config.TextColumn("99 % reached at step"),
+            "95 %": st.column_config.TextColumn(headed("95 % reached at", view.run.counted_in)),
+            "99 %": st.column_config.TextColumn(headed("99 % reached at", view.run.counted_in)),
         },
     )
-    widgets.show_caption(captions.table(charts.average(frame), frame))
+    widgets.show_caption(captions.table(charts.average(frame), frame, view.run.counted_in))
     return pickers.pick_one("task", "Task in detail", tasks, format_func=charts.label, hidden=hidden)
 
 

@@ -25,7 +25,7 @@ def show(view: View, task: str, frame: pd.DataFrame) -> None:
             curve,
             f"{view.run.name}-{task}-tuning",
             captions.curve(results.sources(view.run).get(evaluation(task, 1), {})),
-            f"Fine-tuning on {charts.label(task)}, step {step:,}",
+            f"Fine-tuning on {charts.label(task)}, {view.point(step)}",
             view,
             evaluation(task, 1),
             at=f"step{step}",
@@ -47,7 +47,7 @@ def _examples(view: View, task: str, step: int, name: str, seeds: list[int]) -> 
         with right:
             history = pickers.pick_one("example_history", "History", (ANY, *HISTORIES))
         listed = table if history == ANY else table[table["history"] == history]
-    listed, texts = charts.with_some_steps(listed, step), results.task_texts(view.run, task)
+    listed, texts = charts.with_some_steps(listed, step, view.run.counted_in), results.task_texts(view.run, task)
     if texts is not None:
         listed = texts.drop(columns="context", errors="ignore").join(listed, how="right")
     st.dataframe(listed, height=320, key=f"examples_{task}_{seed}_{len(listed)}")

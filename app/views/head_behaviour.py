@@ -11,6 +11,7 @@ from app.charts.patterns import PATTERNS
 from app.charts.smoothing import with_smoothed
 from app.tables import show_rows
 from app.view import View
+from embryo_core.words import headed
 
 METRIC = "head_behaviour"
 Head = tuple[int, int]  # layer and head, both from 1
@@ -30,7 +31,7 @@ def show(view: View) -> None:
     with right:
         _since(view, frame, what, change, chosen)
     _over_steps(view, frame, what, change, chosen)
-    _one_head(frame, chosen, step)
+    _one_head(view, frame, chosen, step)
 
 
 def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
@@ -52,7 +53,11 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
         options = sorted(changes, key=lambda option: abs(changes[option] or 0))
         first = int(frame["step"].min())
         option = pickers.pick_one(
-            "change", "Present once it has", options, next(iter(changes)), lambda o: captions.change(o, first)
+            "change",
+            "Present once it has",
+            options,
+            next(iter(changes)),
+            lambda option: captions.change(option, first, view.run.counted_in),
         )
     return what, (layer, head), changes[option]
 
@@ -61,13 +66,13 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
     rows = patterns.of_pattern(frame, what)
     here = rows[rows["step"] == step]
     note = results.note(view.run, METRIC, f"{here['n'].max():,} cases")
-    st.header(f"{PATTERNS[what].label}, step {step:,}", anchor=False)
+    st.header(f"{PATTERNS[what].label}, {view.point(step)}", anchor=False)
     figures.show(
         charts.value_figure(rows, what, step, chosen),
         here,
         f"{view.run.name}-{what}-heads",
         captions.value(PATTERNS[what], note, here),
-        f"{PATTERNS[what].label}, step {step:,}",
+        f"{PATTERNS[what].label}, {view.point(step)}",
         view,
         METRIC,
         on_point=pickers.choose_head,
@@ -77,13 +82,13 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
 
 def _since(view: View, frame: pd.DataFrame, what: str, change: float | None, chosen: Head) -> None:
     since = patterns.appearances(frame, what, change)
-    st.header("Present since step", anchor=False)
+    st.header(headed("Present since", view.run.counted_in), anchor=False)
     figures.show(
-        charts.appearance_figure(since, sorted(set(frame["step"])), chosen),
+        charts.appearance_figure(since, sorted(set(frame["step"])), chosen, view.run.counted_in),
         since,
         f"{view.run.name}-{what}-since",
-        captions.presence(frame, change, since),
-        f"{PATTERNS[what].label}: present since step",
+        captions.presence(frame, change, since, view.run.counted_in),
+        f"{PATTERNS[what].label}: {headed('present since', view.run.counted_in)}",
         view,
         METRIC,
         on_point=pickers.choose_head,
@@ -105,7 +110,7 @@ def _over_steps(view: View, frame: pd.DataFrame, what: str, change: float | None
     )
 
 
-def _one_head(frame: pd.DataFrame, chosen: Head, step: int) -> None:
+def _one_head(view: View, frame: pd.DataFrame, chosen: Head, step: int) -> None:
     layer, head = chosen
     st.header(f"All patterns of layer {layer}, head {head}", anchor=False)
     table = patterns.profile(frame, layer, head, step)
@@ -116,14 +121,16 @@ def _one_head(frame: pd.DataFrame, chosen: Head, step: int) -> None:
         f"profile_{layer}_{head}",
         lambda row: permalink.choose("pattern", table["what"].iloc[row]),
         {
-            **{name: f"step {number:,}" for name, number in steps.items()},
+            **{name: view.point(int(number)) for name, number in steps.items()},
             "history": st.column_config.LineChartColumn(
                 "over the steps",
                 help="A point per evaluated step, from the pattern's lowest value in any head to its highest",
                 y_min=0,
                 y_max=1,
             ),
-            "appears": st.column_config.NumberColumn("present since step", format="localized"),
+            "appears": st.column_config.NumberColumn(
+                headed("present since", view.run.counted_in), format="localized"
+            ),
         },
     )
     widgets.show_caption("Click a row to see that pattern in all heads.")

@@ -12,6 +12,7 @@ from app.view import View
 from app.views.query_fact import choose_text
 from embryo_core.curves import HISTORIES
 from embryo_core.types import Fact
+from embryo_core.words import step_name
 
 ANY = "any"
 
@@ -25,7 +26,7 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> Non
     known = facts[facts["relation"] == relation]
     with left:
         at_step = results.answers_at(view.run, relation, step)
-        found = _table(charts.facts_at(at_step, known), history, words, relation, step)
+        found = _table(view, charts.facts_at(at_step, known), history, words, relation, step)
     with right:
         if found:
             _one_fact(view, known)
@@ -45,7 +46,7 @@ def _pick(frame: pd.DataFrame, asked: set[str]) -> tuple[str, str, str]:
     return relation, history, texts.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
 
 
-def _table(table: pd.DataFrame, history: str, words: str, relation: str, step: int) -> bool:
+def _table(view: View, table: pd.DataFrame, history: str, words: str, relation: str, step: int) -> bool:
     """Draw the facts of this history in which the words are found; returns False where these leave none."""
     listed = charts.search(table if history == ANY else table[table["history"] == history], words)
     number = st.column_config.NumberColumn
@@ -65,7 +66,7 @@ def _table(table: pd.DataFrame, history: str, words: str, relation: str, step: i
         },
         height=420,
     )
-    widgets.show_caption(captions.facts(table, listed, step))
+    widgets.show_caption(captions.facts(table, listed, step, view.run.counted_in))
     return table.empty or not listed.empty
 
 
@@ -103,7 +104,7 @@ def _one_fact(view: View, known: pd.DataFrame) -> None:
         hide_index=True,
         key=f"history_{fact}",
         column_config={
-            "step": number("step", format="localized"),
+            "step": number(step_name(view.run.counted_in), format="localized"),
             "prediction": "answer",
             "prediction_probability": number("p(answer)", **PERCENT),
             "rank": number("rank of the object", format="localized"),

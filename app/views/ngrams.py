@@ -21,7 +21,7 @@ def show(view: View) -> None:
         return
     st.header(TITLE, anchor=False)
     note = results.note(view.run, METRIC, "held-out text")
-    name, caption = f"{view.run.name}-ngrams", captions.divergence(data, note)
+    name, caption = f"{view.run.name}-ngrams", captions.divergence(data, note, view.run.counted_in)
     if view.beside:
         overlays.show(view, _divergences, charts.OVERLAY, name, caption, TITLE, METRIC)
         return

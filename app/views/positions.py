@@ -29,9 +29,9 @@ def _figure(view: View, metric: str) -> None:
     st.header(TITLES[metric], anchor=False)
     data, name = _curves(view.run, metric), f"{view.run.name}-{metric.replace('_', '-')}"
     if metric == charts.DEVIATION:
-        caption = captions.deviation(data)
+        caption = captions.deviation(data, view.run.counted_in)
     else:
-        caption = captions.cosine(data, results.note(view.run, METRIC, "a treebank"))
+        caption = captions.cosine(data, results.note(view.run, METRIC, "a treebank"), view.run.counted_in)
     if view.beside:
         read, curves = partial(_curves, metric=metric), charts.overlay_curves(metric)
         overlays.show(view, read, curves, name, caption, TITLES[metric], METRIC)

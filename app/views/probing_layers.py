@@ -38,7 +38,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
         charts.heat_map(data, quantity, number, view.axis),
         data,
         f"{name}-map",
-        captions.heat_map(data, number, step),
+        captions.heat_map(data, number, step, view.run.counted_in),
         title,
         view,
         captions.METRIC,

@@ -9,6 +9,7 @@ from app.charts import probing_layers as charts
 from app.charts.probing_scores import label, layer_name
 from app.tables import PERCENT, show_rows
 from app.view import View
+from embryo_core.words import headed
 
 
 def show(view: View, frame: pd.DataFrame) -> None:
@@ -26,7 +27,7 @@ def show(view: View, frame: pd.DataFrame) -> None:
             captions.METRIC,
             on_point=_choose,
         )
-        _table(table)
+        _table(view, table)
 
 
 def _choose(task: str, layer: int, step: int) -> None:
@@ -36,7 +37,7 @@ def _choose(task: str, layer: int, step: int) -> None:
     permalink.choose("probing", "layers")  # the section that shows them
 
 
-def _table(table: pd.DataFrame) -> None:
+def _table(view: View, table: pd.DataFrame) -> None:
     number = st.column_config.NumberColumn
     shown = table.assign(task=table["task"].map(label), layer=table["layer"].map(layer_name))
     show_rows(
@@ -44,7 +45,7 @@ def _table(table: pd.DataFrame) -> None:
         "peak_table",
         lambda row: _choose(*table.iloc[row][["task", "layer", "step"]]),
         {
-            "step": number("peak at step", format="localized"),
+            "step": number(headed("peak at", view.run.counted_in), format="localized"),
             "f1": number("F1 there", **PERCENT),
             "last": number("F1, last step", **PERCENT),
             "decay": number("decay (points)", format="%.1f"),

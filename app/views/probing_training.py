@@ -13,7 +13,7 @@ from app.view import View
 def show(view: View, task: str, layer: int, step: int) -> None:
     """Draw how the probe of this task, layer and step was trained."""
     name = literal(label(task))
-    st.header(f"How the probe was trained: {name}, {layer_name(layer)}, step {step:,}", anchor=False)
+    st.header(f"How the probe was trained: {name}, {layer_name(layer)}, {view.point(step)}", anchor=False)
     table = results.probes(view.run, task, layer, step)
     if table.empty:
         st.info("The training curve of this probe was not kept.", icon=":material/info:")
@@ -23,7 +23,7 @@ def show(view: View, task: str, layer: int, step: int) -> None:
         table,
         f"{view.run.name}-{task}-training",
         captions.training(table, task, results.sources(view.run)),
-        f"Training of a probe: {label(task)}, {layer_name(layer)}, step {step:,}",
+        f"Training of a probe: {label(task)}, {layer_name(layer)}, {view.point(step)}",
         view,
         captions.METRIC,
         at=f"layer{layer}-step{step}",

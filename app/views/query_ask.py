@@ -120,7 +120,8 @@ def _pick_comparison(first: Asked) -> list[Asked]:
             other = others[pickers.pick_one("other", "The other run", list(others))]
             views.append(_same_step(first.view, other))
             if (step := views[-1].step) > first.view.step:
-                words = f"'{other.name}' has no weights up to step {first.view.step:,}; its step {step:,} is asked."
+                before, instead = first.view.point(first.view.step), views[-1].point(step)
+                words = f"'{other.name}' has no weights up to {before}; it is asked at {instead}."
                 st.info(literal(words), icon=":material/info:")
         if wanted in ("text", "both"):
             asked.append(texts.pick_text("text2", "The other sentence, with [MASK]", placeholder=EXAMPLES[0]))

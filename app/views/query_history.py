@@ -8,18 +8,18 @@ from app.captions.markdown import literal
 from app.charts import query as charts
 from app.charts.smoothing import with_smoothed
 from app.views.query_answers import TOGETHER, Answers
-from embryo_core.words import quantity
+from embryo_core.words import headed, quantity
 
 
 def show_lead(answers: Answers, axes: charts.Axes, number: int) -> None:
     """Draw the final answer, when it first led, and from when for good."""
-    history = answers.history
+    history, counted_in = answers.history, answers.asked.view.run.counted_in
     st.header(f"Over {quantity(len(answers.trace.steps), 'checkpoint')}", anchor=False)
     widgets.show_problems(answers.asked.view.run, answers.problems)
     with st.container(horizontal=True, key=f"lead_{number}"):
         st.metric("Final answer", literal(history.leaders[-1]), border=True)
-        st.metric("First leads at step", f"{history.first_led:,}", border=True)
-        st.metric("Leads for good from step", f"{history.leads_from:,}", border=True)
+        st.metric(headed("First leads at", counted_in), f"{history.first_led:,}", border=True)
+        st.metric(headed("Leads for good from", counted_in), f"{history.leads_from:,}", border=True)
 
 
 def show_probability(answers: Answers, axes: charts.Axes, number: int) -> None:

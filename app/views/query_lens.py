@@ -15,6 +15,7 @@ from app.views import query_answers
 from app.views.query_answers import TOGETHER, Answers
 from app.views.query_step import show_question
 from embryo_core.query.lens import Lens
+from embryo_core.words import step_name
 
 
 def show(found: list[Answers]) -> None:
@@ -40,10 +41,10 @@ def _show_one(answers: Answers, number: int, show_first: bool) -> None:
     steps = asked.view.loadable if others else found.steps
     pin = _pinned(found.layers, steps, asked.view)
     if number == 1:
-        _tell_unknown(pin)
+        _tell_unknown(pin, asked.view)
     left, right = st.columns([5, 1], gap="medium")
     with right:
-        _pick_pin(pin, found.layers, steps, name)
+        _pick_pin(pin, found.layers, steps, name, step_name(asked.view.run.counted_in).capitalize())
         with widgets.explaining():
             _show_pinned(answers, found, pin, name)
     with left:
@@ -70,14 +71,14 @@ def _pinned(layers: Sequence[int], steps: Sequence[int], view: View) -> tuple[in
     return min(layer, layers[-1]), replace(view, step=step).evaluated(steps)
 
 
-def _tell_unknown(pin: tuple[int, int]) -> None:
+def _tell_unknown(pin: tuple[int, int], view: View) -> None:
     """Say where a link pins a cell that is not in the grid; the cell shown instead is `pin`."""
     wanted = permalink.get("pin")
     if wanted and wanted != f"{pin[0]}-{pin[1]}":
-        pickers.tell_unknown("pin", [wanted], _cell_name(*pin))
+        pickers.tell_unknown("pin", [wanted], _cell_name(view, *pin))
 
 
-def _pick_pin(pin: tuple[int, int], layers: Sequence[int], steps: Sequence[int], name: str) -> None:
+def _pick_pin(pin: tuple[int, int], layers: Sequence[int], steps: Sequence[int], name: str, label: str) -> None:
     """Boxes for the layer and the step of the pinned cell, which a click in the grid sets as well."""
     keys = f"pin_layer_{name}", f"pin_step_{name}"
     for key, value in zip(keys, pin):
@@ -87,7 +88,7 @@ def _pick_pin(pin: tuple[int, int], layers: Sequence[int], steps: Sequence[int],
         _pin(*(st.session_state[key] for key in keys))
 
     st.selectbox("Layer", [*reversed(layers)], key=keys[0], format_func=_layer_name, on_change=picked)
-    st.selectbox("Step", list(steps), key=keys[1], format_func="{:,}".format, on_change=picked)
+    st.selectbox(label, list(steps), key=keys[1], format_func="{:,}".format, on_change=picked)
     if permalink.get("pin"):
         st.button(
             "Unpin", key=f"unpin_{name}", help="Follow the time bar again", on_click=permalink.choose, args=("pin", "")
@@ -98,13 +99,13 @@ def _layer_name(layer: int) -> str:
     return f"Layer {layer}" if layer else "Embeddings"
 
 
-def _cell_name(layer: int, step: int) -> str:
-    return f"{_layer_name(layer)} at step {step:,}"
+def _cell_name(view: View, layer: int, step: int) -> str:
+    return f"{_layer_name(layer)} at {view.point(step)}"
 
 
 def _show_pinned(answers: Answers, found: Lens, pin: tuple[int, int], name: str) -> None:
     layer, step = pin
-    st.markdown(f"**{_cell_name(layer, step)}**")
+    st.markdown(f"**{_cell_name(answers.asked.view, layer, step)}**")
     if step in found.steps:
         layers = found.cells[found.steps.index(step)]
     else:

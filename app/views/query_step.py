@@ -22,7 +22,7 @@ def show_question(answers: Answers) -> None:
 def show(answers: Answers, number: int) -> None:
     """Draw the answers at the chosen step; `number` tells the questions of a page apart."""
     asked = answers.asked
-    st.header(f"At step {asked.view.step:,}", anchor=False)
+    st.header(f"At {asked.view.point(asked.view.step)}", anchor=False)
     with widgets.explaining():
         found = query_answers.at_step(asked.view.run, asked.view.step, asked.text)
         best = found.joint if answers.mask == TOGETHER else found.masks[answers.mask - 1]
@@ -31,7 +31,8 @@ def show(answers: Answers, number: int) -> None:
         if asked.fact:
             _show_fact(answers, best[0], number)
     if track := answers.marked.get(TRACKED):
-        widgets.show_caption(captions.tracked(track, asked.view.evaluated(track.steps), asked.masks))
+        step = asked.view.evaluated(track.steps)
+        widgets.show_caption(captions.tracked(track, step, asked.masks, asked.view.run.counted_in))
     elif asked.word and answers.mask == TOGETHER:
         widgets.show_caption("A word is tracked in one mask: choose which above.")
 

@@ -51,7 +51,7 @@ def _show_both(view: View, kind: str, text: str, found: SentenceAttention) -> No
 
 
 def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
-    st.header(f"All heads at step {view.step:,}", anchor=False)
+    st.header(f"All heads at {view.point(view.step)}", anchor=False)
     layers, heads, size, _ = found.weights.shape
     if size > LONGEST:
         st.info(
@@ -73,7 +73,7 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
     else:
         page = bertviz.model_view(found.weights, found.pieces, chosen, dark)
     frame(page.html, page.height, f"bertviz, {VIEWS[kind].lower()}", key=f"bertviz_{kind}")
-    caption = captions.sentence_at_step(kind, view.run.name, view.step, size, chosen)
+    caption = captions.sentence_at_step(kind, view.run, view.step, size, chosen)
     widgets.show_caption(caption + captions.few_layers(few, layers))
 
 

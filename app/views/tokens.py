@@ -50,7 +50,7 @@ def show() -> None:
         st.info("Choose at least one category that has results.", icon=":material/info:")
         return
     order = curve_reads.token_order(view.run, metric, tuple(groups))
-    widgets.show_opening(openings.tokens(titles[metric], order))
+    widgets.show_opening(openings.tokens(titles[metric], order, view.run.counted_in))
     _accuracy(view, metric, titles[metric], data, groups, rescaled, bands)
     left, right = st.columns([4, 3], gap="large")
     with left:
@@ -78,7 +78,8 @@ def _accuracy(
     note = results.note(view.run, metric, "the treebank given to the evaluation")
     caption = captions.accuracy(metric, title, note, data, chosen, rescaled, bands)
     if rescaled:
-        caption += captions.one_word(results.commonest_answers(view.run, metric, tuple(data["group"].unique())))
+        answers = results.commonest_answers(view.run, metric, tuple(data["group"].unique()))
+        caption += captions.one_word(answers, view.run.counted_in)
     name, title = f"{view.run.name}-{metric}", f"{title} accuracy by category"
     if view.beside:
         groups = tuple(data["group"].unique())

@@ -44,10 +44,10 @@ def show(view: View, metric: str, groups: list[str], usual: str, step: int) -> N
     with right:
         search = texts.pick_text("search", "Search in all categories", placeholder="part of a word").strip()
     where = "all categories" if search else f"“{literal(tags.named(group))}”"
-    heading.header(f"Words behind {where} at step {step:,}", anchor=False)
+    heading.header(f"Words behind {where} at {view.point(step)}", anchor=False)
     words = _words(view, metric, groups if search else [group], step)
     if words.empty:
-        st.info(f"There are no words of this category at step {step:,}.", icon=":material/info:")
+        st.info(f"There are no words of this category at {view.point(step)}.", icon=":material/info:")
         return
     found = words[words["word"].str.contains(search, case=False, regex=False)]
     _table(found.sort_values(["n", "word"], ascending=[False, True]), f"{group}_{search}", bool(search))

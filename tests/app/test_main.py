@@ -1,8 +1,11 @@
 """The dashboard as a whole, page by page, without a browser: with results, without, and with broken ones."""
 
+import json
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -219,3 +222,50 @@ def test_a_page_is_one_file_and_one_line(
 def test_every_metric_has_its_page() -> None:
     """A metric names a page that there is."""
     assert {metric.page for metric in METRICS} <= set(PAGES)
+
+# === What a step counts ===
+
+IN_WORDS = [
+    ("overview", {}),
+    ("findings", {}),
+    ("tokens", {}),
+    ("attention", {"section": "maps"}),
+    ("attention", {"section": "layers"}),
+    ("attention", {"section": "heads"}),
+    ("attention", {"section": "sentence"}),
+    ("probing", {"probing": "tasks"}),
+    ("probing", {"probing": "layers"}),
+    ("probing", {"probing": "order"}),
+    ("knowledge", {}),
+    ("finetuning", {}),
+    ("query", {"text": "the cat [MASK] .", "word": "sat"}),
+]
+NUMBERED = re.compile(  # a step with its number, or the head of such numbers
+    r"(?<!-)\bsteps? (?:%\{|\d)|\b(?:since|at|from|best|Last) step\b(?= ?[\"<\\])", re.ASCII
+)
+
+
+@pytest.fixture
+def counted_in_words(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The data root is a copy of the run with all its results, whose steps count words."""
+    shutil.copytree(tiny_results.path.parents[1], tmp_path / "data")
+    card = tmp_path / "data" / "runs" / tiny_results.name / "run.json"
+    card.write_text(json.dumps(json.loads(card.read_text()) | {"counted_in": "words"}))
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
+
+
+def everything_in(block) -> Iterator[str]:
+    """What each element of a page is sent as, as text."""
+    yield str(getattr(block, "proto", ""))
+    for child in getattr(block, "children", {}).values():
+        yield from everything_in(child)
+
+
+@pytest.mark.parametrize(("page", "query"), IN_WORDS)
+def test_no_page_calls_words_steps(page, query, dashboard, counted_in_words) -> None:
+    """Sentences, heads of tables, what the pointer is told, and the time bar name what the run's steps count."""
+    app = dashboard.open(page, **query)
+    assert not app.exception
+    sent = [*everything_in(app.main)]
+    assert {text[hit.start() - 40 : hit.end() + 20] for text in sent for hit in NUMBERED.finditer(text)} == set()
+    assert any("16 words" in text for text in sent) or page == "findings"

@@ -32,7 +32,8 @@ def test_random_weights_are_a_control_where_they_were_fine_tuned() -> None:
     """Elsewhere it is said that they are missing."""
     frame = pd.DataFrame({"task": "rte", "step": [0, 8], "metric": "accuracy", "n": 4, "seeds": 1})
     assert "Step 0, random weights" in captions.scores(frame, {})
-    assert "were not fine-tuned: the first step is 1,024." in captions.scores(frame.assign(step=[1024, 2048]), {})
+    later = captions.scores(frame.assign(step=[1024, 2048]), {})
+    assert "were not fine-tuned: the first are those of step 1,024." in later
 
 
 def test_several_runs_have_their_seeds_and_the_tasks_of_all() -> None:

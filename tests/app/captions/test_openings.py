@@ -55,9 +55,9 @@ def test_knowledge_tells_where_the_best_step_is_another_than_the_last() -> None:
     """Both shares are told, or that the last is the best."""
     rows = pd.DataFrame({"step": [0, 8, 16], "value": [0.0, 0.2, 0.1], "n": 1000})
     sentence = openings.knowledge(rows)
-    assert "answers 10.0 % of 1,000 facts correctly at the last evaluated step, 16" in sentence
+    assert "answers 10.0 % of 1,000 facts correctly at step 16, the last evaluated" in sentence
     assert sentence.endswith("; most, 20.0 %, at step 8.")
-    assert openings.knowledge(rows[:2]).endswith("at the last evaluated step, 8, more than at any step before.")
+    assert openings.knowledge(rows[:2]).endswith("at step 8, the last evaluated, more than ever before.")
 
 
 def test_attention_tells_how_the_weight_of_a_head_changed() -> None:
@@ -92,8 +92,8 @@ def test_query_tells_since_when_examples_are_answered() -> None:
     examples = [ExampleQuestion(text="a", word="b", since=since) for since in (8, 2000, None)]
     sentence = openings.query(examples, 9)
     assert sentence == (
-        "The run learns to answer 2 of its 3 example questions, between steps 8 and 2,000, as its 9 checkpoints with "
-        "weights tell."
+        "The run learns to answer 2 of its 3 example questions, between step 8 and step 2,000, as its 9 checkpoints "
+        "with weights tell."
     )
     alone = openings.query(examples[:1], 1)
     assert alone.endswith("1 of its 1 example questions, at step 8, as its one checkpoint with weights tells.")
@@ -122,4 +122,4 @@ def test_findings_count_what_can_be_judged():
     assert words.endswith("3 reproduced, 2 partly reproduced, 1 not reproduced, 1 contradicted.")
     assert openings.findings(judgements[-1:], 16, 16) == ""
     unfinished = openings.findings(judgements, 1600, 40_000)
-    assert "7 can be tested on this run, on steps up to 1,600 of 40,000 planned: 3 reproduced" in unfinished
+    assert "7 can be tested on this run, up to step 1,600 of 40,000 planned: 3 reproduced" in unfinished

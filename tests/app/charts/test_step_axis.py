@@ -57,6 +57,13 @@ def test_the_title_says_what_a_step_counts(scale) -> None:
     assert axis.title.text == "sequences seen" and axis.type == scale
 
 
+def test_a_step_is_named_by_what_it_counts() -> None:
+    """A number, or what Plotly fills in; changes in training too."""
+    axis = StepAxis("log", counted_in="words")
+    assert (axis.point(8), axis.hover("customdata[1]")) == ("8 words", "%{customdata[1]:,} words")
+    assert axis.told(Change(8, "rate falls")) == "from 8 words: rate falls"
+
+
 def test_one_checkpoint_has_an_axis() -> None:
     """A run that has just begun, at step 0."""
     for scale in SCALES:

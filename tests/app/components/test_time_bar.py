@@ -57,4 +57,13 @@ def test_a_phase_lies_between_the_marks_of_its_steps(scale) -> None:
     of_8 = data["places"][scale][STEPS.index(8)]
     assert data["phases"][0]["places"][scale] == [0, of_8]
     assert data["phases"][1]["places"][scale] == [of_8, WHOLE]
-    assert data["phases"][1]["what"] == "first fall: step 8 to 900"
+    assert data["phases"][1]["what"] == "first fall: steps 8 to 900"
+
+
+def test_a_bar_of_words_says_so() -> None:
+    """In the marks of changes and phases as in the reading, which the browser writes; steps need no unit."""
+    axis = StepAxis("linear", (Change(8, "corpus: domain.txt"),), counted_in="words")
+    data = bar_data(CHECKPOINTS, 8, axis, [Phase("start", 0, 0, 0, 8, 0.0)])
+    assert data["counted"] == "words" and data["changes"][0]["what"] == "8 words: corpus: domain.txt"
+    assert data["phases"][0]["what"] == "start: 0 to 8 words"
+    assert bar_data(CHECKPOINTS, 8, StepAxis("linear"))["counted"] == ""

@@ -399,4 +399,4 @@ def test_a_second_run_that_begins_later_says_so(
     own_run.path.rename(own_run.path.with_name("other"))
     (own_run.path.with_name("other") / "checkpoints" / "step0" / "manifest.json").unlink()
     ask(app, compare="run", other="other", run="tiny", step="0")
-    assert "'other' has no weights up to step 0; its step 8 is asked." in app.info[0].value.replace("\\", "")
+    assert "'other' has no weights up to step 0; it is asked at step 8." in app.info[0].value.replace("\\", "")

@@ -1,5 +1,7 @@
 """Answers and traces in the terminal say what the functions behind them found."""
 
+from dataclasses import replace
+
 import pytest
 
 from embryo_core import query
@@ -40,8 +42,20 @@ def test_trace(tiny_run: Run) -> None:
 def test_columns_are_as_wide_as_their_numbers(tiny_run: Run) -> None:
     """Steps may count tokens."""
     (history,) = trace(tiny_run, "a [MASK] .").masks
-    *table, _ = report._history((0, 8, 400_000_000_000), history).splitlines()
+    *table, _ = report._history(tiny_run, (0, 8, 400_000_000_000), history).splitlines()
     assert len({len(line) for line in table}) == 1
+
+
+def test_a_run_that_counts_words_says_so(tiny_run: Run) -> None:
+    """In every report: at one step, at all, of a tracked word, and of the layers."""
+    run, text = replace(tiny_run, counted_in="words"), "a [MASK] ."
+    assert report_answers(run, text, 8).startswith("tiny, 8 words: ")
+    assert report.report_lens(run, text, step=8).startswith("tiny, 8 words, layers")
+    (history,) = trace(run, text).masks
+    for told in (report_trace(run, text), report.report_track(run, text, "cat"), report.report_lens(run, text)):
+        assert any(line.split()[:1] == ["words"] for line in told.splitlines()) and "step" not in told
+    first, good = history.first_led, history.leads_from
+    assert report_trace(run, text).endswith(f"first leads at {first:,} words, for good from {good:,} words.")
 
 
 def test_bad_text(tiny_run: Run) -> None:
