@@ -130,7 +130,7 @@ def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, i: int, axis: St
         customdata=style.told(rows[["relation", "step", "value", "low", "high", "n"]]),
         line={"dash": dash},
         marker={"size": 6, "symbol": style.SYMBOLS[i % len(style.SYMBOLS)]},
-        hovertemplate=f"{axis.hover('customdata[1]')}: " "%{customdata[2]} of %{customdata[5]:,} facts<br>"
+        hovertemplate=f"{axis.hover('customdata[1]')}: %{{customdata[2]}} of %{{customdata[5]:,}} facts<br>"
         "95 % interval %{customdata[3]} to %{customdata[4]}",
     )
 
@@ -270,7 +270,7 @@ def fact_figure(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
     answers = history[["step", "prediction", "rank"]].values
     shared = {
         "customdata": np.array([[step, style.plain(word), rank] for step, word, rank in answers], dtype=object),
-        "hovertemplate": f"{axis.hover('customdata[0]')}: " "%{y:.2%}<br>top answer: %{customdata[1]}<br>"
+        "hovertemplate": f"{axis.hover('customdata[0]')}: %{{y:.2%}}<br>top answer: %{{customdata[1]}}<br>"
         "rank of the true object: %{customdata[2]:,}",
     }
     top = history.drop(columns=[smoothing.SMOOTHED, smoothing.WINDOW], errors="ignore")

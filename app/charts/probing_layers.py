@@ -174,7 +174,7 @@ def heat_map(data: pd.DataFrame, quantity: str, layer: int, axis: StepAxis) -> g
         data["step"].map(steps.index),
         data["layer"].map(layers.index),
         data[["layer", "step", "value", "n"]].to_numpy(object),
-        f"%{{text}}, {axis.hover('customdata[1]')}: " "%{customdata[2]:.1%}<br>n = %{customdata[3]:,} targets",
+        f"%{{text}}, {axis.hover('customdata[1]')}: %{{customdata[2]:.1%}}<br>n = %{{customdata[3]:,}} targets",
         data["layer"].map(layer_name),
     )
     columns = {step: column for column, step in enumerate(steps)}
@@ -243,7 +243,8 @@ def _reach(above: Sequence[float], below: Sequence[float], colour: str) -> dict[
 def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float], axis: StepAxis) -> go.Figure:
     """Both panels' axes for so many tasks within a row; a log step axis runs from the first peak to the last step."""
     style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760))
-    figure.update_xaxes(title_text=headed("peak at", axis.counted_in), row=1, col=1)
+    title = f"{axis.title} at the peak" if axis.progress else headed("peak at", axis.counted_in)
+    figure.update_xaxes(title_text=title, row=1, col=1)
     if figure.layout.xaxis.type == "log":
         low, high = np.log10(ends)
         if high - low < 2:

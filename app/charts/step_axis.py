@@ -64,8 +64,16 @@ class StepAxis:
         return self.point(f"%{{{place}:,}}")
 
     def told(self, change: Change) -> str:
-        """A change in training as a legend or a caption has it."""
-        return f"from {self.point(change.step)}: {change.what}"
+        """A change in training as a legend or a caption has it, by what the axis counts."""
+        return f"from {self._place(change.step)}: {change.what}"
+
+    def _place(self, step: int) -> str:
+        if self.progress is None:
+            return self.point(step)
+        (value,) = self.progress.at([step])
+        if self.unit == "share":
+            return f"{100 * value:.3g} % of the run"
+        return f"{style.short(value)} {self.title.removesuffix(' seen')}"
 
     def values(self, steps: Iterable[int]) -> list[float]:
         """Where steps lie on the axis, as Plotly takes it (see `step_scales.axis_values`)."""

@@ -7,6 +7,7 @@ import pytest
 from app.charts import probing_layers as charts
 from app.charts.step_axis import STEP_MARK, StepAxis
 from embryo_core import curves
+from embryo_core.compare import Progress
 from embryo_core.curves.step_scales import SCALES
 
 STEPS = [0, 1, 8, 700, 900]
@@ -132,6 +133,14 @@ def test_peaks_are_those_of_the_measured_curves(frame) -> None:
     assert (fallen["earliest"], fallen["latest"]) == (1, 8)
     assert (fallen["low"], fallen["high"]) == pytest.approx(curves.difference_interval(0.9, 0.3, 400))
     assert table.loc[("srl", 2), "decay"] == 0
+
+
+def test_the_axis_of_peaks_says_what_it_counts(frame) -> None:
+    """Steps, what these count, or another unit that the reader chose."""
+    table, progress = charts.peaks(frame), Progress((0, 1000), (0, 128_000))
+    axes = (StepAxis("log"), StepAxis("log", counted_in="words"), StepAxis("log", unit="tokens", progress=progress))
+    titles = [charts.peaks_figure(table, STEPS, axis).layout.xaxis.title.text for axis in axes]
+    assert titles == ["peak at step", "peak at, in words", "tokens seen at the peak"]
 
 
 def test_a_decay_that_may_be_nothing_is_hollow(frame) -> None:

@@ -3,7 +3,9 @@
 import plotly.graph_objects as go
 import pytest
 
+from app.captions import overlay as captions
 from app.charts.step_axis import STEP_LINE, StepAxis
+from embryo_core.compare import Progress
 from embryo_core.curves.step_scales import SCALES, STEP_0
 from embryo_core.types import Change
 
@@ -48,6 +50,22 @@ def test_changes_of_one_of_several_runs_are_one_entry() -> None:
     marks = axis.mark_changes(go.Figure(), [0, 16], "first").layout.shapes
     assert {mark.name for mark in marks} == {"first: training changes"}
     assert [mark.showlegend for mark in marks] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("unit", "end", "told"),
+    [
+        ("tokens", 128_000_000, "from 64 M tokens: rate falls"),
+        ("share", 1, "from 50 % of the run: rate falls"),
+        ("flops", 3e15, "from 1.5 P training FLOPs: rate falls"),
+    ],
+)
+def test_a_change_is_told_by_what_the_axis_counts(unit, end, told) -> None:
+    """In the legend, and in the caption of several runs."""
+    change = Change(8, "rate falls")
+    axis = StepAxis("linear", (change,), unit=unit, progress=Progress((0, 16), (0, end)))
+    assert axis.told(change) == axis.draw(go.Figure(), [0, 16]).layout.shapes[0].name == told
+    assert captions.changes({"one": axis}).replace("\\", "") == f" Vertical lines: one {told}."
 
 
 @pytest.mark.parametrize("scale", SCALES)
