@@ -1,12 +1,18 @@
 """What all heat maps share: points that answer the pointer, lines around cells, and the axes of layers by steps."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
 
 from app.charts import style
 from app.charts.step_axis import STEP_MARK, StepAxis, follow_step
 
+BLACK, WHITE = "#000000", "#ffffff"
+AS_DARK = 0.179  # relative luminance of a colour on which black and white stand out equally, both by 4.6 : 1
+SHADES = 256  # of a scale of colours
 TICKS_AT_MOST = 26  # step labels that fit side by side
 
 
@@ -30,6 +36,34 @@ def add_points(
         hovertemplate=f"{hover}<extra></extra>",
     )
     figure.update_layout(hoverdistance=-1)  # anywhere in a cell its middle is the closest point
+
+
+def written(
+    texts: Sequence[Sequence[str]], z: np.ndarray, colorscale: Any, ends: tuple[float, float] | None = None
+) -> list[list[str]]:
+    """The texts [rows, columns] of cells, to be written in BLACK: in markup, white, where the colour of `z` is dark.
+
+    Plotly's own choice is white or a grey, which come down to 2.6 : 1 in the middle of a scale.
+    """
+    low, high = ends or (np.nanmin(z, initial=np.inf), np.nanmax(z, initial=-np.inf))
+    shares = np.clip((z - low) / (high - low), 0, 1) if high > low else np.full(np.shape(z), 0.5)
+    dark = _dark(colorscale)[np.nan_to_num(shares * (SHADES - 1)).round().astype(int)]
+    return [
+        [f'<span style="color: {WHITE}">{text}</span>' if white and text else text for text, white in zip(*row)]
+        for row in zip(texts, dark, strict=True)
+    ]
+
+
+def _dark(colorscale: Any) -> np.ndarray:
+    """Whether white stands out more than black from each of so many SHADES of a scale."""
+    colours = sample_colorscale(colorscale, np.linspace(0, 1, SHADES), colortype="tuple")
+    return np.array([luminance(colour) < AS_DARK for colour in colours])
+
+
+def luminance(colour: Sequence[float]) -> float:
+    """The relative luminance (WCAG 2) of red, green and blue from 0 to 1."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
+    return float(np.dot((0.2126, 0.7152, 0.0722), linear))
 
 
 def outline(

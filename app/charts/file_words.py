@@ -1,5 +1,6 @@
 """Words in the cells of a figure's file: where they would be too small to read, fewer columns are drawn."""
 
+import re
 from collections.abc import Sequence
 from html import unescape
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+TAGS = re.compile("<[^>]*>")  # a word's own < is escaped
 WORDS = "words"  # `meta` of a heat map that shows nothing without the words in its cells
 LEGIBLE, LETTER, PLOT, AROUND = 6.5, 0.58, 0.64, 4  # as in components/figure_files.js
 
@@ -19,7 +21,7 @@ def legible(figure: go.Figure, width: int) -> list[int] | None:
     maps = [trace for trace in figure.data if trace.type == "heatmap" and trace.meta == WORDS]
     if not maps:
         return None
-    longest = max((len(unescape(word)) for row in maps[0].text for word in row), default=1)
+    longest = max((len(unescape(TAGS.sub("", word))) for row in maps[0].text for word in row), default=1)
     room = max(1, int(PLOT * width / (LETTER * LEGIBLE * longest + AROUND)))
     if room >= len(maps[0].x):
         return None

@@ -81,16 +81,18 @@ def _columns(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int], l
 def _add_words(figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int]) -> None:
     """The cells; of folded steps there are none."""
     words, values = (top.pivot(index="layer", columns="step", values=name) for name in ("token", "probability"))
+    escaped = [[style.plain(word) for word in row] for row in words.to_numpy()]
+    colours, z = [[t, _mix(t)] for t in np.linspace(0, 1, 11)], np.sqrt(values.to_numpy())
     figure.add_heatmap(
         meta=WORDS,
         x=[columns[step] for step in words.columns],
-        z=np.sqrt(values.to_numpy()),
-        text=[[style.plain(word) for word in row] for row in words.to_numpy()],
+        z=z,
+        text=cells.written(escaped, z, colours, (0, 1)),
         texttemplate="%{text}",
-        textfont_size=style.FONT - 3,
+        textfont={"size": style.FONT - 3, "color": cells.BLACK},
         zmin=0,
         zmax=1,
-        colorscale=[[t, _mix(t)] for t in np.linspace(0, 1, 11)],
+        colorscale=colours,
         showscale=False,
         colorbar={
             "tickvals": np.sqrt(TICKS),

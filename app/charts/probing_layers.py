@@ -157,12 +157,13 @@ def heat_map(data: pd.DataFrame, quantity: str, layer: int, axis: StepAxis) -> g
     """
     values = data.pivot(index="layer", columns="step", values="value")
     steps, layers = list(values.columns), list(values.index)
+    numbers = [["" if np.isnan(value) else f"{100 * value:.0f}" for value in row] for row in values.to_numpy(float)]
     figure = go.Figure()
     figure.add_heatmap(
         z=values.to_numpy(float),
-        text=[["" if np.isnan(value) else f"{100 * value:.0f}" for value in row] for row in values.to_numpy(float)],
+        text=cells.written(numbers, values.to_numpy(float), "Viridis"),
         texttemplate="%{text}",
-        textfont_size=style.FONT - 2,
+        textfont={"size": style.FONT - 2, "color": cells.BLACK},
         colorscale="Viridis",
         xgap=1,
         ygap=1,

@@ -35,7 +35,7 @@ function lettered({ colorbar, ...map }, width) {
   const { title, tickvals, ticktext } = colorbar;
   const beside = { title: { ...title, text: `${title.text}<br> ` }, tickvals, ticktext, thickness: 8 };
   const trace = { ...map, showscale: true, colorbar: colorbar.orientation === "h" ? beside : colorbar };
-  const words = (trace.text ?? []).flat().map(String);
+  const words = (trace.text ?? []).flat().map((word) => String(word).replace(/<[^>]*>/g, ""));
   const cell = (PLOT * width) / (trace.text?.[0]?.length ?? 1) - 4;
   const size = Math.min(trace.textfont?.size ?? 12, cell / (LETTER * Math.max(1, ...words.map((word) => word.length))));
   return size < LEGIBLE ? { ...trace, texttemplate: "" } : { ...trace, textfont: { ...trace.textfont, size } };

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import plotly.graph_objects as go
 import pytest
 from streamlit import config
 from streamlit.components.v2 import manifest_scanner
@@ -13,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from app import drawing
+from app.charts.file_words import TAGS
 from embryo_core.types import Run
 
 # Each AppTest looks through all installed packages for components, which takes longer than a page: once is enough.
@@ -29,6 +31,11 @@ MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 def captions_of(app: AppTest) -> list[str]:
     """All captions of a page, each with what is behind its info mark."""
     return [f"{caption.value} {caption.help or ''}".strip() for caption in app.caption]
+
+
+def words_of(heatmap: go.Heatmap) -> list[list[str]]:
+    """What is written in the cells, whatever its colour."""
+    return [[TAGS.sub("", text) for text in row] for row in heatmap.text]
 
 
 class Dashboard:

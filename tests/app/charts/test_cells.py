@@ -1,7 +1,9 @@
 """Cells of heat maps answer the pointer everywhere, lines enclose them, and their steps stay readable."""
 
+import numpy as np
 import plotly.graph_objects as go
 import pytest
+from plotly.colors import sample_colorscale
 
 from app.charts import cells
 from app.charts.step_axis import StepAxis
@@ -39,3 +41,20 @@ def test_step_labels_fit_side_by_side(count: int, shown: int) -> None:
     assert labels[1] == {3: "1,000", 26: "1,000", 27: "2,000", 154: "6,000"}[count]
     assert steps[places[1]] == int(labels[1].replace(",", ""))
     assert list(figure.layout.yaxis.ticktext) == ["embeddings", "layer 1"]
+
+
+@pytest.mark.parametrize("scale", ["Viridis", [[0, "#eef4f8"], [1, "#08457c"]]], ids=["Viridis", "lens"])
+def test_what_is_written_in_a_cell_stands_out(scale) -> None:
+    """By 4.5 : 1 or more on every colour, black or white; an empty cell stays empty."""
+    shares = np.linspace(0, 1, 101)
+    texts = cells.written([["x"] * 101, [""] * 101], np.array([shares, shares]), scale)
+    assert texts[1] == [""] * 101 and {*texts[0]} == {"x", f'<span style="color: {cells.WHITE}">x</span>'}
+    for text, colour in zip(texts[0], sample_colorscale(scale, shares, colortype="tuple")):
+        light = cells.luminance(colour) + 0.05
+        assert (light / 0.05 if text == "x" else 1.05 / light) >= 4.5
+
+
+def test_texts_of_cells_without_a_colour_are_left_alone() -> None:
+    """Nothing was measured, or all is the same."""
+    assert cells.written([["x"]], np.array([[np.nan]]), "Viridis") == [["x"]]
+    assert cells.written([["x", "x"]], np.array([[3.0, 3.0]]), "Viridis")[0][0].endswith("x")

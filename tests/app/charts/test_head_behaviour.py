@@ -8,6 +8,7 @@ from app.charts import head_behaviour as charts
 from app.charts import patterns
 from app.charts.step_axis import StepAxis
 from embryo_core.curves.step_scales import SCALES
+from tests.app.conftest import words_of
 from tests.behaving import PREVIOUS, STEPS, behaviour_scores
 
 
@@ -23,7 +24,7 @@ def test_the_grid_shows_each_head_in_its_place(frame):
     figure = charts.value_figure(rows, "previous", 16, (2, 1))
     heatmap, points = figure.data
     assert heatmap.z.tolist() == [[0.12, 0.10], [0.30, 0.30]]
-    assert heatmap.text.tolist() == [["0.12", "0.10"], ["0.30", "0.30"]]
+    assert words_of(heatmap) == [["0.12", "0.10"], ["0.30", "0.30"]]
     assert (heatmap.zmin, heatmap.zmax) == (0.02, 0.5)
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
     for x, y, (layer, head) in zip(points.x, points.y, points.customdata):
@@ -38,7 +39,7 @@ def test_the_grid_of_appearances_is_brighter_the_earlier(frame):
     z = figure.data[0].z
     assert np.isnan(z[0][0]) and np.isnan(z[1][1])
     assert z[1][0] > z[0][1]
-    assert figure.data[0].text.tolist() == [["–", "700"], ["8", "–"]]
+    assert words_of(figure.data[0]) == [["–", "700"], ["8", "–"]]
     assert (figure.data[0].zmin, figure.data[0].zmax) == (-3, -1)
     assert [note.text for note in figure.layout.annotations] == ["–", "–"]
 

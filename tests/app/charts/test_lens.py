@@ -7,6 +7,7 @@ import pytest
 from app.charts import lens, style
 from app.charts.query import MARKED
 from app.charts.step_axis import STEP_MARK, StepAxis
+from tests.app.conftest import words_of
 
 STEPS = (0, 8, 16)
 
@@ -31,7 +32,7 @@ def test_each_cell_has_the_top_word_and_its_probability() -> None:
     """The grid has a row per layer and a column per step; words are escaped, colour is the root of the probability."""
     figure = lens.grid(table(), StepAxis("log"), (1, 8), {})
     cells = figure.data[0]
-    assert [list(row) for row in cells.text] == [["&lt;b&gt;a&lt;/b&gt;"] * 3, ["&lt;b&gt;a&lt;/b&gt;"] * 2 + ["rome"]]
+    assert words_of(cells) == [["&lt;b&gt;a&lt;/b&gt;"] * 3, ["&lt;b&gt;a&lt;/b&gt;"] * 2 + ["rome"]]
     assert np.asarray(cells.z) == pytest.approx(np.full((2, 3), np.sqrt(0.5)))
     assert (cells.zmin, cells.zmax) == (0, 1)
 
@@ -64,7 +65,7 @@ def test_without_a_pin_the_last_layer_follows_the_step() -> None:
 def test_every_word_is_whole_and_has_room() -> None:
     """A long word makes the columns, and with them the figure, wider."""
     short, long = (lens.grid(table(word), StepAxis("log"), (1, 8), {}) for word in ("a", "a" * 100))
-    assert long.data[0].text[0][0] == "a" * 100
+    assert words_of(long.data[0])[0][0] == "a" * 100
     assert long.layout.width >= 3 * 100 * 6 > short.layout.width
 
 

@@ -9,6 +9,7 @@ from app.charts.step_axis import STEP_MARK, StepAxis
 from embryo_core import curves
 from embryo_core.compare import Progress
 from embryo_core.curves.step_scales import SCALES
+from tests.app.conftest import words_of
 
 STEPS = [0, 1, 8, 700, 900]
 F1 = {
@@ -104,7 +105,7 @@ def test_the_heat_map_has_a_row_per_layer_and_a_column_per_step(frame) -> None:
     cells, points = figure.data
     last = len(STEPS) - 1
     assert np.array_equal(cells.z, [F1["pos", layer] for layer in (0, 1, 2)])
-    assert list(cells.text[1]) == ["50", "60", "80", "70", "60"]
+    assert words_of(cells)[1] == ["50", "60", "80", "70", "60"]
     assert list(figure.layout.yaxis.ticktext) == ["embeddings", "layer 1", "layer 2"]
     for x, y, (layer, step, *_) in zip(points.x, points.y, points.customdata):
         assert (x, y) == (STEPS.index(step), layer)
