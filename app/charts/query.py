@@ -149,7 +149,7 @@ def _stars(
             "y": rows[column].to_numpy(),
             "name": f"{label}: {axis.point(step).removeprefix('step ')}",
             "mode": "markers",
-            "marker": {"symbol": symbol, "size": 15, "color": colour, "line": {"width": 1.5}},
+            "marker": {"symbol": symbol, "size": 15, "color": colour, "line": {"width": 1.5, "color": colour}},
             "hovertemplate": f"{label} {when} {axis.point(step)}<extra></extra>",
         }
         marks.append(mark)

@@ -50,7 +50,10 @@ def test_the_final_answer_comes_first_with_its_star() -> None:
 def test_two_stars_where_the_lead_was_lost_in_between() -> None:
     """First leading and leading for good are marked apart where they are different steps."""
     figure = query.probability(curves(), 0, 16, axes(scale="linear"))
-    assert [trace.name for trace in figure.data][1:3] == ["first leads: 0", "leads for good: 16"]
+    stars = figure.data[1:3]
+    assert [star.name for star in stars] == ["first leads: 0", "leads for good: 16"]
+    edges = {star.marker.line.color for star in stars}  # Plotly's own is dark on a dark page
+    assert edges == {figure.data[0].line.color}
 
 
 def test_marked_words_have_lines_of_their_own() -> None:
