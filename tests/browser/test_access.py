@@ -1,5 +1,6 @@
 """Eyes, keyboard and phone: no serious violation that axe-core finds, cells by keyboard, and room on a small screen."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -54,6 +55,18 @@ def test_headings_go_down_one_level_at_a_time(visit, app):
         visitor.open(path, **query)
         levels = visitor.page.locator("h1, h2, h3, h4").evaluate_all("all => all.map(one => Number(one.tagName[1]))")
         assert levels[0] == 1 and all(below <= above + 1 for above, below in pairwise(levels))
+
+
+def test_the_keyboard_is_seen_in_the_navigation(visit, app):
+    """The page that it has come to has a line around it, in both schemes."""
+    visitor = visit(app)
+    for scheme in ("light", "dark"):
+        visitor.page.emulate_media(color_scheme=scheme)
+        visitor.open("findings")
+        for _ in ("the link that skips it", "its first page"):
+            visitor.page.keyboard.press("Tab")
+        link = visitor.page.locator("[data-testid=stHeader] :is(a, button):focus-visible")
+        expect(link).to_have_css("outline", re.compile("solid 2px"))
 
 
 def test_cells_are_reached_and_chosen_by_keyboard(visit, app):
