@@ -47,7 +47,7 @@ def head_history(
     """
     sentences = _maps_at_first(run)[2]
     maps = AttentionHistory(np.array(steps), _weights(run, steps, normalised, (layer - 1, head - 1)), sentences)
-    history = averaged(run.name, layer, head, maps, sources(run).get("attention", {}))
+    history = averaged(run, layer, head, maps, sources(run).get("attention", {}))
     if shared:
         history = replace(history, shared_end=_grid_at_first(run, normalised).shared_end)
     if not normalised:
@@ -83,7 +83,7 @@ def grid(run: Run, normalised: bool = False, at: tuple[float, ...] = ()) -> tupl
     """
     found = _grid_at_first(run, normalised)
     layers, _, heads, _ = found.codes.shape[1:]
-    return layers, heads, head_maps.grid_payload(run.name, found, at)
+    return layers, heads, head_maps.grid_payload(run.name, found, at, run.counted_in)
 
 
 @kept_whole(results_state, 16)
@@ -101,7 +101,8 @@ def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, at: tuple[
 
 def gif(run: Run, steps: tuple[int, ...], normalised: bool, scale: Scale, shared: bool) -> bytes:
     """The averaged maps of all heads at these steps as a GIF (see `share.all_heads_gif`). Raises ResultsError."""
-    return all_heads_gif(run.name, np.array(steps), _weights(run, steps, normalised), scale, shared)
+    weights = _weights(run, steps, normalised)
+    return all_heads_gif(run.name, np.array(steps), weights, scale, shared, run.counted_in)
 
 
 def _weights(

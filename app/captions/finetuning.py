@@ -85,13 +85,13 @@ def overlaid(frames: Mapping[str, pd.DataFrame], averaged: Collection[str]) -> s
     )
     seeds = "; ".join(f"{literal(run)} {_seeds(frame)}" for run, frame in frames.items())
     random = [literal(run) for run, frame in frames.items() if not frame["step"].min()]
-    step0 = f" Step 0 of {', '.join(random)}, random weights fine-tuned in the same way, is another." if random else ""
+    first = f" The first points of {', '.join(random)} are of random weights, fine-tuned alike." if random else ""
     among = _glue_tasks(every[every["task"].isin(averaged)])
     several = len(set(averaged).intersection(GLUE)) > 1
     average = f" GLUE averages are over the tasks that all of them have: {among}." if several else ""
     return (
         f"Each checkpoint, fine-tuned as a whole and scored on the development set. {metrics}. Seeds: {seeds}; lines "
-        f"are their mean, bands span them.{average} Baselines are controls that read no text.{step0}"
+        f"are their mean, bands span them.{average} Baselines are controls that read no text.{first}"
     )
 
 

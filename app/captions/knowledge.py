@@ -6,7 +6,7 @@ from app.captions.markdown import literal
 from embryo_core.corpora.baselines import named_by_subject
 from embryo_core.corpora.word_groups import ALL
 from embryo_core.curves import HISTORIES
-from embryo_core.words import point
+from embryo_core.words import point, quantity
 
 RULES = (
     "A fact is **learned** if its answer is correct from some step on, up to the last; **forgotten** if it was correct "
@@ -38,9 +38,9 @@ def beside_baseline(frame: pd.DataFrame, without: pd.DataFrame, counted_in: str 
         return words
     named = every["n"] - others["n"]
     return (
-        f"{words} In {named:,} facts ({named / every['n']:.0%}) the subject's name contains the object; without them "
-        f"the run answers {others['value']:.1%} of {others['n']:,} correctly, {_place(others)} the baseline's "
-        f"{others['baseline']:.1%}."
+        f"{words} In {quantity(named, 'fact')} ({named / every['n']:.0%}) the subject's name contains the object; "
+        f"without them the run answers {others['value']:.1%} of {others['n']:,} correctly, {_place(others)} the "
+        f"baseline's {others['baseline']:.1%}."
     )
 
 

@@ -7,7 +7,7 @@ const CHOSEN = "#D55E00"; // a colour that the scale does not have
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const { header, body } = unpack(data);
-  const { steps, at, layers, heads, size, decades, colours, peaks, ends } = header;
+  const { steps, countedIn, at, layers, heads, size, decades, colours, peaks, ends } = header;
   const find = (selector) => parentElement.querySelector(selector);
   const [root, canvas] = [find(".grid"), find(".cells")];
   const { signal } = renew(parentElement);
@@ -108,7 +108,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const { layer, head } = state.spot ?? chosen;
     const maxima = [header, ...(added ? [added] : [])].map((of) => of.maxima[layer - 1][head - 1]);
     const most = `layer ${layer}, head ${head}: largest weight at any step ${Math.max(...maxima).toPrecision(2)}`;
-    find(".note").textContent = `step ${formatStep(shown().step)}; ${most}`;
+    find(".note").textContent = `${namedStep(shown().step, countedIn)}; ${most}`;
   }
   const point = (spot) => { state.spot = spot; tell(); };
   on(canvas, "click", (event) => { const spot = under(event); if (spot) choose(spot.layer, spot.head); });
@@ -145,11 +145,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
 // === File ===
 
-function gridDrawing(buffer, { run, layers, heads, size, edge }, step, { pixels, print }) {
+function gridDrawing(buffer, { run, countedIn, layers, heads, size, edge }, step, { pixels, print }) {
   const left = 40;
   const cell = Math.min((pixels - left - edge) / heads, 96);
   const width = Math.max(left + heads * cell + edge, Math.min(pixels, 400));
-  const title = wrapped(`${run}, step ${formatStep(step)}: attention of every head`, width - 2 * edge, TITLE);
+  const title = wrapped(`${run}, ${namedStep(step, countedIn)}: attention of every head`, width - 2 * edge, TITLE);
   const top = titleRoom(title) + 24;
   const foot = wrapped(print, width - 2 * edge, SMALL);
   const svg = whitePage(width, top + layers * cell + footRoom(foot));

@@ -2,7 +2,7 @@
 
 export default function ({ data, parentElement }) {
   const { header, body } = unpack(data);
-  const { steps, at, layer, head, scale } = header;
+  const { steps, countedIn, at, layer, head, scale } = header;
   const find = (selector) => parentElement.querySelector(selector);
   const root = find(".history");
   const map = new HeadMap(find(".map"), find(".legend"), header, new Float32Array(body.buffer));
@@ -17,7 +17,7 @@ export default function ({ data, parentElement }) {
   }
   // What lies under the pointer, or else whose maps these are: a step without maps shows those of one before.
   function tell() {
-    const step = `step ${formatStep(steps[state.index])}`;
+    const step = namedStep(steps[state.index], countedIn);
     find(".hover").textContent = state.pointer ? map.describe(state.index, state.pointer) : step;
   }
   const repaint = oncePerFrame(paint);

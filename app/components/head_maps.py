@@ -92,13 +92,14 @@ def grid(steps: Iterable[int], weights: np.ndarray) -> Grid:
     return Grid(tuple(map(int, steps)), codes, peaks, weights.max(axis=(0, 3, 4)), *ends)
 
 
-def grid_payload(run: str, of: Grid, at: Sequence[float] = ()) -> bytes:
+def grid_payload(run: str, of: Grid, at: Sequence[float] = (), counted_in: str = "updates") -> bytes:
     """What the browser gets of a grid: the maps of a step beside each other as in the picture, step after step.
 
     They are [S, layers * M, heads * M]. `at` as in `head_history`.
     """
     layers, size, heads, _ = of.codes.shape[1:]
     header = {"run": run, "name": grid_name(run), "steps": [*of.steps], "edge": map_style.EDGE}
+    header |= {"countedIn": counted_in}
     header |= {"layers": layers, "heads": heads, "size": size, "at": [*at] or [*of.steps]}
     header |= _largest(of.peaks, of.maxima)
     header |= {"ends": of.ends.tolist(), "shared_end": of.shared_end}

@@ -65,10 +65,10 @@ function writeFoot(svg, lines, x, top) {
 
 // A head's map as it is painted now, as wide as the file has room for, with its legend.
 function mapDrawing(map, step, { pixels, print }) {
-  const { title, size, margins, labels, legend, sides, edge, font } = map.drawing;
+  const { title, countedIn, size, margins, labels, legend, sides, edge, font } = map.drawing;
   const side = Math.min(pixels - margins.left - margins.right - 2 * edge, sides[1]);
   const width = margins.left + side + margins.right + 2 * edge;
-  const heading = wrapped(`${title}, step ${formatStep(step)}`, width - 2 * edge, TITLE);
+  const heading = wrapped(`${title}, ${namedStep(step, countedIn)}`, width - 2 * edge, TITLE);
   const box = { x: edge + margins.left, y: titleRoom(heading), width: side, height: side };
   const y = box.y + side + margins.bottom + 6;
   const bar = { x: Math.min(box.x, width - legend.room[0]), y, width: legend.width, height: legend.height };

@@ -98,7 +98,8 @@ def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
     found = _with_step(_history(view.run, text, layer, head), view.step, at_step.weights[layer - 1, head - 1])
     widgets.show_problems(view.run, found.skipped)
     note = f"Attention weights on one sentence of {size} pieces"
-    history = HeadHistory(view.run.name, layer, head, note, found.steps, found.weights, found.pieces)
+    run = view.run
+    history = HeadHistory(run.name, layer, head, note, found.steps, found.weights, found.pieces, run.counted_in)
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"
     caption = captions.sentence_over_steps(history)
     if (total := len(view.loadable)) > MAPS:

@@ -6,6 +6,7 @@ from PIL import Image, ImageDraw
 from embryo_core.curves.step_scales import Scale
 from embryo_core.share import map_style
 from embryo_core.share.gif import BLACK, COLOURS, GREY, animated, font, palette, picture
+from embryo_core.words import point
 
 SIDE = 64  # pixels of a head's map, or a little less
 GAP = 4  # pixels between two of them
@@ -14,7 +15,12 @@ EDGE, SMALL, LINE = 12, 10, 14  # pixels: around texts, of the note's letters, a
 
 
 def all_heads_gif(
-    run: str, steps: np.ndarray, weights: np.ndarray, scale: Scale = "linear", shared: bool = False
+    run: str,
+    steps: np.ndarray,
+    weights: np.ndarray,
+    scale: Scale = "linear",
+    shared: bool = False,
+    counted_in: str = "updates",
 ) -> bytes:
     """The maps of all heads, weights [S, layers, heads, L, L] at steps [S]; the still beginning is shortened.
 
@@ -35,7 +41,7 @@ def all_heads_gif(
             pen.text((LEFT - 10, TOP + middle), str(number), BLACK, font(11), anchor="rm")
     for line, text in enumerate(notes):
         pen.text((EDGE, TOP + height + EDGE + LINE * line), text, GREY, font(SMALL))
-    frames = [_frame(base, int(step), level) for step, level in zip(steps, levels, strict=True)]
+    frames = [_frame(base, point(step, counted_in), level) for step, level in zip(steps, levels, strict=True)]
     return animated(frames, levels.reshape(count, -1, levels.shape[-1]))
 
 
@@ -75,10 +81,10 @@ def _levels(weights: np.ndarray, scale: Scale, shared: bool) -> np.ndarray:
     return np.rint(positions * (COLOURS - 1)).astype(np.uint8)
 
 
-def _frame(base: Image.Image, step: int, levels: np.ndarray) -> Image.Image:
+def _frame(base: Image.Image, step: str, levels: np.ndarray) -> Image.Image:
     """The picture of one step, levels [layers, heads, M, M], on the base that all share."""
     frame = base.copy()
-    ImageDraw.Draw(frame).text((EDGE, 30), f"step {step:,}", BLACK, font(13))
+    ImageDraw.Draw(frame).text((EDGE, 30), step, BLACK, font(13))
     frame = frame.quantize(palette=palette(), dither=Image.Dither.NONE)
     for layer, head in np.ndindex(levels.shape[:2]):
         small = picture(levels[layer, head]).resize((SIDE, SIDE), Image.Resampling.NEAREST)

@@ -15,6 +15,7 @@ from embryo_core.curves.step_scales import Scale, axis_shares
 from embryo_core.share import map_style
 from embryo_core.share.head_history import HeadHistory
 from embryo_core.share.map_style import Label
+from embryo_core.words import point
 
 FRAME_MS, LAST_MS = 350, 2500
 STILL_MS = 40  # of a frame at the beginning that still looks like the first
@@ -70,7 +71,7 @@ class _Canvas:
         """The frame of one step, from its levels [L, L] in the palette."""
         frame = self.base.copy()
         pen = ImageDraw.Draw(frame)
-        pen.text((map_style.EDGE, 38), f"step {self.history.steps[index]:,}", BLACK, font(14))
+        pen.text((map_style.EDGE, 38), point(self.history.steps[index], self.history.counted_in), BLACK, font(14))
         x, y = self.marks[index], self.below + 62
         pen.ellipse((x - 5, y - 5, x + 5, y + 5), BLACK)
         frame = frame.quantize(palette=self.palette, dither=Image.Dither.NONE)

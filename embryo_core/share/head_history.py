@@ -24,6 +24,7 @@ class HeadHistory:
     steps: np.ndarray
     weights: np.ndarray
     tokens: tuple[str, ...] = ()  # the L pieces of one sentence; none for averaged maps
+    counted_in: str = "updates"  # see `types.Run`
     shared_end: float | None = None  # the weight at which the colours of all heads end, where they share one scale
 
     @property
@@ -42,10 +43,11 @@ class HeadHistory:
         return float(self.weights.max()) or 1.0
 
 
-def averaged(run: str, layer: int, head: int, maps: AttentionHistory, source: dict[str, Any]) -> HeadHistory:
+def averaged(run: Run, layer: int, head: int, maps: AttentionHistory, source: dict[str, Any]) -> HeadHistory:
     """The history of a head's averaged maps; `source` is what the metric noted of its data."""
     data = source.get("note", f"averaged over {maps.sentences:,} sentences")
-    return HeadHistory(run, layer, head, f"Attention weights, {data}", maps.steps, maps.weights)
+    note = f"Attention weights, {data}"
+    return HeadHistory(run.name, layer, head, note, maps.steps, maps.weights, counted_in=run.counted_in)
 
 
 def read_averaged(run: Run, layer: int, head: int) -> HeadHistory:
@@ -62,4 +64,4 @@ def read_averaged(run: Run, layer: int, head: int) -> HeadHistory:
             f"Run '{run.name}' has no layer {layer}, head {head}: its layers are 1 to {layers}, its heads 1 to {heads}."
         )
     maps = results.read_attention(run, layer, head)
-    return averaged(run.name, layer, head, maps, results.read_sources(run).get(METRIC, {}))
+    return averaged(run, layer, head, maps, results.read_sources(run).get(METRIC, {}))

@@ -1,6 +1,11 @@
 // One head's map on a canvas, its legend, and the weight under the pointer: map_style.py says what stands where.
 
-const formatStep = (step) => step.toLocaleString("en-US");
+// A step by what it counts, as words.py has it.
+function namedStep(step, countedIn) {
+  const number = step.toLocaleString("en-US");
+  if (countedIn === "updates") return `step ${number}`;
+  return `${number} ${step === 1 ? countedIn.replace(/s$/, "") : countedIn}`;
+}
 
 // === Colours ===
 

@@ -188,6 +188,7 @@ def drawing(history: HeadHistory, scale: Scale) -> dict[str, Any]:
         "title": history.title,
         "note": history.note,
         "steps": history.steps.tolist(),
+        "countedIn": history.counted_in,
         "size": history.size,
         "tokens": list(history.tokens),
         "maximum": history.maximum,

@@ -2,7 +2,7 @@
 
 const PLAY_MS = 350;
 const { codes, ...drawing } = JSON.parse(document.getElementById("data").textContent);
-const { title, note, steps, maximum } = drawing;
+const { title, note, steps, countedIn, maximum } = drawing;
 const find = (id) => document.getElementById(id);
 const bytes = Uint8Array.from(atob(codes), (letter) => letter.charCodeAt(0));
 const weights = Float32Array.from(new Uint16Array(bytes.buffer), (code) => (code / 65535) * maximum);
@@ -11,7 +11,7 @@ let [index, timer] = [0, 0];
 
 function paint() {
   map.paint(index);
-  find("step").value = `step ${formatStep(steps[index])}`;
+  find("step").value = namedStep(steps[index], countedIn);
   find("scrub").value = index;
 }
 

@@ -2,6 +2,7 @@
 
 import base64
 import io
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -91,6 +92,12 @@ def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results
     wanted = [label.text for label in labels if SIDE >= label.least]
     assert texts[: len(wanted) + 1] == ["tiny, layer 2, head 1, step 16", *wanted]
     assert " ".join(texts[len(wanted) + 1 :]) == small_print("tiny", history.note)
+
+
+def test_maps_of_a_run_that_is_counted_otherwise_say_so(offline, tiny_results):
+    """The page that is sent on has words where there are no updates; the dashboard draws by the same function."""
+    offline.open(html_page(replace(read_averaged(tiny_results, 2, 1), counted_in="words")))
+    expect(offline.page.locator("#step")).to_have_text("16 words")
 
 
 @pytest.mark.parametrize("scale", step_scales.SCALES)

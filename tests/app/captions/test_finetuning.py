@@ -42,7 +42,7 @@ def test_several_runs_have_their_seeds_and_the_tasks_of_all() -> None:
     other = pd.DataFrame({"task": ["rte", "cola"], "metric": "accuracy", "step": 1024, "n": 4, "seeds": 3})
     words = captions.overlaid({"one": one, "other": other}, {"rte", "cola"})
     assert "Seeds: one 1; other 3;" in words and "averages are over the tasks that all of them have: CoLA, RTE" in words
-    assert "Step 0 of one, random weights" in words and "the best step" not in words
+    assert "The first points of one are of random weights" in words and "the best step" not in words
     assert "averages" not in captions.overlaid({"one": one}, {"rte"})
 
 

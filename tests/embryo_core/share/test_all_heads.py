@@ -36,6 +36,15 @@ def test_each_head_has_its_place_and_its_colours(weights, shared):
         np.testing.assert_array_equal(drawn, map_style.colours(COLOURS)[levels])
 
 
+def test_a_frame_tells_what_its_run_counts(weights):
+    """Words where they are counted: the frame differs in its title alone."""
+    frames = []
+    for counted_in in ("updates", "words"):
+        image = Image.open(io.BytesIO(all_heads_gif("tiny", STEPS, weights, counted_in=counted_in))).convert("RGB")
+        frames.append(np.asarray(image))
+    assert (frames[0][:TOP] != frames[1][:TOP]).any() and (frames[0][TOP:] == frames[1][TOP:]).all()
+
+
 @pytest.mark.parametrize("scale", ["linear", "log"])
 @pytest.mark.parametrize("shared", [False, True])
 def test_the_note_is_not_cut_off(weights, scale, shared):

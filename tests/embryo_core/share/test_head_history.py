@@ -20,7 +20,8 @@ def test_a_history_is_what_is_stored(tiny_results):
 def test_without_a_note_of_the_metric_the_sentences_are_counted(tiny_results):
     """As in results without sources.json."""
     maps = results.read_attention(tiny_results, 1, 1)
-    assert averaged("tiny", 1, 1, maps, {}).note == f"Attention weights, averaged over {maps.sentences:,} sentences"
+    found = averaged(tiny_results, 1, 1, maps, {})
+    assert found.note == f"Attention weights, averaged over {maps.sentences:,} sentences"
 
 
 def test_colours_of_a_head_without_weights_have_an_end():
