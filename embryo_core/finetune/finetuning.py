@@ -94,6 +94,8 @@ def _finetune(
     plan.check_vocabulary(late, tokenizer.vocabulary_size)
     choices = {one.name: plan.noted_choice(run, one) for one in asked if one.protocol == "quick"}
     without = [name for name, choice in choices.items() if choice is None]
+    staying = [one for one in asked if one.staying and choices.get(one.name)]
+    report.remarks += [plan.kept_rate(one, choices[one.name]) for one in staying]
     trainees = _encode(asked, without, tokenizer, late)
     report.remarks += [one.data.remark for one in asked if one.data.remark]
     with opening(trainees) as workers:

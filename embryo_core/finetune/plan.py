@@ -38,6 +38,7 @@ class Asked:
     pending: Pairs
     done_before: int
     overwrite: bool  # results of other data may go
+    staying: set[tuple[int, str]]  # steps and seeds of results that --overwrite leaves as they are
     more: dict[str, Any] = field(default_factory=dict)  # what else identifies its results
     data: TextTask | QuestionTask | None = None
     settings: Settings | None = None
@@ -125,13 +126,14 @@ def _ask(
     written = results.done(run)
     done = {(step, seed) for seed in range(1, seeds + 1) for step in written[evaluation(name, seed)]}
     weightless = {checkpoint.step for checkpoint in runs.checkpoints(run) if not checkpoint.has_weights}
-    stored = {step for other in stored_seeds(run, name) for step in written[other]}
-    replaceable = overwrite and not stored & weightless  # else they could not come again
-    pending = pairs if overwrite else pairs - done
+    stored = {(step, _seed(other)) for other in stored_seeds(run, name) for step in written[other]}
+    again = {(step, str(seed)) for step, seed in pairs}
+    replaceable = overwrite and not {step for step, _ in stored} & weightless  # else they could not come again
+    pending, staying = (pairs, stored - again) if overwrite else (pairs - done, set())
     if not folder.is_dir():
         raise CorpusError(f"{folder}, for the task '{name}', is no folder; give one with --glue, --squad or --task.")
     sha256 = _sha256(run, name, folder)
-    return Asked(name, folder, protocol, sha256, pending, len(pairs) - len(pending), replaceable)
+    return Asked(name, folder, protocol, sha256, pending, len(pairs) - len(pending), replaceable, staying)
 
 
 def _sha256(run: Run, name: str, folder: Path) -> str:
@@ -148,6 +150,11 @@ def stored_seeds(run: Run, task: str) -> list[str]:
     return sorted(name for name, steps in results.done(run).items() if steps and name.startswith(evaluation(task, "")))
 
 
+def _seed(name: str) -> str:
+    """The seed in the name of a task's results."""
+    return name.rpartition(":")[2]
+
+
 def _check(run: Run, asked: Asked) -> None:
     """Raise OtherData, before anything takes time, where results at hand are of other data or another protocol.
 
@@ -159,12 +166,26 @@ def _check(run: Run, asked: Asked) -> None:
 
 
 def noted_choice(run: Run, asked: Asked) -> Choice | None:
-    """The learning rate of the results at hand of this task, whatever their seed; None where it is to be chosen."""
+    """The learning rate of the results at hand of this task, whatever their seed; None where it is to be chosen.
+
+    It is chosen anew where all of them are overwritten: in one curve, all scores have the same.
+    """
+    if asked.overwrite and not asked.staying:
+        return None
     for name, noted in sorted(results.read_sources(run).items()):
         same = all(noted.get(key) == value for key, value in asked.identity.items() if key != "data")
         if name.startswith(evaluation(asked.name, "")) and same:
             return Choice.of(noted)
     return None
+
+
+def kept_rate(asked: Asked, choice: Choice) -> str:
+    """One sentence on why --overwrite did not have the learning rate chosen anew."""
+    step, seed = min(asked.staying)
+    return (
+        f"'{asked.name}' keeps its learning rate {choice.learning_rate:g}, as scores that are not computed again have "
+        f"it, such as that of step {step} and seed {seed}; it is chosen anew where --overwrite covers all of them."
+    )
 
 
 def units(asked: Sequence[Asked], checkpoints: Sequence[Checkpoint], cost: Mapping[str, float]) -> list[Unit]:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from transformers import AutoModelForTimeSeriesPrediction
 
-from embryo_core import corpora, results
+from embryo_core import corpora, results, runs
 from embryo_core.errors import ConfigError, CorpusError, MissingCapability, OtherData
 from embryo_core.finetune import protocols, rates, training, units
 from embryo_core.finetune.finetuning import finetune
@@ -289,6 +289,46 @@ def test_overwriting_leaves_no_seed_of_other_data(own_run: Run, cola: Path):
     finetune(own_run, {"cola": cola}, [16], seeds=1, jobs=1, overwrite=True)
     assert set(results.read_task_scores(own_run)["seed"]) == {1}
     assert not [name for name in results.read_sources(own_run) if name == "finetuning:cola:2"]
+
+
+def test_overwriting_all_scores_chooses_the_learning_rate_anew(
+    own_run: Run, cola: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """At the checkpoint that is the last by then; no score of the rate before is left, and nothing is remarked."""
+    finetune(own_run, {"cola": cola}, [8, 16], seeds=2, jobs=1)
+    (before,) = {one["learning_rate"] for one in results.read_sources(own_run).values()}
+    monkeypatch.setattr(rates, "QUICK_RATES", (3e-4,))
+    report = finetune(own_run, {"cola": cola}, [0, 8, 16], seeds=2, jobs=1, overwrite=True)
+    assert (report.computed, report.remarks) == (6, [])
+    assert before != 3e-4 == results.read_sources(own_run)["finetuning:cola:1"]["learning_rate"]
+    assert len({str(noted) for noted in results.read_sources(own_run).values()}) == 1
+    assert len(results.read_task_scores(own_run, "cola")) == 12
+
+
+@pytest.mark.parametrize(
+    ("steps", "seeds", "stays"), [([16], 2, "step 8 and seed 1"), ([8, 16], 1, "step 8 and seed 2")]
+)
+def test_overwriting_some_scores_keeps_the_learning_rate(
+    own_run: Run, cola: Path, steps: list[int], seeds: int, stays: str, monkeypatch: pytest.MonkeyPatch
+):
+    """The others have it, and are averaged and drawn with the new ones; a sentence says so."""
+    finetune(own_run, {"cola": cola}, [8, 16], seeds=2, jobs=1)
+    noted = results.read_sources(own_run)
+    monkeypatch.setattr(rates, "QUICK_RATES", (3e-4,))
+    report = finetune(own_run, {"cola": cola}, steps, seeds=seeds, jobs=1, overwrite=True)
+    assert results.read_sources(own_run) == noted and report.computed == 2
+    assert len(results.read_task_scores(own_run, "cola")) == 8
+    (remark,) = report.remarks
+    assert remark.startswith("'cola' keeps its learning rate") and stays in remark
+
+
+def test_a_learning_rate_stays_where_scores_cannot_come_again(own_run: Run, cola: Path):
+    """Their weights are gone."""
+    finetune(own_run, {"cola": cola}, [8, 16], jobs=1)
+    runs.remove_weights(runs.checkpoint(own_run, 8))
+    report = finetune(own_run, {"cola": cola}, jobs=1, overwrite=True)
+    assert "such as that of step 8 and seed 1" in report.remarks[0]
+    assert set(results.read_task_scores(own_run, "cola")["step"]) == {0, 8, 16}
 
 
 def test_a_further_seed_of_other_data_is_refused(own_run: Run, cola: Path):
