@@ -10,7 +10,7 @@ from scipy import special
 
 from embryo_core.engine.tokenizer import Tokenizer
 from embryo_core.finetune import span_scores
-from embryo_core.finetune.questions import QuestionTask
+from embryo_core.finetune.questions import Question, QuestionTask
 from embryo_core.finetune.scores import control, score, scores
 from embryo_core.finetune.sequences import Sequences, encode
 from embryo_core.finetune.tasks import TextTask
@@ -126,7 +126,7 @@ class SpanTrainee:
 
     def findings(self, outputs: np.ndarray, seed: int) -> Findings:
         answers = self._answers(outputs, seed)
-        nothing = [span_scores.exact_and_f1("", question.answers) for question in self.task.validation]
+        nothing = [self._exact_and_f1("", question) for question in self.task.validation]
         found = {
             "model": _means([(answer.exact, answer.f1) for answer in answers]),
             "no answer": _means(nothing),
@@ -137,10 +137,13 @@ class SpanTrainee:
         characters = read_spans(self.windows, outputs, self.task.unanswerable)
         answers = []
         for question, (start, end) in zip(self.task.validation, characters.tolist(), strict=True):
-            exact, f1 = span_scores.exact_and_f1(question.context[start:end], question.answers)
+            exact, f1 = self._exact_and_f1(question.context[start:end], question)
             stored = float(np.float32(f1))  # the mean is that of what is stored
             answers.append(SpanAnswer(self.name, seed, question.id, start, end, exact, stored))
         return answers
+
+    def _exact_and_f1(self, answer: str, question: Question) -> tuple[float, float]:
+        return span_scores.exact_and_f1(answer, question.answers, self.task.unanswerable)
 
 
 def make_trainee(task: TextTask | QuestionTask, tokenizer: Tokenizer, length: int) -> TextTrainee | SpanTrainee:
