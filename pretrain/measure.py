@@ -36,16 +36,16 @@ def measured(
 
     "loss", "accuracy" and "n" are the main objective's, and where it predicts masked words, "positions" has accuracy
     and n of each 64 positions. Those of the others follow under their names, as in "sentence_order_accuracy".
+    "baseline" is the accuracy of always giving the answer that is usually right, where an objective has one.
     """
     main, *others = objectives
-    used, losses, right = _used(scored, main)
-    found = _means(losses, right)
+    used, losses, right, *usual = _used(scored, main)
+    found = _means(losses, right, *usual)
     positions = np.concatenate([batch.positions for batch in batches])
     if positions.shape == used.shape:
         found["positions"] = _by_position(positions[used], right)
     for name in others:
-        _, losses, right = _used(scored, name)
-        found |= {f"{name}_{kind}": value for kind, value in _means(losses, right).items()}
+        found |= {f"{name}_{kind}": value for kind, value in _means(*_used(scored, name)[1:]).items()}
     return found
 
 
@@ -77,18 +77,19 @@ def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> d
     row = {"loss": sum(losses.values())}
     for name in objectives:
         row |= {f"{name}_loss": losses[name], f"{name}_accuracy": accuracies[name]}
-    return row
+    return row | {f"{name}_baseline": first[f"{name}_baseline"] for name in others if f"{name}_baseline" in first}
 
 
-def _used(scored: list[dict[str, np.ndarray]], name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which predictions of an objective count (bool [N, ...]), and loss and correctness of each that does."""
-    losses, right, weights = np.concatenate([found[name] for found in scored], axis=1)
+def _used(scored: list[dict[str, np.ndarray]], name: str) -> list[np.ndarray]:
+    """Which predictions of an objective count (bool [N, ...]); loss, correctness and, if any, the usual of those."""
+    losses, right, weights, *usual = np.concatenate([found[name] for found in scored], axis=1)
     used = weights > 0
-    return used, losses[used], right[used]
+    return [used, *(each[used] for each in (losses, right, *usual))]
 
 
-def _means(losses: np.ndarray, right: np.ndarray) -> dict[str, Any]:
-    return {"loss": _mean(losses), "accuracy": _mean(right), "n": len(right)}
+def _means(losses: np.ndarray, right: np.ndarray, usual: np.ndarray | None = None) -> dict[str, Any]:
+    found = {"loss": _mean(losses), "accuracy": _mean(right), "n": len(right)}
+    return found if usual is None else found | {"baseline": _mean(usual)}
 
 
 def _shape(batch: MaskedBatch) -> tuple[int, ...]:

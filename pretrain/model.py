@@ -82,7 +82,7 @@ def targets(batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, np.
 
 
 class Scores(keras.Model):
-    """Loss and correctness of every single prediction of a model, without training it.
+    """Loss and correctness of every single prediction of a model, and of its usual answer, without training it.
 
     Each shape of batch needs a `Scores` of its own, or Keras compiles it anew at every change of shape.
     """
@@ -93,9 +93,13 @@ class Scores(keras.Model):
         self.compile(optimizer=None, jit_compile=model.jit_compile)
 
     def call(self, inputs):
-        """Losses, right and weights of each objective's predictions, stacked: {name: float32 [3, B, ...]}."""
+        """Losses, right, weights and, if there is one, usual of each objective's predictions: float32 [3 or 4, B, ...].
+
+        By the name of the objective; see `Outcome`.
+        """
         logits = self.model(inputs)
-        return {name: ops.stack(objective(logits[name], inputs)) for name, objective in self.model.objectives.items()}
+        found = {name: objective(logits[name], inputs) for name, objective in self.model.objectives.items()}
+        return {name: ops.stack([each for each in outcome if each is not None]) for name, outcome in found.items()}
 
     def of(self, batch: MaskedBatch) -> dict[str, np.ndarray]:
         """The same for one batch, as numpy arrays."""

@@ -12,6 +12,7 @@ class Outcome(NamedTuple):
     losses: Any  # cross entropy in nats
     right: Any  # 1 where the prediction is the target, else 0
     weights: Any  # 1 where there is something to predict, 0 where the arrays are only filled up
+    usual: Any = None  # 1 where the target is the answer that is usually right; None where no answer is
 
     @property
     def count(self):
@@ -59,7 +60,7 @@ def replaced_tokens(found: Detection, targets) -> Outcome:
     replaced = at_positions(other, targets["positions"], ops.shape(found.logits)[1])
     right = ops.cast(ops.equal(found.logits > 0, replaced > 0), "float32")
     losses = ops.softplus(found.logits) - found.logits * replaced
-    return Outcome(losses, right, ops.cast(targets["attention_mask"], "float32"))
+    return Outcome(losses, right, ops.cast(targets["attention_mask"], "float32"), usual=1.0 - replaced)
 
 
 def at_positions(values, positions, length: int):

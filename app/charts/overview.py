@@ -9,6 +9,7 @@ from app.charts import smoothing, style
 from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 
+ORIGINAL = "always “original”"
 ROW, AROUND = 24, 110  # pixels, of a row of what has been computed, and around the rows
 SPLITS = {"train": ("training", style.BLUE), "heldout": ("held-out", style.VERMILION)}
 
@@ -18,7 +19,8 @@ def training_curve(
 ) -> go.Figure:
     """One quantity of the log over the steps: training averages as a thin line, held-out measures as points.
 
-    A dashed line stands at the `baseline`, its name and value, where one is known.
+    A dashed line stands at the `baseline`, its name and value, where one is known; else along the column baseline, what
+    always calling a token original gives at each held-out measure, where the log has it.
     """
     figure = go.Figure()
     for split, (label, colour) in SPLITS.items():
@@ -47,6 +49,11 @@ def training_curve(
         ends = axis.values([min(log["step"], default=0), max(log["step"], default=0)])
         style.add_baseline(figure, ends, value, style.GREY, name, f"{name}: {value:.1%}")
         figure.data[-1].update(showlegend=True, name=name)
+    elif "baseline" in log:
+        rows = log[log["baseline"].notna()]
+        hover = f"{ORIGINAL}, step %{{customdata:,}}: %{{y:.1%}}"
+        style.add_baseline(figure, axis.values(rows["step"]), rows["baseline"], style.GREY, ORIGINAL, hover)
+        figure.data[-1].update(showlegend=True, name=ORIGINAL, customdata=rows["step"])
     if quantity.endswith("accuracy"):
         figure.update_yaxes(tickformat=".0%", rangemode="tozero")
     return figure

@@ -1,5 +1,6 @@
 """One visual language for every chart: colours that survive colour blindness and a dark page, bands, fonts, margins."""
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -102,15 +103,18 @@ def add_band(
     )
 
 
-def add_baseline(figure: go.Figure, ends: list[float], value: float, colour: str, of: str, hover: str) -> None:
+def add_baseline(
+    figure: go.Figure, ends: Sequence[float], value: float | Sequence[float], colour: str, of: str, hover: str
+) -> None:
     """A dashed line between the `ends` of the axis at what the curve named `of` has to be above; hovering tells it.
 
+    Where that is another `value` at each point, these are all points, not the ends alone.
     At one end alone it is a short stroke. It comes and goes with that curve by the legend, where `explain_baselines`
     names all of them.
     """
     figure.add_scatter(
         x=ends,
-        y=[value] * len(ends),
+        y=np.broadcast_to(value, len(ends)).tolist(),
         name=f"{of}, baseline",
         legendgroup=of,
         showlegend=False,

@@ -63,7 +63,10 @@ OTHERS = {  # a run's second objective is one of three, or it has none
         "Replaced-token accuracy",
         "accuracy (tokens)",
         ("tokens", "n_tokens"),
-        "Share of tokens correctly called replaced or original; “original” is right for at least those not masked.",
+        (
+            "Share of tokens correctly called replaced or original; “original” is right for at least those not masked. "
+            "Dashed, where the log has it: always “original”."
+        ),
     ),
 }
 CURVES = WORDS | OTHERS
@@ -143,7 +146,10 @@ def _read(run: Run, quantity: str, n: str) -> pd.DataFrame:
 def _above_baseline(run: Run, log: pd.DataFrame, quantity: str, n: str) -> pd.DataFrame:
     """`_measured` in the log of a run, with the column baseline where there is one."""
     measured, baseline = _measured(log, quantity, n), _baseline(run, quantity)
-    return measured.assign(baseline=baseline[1]) if baseline else measured
+    if baseline:
+        return measured.assign(baseline=baseline[1])
+    logged = f"{quantity.removesuffix('_accuracy')}_baseline"  # at each held-out measure
+    return measured.assign(baseline=log[logged]) if logged in log else measured
 
 
 def _baseline(run: Run, quantity: str) -> tuple[str, float] | None:

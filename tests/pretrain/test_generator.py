@@ -9,6 +9,7 @@ from pretrain.batches import Data, prepare_data
 from pretrain.families import FAMILIES, preset
 from pretrain.generator import GeneratorModel, filled_in, sample
 from pretrain.masking import DRAWS
+from pretrain.measure import Measurement, heldout_row
 from pretrain.model import targets
 from pretrain.train import build
 
@@ -71,6 +72,23 @@ def test_samples_are_a_function_of_seed_and_step(electra: GeneratorModel, electr
     found = [ops.convert_to_numpy(electra(electra_data.training(step).inputs())["replaced_token"].sampled)
              for step in (3, 3, 4)]  # fmt: skip
     assert np.array_equal(found[0], found[1]) and not np.array_equal(found[0], found[2])
+
+
+def test_the_baseline_of_replaced_tokens_is_the_share_that_is_original(electra: GeneratorModel, electra_data: Data):
+    """Counted token by token over each measure; padding and positions beyond those masked are no tokens of it."""
+    heldout = list(electra_data.heldout())
+    measures = Measurement(electra, heldout).take()
+    for part, measure in zip(heldout, measures, strict=True):
+        original, tokens = 0, 0
+        for batch in part.batches:
+            sampled = ops.convert_to_numpy(electra(batch.inputs())["replaced_token"].sampled)
+            tokens += int(batch.attention_mask.sum())
+            original += int(batch.attention_mask.sum() - ((sampled != batch.labels) & (batch.weights > 0)).sum())
+        assert measure["replaced_token_n"] == tokens
+        assert measure["replaced_token_baseline"] == pytest.approx(original / tokens) and 0.7 < original / tokens < 1
+    row = heldout_row(measures, FAMILIES["electra"].objectives(preset("electra-tiny")))
+    assert row["replaced_token_baseline"] == measures[0]["replaced_token_baseline"]
+    assert "masked_lm_baseline" not in row
 
 
 def test_no_gradient_reaches_the_generator_through_its_samples(electra: GeneratorModel, electra_data: Data):

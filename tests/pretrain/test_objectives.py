@@ -53,6 +53,7 @@ def test_replaced_tokens_is_two_way_cross_entropy_over_all_tokens():
     )
     assert float(found.mean_loss) == pytest.approx(losses.mean(), rel=1e-5)
     assert float(found.accuracy) == pytest.approx(right.mean()) and float(found.count) == 10
+    np.testing.assert_array_equal(ops.convert_to_numpy(found.usual), 1 - replaced)
 
 
 def test_values_stand_at_their_positions():

@@ -35,6 +35,20 @@ def test_guessing_has_its_line() -> None:
     assert (list(chance.x), list(chance.y), chance.line.dash) == ([4, 8], [0.5, 0.5], "dash")
 
 
+def test_always_original_is_drawn_where_it_was_logged() -> None:
+    """A dashed line through the held-out measures that have it, and none in a log that does not."""
+    log = pd.DataFrame(
+        [("heldout", 4, 0.6, None), ("train", 4, 0.6, None), ("heldout", 6, 0.7, 0.87), ("heldout", 8, 0.9, 0.9)],
+        columns=["split", "step", "replaced_token_accuracy", "baseline"],
+    ).assign(n=10)
+    axis = StepAxis("linear")
+    line = overview.training_curve(log, "replaced_token_accuracy", "accuracy", axis).data[-1]
+    assert (line.name, line.showlegend, line.line.dash) == ("always “original”", True, "dash")
+    assert (list(line.x), list(line.y), list(line.customdata)) == ([6, 8], [0.87, 0.9], [6, 8])
+    old = overview.training_curve(log.drop(columns="baseline"), "replaced_token_accuracy", "accuracy", axis)
+    assert [trace.name for trace in old.data] == ["training", "held-out"]
+
+
 def test_coverage_marks_what_is_computed() -> None:
     """Each metric and checkpoint is one mark, in the trace of what is computed or of what is not."""
     done = pd.DataFrame(

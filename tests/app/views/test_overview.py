@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from app import results
+from app.views.overview import _above_baseline
 from embryo_core import runs
 from embryo_core.types import Run
 from tests.app.conftest import captions_of
@@ -116,6 +118,22 @@ def test_the_third_curve_is_that_of_the_second_objective(dashboard_without_resul
     assert not page.exception
     titles = [heading.value for heading in page.header if "accuracy" in heading.value]
     assert titles == ["Masked-word accuracy", *([title] if title else [])]
+
+
+def test_the_baseline_of_replaced_tokens_is_that_of_the_log(dashboard_without_results, own_run: Run) -> None:
+    """Of the rows that have it, as those that were measured before it was logged lack it."""
+    log = own_run.path / "log.jsonl"
+    rows = [json.loads(line) for line in log.read_text().replace("sentence_order", "replaced_token").splitlines()]
+    for row in rows:
+        if row["split"] == "heldout" and row["step"]:
+            row["replaced_token_baseline"] = 0.875
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    page = dashboard_without_results.open("overview")
+    assert not page.exception
+    assert "Dashed, where the log has it" in " ".join(captions_of(page))
+    found = _above_baseline(own_run, results.log(own_run), "replaced_token_accuracy", "n_tokens")
+    steps = [row["step"] for row in rows if "replaced_token_baseline" in row]
+    assert found[found["baseline"].notna()]["step"].tolist() == steps and len(steps) == 2
 
 
 def test_held_out_curves_tell_their_n(dashboard_with_results) -> None:
