@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from embryo_core.curves.phases import phases_of_log
 from tools import demo_tables
 
 DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"
@@ -86,3 +87,18 @@ def test_what_was_not_measured_is_an_empty_cell() -> None:
     """And counts are whole."""
     assert demo_tables.row("a", pd.Series([0.5, None]), 1234, None) == "| a | 0.500 |  | 1,234 |  |"
     assert demo_tables.shown([0, 1, 2, 4, 8, 16, 32, 64]) == [0, 4, 8, 16, 32, 64]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_phases_are_those_of_the_log(text: str, run: str) -> None:
+    """The README tells where each run takes off and where it falls once more, with their intervals, and how."""
+    log = pd.read_json(DEMO / "runs" / run / "log.jsonl", lines=True)
+    found = {phase.name: phase for phase in phases_of_log(log)}
+    assert [*found] == ["start", "first fall", "plateau", "take-off", "later plateau", "later fall"]
+    settings = json.loads((DEMO / "runs" / run / "run.json").read_text(encoding="utf-8"))["config"]
+    late = found["later fall"]
+    assert late.earliest < settings["constant_steps"] <= late.start  # when the learning rate begins to fall
+    words = " ".join(text.split())
+    for phase in (found["take-off"], late):
+        interval = f"{phase.earliest:,} to {phase.latest:,})"
+        assert f"{phase.start:,} ({interval}" in words or f"{phase.start:,} (95 % interval {interval}" in words

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from app.charts.phases import RATIO, SIMILARITY
-from embryo_core.curves.phases import RESAMPLES, Phase
+from embryo_core.curves.phases import FASTER, RESAMPLES, Phase
 
 NONE = "No phases can be told apart: the masked-word loss does not turn, or was measured at too few steps."
 
@@ -15,9 +15,9 @@ def found(phases: Sequence[Phase], cases: Mapping[str, int]) -> str:
         "Lines that meet at breakpoints were fitted to the masked-word loss over the logarithm of the step. "
         f"“Begins between” is the 95 % interval of a breakpoint, from {RESAMPLES} fits to the line and its residuals "
         "with random signs (wild bootstrap), the nearest of each, and from there to the measured steps on both sides; "
-        "it knows nothing of other seeds. The loss falls "
-        "faster per doubling than over the whole run in falls and take-offs, and slower in the others. Changes go from "
-        "the last evaluated step up to the beginning of a phase to the last one up to its end; where these are far "
+        f"it knows nothing of other seeds. In falls and take-offs the loss falls by over {FASTER:g} times as much per "
+        "doubling as over the whole run, and by less in the others. Changes go from the last evaluated step up to the "
+        "beginning of a phase to the last one up to its end; where these are far "
         "off, the steps are told. The head is the one "
         f"whose weight changed most. “{RATIO}” divides the standard deviation of the position embeddings by that of "
         f"the words; “{SIMILARITY}” is the mean cosine between the states of two pieces of a sentence. {counted}"
