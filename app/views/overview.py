@@ -62,7 +62,7 @@ OTHERS = {  # a run's second objective is one of three, or it has none
     "replaced_token_accuracy": (
         "Replaced-token accuracy",
         "accuracy (tokens)",
-        ("tokens", "n_tokens"),
+        ("tokens", "replaced_token_n"),
         (
             "Share of tokens correctly called replaced or original; “original” is right for at least those not masked. "
             "Dashed, where the log has it: always “original”."
@@ -164,5 +164,14 @@ def _measured(log: pd.DataFrame, quantity: str, n: str) -> pd.DataFrame:
     """One quantity of a log where it was measured: split, step, the quantity, n; empty where it never was."""
     if quantity not in log:
         return pd.DataFrame(columns=["split", "step", quantity, "n"])
-    counts = log[n] if n in log else pd.Series(pd.NA, log.index)
+    counts = log[n] if n in log else _in_measures(log, n)
     return log[["split", "step", quantity]].assign(n=counts)[log[quantity].notna()]
+
+
+def _in_measures(log: pd.DataFrame, n: str) -> pd.Series:
+    """A count that held-out rows have in their first measure alone, whose numbers are the row's own."""
+    if "measures" not in log:
+        return pd.Series(pd.NA, log.index)
+    firsts = (one[0] if isinstance(one, list) and one else None for one in log["measures"])
+    counts = (first.get(n) if isinstance(first, dict) else None for first in firsts)
+    return pd.Series([count if isinstance(count, int) else pd.NA for count in counts], log.index)

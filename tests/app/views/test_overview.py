@@ -127,11 +127,15 @@ def test_the_baseline_of_replaced_tokens_is_that_of_the_log(dashboard_without_re
     for row in rows:
         if row["split"] == "heldout" and row["step"]:
             row["replaced_token_baseline"] = 0.875
+            row["measures"] = [{"replaced_token_n": 4095}]
+        else:
+            row["measures"] = [None]  # of a stranger
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))
     page = dashboard_without_results.open("overview")
     assert not page.exception
-    assert "Dashed, where the log has it" in " ".join(captions_of(page))
-    found = _above_baseline(own_run, results.log(own_run), "replaced_token_accuracy", "n_tokens")
+    words = " ".join(captions_of(page))
+    assert "Dashed, where the log has it" in words and "the same 4,095 tokens" in words
+    found = _above_baseline(own_run, results.log(own_run), "replaced_token_accuracy", "replaced_token_n")
     steps = [row["step"] for row in rows if "replaced_token_baseline" in row]
     assert found[found["baseline"].notna()]["step"].tolist() == steps and len(steps) == 2
 
