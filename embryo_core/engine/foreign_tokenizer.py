@@ -40,11 +40,12 @@ def read_foreign(folder: Path) -> tuple[str, SpecialTokens]:
         found = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
         around = found(TRIED).input_ids
         inner = found(TRIED, add_special_tokens=False).input_ids
-        backend = found.backend_tokenizer
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as reason:  # noqa: BLE001, the library's own errors are plain ones, or a panic of its Rust code
         raise _unreadable(folder, _why(reason)) from None
+    if (backend := getattr(found, "backend_tokenizer", None)) is None:
+        raise _unreadable(folder, f"{type(found).__name__}, which cannot be kept as a tokenizer.json")
     if len(found) <= len(set(found.all_special_ids)):
         raise _unreadable(folder, "no pieces but the special tokens")  # it made up a tokenizer without the file
     if found.mask_token is None:
