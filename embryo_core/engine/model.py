@@ -22,6 +22,7 @@ from embryo_core.engine.capabilities import (
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.fast import FastEngine
 from embryo_core.engine.remote import fetch_checkpoint
+from embryo_core.engine.stored import broken
 from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.engine.weights import ACTIVATIONS
 from embryo_core.errors import MissingCapability
@@ -173,6 +174,8 @@ def load(checkpoint: Checkpoint, device: Device = CPU) -> Model:
 
 def _engine(checkpoint: Checkpoint, pieces: int, device: Device) -> Engine:
     config = runs.read_config(checkpoint, runs.Architecture)
+    if config.is_decoder:
+        raise broken(checkpoint, "config.json has is_decoder; encoders alone are read, which see words after a mask")
     family = config.model_type
     bare = family in FAMILIES and not (has_masked_word_head(checkpoint) or has_replaced_token_head(checkpoint))
     if device == CPU and family not in THROUGH_TRANSFORMERS and not bare and config.hidden_act in ACTIVATIONS:

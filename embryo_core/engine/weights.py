@@ -86,8 +86,6 @@ def _read_sizes(checkpoint: Checkpoint) -> Sizes:
     if layout is None or config.inner_group_num != 1:
         known = ", ".join(FAMILIES)
         raise broken(checkpoint, f"config.json is that of no family which is read: {known} (inner_group_num 1)")
-    if config.is_decoder:
-        raise broken(checkpoint, "config.json has is_decoder; encoders alone are read, which see words after a mask")
     return Sizes(
         layout,
         vocabulary=config.vocab_size,
