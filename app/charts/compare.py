@@ -9,8 +9,9 @@ import plotly.graph_objects as go
 from app.charts import style, tags
 from app.charts.step_axis import StepAxis
 from app.charts.tokens import steepness
+from embryo_core.words import point
 
-HOVERED = ("measure", "step_second", "first", "second", "low", "high", "n_first", "n_second")
+HOVERED = ("measure", "first", "second", "low", "high", "n_first", "n_second")
 LEAST = 0.01  # to which a figure of differences reaches on both sides
 SPREAD = 0.5  # of a row's height, over which its runs lie
 
@@ -121,8 +122,11 @@ def _add_intervals(
     )
 
 
-def differences_figure(table: pd.DataFrame) -> go.Figure:
-    """Rows of `compare.differences` with the column run: a row per measure, in it an interval per run."""
+def differences_figure(table: pd.DataFrame, counted_in: Mapping[str, str]) -> go.Figure:
+    """Rows of `compare.differences` with the column run: a row per measure, in it an interval per run.
+
+    `counted_in` has what the steps of each run count.
+    """
     table = table.dropna(subset="difference")
     figure, measures = go.Figure(), list(dict.fromkeys(table["measure"]))
     runs = list(dict.fromkeys(table["run"]))
@@ -144,9 +148,10 @@ def differences_figure(table: pd.DataFrame) -> go.Figure:
             name=style.plain(run),
             marker={"color": colour, "symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 9},
             customdata=rows[[*HOVERED]].to_numpy(object),
-            hovertemplate="<b>%{customdata[0]}</b>, step %{customdata[1]:,}: %{x:+.1%} (%{customdata[4]:+.1%} to "
-            "%{customdata[5]:+.1%})<br>%{customdata[2]:.1%} (n = %{customdata[6]:,}), then %{customdata[3]:.1%} "
-            "(n = %{customdata[7]:,})<extra></extra>",
+            text=[point(step, counted_in[run]) for step in rows["step_second"].astype(int)],
+            hovertemplate="<b>%{customdata[0]}</b>, %{text}: %{x:+.1%} (%{customdata[3]:+.1%} to "
+            "%{customdata[4]:+.1%})<br>%{customdata[1]:.1%} (n = %{customdata[5]:,}), then %{customdata[2]:.1%} "
+            "(n = %{customdata[6]:,})<extra></extra>",
         )
     style.finish(figure, "", height=130 + (18 + 12 * len(runs)) * len(measures))
     figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"})

@@ -178,7 +178,8 @@ class TimeBar {
 
   // A step by what it counts, as a sentence names it.
   named(number) {
-    return this.counted ? `${number} ${this.counted}` : `step ${number}`;
+    if (!this.counted) return `step ${number}`;
+    return `${number} ${String(number) === "1" ? this.counted.replace(/s$/, "") : this.counted}`;
   }
 
   // A flag above the bar where training changed; its words are the page's own and hold no markup after escaping.

@@ -148,7 +148,8 @@ def _changed(view: View, choices: Sequence[str], names: Sequence[str]) -> None:
         return
     caption = captions.differences(choices, own, table, _several(seeds))
     name = "-".join([view.run.name, *choices]).replace(" ", "-")
-    figures.show(charts.differences_figure(table), table, name, caption, title, view)
+    counted_in = {name: seeds[name][0].counted_in for name in names}
+    figures.show(charts.differences_figure(table, counted_in), table, name, caption, title, view)
 
 
 def _differences(first: tuple[Run, ...], second: tuple[Run, ...]) -> pd.DataFrame:

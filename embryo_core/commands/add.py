@@ -32,7 +32,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="how a name tells the step: 'step{step}-tokens{tokens}B', 'chck_{words}M', 'ext{step+5000}'",
     )
     command.add_argument("--tokenizer", metavar="FOLDER", help="the tokenizer, where the checkpoints have none")
-    command.add_argument("--copy", action="store_true", help="copy the weights into the run")
+    command.add_argument("--copy", action="store_true", help="copy the weights into the run, several parts as one file")
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
 """The tensors of a checkpoint as they are stored: safetensors, or torch's own files, of which nothing is unpickled."""
 
 from collections.abc import Collection
+from pathlib import Path
 from pickle import UnpicklingError
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint
+from embryo_core.runs.reading import refusal
 from embryo_core.types import Checkpoint
 
 WRAPPERS = ("module.", "_orig_mod.")  # before every name where a model was saved as torch had wrapped it for training
@@ -24,14 +26,19 @@ def read_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
     number is not finite.
     """
     path, within = runs.weights_file(checkpoint)
+    tensors = read_file(path, within)
+    wrapper = _wrapper(tensors)
+    return {_name_of_today(name.removeprefix(wrapper)): tensor for name, tensor in tensors.items()}
+
+
+def read_file(path: Path, within: Path) -> dict[str, Tensor]:
+    """Tensors of one file by the names in it, in memory or mapped. Raises BrokenCheckpoint."""
     try:
-        tensors = _load_pickled(path) if runs.is_pickled(path, within) else load_file(path)
+        return _load_pickled(path) if runs.is_pickled(path, within) else load_file(path)
     except UNREADABLE as reason:
         pickled = isinstance(reason, UnpicklingError)  # torch then says how to run its code
         why = "it holds more than tensors, or is damaged" if pickled else str(reason).partition("\n")[0]
-        raise broken(checkpoint, f"{runs.shown(path.name)} cannot be read ({why})") from None
-    wrapper = _wrapper(tensors)
-    return {_name_of_today(name.removeprefix(wrapper)): tensor for name, tensor in tensors.items()}
+        raise refusal(path, f"cannot be read ({why})", BrokenCheckpoint) from None
 
 
 def check_finite(checkpoint: Checkpoint, name: str, tensor: Tensor) -> None:
@@ -51,7 +58,7 @@ def broken(checkpoint: Checkpoint, what: str) -> BrokenCheckpoint:
     return BrokenCheckpoint(f"{checkpoint.path}: {what}; train this step again or delete that folder.")
 
 
-def _load_pickled(path) -> dict[str, Tensor]:
+def _load_pickled(path: Path) -> dict[str, Tensor]:
     """Only tensors and plain containers are read (`weights_only`); no code in the file is run."""
     found = torch.load(path, map_location="cpu", weights_only=True)
     tensors = {name: tensor for name, tensor in found.items() if isinstance(tensor, Tensor)}

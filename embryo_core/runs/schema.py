@@ -204,6 +204,14 @@ class Tensor(Struct, frozen=True):
 
 Header = Annotated[dict[Text, Raw], Meta(max_length=100_000)]  # a Tensor by name, and "__metadata__"
 
+
+class PartsIndex(Struct, frozen=True):
+    """model.safetensors.index.json, of weights in several parts: the file beside it that holds each tensor."""
+
+    weight_map: Annotated[dict[Text, FileName], Meta(min_length=1, max_length=100_000)]
+
+
+
 # === Of the folders that a Trainer of transformers writes ===
 
 

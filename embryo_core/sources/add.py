@@ -32,6 +32,7 @@ from embryo_core.runs.weight_files import PICKLED, SAFETENSORS
 from embryo_core.sources import earlier, folders, hub, trainer
 from embryo_core.sources.found import Found, Series
 from embryo_core.sources.grid import planned
+from embryo_core.sources.parts import join
 from embryo_core.sources.patterns import Counts
 from embryo_core.types import Pointer, Run, SpecialTokens
 
@@ -173,12 +174,20 @@ def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
     if family not in FAMILIES and family not in THROUGH_TRANSFORMERS:
         known = ", ".join(sorted([*FAMILIES, *THROUGH_TRANSFORMERS]))
         raise BrokenCheckpoint(f"{found.config} has the model_type '{family}', which is not read; known: {known}.")
-    runs.read_json(found.config, found.within, runs.Architecture, BrokenCheckpoint)  # within limits
+    sizes = runs.read_json(found.config, found.within, runs.Architecture, BrokenCheckpoint)  # within limits
+    if found.parts and not copy:
+        raise BrokenCheckpoint(
+            f"{found.name} names {len(found.parts)} files of weights, and one is read; add it with --copy, which joins "
+            "them."
+        )
     folder.mkdir(parents=True)
     (folder / "config.json").write_bytes(runs.read_bytes(found.config, found.within, BrokenCheckpoint))
     pointer, counts = found.pointer, found.counts
     more: dict[str, Any] = {}
-    if copy:
+    if found.parts:
+        index, *parts = (Path(os.path.realpath(_local(one))) for one in (pointer, *found.parts))
+        join(index, parts, sizes, folder / SAFETENSORS)
+    elif copy:
         weights = _local(pointer)
         shutil.copyfile(weights, folder / (PICKLED if runs.is_pickled(weights, weights.parent) else SAFETENSORS))
     else:

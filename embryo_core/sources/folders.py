@@ -7,11 +7,12 @@ from pathlib import Path
 
 from msgspec import ValidationError, convert
 
-from embryo_core.errors import RunError
+from embryo_core.errors import BrokenCheckpoint, RunError
 from embryo_core.runs import GENERATOR, check_text, shown
 from embryo_core.runs.value_types import AnyFileName
 from embryo_core.runs.weight_files import WEIGHTS
 from embryo_core.sources.found import Found, Series
+from embryo_core.sources.parts import INDEXES, part_names
 from embryo_core.sources.patterns import KNOWN, Counts, left_alone, match_names
 from embryo_core.types import Pointer
 
@@ -34,7 +35,7 @@ def find_in(folder: Path, patterns: Sequence[str]) -> Series:
     for name, counts in matched.items():
         try:
             series.found.append(at(folder / name, counts))
-        except RunError as reason:
+        except (RunError, BrokenCheckpoint) as reason:
             series.incomplete[counts.first[0]] = str(reason)
     return series
 
@@ -51,23 +52,21 @@ def _at(path: Path, counts: Counts) -> Found:
     weights = _weights(folder) if path.is_dir() else path
     if not (folder / "config.json").is_file() or not weights.is_file():
         raise RunError(f"{path} holds no checkpoint: it needs config.json and one of {', '.join(WEIGHTS)} beside it.")
-    config, weights = (Path(os.path.realpath(path)) for path in (folder / "config.json", weights))
-    check_text(weights)
+    config, file = (Path(os.path.realpath(path)) for path in (folder / "config.json", weights))
+    check_text(file)
     try:
-        convert(weights.name, AnyFileName)
+        convert(file.name, AnyFileName)
     except ValidationError:
-        raise RunError(f"{shown(weights)} has a name with control characters; rename it.") from None
-    return Found(counts, config, config.parent, Pointer(str(weights)), folder=folder)
+        raise RunError(f"{shown(file)} has a name with control characters; rename it.") from None
+    parts = part_names(file) if weights.name in INDEXES else ()
+    pointers = tuple(Pointer(os.path.realpath(folder / name)) for name in parts)
+    return Found(counts, config, config.parent, Pointer(str(file)), folder=folder, parts=pointers)
 
 
 def _weights(folder: Path) -> Path:
-    """The file of the weights. Raises RunError where they are in several parts, which nothing here reads."""
-    for name in WEIGHTS:
-        if (folder / name).is_file():
-            return folder / name
-        if (folder / f"{name}.index.json").is_file():
-            raise RunError(f"{folder} has its weights in several parts; save it as one {WEIGHTS[0]} (max_shard_size).")
-    return folder / WEIGHTS[0]
+    """The file of the weights, or of their index where they are in several parts."""
+    names = [name for name in (*WEIGHTS, *INDEXES) if (folder / name).is_file()] or WEIGHTS
+    return folder / names[0]
 
 
 def _below(folder: Path, depth: int) -> Iterable[Path]:

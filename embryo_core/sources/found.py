@@ -18,6 +18,7 @@ class Found:
     sha256: str | None = None  # of its weights, where the Hub tells it
     folder: Path | None = None  # as it was named, links not followed; None: on the Hub
     generator: "Found | None" = None  # of an ELECTRA, the model inside that predicts masked words
+    parts: tuple[Pointer, ...] = ()  # the files of weights in several, whose index is what `pointer` leads to
 
     @property
     def name(self) -> str:

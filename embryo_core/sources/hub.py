@@ -11,12 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from embryo_core.engine.remote import fetch_file, first_line, offline
-from embryo_core.errors import MissingWeights, RunError
+from embryo_core.engine.remote import fetch, fetch_file, first_line, offline
+from embryo_core.errors import BrokenCheckpoint, MissingWeights, RunError
 from embryo_core.runs import GENERATOR, hub_folder
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.weight_files import WEIGHTS
 from embryo_core.sources.found import Found, Series
+from embryo_core.sources.parts import INDEXES, part_names
 from embryo_core.sources.patterns import FIELD, Counts, left_alone, match_names
 from embryo_core.types import Pointer
 
@@ -47,7 +48,7 @@ def find(name: str, patterns: Sequence[str]) -> Series:
     for one, counts in matched.items():
         try:
             series.found.append(_pinned(one, "main", counts) if family else _at_commit(name, commits[one], counts))
-        except (RunError, MissingWeights) as reason:
+        except (RunError, MissingWeights, BrokenCheckpoint) as reason:
             series.incomplete[counts.first[0]] = str(reason)
     return series
 
@@ -112,14 +113,19 @@ def _at_commit(repository: str, commit: str, counts: Counts) -> Found:
 
 def _in_folder(repository: str, commit: str, counts: Counts, names: dict[str, str | None], folder: str) -> Found:
     """The model in a folder of a commit, "" or one that ends with a slash. Raises RunError where there is none."""
-    weights = next((folder + name for name in WEIGHTS if folder + name in names), None)
+    weights = next((folder + name for name in (*WEIGHTS, *INDEXES) if folder + name in names), None)
     if weights is None or f"{folder}config.json" not in names:
         raise RunError(
             f"{HUB}{repository}@{commit[:7]} has no {folder}config.json with one of {', '.join(WEIGHTS)} beside it, "
             f"{_where()}."
         )
     config = fetch_file(repository, commit, f"{folder}config.json")
-    return Found(counts, config, hub_folder(repository), Pointer(weights, repository, commit), names[weights])
+    pointer = Pointer(weights, repository, commit)
+    found = Found(counts, config, hub_folder(repository), pointer, names[weights])
+    if weights.removeprefix(folder) not in INDEXES:
+        return found
+    parts = part_names(Path(os.path.realpath(fetch(pointer))))
+    return replace(found, parts=tuple(Pointer(folder + name, repository, commit) for name in parts))
 
 
 def _names(repository: str, commit: str) -> dict[str, str | None]:

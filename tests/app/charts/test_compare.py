@@ -24,13 +24,13 @@ def test_a_difference_has_its_interval():
     row |= {"first": 0.2, "second": 0.5}
     row |= {"difference": 0.3, "low": 0.1, "high": 0.4, "run": "b"}
     table = pd.DataFrame([row, {"measure": "world knowledge", "run": "b"}])
-    figure = compare.differences_figure(table)
+    figure = compare.differences_figure(table, {"b": "words"})
     (trace,) = figure.data
     assert figure.layout.xaxis.range is None
-    assert list(trace.x) == [0.3] and trace.name == "b"
+    assert list(trace.x) == [0.3] and trace.name == "b" and trace.text == ("8 words",)
     assert abs(trace.error_x.array[0] - 0.1) < 1e-9 and abs(trace.error_x.arrayminus[0] - 0.2) < 1e-9
-    none = compare.differences_figure(table.assign(difference=[0.0, None], low=0.0, high=0.0))
-    assert none.layout.xaxis.range == (-0.01, 0.01)
+    none = compare.differences_figure(table.assign(difference=[0.0, None], low=0.0, high=0.0), {"b": "updates"})
+    assert none.layout.xaxis.range == (-0.01, 0.01) and none.data[0].text == ("step 8",)
 
 
 def test_rows_that_differ_are_marked():

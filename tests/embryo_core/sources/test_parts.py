@@ -1,0 +1,105 @@
+"""Weights that transformers saved in several parts, which are joined where they are copied."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from embryo_core import query, runs
+from embryo_core.engine.stored import read_tensors
+from embryo_core.errors import RunError
+from embryo_core.sources import add
+from tests.embryo_core.sources.conftest import STEPS, model_of
+from tests.embryo_core.sources.test_hub import store
+
+TEXT = "The [MASK] of the [MASK] ."
+INDEX = "model.safetensors.index.json"
+
+
+@pytest.fixture
+def parts(trainer_folder: Path, tmp_path: Path) -> Path:
+    """The Trainer's folder with the weights of each step in parts, as transformers writes them."""
+    source = shutil.copytree(trainer_folder, tmp_path / "source")
+    for step in STEPS:
+        checkpoint = source / f"checkpoint-{step}"
+        (checkpoint / "model.safetensors").unlink()
+        model_of(step).save_pretrained(checkpoint, max_shard_size="60KB")
+        assert len([*checkpoint.glob("model-0*.safetensors")]) > 2
+    return source
+
+
+def pickle(checkpoint: Path) -> None:
+    """Leave the parts as torch pickled them, with their index."""
+    index = json.loads((checkpoint / INDEX).read_text())
+    for part in checkpoint.glob("model-0*.safetensors"):
+        torch.save(load_file(part), checkpoint / f"pytorch_{part.stem}.bin")
+        part.unlink()
+    names = {tensor: f"pytorch_{Path(part).stem}.bin" for tensor, part in index["weight_map"].items()}
+    (checkpoint / INDEX).unlink()
+    (checkpoint / "pytorch_model.bin.index.json").write_text(json.dumps({"metadata": {}, "weight_map": names}))
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+def test_copied_parts_are_one_file_with_the_same_numbers(root, parts, trainer_folder, pickled):
+    """The same command again finds the same weights."""
+    for step in STEPS if pickled else ():
+        pickle(parts / f"checkpoint-{step}")
+    whole = add([str(trainer_folder)], "whole").run
+    for _ in range(2):
+        added = add([str(parts)], "joined", copy=True)
+        assert added.steps == STEPS and not added.troubles
+    for step in STEPS:
+        stored = read_tensors(runs.checkpoint(added.run, step))
+        for name, tensor in read_tensors(runs.checkpoint(whole, step)).items():
+            assert torch.equal(tensor, stored[name])
+        assert query.answer(added.run, TEXT, step) == query.answer(whole, TEXT, step)
+
+
+def test_parts_on_the_hub(root, parts, trainer_folder, tmp_path, monkeypatch):
+    """Whose cache names files by their hash, behind links."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    for step in STEPS:
+        store(tmp_path / "hub", "owner/series", f"step{step}", parts / f"checkpoint-{step}")
+    run, whole = add(["hf:owner/series"], "joined", copy=True).run, add([str(trainer_folder)], "whole").run
+    assert query.answer(run, TEXT, 20) == query.answer(whole, TEXT, 20)
+
+
+def test_without_a_copy_the_command_says_how(root, parts):
+    """One file is read of a checkpoint where it is."""
+    with pytest.raises(RunError, match=r"index\.json names \d+ files of weights, and one is read; add it with --copy"):
+        add([str(parts)], "joined")
+
+
+def test_a_part_that_is_missing_cut_or_another_is_named(root, parts):
+    """The other steps are added."""
+    first, second, _ = (sorted((parts / f"checkpoint-{step}").glob("model-0*.safetensors")) for step in STEPS)
+    first[1].unlink()
+    second[1].write_bytes(second[1].read_bytes()[:-4])
+    added = add([str(parts)], "joined", copy=True)
+    assert added.steps == (20,)
+    assert f"{first[1].name} does not exist" in added.troubles[0]
+    assert f"{second[1].name} does not have the tensors of its header (truncated or changed)" in added.troubles[1]
+
+
+def test_a_part_without_a_tensor_of_the_index_is_named(root, parts):
+    """As where parts of two models were mixed."""
+    part = sorted((parts / "checkpoint-10").glob("model-0*.safetensors"))[1]
+    tensors = load_file(part)
+    name = min(tensors)
+    del tensors[name]
+    save_file(tensors, part)
+    (trouble,) = add([str(parts)], "joined", copy=True).troubles
+    assert f"{part.name} lacks {name}, which the index says it holds" in trouble
+
+
+@pytest.mark.parametrize("content", ['{"weight_map": {"a": "../secret"}}', '{"weight_map": {}}', "no JSON", "[]"])
+def test_an_index_that_is_none_is_passed_over(root, parts, content):
+    """A part lies beside its index, wherever the index says."""
+    (parts / "checkpoint-10" / INDEX).write_text(content)
+    added = add([str(parts)], "joined", copy=True)
+    assert added.steps == (0, 20)
+    (trouble,) = added.troubles
+    assert f"{INDEX} is not valid" in trouble
