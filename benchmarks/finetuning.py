@@ -107,7 +107,7 @@ def _spread(scores: list[float]) -> str:
 def _ours(checkpoint: Checkpoint, trainees: Mapping[str, Trainee], options: argparse.Namespace) -> Scores:
     """The start of the processes is part of it."""
     jobs = [
-        (name, seed, checkpoint, quick(len(trainee.targets), options.rate))
+        (name, seed, checkpoint, quick(trainee.train.lengths, options.rate))
         for name, trainee in sorted(trainees.items(), key=lambda one: -one[1].train.ends[-1])
         for seed in range(1, options.seeds + 1)
     ]
@@ -137,7 +137,7 @@ def _trainer(checkpoint: Checkpoint, trainees: Mapping[str, TextTrainee], option
 
 def _trainer_score(folder: Path, trainee: TextTrainee, options: argparse.Namespace, seed: int) -> float:
     """The score after as many updates as ours, evaluated after every epoch as ours."""
-    settings = quick(len(trainee.targets), options.rate)
+    settings = quick(trainee.train.lengths, options.rate)
     transformers.set_seed(seed)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
         folder, num_labels=trainee.outputs, dtype=torch.float32

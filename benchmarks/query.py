@@ -4,8 +4,8 @@
     python benchmarks/query.py --sizes albert-base bert-base
 
 Without --run, 24 checkpoints of an ALBERT with random weights, of the size of the preset albert-small, are written to a
-temporary folder first. With --sizes the same is done for each of these presets, and ours alone is measured, all its
-checkpoints in memory: 24 pipelines beside them would not fit.
+temporary folder first. With --sizes the same is done for each of these presets: ours has all its checkpoints in memory,
+and of the pipelines, which would not fit beside them, one is built after the other, and their times are added up.
 
 The pipelines are built before the clock starts: as transformers builds them, which is in the type that the weights are
 stored in, here float16, and once more in float32, where they are faster, and answer what ours does to 1e-5. Each figure
@@ -38,7 +38,7 @@ from embryo_core.query.lens import lens
 from embryo_core.query.sweep import sweep
 from embryo_core.query.trace import ask_together, trace
 from embryo_core.query.track import track
-from embryo_core.types import Prediction, Run
+from embryo_core.types import Checkpoint, Prediction, Run
 
 TEXT = "the old king of the north was born in [MASK] ."  # 12 pieces with [CLS] and [SEP]
 TWO = "the old [MASK] of the north was born in [MASK] ."
@@ -50,7 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--run", help="a run to query instead of random weights")
     parser.add_argument(
-        "--sizes", nargs="+", metavar="PRESET", help="measure ours alone on random weights of these sizes"
+        "--sizes", nargs="+", metavar="PRESET", help="measure on random weights of these sizes"
     )
     parser.add_argument("--repeats", type=int, default=9)
     options = parser.parse_args()
@@ -72,7 +72,7 @@ def measure(run: Run, repeats: int) -> None:
     print(f"first trace, a new process as a whole   {command:8.0f} ms (python -m embryo_core query ... --step all)")
     print(f"  of that, importing torch alone takes  {_fresh('-c', 'import torch'):8.0f} ms", flush=True)
     models = [MODELS.get(checkpoint) for checkpoint in checkpoints]
-    sides = [_pipelines(run, dtype) for dtype in ("auto", "float32")]
+    sides = [[_pipeline(checkpoint, dtype) for checkpoint in checkpoints] for dtype in ("auto", "float32")]
     _compare("one step", repeats, lambda: _answer(models[-1], TEXT), [side[-1:] for side in sides], TEXT)
     _compare("all steps", repeats, lambda: trace(run, TEXT), sides, TEXT)
     _compare("lens: all steps and layers", repeats, lambda: lens(run, TEXT), sides, TEXT)
@@ -84,18 +84,44 @@ def measure(run: Run, repeats: int) -> None:
 
 
 def measure_size(run: Run, repeats: int) -> None:
-    """A trace of one mask and one of two, every checkpoint in memory."""
+    """One mask and two, every checkpoint in memory; the pipelines one after the other."""
     os.environ["EMBRYO_MODEL_MEMORY"] = "12 GB"
     models = [MODELS.get(checkpoint) for checkpoint in runs.loadable(run)]
     megabytes = sum(model.nbytes for model in models) / 1e6
     print(f"{run.name}: {len(models)} checkpoints, {megabytes:,.0f} MB, {passes_at_once()} cores", flush=True)
-    for what, text in (("all steps", TEXT), ("all steps, two masks", TWO)):
-        seconds = []
-        for _ in range(repeats + 1):
-            start = time.perf_counter()
-            trace(run, text)
-            seconds.append(time.perf_counter() - start)
-        print(f"{what:27} ours {1e3 * statistics.median(seconds[1:]):7.1f} ms", flush=True)
+    own = {
+        ("all steps", TEXT): lambda: trace(run, TEXT),
+        ("all steps, two masks", TWO): lambda: sweep(run, partial(ask_together, TWO)),
+        ("  and histories of leaders", TWO): lambda: trace(run, TWO),
+    }
+    mine = {asked: _median(call, repeats) for asked, call in own.items()}
+    torch.set_num_threads(passes_at_once())
+    sums = {dtype: dict.fromkeys((TEXT, TWO), 0.0) for dtype in ("auto", "float32")}
+    for dtype, by_text in sums.items():
+        for checkpoint in runs.loadable(run):
+            ask = _pipeline(checkpoint, dtype)
+            for text in by_text:
+                by_text[text] += _median(partial(ask, text), repeats)
+    torch.set_num_threads(1)
+    for (what, text), seconds in mine.items():
+        _print(what, seconds, *(by_text[text] for by_text in sums.values()))
+
+
+def _median(call: Callable[[], object], repeats: int) -> float:
+    """Seconds that a call takes, the median of the repeats after one that is not timed."""
+    seconds = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds[1:])
+
+
+def _print(what: str, ours: float, stored: float, single: float) -> None:
+    """One line, of seconds."""
+    theirs = f"pipeline as stored {1e3 * stored:7.1f} ms ({stored / ours:4.1f})"
+    theirs += f"   in float32 {1e3 * single:7.1f} ms ({single / ours:4.1f})"
+    print(f"{what:27} ours {1e3 * ours:7.1f} ms   {theirs}", flush=True)
 
 
 def _compare(
@@ -112,10 +138,7 @@ def _compare(
             call()
             own.append(time.perf_counter() - start)
     torch.set_num_threads(1)
-    mine, stored, single = (1e3 * statistics.median(own) for own in seconds)
-    theirs = f"pipeline as stored {stored:7.1f} ms ({stored / mine:4.1f})"
-    theirs += f"   in float32 {single:7.1f} ms ({single / mine:4.1f})"
-    print(f"{what:27} ours {mine:7.1f} ms   {theirs}", flush=True)
+    _print(what, *(statistics.median(own) for own in seconds))
 
 
 def _answer(model: Model, text: str) -> list[Prediction]:
@@ -142,21 +165,17 @@ def _two_pieces(model: Model) -> str:
     return next(word for word in words if len(model.tokenizer.encode_text(word)) == 4)
 
 
-def _pipelines(run: Run, dtype: str) -> list[Callable[[str], object]]:
-    """A pipeline per checkpoint, warm; "auto" is transformers' default, the type of the stored weights."""
+def _pipeline(checkpoint: Checkpoint, dtype: str) -> Callable[[str], object]:
+    """A checkpoint's pipeline; "auto" is transformers' default, the type of the stored weights."""
     import transformers
 
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(run.tokenizer)
-    return [
-        transformers.pipeline(
-            "fill-mask",
-            model=transformers.AutoModelForMaskedLM.from_pretrained(c.path, dtype=dtype),
-            tokenizer=tokenizer,
-        )
-        for c in runs.loadable(run)
-    ]
+    return transformers.pipeline(
+        "fill-mask",
+        model=transformers.AutoModelForMaskedLM.from_pretrained(checkpoint.path, dtype=dtype),
+        tokenizer=transformers.AutoTokenizer.from_pretrained(checkpoint.run.tokenizer),
+    )
 
 
 def write_run(path: Path, size: str = "albert-small") -> Run:

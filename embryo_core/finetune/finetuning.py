@@ -103,9 +103,9 @@ def _finetune(
         for name, one in by_name.items():
             if name not in without:
                 _settle(run, one, trainees[name], choices.get(name))
-        sizes = {name: len(trainees[name + HELD_OUT].targets) for name in without}
+        lengths = {name: trainees[name + HELD_OUT].train.lengths for name in without}
         identities = {name: by_name[name].identity for name in without}
-        for name, choice in choose(workers, late, sizes, identities, progress):  # noted at once: a run killed goes on
+        for name, choice in choose(workers, late, lengths, identities, progress):  # noted at once: a run killed goes on
             if isinstance(choice, str):
                 report.failures.append(choice)
             else:
@@ -167,7 +167,7 @@ def _mean_length(trainee: Trainee) -> float:
 
 def _settle(run: Run, asked: Asked, trainee: Trainee, choice: Choice | None) -> None:
     """Settle the settings, and note them with the data under the name of each seed."""
-    asked.settings = protocols.quick(len(trainee.targets), choice.learning_rate) if choice else _paper(asked)
+    asked.settings = protocols.quick(trainee.train.lengths, choice.learning_rate) if choice else _paper(asked)
     labels = list(asked.data.labels) if not isinstance(asked.data, QuestionTask) else []
     summary = {"note": _note(asked, trainee, choice), "labels": labels, **(choice.summary if choice else {})}
     if asked.overwrite:
@@ -180,7 +180,7 @@ def _settle(run: Run, asked: Asked, trainee: Trainee, choice: Choice | None) -> 
 
 def _note(asked: Asked, trainee: Trainee, choice: Choice | None) -> str:
     """One sentence on the data and the settings."""
-    rate = f"learning rate {asked.settings.learning_rate:g}"
+    rate = f"{asked.settings.updates:,} updates, learning rate {asked.settings.learning_rate:g}"
     if choice:
         by = " by the loss, as the best scores are equal," if choice.is_tied and choice.losses else ""
         rate += f", chosen{by} at step {choice.step} on a tenth of the training data"

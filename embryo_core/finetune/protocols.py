@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import numpy as np
+
 from embryo_core.errors import ConfigError
 
 
@@ -41,6 +43,7 @@ PAPER_UNANSWERABLE = Settings(3e-5, 48, 8144, 814, 512)  # of SQuAD 2.0
 QUICK_BATCH = 32
 QUICK_EPOCHS = 2
 QUICK_UPDATES = 2000  # at most: tasks of over 32,000 examples are seen less than twice
+QUICK_PIECES = 4_000_000  # that all updates together read, at most: half as many updates for texts of 128 pieces
 QUICK_LENGTH = 128
 QUICK_RATES = (1e-4, 2e-4, 4e-4, 8e-4)  # small models need larger ones than the paper's
 PROTOCOLS = ("quick", "paper")
@@ -56,9 +59,10 @@ def paper(task: str, unanswerable: bool = False) -> Settings:
     return PAPER_UNANSWERABLE if unanswerable else PAPER[task]
 
 
-def quick(examples: int, learning_rate: float) -> Settings:
-    """The quick settings for so many training examples."""
-    updates = min(QUICK_EPOCHS * -(-examples // QUICK_BATCH), QUICK_UPDATES)
+def quick(lengths: np.ndarray, learning_rate: float) -> Settings:
+    """The quick settings for training sequences of these lengths [n], in pieces."""
+    affordable = int(QUICK_PIECES / (QUICK_BATCH * lengths.mean()))
+    updates = min(QUICK_EPOCHS * -(-len(lengths) // QUICK_BATCH), QUICK_UPDATES, affordable)
     return Settings(learning_rate, QUICK_BATCH, updates, updates // 10, QUICK_LENGTH)
 
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from msgspec import Meta
 from tqdm import tqdm
 
@@ -55,21 +56,21 @@ class Tried:
 def choose(
     workers: Workers,
     checkpoint: Checkpoint,
-    sizes: Mapping[str, int],
+    lengths: Mapping[str, np.ndarray],
     identities: Mapping[str, Mapping[str, Any]],
     progress: bool = False,
 ) -> Iterator[tuple[str, Choice | str]]:
     """Each task with its best learning rate, once all are tried, or a sentence where a trial failed.
 
-    `sizes`: how many training sequences are left; `identities`: of the tasks' results. Of equal scores the one with the
-    lower loss, then the smaller rate.
+    `lengths`: of the training sequences that are left; `identities`: of the tasks' results. Of equal scores the one
+    with the lower loss, then the smaller rate.
     """
     trials = [
-        Trial(checkpoint, task, quick(size, rate), identities[task])
-        for task, size in sizes.items()
+        Trial(checkpoint, task, quick(lengths[task], rate), identities[task])
+        for task in lengths
         for rate in QUICK_RATES
     ]
-    found: dict[str, dict[float, Tried]] = {task: {} for task in sizes}
+    found: dict[str, dict[float, Tried]] = {task: {} for task in lengths}
     title = f"learning rates, at step {checkpoint.step:,}"
     done = _done(workers, trials)
     for trial, tried in tqdm(done, desc=title, total=len(trials), unit="trial", disable=not progress or not trials):
