@@ -11,7 +11,7 @@ VERDICTS: dict[Verdict, str] = {  # in the order in which they are counted
     "partly": "at least one comparison holds, but no more than half do, or some are opposed",
     "not": "no comparison holds, and fewer than a quarter are opposed",
     "contradicted": "at least a quarter of its comparisons are opposed, and more than hold",
-    "cannot be said": "what it compares has not been computed",
+    "cannot be said": "what it compares has not been computed, or was not learned",
 }
 
 

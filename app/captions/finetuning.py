@@ -1,6 +1,6 @@
 """What the captions of the Fine-tuning page say: what was trained and scored, and the controls."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -52,9 +52,15 @@ def associations(table: pd.DataFrame, accuracy: str) -> str:
 
 
 def scores(
-    frame: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]], counted_in: str = "updates"
+    frame: pd.DataFrame,
+    average: pd.DataFrame,
+    sources: Mapping[str, Mapping[str, Any]],
+    counted_in: str = "updates",
 ) -> str:
-    """What the curves are: metrics, development examples, seeds, controls, and how the models were tuned."""
+    """What the curves are: metrics, development examples, seeds, controls, and how the models were tuned.
+
+    The GLUE average may be empty.
+    """
     counted = "; ".join(
         f"{literal(label(task))}: {METRICS[rows['metric'].iloc[0]]} on {rows['n'].max():,} examples"
         for task, rows in frame.groupby("task", sort=False)
@@ -66,19 +72,18 @@ def scores(
     protocols = " and ".join(sorted({str(noted.get("protocol", "unknown")) for noted in own.values()}))
     others = ", ".join(map(_named, of_other_data(own, sources)))
     left_out = f" Left out, as data or settings are not those of the task's first seed: {others}." if others else ""
-    tasks = _glue_tasks(frame)
-    average = f"; GLUE average over {tasks}" if tasks and frame["task"].nunique() > 1 else ""
+    averaged = "" if average.empty else f"; GLUE average over {average['tasks'].iloc[0]}"
     lines = any(published(task, rows) is not None for task, rows in frame.groupby("task"))
     albert = " Dashes and dots: ALBERT-base, version 1, as google-research/albert published it." if lines else ""
     return (
         f"Each checkpoint, fine-tuned as a whole and scored on the development set (protocol {literal(protocols)}; "
-        f"{seeds}{average}). {counted}.{bands} The large marker is the best step. Dashed: a control that reads no "
+        f"{seeds}{averaged}). {counted}.{bands} The large marker is the best step. Dashed: a control that reads no "
         f"text. {_random_weights(frame, counted_in)}{albert}{left_out}"
     )
 
 
-def overlaid(frames: Mapping[str, pd.DataFrame], averaged: Collection[str]) -> str:
-    """The same of several runs by name, whose GLUE averages are of the tasks that are `averaged`."""
+def overlaid(frames: Mapping[str, pd.DataFrame], averages: Iterable[pd.DataFrame]) -> str:
+    """The same of several runs by name, with their GLUE averages, which may be empty and are of the same tasks."""
     every = pd.concat(frames.values())
     metrics = "; ".join(
         f"{literal(label(task))}: {METRICS[rows['metric'].iloc[0]]}" for task, rows in every.groupby("task", sort=False)
@@ -86,9 +91,8 @@ def overlaid(frames: Mapping[str, pd.DataFrame], averaged: Collection[str]) -> s
     seeds = "; ".join(f"{literal(run)} {_seeds(frame)}" for run, frame in frames.items())
     random = [literal(run) for run, frame in frames.items() if not frame["step"].min()]
     first = f" The first points of {', '.join(random)} are of random weights, fine-tuned alike." if random else ""
-    among = _glue_tasks(every[every["task"].isin(averaged)])
-    several = len(set(averaged).intersection(GLUE)) > 1
-    average = f" GLUE averages are over the tasks that all of them have: {among}." if several else ""
+    among = next((average["tasks"].iloc[0] for average in averages if len(average)), "")
+    average = f" GLUE averages are over the tasks that all of them have: {among}." if among else ""
     return (
         f"Each checkpoint, fine-tuned as a whole and scored on the development set. {metrics}. Seeds: {seeds}; lines "
         f"are their mean, bands span them.{average} Baselines are controls that read no text.{first}"
@@ -108,11 +112,6 @@ def _random_weights(frame: pd.DataFrame, counted_in: str) -> str:
         return f"Random weights, another control, were not fine-tuned: the first are those of {begin}."
     begin = point(0, counted_in).capitalize()
     return f"{begin}, random weights fine-tuned in the same way, is another control."
-
-
-def _glue_tasks(frame: pd.DataFrame) -> str:
-    present = set(frame["task"])
-    return ", ".join(label(task) for task in GLUE if task in present)
 
 
 def _named(evaluation: str) -> str:

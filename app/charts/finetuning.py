@@ -78,9 +78,13 @@ def task_curves(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def average(frame: pd.DataFrame) -> pd.DataFrame:
-    """The mean score of the GLUE tasks in rows of `task_curves`, at the steps that all of them have; may be empty."""
+    """The mean score of the GLUE tasks in rows of `task_curves`, at the steps that all of them have; may be empty.
+
+    It is where there is but one of them.
+    """
     glue = frame[frame["task"].isin(GLUE)]
-    complete = glue[glue.groupby("step")["task"].transform("size") == glue["task"].nunique()]
+    several = glue if glue["task"].nunique() > 1 else glue[:0]
+    complete = several[several.groupby("step")["task"].transform("size") == several["task"].nunique()]
     means = complete.groupby("step")[["value", "control"]].mean().reset_index()
     present = set(glue["task"].unique())
     return means.assign(task=AVERAGE, tasks=", ".join(label(task) for task in GLUE if task in present))

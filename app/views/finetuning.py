@@ -60,8 +60,9 @@ def _curves(view: View, frame: pd.DataFrame) -> None:
     if view.beside:
         _curves_of_several(view, frame, name, title, metric)
         return
-    caption = captions.scores(frame, results.sources(view.run), view.run.counted_in)
-    data = with_smoothed(_with_average(frame, frame["task"]), "value", view.smoothing, ["task"])
+    average = charts.average(frame)
+    caption = captions.scores(frame, average, results.sources(view.run), view.run.counted_in)
+    data = with_smoothed(_joined(frame, average), "value", view.smoothing, ["task"])
     figure = charts.tasks_figure(data, view.axis)
     figures.show(figure, data, name, caption, title, view, metric, on_point=_point_chosen)
 
@@ -72,10 +73,11 @@ def _curves_of_several(view: View, frame: pd.DataFrame, name: str, title: str, m
     frames = {run.name: _of_tasks(run, tasks) for run in (view.run, *view.beside)}
     frames = {run: rows for run, rows in frames.items() if len(rows)}
     shared = set(tasks).intersection(*(rows["task"] for rows in frames.values()))
-    caption = captions.overlaid(frames, shared)
+    averages = {run: charts.average(rows[rows["task"].isin(shared)]) for run, rows in frames.items()}
+    caption = captions.overlaid(frames, averages.values())
 
     def read(run: Run) -> pd.DataFrame:
-        return _with_average(_of_tasks(run, tasks), shared)
+        return _joined(frames[run.name], averages[run.name]) if run.name in frames else _of_tasks(run, tasks)
 
     overlays.show(view, read, charts.OVERLAY, name, caption, title, metric, _point_chosen)
 
@@ -85,11 +87,9 @@ def _of_tasks(run: Run, tasks: Collection[str]) -> pd.DataFrame:
     return frame[frame["task"].isin(tasks)]
 
 
-def _with_average(frame: pd.DataFrame, averaged: Collection[str]) -> pd.DataFrame:
-    """The rows, and the GLUE average of those of its tasks that are `averaged`, unless a single task is."""
-    rows = frame[frame["task"].isin(averaged)]
-    shown = [frame, charts.average(rows)] if rows["task"].nunique() > 1 else [frame]
-    return pd.concat(shown, ignore_index=True)
+def _joined(frame: pd.DataFrame, average: pd.DataFrame) -> pd.DataFrame:
+    """The rows, and those of the GLUE average where there is one."""
+    return pd.concat([frame, average], ignore_index=True) if len(average) else frame
 
 
 def _point_chosen(task: str, step: int) -> None:

@@ -13,11 +13,12 @@ EARLY = 0.25  # the share of the run within which most of the last score is reac
 def gains_flatten(evidence: Evidence) -> Tested:
     """Each task of GLUE: how long before a quarter of the run it has reached 95 % of its last score.
 
-    A task whose last score is not above that of one answer for all has nothing to reach, and is named instead. A score
-    that is reached at a step was so after the step before it, where the interval ends.
+    A task whose last score is not above that of one answer for all has nothing to reach, nor has one whose last score
+    is not surely above 0 (see `results.read_reached`); they are named instead. A score that is reached at a step was so
+    after the step before it, where the interval ends.
     """
     scores = results.read_task_scores(evidence.run)
-    found, unlearned = [], []
+    found, unlearned, unsure = [], [], []
     for task, rows in scores[scores["task"].isin(GLUE)].groupby("task"):
         metric = GLUE[task].metrics[0]
         rows = rows[rows["metric"] == metric]
@@ -26,13 +27,15 @@ def gains_flatten(evidence: Evidence) -> Tested:
             continue
         at, _ = results.read_reached(evidence.run, task, metric)  # 95 %, and 99 %
         if at is None or model.values[-1] <= constant:
-            unlearned.append(task)
+            (unlearned if model.values[-1] <= constant else unsure).append(task)
             continue
         evidence.note(metric, task, -1, model)
         since = max((step for step in model.steps if step < at.earliest), default=0)
         share, low, high = (float(EARLY - step / model.steps[-1]) for step in (at.step, at.latest, since))
         found.append(Comparison(task, share, low, high, "of the run", model.cases))
-    return Tested(found, f"Not above one answer for all at the end: {', '.join(unlearned)}." if unlearned else "")
+    left_out = {"Not above one answer for all at the end": unlearned, "Not surely above 0 at the end": unsure}
+    told = " ".join(f"{why}: {', '.join(tasks)}." for why, tasks in left_out.items() if tasks)
+    return Tested(found, told, final=bool(told))
 
 
 def _curve(rows: pd.DataFrame) -> Curve:

@@ -36,10 +36,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Tested:
-    """What a finding's test found in a run: its comparisons, and a statistic that tells more."""
+    """What a finding's test found in a run: its comparisons, and a statistic that tells more.
+
+    `final`: where there is no comparison, more results of the kind that it reads would not make one.
+    """
 
     comparisons: Sequence[Comparison]
     statistic: str = ""
+    final: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import Finding, Judgement, Tested, verdict_of
 from embryo_core.types import Run
 
+UNLEARNED = "No two of its curves can be compared: they end at 0, or are not stored at two steps or more."
+FEW_STEPS = "Nothing that it compares is stored at two steps or more."
 FINDINGS: tuple[Finding, ...] = (*words.FINDINGS, *layers.FINDINGS, *downstream.FINDINGS, *knowledge.FINDINGS)
 
 
@@ -27,13 +29,12 @@ def _judge(finding: Finding, evidence: Evidence) -> Judgement:
             tested = finding.test(evidence)
         except ResultsError as error:
             tested = Tested([], str(error))
-        if tested.comparisons:
-            comparisons = tuple(tested.comparisons)
-            verdict, curves = verdict_of(comparisons), evidence.taken()
-            return Judgement(finding, verdict, comparisons, tested.statistic, curves=curves)
-        reason = tested.statistic or "Nothing that it compares is stored at two steps or more."
+        comparisons, curves = tuple(tested.comparisons), evidence.taken()
+        if comparisons:
+            return Judgement(finding, verdict_of(comparisons), comparisons, tested.statistic, curves=curves)
+        reason, final = tested.statistic or (UNLEARNED if curves else FEW_STEPS), tested.final or bool(curves)
     else:
-        reason = "Its scores have not been computed."
+        reason, final = "Its scores have not been computed.", False
     name, _, data = finding.command.partition(" ")
     command = f"python -m embryo_core {name} {evidence.run.name} {data}"
-    return Judgement(finding, "cannot be said", (), reason, command)
+    return Judgement(finding, "cannot be said", (), reason, "" if final else command)

@@ -5,30 +5,35 @@ from embryo_core.corpora.word_groups import ALL
 from embryo_core.findings.comparisons import fallen
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
+from embryo_core.words import quantity
 
 PRECISION = "world_knowledge"
 KINDS = ("learned", "forgotten", "oscillating", "never learned")
 LEAST = 0.01  # of the facts that a kind has to have
+FEWEST = 3  # steps at which every kind is possible: known, forgotten, and known again
 
 
 def last_step_is_not_the_best(evidence: Evidence) -> Tested:
     """Each relation that was ever learned, and all facts together: how far the last step lies below the best."""
-    relations = [relation for relation in evidence.groups(PRECISION) if relation != ALL]
-    found = {relation: evidence.curve(PRECISION, relation) for relation in (ALL, *relations)}
+    names = (ALL, *(relation for relation in evidence.groups(PRECISION) if relation != ALL))
+    found = {name: curve for name in names if (curve := evidence.curve(PRECISION, name))}
     learned = {
-        relation: curve
-        for relation, curve in found.items()
-        if curve and (relation == ALL or curves.classify_curve(curve.values, curve.n) != "never learned")
+        name: curve
+        for name, curve in found.items()
+        if name == ALL or curves.classify_curve(curve.values, curve.n) != "never learned"
     }
-    never = len(relations) - len(learned.keys() - {ALL})
+    relations, never = len(found.keys() - {ALL}), len(found) - len(learned)
     return Tested(
         [fallen("all relations" if relation == ALL else relation, curve) for relation, curve in learned.items()],
-        f"{never} of {len(relations)} relations were never learned and are left out." if never else "",
+        f"{never} of {relations} relations were never learned and are left out." if never else "",
     )
 
 
 def four_fates(evidence: Evidence) -> Tested:
     """Each kind of history: its share of the facts, above one in a hundred."""
+    steps = evidence.scores(PRECISION)["step"].nunique()
+    if steps < FEWEST:
+        return Tested([], f"Facts were asked at {quantity(steps, 'step')}; one oscillates over {FEWEST} at least.")
     kinds = results.read_histories(evidence.run)["history"]
     counts = kinds.value_counts().reindex(KINDS, fill_value=0)
     facts = int(counts.sum())

@@ -1,6 +1,6 @@
 """Section 4: when layers come to hold syntax and semantics, and what their heads attend to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -19,29 +19,39 @@ PATTERN = 0.05  # attention weight that a head gains before it counts as showing
 
 def syntax_and_semantics_together(evidence: Evidence) -> Tested:
     """Every task of syntax against every task of semantics, each in the layer that is best at the end."""
-    best = {task: curve for task in (*SYNTAX, *SEMANTICS) if (curve := best_layer(evidence, task))}
+    best = _best(evidence, (*SYNTAX, *SEMANTICS))
     pairs = [(one, two) for one in SYNTAX for two in SEMANTICS if one in best and two in best]
     found = [together(f"{NAMES[one]} with {NAMES[two]}", best[one], best[two], FACTOR) for one, two in pairs]
-    still = [NAMES[task] for task, curve in best.items() if curve.rise() is None]
-    flat = f"No significant rise: {', '.join(still)}." if still else ""
-    return Tested([comparison for comparison in found if comparison], flat)
+    return Tested([comparison for comparison in found if comparison], _without_rise(best))
 
 
 def syntax_saturates(evidence: Evidence) -> Tested:
     """How much more than 90 % of its rise each task of syntax has made within a quarter of the run."""
-    found = []
-    for task in SYNTAX:
-        curve = best_layer(evidence, task)
-        if curve is not None and curve.rise() is not None:
-            found.append(_saturation(NAMES[task], curve))
-    return Tested(found)
+    best = _best(evidence, SYNTAX)
+    risen = {task: curve for task, curve in best.items() if curve.rise() is not None}
+    early = {task: curve for task, curve in risen.items() if curve.steps[0] <= EARLY * curve.steps[-1]}
+    unseen = [NAMES[task] for task in risen if task not in early]
+    late = [f"Not probed within a quarter of the run: {', '.join(unseen)}."] if unseen else []
+    told = " ".join(filter(None, [_without_rise(best), *late]))
+    return Tested([_saturation(NAMES[task], curve) for task, curve in early.items()], told)
+
+
+def _best(evidence: Evidence, tasks: Iterable[str]) -> dict[str, Curve]:
+    """The curve of each task that has one."""
+    return {task: curve for task in tasks if (curve := best_layer(evidence, task))}
+
+
+def _without_rise(best: Mapping[str, Curve]) -> str:
+    """Which tasks have not risen; nothing where all have."""
+    still = [NAMES[task] for task, curve in best.items() if curve.rise() is None]
+    return f"No significant rise: {', '.join(still)}." if still else ""
 
 
 def _saturation(what: str, curve: Curve) -> Comparison:
     """The value early in the run less that at which 90 % of the rise is made, with the interval of this sum.
 
-    The value is that of the last step before; the interval reaches up to that of the first step after, since between
-    them nothing was measured.
+    The curve begins within a quarter of the run. The value is that of the last step before; the interval reaches up to
+    that of the first step after, since between them nothing was measured.
     """
     before, after = curve.around(EARLY)
     shares = np.array([curve.values[before], curve.values[0], curve.values[-1]])

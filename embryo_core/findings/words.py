@@ -17,6 +17,7 @@ RECONSTRUCTION, PREDICTION = TASKS = ("token_reconstruction", "mask_prediction")
 SHORT = {RECONSTRUCTION: "reconstruction", PREDICTION: "prediction"}
 PLACE = {RECONSTRUCTION: "Section 3, Figure 1a", PREDICTION: "Section 3, Figure 1b"}
 COMMAND = "evaluate --treebank PATH"
+FREQUENCIES = "frequencies.tsv"
 
 
 def reconstruction_first(evidence: Evidence) -> Tested:
@@ -50,7 +51,10 @@ def paper_ranks(names: Iterable[str]) -> dict[str, int]:
 
 def frequent_verb_forms_first(evidence: Evidence, task: str) -> Tested:
     """Every two verb forms, the one whose words are on average more frequent in the training corpus first."""
-    frequency = mean_frequencies(evidence, task)
+    if not runs.read_counts(evidence.run.path / FREQUENCIES):
+        return Tested([], f"No words of its training text were counted ({FREQUENCIES}).", final=True)
+    if not (frequency := mean_frequencies(evidence, task)):
+        return Tested([])
     ordered = sorted(frequency, key=frequency.get, reverse=True)
     shown = ", ".join(f"{form} {frequency[form]:,.0f}" for form in ordered)
     return Tested(_pairs(evidence, task, combinations(ordered, 2)), f"Mean frequency of their words: {shown}.")
@@ -66,7 +70,7 @@ def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
 
     A word that the corpus lacks counts 0. Empty where pretraining has counted no words, or the task has none.
     """
-    counts = runs.read_counts(evidence.run.path / "frequencies.tsv")
+    counts = runs.read_counts(evidence.run.path / FREQUENCIES)
     steps = evidence.scores(task)["step"]
     if not counts or steps.empty:
         return {}

@@ -14,6 +14,7 @@ from embryo_core.errors import (
     CorpusError,
     MissingCapability,
     MissingWeights,
+    OtherData,
     TokenizerMismatch,
 )
 from embryo_core.finetune import kept
@@ -23,6 +24,7 @@ from embryo_core.finetune.questions import QuestionTask, read_questions
 from embryo_core.finetune.tasks import TextTask, data_sha256, read_task
 from embryo_core.finetune.units import Item, Unit
 from embryo_core.types import Checkpoint, Run
+from embryo_core.words import quantity
 
 Pairs = set[tuple[int, int]]  # (step, seed)
 
@@ -160,9 +162,19 @@ def _check(run: Run, asked: Asked) -> None:
 
     Those of every seed: their mean is what is shown.
     """
+    if asked.overwrite:
+        return
+    weightless = {checkpoint.step for checkpoint in runs.checkpoints(run) if not checkpoint.has_weights}
     for name in stored_seeds(run, asked.name):
-        if not asked.overwrite:
+        try:
             results.check_identity(run, name, asked.identity)
+        except OtherData:
+            if not (gone := results.done(run)[name] & weightless):
+                raise
+            raise OtherData(
+                f"Scores of '{asked.name}' for run '{run.name}' are of other data or another protocol than asked for, "
+                f"and those of {quantity(len(gone), 'step')} without weights cannot be computed again; give the same."
+            ) from None
 
 
 def noted_choice(run: Run, asked: Asked) -> Choice | None:

@@ -1,6 +1,7 @@
 """SQuAD read from its folder: questions about paragraphs, each with its gold answers, or with none (2.0)."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ class QuestionTask:
     metrics: tuple[str, ...] = ("f1", "exact")
     remark: str = ""
 
-    @property
+    @cached_property
     def unanswerable(self) -> bool:
         """Whether some questions have no answer, as in SQuAD 2.0."""
         return any(not question.answers for question in self.validation)

@@ -155,6 +155,8 @@ def _values(named: str, values: list[Any]) -> np.ndarray:
     for row, value in enumerate(values):
         if not isinstance(value, int | float) or not math.isfinite(value):
             raise CorpusError(f"{named} have {value!r} as label in row {row}; a number is expected.")
+    if values and all(value == -1 for value in values):  # as in GLUE's test sets
+        raise CorpusError(f"{named} have no label in row 0; give labelled data, test sets are not.")
     found = np.array(values, np.float64)
     if np.abs(found).max(initial=0) > LARGEST:
         raise CorpusError(f"{named} have labels up to {np.abs(found).max():g}; divide them, {LARGEST:g} is the most.")
@@ -179,11 +181,14 @@ def _check_labels(folder: Path, form: Form, train: Split, validation: Split) -> 
 
 
 def _check_values(folder: Path, train: np.ndarray, validation: np.ndarray) -> None:
-    """Raise CorpusError where training has one value only, or validation too few examples for a correlation."""
+    """Raise CorpusError where training has one value only, or validation too few for a correlation."""
     if (train == train[0]).all():
         raise CorpusError(f"The training data of {folder} have one label only, {train[0]:g}; give at least two.")
     if len(validation) < 2:
         raise CorpusError(f"The validation data of {folder} have one example; a correlation needs at least two.")
+    if (validation == validation[0]).all():
+        one = f"one label only, {validation[0]:g}"
+        raise CorpusError(f"The validation data of {folder} have {one}; a correlation needs at least two.")
 
 
 # === Tasks of the user's own ===

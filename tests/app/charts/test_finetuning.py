@@ -50,6 +50,7 @@ def test_the_average_is_over_glue_at_steps_that_all_its_tasks_have(frame):
     assert average["step"].tolist() == [0, 8]
     assert average["value"].tolist() == pytest.approx([0.275, 0.45])
     assert average["tasks"].iloc[0] == "CoLA, RTE"
+    assert charts.average(frame[frame["task"] != "rte"]).empty  # CoLA alone, beside SQuAD
 
 
 def test_the_figure_holds_every_point_and_its_control(frame):

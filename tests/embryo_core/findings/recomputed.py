@@ -190,7 +190,7 @@ def syntax_saturates(tables: Tables) -> Iterator[Compared]:
     """The value at a quarter of the run against nine tenths of the way."""
     for task in ("pos", "constituent"):
         points = _best(tables, task)
-        if points and rise(points) != NEVER:
+        if points and rise(points) != NEVER and points[0][0] <= points[-1][0] / 4:
             n = points[-1][2]
             early = [value for step, value, _ in points if step <= points[-1][0] / 4][-1]
             late = next(value for step, value, _ in points if step >= points[-1][0] / 4)
@@ -254,7 +254,8 @@ TASKS |= dict.fromkeys(("sst2", "mnli", "qnli", "rte"), accuracy)
 def gains_flatten(tables: Tables) -> Iterator[Compared]:
     """How long before a quarter of the run each task has 95 % of its last score; 400 samples of the examples.
 
-    Not the tasks whose last score is none better than that of one answer for all.
+    Not the tasks whose last score is none better than that of one answer for all, or above 0 in fewer than 97.5 % of
+    the samples.
     """
     names = {"cola": "matthews", "stsb": "spearman", "mrpc": "f1", "qqp": "f1"}
     rows = [row for row in tables.rows("task_scores") if row["predictor"] != "model"]
@@ -270,7 +271,7 @@ def gains_flatten(tables: Tables) -> Iterator[Compared]:
         reached = [_reached(TASKS[task], pairs, steps, draw) for draw in (np.arange(n), *draws)]
         drawn = sorted(step for step in reached[1:] if step is not None)
         last = np.mean([TASKS[task](*pairs[key].T) for key in pairs if key[0] == steps[-1]])
-        if len(steps) > 1 and reached[0] is not None and drawn and last > constant.get(task, -1):
+        if len(steps) > 1 and reached[0] is not None and len(drawn) >= 390 and last > constant.get(task, -1):
             earliest = drawn[ceil(0.025 * len(drawn)) - 1]
             since = max([step for step in steps if step < earliest], default=0)
             ends = reached[0], drawn[ceil(0.975 * len(drawn)) - 1], since

@@ -38,4 +38,15 @@ def test_a_task_that_ends_at_one_answer_for_all_is_named_alone(run, monkeypatch)
     monkeypatch.setattr(results, "read_task_scores", lambda run: both)
     monkeypatch.setattr(results, "read_reached", lambda *_: [Reached(0, 0, 0), Reached(0, 0, 0)])
     tested = downstream.gains_flatten(evidence(run, ("any", "all", None, risen(8))))
-    assert not tested.comparisons and "mrpc" in tested.statistic
+    assert not tested.comparisons and tested.final
+    assert tested.statistic == "Not above one answer for all at the end: mrpc."
+
+
+def test_a_task_that_ends_above_its_control_and_not_surely_above_0_is_named_as_that(run, monkeypatch):
+    """CoLA's correlation is 0.015, where one answer for all has 0."""
+    scores = pd.DataFrame({"step": STEPS, "task": "cola", "predictor": "model", "n": 400, "metric": "matthews"})
+    both = pd.concat([scores.assign(value=0.015), scores.assign(predictor="majority", value=0.0)])
+    monkeypatch.setattr(results, "read_task_scores", lambda run: both)
+    monkeypatch.setattr(results, "read_reached", lambda *_: [None, None])
+    tested = downstream.gains_flatten(evidence(run, ("any", "all", None, risen(8))))
+    assert not tested.comparisons and tested.statistic == "Not surely above 0 at the end: cola."

@@ -2,12 +2,15 @@
 
 import json
 
+import pandas as pd
+
 from embryo_core import results
 from embryo_core.cli import main
 from embryo_core.errors import ResultsError
 from embryo_core.findings import FINDINGS, judge
 from embryo_core.findings.evidence import Evidence
 from embryo_core.types import Run
+from tests.embryo_core.findings.conftest import STEPS
 
 
 def test_every_finding_is_judged(tiny_results: Run):
@@ -46,6 +49,19 @@ def test_a_run_without_results_is_told_what_to_run(run: Run):
     for one in judgements:
         name, _, data = one.finding.command.partition(" ")
         assert one.remedy == f"python -m embryo_core {name} {run.name} {data}"
+
+
+def test_what_more_results_would_not_change_names_no_command(run: Run, monkeypatch):
+    """Curves that end at 0, and words that were never counted."""
+    flat = pd.DataFrame({"metric": "mask_prediction", "step": STEPS, "layer": None, "value": 0.0, "n": 100})
+    flat = pd.concat([flat.assign(group=name) for name in ("determiner", "noun", "verb")], ignore_index=True)
+    monkeypatch.setattr(Evidence, "metrics", {"mask_prediction"})
+    monkeypatch.setattr(results, "read_scores", lambda run, metric: flat.astype({"layer": "Int64"}))
+    found = {one.finding.name: one for one in judge(run)}
+    assert found["function_words_prediction"].statistic.startswith("No two of its curves can be compared")
+    assert "(frequencies.tsv)" in found["verb_forms_prediction"].statistic
+    assert not found["function_words_prediction"].remedy and not found["verb_forms_prediction"].remedy
+    assert found["function_words_reconstruction"].remedy
 
 
 def test_the_command_prints_each_verdict(tiny_results: Run, monkeypatch, capsys):

@@ -18,6 +18,26 @@ def test_fates_need_more_than_one_fact_in_a_hundred(run, monkeypatch, kinds: int
     assert verdict_of(tested.comparisons) == verdict and f"{1000 // kinds:,} learned" in tested.statistic
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_fates_need_three_steps(run, steps: int):
+    """No fact can be forgotten at the first, or oscillate at two."""
+    found = evidence(run, (knowledge.PRECISION, "all", None, risen(8)))
+    whole = found.scores(knowledge.PRECISION)
+    found.__dict__["scores"] = lambda metric: whole[whole["step"].isin(STEPS[:steps])]
+    tested = knowledge.four_fates(found)
+    assert not tested.comparisons
+    assert tested.statistic == f"Facts were asked at {steps} step{'s'[: steps - 1]}; one oscillates over 3 at least."
+
+
+def test_a_relation_of_one_step_is_not_called_never_learned(run):
+    """It has no curve."""
+    found = evidence(run, (knowledge.PRECISION, "P19", None, risen(8)))
+    whole = found.scores(knowledge.PRECISION)
+    found.__dict__["scores"] = lambda metric: whole[whole["step"] == 8]
+    tested = knowledge.last_step_is_not_the_best(found)
+    assert not tested.comparisons and not tested.statistic
+
+
 def test_relations_that_were_never_learned_are_left_out(run):
     """One falls, one never rises: all facts and the one are compared."""
     falling = [*risen(8, 0.0, 0.5)[:-1], 0.2]

@@ -52,6 +52,21 @@ def test_saturation_is_not_decided_where_nothing_was_probed_around_a_quarter(run
         assert (True if found.low > 0 else False if found.high < 0 else None) is expected
 
 
+@pytest.mark.parametrize("rise", [[0.4, 0.6, 0.8], [0.4, 0.8, 0.8]])
+def test_saturation_is_not_said_where_nothing_was_probed_within_a_quarter(run, monkeypatch, rise: list[float]):
+    """As of a Trainer's checkpoint-10000, -20000 and -30000, whose rise may have been made before, or not."""
+    curve = layers.Curve(np.array([10_000, 20_000, 30_000]), np.array(rise), np.full(3, 10_000))
+    monkeypatch.setattr(layers, "best_layer", lambda _, task: curve if task == "pos" else None)
+    tested = layers.syntax_saturates(evidence(run, f1("pos", 1, risen(8))))
+    assert not tested.comparisons and tested.statistic == "Not probed within a quarter of the run: part of speech."
+
+
+def test_syntax_that_has_not_risen_is_named(run):
+    """It is compared with nothing, and probing once more would not help."""
+    tested = layers.syntax_saturates(evidence(run, *(f1(task, 1, [0.4] * len(STEPS)) for task in layers.SYNTAX)))
+    assert not tested.comparisons and tested.statistic == "No significant rise: part of speech, constituents."
+
+
 def test_the_interval_of_saturation_joins_those_of_its_shares():
     """Zou and Donner's rule, written out: each share's distance to the end of its interval that works its way."""
     n, early, first, last = 200, 0.03, 0.01, 0.99

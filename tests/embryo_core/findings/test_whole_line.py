@@ -2,6 +2,7 @@
 
 import pytest
 
+from embryo_core import runs
 from embryo_core.findings import FINDINGS, judge
 from embryo_core.types import Run
 from tests import demo
@@ -39,9 +40,10 @@ def test_every_comparison_is_that_of_an_independent_computation(made: tuple[str,
 
 
 @pytest.mark.slow
-def test_the_demo_is_judged_as_an_independent_computation_judges_it():
+@pytest.mark.parametrize("name", ["albert-reference", "bert-reference"])
+def test_the_demo_is_judged_as_an_independent_computation_judges_it(name: str):
     """Of real scores, where nothing is planted."""
-    _agree(demo.read())
+    _agree(runs.read_run(demo.read().path.parent / name))
 
 
 def _agree(run: Run) -> None:

@@ -122,6 +122,16 @@ def test_other_data_are_refused(own_run: Run, cola: Path):
     assert set(results.read_task_scores(own_run)["step"]) == {0}
 
 
+def test_scores_of_steps_without_weights_are_never_replaced(own_run: Run, cola: Path):
+    """--overwrite is refused with the reason, where it would be refused with the advice to give it."""
+    finetune(own_run, {"cola": cola}, [8, 16], jobs=1)
+    runs.remove_weights(runs.checkpoint(own_run, 8))
+    write_cola(cola, n=40)
+    with pytest.raises(OtherData, match="of 1 step without weights cannot be computed again; give the same"):
+        finetune(own_run, {"cola": cola}, [16], jobs=1, overwrite=True)
+    assert set(results.read_task_scores(own_run)["step"]) == {8, 16}
+
+
 def test_the_paper_begins_from_the_weights_after_mnli(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """RTE, MRPC and STS-B do; the weights go once all are done."""
     started = []

@@ -99,6 +99,16 @@ OWN_FAULTS = {
         {"sentence": ["a"], "label": [0.5]},
         "validation data of .* have one example; a correlation needs at least two",
     ),
+    "one value to correlate with": (
+        {"sentence": ["a", "b"], "label": [0.5, 1.5]},
+        {"sentence": ["a", "b"], "label": [0.5, 0.5]},
+        "validation data of .* have one label only, 0.5; a correlation needs at least two",
+    ),
+    "hidden values": (
+        {"sentence": ["a", "b"], "label": [0.5, 1.5]},
+        {"sentence": ["a", "b"], "label": [-1.0, -1.0]},
+        "validation data of .* have no label in row 0; give labelled data, test sets are not",
+    ),
     "one value": ({"sentence": ["a", "b"], "label": [2.5, 2.5]}, {}, "have one label only, 2.5; give at least two"),
     "too large": ({"sentence": ["a", "b"], "label": [1e300, 0.5]}, {}, r"labels up to 1e\+300; divide them"),
     "too alike": ({"sentence": ["a", "b"], "label": [1.7e9, 1.7e9 + 25]}, {}, "differ too little .* subtract their"),
