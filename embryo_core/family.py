@@ -23,5 +23,5 @@ class Layout:
     head_activation: str | None = None  # of the masked-word head; None: hidden_act
 
 
-# A pooler, positions counted up, and of a tied decoder the weight and bias, which repeat others.
-UNREAD = ("pooler.", "position_ids", "predictions.decoder.")
+# A pooler, positions counted up; where no words are asked for the decoder, and a bias where the decoder has its own.
+UNREAD = ("pooler.", "position_ids", "predictions.decoder.", "predictions.bias")

@@ -9,7 +9,7 @@ from typing import Any
 
 from embryo_core import runs
 from embryo_core.engine.tokenizer import load_tokenizer
-from embryo_core.errors import BrokenCheckpoint, BrokenTokenizer, TokenizerMismatch
+from embryo_core.errors import BrokenCheckpoint, BrokenRun, TokenizerMismatch
 from embryo_core.runs import Fault
 from embryo_core.types import Checkpoint, Run
 
@@ -95,7 +95,7 @@ def own_tokenizer(run: Run) -> list[Fault]:
     """A fault where the run's own tokenizer cannot be read, or is another than that of its pretraining."""
     try:
         load_tokenizer(run)
-    except (BrokenTokenizer, TokenizerMismatch) as reason:
+    except (BrokenRun, TokenizerMismatch) as reason:
         return [Fault((), "tokenizer", str(reason))]
     return []
 

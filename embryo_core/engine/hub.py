@@ -1,7 +1,8 @@
 """The engine through transformers: every family of masked language models, on any device."""
 
 import copy
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
@@ -30,6 +31,12 @@ from embryo_core.errors import ConfigError, TokenizerMismatch
 from embryo_core.types import Checkpoint
 
 NAMES_CODE = ("auto_map", "quantization_config", "dtype", "torch_dtype")  # or another form: left out of config.json
+PASSES = {  # how a family computes, whatever config.json says, by its model_type
+    # Its sparse form turns into this at the first short text, in all layers and for good, whoever computes meanwhile.
+    "big_bird": {"attention_type": "original_full"},
+}
+BUFFERS = ("pooler", "position_ids", "inv_freq")  # parts of the names of tensors that no pass needs
+NUMBERED = re.compile(r"(^|\.)\d+\.")  # in the name of a layer's tensor
 ASKED = ("output_attentions", "output_hidden_states", "return_dict")  # by each pass, whatever config.json says
 _BUILDING = Lock()  # transformers changes its classes while it makes a model, and another thread's would lack weights
 FAILURES = (
@@ -140,7 +147,29 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedM
     if lacking := sorted(name for name in report["missing_keys"] if "pooler" not in name):
         file, _ = runs.weights_file(checkpoint)
         raise broken(checkpoint, f"{runs.shown(file.name)} lacks {', '.join(lacking[:5])}")
+    check_all_read(checkpoint, model, tensors, report["unexpected_keys"])
     return model
+
+
+def check_all_read(
+    checkpoint: Checkpoint, model: PreTrainedModel, stored: Iterable[str], unexpected: Iterable[str]
+) -> None:
+    """Raise BrokenCheckpoint where a tensor of the encoder is among the stored ones that its class does not know.
+
+    Its answers would be those of another model, as of one with relative positions without them. Heads of other tasks
+    may be there.
+    """
+    encoder = f"{model.base_model_prefix}."
+    named = any(name.startswith(encoder) for name in stored)
+    unread = sorted(
+        name
+        for name in unexpected
+        if (name.startswith(encoder) if named else NUMBERED.search(name)) and not any(one in name for one in BUFFERS)
+    )
+    if unread:
+        file, _ = runs.weights_file(checkpoint)
+        what = f"{runs.shown(file.name)} has {runs.shown(', '.join(unread[:3]))}"
+        raise broken(checkpoint, f"{what}, which transformers does not read in a {type(model).__name__}")
 
 
 def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
@@ -148,7 +177,8 @@ def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
     content = runs.read_config(checkpoint, dict[str, Any])
     left_out = NAMES_CODE + ASKED
     plain = {name: value for name, value in content.items() if not name.startswith("_") and name not in left_out}
-    return AutoConfig.for_model(plain.pop("model_type"), **plain)
+    family = plain.pop("model_type")
+    return AutoConfig.for_model(family, **plain | PASSES.get(family, {}))
 
 
 def most_pieces(checkpoint: Checkpoint) -> int:

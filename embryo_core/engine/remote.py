@@ -35,12 +35,20 @@ def not_cached(checkpoint: Checkpoint) -> list[Pointer]:
 
 
 def discard(pointer: Pointer) -> None:
-    """Remove weights from the cache; other files of the checkpoint stay, and weights that another revision has too."""
+    """Remove weights from the cache; other files of the checkpoint stay, and weights that another revision has too.
+
+    Weights that Xet brought are in a store of all repositories, from which the library itself removes them.
+    """
+    from huggingface_hub.utils._shared_blobs import sweep_shared_blob  # no public name; its version is pinned
+
     file, home = _in_cache(pointer), hub_folder(pointer.repository)
     blob = _blob(file)
     file.unlink(missing_ok=True)
     if blob.parent == Path(os.path.abspath(home / "blobs")) and blob not in map(_blob, home.glob("snapshots/**/*")):
+        stored = _blob(blob)
         blob.unlink(missing_ok=True)
+        if stored != blob:
+            sweep_shared_blob(stored, cache_dir=home.parent)
 
 
 def cached(pointer: Pointer) -> bool:

@@ -116,6 +116,9 @@ class _Stored:
         self._file = runs.shown(runs.weights_file(checkpoint)[0].name)
         self._left = read_tensors(checkpoint)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._left
+
     def take(self, name: str, *shape: int) -> torch.Tensor:
         """The tensor of that name; where it is missing, zeros until `finish` raises."""
         tensor = self._left.pop(name, None)
@@ -186,14 +189,19 @@ def _layer(sizes: Sizes, stored: _Stored, group: int) -> Layer:
 
 
 def _head(sizes: Sizes, stored: _Stored, words: torch.Tensor) -> Head:
-    """The masked-word head over the pieces of `words` [pieces, E], which are its decoder where the two are tied."""
+    """The masked-word head over the pieces of `words` [pieces, E], which are its decoder where none is stored.
+
+    A decoder, or its bias, that is stored is read, whatever config.json says of ties: so does transformers.
+    """
     names, size, pieces = sizes.layout.names, sizes.embedding, len(words)
-    decoder = words if sizes.tied else stored.take(names["decoder"], sizes.vocabulary, size)[:pieces]
+    own, its_bias = names["decoder"], names["decoder"].removesuffix("weight") + "bias"
+    decoder = words if sizes.tied and own not in stored else stored.take(own, sizes.vocabulary, size)[:pieces]
+    bias = its_bias if its_bias in stored else names["bias"]
     return Head(
         stored.linear(size, sizes.hidden, names["dense"]),
         sizes.layout.head_activation or sizes.activation,
         stored.norm(names["head_norm"], size),
-        make_linear(decoder, stored.take(names["bias"], sizes.vocabulary)[:pieces]),
+        make_linear(decoder, stored.take(bias, sizes.vocabulary)[:pieces]),
     )
 
 

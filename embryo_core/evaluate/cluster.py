@@ -132,8 +132,8 @@ def _work(
             f"A worker on host {os.uname().nodename} finds no run in {checkpoint.run.path}; keep runs and data on a "
             "disk that all hosts have at the same place."
         )
-    (there,) = fetched_ahead([checkpoint], discard)
-    return [*_computer(device, dtype).compute(there, asked)]
+    there = fetched_ahead([checkpoint], discard)  # discarded once the loop goes on
+    return [outcome for one in there for outcome in _computer(device, dtype).compute(one, asked)]
 
 
 @cache

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from embryo_core import runs
 from embryo_core.engine.cpu import multiplies_bfloat16
-from embryo_core.engine.hub import read_configuration
+from embryo_core.engine.hub import check_all_read, read_configuration
 from embryo_core.engine.remote import fetch_checkpoint
 from embryo_core.engine.stored import read_tensors
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
@@ -117,8 +117,8 @@ def _model(
 ) -> nn.Module:
     """The checkpoint's encoder in float32, with a new head, on the device.
 
-    Raises BrokenCheckpoint where weights are missing, MissingWeights where they cannot be fetched, and
-    MissingCapability where transformers has no such head for the family.
+    Raises BrokenCheckpoint where weights are missing, or are none of the class, MissingWeights where they cannot be
+    fetched, and MissingCapability where transformers has no such head for the family.
     """
     fetch_checkpoint(checkpoint)
     runs.verify(checkpoint)
@@ -130,10 +130,11 @@ def _model(
     _set_dropout_of_functions(config, settings)
     transformers.logging.set_verbosity_error()  # it warns that the head is new
     transformers.logging.disable_progress_bar()
+    tensors = read_tensors(checkpoint)
     model, report = _class(config, data.kind).from_pretrained(
         None,
         config=config,
-        state_dict=read_tensors(checkpoint),
+        state_dict=tensors,
         dtype=torch.float32,
         attn_implementation="eager" if device.type == "cpu" and _in_bfloat16(device) else None,  # SDPA's is slow so
         output_loading_info=True,
@@ -142,6 +143,7 @@ def _model(
     if lacking := sorted(name for name in report["missing_keys"] if name.startswith(encoder) and "pooler" not in name):
         names = ", ".join(lacking[:3])
         raise BrokenCheckpoint(f"{checkpoint.path} lacks weights of its encoder ({names}); train this step again.")
+    check_all_read(checkpoint, model, tensors, report["unexpected_keys"])
     _set_dropout_of_modules(model, settings)
     if start is not None:
         model.base_model.load_state_dict(start)

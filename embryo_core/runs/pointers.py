@@ -20,6 +20,7 @@ from embryo_core.runs.value_types import Text
 from embryo_core.types import Pointer, Run
 
 HUB = "hf:"  # before the name of a repository
+SHARED = "blobs"  # in the cache of huggingface_hub: files that its repositories link to, by the hash of Xet
 Added = Annotated[dict[Text, Annotated[list[Text], Meta(max_length=100_000)]], Meta(max_length=100_000)]
 
 
@@ -73,6 +74,13 @@ def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
         f"{shown(manifest)} points to {where}, outside the run, and this user did not add the run from there; where "
         f"you trust it, add it again with: python -m embryo_core add SOURCE --name {run.name}"
     )
+
+
+def hub_store(path: Path, repository: str) -> Path:
+    """The folder that a file in the cache has to be in: its repository's, or the store of all that links lead to."""
+    folder = hub_folder(repository)
+    shared = os.path.realpath(folder.parent / SHARED)
+    return Path(shared) if Path(os.path.realpath(path)).is_relative_to(shared) else folder
 
 
 def hub_folder(repository: str) -> Path:

@@ -7,7 +7,7 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, is_zipfile
 
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.runs.architecture import PARAMETERS, SLACK, Architecture
-from embryo_core.runs.pointers import follow
+from embryo_core.runs.pointers import follow, hub_store
 from embryo_core.runs.reading import open_inside, parse_json, refusal
 from embryo_core.runs.schema import HEADER_LIMIT, MB, Header, Tensor
 from embryo_core.types import Checkpoint
@@ -21,8 +21,9 @@ ANY = 8 + HEADER_LIMIT + max(BYTES.values()) * SLACK * PARAMETERS  # bytes that 
 
 def weights_file(checkpoint: Checkpoint) -> tuple[Path, Path]:
     """The file of a checkpoint's weights, and the folder that it has to be in. Raises BrokenCheckpoint."""
-    if checkpoint.pointer:
-        return follow(checkpoint.run, checkpoint.pointer, checkpoint.path / "manifest.json")
+    if pointer := checkpoint.pointer:
+        path, within = follow(checkpoint.run, pointer, checkpoint.path / "manifest.json")
+        return path, hub_store(path, pointer.repository) if pointer.repository else within
     names = [name for name in WEIGHTS if os.path.lexists(checkpoint.path / name)] or [SAFETENSORS]
     return checkpoint.path / names[0], checkpoint.run.path
 

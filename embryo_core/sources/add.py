@@ -28,7 +28,7 @@ from embryo_core.errors import BrokenCheckpoint, BrokenRun, BrokenTrainerState, 
 from embryo_core.families import FAMILIES
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Settings, TrainerState
-from embryo_core.runs.weight_files import PICKLED, SAFETENSORS
+from embryo_core.runs.weight_files import PICKLED, SAFETENSORS, check_weights
 from embryo_core.sources import earlier, folders, hub, trainer
 from embryo_core.sources.found import Found, Series
 from embryo_core.sources.grid import planned
@@ -84,14 +84,15 @@ def add(
         (run.tokenizer / "tokenizer.json").write_text(text, encoding="utf-8")
         run = replace(run, tokenizer_sha256=runs.sha256(run.tokenizer / "tokenizer.json"), special_tokens=special)
         earlier.refuse_other_models(old, run)
-        kept, gone = earlier.keep(old, run, earlier.places(folder) | runs.places(target))
+        kept, gone = earlier.keep(old, run, earlier.places_of(added) | runs.places(target))
         reached = tuple(one.step for one in added)
         known = {*reached, *kept, *gone}
         whole = planned([*known, *series.incomplete], _saved_every(added[-1])) if steps is None else known
         grid = {*whole, *(old.planned_steps if old and steps is not None else ())}
         runs.write_run(replace(run, planned_steps=tuple(sorted(grid))))
         troubles += _write_log(added, old, folder / "log.jsonl")
-        runs.allow(target, earlier.places(folder))  # before the run is there: after a kill it can be added again
+        # Before the run is there: after a kill it can be added again. What it kept leads where it did before, at most.
+        runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))
     locations = tuple(sorted({runs.place_of(one.pointer) for one in added}))
     return Added(runs.read_run(target), reached, locations, kept, gone, tuple(series.left_alone), troubles)
 
@@ -184,11 +185,13 @@ def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
     (folder / "config.json").write_bytes(runs.read_bytes(found.config, found.within, BrokenCheckpoint))
     pointer, counts = found.pointer, found.counts
     more: dict[str, Any] = {}
+    if not found.parts and (copy or not pointer.repository):
+        weights = Path(os.path.realpath(_local(pointer)))
+        check_weights(weights, weights.parent, sizes)  # a part of a file would take the place of an earlier copy
     if found.parts:
         index, *parts = (Path(os.path.realpath(_local(one))) for one in (pointer, *found.parts))
         join(index, parts, sizes, folder / SAFETENSORS)
     elif copy:
-        weights = _local(pointer)
         shutil.copyfile(weights, folder / (PICKLED if runs.is_pickled(weights, weights.parent) else SAFETENSORS))
     else:
         more["weights"] = {**asdict(pointer), "sha256": found.sha256 or runs.sha256(_local(pointer))}

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from operator import eq
 from pathlib import Path
@@ -11,6 +11,7 @@ from embryo_core import results, runs
 from embryo_core.errors import BrokenCheckpoint, RunError
 from embryo_core.runs.schema import Manifest, PointerCard
 from embryo_core.runs.weight_files import SAFETENSORS, WEIGHTS
+from embryo_core.sources.found import Found
 from embryo_core.types import Pointer, Run
 
 
@@ -24,6 +25,11 @@ def places(folder: Path) -> set[str]:
     """The folders and repositories to which the checkpoints of a run lead, generators included."""
     manifests = [one for path, manifest in _manifests(folder) for one in (manifest, _inside(path, folder)) if one]
     return {runs.place_of(_pointer(one.weights)) for one in manifests if one.weights}
+
+
+def places_of(added: Iterable[Found]) -> set[str]:
+    """The folders and repositories that hold these checkpoints, generators included."""
+    return {runs.place_of(part.pointer) for one in added for part in (one, one.generator) if part}
 
 
 def refuse_other_models(old: Run | None, new: Run) -> None:
@@ -54,7 +60,9 @@ def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int
         if manifest.step in written or (manifest.weights and manifest.weights in written.values()):
             continue  # taken in again, maybe counted otherwise
         copy = new.path / "checkpoints" / f"step{manifest.step}"
-        if manifest.removed or _is_there(manifest, folder, allowed):
+        inside = _inside(folder, old.path)
+        whole = inside is None or _is_there(inside, folder / runs.GENERATOR, allowed)
+        if whole and _is_there(manifest, folder, allowed):
             shutil.copytree(folder, copy, symlinks=True, copy_function=_link)
             kept.append(manifest.step)
         else:
@@ -123,7 +131,7 @@ def _pointer(card: PointerCard) -> Pointer:
 def _is_there(manifest: Manifest, folder: Path, allowed: Collection[str]) -> bool:
     if card := manifest.weights:
         return runs.place_of(_pointer(card)) in allowed and bool(card.repository or os.path.isfile(card.file))
-    return any((folder / name).is_file() for name in WEIGHTS)
+    return bool(manifest.removed) or any((folder / name).is_file() for name in WEIGHTS)
 
 
 def _without_weights(folder: Path, manifest: Manifest, copy: Path) -> None:

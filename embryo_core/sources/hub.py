@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from embryo_core.engine.remote import fetch, fetch_file, first_line, offline
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, RunError
 from embryo_core.runs import GENERATOR, hub_folder
-from embryo_core.runs.pointers import HUB
+from embryo_core.runs.pointers import HUB, hub_store
 from embryo_core.runs.weight_files import WEIGHTS
 from embryo_core.sources.found import Found, Series
 from embryo_core.sources.parts import INDEXES, part_names
@@ -121,7 +121,7 @@ def _in_folder(repository: str, commit: str, counts: Counts, names: dict[str, st
         )
     config = fetch_file(repository, commit, f"{folder}config.json")
     pointer = Pointer(weights, repository, commit)
-    found = Found(counts, config, hub_folder(repository), pointer, names[weights])
+    found = Found(counts, config, hub_store(config, repository), pointer, names[weights])
     if weights.removeprefix(folder) not in INDEXES:
         return found
     parts = part_names(Path(os.path.realpath(fetch(pointer))))
@@ -135,8 +135,13 @@ def _names(repository: str, commit: str) -> dict[str, str | None]:
         return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in found.siblings}
     folder = hub_folder(repository) / "snapshots" / commit
     files = [path for path in folder.rglob("*") if not path.is_dir()]
-    blobs = {path.relative_to(folder).as_posix(): Path(os.path.realpath(path)).name for path in files}  # named by hash
+    blobs = {path.relative_to(folder).as_posix(): _behind(path).name for path in files}  # named by hash
     return {name: blob if SHA256.fullmatch(blob) else None for name, blob in blobs.items()}
+
+
+def _behind(path: Path) -> Path:
+    """What a name in a snapshot links to, by the Hub's own hash; that may link on, to a name by another hash."""
+    return Path(os.readlink(path)) if path.is_symlink() else path
 
 
 def _where() -> str:

@@ -194,6 +194,17 @@ def test_another_tokenizer_of_the_run(run):
     assert (fault.kind, fault.steps) == ("tokenizer", ()) and "was pretrained with" in fault.what
 
 
+@pytest.mark.parametrize("content", ["{", None])
+def test_a_tokenizer_that_cannot_be_read(run, content):
+    """Other faults are found all the same."""
+    path = run.path / "tokenizer" / "tokenizer.json"
+    path.unlink() if content is None else path.write_text(content)
+    weights(run, 2048).write_bytes(weights(run, 2048).read_bytes()[:-8])
+    kinds = {fault.kind: fault for fault in audit(run).faults}
+    assert set(kinds) == {"tokenizer", "unreadable"} and kinds["unreadable"].steps == (2048,)
+    assert kinds["tokenizer"].steps == () and "tokenizer.json" in kinds["tokenizer"].what
+
+
 def test_exchanged_folders(run):
     """Each has the manifest of the other's step, by which it is read."""
     one, other = (weights(run, step).parent for step in (1024, 4096))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save
 from transformers import AutoConfig, AutoModelForMaskedLM, RobertaModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
@@ -236,6 +236,40 @@ def test_a_pass_that_transformers_refuses_is_reported(own_run):
     model = load(write(own_run, "xmod", {"default_language": None}))
     with pytest.raises(BrokenCheckpoint, match="step8: transformers cannot compute it .*anguage"):
         model.hidden_states(np.array([[1, 5, 2]]), np.ones((1, 3)))
+
+
+def test_a_tensor_of_the_encoder_that_no_class_reads_is_refused(own_run):
+    """Relative positions, which transformers no longer has for RoBERTa; heads of other tasks may be there."""
+    checkpoint = write(own_run, "roberta")
+    tensors = load_file(checkpoint.path / "model.safetensors") | {"classifier.weight": np.zeros((2, 32), np.float32)}
+    rewrite(checkpoint, "model.safetensors", save(tensors))
+    assert load(runs.checkpoint(own_run, 8)).num_layers == 2
+    tensors["roberta.encoder.layer.0.attention.self.distance_embedding.weight"] = np.zeros((79, 16), np.float32)
+    rewrite(checkpoint, "model.safetensors", save(tensors))
+    with pytest.raises(BrokenCheckpoint, match=r"distance_embedding\.weight, which transformers does not read"):
+        load(runs.checkpoint(own_run, 8))
+
+
+def test_a_bare_encoder_may_have_heads_beside_its_layers(own_run):
+    """Its names have no prefix; a tensor of a layer is refused all the same."""
+    checkpoint = write(own_run, "roberta")
+    torch.manual_seed(0)
+    RobertaModel(AutoConfig.from_pretrained(checkpoint.path)).save_pretrained(checkpoint.path)
+    stored = load_file(checkpoint.path / "model.safetensors")
+    rewrite(checkpoint, "model.safetensors", save(stored | {"head.weight": np.zeros((2, 32), np.float32)}))
+    assert load(runs.checkpoint(own_run, 8)).num_layers == 2
+    rewrite(checkpoint, "model.safetensors", save(stored | {"encoder.layer.0.new.weight": np.zeros(2, np.float32)}))
+    with pytest.raises(BrokenCheckpoint, match=r"encoder\.layer\.0\.new\.weight, which transformers does not read"):
+        load(runs.checkpoint(own_run, 8))
+
+
+def test_a_long_text_of_bigbird_is_answered_the_same_after_a_short_one(own_run):
+    """Its sparse attention would turn into full attention for good, and pads what it returns."""
+    model = load(write(own_run, "big_bird", {"max_position_embeddings": 800}))
+    ids = np.random.default_rng(0).integers(5, 700, (1, 733))
+    before = model.hidden_states(ids, np.ones_like(ids))
+    model.hidden_states(ids[:, :9], np.ones((1, 9)))
+    assert before.shape == (3, 1, 733, 32) and (model.hidden_states(ids, np.ones_like(ids)) == before).all()
 
 
 def test_a_device_without_room_is_one_sentence(own_run, monkeypatch):

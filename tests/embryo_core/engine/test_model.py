@@ -204,6 +204,7 @@ def test_a_vocabulary_smaller_than_the_tokenizer_is_another_ones(own_run):
         (AlbertForMaskedLM, {"hidden_act": "relu", "embedding_size": 16, "layer_norm_eps": 1e-5}),
         (BertForMaskedLM, {"hidden_act": "gelu_pytorch_tanh"}),
         (BertForMaskedLM, {"hidden_act": "gelu", "tie_word_embeddings": False}),
+        (AlbertForMaskedLM, {"hidden_act": "gelu", "tie_word_embeddings": False}),
         (BertForMaskedLM, {"hidden_act": "silu"}),
     ],
 )
@@ -213,7 +214,11 @@ def test_masked_language_models_of_every_make(own_run, kind, settings, stored):
     torch.manual_seed(2)
     sizes = {"hidden_size": 132, "num_hidden_layers": 4, "num_attention_heads": 3, "intermediate_size": 150}
     config = kind.config_class(vocab_size=700, max_position_embeddings=40, initializer_range=0.1, **sizes, **settings)
-    checkpoint = store(own_run, kind(config).to(stored))
+    made = kind(config)
+    for parameter in made.parameters():
+        if parameter.ndim == 1:  # of an untied decoder the bias is another than that of the head around it
+            torch.nn.init.normal_(parameter)
+    checkpoint = store(own_run, made.to(stored))
     model = load(checkpoint)
     ids = model.tokenizer.encode_text(TEXTS[1])
     (at,) = np.flatnonzero(ids == model.tokenizer.mask_id)
@@ -221,6 +226,32 @@ def test_masked_language_models_of_every_make(own_run, kind, settings, stored):
         reference = kind.from_pretrained(checkpoint.path, dtype=torch.float32).eval()
         expected = reference(torch.tensor(ids[None])).logits[0, at]
     close(model, ids[None], model.mlm_logits(ids[None], np.ones((1, len(ids))), [0], [at])[0], expected.numpy())
+
+
+@pytest.mark.parametrize(
+    ("kind", "decoder"),
+    [
+        (AlbertForMaskedLM, "predictions.decoder"),
+        (BertForMaskedLM, "cls.predictions.decoder"),
+        (ElectraForMaskedLM, "generator_lm_head"),
+    ],
+)
+def test_a_stored_decoder_is_read_whatever_the_config_says(own_run, kind, decoder):
+    """As transformers does where a tied model's file has another decoder than its embeddings, or another bias."""
+    made = small(kind)
+    checkpoint = store(own_run, made)
+    path = checkpoint.path / "model.safetensors"
+    tensors = load_file(path)
+    tensors[f"{decoder}.weight"] = torch.randn_like(made.get_input_embeddings().weight)
+    tensors[f"{decoder}.bias"] = torch.randn(700)
+    save_file(tensors, path, {"format": "pt"})
+    (checkpoint.path / "manifest.json").unlink()
+    runs.write_manifest(checkpoint.path, 16, sequences=64, tokens=4096)
+    model, reference = load(checkpoint), kind.from_pretrained(checkpoint.path).eval()
+    ids = model.tokenizer.encode_text(TEXTS[1])[None]
+    with torch.no_grad():
+        expected = reference(torch.tensor(ids)).logits[0, 2].numpy()
+    close(model, ids, model.mlm_logits(ids, np.ones_like(ids), [0], [2])[0], expected)
 
 
 @pytest.mark.parametrize("wrapper", ["module.", "_orig_mod.", "module._orig_mod."])

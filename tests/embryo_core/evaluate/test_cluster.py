@@ -14,12 +14,13 @@ import pytest
 from embryo_core import runs
 from embryo_core.errors import ConfigError, CorpusError
 from embryo_core.evaluate import Report, evaluate
+from embryo_core.evaluate import cluster as on_workers
 from embryo_core.evaluate.cluster import on_ray
 from embryo_core.evaluate.evaluation import Outcomes, Pending
 from embryo_core.finetune import protocols
 from embryo_core.finetune.finetuning import finetune
 from embryo_core.metrics.attention import Attention
-from embryo_core.types import Run
+from embryo_core.types import Checkpoint, Run
 from tests.conftest import SAMPLE_DATA
 from tests.embryo_core.evaluate.test_evaluation import files
 from tests.embryo_core.finetune.conftest import write_cola, write_pairs
@@ -54,6 +55,25 @@ def expected(own_run: Run) -> dict[str, bytes]:
     found = files(own_run)
     shutil.rmtree(own_run.results)
     return found
+
+
+def test_a_worker_discards_what_it_fetched_when_it_has_computed(own_run: Run, monkeypatch: pytest.MonkeyPatch):
+    """Not before, when the weights would be fetched once more and left there."""
+    order = []
+
+    def ahead(checkpoints: Sequence[Checkpoint], discard: bool) -> Iterator[Checkpoint]:
+        yield from checkpoints
+        order.append(f"discarded: {discard}")
+
+    class Counting:
+        def compute(self, checkpoint: Checkpoint, asked: Sequence[Any]) -> Iterator[str]:
+            yield "found"
+            order.append("computed")
+
+    monkeypatch.setattr(on_workers, "fetched_ahead", ahead)
+    monkeypatch.setattr(on_workers, "_computer", lambda device, dtype: Counting())
+    assert on_workers._work(runs.checkpoint(own_run, 8), [], "cpu", "float32", discard=True) == ["found"]
+    assert order == ["computed", "discarded: True"]
 
 
 @pytest.mark.slow

@@ -106,6 +106,41 @@ def test_copied_weights_stay_when_their_source_goes(root, source):
     assert query.answer(added.run, "The [MASK] .", 0) == before
 
 
+@pytest.mark.parametrize("copy", [True, False])
+def test_a_file_that_was_cut_never_takes_the_place_of_a_copy(root, source, copy):
+    """It is passed over with a sentence, and the step stays as it was."""
+    run = add([str(source)], "own", copy=True).run
+    before = query.answer(run, "The [MASK] .", 20)
+    weights = source / "checkpoint-20" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-500])
+    added = add([str(source)], "own", copy=copy)
+    assert (added.steps, added.kept) == ((0, 10), (20,)) and len(added.troubles) == 1
+    assert "does not have the tensors of its header (truncated or changed)" in added.troubles[0]
+    assert query.answer(added.run, "The [MASK] .", 20) == before
+
+
+@pytest.mark.parametrize("where", ["removed", "generator"])
+def test_adding_over_a_run_of_a_strangers_allows_what_was_added_alone(root, source, tmp_path, where):
+    """Its other steps may lead anywhere, by a manifest that says they were removed too, or by a generator's."""
+    run = add([str(source)], "theirs").run
+    (tmp_path / "settings" / "embryo" / "added.json").unlink()  # this user has added nothing
+    secret = shutil.copytree(source / "checkpoint-0", tmp_path / "private") / "model.safetensors"
+    step = shutil.copytree(run.path / "checkpoints" / "step0", run.path / "checkpoints" / "step5")
+    manifest = json.loads((step / "manifest.json").read_text()) | {"step": 5}
+    elsewhere = manifest | {"weights": manifest["weights"] | {"file": str(secret)}}
+    if where == "removed":
+        manifest = elsewhere | {"removed": {"x": "0" * 64}}
+    else:
+        manifest["weights"]["file"] = str(source / "checkpoint-0" / "config.json")
+        (step / "generator").mkdir()
+        shutil.copyfile(step / "config.json", step / "generator" / "config.json")
+        (step / "generator" / "manifest.json").write_text(json.dumps(elsewhere))
+    (step / "manifest.json").write_text(json.dumps(manifest))
+    added = add([str(source)], "theirs")
+    assert (added.kept, added.gone) == ((), (5,))
+    assert runs.places(added.run.path) == {str(source / f"checkpoint-{step}") for step in STEPS}
+
+
 def test_steps_that_are_not_taken_again_stay_as_they_were(root, source):
     """--steps takes in a few, and says nothing of the others; the log keeps what came after them."""
     log = runs.read_log(add([str(source)], "mine").run)

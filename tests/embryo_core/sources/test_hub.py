@@ -8,8 +8,10 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from huggingface_hub.utils._shared_blobs import publish_blob_to_shared_store
 
 from embryo_core import query, results, runs
+from embryo_core.audit import audit
 from embryo_core.cli import main
 from embryo_core.engine import remote
 from embryo_core.engine.model import load
@@ -49,12 +51,26 @@ def store(cache: Path, repository: str, revision: str, folder: Path) -> str:
     return commit
 
 
-@pytest.fixture
-def series(cache: Path, trainer_folder: Path) -> dict[int, str]:
+def share(cache: Path) -> None:
+    """Move all weights of a cache to the store of all repositories, as huggingface_hub does with what Xet brought."""
+    for number, blob in enumerate(sorted(cache.glob("models--*/blobs/*"))):
+        if blob.stat().st_size > 50_000:
+            xet = hashlib.sha256(f"another hash {number}".encode()).hexdigest()
+            assert publish_blob_to_shared_store(
+                blob_path=str(blob), xet_hash=xet, cache_dir=cache, expected_size=blob.stat().st_size
+            )
+
+
+@pytest.fixture(params=["own files", "shared store"])
+def series(cache: Path, trainer_folder: Path, request: pytest.FixtureRequest) -> dict[int, str]:
     """The Trainer's checkpoints as revisions of one repository; commits by step."""
-    return {
+    found = {
         step: store(cache, NAME, f"step{step}-tokens{step}B", trainer_folder / f"checkpoint-{step}") for step in STEPS
     }
+    if request.param == "shared store":
+        share(cache)
+        assert len([*(cache / "blobs").glob("??/*.refs")]) == len(STEPS)
+    return found
 
 
 def test_revisions_of_one_repository(root, series, trainer_folder, capsys):
@@ -65,6 +81,10 @@ def test_revisions_of_one_repository(root, series, trainer_folder, capsys):
     found = runs.checkpoints(run)
     assert {c.step: c.pointer.commit for c in found} == series
     assert [c.tokens for c in found] == [None, 10**10, 2 * 10**10]
+    assert not audit(run).faults
+    for checkpoint in found:
+        noted = json.loads((checkpoint.path / "manifest.json").read_text())["weights"]["sha256"]
+        assert noted == runs.sha256(trainer_folder / f"checkpoint-{checkpoint.step}" / "model.safetensors")
     for step in STEPS:
         assert query.answer(run, "The [MASK] .", step) == query.answer(local, "The [MASK] .", step)
 
@@ -142,8 +162,16 @@ def test_the_next_one_is_fetched_ahead_and_what_was_fetched_goes(root, series, m
 def test_discarding_removes_one_revision_alone(root, series, cache):
     """Its weights go, the others' stay."""
     run = add([f"hf:{NAME}"], "public").run
+    before = size(cache)
     remote.discard(runs.checkpoint(run, 10).pointer)
     assert [remote.cached(c.pointer) for c in runs.checkpoints(run)] == [True, False, True]
+    assert before - size(cache) > 50_000
+    assert all(load(checkpoint) for checkpoint in runs.checkpoints(run) if checkpoint.step != 10)
+
+
+def size(cache: Path) -> int:
+    """Bytes of all files in a cache."""
+    return sum(path.stat().st_size for path in cache.rglob("*") if path.is_file() and not path.is_symlink())
 
 
 def test_the_generator_of_an_electra_comes_along(root, cache, electra, monkeypatch):
