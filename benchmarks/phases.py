@@ -11,7 +11,7 @@ from embryo_core.curves.phases import Phase, phases
 
 GRIDS = {  # evaluated steps
     "20 powers of two": [2**power for power in range(20)],
-    "25, as the earlier demo": [*(2**power for power in range(11)), *range(1500, 21000, 1500)],
+    "24, much as the earlier demo": [*(2**power for power in range(11)), *range(1500, 21000, 1500)],
     "90, as the demo": sorted({*(round(2 ** (power / 6)) for power in range(100)), 100_000}),
 }
 NOISE = (0.01, 0.03, 0.1)  # nats, the standard deviation of a point

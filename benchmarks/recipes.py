@@ -4,7 +4,8 @@
 
 Each variant is a run of its own below `--runs` and is resumed where it was stopped; without a name, all are trained.
 "domain" is "short" continued on other text: give that as `--corpus`, and the run with `--init-from`.
-All are measured on the same held-out text with the same masks, 15 % of single pieces, whatever they are trained with.
+All are measured on the same held-out text, 15 % of single pieces masked, whatever they are trained with; those with one
+sentence loss with the same masks, as its draws come before those of the masks.
 The table has, for each, the tokens seen until the held-out loss reaches `--until`, and loss and accuracy at the last
 step.
 """

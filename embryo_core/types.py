@@ -21,7 +21,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a continued run began: at a checkpoint of another run, after so many sequences and tokens (0: unknown)."""
+    """Where a continued run began: at a checkpoint of another run, after so many sequences and tokens (0: unknown).
+
+    `text_tokens` are those of the text whose words frequencies.tsv counts, which is the first run's (0: unknown).
+    """
 
     run: str
     step: int
@@ -29,6 +32,7 @@ class Origin:
     tokens: int
     weights_sha256: str
     changes: tuple[Change, ...] = ()  # of that run, up to the step
+    text_tokens: int = 0
 
 
 @dataclass(frozen=True)

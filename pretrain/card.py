@@ -34,7 +34,7 @@ def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | N
         planned_steps=(*continued.history(start)[:-1], *own) if start else own,
         code_version=version("embryo"),
         note=family.note(config),
-        origin=continued.origin(start) if start else None,
+        origin=continued.origin(start, folder.resolve()) if start else None,
     )
 
 

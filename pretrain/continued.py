@@ -45,13 +45,14 @@ def _parse(wanted: str) -> tuple[str, int | None]:
     return (name, int(step)) if at and step.isdecimal() else (wanted, None)
 
 
-def origin(start: Checkpoint) -> Origin:
-    """What run.json says of the beginning of a run that goes on from this checkpoint."""
-    if start.run.origin and start.run.origin.step == start.step:
+def origin(start: Checkpoint, folder: Path) -> Origin:
+    """What run.json says of the beginning of the run in this folder, which goes on from the checkpoint."""
+    if start.run.origin and start.run.path == folder:
         return start.run.origin  # its own copy
     changes = tuple(change for change in runs.changes(start.run) if change.step < start.step)
     weights = runs.sha256(start.path / "model.safetensors")
-    return Origin(start.run.name, start.step, start.sequences or 0, start.tokens or 0, weights, changes)
+    seen, counted = (start.sequences or 0, start.tokens or 0), runs.counted_tokens(start.run)
+    return Origin(start.run.name, start.step, *seen, weights, changes, counted)
 
 
 def check_model(architecture: dict[str, object], start: Checkpoint) -> None:

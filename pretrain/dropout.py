@@ -1,15 +1,22 @@
 """Dropout whose pattern is a function of (seed, step, replica): Keras's own gives all replicas the same one."""
 
+import random
+
 import keras
 
-STRIDE = 1_000_003  # between the seeds of two replicas; a layer's first seed is a random number below 1e9
+LARGEST = 1_000_000_000  # seed of a layer's first draw
+STRIDE = 1_000_003  # between the seeds of two replicas
 
 
 class Seeds(keras.random.SeedGenerator):
     """Keras's seeds for the first replica of TensorFlow and all other backends; another replica's are apart from them.
 
-    What a run saves of them counts the draws, so it is the same on any number of replicas.
+    What a run saves of them counts the draws, so it is the same on any number of replicas. Their own seed is given, as
+    Keras on torch counts no draw of a generator without one, which could not be resumed.
     """
+
+    def __init__(self):
+        super().__init__(seed=random.randint(1, LARGEST))  # as Keras draws one where none is given
 
     def next(self, ordered: bool = True):
         """The seed of the next draw: integers [2]."""

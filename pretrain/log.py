@@ -64,7 +64,8 @@ class Log:
 
     def add(self, split: str, progress: Progress, means: dict[str, Any], **more: Any) -> None:
         """Append one row, and send the numbers among its means to TensorBoard where that is wanted."""
-        row = {"split": split, "step": progress.step, **means, "tokens": progress.tokens, **more}
+        tokens = {} if progress.tokens is None else {"tokens": progress.tokens}
+        row = {"split": split, "step": progress.step, **means, **tokens, **more}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         if self.writer:

@@ -5,6 +5,7 @@ changes from process to process.
 """
 
 import io
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from embryo_core.errors import CorpusError
 
 PAD, UNK, CLS, SEP, MASK = range(5)  # the order of ALBERT's own vocabulary
 CHARACTER_COVERAGE = 0.9998  # share of the text whose characters get into the vocabulary; the rest is unknown
+REQUIRED = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")  # in what SentencePiece says of a small vocabulary
 MAX_WORD = 64  # characters; longer words (web addresses, tables) teach nothing about pieces
 
 
@@ -22,7 +24,7 @@ def train_pieces(
 ) -> list[tuple[str, float]]:
     """Pieces with their scores, special tokens first. `options` are further settings of SentencePiece's trainer.
 
-    Raises CorpusError where the words are too few for a vocabulary of that size.
+    Raises CorpusError where the words are too few for a vocabulary of that size, or their characters too many.
     """
     import sentencepiece  # a requirement of pretraining alone
 
@@ -51,10 +53,16 @@ def train_pieces(
                 minloglevel=2,
                 **options,
             )
-        except RuntimeError:
+        except RuntimeError as reason:
+            text = f"A text of {len(counts):,} different words"
+            if needed := REQUIRED.search(str(reason)):
+                raise CorpusError(
+                    f"{text} has characters for {int(needed[1]):,} pieces, and a vocabulary of {vocabulary_size:,} was "
+                    "asked for; ask for a larger one."
+                ) from None
             raise CorpusError(
-                f"A text of {len(counts):,} different words is too small for a vocabulary of {vocabulary_size:,} "
-                "pieces; give more text or ask for a smaller vocabulary."
+                f"{text} is too small for a vocabulary of {vocabulary_size:,} pieces; give more text or ask for a "
+                "smaller vocabulary."
             ) from None
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     return [(pieces.id_to_piece(i), pieces.get_score(i)) for i in range(pieces.get_piece_size())]

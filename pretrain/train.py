@@ -48,7 +48,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
     if progress == start:
         if not run.origin:
             write_checkpoint(model, config, run.path, progress)
-        _measure(config, progress, measurement, log, devices)
+        _measure(config, _told(run, progress), measurement, log, devices)
 
     objectives = family.objectives(config)
     means = Means(objectives)
@@ -67,15 +67,21 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             rate = float(learning_rate(step - first - 1))  # of the update just made
             row = means.take()
             measured = {"learning_rate": rate, "tokens_per_second": round(speed, 1), "time": round(time())}
-            log.add("train", progress, row, **measured)
+            log.add("train", _told(run, progress), row, **measured)
             bar.set_postfix(_postfix(row, next(iter(objectives)), speed), refresh=False)
         if step in grid:
-            write_checkpoint(model, config, run.path, progress)
-            _measure(config, progress, measurement, log, devices)
+            write_checkpoint(model, config, run.path, _told(run, progress))
+            _measure(config, _told(run, progress), measurement, log, devices)
         if save_state_now:
             save_state(model, run.path, progress)
         bar.update()
     bar.close()
+
+
+def _told(run: Run, progress: Progress) -> Progress:
+    """The counts as files tell them: unknown where those of the run that this one goes on from are."""
+    unknown = run.origin and run.origin.step and not run.origin.tokens
+    return Progress(progress.step, None, None) if unknown else progress
 
 
 def build(config: Config) -> PretrainingModel:

@@ -29,6 +29,7 @@ CHOICES = (  # rows that a designer decides
     "sentence loss",
     "dropout",
     "masked share",
+    "longest masked n-gram",
     "domain",
     "learning rate",
 )
@@ -54,7 +55,8 @@ def design(run: Run) -> dict[str, Value]:
         "sharing": _sharing(run, last),
         "sentence loss": run.objective.partition(" + ")[2] or "none",
         "dropout": _dropout(run.config),
-        "masked share": settings.masked_share or None,
+        "masked share": _masked_share(run.config),
+        "longest masked n-gram": settings.max_ngram or None,
         "tokenizer": _tokenizer(run),
         "vocabulary": settings.vocab_size or None,
         "domain": _domain(run),
@@ -103,11 +105,19 @@ def _sharing(run: Run, last: Checkpoint | None) -> str | None:
     named = run.config.get("share")
     if sizes is None:
         return named
-    if named in PARTLY:
-        return PARTLY[named]
+    groups = run.config.get("num_hidden_groups", 1)
+    if named in PARTLY:  # its checkpoints are those of a model that shares nothing
+        return PARTLY[named] if groups == 1 else f"{PARTLY[named]} within {groups} groups of layers"
     if sizes.groups >= sizes.num_hidden_layers:
         return "none"
     return "all layers" if sizes.groups == 1 else f"within {sizes.groups} groups of layers"
+
+
+def _masked_share(config: dict[str, Any]) -> Value:
+    """Of the tokens, throughout or from the first update to the last."""
+    first = config.get("masked_share")
+    last = first if config.get("masked_share_end") is None else config["masked_share_end"]
+    return (first or None) if first == last else f"{first} to {last}"
 
 
 def _dropout(config: dict[str, Any]) -> str | None:

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from msgspec import convert
 from numpy.typing import NDArray
 
 from embryo_core import runs
 from embryo_core.compare.flops import kinks, training_flops
 from embryo_core.curves import Floats
-from embryo_core.runs.schema import Corpus
 from embryo_core.types import Run
 
 Unit = Literal["step", "sequences", "tokens", "words", "flops", "share"]
@@ -77,7 +75,5 @@ def _known(counts: dict[int, float | None]) -> Progress | None:
 
 
 def _words_per_token(run: Run) -> float | None:
-    words = sum(runs.read_counts(run.path / "frequencies.tsv").values())
-    corpus = convert(run.corpus, Corpus)
-    tokens = corpus.train.tokens or corpus.tokens
+    words, tokens = sum(runs.read_counts(run.path / "frequencies.tsv").values()), runs.counted_tokens(run)
     return words / tokens if words and tokens else None

@@ -6,12 +6,10 @@ All of it is computed from stored tables when they are read (docs/metrics.md, Ba
 from collections.abc import Iterable, Sequence
 
 import pandas as pd
-from msgspec import convert
 
 from embryo_core import runs
 from embryo_core.corpora.relation_types import TYPES
 from embryo_core.corpora.word_groups import ALL, BANDS, TAGS
-from embryo_core.runs.schema import Corpus
 from embryo_core.types import RightAnswers, Run
 
 COLUMNS = ["group", "answer", "value", "n"]
@@ -78,9 +76,7 @@ def of_text(run: Run) -> tuple[str, float] | None:
     For a word of one piece that is the accuracy of always answering it, where masks are drawn from such text. None
     where the run does not tell its counts or its pieces. Raises BrokenRun.
     """
-    counts = runs.read_counts(run.path / "frequencies.tsv")
-    corpus = convert(run.corpus, Corpus)
-    pieces = corpus.train.tokens or corpus.tokens
+    counts, pieces = runs.read_counts(run.path / "frequencies.tsv"), runs.counted_tokens(run)
     if not counts or not pieces:
         return None
     word = max(counts, key=counts.get)

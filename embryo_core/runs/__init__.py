@@ -7,7 +7,7 @@ from embryo_core.runs.checksums import read_checksums, write_checksums
 from embryo_core.runs.files import replacing, sha256, write_json
 from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
 from embryo_core.runs.locks import locked
-from embryo_core.runs.log import damaged_lines, parse_row, read_counts, read_lines, read_log, read_ranks
+from embryo_core.runs.log import counted_tokens, damaged_lines, parse_row, read_counts, read_lines, read_log, read_ranks
 from embryo_core.runs.manifests import (
     GENERATOR,
     broken,
@@ -53,6 +53,7 @@ __all__ = [
     "checkpoint",
     "checkpoints",
     "checkpoints_digest",
+    "counted_tokens",
     "damaged_lines",
     "gaps",
     "generator",

@@ -88,7 +88,9 @@ def _origin(card: OriginCard | None) -> Origin | None:
     if card is None:
         return None
     changes = tuple(Change(change.step, change.what) for change in card.changes)
-    return Origin(card.run, card.step, card.sequences, card.tokens, card.weights_sha256, changes)
+    return Origin(
+        card.run, card.step, card.sequences, card.tokens, card.weights_sha256, changes, card.text_tokens
+    )
 
 
 def _scan() -> Iterator[tuple[Path, Run | BrokenRun]]:

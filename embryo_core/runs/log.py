@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
 from msgspec.json import Decoder
 
 from embryo_core.errors import BrokenRun
 from embryo_core.runs.reading import read_bytes, refusal
-from embryo_core.runs.schema import MB, LogPlace, LogRow
+from embryo_core.runs.schema import MB, Corpus, LogPlace, LogRow
 from embryo_core.types import Run
 
 ROW, PLACE = Decoder(LogRow), Decoder(LogPlace)
@@ -75,6 +76,17 @@ def read_ranks(frequencies: Path) -> dict[str, int]:
 def read_counts(frequencies: Path) -> dict[str, int]:
     """How often each word stands in the training corpus, from the same file. Raises BrokenRun."""
     return {word: count for _, word, count in _words(frequencies)}
+
+
+def counted_tokens(run: Run) -> int:
+    """The tokens of the text whose words frequencies.tsv counts; 0 where the run does not tell.
+
+    A continued run has the counts of the first one's text.
+    """
+    if run.origin:
+        return run.origin.text_tokens
+    corpus = convert(run.corpus, Corpus)
+    return corpus.train.tokens or corpus.tokens
 
 
 def _words(frequencies: Path) -> Iterator[tuple[int, str, int]]:

@@ -54,6 +54,7 @@ class Settings(Struct, frozen=True):
     max_position_embeddings: Count = 0
     vocab_size: Count = 0
     masked_share: float = 0.0
+    masked_share_end: float | None = None
     max_ngram: Count = 0
     steps: Count = 0
     warmup_steps: Count = 0
@@ -111,6 +112,7 @@ class OriginCard(Struct, frozen=True):
     tokens: Count
     weights_sha256: Sha256
     changes: Annotated[list[ChangeCard], Meta(max_length=100)] = []
+    text_tokens: Count = 0
 
 
 class TokensCard(Struct, frozen=True):

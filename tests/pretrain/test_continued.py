@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from embryo_core import runs
+from embryo_core.compare.progress import progress
+from embryo_core.corpora import baselines
 from embryo_core.types import Change, Run
 from pretrain.__main__ import main
 
@@ -134,6 +137,41 @@ def test_a_continued_run_can_be_continued(continued: Run, command: list[str], ro
     found = runs.read_run(root / "third")
     assert runs.changes(found) == (Change(3, "corpus: domain.txt"), Change(5, "corpus: domain.txt"))
     assert [checkpoint.step for checkpoint in runs.checkpoints(found)] == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_words_are_those_of_the_text_that_was_counted(first: Run, continued: Run):
+    """Which is the first run's: step 3 lies at as many words in both, and the commonest word is as common."""
+    ours, theirs = progress(continued, "words"), progress(first, "words")
+    assert ours.at([3]) == pytest.approx(theirs.at([3])) and baselines.of_text(continued) == baselines.of_text(first)
+    card = json.loads((continued.path / "run.json").read_text())
+    older = replace(continued, origin=replace(continued.origin, text_tokens=0))  # that of an earlier version
+    assert card["origin"]["text_tokens"] == first.corpus["train"]["tokens"] != continued.corpus["train"]["tokens"]
+    assert progress(older, "words") is None and baselines.of_text(older) is None
+
+
+def test_a_run_from_the_step_at_which_another_began_resumes(continued: Run, command: list[str], root: Path):
+    """It names that run, and not the one before it."""
+    again = [f"{continued.path}@3" if part.endswith("@3") else part for part in command]
+    for _ in range(2):
+        assert main([*again[:-1], "steps=1", "warmup_steps=1", "--run", str(root / "fourth")]) == 0
+    found = runs.read_run(root / "fourth")
+    assert (found.origin.run, found.origin.step) == ("second", 3)
+    assert found.origin.text_tokens == continued.origin.text_tokens
+
+
+def test_counts_that_are_unknown_stay_so(first: Run, command: list[str], root: Path):
+    """As after imported checkpoints, whose training nobody counted: what is added to them is no count of all."""
+    foreign = shutil.copytree(first.path, root / "foreign")
+    for path in foreign.glob("checkpoints/*/manifest.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"sequences": None, "tokens": None}))
+    again = [f"{foreign}@3" if part.endswith("@3") else part for part in command]
+    assert main([*again, str(root / "fifth")]) == 0
+    (root / "fifth" / "state" / "step9.npz").unlink()
+    assert main([*again, str(root / "fifth")]) == 0
+    found = runs.read_run(root / "fifth")
+    assert [(one.sequences, one.tokens) for one in runs.checkpoints(found)] == [(None, None)] * 8
+    assert all("tokens" not in row for row in runs.read_log(found) if row["step"] > 3)
+    assert progress(found, "tokens") is None and progress(found, "sequences") is None
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,27 @@ print(json.dumps([[part.numpy().tolist() for part in parts] for parts in drawn])
 """
 
 
+RESUMED = f"""
+import json
+import keras
+import numpy as np
+from pretrain.dropout import Dropout
+
+def draw(layer):
+    return [np.array(layer(np.ones({NUMBERS}, np.float32), training=True)).tolist() for _ in range({UPDATES})]
+
+keras.utils.set_random_seed(1)
+layer = Dropout(0.5)
+draw(layer)
+state = keras.ops.convert_to_numpy(layer.seeds.state)
+going_on = draw(layer)
+keras.utils.set_random_seed(1)
+again = Dropout(0.5)
+again.seeds.state.assign(state)
+print(json.dumps([going_on, draw(again), int(state[1])]))
+"""
+
+
 def test_every_replica_drops_other_numbers():
     """The first drops what one device would, the second others, at each update anew."""
     environment = os.environ | {"KERAS_BACKEND": "tensorflow", "PYTHONPATH": str(REPOSITORY)}
@@ -48,6 +69,15 @@ def test_every_replica_drops_other_numbers():
     np.testing.assert_array_equal(first, alone)
     patterns = np.concatenate([first, second])
     assert len(np.unique(patterns, axis=0)) == 2 * UPDATES
+
+
+def test_a_layer_that_is_resumed_drops_what_it_would_have():
+    """On torch too, whose generators without a seed of their own count no draw."""
+    environment = os.environ | {"KERAS_BACKEND": "torch", "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run([sys.executable, "-c", RESUMED], env=environment, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    going_on, resumed, count = json.loads(done.stdout)
+    assert going_on == resumed and count == UPDATES and len({tuple(one) for one in going_on}) == UPDATES
 
 
 def test_it_drops_what_keras_drops():

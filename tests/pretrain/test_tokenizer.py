@@ -34,6 +34,15 @@ def test_pieces_join_to_their_word(kind: str, lines: list[str], tmp_path: Path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_more_characters_than_pieces_are_said(kind: str, tmp_path: Path):
+    """As of Chinese: a smaller vocabulary, which more text would not need, is what does not help."""
+    signs = [chr(0x4E00 + i) for i in range(500)]
+    text = [" ".join(one + other for one, other in zip(signs, signs[i:] + signs[:i], strict=True)) for i in (1, 7)]
+    with pytest.raises(CorpusError, match=r"characters for [\d,]+ pieces, and a vocabulary of 200 .* a larger one"):
+        train_tokenizer(text, 200, tmp_path / "tokenizer", kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_too_little_text_for_the_vocabulary_is_said(kind: str, tmp_path: Path):
     """A text that cannot fill the vocabulary raises CorpusError and writes nothing."""
     with pytest.raises(CorpusError, match="too small for a vocabulary of 5,000 pieces"):

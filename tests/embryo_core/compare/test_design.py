@@ -91,6 +91,21 @@ def test_sharing_is_read_from_the_checkpoint(tiny_run: Run):
     assert design(tiny_run)["sharing"] == "all layers"
     half = replace(tiny_run, config=tiny_run.config | {"share": "attention"})
     assert design(half)["sharing"] == "attention alone"
+    grouped = replace(half, config=half.config | {"num_hidden_groups": 2})
+    assert design(grouped)["sharing"] == "attention alone within 2 groups of layers"
+    assert differing_choices(half, grouped) == ["sharing"]
+
+
+@pytest.mark.parametrize(
+    ("change", "choice", "value"),
+    [({"masked_share_end": 0.1}, "masked share", "0.15 to 0.1"), ({"max_ngram": 1}, "longest masked n-gram", 1)],
+)
+def test_how_words_are_masked_is_a_choice(tiny_run: Run, change: dict, choice: str, value: object):
+    """The share at the end of training, and how many words are masked together."""
+    first = replace(tiny_run, config=tiny_run.config | {"masked_share": 0.15, "max_ngram": 3})
+    other = replace(first, config=first.config | change)
+    assert design(first)["masked share"] == 0.15 and design(other)[choice] == value
+    assert differing_choices(first, other) == [choice]
 
 
 def test_training_is_dated_by_its_log(own_run: Run):
