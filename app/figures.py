@@ -1,7 +1,7 @@
 """A figure of a page with its caption and its downloads."""
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +24,7 @@ from app.components.figure_files import figure_files
 from app.turns import TURNS
 from app.view import View
 from app.widgets import show_caption
+from embryo_core.types import Run
 
 TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}
 KEPT = 64  # figures
@@ -88,13 +89,15 @@ def show(
     on_point: Callable[..., None] | None = None,
     own_width: bool = False,
     at: str = "",
+    beside: Sequence[Run] = (),
 ) -> None:
     """A figure, its caption (what it shows, on what data, with what n), and a menu of its files: SVG, PNG and CSV.
 
     `name` names the downloaded files and is unique on the page. Files of the picture carry the `title`, the run of the
     `view`, and what was noted of the data of the `metric`, where the figure shows one. `on_point` hears of a click on a
     point, before the page is drawn again: its annotated parameters get the first of the point's customdata. A figure of
-    its `own_width` is scrolled where the page is narrower. The files of one that is another `at` each step say which.
+    its `own_width` is scrolled where the page is narrower. The files of one that is another `at` each step say which;
+    those with runs `beside` the page's name them all, and the data that all of them share.
     """
     key, files = f"figure_{name}", f"{name}-{at}" if at else name
     curves = smoothing(data) + thinned(figure)
@@ -108,7 +111,9 @@ def show(
     width = int(figure.layout.width) if own_width else "stretch"
     with st.container(key=f"scroll_{name}") if own_width else nullcontext():
         st.plotly_chart(for_browser(figure), key=key, width=width, alt=title, **select)
-    note = results.note(view.run, metric)
+    drawn = (view.run, *beside)
+    names, notes = ", ".join(run.name for run in drawn), {results.note(run, metric) for run in drawn}
+    note = notes.pop() if len(notes) == 1 else ""
     show_files(
         name,
         caption,
@@ -117,8 +122,8 @@ def show(
             key,
             files,
             title,
-            small_print(view.run.name, note) + curves,
-            copied(title, view.run.name, caption),
+            small_print(names, note) + curves,
+            copied(title, names, caption),
         ),
         File("CSV, the numbers of this figure", f"{files}.csv", lambda: data.to_csv(index=False)),
     )

@@ -27,14 +27,18 @@ def show(
     metric: str = "",
     on_point: Callable[..., None] | None = None,
     bands: bool = True,
+    of_all: bool = False,
 ) -> None:
     """The figure that a page has of its run, with the runs beside it; what `read` finds of a run is its table.
 
-    A run that has no such table, or does not tell what the axis counts, is named.
+    A run that has no such table, or does not tell what the axis counts, is named. The caption's numbers are the page's
+    run's, which is said, unless it is `of_all`.
     """
     lines, missing = _lines(view, read, curves)
     for words in captions.missing(missing, [run for run in view.beside if not view.tells(run)], view.unit):
         st.info(literal(words), icon=":material/info:")
+    drawn = [run for run in view.beside if view.tells(run) and run not in missing]
+    caption += "" if of_all else captions.own(view.run)
     seeds = any(line.seeds > 1 for line in lines)
     baselines = any(line.rows["baseline"].notna().any() for line in lines)
     caption += captions.runs([(line.name, line.rows["n"]) for line in lines], seeds, baselines)
@@ -50,6 +54,7 @@ def show(
         metric,
         on_point=on_point,
         own_width=curves.width is not None,
+        beside=drawn,
     )
 
 

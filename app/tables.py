@@ -9,6 +9,7 @@ import streamlit as st
 
 from app.components import messages
 
+LEAST = 5e-5  # a smaller probability would be 0 in hundredths of a percent
 PERCENT = {"format": "percent", "step": 0.001}  # of a column of shares
 
 
@@ -48,10 +49,12 @@ def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) ->
     Without `bars` beside the probabilities the table is narrow.
     """
     column = st.column_config
-    bar = column.ProgressColumn("probability", format="percent", min_value=0, max_value=table["probability"].max())
+    small = len(table) > 0 and table["probability"].min() < LEAST
+    number = "%.1e" if small else "percent"
+    bar = column.ProgressColumn("probability", format=number, min_value=0, max_value=table["probability"].max())
     columns = {
         "rank": column.TextColumn("rank", width=44, alignment="right"),
         "token": column.TextColumn(what),
-        "probability": bar if bars else column.NumberColumn("probability", format="percent", width=72),
+        "probability": bar if bars else column.NumberColumn("probability", format=number, width=72),
     }
     st.dataframe(table, column_config=columns, column_order=list(columns), hide_index=True, key=key)

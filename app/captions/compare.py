@@ -55,8 +55,11 @@ def differences(choices: Sequence[str], first: str, table: pd.DataFrame, seeds: 
     left_out = f" Not measured at a step that both have: {literal(', '.join(missing))}." if missing else ""
     pooling, cases = SEEDS if seeds else "", pd.concat([table["n_first"], table["n_second"]])
     ends = "" if table["step_first"].equals(table["step_second"]) else BEGAN
+    steps = table["step_second"].dropna().astype(int)
+    least, most = int(steps.min()), int(steps.max())
+    at = f"{most:,}" if least == most else f"{least:,} to {most:,}, by measure"
     return (
-        f"{together}Accuracy of each run minus that of {literal(first)}, at the last step that both have."
+        f"{together}Accuracy of each run minus that of {literal(first)}, at the last step that both have ({at})."
         f"{ends} What changed: {literal(changes)} Line: 95 % interval (Newcombe).{pooling}{facts}{cut} Probing tasks: "
         f"the layer with the best F1 at that step; n = {_span(cases)} cases.{left_out}"
     )

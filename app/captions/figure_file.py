@@ -13,7 +13,9 @@ BIBTEX = """\
   pages = {6813--6828},
   doi = {10.18653/v1/2020.emnlp-main.553}
 }"""
-CLICKS = re.compile(r"\s*(?:Click|A click|Play, or drag)\b[^.]*\.|; click[^.;]*(?=[.;])")  # mean nothing on paper
+CLICKS = re.compile(  # what means nothing on paper
+    r"\s*(?:Click|A click|Play, or drag|Point at)\b[^.]*\.|[;,] (?:click|point at)[^.;]*(?=[.;])"
+)
 
 
 def plain(caption: str) -> str:
@@ -23,10 +25,15 @@ def plain(caption: str) -> str:
 
 
 def small_print(run: str, note: str) -> str:
-    """What stands below a figure of a run in its file: the run, and what was `note`d of the data, where it was."""
-    return f"Run {run}{f'; {note}' if note else ''}. Embryo, after Chiang, Huang and Lee (2020)."
+    """What stands below a figure in its file: the run, or the names of several, and what was `note`d of the data."""
+    return f"{_run(run)}{f'; {note}' if note else ''}. Embryo, after Chiang, Huang and Lee (2020)."
 
 
 def copied(title: str, run: str, caption: str) -> str:
-    """What the clipboard gets with a figure of a run."""
-    return f"{title}. Run {run}. {plain(caption)}\n\n{BIBTEX}\n"
+    """What the clipboard gets with a figure of a run, or of several by their names."""
+    end = "" if title.endswith(".") else "."
+    return f"{title}{end} {_run(run)}. {plain(caption)}\n\n{BIBTEX}\n"
+
+
+def _run(names: str) -> str:
+    return f"Run{'s' if ', ' in names else ''} {names}"

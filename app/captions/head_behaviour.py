@@ -24,7 +24,7 @@ def over_steps(rows: pd.DataFrame, chosen: tuple[int, int]) -> str:
     """The caption of the curves of all heads, the chosen layer and head large."""
     return (
         f"Layer {chosen[0]}, head {chosen[1]}, bold, among all {rows.groupby(['layer', 'head']).ngroups} heads, at "
-        f"{rows['step'].nunique()} steps. Click a point to choose its head and step."
+        f"{rows['step'].nunique()} steps, n = {rows['n'].max():,}. Click a point to choose its head and step."
     )
 
 

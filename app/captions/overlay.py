@@ -24,6 +24,11 @@ def named(seeds: Sequence[Run]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names)} (mean of {len(names)} seeds)"
 
 
+def own(run: Run) -> str:
+    """Whose numbers a caption has that was written for one run."""
+    return f" Numbers up to here are those of {literal(run.name)}."
+
+
 def runs(lines: Sequence[tuple[str, pd.Series]], seeds: bool, baselines: bool) -> str:
     """The runs of a figure, each with its n, the cases behind its points.
 

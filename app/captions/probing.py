@@ -28,11 +28,12 @@ def tasks(
     )
 
 
-def layers(data: pd.DataFrame, task: str, quantity: str, layer: int, sources: Sources, bands: bool) -> str:
-    """The caption of a task's curves, a line per layer."""
+def layers(data: pd.DataFrame, task: str, quantity: str, layer: int | None, sources: Sources, bands: bool) -> str:
+    """The caption of a task's curves, a line per layer, one of them thick; or None of them, in panels of their own."""
+    lines = "" if layer is None else f" A line per layer, embeddings included; thick: {layer_name(layer)}."
     return (
         f"**{literal(label(task))}**: {QUANTITIES[quantity].means}. n = {data['n'].iloc[-1]:,} targets"
-        f"{_sizes(sources, task)}. A line per layer, embeddings included; thick: {layer_name(layer)}. {LINES}"
+        f"{_sizes(sources, task)}.{lines} {LINES}"
         + ("; dashed: the F1 of always predicting the most frequent label" if "majority" in data else "")
         + ("; band: 95 % interval of the value as measured" if bands else "")
         + ". Click a point for its layer and step."
@@ -62,12 +63,12 @@ NOTHING_FELL = "Peak and decay: no layer has fallen significantly from its peak"
 PEAK_TABLE = "Click a row to open its task, layer and step."
 
 
-def expected(frame: pd.DataFrame, bands: bool) -> str:
-    """The caption of the expected layer of each task."""
+def expected(frame: pd.DataFrame, bands: bool, middle: bool = True) -> str:
+    """The caption of the expected layer of each task; `middle`: whether half of the layers are told by a line."""
+    half = " Above the dashed line, the upper layers have the larger share of these weights." if middle else ""
     return (
         f"Expected layer: the mean of the layers 0 (embeddings) to {frame['layer'].max()}, each weighted by how far "
-        f"its F1 is above the majority baseline. n = {_span(frame['n'])} targets. Above the dashed line, the upper "
-        f"layers have the larger share of these weights. {LINES}"
+        f"its F1 is above the majority baseline. n = {_span(frame['n'])} targets.{half} {LINES}"
         + ("; band: 95 % interval, as if each layer had been tested on other targets" if bands else "")
         + ". A step without a layer above the baseline is left out. Click a point to open its task at that step."
     )
@@ -101,7 +102,7 @@ def training(table: pd.DataFrame, task: str, sources: Sources) -> str:
 
 def _which(layer: str | int, frame: pd.DataFrame) -> str:
     if layer == BEST:
-        return "the one with the best F1 at each step"
+        return "the layer with the best F1 at each step"
     return f"the last layer ({frame['layer'].max()})" if layer == LAST else layer_name(layer)
 
 

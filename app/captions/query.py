@@ -91,7 +91,7 @@ def probability(run: str, steps: int) -> str:
 def rank(together: bool, steps: int) -> str:
     """The caption of the ranks at so many steps, of the answers to all masks `together` or to one."""
     among = f"all joint answers (hollow points, {AT_LEAST})" if together else "all pieces of the vocabulary"
-    return f"Rank among {among} at the same {quantity(steps, 'checkpoint')}; 1 is the top answer. {GREY}"
+    return f"Rank among {among} at {quantity(steps, 'checkpoint')}; 1 is the top answer. {GREY}"
 
 
 def lens(run: str, steps: int, total: int, roles: list[str], first: bool, folded: int) -> str:

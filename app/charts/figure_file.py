@@ -22,6 +22,7 @@ LINE = 14  # pixels from one of its lines to the next
 MARKS = (STEP_LINE, STEP_MARK)  # of the step that is chosen on the page
 AXIS = re.compile(r"[xy]axis\d*")
 BESIDE = 120  # pixels that the numbers or names of the vertical axis may take
+NAMED = 0.3  # of a file's width that names of rows may take
 BASELINE = 21  # pixels from the upper edge to the foot of the title's first line
 # Plotly sets the lines of a title that hangs from its upper edge too close.
 TITLE = {"x": 0, "xanchor": "left", "yref": "container", "yanchor": "bottom", "pad": {"l": 12}}
@@ -46,8 +47,9 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
     if kept:
         small_print += counted(figure, kept)
     heading = textwrap.wrap(title, int(width / LETTER), break_on_hyphens=False)
-    lines = textwrap.wrap(small_print, int((width - BESIDE) / (LETTER * SMALL / 14)), break_on_hyphens=False)
     file = figure.layout.to_plotly_json()  # a copy, changed as a dictionary: Plotly's own ways take many times as long
+    beside, rows = _name_rows(figure, file, width)
+    lines = textwrap.wrap(small_print, int((width - beside) / (LETTER * SMALL / 14)), break_on_hyphens=False)
     file["shapes"] = [shape for shape in file.get("shapes", ()) if shape.get("name") not in MARKS]
     if kept:
         draw_columns(file, kept)
@@ -55,8 +57,10 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         file[name] |= {"showline": True, "linecolor": INK, "ticks": "outside", "tickcolor": INK, "gridcolor": GRID}
     text = {"text": _joined(lines), "font": {"size": SMALL}, "showarrow": False, "align": "left", **PRINT}
     legend, room = _legend(figure, file, width - 28)
-    inner = fit(file, width - 28, _tall(figure, width))
-    top, below = 16 + 19 * len(heading) + room, 64 + LINE * len(lines)
+    inner = fit(file, width - 28, max(rows, _tall(figure, width)))
+    more = LINE * _break_title(file, width - 28 - beside) if rows else 0
+    text["yshift"] -= more
+    top, below = 16 + 19 * len(heading) + room, 64 + more + LINE * len(lines)
     height = top + inner + below
     return file | {
         "width": width,
@@ -69,6 +73,40 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         "legend": file.get("legend", {}) | legend | {"y": 1 - (top - room) / height},
         "annotations": [*file.get("annotations", ()), text],
     }
+
+
+def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[float, float]:
+    """Break long names of rows beside the plot into lines; pixels that they take in width, and in height (0: short)."""
+    room = max(BESIDE, NAMED * width)
+    letter = LETTER * (style.FONT - 1) / 14
+    letters, rows, most = int((room - 8) / letter), 0, 0
+    for name in [name for name in file if name.startswith("yaxis")]:
+        axis = file[name]
+        places = axis.get("tickvals") if axis.get("ticktext") else _categories(figure, name)
+        names = [str(text) for text in axis.get("ticktext") or places or ()]
+        if max(map(len, names), default=0) <= letters or any("<" in text for text in names):
+            continue
+        broken = [textwrap.wrap(text, letters, break_long_words=False, break_on_hyphens=False) for text in names]
+        axis |= {"tickmode": "array", "tickvals": [*places], "ticktext": ["<br>".join(lines) for lines in broken]}
+        rows, most = rows + len(names) + 1, max(most, *map(len, broken))
+    return (room, rows * (LINE * most + 6)) if rows else (BESIDE, 0)
+
+
+def _categories(figure: go.Figure, axis: str) -> list[str]:
+    """The names along a vertical axis of names, in the order of the traces; none along one of numbers."""
+    short = axis.replace("axis", "")
+    own = [trace.y for trace in figure.data if (trace.yaxis or "y") == short and trace.y is not None]
+    return list(dict.fromkeys(name for names in own for name in names if isinstance(name, str)))
+
+
+def _break_title(file: dict[str, Any], width: float) -> int:
+    """Break the titles of horizontal axes into lines of this width, in pixels; how many lines more the lowest has."""
+    more = 0
+    for axis in (file[name] for name in file if name.startswith("xaxis") and file[name].get("title", {}).get("text")):
+        lines = textwrap.wrap(axis["title"]["text"], max(8, int(width / LETTER)), break_on_hyphens=False)
+        axis["title"] |= {"text": "<br>".join(lines)}
+        more = len(lines) - 1
+    return more
 
 
 def _tall(figure: go.Figure, width: int) -> float:

@@ -56,7 +56,8 @@ def _whose(task: str) -> str:
 
 def _curves(view: View, frame: pd.DataFrame) -> None:
     name, title = f"{view.run.name}-finetuning", "Downstream tasks over pretraining"
-    metric = f"finetuning:{frame['task'].iloc[0]}:1"
+    one = frame["task"].map(_whose).nunique() == 1  # whose data and settings a file can name
+    metric = f"finetuning:{_whose(frame['task'].iloc[0])}:1" if one else ""
     if view.beside:
         _curves_of_several(view, frame, name, title, metric)
         return
@@ -79,7 +80,7 @@ def _curves_of_several(view: View, frame: pd.DataFrame, name: str, title: str, m
     def read(run: Run) -> pd.DataFrame:
         return _joined(frames[run.name], averages[run.name]) if run.name in frames else _of_tasks(run, tasks)
 
-    overlays.show(view, read, charts.OVERLAY, name, caption, title, metric, _point_chosen)
+    overlays.show(view, read, charts.OVERLAY, name, caption, title, metric, _point_chosen, of_all=True)
 
 
 def _of_tasks(run: Run, tasks: Collection[str]) -> pd.DataFrame:

@@ -6,6 +6,8 @@ from app import results, widgets
 from app.captions import phases as captions
 from app.view import View
 
+WIDEST = 420  # pixels of a column
+
 
 def show(view: View) -> None:
     """Draw the section."""
@@ -15,5 +17,7 @@ def show(view: View) -> None:
         widgets.show_caption(captions.NONE)
         return
     table, cases = results.phase_changes(view.run)
-    st.dataframe(table, hide_index=True, height="content", key="phases")
+    widths = {name: min(WIDEST, 40 + 8 * table[name].astype(str).str.len().max()) for name in table}
+    columns = {name: st.column_config.Column(width=int(width)) for name, width in widths.items()}
+    st.dataframe(table, hide_index=True, height="content", key="phases", column_config=columns)
     widgets.show_caption(captions.found(found, cases))

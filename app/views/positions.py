@@ -32,12 +32,13 @@ def _figure(view: View, metric: str) -> None:
         caption = captions.deviation(data, view.run.counted_in)
     else:
         caption = captions.cosine(data, results.note(view.run, METRIC, "a treebank"), view.run.counted_in)
+    source = METRIC if metric == charts.COSINE else ""  # embeddings are read off the weights
     if view.beside:
         read, curves = partial(_curves, metric=metric), charts.overlay_curves(metric)
-        overlays.show(view, read, curves, name, caption, TITLES[metric], METRIC)
+        overlays.show(view, read, curves, name, caption, TITLES[metric], source)
         return
     data = with_smoothed(data, "value", view.smoothing, ["curve"])
-    figures.show(charts.figure(data, metric, view.axis), data, name, caption, TITLES[metric], view, METRIC)
+    figures.show(charts.figure(data, metric, view.axis), data, name, caption, TITLES[metric], view, source)
 
 
 def _curves(run: Run, metric: str) -> pd.DataFrame:

@@ -44,7 +44,7 @@ def show_expected(view: View, frame: pd.DataFrame, bands: bool) -> None:
     if measured.empty:
         st.info("No layer is above the majority baseline at any step.", icon=":material/info:")
         return
-    name, caption = f"{view.run.name}-expected-layer", captions.expected(frame, bands)
+    name, caption = f"{view.run.name}-expected-layer", captions.expected(frame, bands, not view.beside)
     if view.beside:
         curves, metric = charts.OVERLAY_EXPECTED, captions.METRIC
         overlays.show(view, _expected, curves, name, caption, "Expected layer", metric, _task_chosen, bands)

@@ -42,8 +42,8 @@ def show(view: View, metric: str, groups: list[str], usual: str, step: int) -> N
     with left:
         group = pickers.pick_one("words", "Category", groups, usual, tags.named)
     with right:
-        search = texts.pick_text("search", "Search in all categories", placeholder="part of a word").strip()
-    where = "all categories" if search else f"“{literal(tags.named(group))}”"
+        search = texts.pick_text("search", "Search in the chosen categories", placeholder="part of a word").strip()
+    where = "the chosen categories" if search else f"“{literal(tags.named(group))}”"
     heading.header(f"Words behind {where} at {view.point(step)}", anchor=False)
     words = _words(view, metric, groups if search else [group], step)
     if words.empty:

@@ -12,7 +12,7 @@ from embryo_core.findings.evidence import Curve
 from embryo_core.findings.finding import Comparison
 
 CHECKPOINTS = "checkpoints"
-ACCURACY = "accuracy"
+ACCURACY = "score"
 
 
 def earlier(what: str, first: Curve, second: Curve, onsets: tuple[Onset | None, Onset | None]) -> Comparison | None:

@@ -32,7 +32,7 @@ def gains_flatten(evidence: Evidence) -> Tested:
         evidence.note(metric, task, -1, model)
         since = max((step for step in model.steps if step < at.earliest), default=0)
         share, low, high = (float(EARLY - step / model.steps[-1]) for step in (at.step, at.latest, since))
-        found.append(Comparison(task, share, low, high, "of the run", model.cases))
+        found.append(Comparison(task, share, low, high, "share of the run", model.cases))
     left_out = {"Not above one answer for all at the end": unlearned, "Not surely above 0 at the end": unsure}
     told = " ".join(f"{why}: {', '.join(tasks)}." for why, tasks in left_out.items() if tasks)
     return Tested(found, told, final=bool(told))

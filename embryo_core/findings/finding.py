@@ -87,7 +87,8 @@ class Judgement:
         """How many comparisons there are, and on which side."""
         cases = [comparison.n for comparison in self.comparisons]
         n = f"{min(cases):,}" if min(cases) == max(cases) else f"{min(cases):,} to {max(cases):,}"
-        return f"{self.holding} of {len(cases)} hold, {self.opposed} are opposed (n = {n})"
+        holding = f"{self.holding} of {len(cases)} hold{'s' if self.holding == 1 else ''}"
+        return f"{holding}, {self.opposed} {'is' if self.opposed == 1 else 'are'} opposed (n = {n})"
 
 
 def verdict_of(comparisons: Sequence[Comparison]) -> Verdict:

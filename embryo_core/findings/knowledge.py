@@ -41,7 +41,8 @@ def four_fates(evidence: Evidence) -> Tested:
     for kind in KINDS:
         share = counts[kind] / facts
         low, high = curves.interval(share, facts)
-        found.append(Comparison(kind, share - LEAST, float(low) - LEAST, float(high) - LEAST, "of the facts", facts))
+        above = (float(end) - LEAST for end in (share, low, high))
+        found.append(Comparison(kind, *above, "share of the facts", facts))
     return Tested(found, ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS) + ".")
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from app.captions import figure_file as captions
-from app.charts import figure_file, overview
+from app.charts import figure_file, findings, overview
 from app.charts.step_axis import STEP_LINE, StepAxis
 from embryo_core.types import Change
 
@@ -44,6 +44,24 @@ def test_legends_have_room_for_letters_of_any_font(figure) -> None:
     assert one["margin"]["t"] > two["margin"]["t"]
 
 
+def test_long_names_of_rows_are_broken_into_lines() -> None:
+    """Their rows become as high as the lines, the small print and the axis title as narrow as the plot."""
+    names = ["part of speech with semantic roles", "constituents with coreference"]
+    rows = pd.DataFrame({"comparison": names, "value": 1.0, "low": 0.5, "high": 1.5, "n": 9, "side": "holds"})
+    figure = findings.comparisons_figure(rows.assign(unit="doublings of the step"))
+    one, two = (figure_file.layout(figure, columns, "Title", "word " * 40) for columns in ("one", "two"))
+    assert list(one["yaxis"]["tickvals"]) == names
+    assert [text.replace("<br>", " ") for text in one["yaxis"]["ticktext"]] == names
+    widest = {"one": 14, "two": 32}  # letters beside the plot
+    for columns, file in (("one", one), ("two", two)):
+        lines = [line for text in file["yaxis"]["ticktext"] for line in text.split("<br>")]
+        assert max(map(len, lines)) <= widest[columns]
+    assert "<br>" in one["xaxis"]["title"]["text"] and "<br>" not in two["xaxis"]["title"]["text"]
+    assert one["annotations"][-1]["yshift"] < two["annotations"][-1]["yshift"]
+    short = figure_file.layout(overview.training_curve(LOG, "masked_lm_accuracy", "", StepAxis("log")), "one", "", "")
+    assert one["height"] - one["margin"]["t"] - one["margin"]["b"] >= 3 * 3 * 14 and "ticktext" not in short["yaxis"]
+
+
 def test_marks_of_changes_have_room_in_the_legend(figure) -> None:
     """Each is an entry, as a curve is; on two lines where that leaves room for more beside it."""
     figure.add_scatter(x=[0], y=[0], name="second")
@@ -59,6 +77,8 @@ def test_marks_of_changes_have_room_in_the_legend(figure) -> None:
 
 def test_what_is_copied_along_is_plain_text_with_bibtex() -> None:
     """Without marks of Markdown, and without what only makes sense on the page."""
+    of_two = captions.copied("Mask .", "a, b", "See. Point at a curve to read all.")
+    assert of_two.startswith("Mask . Runs a, b. See.\n")
     text = captions.copied("Title", "demo", r"**Bold** 3\.5 of a\_b; n = 9. Click a point for its step.")
     assert text.startswith("Title. Run demo. Bold 3.5 of a_b; n = 9.\n\n@inproceedings{chiang-etal-2020")
     assert "Click" not in text

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import figures
 from app.captions.markdown import literal
 from app.charts.findings import named
 from embryo_core import results, runs
@@ -65,6 +66,21 @@ def test_every_page_draws_the_runs_beside_its_own(open_page, two: Run, page: str
     assert not shown.exception and not shown.error and shown.query_params["beside"] == "twin"
     assert any("tiny" in caption and "twin" in caption and "Runs" in caption for caption in captions_of(shown))
     assert "tokens seen" in drawn(shown)
+
+
+@pytest.mark.parametrize("page", ["tokens", "probing", "knowledge"])
+def test_files_and_captions_say_whose_numbers_they_have(open_page, two: Run, monkeypatch, page: str) -> None:
+    """A file names both runs, and a caption that was written for one run says so."""
+    printed = []
+    monkeypatch.setattr(figures, "figure_files", lambda figure, key, name, title, print, copied: printed.append(print))
+    shown = open_page(page, two, beside="twin")
+    parts = ("Numbers up to here", "Runs, each")
+    own, both = ([words for words in captions_of(shown) if part in words] for part in parts)
+    assert own and own == both and all("Numbers up to here are those of tiny." in words for words in own)
+    assert sum(words.startswith("Runs tiny, twin") for words in printed) == len(own)
+    printed.clear()
+    open_page(page, two)
+    assert printed and all(words.startswith("Run tiny") for words in printed)
 
 
 def test_a_planted_difference_is_drawn(open_page, two: Run) -> None:

@@ -60,7 +60,7 @@ def test_captions_name_the_data_and_n(probed) -> None:
 @pytest.mark.parametrize(
     ("chosen", "said", "trained"),
     [
-        ("best", "the one with the best F1 at each step", "layer 1"),
+        ("best", "the layer with the best F1 at each step", "layer 1"),
         ("last", "the last layer (2)", "layer 2"),
         ("0", "embeddings", "embeddings"),
         ("1", "layer 1", "layer 1"),
