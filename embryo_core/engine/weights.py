@@ -194,9 +194,10 @@ def _head(sizes: Sizes, stored: _Stored, words: torch.Tensor) -> Head:
     A decoder, or its bias, that is stored is read, whatever config.json says of ties: so does transformers.
     """
     names, size, pieces = sizes.layout.names, sizes.embedding, len(words)
-    own, its_bias = names["decoder"], names["decoder"].removesuffix("weight") + "bias"
+    own = names.get("decoder", "")  # a family whose decoder is always tied has none
+    its_bias = own.removesuffix("weight") + "bias"
     decoder = words if sizes.tied and own not in stored else stored.take(own, sizes.vocabulary, size)[:pieces]
-    bias = its_bias if its_bias in stored else names["bias"]
+    bias = its_bias if own and its_bias in stored else names["bias"]
     return Head(
         stored.linear(size, sizes.hidden, names["dense"]),
         sizes.layout.head_activation or sizes.activation,
