@@ -57,8 +57,13 @@ def verified(run: Run, path: Path) -> Iterator[StoredFile | None]:
     if state is None:
         yield None
         return
-    with pa.OSFile(str(path)) as file:  # of a path, pyarrow would open footer and rows one after the other
-        yield StoredFile(state, file)
+    try:
+        with pa.OSFile(str(path)) as file:  # of a path, pyarrow would open footer and rows one after the other
+            yield StoredFile(state, file)
+    except Exception:
+        if _state(os.stat(path)) == state:
+            raise
+        raise FileNotFoundError(path) from None  # a file that was replaced may be read with the footer of the old one
     if _state(os.stat(path)) != state:
         raise FileNotFoundError(path)
 

@@ -76,3 +76,16 @@ def test_the_groups_of_a_step_are_those_that_have_it(run: Run, longest: int):
     assert {i for i, held in enumerate(groups) if held & {*some}} <= set(named)
     assert longest > 1 or all(groups[i] <= {*some} for i in named)
     np.testing.assert_array_equal(results.read_attention_steps(run, some)[1], expected[[0, -1]])
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_read_that_fails_while_the_file_is_replaced_is_none_of_the_new_file(run: Run, replaced: bool):
+    """It is read once more; where nothing was replaced, the error is that of the file."""
+    write(run, *STEPS)
+    path = run.results / f"{ATTENTION.name}.parquet"
+    with pytest.raises(FileNotFoundError if replaced else ValueError), verified(run, path):
+        if replaced:
+            other = path.with_suffix(".other")
+            other.write_bytes(path.read_bytes() + b" ")
+            other.replace(path)
+        raise ValueError("cut short")
