@@ -152,8 +152,7 @@ def _domain(run: Run) -> str | None:
 
 
 def _tokens(run: Run) -> int | None:
-    corpus = convert(run.corpus, Corpus)
-    return corpus.train.tokens or corpus.tokens or None
+    return convert(run.corpus, Corpus).trained_on or None
 
 
 def _highest_rate(run: Run) -> float | None:

@@ -42,10 +42,10 @@ def discard(pointer: Pointer) -> None:
     from huggingface_hub.utils._shared_blobs import sweep_shared_blob  # no public name; its version is pinned
 
     file, home = _in_cache(pointer), hub_folder(pointer.repository)
-    blob = _blob(file)
+    blob = blob_of(file)
     file.unlink(missing_ok=True)
-    if blob.parent == Path(os.path.abspath(home / "blobs")) and blob not in map(_blob, home.glob("snapshots/**/*")):
-        stored = _blob(blob)
+    if blob.parent == Path(os.path.abspath(home / "blobs")) and blob not in map(blob_of, home.glob("snapshots/**/*")):
+        stored = blob_of(blob)
         blob.unlink(missing_ok=True)
         if stored != blob:
             sweep_shared_blob(stored, cache_dir=home.parent)
@@ -60,7 +60,7 @@ def _in_cache(pointer: Pointer) -> Path:
     return hub_folder(pointer.repository) / "snapshots" / pointer.commit / pointer.file
 
 
-def _blob(path: Path) -> Path:
+def blob_of(path: Path) -> Path:
     """Where huggingface_hub keeps the content of a file in a snapshot: one link away, or the file itself."""
     return Path(os.path.abspath(path.parent / os.readlink(path))) if path.is_symlink() else path
 

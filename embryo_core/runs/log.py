@@ -85,8 +85,7 @@ def counted_tokens(run: Run) -> int:
     """
     if run.origin:
         return run.origin.text_tokens
-    corpus = convert(run.corpus, Corpus)
-    return corpus.train.tokens or corpus.tokens
+    return convert(run.corpus, Corpus).trained_on
 
 
 def _words(frequencies: Path) -> Iterator[tuple[int, str, int]]:

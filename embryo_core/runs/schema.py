@@ -95,6 +95,11 @@ class Corpus(CorpusPart, frozen=True):
     sources: list[TextSource | Text] = []
     heldout_sources: list[TextSource | Text] = []
 
+    @property
+    def trained_on(self) -> int:
+        """Tokens of the training text; earlier versions wrote them without `train`."""
+        return self.train.tokens or self.tokens
+
 
 class ChangeCard(Struct, frozen=True):
     """A `types.Change`."""

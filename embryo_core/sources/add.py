@@ -185,15 +185,15 @@ def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
     (folder / "config.json").write_bytes(runs.read_bytes(found.config, found.within, BrokenCheckpoint))
     pointer, counts = found.pointer, found.counts
     more: dict[str, Any] = {}
-    if not found.parts and (copy or not pointer.repository):
-        weights = Path(os.path.realpath(_local(pointer)))
-        check_weights(weights, weights.parent, sizes)  # a part of a file would take the place of an earlier copy
     if found.parts:
         index, *parts = (Path(os.path.realpath(_local(one))) for one in (pointer, *found.parts))
         join(index, parts, sizes, folder / SAFETENSORS)
-    elif copy:
-        shutil.copyfile(weights, folder / (PICKLED if runs.is_pickled(weights, weights.parent) else SAFETENSORS))
-    else:
+    elif copy or not pointer.repository:
+        weights = Path(os.path.realpath(_local(pointer)))
+        check_weights(weights, weights.parent, sizes)  # a file that was cut would take the place of an earlier copy
+        if copy:
+            shutil.copyfile(weights, folder / (PICKLED if runs.is_pickled(weights, weights.parent) else SAFETENSORS))
+    if not copy:
         more["weights"] = {**asdict(pointer), "sha256": found.sha256 or runs.sha256(_local(pointer))}
     runs.write_manifest(folder, found.step, counts.sequences, counts.tokens or _tokens(found), **more)
 

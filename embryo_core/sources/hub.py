@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from embryo_core.engine.remote import fetch, fetch_file, first_line, offline
+from embryo_core.engine.remote import blob_of, fetch, fetch_file, first_line, offline
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, RunError
 from embryo_core.runs import GENERATOR, hub_folder
 from embryo_core.runs.pointers import HUB, hub_store
@@ -135,13 +135,9 @@ def _names(repository: str, commit: str) -> dict[str, str | None]:
         return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in found.siblings}
     folder = hub_folder(repository) / "snapshots" / commit
     files = [path for path in folder.rglob("*") if not path.is_dir()]
-    blobs = {path.relative_to(folder).as_posix(): _behind(path).name for path in files}  # named by hash
+    # Named by the Hub's own hash; that may link on, to a name by another.
+    blobs = {path.relative_to(folder).as_posix(): blob_of(path).name for path in files}
     return {name: blob if SHA256.fullmatch(blob) else None for name, blob in blobs.items()}
-
-
-def _behind(path: Path) -> Path:
-    """What a name in a snapshot links to, by the Hub's own hash; that may link on, to a name by another hash."""
-    return Path(os.readlink(path)) if path.is_symlink() else path
 
 
 def _where() -> str:
