@@ -101,6 +101,8 @@ def _hash(path: Path, within: Path) -> tuple[str, State | None]:
         return NOTHING, None
     _, found = locate(path, within, ResultsError, LIMIT)
     with open_inside(path, within, ResultsError, LIMIT) as file:
+        if _state(os.fstat(file.fileno())) != _state(found):
+            raise FileNotFoundError(path)  # another file than the one whose size is known
         file.seek(max(0, found.st_size - len(MAGIC)))
         if file.read() != MAGIC:  # quicker than the checksum of a large file
             raise ValueError("it is no parquet file, or cut short")

@@ -15,7 +15,7 @@ from tests.conftest import copy_run, lengthen
 
 TEXT = "Paris is the capital of [MASK] ."
 MARKUP = "</script><img src=x onerror=window.hurt=1><b>**bold**</b> $x$ :red[x] [MASK]"
-LONG = 500  # checkpoints
+LONG = 2_000  # checkpoints: even a busy browser clicks before they are all asked
 FIRST_QUERY = 90_000  # milliseconds: the first question to a server imports torch
 
 
@@ -70,16 +70,16 @@ def test_a_long_series_is_drawn_as_it_is_asked_and_can_be_stopped(visit, tiny_ru
         visitor = visit(address)
         visitor.page.goto(f"{address}/query?text={quote(TEXT)}")
         line = visitor.page.locator(".st-key-query_progress")
-        expect(line).to_contain_text(f"of {LONG} checkpoints asked; going on", timeout=FIRST_QUERY)
+        expect(line).to_contain_text(f"of {LONG:,} checkpoints asked; going on", timeout=FIRST_QUERY)
         visitor.page.get_by_role("button", name="Stop").click()
         expect(visitor.page.get_by_role("button", name="Go on")).to_be_visible()
         visitor.rest()
-        asked = int(line.inner_text().split()[0])
+        asked = int(line.inner_text().split()[0].replace(",", ""))
         assert 32 <= asked < LONG
-        expect(visitor.page.get_by_role("heading", name=f"Over {asked} checkpoints")).to_be_visible()
+        expect(visitor.page.get_by_role("heading", name=f"Over {asked:,} checkpoints")).to_be_visible()
         visitor.page.get_by_role("button", name="Go on").click()
         expect(line).to_have_count(0)
-        expect(visitor.page.get_by_role("heading", name=f"Over {LONG} checkpoints")).to_be_visible()
+        expect(visitor.page.get_by_role("heading", name=f"Over {LONG:,} checkpoints")).to_be_visible()
 
 
 # === The lens ===

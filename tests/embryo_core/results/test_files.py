@@ -16,6 +16,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.results import files
 from embryo_core.results.tables import ATTENTION, SCORES, Table
 from embryo_core.runs import reading
+from embryo_core.runs.checksums import write_checksums
 from embryo_core.types import Findings, Run, Score
 from tests.conftest import at
 from tests.embryo_core.results.conftest import find, tree
@@ -234,6 +235,28 @@ def test_a_file_replaced_while_it_is_read_is_read_again(run: Run, monkeypatch: p
     give_way(run, "m")
     assert seen == [2] * 4 + [2, 2] and results.read_scores(run).empty
     assert not list(run.results.rglob("scores*"))
+
+
+def test_a_file_replaced_between_its_size_and_its_end_is_read_again(run: Run, monkeypatch: pytest.MonkeyPatch):
+    """The writer had listed both checksums already, so that the list tells nothing; the old size is not the new end."""
+    path, locate = run.results / "scores.parquet", files.locate
+    for step in (0, 8):
+        results.write(at(run, step), "m", Findings(scores=[Score("m", 0.5, 3)]))
+        results.compact(run)
+        path.with_suffix(f".{step}").write_bytes(path.read_bytes())
+    before, after = path.with_suffix(".0"), path.with_suffix(".8")
+    write_checksums(path.with_name(f"{path.name}.sha256"), {(files.sha256(one), path.name) for one in (before, after)})
+    before.rename(path)
+
+    def locate_and_replace(*arguments) -> tuple:
+        """What `locate` finds; then the writer puts its longer table in that place."""
+        found = locate(*arguments)
+        if after.exists():
+            after.rename(path)
+        return found
+
+    monkeypatch.setattr(files, "locate", locate_and_replace)
+    assert len(results.read_scores(run)) == 2
 
 
 def test_a_removal_that_was_killed_is_none(run: Run, monkeypatch: pytest.MonkeyPatch):
