@@ -11,6 +11,7 @@ from app.captions.markdown import literal
 from app.charts.smoothing import WINDOWS
 
 SMOOTHING = "smooth"  # its name in the URL
+NUMBER = 110  # pixels of a box with the number of a layer or a head
 SWITCHED = {"on": True, "off": False}
 UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 
@@ -121,12 +122,12 @@ def _smoothing_name(points: int) -> str:
 
 def pick_layer(layers: int, default: int = 1) -> int:
     """A layer, counted from 1, the lowest."""
-    return pick_one("layer", "Layer", range(1, layers + 1), default)
+    return pick_one("layer", "Layer", range(1, layers + 1), default, width=NUMBER)
 
 
 def pick_head(heads: int, default: int = 1) -> int:
     """An attention head, counted from 1."""
-    return pick_one("head", "Head", range(1, heads + 1), default)
+    return pick_one("head", "Head", range(1, heads + 1), default, width=NUMBER)
 
 
 def choose_head(layer: int, head: int) -> None:

@@ -12,7 +12,8 @@ from app.charts.tokens import steepness
 from embryo_core.words import point
 
 HOVERED = ("measure", "first", "second", "low", "high", "n_first", "n_second")
-LEAST = 0.01  # to which a figure of differences reaches on both sides
+POINTS = 100  # percentage points of a difference of 1
+LEAST = 1  # percentage point, to which a figure of differences reaches on both sides
 SPREAD = 0.5  # of a row's height, over which its runs lie
 
 
@@ -134,12 +135,12 @@ def differences_figure(table: pd.DataFrame, counted_in: Mapping[str, str]) -> go
         rows = table[table["run"] == run]
         colour = style.PALETTE[i % len(style.PALETTE)]
         figure.add_scatter(
-            x=rows["difference"],
+            x=POINTS * rows["difference"],
             y=[len(measures) - 1 - measures.index(measure) - _shift(i, len(runs)) for measure in rows["measure"]],
             error_x={
                 "type": "data",
-                "array": rows["high"] - rows["difference"],
-                "arrayminus": rows["difference"] - rows["low"],
+                "array": POINTS * (rows["high"] - rows["difference"]),
+                "arrayminus": POINTS * (rows["difference"] - rows["low"]),
                 "color": colour,
                 "thickness": 2,
                 "width": 0,
@@ -147,16 +148,16 @@ def differences_figure(table: pd.DataFrame, counted_in: Mapping[str, str]) -> go
             mode="markers",
             name=style.plain(run),
             marker={"color": colour, "symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 9},
-            customdata=rows[[*HOVERED]].to_numpy(object),
+            customdata=rows.assign(low=POINTS * rows["low"], high=POINTS * rows["high"])[[*HOVERED]].to_numpy(object),
             text=[point(step, counted_in[run]) for step in rows["step_second"].astype(int)],
-            hovertemplate="<b>%{customdata[0]}</b>, %{text}: %{x:+.1%} (%{customdata[3]:+.1%} to "
-            "%{customdata[4]:+.1%})<br>%{customdata[1]:.1%} (n = %{customdata[5]:,}), then %{customdata[2]:.1%} "
+            hovertemplate="<b>%{customdata[0]}</b>, %{text}: %{x:+.1f} points (%{customdata[3]:+.1f} to "
+            "%{customdata[4]:+.1f})<br>%{customdata[1]:.1%} (n = %{customdata[5]:,}), then %{customdata[2]:.1%} "
             "(n = %{customdata[6]:,})<extra></extra>",
         )
     style.finish(figure, "", height=130 + (18 + 12 * len(runs)) * len(measures))
     figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"})
-    style.set_axes(figure, "x", title={"text": "difference of accuracy, percentage points"}, tickformat="+.3~p")
-    if table[["low", "high"]].abs().to_numpy().max() < LEAST:  # Plotly would show from -100 to 100 %
+    style.set_axes(figure, "x", title={"text": "difference of accuracy, percentage points"}, tickformat="+.3~g")
+    if POINTS * table[["low", "high"]].abs().to_numpy().max() < LEAST:  # Plotly would show from -1 to 1
         style.set_axes(figure, "x", range=[-LEAST, LEAST])
     ticks = {"tickvals": [len(measures) - 1 - i for i in range(len(measures))], "ticktext": measures}
     return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, len(measures) - 0.4])

@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.colors import sample_colorscale
 
 from app.charts import cells, smoothing, style
 from app.charts.patterns import PATTERNS, appearance, level
+from app.charts.probing_layers import layer_colours
 from app.charts.step_axis import StepAxis
 from embryo_core.words import headed
 
@@ -102,10 +102,8 @@ def curves_figure(
     `rows` are those of `of_pattern`, `base` is the `baseline`; smoothing is that of the chosen head. Every point
     carries its layer, head and step as customdata.
     """
-    layers = sorted(set(rows["layer"]))
-    colours = sample_colorscale("Viridis", np.linspace(0.25, 0.9, len(layers)))
     figure = go.Figure()
-    for layer, colour in zip(layers, colours):
+    for layer, colour in layer_colours(sorted(set(rows["layer"]))).items():
         of_layer = rows[rows["layer"] == layer]
         others = of_layer[(of_layer["head"] != chosen[1]) | (layer != chosen[0])]
         _add_others(figure, others, what, axis, f"layer {layer}", colour)
@@ -136,7 +134,7 @@ def _add_others(figure: go.Figure, rows: pd.DataFrame, what: str, axis: StepAxis
         y += [*curve["value"], None]
         about += [*_described(curve, what), []]
     line = {"color": colour, "width": 1}
-    shared = {"mode": "lines", "name": name, "line": line, "opacity": 0.6}
+    shared = {"mode": "lines", "name": name, "line": line, "opacity": 0.7}
     figure.add_scatter(x=x, y=y, customdata=about, hovertemplate=_hover(axis), **shared)
 
 

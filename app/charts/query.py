@@ -112,8 +112,8 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
         traces += [trace | {"legendgroup": OTHERS} for trace in drawn] if colour == style.GREY else drawn
         traces += _stars(own, column, first_led, leads_from, axes.time, colour) if final else []
     if any(trace.get("legendgroup") == OTHERS for trace in traces):
-        line = {"color": style.GREY, "width": 1}
-        traces.append({"x": [None], "y": [None], "mode": "lines", "line": line, "name": OTHERS, "legendgroup": OTHERS})
+        look = {"mode": "lines+markers", "line": {"color": style.GREY, "width": 1}, "marker": {"size": 5}}
+        traces.append({"x": [None], "y": [None], **look, "name": OTHERS, "legendgroup": OTHERS})
     figure = go.Figure(traces)  # all at once: to add them one by one takes three times as long
     axes.time.draw(figure, axes.steps)
     style.set_axes(figure, "x", range=axes.step_range)

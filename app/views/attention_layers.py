@@ -18,10 +18,8 @@ def show(view: View) -> None:
     if not known:
         stop_without_maps(view)
     _, _, usual = results.usual_head(view.run)
-    columns = st.columns([1, 1, 4], vertical_alignment="bottom")
-    with columns[0]:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         head = pickers.pick_head(map_reads.at_step(view.run, view.evaluated(known)).shape[1], usual)
-    with columns[1]:
         normalised = pickers.pick_switch(ROWS, "Rows sum to 1")
     for shown in (view, *map(view.of, view.beside[:1])):
         _layers(shown, head, normalised)

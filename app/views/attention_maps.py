@@ -61,18 +61,12 @@ def stop_without_maps(view: View) -> None:
 def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
     """A layer, a head, and how the maps are drawn."""
     _, layer, head = results.usual_head(view.run)
-    columns = st.columns([1, 1, 1, 1, 1, 1], vertical_alignment="bottom")
-    with columns[0]:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         layer = pickers.pick_layer(layers, layer)
-    with columns[1]:
         head = pickers.pick_head(heads, head)
-    with columns[2]:
         scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
-    with columns[3]:
         shared = pickers.pick_switch("shared_colours", "One scale for all heads")
-    with columns[4]:
         normalised = pickers.pick_switch(ROWS, "Rows sum to 1")
-    with columns[5]:
         pickers.pick_smoothing()
     return layer, head, Drawn(scale, shared, normalised)
 

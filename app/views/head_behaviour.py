@@ -38,17 +38,11 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
     """A pattern, a head, and the change by which the pattern counts as present (None: see `Pattern`)."""
     measured = set(frame["what"])
     usual, layer, head = results.strongest_head(view.run)
-    columns = st.columns([2, 1, 1, 2, 2], vertical_alignment="bottom")
-    with columns[4]:
-        pickers.pick_smoothing()
-    with columns[0]:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         options = [name for name in PATTERNS if name in measured]
-        what = pickers.pick_one("pattern", "Pattern", options, usual, lambda name: PATTERNS[name].label)
-    with columns[1]:
+        what = pickers.pick_one("pattern", "Pattern", options, usual, lambda name: PATTERNS[name].label, width=240)
         layer = pickers.pick_layer(int(frame["layer"].max()), layer)
-    with columns[2]:
         head = pickers.pick_head(int(frame["head"].max()), head)
-    with columns[3]:
         changes = {"baseline" if change is None else f"{change:+g}": change for change in PATTERNS[what].changes}
         options = sorted(changes, key=lambda option: abs(changes[option] or 0))
         first = int(frame["step"].min())
@@ -58,7 +52,9 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
             options,
             next(iter(changes)),
             lambda option: captions.change(option, first, view.run.counted_in),
+            width=300,
         )
+        pickers.pick_smoothing()
     return what, (layer, head), changes[option]
 
 

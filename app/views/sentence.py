@@ -88,12 +88,9 @@ def _attention(run: Run, step: int, text: str) -> SentenceAttention:
 def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
     st.header("One head, step by step", anchor=False)
     layers, heads, size, _ = at_step.weights.shape
-    columns = st.columns([1, 1, 2], vertical_alignment="bottom")
-    with columns[0]:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         layer = pickers.pick_layer(layers)
-    with columns[1]:
         head = pickers.pick_head(heads)
-    with columns[2]:
         scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
     found = _with_step(_history(view.run, text, layer, head), view.step, at_step.weights[layer - 1, head - 1])
     widgets.show_problems(view.run, found.skipped)

@@ -10,6 +10,7 @@ import pandas as pd
 from msgspec import convert
 
 from embryo_core import runs
+from embryo_core.compare.choices import goes_on_from
 from embryo_core.compare.flops import training_flops
 from embryo_core.compare.parameters import parameters
 from embryo_core.engine.tokenizer import load_tokenizer
@@ -31,9 +32,11 @@ CHOICES = (  # rows that a designer decides
     "masked share",
     "longest masked n-gram",
     "domain",
+    "updates",
     "learning rate",
 )
 OF_FAMILY = ("embedding size",)  # choices within one family; another's may follow from the family
+OF_LENGTH = ("updates",)  # that set when the learning rate falls; a run that goes on from another has more of them
 DIGEST = 8  # digits of a SHA-256 that tell texts or tokenizers apart
 END = 253_402_300_800  # seconds since 1970 at the end of the year 9999, the last that a date may have
 PARTLY = {"attention": "attention alone", "ffn": "feed-forward network alone"}
@@ -90,10 +93,15 @@ def _in_order(found: dict[str, Value], all_of_them: Iterable[dict[str, Value]]) 
 
 
 def differing_choices(first: Run, second: Run) -> list[str]:
-    """The choices in which two runs differ; those `OF_FAMILY` only where both are of one family."""
+    """The choices in which two runs differ.
+
+    Those `OF_FAMILY` only where both are of one family, those `OF_LENGTH` only where neither goes on from the other.
+    """
     one, two = design(first), design(second)
-    choices = [choice for choice in CHOICES if first.family == second.family or choice not in OF_FAMILY]
-    return [choice for choice in choices if one[choice] != two[choice]]
+    follow = OF_FAMILY if first.family != second.family else ()
+    if goes_on_from(first, second) or goes_on_from(second, first):
+        follow += OF_LENGTH
+    return [choice for choice in CHOICES if choice not in follow and one[choice] != two[choice]]
 
 
 def _sharing(run: Run, last: Checkpoint | None) -> str | None:

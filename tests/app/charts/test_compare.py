@@ -19,7 +19,7 @@ def test_every_run_has_its_mark_in_every_row():
 
 
 def test_a_difference_has_its_interval():
-    """A measure that one run lacks is not drawn."""
+    """In percentage points, as its axis says; a measure that one run lacks is not drawn."""
     row = {"measure": "masked accuracy", "step_first": 8, "step_second": 8, "n_first": 9, "n_second": 9}
     row |= {"first": 0.2, "second": 0.5}
     row |= {"difference": 0.3, "low": 0.1, "high": 0.4, "run": "b"}
@@ -27,10 +27,12 @@ def test_a_difference_has_its_interval():
     figure = compare.differences_figure(table, {"b": "words"})
     (trace,) = figure.data
     assert figure.layout.xaxis.range is None
-    assert list(trace.x) == [0.3] and trace.name == "b" and trace.text == ("8 words",)
-    assert abs(trace.error_x.array[0] - 0.1) < 1e-9 and abs(trace.error_x.arrayminus[0] - 0.2) < 1e-9
+    assert list(trace.x) == [30] and trace.name == "b" and trace.text == ("8 words",)
+    assert abs(trace.error_x.array[0] - 10) < 1e-9 and abs(trace.error_x.arrayminus[0] - 20) < 1e-9
+    assert list(trace.customdata[0][3:5]) == [10, 40] and "points" in trace.hovertemplate
+    assert "percentage points" in figure.layout.xaxis.title.text and "%" not in figure.layout.xaxis.tickformat
     none = compare.differences_figure(table.assign(difference=[0.0, None], low=0.0, high=0.0), {"b": "updates"})
-    assert none.layout.xaxis.range == (-0.01, 0.01) and none.data[0].text == ("step 8",)
+    assert none.layout.xaxis.range == (-1, 1) and none.data[0].text == ("step 8",)
 
 
 def test_rows_that_differ_are_marked():

@@ -6,6 +6,7 @@ import pytest
 
 from app.charts import head_behaviour as charts
 from app.charts import patterns
+from app.charts.probing_layers import layer_colours
 from app.charts.step_axis import StepAxis
 from embryo_core.curves.step_scales import SCALES
 from tests.app.conftest import words_of
@@ -60,6 +61,8 @@ def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
     assert points == {(*head, step): v for head, values in PREVIOUS.items() for step, v in zip(STEPS, values)}
     own = next(line for line in lines if line.name == "layer 2, head 1")
     assert list(own.y) == PREVIOUS[2, 1]
+    drawn = {line.name: line.line.color for line in lines if line is not own}
+    assert drawn == {f"layer {layer}": colour for layer, colour in layer_colours([1, 2]).items()}
     assert (star.name, list(star.x), list(star.y)) == ("present since step 8", [8], [0.07])
     without = charts.curves_figure(rows, patterns.baseline(frame), "previous", 0.05, (1, 1), StepAxis(scale))
     assert len(without.data) == len(lines)

@@ -8,7 +8,7 @@ from transformers import AutoConfig, AutoModelForPreTraining
 
 from embryo_core import runs
 from embryo_core.compare import design, designs, differing_choices, parameters
-from embryo_core.types import Run
+from embryo_core.types import Origin, Run
 
 
 def test_parameters_are_those_of_the_model(tiny_run: Run):
@@ -84,6 +84,14 @@ def test_the_embedding_size_is_a_choice_within_a_family(tiny_run: Run):
     config = tiny_run.config | {"embedding_size": 99}
     assert differing_choices(tiny_run, replace(tiny_run, config=config)) == ["embedding size"]
     assert differing_choices(tiny_run, replace(tiny_run, config=config, family="bert")) == ["family"]
+
+
+def test_a_shorter_schedule_is_a_choice_of_runs_that_began_alike(tiny_run: Run):
+    """The learning rate falls earlier in it; a run that goes on from another has more updates without that choice."""
+    shorter = replace(tiny_run, name="shorter", config=tiny_run.config | {"steps": tiny_run.config["steps"] // 2})
+    assert differing_choices(tiny_run, shorter) == ["updates"]
+    goes_on = replace(shorter, origin=Origin(tiny_run.name, 8, 0, 0, 64 * "0"))
+    assert differing_choices(tiny_run, goes_on) == differing_choices(goes_on, tiny_run) == []
 
 
 def test_sharing_is_read_from_the_checkpoint(tiny_run: Run):
