@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from app.charts import style
 from app.charts.cells import add_points, outline
+from app.charts.step_axis import STEP_COLUMN
 from embryo_core.share.map_style import colour_end
 from embryo_core.words import point, step_name
 
@@ -61,7 +62,7 @@ def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int, counted_i
         f"layer %{{customdata[0]}}, {point('%{customdata[1]:,}', counted_in)}; click to see it large",
     )
     column = list(steps).index(chosen)
-    outline(figure, (column, column), (0, layers - 1), color=style.ORANGE, width=2)
+    outline(figure, (column, column), (0, layers - 1), STEP_COLUMN, color=style.ORANGE, width=2)
     style.finish(figure, "layer", height=70 + SIDE * layers, legend=False)
     ticks = {"tickvals": [*range(columns)], "ticktext": [style.short(step) for step in steps]}
     style.set_axes(figure, "x", title={"text": step_name(counted_in)}, range=[-0.53, columns - 0.47], **ticks)

@@ -20,6 +20,7 @@ from embryo_core.types import Change
 from embryo_core.words import point
 
 STEP_LINE = "step"  # name of the line at the chosen step
+STEP_COLUMN = "column of the step"  # name of the shape around it in a grid that is drawn anew at each step
 STEP_MARK = "mark of the step"  # name of any other shape that marks it; see `follow_step`
 TITLES: dict[Unit, str] = {
     "sequences": "sequences seen",

@@ -2,7 +2,7 @@
 // charts/step_axis.py), so that its zoom and its hidden curves stay as the reader left them.
 const stepMarks = {
   heard: new WeakSet(), // figures whose redrawing is heard
-  seen: new WeakMap(), // the step to which a wide figure was last scrolled
+  seen: new WeakMap(), // the step or the column to which a wide figure was last scrolled
 
   // `bar` is the time bar: its step, and where each step lies on an axis of steps.
   watch(bar) {
@@ -27,6 +27,7 @@ const stepMarks = {
       cellKeys.meet(plot);
       figureZoom.meet(plot);
       hiddenCurves.meet(plot);
+      rowNames.meet(plot);
       tickLabels.meet(plot);
       this.moveOn(plot);
     }
@@ -41,21 +42,23 @@ const stepMarks = {
     const { line, mark, steps } = this.bar;
     plot.classList.toggle("at-a-step", !shapes.some(({ name }) => name === line || name === mark));
     shapes.forEach((shape, index) => {
+      if (shape.name === this.bar.column) this.scrollTo(plot, xaxis, (shape.x0 + shape.x1) / 2, shape.x0);
       if (shape.name !== line && shape.name !== mark) return;
       const [from, to] = shape.name === line
         ? [[shape.x0], [this.bar.values[xaxis.type][steps.indexOf(this.bar.step)]]]
         : [meta.points.at(-1), meta.points[Math.max(0, meta.steps.findLastIndex((step) => step <= this.bar.step))]];
       const by = [xaxis, yaxis].map((axis, i) => (to[i] === undefined ? 0 : axis.d2p(to[i]) - axis.d2p(from[i])));
       plot.querySelector(`.shapelayer path[data-index="${index}"]`)?.setAttribute("transform", `translate(${by})`);
-      if (shape.name === mark) this.scrollTo(plot, xaxis, to[0]);
+      if (shape.name === mark) this.scrollTo(plot, xaxis, to[0], this.bar.step);
     });
   },
 
-  // Where a grid is wider than the page, its column of the chosen step comes into sight, once for each step.
-  scrollTo(plot, axis, column) {
+  // Where a grid is wider than the page, its column of the chosen step comes into sight, once for each step, or where it
+  // is drawn at another place.
+  scrollTo(plot, axis, column, place) {
     const frame = plot.closest('[class*="st-key-scroll_"]');
-    if (!frame || this.seen.get(plot) === this.bar.step) return;
-    this.seen.set(plot, this.bar.step);
+    if (!frame || this.seen.get(plot) === place) return;
+    this.seen.set(plot, place);
     const [left, right] = [column - 1, column + 1].map((edge) => axis._offset + axis.d2p(edge));
     frame.scrollLeft = Math.min(left, Math.max(frame.scrollLeft, right - frame.clientWidth));
   },

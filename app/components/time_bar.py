@@ -11,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.charts.step_axis import STEP_LINE, STEP_MARK, StepAxis
+from app.charts.step_axis import STEP_COLUMN, STEP_LINE, STEP_MARK, StepAxis
 from app.components.messages import field, member
 from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES, Scale, axis_shares
@@ -25,6 +25,7 @@ SCRIPTS = (
     "cell_keys.js",
     "figure_zoom.js",
     "hidden_curves.js",
+    "row_names.js",
     "tick_labels.js",
     "step_marks.js",
     "time_keys.js",
@@ -97,6 +98,7 @@ def bar_data(
         "values": {scale: axis.values_on(scale, steps) for scale in SCALES},
         "line": STEP_LINE,
         "mark": STEP_MARK,
+        "column": STEP_COLUMN,
     }
 
 

@@ -18,6 +18,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from embryo_core.types import Run
+from tests.demo import FOLDER
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PATIENCE = 90_000  # milliseconds; the machine may be busy with something else
@@ -200,6 +201,13 @@ def offline(chromium: Browser, tmp_path: Path) -> Iterator[Reader]:
 def app(tiny_results: Run) -> Iterator[str]:
     """The address of the app on a run with all its results."""
     with serve(tiny_results.path.parents[1]) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def app_of_demo() -> Iterator[str]:
+    """The app on the demo, whose loss turns, and whose grids are wide."""
+    with serve(FOLDER) as address:
         yield address
 
 

@@ -131,3 +131,43 @@ def test_words_of_the_lens_keep_their_width_on_a_phone(visit, app):
     lens = visitor.page.locator('[class*="st-key-scroll_"]')
     expect(lens.locator(".js-plotly-plot")).to_be_visible()
     assert lens.evaluate("one => one.scrollWidth >= 900 && one.clientWidth < 390")
+
+
+def test_names_of_rows_stay_in_sight_while_a_grid_is_scrolled(visit, app):
+    """At the edge of what is seen, wherever the lens is scrolled to."""
+    visitor = visit(app)
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.open("query")
+    lens = visitor.page.locator('[class*="st-key-scroll_"]')
+    name = lens.locator(".ytick text").first
+    expect(name).to_be_visible()
+    for share in (0, 0.5, 1):
+        lens.evaluate("(one, share) => { one.scrollLeft = share * (one.scrollWidth - one.clientWidth); }", share)
+        visitor.rest()
+        assert lens.evaluate("one => one.scrollLeft") >= 400 * share
+        assert -4 < name.bounding_box()["x"] - lens.bounding_box()["x"] < 60
+
+
+def test_the_column_of_the_chosen_step_is_in_sight(visit, app_of_demo: str):
+    """Of maps in layers, which are wider than a narrow window."""
+    visitor = visit(app_of_demo)
+    visitor.page.set_viewport_size({"width": 700, "height": 900})
+    visitor.open("attention", section="layers")
+    grid = visitor.page.locator('[class*="st-key-scroll_"]')
+    column = grid.locator(".shapelayer path").first
+    expect(column).to_be_attached()
+    visitor.rest()
+    frame, box = grid.bounding_box(), column.bounding_box()
+    assert frame["x"] <= box["x"] and box["x"] + box["width"] <= frame["x"] + frame["width"]
+
+
+def test_columns_stand_below_each_other_in_a_narrow_window(visit, app_of_demo: str):
+    """The heat maps of heads keep the width that their numbers need, and every box has room for what it says."""
+    visitor = visit(app_of_demo)
+    visitor.page.set_viewport_size({"width": 700, "height": 900})
+    visitor.open("attention", section="heads")
+    plots = visitor.page.locator(".js-plotly-plot")
+    expect(plots.nth(1)).to_be_visible()
+    boxes = [plots.nth(i).bounding_box() for i in (0, 1)]
+    assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
+    assert all(box["width"] > 500 for box in boxes)

@@ -1,6 +1,5 @@
 """The Findings page in a browser: a small picture leads to its page, and the time bar names the phases of a run."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -8,17 +7,9 @@ from playwright.sync_api import expect
 
 from embryo_core import open as open_run
 from embryo_core.curves.phases import phases_of_log
-from tests.browser.conftest import serve
-from tests.demo import FOLDER, PATH
+from tests.demo import PATH
 
 CELL = (60, 35 + 17)  # pixels: within the first column and row of a table
-
-
-@pytest.fixture(scope="module")
-def app_of_demo() -> Iterator[str]:
-    """The app on the demo, whose loss turns."""
-    with serve(FOLDER) as address:
-        yield address
 
 
 def test_a_click_on_a_picture_opens_its_page(visit, app):

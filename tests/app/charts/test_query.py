@@ -122,5 +122,5 @@ def test_many_candidates_share_grey_and_an_entry_of_the_legend() -> None:
     grey = [trace for trace in figure.data if trace.showlegend is False]
     assert {(trace.line.color, trace.legendgroup) for trace in grey} == {(style.GREY, query.OTHERS)}
     assert figure.data[-1].name == figure.data[-1].legendgroup == query.OTHERS
-    assert {trace.mode for trace in grey} == {figure.data[-1].mode} == {"lines+markers"}  # a change in training has none
+    assert {trace.mode for trace in grey} == {figure.data[-1].mode} == {"lines+markers"}  # changes have no markers
     assert query.OTHERS not in [trace.name for trace in query.probability(curves(), 8, 8, axes()).data]
