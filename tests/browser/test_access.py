@@ -162,7 +162,7 @@ def test_the_column_of_the_chosen_step_is_in_sight(visit, app_of_demo: str):
 
 
 def test_columns_stand_below_each_other_in_a_narrow_window(visit, app_of_demo: str):
-    """The heat maps of heads keep the width that their numbers need, and every box has room for what it says."""
+    """The heat maps of heads keep the width that their numbers need."""
     visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": 700, "height": 900})
     visitor.open("attention", section="heads")
