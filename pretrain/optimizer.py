@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from pretrain.config import Config
+from pretrain.muon import Muon
 
 
 class AdamW(keras.optimizers.Optimizer):
@@ -68,18 +69,6 @@ class Lamb(AdamW):
         # Without a gradient so far, as of a head whose loss sets in later, the ratio would blow the decay up to
         # rate x w; the original leaves such a variable alone.
         return ops.where(ops.norm(momentum) > 0, ratio * update, 0.0)
-
-
-class Muon(keras.optimizers.Muon):
-    """Keras's Muon, which makes a matrix's update orthogonal in the type that the model computes in.
-
-    Its authors compute that in bfloat16 too: the iteration brings singular values near 1 and no nearer in any type.
-    """
-
-    def zeropower_via_newtonschulz5(self, x, steps):
-        """A matrix with the singular vectors of x [m, n], and singular values near 1."""
-        dtype = keras.config.dtype_policy().compute_dtype
-        return ops.cast(super().zeropower_via_newtonschulz5(ops.cast(x, dtype), steps), x.dtype)
 
 
 def is_bias_or_norm(variable) -> bool:

@@ -310,8 +310,9 @@ def _load(
         else:
             ahead = table not in (ATTENTION, CLOZE)  # which are large: what threads read ahead would fill much memory
             how = {"use_threads": ahead, "pre_buffer": ahead, "page_checksum_verification": True}
-            rows = pq.read_table(file.opened, columns=columns, filters=where, **how)
-        rows = weights.with_bytes(rows) if table is ATTENTION else rows
+            names = columns and weights.packed_columns(columns, footer.schema.names)
+            rows = pq.read_table(file.opened, columns=names, filters=where, **how)
+        rows = weights.unpack(rows) if table is ATTENTION else rows
         check_rows(table, rows, columns)
         return rows
 

@@ -1,4 +1,4 @@
-"""Maps as bytes are those that were written, and those of earlier files, which have lists of numbers."""
+"""Maps of a file are those that were written, and those of earlier files, with bytes in order or lists of numbers."""
 
 import numpy as np
 import pyarrow as pa
@@ -26,20 +26,34 @@ def maps(run: Run) -> np.ndarray:
     return results.read_attention_steps(run)[1]
 
 
-def make_earlier(run: Run, nullable: bool = False) -> None:
-    """Write the file anew as earlier versions did: with lists of numbers, which are never null, or may be."""
+def make_earlier(run: Run, kind: pa.DataType) -> None:
+    """Write the file anew as earlier versions did: with the bytes of each map in order, or with lists of numbers."""
     path = run.results / "attention.parquet"
     rows = pq.read_table(path).replace_schema_metadata({"done": pq.read_metadata(path).metadata[b"done"]})
-    lists = [np.frombuffer(one, weights.NUMBERS) for one in rows[weights.COLUMN].to_pylist()]
-    kind = pa.list_(pa.field("item", pa.float16(), nullable=nullable))
-    column = pa.field(weights.COLUMN, kind), pa.array(lists, kind)
-    pq.write_table(rows.set_column(rows.column_names.index(weights.COLUMN), *column), path, row_group_size=5)
+    maps = weights.unpack(rows)[weights.COLUMN].to_pylist()
+    column = pa.array(maps if kind == weights.MAP else [np.frombuffer(one, weights.NUMBERS) for one in maps], kind)
+    place = rows.column_names.index(weights.PACKED)
+    pq.write_table(rows.set_column(place, pa.field(weights.COLUMN, kind), column), path, row_group_size=5)
     seal(path)
 
 
-def test_an_earlier_file_has_the_same_maps(run: Run, maps: np.ndarray):
+EARLIER = pytest.mark.parametrize("kind", [weights.MAP, weights.EARLIER], ids=["bytes", "lists"])
+
+
+def test_a_file_has_lower_bytes_first(run: Run, maps: np.ndarray):
+    """Of each map the lower byte of every weight, row by row, and then the upper one: docs/metrics.md says so."""
+    rows = pq.read_table(run.results / "attention.parquet").to_pylist()
+    assert len(rows) == len(STEPS) * len(HEADS)
+    for row in rows:
+        map_of_row = maps[STEPS.index(row["step"]), row["layer"] - 1, row["head"] - 1].astype(np.float16)
+        pairs = [weight.tobytes() for weight in map_of_row.ravel()]
+        assert row["halves"] == b"".join(pair[:1] for pair in pairs) + b"".join(pair[1:] for pair in pairs)
+
+
+@EARLIER
+def test_an_earlier_file_has_the_same_maps(run: Run, maps: np.ndarray, kind: pa.DataType):
     """All, of some steps, of one, and of a head."""
-    make_earlier(run)
+    make_earlier(run, kind)
     np.testing.assert_array_equal(results.read_attention_steps(run)[1], maps)
     np.testing.assert_array_equal(results.read_attention_steps(run, STEPS[1:3])[1], maps[1:3])
     np.testing.assert_array_equal(results.read_attention_step(run, STEPS[-1])[0], maps[-1])
@@ -47,10 +61,11 @@ def test_an_earlier_file_has_the_same_maps(run: Run, maps: np.ndarray):
         np.testing.assert_array_equal(results.read_attention(run, layer, head).weights, maps[:, layer - 1, head - 1])
 
 
-def test_parts_join_an_earlier_file(run: Run, maps: np.ndarray):
+@EARLIER
+def test_parts_join_an_earlier_file(run: Run, maps: np.ndarray, kind: pa.DataType):
     """And together they become the file that is written without it, byte for byte."""
     written = tree(run.results)
-    make_earlier(run)
+    make_earlier(run, kind)
     results.write(at(run, STEPS[0]), "attention", find("attention", STEPS[0]))
     np.testing.assert_array_equal(results.read_attention_steps(run)[1], maps)
     results.compact(run)
@@ -59,8 +74,30 @@ def test_parts_join_an_earlier_file(run: Run, maps: np.ndarray):
 
 def test_lists_that_may_hold_nothing_are_refused(run: Run, maps: np.ndarray):
     """They were never written."""
-    make_earlier(run, nullable=True)
+    make_earlier(run, pa.list_(pa.field("item", pa.float16(), nullable=True)))
     with pytest.raises(ResultsError, match=r"attention\.parquet cannot be read .its columns are"):
+        results.read_attention_steps(run)
+
+
+@EARLIER
+def test_an_earlier_file_without_a_summary_is_summed_up(run: Run, maps: np.ndarray, kind: pa.DataType):
+    """The summary of positions reads some columns of the file, whose name for the maps is another."""
+    expected = results.read_position_weights(run, 2, 3)
+    make_earlier(run, kind)
+    results.write(at(run, STEPS[0]), "attention", find("attention", STEPS[0]))
+    results.compact(run)
+    assert results.read_position_weights(run, 2, 3).equals(expected)
+
+
+def test_half_a_number_is_refused(run: Run, maps: np.ndarray):
+    """A map of an odd number of bytes is no matrix, in halves as in order."""
+    path = run.results / "attention.parquet"
+    rows = pq.read_table(path)
+    odd = pa.array([one[:-1] for one in rows[weights.PACKED].to_pylist()], weights.MAP)
+    rows = rows.set_column(rows.column_names.index(weights.PACKED), pa.field(weights.PACKED, weights.MAP), odd)
+    pq.write_table(rows, path, row_group_size=len(HEADS))
+    seal(path)
+    with pytest.raises(ResultsError, match=r"attention\.parquet cannot be read"):
         results.read_attention_steps(run)
 
 
@@ -71,4 +108,7 @@ def test_rows_of_a_slice_keep_their_maps():
     rows = pa.table({"n": range(4), weights.COLUMN: pa.array(lists, weights.EARLIER)})
     for some in (rows, rows.slice(1), rows.slice(1, 1), rows.slice(4), rows.filter(pc.field("n") != 1)):
         held = [lists[n].tobytes() for n in some["n"].to_pylist()]
-        assert weights.with_bytes(some)[weights.COLUMN].to_pylist() == held
+        assert weights.unpack(some)[weights.COLUMN].to_pylist() == held
+        packed = weights.pack(weights.unpack(some))
+        assert weights.unpack(packed)[weights.COLUMN].to_pylist() == held
+        assert weights.unpack(packed.slice(1))[weights.COLUMN].to_pylist() == held[1:]

@@ -1,0 +1,80 @@
+"""An update of an ELECTRA with Muon through torch: ours beside Keras's Muon, which takes one variable after the other.
+
+The model is as large as the reference ELECTRA (docs/reference-runs.md) and shares no layers, so that it has 274
+variables. Both train it on the same batches, in turns within one run; ratios are those of the turns. Beside whole
+updates stand the seconds of the optimizer alone.
+Usage: python -m benchmarks.muon [ROUNDS [THREADS]]
+"""
+
+import os
+import sys
+from itertools import cycle
+from statistics import median
+from time import perf_counter
+from unittest.mock import patch
+
+os.environ["KERAS_BACKEND"] = "torch"
+
+import keras
+import numpy as np
+import torch
+
+from benchmarks.training import Step, batches, seconds_per_step
+from pretrain.config import changed
+from pretrain.families import FAMILIES, preset
+from pretrain.muon import Muon
+from pretrain.train import build
+
+SETTINGS = (
+    "hidden_size=192 num_hidden_layers=8 num_attention_heads=6 intermediate_size=768 vocab_size=8000 "
+    "embedding_size=128 generator_size=0.5 hidden_dropout_prob=0 attention_probs_dropout_prob=0 masked_share=0.3 "
+    "optimizer=muon batch_size=32 sequence_length=64 compute_dtype=float32"
+).split()
+WAYS = {"ours": Muon, "Keras": keras.optimizers.Muon}
+STEPS = 4  # in one turn
+
+
+class Timed:
+    """An optimizer's updates, and the seconds that they took."""
+
+    def __init__(self, optimizer: keras.optimizers.Optimizer):
+        self.seconds, self._apply = 0.0, optimizer.apply
+        optimizer.apply = self
+
+    def __call__(self, *gradients_and_variables: list) -> None:
+        started = perf_counter()
+        self._apply(*gradients_and_variables)
+        self.seconds += perf_counter() - started
+
+
+def main() -> int:
+    """Print the medians of both ways and of their ratios; 1 where ours is not the faster."""
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    torch.set_num_threads(int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count())
+    config = changed(preset("electra-small"), SETTINGS)
+    loss_weights = FAMILIES[config.family].loss_weights(config, 0)
+    made = cycle(batches(config, config.batch_size, config.sequence_length))
+    steps: dict[str, Step] = {}
+    optimizers: dict[str, Timed] = {}
+    for name, kind in WAYS.items():
+        with patch("pretrain.optimizer.Muon", kind):
+            model = build(config)
+        optimizers[name] = Timed(model.optimizer)
+        steps[name] = lambda model=model: model.train(next(made), loss_weights)["masked_lm_loss"]
+        assert np.isfinite(steps[name]()), f"{name} does not train"  # the first update makes the functions
+    whole, alone = ({name: [] for name in WAYS} for _ in "ab")
+    for _ in range(rounds):
+        for name, step in steps.items():
+            optimizers[name].seconds = 0.0
+            whole[name].append(seconds_per_step(step, STEPS))
+            alone[name].append(optimizers[name].seconds / STEPS)
+    print(f"{torch.get_num_threads()} threads, {len(model.trainable_variables)} variables, {rounds} rounds in turns")
+    for what, seconds in (("an update", whole), ("the optimizer alone", alone)):
+        ratios = sorted(theirs / ours for ours, theirs in zip(*seconds.values(), strict=True))
+        told = ", ".join(f"{name} {median(found):.2f} s" for name, found in seconds.items())
+        print(f"{what}: {told}; ratio {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
+    return int(median(whole["ours"]) >= median(whole["Keras"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""Muon against its formula, written out slowly; with torch, where all variables are updated together, in a process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SHAPES = {
+    "encoder/wide/kernel": (4, 6),
+    "encoder/tall/kernel": (6, 4),
+    "encoder/square/kernel": (4, 4),
+    "encoder/other/kernel": (4, 4),
+    "encoder/bias": (5,),
+    "head/classifier/kernel": (4, 3),
+    "encoder/embeddings/word/embeddings": (7, 4),
+}
+BY_ADAMW = ("bias", "classifier", "embeddings")
+RATE, DECAY, BETA_1, BETA_2, STEPS = 0.02, 0.3, 0.9, 0.98, 4
+Arrays = dict[str, np.ndarray]
+
+
+def arrays(seed: int) -> Arrays:
+    """An array for each variable, in double precision."""
+    rng = np.random.default_rng(seed)
+    return {name: rng.normal(size=shape) for name, shape in SHAPES.items()}
+
+
+def write_trained(file: Path, dtype: str) -> None:
+    """The weights after some updates by `Muon` with the Keras of this process, in this type."""
+    import keras
+
+    from pretrain.muon import Muon
+
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(dtype)
+    try:
+        variables = {}
+        for name, array in arrays(0).items():
+            variables[name] = keras.Variable(array, dtype=dtype, name=name.replace("/", "."))
+            variables[name]._path = name
+        made = Muon(
+            RATE,
+            adam_beta_1=BETA_1,
+            adam_beta_2=BETA_2,
+            adam_weight_decay=DECAY,
+            weight_decay=DECAY,
+            epsilon=1e-6,
+            exclude_layers=["classifier"],
+        )
+        made.exclude_from_weight_decay([variables["encoder/bias"]])
+        made.build([*variables.values()])
+        for step in range(1, STEPS + 1):
+            gradients = [keras.ops.convert_to_tensor(array, dtype) for array in arrays(step).values()]
+            made.apply(gradients, [*variables.values()])
+        np.savez(file, **{name: keras.ops.convert_to_numpy(variable) for name, variable in variables.items()})
+    finally:
+        keras.config.set_dtype_policy(policy)
+
+
+def slow_muon() -> Arrays:
+    """The weights after the same updates, one array at a time."""
+    weights, m, v = arrays(0), dict.fromkeys(SHAPES, 0.0), dict.fromkeys(SHAPES, 0.0)
+    for t in range(1, STEPS + 1):
+        for name, g in arrays(t).items():
+            decayed = weights[name] * (1 - RATE * DECAY * (name != "encoder/bias"))
+            if any(part in name for part in BY_ADAMW):
+                m[name] = BETA_1 * m[name] + (1 - BETA_1) * g
+                v[name] = BETA_2 * v[name] + (1 - BETA_2) * g * g
+                update = np.sqrt(1 - BETA_2**t) / (1 - BETA_1**t) * m[name] / (np.sqrt(v[name]) + 1e-6)
+            else:
+                m[name] = 0.95 * m[name] + g
+                update = 0.2 * np.sqrt(max(g.shape)) * slow_orthogonal(g + 0.95 * m[name])
+            weights[name] = decayed - RATE * update
+    return weights
+
+
+def slow_orthogonal(x: np.ndarray) -> np.ndarray:
+    """Five times 3.4445 s - 4.775 s^3 + 2.0315 s^5 of every singular value s, of a matrix of norm 1."""
+    left, sizes, right = np.linalg.svd(x / (np.linalg.norm(x) + 1e-7), full_matrices=False)
+    for _ in range(5):
+        sizes = 3.4445 * sizes - 4.775 * sizes**3 + 2.0315 * sizes**5
+    return left @ np.diag(sizes) @ right
+
+
+def test_with_tensorflow_muon_follows_the_formula(tmp_path: Path):
+    """Matrices by Muon, all others and what is excluded by AdamW; decay of all but what is excluded from it."""
+    write_trained(tmp_path / "weights.npz", "float32")
+    compare(tmp_path / "weights.npz", 1e-5)
+
+
+def test_with_torch_muon_follows_the_formula(tmp_path: Path):
+    """So does it where matrices, and all other variables, are updated together."""
+    file = tmp_path / "weights.npz"
+    call = f"write_trained(Path({str(file)!r}), 'float64')"
+    program = f"from pathlib import Path; from {__name__} import write_trained; {call}"
+    environment = os.environ | {"KERAS_BACKEND": "torch"}
+    subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, env=environment, check=True)
+    compare(file, 1e-6)  # Keras keeps the learning rate in float32
+
+
+def compare(file: Path, tolerance: float) -> None:
+    """The file's weights with the formula's; four updates move each by about 0.04."""
+    expected = slow_muon()
+    with np.load(file) as found:
+        for name in SHAPES:
+            np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=tolerance, err_msg=name)
