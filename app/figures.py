@@ -16,6 +16,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import results
+from app.captions import networks
 from app.captions.figure_file import copied, small_print
 from app.captions.smoothing import smoothing
 from app.captions.thinned import thinned
@@ -100,8 +101,9 @@ def show(
     those with runs `beside` the page's name them all, and the data that all of them share.
     """
     key, files = f"figure_{name}", f"{name}-{at}" if at else name
+    drawn = (view.run, *beside)
     curves = smoothing(data) + thinned(figure)
-    caption += curves
+    caption += networks.of_metric(drawn, metric) + curves
 
     def clicked() -> None:
         if values := messages.clicked_values(st.session_state[key], on_point):
@@ -111,7 +113,6 @@ def show(
     width = int(figure.layout.width) if own_width else "stretch"
     with st.container(key=f"scroll_{name}") if own_width else nullcontext():
         st.plotly_chart(for_browser(figure), key=key, width=width, alt=title, **select)
-    drawn = (view.run, *beside)
     names, notes = ", ".join(run.name for run in drawn), {results.note(run, metric) for run in drawn}
     note = notes.pop() if len(notes) == 1 else ""
     show_files(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from app import figures
 from app.captions.figure_file import copied, small_print
+from app.captions.networks import network
 from app.charts.attention import map_table
 from app.components import head_maps
 from app.components.figure_files import map_files
@@ -49,6 +50,7 @@ def show_head(
 def show_map_files(view: View, name: str, title: str, caption: str, note: str, *files: File) -> None:
     """The caption of the maps of this `name` and the menu of their files, which have the `note` in small print."""
     run = view.run.name
+    caption += network([view.run], {"attentions"})
     figures.show_files(
         name,
         caption,

@@ -1,12 +1,12 @@
 """What the captions of the Compare page say: how rows, orders and differences are counted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from app.captions.markdown import literal
 from app.captions.tokens import ONSETS
-from embryo_core.compare import KNOWLEDGE, Rule
+from embryo_core.compare import KNOWLEDGE, MASKED, Rule
 
 DIFFERS = "≠ marks rows in which the runs differ. "
 DESIGN = (
@@ -24,6 +24,7 @@ AGREEMENT = (
 BEGAN = " Of a run that goes on from the other: at its last step, minus where it began."
 FACTS = " World knowledge: the facts that both were asked."
 CUT = " Masked accuracy counts pieces, which their tokenizers cut differently."
+VISIBLE = " Masked accuracy is that of each run's own masking: {}. Pieces left as they are can be read off."
 SEEDS = " Of several seeds of one design: the mean, and a line from the lowest to the highest."
 
 
@@ -41,14 +42,18 @@ def changed(choices: Sequence[str]) -> str:
     return f"What the {choices[0]} changed" if len(choices) == 1 else f"What changed: {', '.join(choices)}"
 
 
-def differences(choices: Sequence[str], first: str, table: pd.DataFrame, seeds: bool) -> str:
+def differences(
+    choices: Sequence[str], first: str, table: pd.DataFrame, seeds: bool, masked: Mapping[str, str]
+) -> str:
     """What one figure compares, with runs that differ in these choices from the `first`.
 
-    Whether any is a mean over `seeds`.
+    Whether any is a mean over `seeds`; and what stands for the `masked` pieces of each run.
     """
     changes = " ".join(f"{run}, {change}." for run, change in dict(table[["run", "change"]].values).items())
     together = "All of these changed at once, and the figure cannot tell them apart. " if len(choices) > 1 else ""
     cut = CUT if "tokenizer" in choices else ""
+    if len(set(masked.values())) > 1 and (table["measure"] == MASKED).any():
+        cut += VISIBLE.format(literal("; ".join(f"{run} {kinds}" for run, kinds in masked.items())))
     facts = FACTS if (table["measure"] == KNOWLEDGE).any() else ""
     lacking = table[table["difference"].isna()]
     missing = [f"{row.measure} ({row.run})" for row in lacking.itertuples()]

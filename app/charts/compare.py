@@ -13,6 +13,7 @@ from embryo_core.words import point
 
 HOVERED = ("measure", "first", "second", "low", "high", "n_first", "n_second")
 POINTS = 100  # percentage points of a difference of 1
+UNKNOWN = "–"
 LEAST = 1  # percentage point, to which a figure of differences reaches on both sides
 SPREAD = 0.5  # of a row's height, over which its runs lie
 
@@ -45,7 +46,7 @@ def _of_seeds(row: str, values: Sequence[str | float | None]) -> str:
 
 def _written(value: str | float | None) -> str:
     if value is None:
-        return "–"
+        return UNKNOWN
     if isinstance(value, str):
         return value
     whole = float(value).is_integer()
@@ -156,7 +157,7 @@ def differences_figure(table: pd.DataFrame, counted_in: Mapping[str, str]) -> go
         )
     style.finish(figure, "", height=130 + (18 + 12 * len(runs)) * len(measures))
     figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"})
-    style.set_axes(figure, "x", title={"text": "difference of accuracy, percentage points"}, tickformat="+.3~g")
+    style.set_axes(figure, "x", title={"text": "difference of accuracy, percentage points"}, tickformat=".3~g")
     if POINTS * table[["low", "high"]].abs().to_numpy().max() < LEAST:  # Plotly would show from -1 to 1
         style.set_axes(figure, "x", range=[-LEAST, LEAST])
     ticks = {"tickvals": [len(measures) - 1 - i for i in range(len(measures))], "ticktext": measures}

@@ -139,13 +139,13 @@ class StepAxis:
         """Give a figure whose points lie from `low` to `high`, in what the axis counts, the axis alone."""
         named = {"title": {"text": self.title}, "type": self.scale}
         share = self.unit == "share"
-        if self.scale == "log":
-            ticks = ([0] if low <= 0 else []) + self._ticks(low, high or 1)
+        if self.scale == "log" or low == high:
+            ticks = [low] if low == high else ([0] if low <= 0 else []) + self._ticks(low, high)
             ticktext = [f"{100 * tick:g} %" if share else style.short(tick) for tick in ticks]
-            tickvals = [self.zero if tick == 0 else tick for tick in ticks]
+            tickvals = [self.zero if tick == 0 and self.scale == "log" else tick for tick in ticks]
             return style.set_axes(figure, "x", **named, tickvals=tickvals, ticktext=ticktext)
-        margin = ((high or 1) - low) * 0.02
-        ends = [low - margin, (high or 1) + margin]
+        margin = (high - low) * 0.02
+        ends = [low - margin, high + margin]
         return style.set_axes(figure, "x", **named, range=ends, tickformat="~%" if share else "~s")
 
     def _ticks(self, low: float, high: float) -> list[float]:

@@ -13,7 +13,16 @@ from app.captions.overlay import named
 from app.charts import compare as charts
 from app.charts.tokens import SETS, usual
 from app.view import View
-from embryo_core.compare import CHOICES, Rule, agreements, by_design, goes_on_from, pooled, pooled_differences
+from embryo_core.compare import (
+    CHOICES,
+    MASKED_PIECES,
+    Rule,
+    agreements,
+    by_design,
+    goes_on_from,
+    pooled,
+    pooled_differences,
+)
 from embryo_core.types import Run
 
 METRICS = {"mask_prediction": "Mask prediction", "token_reconstruction": "Token reconstruction"}
@@ -146,7 +155,8 @@ def _changed(view: View, choices: Sequence[str], names: Sequence[str]) -> None:
     if table["difference"].isna().all():
         st.info("These runs share no measure at any step.", icon=":material/info:")
         return
-    caption = captions.differences(choices, own, table, _several(seeds))
+    masked = {name: kinds for name in (own, *names) if (kinds := rows[name][MASKED_PIECES]) != charts.UNKNOWN}
+    caption = captions.differences(choices, own, table, _several(seeds), masked)
     name = "-".join([view.run.name, *choices]).replace(" ", "-")
     counted_in = {name: seeds[name][0].counted_in for name in names}
     figures.show(charts.differences_figure(table, counted_in), table, name, caption, title, view)

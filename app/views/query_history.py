@@ -5,6 +5,7 @@ import streamlit as st
 from app import figures, widgets
 from app.captions import query as captions
 from app.captions.markdown import literal
+from app.captions.networks import MASKED_WORDS, network
 from app.charts import query as charts
 from app.charts.smoothing import with_smoothed
 from app.views.query_answers import TOGETHER, Answers
@@ -28,7 +29,7 @@ def show_probability(answers: Answers, axes: charts.Axes, number: int) -> None:
     table = with_smoothed(answers.table, "probability", view.smoothing, ["token", "role"])
     led = history.first_led, history.leads_from
     figure = figures.drawn(charts.probability, table, *led, charts.of_run(axes, view.axis))
-    caption = captions.probability(view.run.name, len(answers.trace.steps))
+    caption = captions.probability(view.run.name, len(answers.trace.steps)) + network([view.run], MASKED_WORDS)
     title = f"Probability of each answer: {answers.asked.text}"
     figures.show(figure, table, answers.file_name("probability", number), caption, title, view)
 
@@ -39,7 +40,7 @@ def show_rank(answers: Answers, axes: charts.Axes, number: int) -> None:
     table = with_smoothed(answers.table, "rank", view.smoothing, ["token", "role"])
     led = history.first_led, history.leads_from
     figure = figures.drawn(charts.rank, table, *led, charts.of_run(axes, view.axis))
-    caption = captions.rank(answers.mask == TOGETHER, len(answers.trace.steps))
+    caption = captions.rank(answers.mask == TOGETHER, len(answers.trace.steps)) + network([view.run], MASKED_WORDS)
     title = f"Rank of each answer: {answers.asked.text}"
     figures.show(figure, table, answers.file_name("rank", number), caption, title, view)
 

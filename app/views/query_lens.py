@@ -8,6 +8,7 @@ import streamlit as st
 
 from app import figures, permalink, pickers, widgets
 from app.captions import query as captions
+from app.captions.networks import MASKED_WORDS, network
 from app.charts import lens as charts
 from app.tables import show_ranking
 from app.view import View
@@ -55,6 +56,7 @@ def _show_one(answers: Answers, number: int, show_first: bool) -> None:
         roles = list(answers.pieces.values())
         total = len(asked.view.loadable) if others else len(found.steps)
         caption = captions.lens(asked.view.run.name, len(found.steps), total, roles, number == 1, len(folded))
+        caption += network([asked.view.run], MASKED_WORDS)
         title = f"Each layer's answer: {asked.text}"
         st.html(charts.colour_scale())
         figures.show(figure, table, name, caption, title, asked.view, on_point=_pin, own_width=True)

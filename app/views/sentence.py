@@ -8,6 +8,7 @@ import streamlit as st
 from app import maps, permalink, pickers, texts, widgets
 from app.caching import cached, checkpoints_state
 from app.captions import attention as captions
+from app.captions.networks import network
 from app.components.frame import frame
 from app.map_reads import MAPS
 from app.turns import in_turn
@@ -74,7 +75,8 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
         page = bertviz.model_view(found.weights, found.pieces, chosen, dark)
     frame(page.html, page.height, f"bertviz, {VIEWS[kind].lower()}", key=f"bertviz_{kind}")
     caption = captions.sentence_at_step(kind, view.run, view.step, size, chosen)
-    widgets.show_caption(caption + captions.few_layers(few, layers))
+    caption += captions.few_layers(few, layers) + network([view.run], {"attentions"})
+    widgets.show_caption(caption)
 
 
 @cached(checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")

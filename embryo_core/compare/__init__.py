@@ -1,8 +1,8 @@
 """Runs beside each other: how far each had come, seeds of one design, designs, orders of acquisition, choices."""
 
 from embryo_core.compare.acquisition import PAPER, PARTS_OF_SPEECH, RULES, Rule, acquisition, acquisitions, agreements
-from embryo_core.compare.choices import KNOWLEDGE, differences, goes_on_from
-from embryo_core.compare.design import CHOICES, design, designs, differing_choices
+from embryo_core.compare.choices import KNOWLEDGE, MASKED, differences, goes_on_from
+from embryo_core.compare.design import CHOICES, MASKED_PIECES, design, designs, differing_choices
 from embryo_core.compare.flops import training_flops
 from embryo_core.compare.parameters import parameters
 from embryo_core.compare.pooled import pooled, pooled_differences
@@ -12,6 +12,8 @@ from embryo_core.compare.seeds import by_design, over_seeds
 __all__ = [
     "CHOICES",
     "KNOWLEDGE",
+    "MASKED",
+    "MASKED_PIECES",
     "PAPER",
     "PARTS_OF_SPEECH",
     "RULES",

@@ -10,6 +10,7 @@ from embryo_core.curves import difference_interval
 from embryo_core.types import Run
 
 KNOWLEDGE = "world knowledge"
+MASKED = "masked accuracy"
 MEASURES = {  # scores of all cases together
     "mask prediction": "mask_prediction",
     "token reconstruction": "token_reconstruction",
@@ -82,7 +83,7 @@ def _measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
     log = pd.DataFrame(runs.read_log(run))
     if {"masked_lm_accuracy", "n_masked"} <= set(log):
         heldout = log[(log["split"] == "heldout") & (log["n_masked"] > 0)]
-        yield "masked accuracy", heldout.set_index("step")[["masked_lm_accuracy", "n_masked"]]
+        yield MASKED, heldout.set_index("step")[["masked_lm_accuracy", "n_masked"]]
     scores = results.read_scores(run)
     for measure, metric in MEASURES.items():
         rows = scores[(scores["metric"] == metric) & (scores["group"] == ALL)]

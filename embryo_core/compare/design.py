@@ -18,6 +18,7 @@ from embryo_core.errors import EmbryoError
 from embryo_core.runs.schema import Corpus, Settings
 from embryo_core.types import Checkpoint, Run
 
+MASKED_PIECES = "masked pieces"
 CHOICES = (  # rows that a designer decides
     "family",
     "layers",
@@ -31,11 +32,12 @@ CHOICES = (  # rows that a designer decides
     "dropout",
     "masked share",
     "longest masked n-gram",
+    MASKED_PIECES,
     "domain",
     "updates",
     "learning rate",
 )
-OF_FAMILY = ("embedding size",)  # choices within one family; another's may follow from the family
+OF_FAMILY = ("embedding size", MASKED_PIECES)  # choices within one family; another's may follow from the family
 OF_LENGTH = ("updates",)  # that set when the learning rate falls; a run that goes on from another has more of them
 DIGEST = 8  # digits of a SHA-256 that tell texts or tokenizers apart
 END = 253_402_300_800  # seconds since 1970 at the end of the year 9999, the last that a date may have
@@ -60,6 +62,7 @@ def design(run: Run) -> dict[str, Value]:
         "dropout": _dropout(run.config),
         "masked share": _masked_share(run.config),
         "longest masked n-gram": settings.max_ngram or None,
+        MASKED_PIECES: _masked_pieces(run.config),
         "tokenizer": _tokenizer(run),
         "vocabulary": settings.vocab_size or None,
         "domain": _domain(run),
@@ -126,6 +129,15 @@ def _masked_share(config: dict[str, Any]) -> Value:
     first = config.get("masked_share")
     last = first if config.get("masked_share_end") is None else config["masked_share_end"]
     return (first or None) if first == last else f"{first} to {last}"
+
+
+def _masked_pieces(config: dict[str, Any]) -> str | None:
+    """What stands in the place of those that are to be predicted, in percent of them."""
+    shares = [config.get(f"{by}_token_share") for by in ("mask", "random")]
+    if not all(isinstance(share, int | float) and 0 <= share <= 1 for share in shares) or sum(shares) > 1:
+        return None
+    kinds = zip(("[MASK]", "random", "as they are"), (*shares, 1 - sum(shares)), strict=True)
+    return ", ".join(f"{100 * share:.3g} % {kind}" for kind, share in kinds if share > 1e-9)
 
 
 def _dropout(config: dict[str, Any]) -> str | None:

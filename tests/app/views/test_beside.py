@@ -208,6 +208,19 @@ def test_choices_that_changed_together_are_one_figure(open_page, two: Run) -> No
     assert any("cannot tell them apart" in caption for caption in captions_of(page))
 
 
+def test_what_stood_for_masked_pieces_is_told_beside_their_accuracy(open_page, two: Run) -> None:
+    """Where runs differ in it; of an ELECTRA and a BERT, whose choice it follows from, too."""
+    twin = runs.read_run(two.path.with_name("twin"))
+    told = "Masked accuracy is that of each run's own masking: tiny "
+    for shares, said in (((0.8, 0.1), False), ((0.85, 0.0), True)):
+        twin.config.update(zip(("mask_token_share", "random_token_share"), shares, strict=True))
+        runs.write_run(twin)
+        page = open_page("compare", two, beside="twin")
+        assert any(told in caption for caption in captions_of(page)) == said and not page.exception
+    (caption,) = (caption.replace("\\", "") for caption in captions_of(page) if told in caption)
+    assert f"{told}80 % [MASK], 10 % random, 10 % as they are; twin 85 % [MASK], 15 % as they are." in caption
+
+
 def test_weights_that_differ_tell_two_copies_apart(open_page, two: Run) -> None:
     """The Query page asks both: a checkpoint with another's weights has other answers, at its step alone."""
     first, last = (runs.checkpoint(runs.read_run(two.path.with_name("twin")), step) for step in (8, 16))

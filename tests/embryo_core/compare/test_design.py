@@ -116,6 +116,27 @@ def test_how_words_are_masked_is_a_choice(tiny_run: Run, change: dict, choice: s
     assert differing_choices(first, other) == [choice]
 
 
+@pytest.mark.parametrize(
+    ("shares", "told"),
+    [
+        ({"mask_token_share": 0.8, "random_token_share": 0.1}, "80 % [MASK], 10 % random, 10 % as they are"),
+        ({"mask_token_share": 0.85, "random_token_share": 0.0}, "85 % [MASK], 15 % as they are"),
+        ({"mask_token_share": 1, "random_token_share": 0}, "100 % [MASK]"),
+        ({"mask_token_share": 0.9, "random_token_share": 0.2}, None),
+        ({"mask_token_share": "all", "random_token_share": 0.2}, None),
+        ({"mask_token_share": 0.8, "random_token_share": None}, None),
+    ],
+)
+def test_what_stands_for_masked_pieces_is_a_choice_within_a_family(tiny_run: Run, shares: dict, told: str | None):
+    """An ELECTRA has no random pieces, whoever designs it."""
+    first = replace(tiny_run, config=tiny_run.config | {"mask_token_share": 0.7, "random_token_share": 0.3})
+    other = replace(first, config=first.config | shares)
+    assert design(first)["masked pieces"] == "70 % [MASK], 30 % random"
+    assert design(other)["masked pieces"] == told
+    assert differing_choices(first, other) == ["masked pieces"]
+    assert "masked pieces" not in differing_choices(first, replace(other, family="bert"))
+
+
 def test_training_is_dated_by_its_log(own_run: Run):
     """The first and the last time in it; without times, or with none that is a date, by the files and marked so."""
     log = own_run.path / "log.jsonl"
