@@ -25,8 +25,12 @@ class Muon(keras.optimizers.Muon):
 
     def zeropower_via_newtonschulz5(self, x, steps):
         """A matrix with the singular vectors of x [m, n], and singular values near 1."""
-        dtype = keras.config.dtype_policy().compute_dtype
-        return ops.cast(super().zeropower_via_newtonschulz5(ops.cast(x, dtype), steps), x.dtype)
+        rounded = ops.cast(x, keras.config.dtype_policy().compute_dtype)
+        if keras.backend.backend() == "torch":
+            found = orthogonal(rounded, steps, self.muon_a, self.muon_b, self.muon_c)
+        else:
+            found = super().zeropower_via_newtonschulz5(rounded, steps)
+        return ops.cast(found, x.dtype)
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         if keras.backend.backend() != "torch":
@@ -65,10 +69,8 @@ class Muon(keras.optimizers.Muon):
         torch._foreach_mul_(momentums, self.momentum)
         torch._foreach_add_(momentums, gradients)
         ahead = torch._foreach_add(gradients, momentums, alpha=self.momentum) if self.nesterov else momentums
-        dtype = getattr(torch, keras.config.dtype_policy().compute_dtype)
-        factors = self.muon_a, self.muon_b, self.muon_c
         for (_, variable), update in zip(rows, ahead, strict=True):
-            found = orthogonal(update.to(dtype), self.ns_steps, *factors).to(update.dtype)
+            found = self.zeropower_via_newtonschulz5(update, self.ns_steps)
             variable.value.sub_(self.lr_adjust(learning_rate * found))
 
 

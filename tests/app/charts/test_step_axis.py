@@ -100,6 +100,7 @@ def test_one_checkpoint_has_one_number_on_its_axis(scale, step, text) -> None:
         (1024, 40_000, "2,000 5,000 10k 20k"),
         (10, 40, "10 20 30 40"),
         (3000, 4500, "3,000 4,000"),
+        (7, 7, "7"),
         (1, 10**15, "1 100 10k 1M 100M 10G 1T 100T"),
     ],
 )
