@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from embryo_core.types import Run
-from tests.browser.conftest import serve
+from tests.browser.conftest import Visitor, serve
 from tests.conftest import copy_run, lengthen
 
 TEXT = "Paris is the capital of [MASK] ."
@@ -231,6 +231,61 @@ def test_back_leaves_a_page_at_once(visit, app):
         visitor.page.go_back()
         expect(visitor.heading(title)).to_be_visible()
         visitor.settle()
+
+
+def test_parameters_that_come_before_their_page_are_no_place_of_their_own(visit, app):
+    """A busy browser may add those of the next page to this one's address; the next page then replaces it."""
+    visitor = visit(app)
+    visitor.open("tokens")
+    visitor.expect_query(step="16")
+    addresses = "navigation.entries().map((entry) => entry.url)"
+    before = visitor.page.evaluate(addresses)
+    follow = "(pages) => pages.forEach((page) => history.pushState({}, '', `/${page}?run=tiny&scale=log`))"
+    visitor.page.evaluate(follow, ["tokens", "knowledge"])
+    assert visitor.page.evaluate(addresses) == [*before, f"{app}/knowledge?run=tiny&scale=log"]
+
+
+LATE = """
+    const create = URL.createObjectURL;
+    URL.createObjectURL = (blob) => {
+        const late = "while (!location.search) await new Promise((go) => setTimeout(go, 50));";
+        return create(blob.type === "text/javascript" ? new Blob([late, blob], blob) : blob);
+    };
+"""  # scripts of components run when the address is complete
+
+
+def test_back_passes_over_the_bare_address_of_the_first_page(visit, app):
+    """Where a slow browser has followed it before the script that replaces it has run, one Back leaves the page too."""
+    visitor = visit(app)
+    visitor.page.add_init_script(LATE)
+    visitor.open("overview")
+    visitor.expect_query(step="16")
+    visitor.open("tokens")
+    visitor.expect_query(step="16")
+    tokens = visitor.page.url
+    visitor.page.go_back()
+    expect(visitor.heading("Overview")).to_be_visible()
+    visitor.rest()
+    visitor.page.go_forward()
+    expect(visitor.heading("Tokens")).to_be_visible()
+    assert visitor.page.url == tokens
+
+
+def test_back_with_nothing_before_stays_on_the_first_page(visit, app):
+    """The bare address is then what Back leads to, and is complete."""
+    opener = visit(app)
+    opener.page.context.add_init_script(LATE)
+    with opener.page.expect_popup() as window:
+        opener.page.evaluate("address => void window.open(address)", f"{app}/tokens")
+    visitor = Visitor(window.value, app)
+    visitor.expect_query(step="16")
+    visitor.rest()
+    tokens = visitor.page.url
+    assert visitor.page.evaluate("navigation.entries().length") == 2
+    visitor.page.go_back()
+    expect(visitor.heading("Tokens")).to_be_visible()
+    assert visitor.page.url == tokens
+    assert not visitor.errors
 
 
 def test_the_first_page_has_a_path_too(visit, app):
