@@ -1,27 +1,31 @@
 // One entry in the browser's history per page, or Back would need two presses. Streamlit opens a page without query
-// parameters and then adds those that the page shows: the full address replaces the bare one. In a busy browser the
-// parameters come before the path, and are added to the page before: the next page replaces that address.
+// parameters, or with those of a link, and then adds all that the page shows: the full address replaces that one. In a
+// busy browser the parameters come before the path, and are added to the page before: the next page replaces those.
 if (!history.oneEntryPerPage) {
   history.oneEntryPerPage = true;
-  const completes = (from, to) => to.pathname === from.pathname && !from.search && to.search;
+  let untouched = true; // what the reader has chosen is a place of its own
+  for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, () => (untouched = false), true);
+  const keeps = (from, to) => [...from.searchParams].every(([name, value]) => to.searchParams.get(name) === value);
+  const completes = (from, to) =>
+    to.pathname === from.pathname && to.search && (!from.search || (untouched && keeps(from, to)));
   const moves = (from, to) => to.pathname !== from.pathname && from.search && to.search === from.search;
   const push = history.pushState.bind(history);
   history.pushState = (state, title, url) => {
-    const to = new URL(url ?? location.href, location.href);
-    completes(location, to) || moves(location, to) ? history.replaceState(state, title, url) : push(state, title, url);
+    const [from, to] = [new URL(location), new URL(url ?? location.href, location)];
+    completes(from, to) || moves(from, to) ? history.replaceState(state, title, url) : push(state, title, url);
   };
 
-  // The first page may be complete before this runs. Then Back, on the bare address, goes on; if nothing lies before, it
-  // stays, with what the page showed first.
+  // The first page may be complete before this runs. Then Back, on its first address, goes on; if nothing lies before,
+  // it stays, with what the page showed first.
   const { currentEntry } = window.navigation ?? {};
-  const bare = currentEntry && navigation.entries()[currentEntry.index - 1];
-  const { href } = location;
-  if (bare?.sameDocument && completes(new URL(bare.url), location))
+  const first = currentEntry && navigation.entries()[currentEntry.index - 1];
+  const [incomplete, full] = [first?.url, location.href];
+  if (first?.sameDocument && completes(new URL(incomplete), new URL(full)))
     addEventListener(
       "popstate",
       () => {
-        if (navigation.currentEntry.key !== bare.key || location.search) return;
-        history.replaceState(history.state, "", href);
+        if (navigation.currentEntry.key !== first.key || location.href !== incomplete) return;
+        history.replaceState(history.state, "", full);
         history.back();
       },
       true, // before Streamlit reads the address

@@ -248,31 +248,34 @@ def test_parameters_that_come_before_their_page_are_no_place_of_their_own(visit,
 LATE = """
     const create = URL.createObjectURL;
     URL.createObjectURL = (blob) => {
-        const late = "while (!location.search) await new Promise((go) => setTimeout(go, 50));";
+        const late = "while (!location.search.includes('step')) await new Promise((go) => setTimeout(go, 50));";
         return create(blob.type === "text/javascript" ? new Blob([late, blob], blob) : blob);
     };
 """  # scripts of components run when the address is complete
 
 
-def test_back_passes_over_the_bare_address_of_the_first_page(visit, app):
-    """Where a slow browser has followed it before the script that replaces it has run, one Back leaves the page too."""
+@pytest.mark.parametrize("script", ["", LATE], ids=["in time", "late"])
+@pytest.mark.parametrize("link", [{}, {"run": "tiny"}], ids=["bare", "with some"])
+def test_back_leaves_a_page_whose_address_was_completed(visit, app, link: dict[str, str], script: str):
+    """The first page's address, without parameters or with those of a link, is no place beside the full one."""
     visitor = visit(app)
-    visitor.page.add_init_script(LATE)
-    visitor.open("overview")
-    visitor.expect_query(step="16")
-    visitor.open("tokens")
+    visitor.page.add_init_script(script)
+    visitor.open("overview", run="tiny", step="16", scale="log")
+    overview = visitor.page.url
+    visitor.open("tokens", **link)
     visitor.expect_query(step="16")
     tokens = visitor.page.url
     visitor.page.go_back()
     expect(visitor.heading("Overview")).to_be_visible()
     visitor.rest()
+    assert visitor.page.url == overview
     visitor.page.go_forward()
     expect(visitor.heading("Tokens")).to_be_visible()
     assert visitor.page.url == tokens
 
 
 def test_back_with_nothing_before_stays_on_the_first_page(visit, app):
-    """The bare address is then what Back leads to, and is complete."""
+    """The first address is then what Back leads to, and is complete."""
     opener = visit(app)
     opener.page.context.add_init_script(LATE)
     with opener.page.expect_popup() as window:
