@@ -14,11 +14,14 @@ METRIC = "ngram_divergence"
 TITLE = "Distance from unigrams and bigrams"
 
 
+def computed(run: Run) -> bool:
+    """Whether there is anything to draw; the section on coverage names the command where not."""
+    return not _divergences(run).empty
+
+
 def show(view: View) -> None:
-    """Draw the two curves where they have been computed; the section on coverage names the command where not."""
+    """Draw the two curves, of a run for which they have been `computed`."""
     data = _divergences(view.run)
-    if data.empty:
-        return
     st.header(TITLE, anchor=False)
     note = results.note(view.run, METRIC, "held-out text")
     name, caption = f"{view.run.name}-ngrams", captions.divergence(data, note, view.run.counted_in)

@@ -1,5 +1,6 @@
 """Overview: what the run is, how its losses and accuracies went, and what has been computed of it."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -85,17 +86,23 @@ def show() -> None:
     audit.show(view.run)
     pickers.pick_smoothing()
     quantities = [*WORDS, *(quantity for quantity in OTHERS if quantity in log)]
-    columns = [column for _ in range(len(quantities) // 2 + 1) for column in st.columns(2, gap="large")]
-    for column, quantity in zip(columns, quantities):
-        with column:
-            _training_curve(view, log, quantity)
-    with columns[len(quantities)]:
-        ngrams.show(view)
-        coverage.show_missing(view)
+    sections = [partial(_training_curve, view, log, quantity) for quantity in quantities]
+    if ngrams.computed(view.run):
+        sections.append(partial(ngrams.show, view))
+    _two_in_a_row(*sections, partial(coverage.show_missing, view))
     measures.show(view)
     positions.show(view)
     with widgets.explaining():
         phases.show(view)
+
+
+def _two_in_a_row(*sections: Callable[[], None]) -> None:
+    """Draw the sections in two columns, row by row; one that is left over has the whole width."""
+    for first in range(0, len(sections), 2):
+        pair = sections[first : first + 2]
+        for column, section in zip(st.columns(len(pair), gap="large"), pair):
+            with column:
+                section()
 
 
 def _findings(view: View) -> None:

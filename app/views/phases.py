@@ -17,7 +17,7 @@ def show(view: View) -> None:
         widgets.show_caption(captions.NONE)
         return
     table, cases = results.phase_changes(view.run)
-    widths = {name: min(WIDEST, 40 + 8 * table[name].astype(str).str.len().max()) for name in table}
-    columns = {name: st.column_config.Column(width=int(width)) for name, width in widths.items()}
+    longest = {name: max(len(name), table[name].astype(str).str.len().max()) for name in table}
+    columns = {name: st.column_config.Column(width=int(min(WIDEST, 24 + 7 * n))) for name, n in longest.items()}
     st.dataframe(table, hide_index=True, height="content", key="phases", column_config=columns)
     widgets.show_caption(captions.found(found, cases))

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from app import results
 from app.views.overview import _above_baseline
@@ -145,3 +146,20 @@ def test_held_out_curves_tell_their_n(dashboard_with_results) -> None:
     captions = " ".join(caption for caption in captions_of(dashboard_with_results.open("overview")))
     assert "200 masked pieces" in captions
     assert "20 sentence pairs" in captions
+
+
+def test_a_section_that_is_left_over_has_the_whole_width() -> None:
+    """Two sections stand beside each other, the third below both."""
+
+    def page() -> None:
+        from functools import partial
+
+        import streamlit as st
+
+        from app.views.overview import _two_in_a_row
+
+        _two_in_a_row(*(partial(st.header, name) for name in ("first", "second", "third")))
+
+    shown = AppTest.from_function(page).run()
+    assert [column.header[0].value for column in shown.columns] == ["first", "second", "third"]
+    assert [column.weight for column in shown.columns] == [0.5, 0.5, 1]
