@@ -16,6 +16,12 @@ LOGGED = "the accuracy on masked words of held-out text in the training log"
 EVALUATED = "the accuracy of mask prediction over all words of the treebank"
 
 
+def logged(n: pd.Series) -> str:
+    """`LOGGED`, with how many masked pieces it is of at each step."""
+    counts = f"{n.min():,.0f}" if n.min() == n.max() else f"{n.min():,.0f} to {n.max():,.0f}"
+    return f"{LOGGED} (n = {counts} masked pieces at a step)"
+
+
 def curve(noted: Mapping[str, Any]) -> str:
     """What the curves of a fine-tuning are, and how its learning rate was chosen where that says little.
 

@@ -149,11 +149,16 @@ def _associations(view: View, frame: pd.DataFrame) -> None:
 
 
 def _masked(run: Run) -> tuple[pd.DataFrame, str]:
-    """The accuracy on masked words, with columns step and value, and what it is: the log's, or mask prediction."""
-    log = results.log(run)
+    """The accuracy on masked words, with columns step and value, and what it is: the log's, or mask prediction.
+
+    The log may have it of several samples of the held-out text, of which the largest at each step is taken.
+    """
+    log, largest = results.log(run), charts.largest_samples(results.measures(run))
+    if len(largest):
+        return largest, captions.logged(largest["n"])
     if not log.empty and "masked_lm_accuracy" in log:
         rows = log[log["split"] == "heldout"].rename(columns={"masked_lm_accuracy": "value"})
         if len(rows := rows.dropna(subset="value")):
-            return rows, captions.LOGGED
+            return rows, captions.logged(rows["n_masked"]) if "n_masked" in rows else captions.LOGGED
     scores = results.scores(run, MASKED)
     return scores[scores["group"] == ALL], captions.EVALUATED

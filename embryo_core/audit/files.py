@@ -4,18 +4,33 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from embryo_core import runs
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, TokenizerMismatch
 from embryo_core.runs import Fault
+from embryo_core.runs.tokenizer import FILES
 from embryo_core.types import Checkpoint, Run
 
-NO_PART = ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "use_cache")  # of the model, in config.json
 CALLS = ("truncation", "padding")  # how texts were last encoded, which tokenizer.json keeps
-TOKENIZERS = ("tokenizer.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "vocab.json", "merges.txt")
+TOKENIZERS = (*FILES, "merges.txt", "added_tokens.json")
+SETTINGS = "tokenizer_config.json"
+CUTTING = (  # of the settings: those that decide about pieces, which some tokenizers have nowhere else
+    "do_lower_case",
+    "strip_accents",
+    "keep_accents",
+    "remove_space",
+    "tokenize_chinese_chars",
+    "add_prefix_space",
+    "bos_token",
+    "eos_token",
+    "cls_token",
+    "sep_token",
+    "mask_token",
+    "pad_token",
+    "unk_token",
+)
 
 
 def missing(run: Run) -> list[Fault]:
@@ -33,15 +48,23 @@ def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
     contents = {}
     for checkpoint in checkpoints:
         try:
-            content = runs.read_config(checkpoint, dict[str, Any])
+            contents[checkpoint.step] = _configs(checkpoint)
         except BrokenCheckpoint:
             continue  # reported when the checkpoint is read
-        contents[checkpoint.step] = {name: value for name, value in content.items() if name not in NO_PART}
     common = _commonest({step: repr(sorted(content.items())) for step, content in contents.items()})
     usual = next((content for content in contents.values() if repr(sorted(content.items())) == common), {})
     return [
         Fault((step,), "config", _other_config(step, own, usual)) for step, own in contents.items() if own != usual
     ]
+
+
+def _configs(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What config.json says of the model, and that of its generator with "generator." before each name."""
+    own = runs.of_the_model(runs.read_config(checkpoint, dict[str, Any]))
+    if (inside := runs.generator(checkpoint)) is None:
+        return own
+    generator = runs.of_the_model(runs.read_config(inside, dict[str, Any]))
+    return own | {f"{runs.GENERATOR}.{name}": value for name, value in generator.items()}
 
 
 def _other_config(step: int, own: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
@@ -73,22 +96,38 @@ def _tokenizer(checkpoint: Checkpoint) -> str:
     try:
         weights, within = runs.weights_file(checkpoint)
         found = [name for name in TOKENIZERS if (weights.parent / name).is_file()]
-        contents = [_lasting(runs.read_bytes(Path(weights.parent / name), within, BrokenCheckpoint)) for name in found]
+        if found and (weights.parent / SETTINGS).is_file():
+            found.append(SETTINGS)
+        read = {name: runs.read_bytes(weights.parent / name, within, BrokenCheckpoint) for name in found}
     except BrokenCheckpoint:
         return ""
+    contents = [_cutting(content) if name == SETTINGS else _lasting(content) for name, content in read.items()]
     return hashlib.sha256(b"\0".join(contents)).hexdigest() if contents else ""
 
 
 def _lasting(content: bytes) -> bytes:
     """A tokenizer.json without what its last call left in it, and its form; other content as it is."""
-    try:
-        read = json.loads(content)
-    except ValueError:
-        return content
-    if not isinstance(read, dict):
+    if (read := _object(content)) is None:
         return content
     kept = {name: value for name, value in read.items() if name not in CALLS}
     return json.dumps(kept, sort_keys=True).encode()
+
+
+def _cutting(content: bytes) -> bytes:
+    """What a tokenizer_config.json says of pieces; a special token is its text, in whatever form it was written."""
+    read = _object(content) or {}
+    kept = {name: read[name] for name in CUTTING if read.get(name) is not None}
+    texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in kept.items()}
+    return json.dumps(texts, sort_keys=True).encode()
+
+
+def _object(content: bytes) -> dict[str, Any] | None:
+    """A JSON object; None where the content is none."""
+    try:
+        read = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) else None
 
 
 def own_tokenizer(run: Run) -> list[Fault]:

@@ -10,7 +10,7 @@ from embryo_core import runs
 from embryo_core.commands.arguments import RUN, add_ray, named_path, positive
 from embryo_core.commands.fetch import CORPORA
 from embryo_core.errors import CorpusError, unknown
-from embryo_core.finetune.forms import GLUE, SQUAD
+from embryo_core.finetune.forms import GLUE, SQUAD, is_name
 from embryo_core.types import Run
 
 HELP = "fine-tune the checkpoints of a run on downstream tasks; what is done is skipped"
@@ -97,7 +97,7 @@ def _check_names(own: Iterable[str], known: Iterable[str], given: int) -> None:
     if len(set(own)) < given:
         raise CorpusError("A task of your own is given twice; give each a name of its own.")
     for name in own:
-        if name in known or not name.replace("-", "").replace("_", "").isalnum():
+        if name in known or not is_name(name):
             raise CorpusError(
                 f"A task of your own cannot be named '{name}'; choose letters, digits, '_' and '-', and none of "
                 f"{', '.join(known)}."

@@ -8,17 +8,9 @@ from transformers.utils import logging
 from embryo_core import runs
 from embryo_core.errors import BrokenRun, BrokenTokenizer, EmbryoError
 from embryo_core.runs.reading import refusal
+from embryo_core.runs.tokenizer import FILES
 from embryo_core.types import SpecialTokens
 
-FILES = (  # one of which a folder with a tokenizer has
-    "tokenizer.json",
-    "vocab.txt",
-    "vocab.json",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "spm.model",
-    "tokenizer.model",
-)
 TRIED = "a"  # a text, to see what is put around it
 
 

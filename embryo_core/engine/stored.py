@@ -3,20 +3,32 @@
 from collections.abc import Collection
 from pathlib import Path
 from pickle import UnpicklingError
+from zipfile import BadZipFile
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
 from embryo_core import runs
+from embryo_core.engine.pickled import load_pickled
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.runs.reading import refusal
 from embryo_core.types import Checkpoint
 
 WRAPPERS = ("module.", "_orig_mod.")  # before every name where a model was saved as torch had wrapped it for training
 OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # of a layer normalisation, in models converted long ago
-UNREADABLE = (OSError, SafetensorError, UnpicklingError, RuntimeError, ValueError, EOFError, KeyError, AttributeError)
+UNREADABLE = (
+    OSError,
+    SafetensorError,
+    UnpicklingError,
+    BadZipFile,
+    RuntimeError,
+    ValueError,
+    EOFError,
+    KeyError,
+    AttributeError,
+    MemoryError,
+)
 
 
 def read_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
@@ -34,7 +46,7 @@ def read_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
 def read_file(path: Path, within: Path) -> dict[str, Tensor]:
     """Tensors of one file by the names in it, in memory or mapped. Raises BrokenCheckpoint."""
     try:
-        return _load_pickled(path) if runs.is_pickled(path, within) else load_file(path)
+        return load_pickled(path) if runs.is_pickled(path, within) else load_file(path)
     except UNREADABLE as reason:
         pickled = isinstance(reason, UnpicklingError)  # torch then says how to run its code
         why = "it holds more than tensors, or is damaged" if pickled else str(reason).partition("\n")[0]
@@ -56,16 +68,6 @@ def is_finite(tensor: Tensor) -> bool:
 def broken(checkpoint: Checkpoint, what: str) -> BrokenCheckpoint:
     """The error for a checkpoint with something wrong."""
     return BrokenCheckpoint(f"{checkpoint.path}: {what}; train this step again or delete that folder.")
-
-
-def _load_pickled(path: Path) -> dict[str, Tensor]:
-    """Only tensors and plain containers are read (`weights_only`); no code in the file is run."""
-    found = torch.load(path, map_location="cpu", weights_only=True)
-    tensors = {name: tensor for name, tensor in found.items() if isinstance(tensor, Tensor)}
-    if sum(tensor.numel() * tensor.element_size() for tensor in tensors.values()) > 2 * path.stat().st_size:
-        # a view may repeat a few numbers; tied tensors are twice
-        raise ValueError("its tensors are larger than the file")
-    return tensors
 
 
 def _wrapper(names: Collection[str]) -> str:

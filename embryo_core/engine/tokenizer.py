@@ -124,10 +124,7 @@ class Tokenizer:
 
     def cut(self, text: str) -> list[str]:
         """The normalised words into which the tokenizer cuts a text before it looks for pieces."""
-        normalizer, cutter = self._tokenizer.normalizer, self._tokenizer.pre_tokenizer
-        normalised = normalizer.normalize_str(text) if normalizer else text
-        words = cutter.pre_tokenize_str(normalised) if cutter else [(normalised, None)]
-        return [word.removeprefix("▁") for word, _ in words]
+        return [word.removeprefix("▁") for word in self._cut(text)]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The piece of each id, as it stands in the vocabulary (with its word-boundary mark)."""
@@ -154,8 +151,16 @@ class Tokenizer:
 
     def _find_word_start(self) -> str:
         """What marks the first piece of a word: "▁" (SentencePiece), "Ġ" (byte-level BPE), "" where nothing does."""
-        last = self._tokenizer.encode("a a", add_special_tokens=False).tokens[-1:]
+        last = self._cut("a a")[-1:]
+        if self._tokenizer.pre_tokenizer is None:  # then pieces alone can tell
+            last = self._tokenizer.encode("a a", add_special_tokens=False).tokens[-1:]
         return next((mark for mark in (SENTENCEPIECE, BYTE_LEVEL) if last and last[0].startswith(mark)), "")
+
+    def _cut(self, text: str) -> list[str]:
+        """The normalised words in which the tokenizer looks for pieces, with the mark of a word's start."""
+        normalizer, cutter = self._tokenizer.normalizer, self._tokenizer.pre_tokenizer
+        normalised = normalizer.normalize_str(text) if normalizer else text
+        return [word for word, _ in cutter.pre_tokenize_str(normalised)] if cutter else [normalised]
 
 
 def load_tokenizer(run: Run) -> Tokenizer:

@@ -83,9 +83,8 @@ def nbytes(part: Any) -> int:
 def _read_sizes(checkpoint: Checkpoint) -> Sizes:
     config = runs.read_config(checkpoint, runs.Architecture)
     layout = FAMILIES.get(config.model_type)
-    if layout is None or config.inner_group_num != 1:
-        known = ", ".join(FAMILIES)
-        raise broken(checkpoint, f"config.json is that of no family which is read: {known} (inner_group_num 1)")
+    if layout is None:
+        raise broken(checkpoint, f"config.json is that of no family which is read: {', '.join(FAMILIES)}")
     return Sizes(
         layout,
         vocabulary=config.vocab_size,

@@ -10,6 +10,11 @@ def evaluation(task: str, seed: int | str) -> str:
     return f"finetuning:{task}:{seed}"
 
 
+def is_name(task: str) -> bool:
+    """Whether a task can have this name: letters, digits, "_" and "-", so that no path is one."""
+    return task.replace("-", "").replace("_", "").isalnum()
+
+
 @dataclass(frozen=True)
 class Form:
     """A task over one or two texts; a task without labels is a regression."""

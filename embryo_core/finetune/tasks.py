@@ -103,14 +103,26 @@ def data_sha256(name: str, folder: Path) -> str:
 
 
 def _files(folder: Path, split: str) -> list[Path]:
-    pattern = re.compile(rf"{split}(_part)?(-\d+-of-\d+)?\.parquet")
+    """The files of a split: one, or all of its numbered parts. Raises CorpusError where a part is missing."""
+    pattern = re.compile(rf"({split}(?:_part)?)(?:-(\d{{1,9}})-of-(\d{{1,9}}))?\.parquet")
     there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    files = [folder / name for name in there if pattern.fullmatch(name)]
-    if not files:
+    forms: dict[tuple[str, int | None], dict[int, Path]] = {}  # by name and number of parts; None: it is one file
+    for match in filter(None, map(pattern.fullmatch, there)):
+        name, number, of = match.groups()
+        forms.setdefault((name, int(of) if of else None), {})[int(number or 0)] = folder / match[0]
+    if not forms:
         raise CorpusError(
             f"{folder} has no {split}.parquet, but {', '.join(there[:8]) or 'nothing'}; put that split there."
         )
-    return files
+    if len(forms) > 1:
+        one, other, *_ = (min(parts.values()).name for parts in forms.values())
+        raise CorpusError(f"{folder} has {one} and {other}, which may hold the same examples; leave one of them there.")
+    ((_, of), parts), *_ = forms.items()
+    if missing := [number for number in range(of or 0) if number not in parts]:
+        raise CorpusError(
+            f"{folder} has {len(parts)} of {of} parts of {split}, without number {missing[0]}; put the others there."
+        )
+    return [parts[number] for number in sorted(parts)]
 
 
 # === One split ===
@@ -141,7 +153,7 @@ def _indices(named: str, labels: list[Any], form: Form) -> np.ndarray:
         if hidden or (label in (None, -1) and label not in index):
             raise CorpusError(f"{named} have no label in row {row}; give labelled data, test sets are not.")
         if label not in index:
-            known = ", ".join(map(str, index))
+            known = ", ".join(map(repr, index))
             raise CorpusError(f"{named} have the label {label!r} in row {row}; the labels in training are {known}.")
     return np.array([index[label] for label in labels], np.int64)
 

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from embryo_core import corpora, results, runs
 from embryo_core.errors import CorpusError
-from embryo_core.finetune.forms import GLUE, SQUAD, evaluation
+from embryo_core.finetune.forms import GLUE, SQUAD, evaluation, is_name
 from embryo_core.finetune.tasks import data_sha256, read_split, text_columns
 from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Run
@@ -34,10 +34,12 @@ def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
         for name, source in results.read_sources(run).items()
         if name.startswith(evaluation(task, ""))
     }
-    own = Path("glue", task) if task in GLUE else Path(task)
     known = _remembered() if noted else {}
     there = [Path(known[sha256]) for sha256 in sorted(noted & known.keys())]
-    for folder in (*(root / "corpora" / own for root in roots), *there):
+    if is_name(task):  # a stranger's results may have anything there, such as a path
+        own = Path("glue", task) if task in GLUE else Path(task)
+        there = [*(root / "corpora" / own for root in roots), *there]
+    for folder in there:
         if noted and folder.is_dir() and _is_of(task, folder, noted):
             return folder
     return None

@@ -79,10 +79,18 @@ def find_mask(text: str, mask: int) -> int:
 
 @lru_cache(maxsize=64)  # every checkpoint of a run is asked the same
 def read_question(text: str, tokenizer: "Tokenizer", max_positions: int) -> Question:
-    """Tokenize a text. Raises QueryError as `check_text` does, and where it is longer than the model's positions."""
+    """Tokenize a text.
+
+    Raises QueryError as `check_text` does, where the text is longer than the model's positions, and where it has the
+    tokenizer's own mask, which would be counted as another.
+    """
     text = check_text(text)
     ids = encode(text, tokenizer, max_positions)
-    return Question(text, ids, tuple(int(i) for i in np.flatnonzero(ids == tokenizer.mask_id)))
+    places = tuple(int(i) for i in np.flatnonzero(ids == tokenizer.mask_id))
+    if len(places) != count_masks(text):
+        (own,) = tokenizer.pieces([tokenizer.mask_id])
+        raise QueryError(f"The text has {own}, as this tokenizer writes its mask; write [MASK] for every mask.")
+    return Question(text, ids, places)
 
 
 def encode(text: str, tokenizer: "Tokenizer", max_positions: int) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Runs on disk: where they are, what they hold, and how files from strangers are read."""
 
-from embryo_core.runs.architecture import Architecture
+from embryo_core.runs.architecture import Architecture, of_the_model
 from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
 from embryo_core.runs.changes import changes
 from embryo_core.runs.checksums import read_checksums, write_checksums
@@ -65,6 +65,7 @@ __all__ = [
     "locked",
     "log_grid",
     "missing_steps",
+    "of_the_model",
     "open_run",
     "parse_row",
     "place_of",

@@ -1,6 +1,7 @@
 """The sizes of a model, as config.json of a checkpoint has them, and how many parameters it has at most."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
@@ -18,6 +19,7 @@ OTHER_NAMES = {  # of sizes: DistilBERT's
 WITHOUT_HEADS = frozenset({"fnet"})  # families that mix pieces by other means than attention
 PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
 OTHER = Layout("", masked_word_heads=(), names={}, unread=())  # of families that transformers reads
+NO_PART = ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "use_cache")  # of the model, in config.json
 SLACK = 4  # such a model may have so many times the parameters that are counted
 
 
@@ -54,6 +56,10 @@ class Architecture(Struct, frozen=True):
             raise ValueError(f"hidden_size {self.hidden_size} is not divisible by {self.num_attention_heads} heads")
         if self.num_hidden_groups > self.num_hidden_layers:
             raise ValueError(f"{self.num_hidden_groups} groups are more than {self.num_hidden_layers} layers")
+        if self.model_type in FAMILIES and not self.type_vocab_size:
+            raise ValueError("type_vocab_size is 0, and the model adds the embedding of a segment")
+        if self._layout.shares_layers and self.inner_group_num != 1:
+            raise ValueError(f"inner_group_num is {self.inner_group_num}, and groups of one layer are read")
         if self._counted > PARAMETERS:
             raise ValueError(f"{self._counted:,} parameters are more than the {PARAMETERS:,} that are read")
 
@@ -65,7 +71,7 @@ class Architecture(Struct, frozen=True):
     @property
     def groups(self) -> int:
         """Layers, or groups of them, that have weights of their own."""
-        return self.num_hidden_groups * self.inner_group_num if self._layout.shares_layers else self.num_hidden_layers
+        return self.num_hidden_groups if self._layout.shares_layers else self.num_hidden_layers
 
     @property
     def in_layers(self) -> int:
@@ -89,6 +95,11 @@ class Architecture(Struct, frozen=True):
     @property
     def _layout(self) -> Layout:
         return FAMILIES.get(self.model_type, OTHER)
+
+
+def of_the_model(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a config.json says of the model, and not of how it was stored."""
+    return {name: value for name, value in config.items() if name not in NO_PART}
 
 
 resolve(globals())

@@ -22,6 +22,15 @@ from embryo_core.runs.schema import MB
 from embryo_core.runs.value_types import Text, resolve
 from embryo_core.types import Run
 
+FILES = (  # one of which a folder with a tokenizer has
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "spm.model",
+    "tokenizer.model",
+)
 PART = 4 * MB  # of a normaliser, cutter or decoder; a table of characters has half of one
 STEPS = 64  # in one of them
 DEPTH = 12  # of their lists and objects

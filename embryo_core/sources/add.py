@@ -28,6 +28,7 @@ from embryo_core.errors import BrokenCheckpoint, BrokenRun, BrokenTrainerState, 
 from embryo_core.families import FAMILIES
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Settings, TrainerState
+from embryo_core.runs.tokenizer import FILES
 from embryo_core.runs.weight_files import PICKLED, SAFETENSORS, check_weights
 from embryo_core.sources import earlier, folders, hub, trainer
 from embryo_core.sources.found import Found, Series
@@ -38,6 +39,7 @@ from embryo_core.types import Pointer, Run, SpecialTokens
 
 LISTED = re.compile(r"(\d{1,18}):(.+)")  # STEP:PATH
 NAME = re.compile(r"[\w.+-]{1,100}")
+SIZES = [name for name in Settings.__struct_fields__ if name in runs.Architecture.__struct_fields__]
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ def add(
         grid = {*whole, *(old.planned_steps if old and steps is not None else ())}
         runs.write_run(replace(run, planned_steps=tuple(sorted(grid))))
         troubles += _write_log(added, old, folder / "log.jsonl")
+        runs.read_run(folder)  # what could not be read must not take the place of an earlier one
         # Before the run is there: after a kill it can be added again. What it kept leads where it did before, at most.
         runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))
     locations = tuple(sorted({runs.place_of(one.pointer) for one in added}))
@@ -200,7 +203,7 @@ def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
 
 def _tokenizer(last: Found, named: str | None) -> tuple[str, SpecialTokens]:
     """The tokenizer that was named, or that of the last checkpoint, or that beside the checkpoints."""
-    from embryo_core.engine.foreign_tokenizer import FILES, has_tokenizer, read_foreign  # transformers takes seconds
+    from embryo_core.engine.foreign_tokenizer import has_tokenizer, read_foreign  # transformers takes seconds
 
     if last.folder is None and not named:
         return read_foreign(hub.fetch_small(last.pointer, FILES))
@@ -229,14 +232,14 @@ def _draft(name: str, folder: Path, last: Found, source: Sequence[str]) -> Run:
     """The run as far as its last checkpoint tells it."""
     config = runs.read_json(last.config, last.within, dict[str, Any], BrokenRun)
     model = runs.read_json(last.config, last.within, runs.ModelClass, BrokenRun)
-    settings = {name: config[name] for name in Settings.__struct_fields__ if isinstance(config.get(name), int)}
+    sizes = {name: config[name] for name in SIZES if config.get(name) is not None}
     where = source[0] if len(source) == 1 else f"a list of {len(source)} checkpoints"
     return Run(
         name=name,
         path=folder,
         family=model.model_type,
         objective=model.name or "unknown",
-        config=settings,
+        config=sizes,
         tokenizer_sha256="",
         corpus={},
         planned_steps=(),

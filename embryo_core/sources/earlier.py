@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from operator import eq
 from pathlib import Path
+from typing import Any
 
 from embryo_core import results, runs
 from embryo_core.errors import BrokenCheckpoint, RunError
@@ -89,20 +90,21 @@ def _changed(old: Run, new: Run, measured: Collection[int]) -> set[int]:
 
 @dataclass(frozen=True)
 class _Model:
-    """What tells one model from another: SHA-256 of its weights and of its generator's, and the sizes of its config."""
+    """What tells one model from another: SHA-256 of its weights and of its generator's, and the config of both."""
 
     hashes: list[str]
-    sizes: runs.Architecture
+    configs: list[dict[str, Any]]
 
     def is_same(self, other: "_Model") -> bool:
         """Whether nothing that both have differs; a step that has lost its weights tells nothing of a generator."""
-        return self.sizes == other.sizes and all(map(eq, self.hashes, other.hashes))
+        return all(map(eq, self.hashes, other.hashes)) and all(map(eq, self.configs, other.configs))
 
 
 def _model(folder: Path, within: Path, manifest: Manifest) -> _Model:
-    inside = _inside(folder, within)
-    hashes = [_sha256(one) for one in (manifest, inside) if one]
-    return _Model(hashes, runs.read_json(folder / "config.json", within, runs.Architecture, BrokenCheckpoint))
+    parts = {folder: manifest, folder / runs.GENERATOR: _inside(folder, within)}
+    there = {path: one for path, one in parts.items() if one}
+    configs = [runs.read_json(path / "config.json", within, dict[str, Any], BrokenCheckpoint) for path in there]
+    return _Model([_sha256(one) for one in there.values()], [runs.of_the_model(config) for config in configs])
 
 
 def _sha256(manifest: Manifest) -> str:

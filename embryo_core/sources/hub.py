@@ -80,7 +80,8 @@ def _revisions(repository: str) -> dict[str, str]:
         raise RunError(f"{HUB}{repository} is not {_where()}; unset HF_HUB_OFFLINE, or name one that is there.")
     folder = hub_folder(repository) / "refs"
     refs = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    commits = {path.relative_to(folder).as_posix(): path.read_text(encoding="ascii").strip() for path in refs}
+    contents = {path.relative_to(folder).as_posix(): path.read_text("ascii", errors="replace") for path in refs}
+    commits = {name: content.strip() for name, content in contents.items()}
     return {name: commit for name, commit in commits.items() if COMMIT.fullmatch(commit)}
 
 

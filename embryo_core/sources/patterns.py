@@ -15,6 +15,7 @@ FIELDS = {"step": "updates", "sequences": "sequences", "tokens": "tokens", "word
 ALIASES = {"k": "step"}  # "step_{k}k" is how some name their thousands
 FIELD = re.compile(r"\{(\w+)(?:\+(\d{1,15}))?\}([kMBT](?![A-Za-z]))?")
 NUMBERED = re.compile(r"\D{1,40}\d{1,18}[kMBT]?")  # a name that may tell a step
+MOST = 2**63 - 1  # that manifest.json can hold
 UNITS = {None: 1, "k": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 KNOWN = (  # patterns that are tried where none is given; the one with most matches is taken
     "checkpoint-{step}",
@@ -61,12 +62,13 @@ class Pattern:
         self._regex = re.compile("".join(re.escape(p) + number for p, number in zip(parts, numbers, strict=True)))
 
     def match(self, name: str) -> Counts | None:
-        """The counts in a name; None where it does not match from end to end."""
+        """The counts in a name; None where it does not match from end to end, or counts beyond all measure."""
         found = self._regex.fullmatch(name)
         if found is None:
             return None
         values = zip(self._fields, found.groups(), strict=True)
-        return Counts(**{field: int(number) * unit + start for (field, start, unit), number in values})
+        counts = {field: int(number) * unit + start for (field, start, unit), number in values}
+        return Counts(**counts) if max(counts.values()) <= MOST else None
 
 
 def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Counts]:

@@ -7,6 +7,7 @@ from app.charts import finetuning as charts
 from app.charts.step_axis import StepAxis
 from embryo_core.curves.agreement import rank_agreement
 from embryo_core.curves.reached import Reached
+from embryo_core.runs import Measured
 
 AXIS = StepAxis("log")
 
@@ -117,10 +118,11 @@ def test_a_long_series_shows_some_steps_and_the_chosen_one():
 
 
 def test_published_scores_of_albert_are_lines_of_their_own(frame):
-    """SQuAD's version shows in whether no answer is ever right; what was not published has no line."""
+    """SQuAD's version shows in how often no answer is right; what was not published has no line."""
     squad = frame[frame["task"] == "squad"]
     assert charts.published("squad", squad) == 0.893
     assert charts.published("squad", squad.assign(control=0.5)) == 0.8
+    assert charts.published(charts.EXACT, squad.assign(control=0.0003)) == 0.823  # three answers of 1.1 are "."
     assert charts.published(charts.EXACT, squad.assign(control=0.5)) == 0.771
     assert charts.published("cola", frame[frame["task"] == "cola"]) is None
     lines = {trace.name: trace for trace in charts.tasks_figure(frame, AXIS).data}
@@ -168,3 +170,20 @@ def test_a_fine_tunings_curve_has_two_lines_for_each_seed():
     assert list(figure.layout.xaxis.tickvals) == [0, 3, 6]
     long = pd.DataFrame({"seed": 1, "update": range(1, 40), "train_loss": 0.5, "dev_score": 0.1})
     assert charts.curve_figure(long, "matthews").layout.xaxis.tickvals is None
+
+
+def test_masked_accuracy_is_that_of_the_largest_sample():
+    """At each step, over all positions of the shortest sequences, masked as in training."""
+    rows = [
+        (8, 64, "training", 0, 31, 0.5, 10, 30),
+        (8, 64, "training", 32, 63, 0.2, 20, 30),
+        (8, 64, "training", 0, 31, 0.1, 100, 300),
+        (8, 64, "training", 32, 63, 0.4, 200, 300),
+        (8, 128, "training", 0, 63, 0.9, 900, 900),
+        (8, 64, "single pieces 15 %", 0, 63, 0.8, 800, 800),
+        (16, 64, "training", 0, 31, 0.3, 10, 30),
+        (16, 64, "training", 32, 63, 0.6, 20, 30),
+    ]
+    found = charts.largest_samples(pd.DataFrame(rows, columns=Measured._fields))
+    assert found.values.tolist() == [[8, pytest.approx(0.3), 300], [16, pytest.approx(0.5), 30]]
+    assert charts.largest_samples(pd.DataFrame(columns=Measured._fields)).empty

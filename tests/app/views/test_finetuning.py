@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.captions import finetuning as captions
 from app.views import finetuning as page
-from embryo_core import corpora
+from embryo_core import corpora, runs
 from embryo_core import results as store
 from embryo_core.errors import ResultsError
 from embryo_core.types import Findings, Run, TaskScore
@@ -124,6 +124,7 @@ def test_seeds_of_other_data_are_never_averaged(look, tuned):
 def test_the_correlation_names_the_accuracy_that_it_is_with(tiny_run, monkeypatch):
     """The training log's, or mask prediction's over all words where the log has none, as of added runs."""
     rows = {"split": ["train", "heldout"], "step": [8, 8], "masked_lm_accuracy": [None, 0.2]}
+    monkeypatch.setattr(page.results, "measures", lambda run: pd.DataFrame(columns=runs.Measured._fields))
     scores = pd.DataFrame({"group": ["ADJ", "all"], "step": [8, 8], "value": [0.5, 0.3]})
     monkeypatch.setattr(page.results, "scores", lambda run, metric: scores)
     for log, accuracy, value in (

@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from embryo_core import runs
 from embryo_core.audit import audit
+from embryo_core.audit.files import other_configs
 from embryo_core.cli import main
 from embryo_core.types import Run
 from tests import demo
@@ -176,6 +177,35 @@ def test_another_tokenizer_beside_the_weights(run):
     for step, vocabulary in ((64, "a b"), (1024, "a b"), (2048, "a c")):
         weights(run, step).with_name("vocab.txt").write_text(vocabulary)
     assert found(run) == {("tokenizer", (2048,))}
+
+
+@pytest.mark.parametrize("name", ["spm.model", "tokenizer.model", "added_tokens.json"])
+def test_another_file_of_a_tokenizer(run, name):
+    """Whatever form transformers keeps it in."""
+    for step, content in ((64, "a b"), (1024, "a b"), (2048, "a c")):
+        weights(run, step).with_name(name).write_text(content)
+    assert found(run) == {("tokenizer", (2048,))}
+
+
+def test_another_setting_of_a_tokenizer(run):
+    """That decides about pieces, with the same vocabulary; others, and the form of a special token, change nothing."""
+    settings = {"do_lower_case": False, "mask_token": "[MASK]", "model_max_length": 64, "strip_accents": None}
+    marked = {"mask_token": {"content": "[MASK]", "lstrip": False}, "model_max_length": 512}
+    for step, change in ((64, {}), (1024, marked), (4096, {}), (2048, {"do_lower_case": True})):
+        weights(run, step).with_name("vocab.txt").write_text("a b")
+        weights(run, step).with_name("tokenizer_config.json").write_text(json.dumps(settings | change))
+    assert found(run) == {("tokenizer", (2048,))}
+
+
+def test_another_config_of_a_generator(run):
+    """Masked words of that step are those of another model."""
+    for step in (64, 1024, 2048):
+        folder = weights(run, step).with_name("generator")
+        folder.mkdir()
+        config = json.loads(weights(run, step).with_name("config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | ({"hidden_act": "relu"} if step == 1024 else {})))
+    (fault,) = other_configs(one for one in runs.checkpoints(run) if one.step in (64, 1024, 2048))
+    assert (fault.kind, fault.steps) == ("config", (1024,)) and "in generator.hidden_act; " in fault.what
 
 
 def test_a_tokenizer_that_was_only_used_is_the_same(run):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tokenizers import pre_tokenizers
 from transformers import AutoTokenizer
 
 from embryo_core import runs
@@ -109,3 +110,23 @@ def test_parts_may_be_absent(own_run: Run, part: str, words: list[str]):
     """A tokenizer without normaliser keeps capitals, and one without cutter keeps the text whole."""
     tokenizer = load_tokenizer(with_tokenizer(own_run, lambda content: content.update({part: None})))
     assert tokenizer.cut("The end") == words
+
+
+@pytest.mark.parametrize(
+    ("cutter", "mark"),
+    [
+        (pre_tokenizers.ByteLevel(add_prefix_space=False), "Ġ"),
+        (pre_tokenizers.Metaspace(), "▁"),
+        (pre_tokenizers.BertPreTokenizer(), ""),
+    ],
+    ids=("byte-level", "SentencePiece", "WordPiece"),
+)
+def test_the_mark_of_a_words_start_is_known_without_latin_pieces(own_run: Run, cutter, mark: str):
+    """A vocabulary of another script has no piece that "a" could begin."""
+
+    def change(content: dict[str, Any]) -> None:
+        pieces = [token["content"] for token in content["added_tokens"]] + ["α", "Ġ", "▁", "a"]
+        content["model"] = {"type": "WordLevel", "unk_token": "<unk>", "vocab": {p: i for i, p in enumerate(pieces)}}
+        content["pre_tokenizer"] = json.loads(cutter.__getstate__())
+
+    assert load_tokenizer(with_tokenizer(own_run, change)).word_start == mark

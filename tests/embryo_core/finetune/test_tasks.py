@@ -37,6 +37,26 @@ def test_parts_of_a_split_are_read_in_order(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("train-00000-of-00002",), "has 1 of 2 parts of train, without number 1"),
+        (("train-00001-of-00002",), "has 1 of 2 parts of train, without number 0"),
+        (("train", "train-00000-of-00001"), "train-00000-of-00001.parquet and train.parquet, which may hold the same"),
+        (("train-00000-of-00001", "train-00000-of-00002"), "which may hold the same examples"),
+        (("train", "train_part"), "train.parquet and train_part.parquet, which may hold the same"),
+    ],
+)
+def test_part_of_a_split_is_not_taken_for_the_whole(tmp_path: Path, names: tuple[str, ...], message: str):
+    """Nor are examples read twice: an interrupted download leaves either."""
+    write_cola(tmp_path, n=10)
+    (tmp_path / "train.parquet").rename(tmp_path / "read.parquet")
+    for name in names:
+        (tmp_path / f"{name}.parquet").write_bytes((tmp_path / "read.parquet").read_bytes())
+    with pytest.raises(CorpusError, match=message):
+        read_task("cola", tmp_path)
+
+
+@pytest.mark.parametrize(
     ("labels", "names", "metrics"),
     [
         ([3, 7, 7, 3], ("3", "7"), ("accuracy",)),
@@ -169,7 +189,7 @@ def test_a_label_of_ones_own_task_that_training_lacks_is_reported(tmp_path: Path
     """By its name."""
     write_split(tmp_path, "train", sentence=["a", "b"], label=["no", "yes"])
     write_split(tmp_path, "validation", sentence=["a"], label=["perhaps"])
-    with pytest.raises(CorpusError, match="the label 'perhaps' in row 0; the labels in training are no, yes"):
+    with pytest.raises(CorpusError, match="the label 'perhaps' in row 0; the labels in training are 'no', 'yes'"):
         read_task("mine", tmp_path)
 
 

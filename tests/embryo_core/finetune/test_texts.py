@@ -59,6 +59,17 @@ def test_a_path_that_a_run_names_is_never_read(own_run: Run, tmp_path: Path):
     assert find_data(own_run, "mine", []) is None
 
 
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_path_in_place_of_a_tasks_name_is_never_followed(own_run: Run, tmp_path: Path, absolute: bool):
+    """Results of a stranger's may name any: the folder is the right data, and not where data are looked for."""
+    folder = write_cola(tmp_path / "elsewhere")
+    (tmp_path / "corpora").mkdir()
+    task = str(folder) if absolute else "../elsewhere"
+    note(own_run, task, folder)
+    assert find_data(own_run, task, [tmp_path]) is None
+    assert (tmp_path / "corpora" / task).resolve() == folder
+
+
 def test_a_pair_has_two_columns_by_its_row(tmp_path: Path):
     """Of the validation data; MNLI's are the matched ones, an own task's are known by their columns."""
     texts, _ = sentences(20, seed=4)

@@ -59,3 +59,17 @@ def test_the_largest_public_models_are_within_the_bound(family: str):
     assert sizes(family, **large | {"num_hidden_layers": 24, "max_position_embeddings": 514}).hidden_size == 1024
     with pytest.raises(ValidationError, match="parameters are more than the 2,147,483,648 that are read"):
         sizes(family, **large | {"num_hidden_layers": 240})
+
+
+@pytest.mark.parametrize(
+    ("family", "more", "message"),
+    [
+        ("bert", {"type_vocab_size": 0}, "type_vocab_size is 0, and the model adds the embedding of a segment"),
+        ("albert", {"inner_group_num": 2}, "inner_group_num is 2, and groups of one layer are read"),
+    ],
+)
+def test_a_model_that_no_engine_can_compute_is_refused_by_its_config(family: str, more: dict, message: str):
+    """Others may have no segments: DeBERTa has none."""
+    with pytest.raises(ValidationError, match=message):
+        sizes(family, **more)
+    assert sizes("deberta-v2", **more)

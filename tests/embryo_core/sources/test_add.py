@@ -12,7 +12,7 @@ import torch
 from embryo_core import query, results, runs
 from embryo_core.cli import main
 from embryo_core.engine.model import load
-from embryo_core.errors import BrokenCheckpoint, RunError
+from embryo_core.errors import BrokenCheckpoint, QueryError, RunError
 from embryo_core.sources import add
 from tests.conftest import SAMPLE
 from tests.embryo_core.sources.conftest import PADDED, STEPS, model_of, train
@@ -242,3 +242,11 @@ def test_rows_beyond_the_tokenizer_are_never_answered(root, trainer_folder):
     model = load(runs.checkpoint(run, 20))
     assert model.vocabulary_size < PADDED - 5
     assert all(prediction.token for prediction in query.answer(run, "The [MASK] runs .", 20).masks[0])
+
+
+def test_the_tokenizers_own_mask_is_not_counted_as_another(root, trainer_folder):
+    """A text has [MASK] for every mask, by which they are numbered."""
+    run = add([str(trainer_folder)], "rob").run
+    for ask, more in ((query.answer, 20), (query.track, "river")):
+        with pytest.raises(QueryError, match=r"The text has <mask>, as this tokenizer writes its mask; write \[MASK\]"):
+            ask(run, "The <mask> of a [MASK] .", more)

@@ -43,6 +43,12 @@ def change_config(source: Path) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | {"layer_norm_eps": 1e-3}))
 
 
+def change_other_field(source: Path) -> None:
+    """Step 10 has a field that no size depends on."""
+    path = source / "checkpoint-10" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"position_embedding_type": "relative_key"}))
+
+
 def change_tokenizer(source: Path) -> None:
     """The tokenizer of the last step puts other ids for two pieces."""
     path = source / "checkpoint-20" / "tokenizer.json"
@@ -53,7 +59,13 @@ def change_tokenizer(source: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "steps"), [(change_weights, "10"), (change_config, "10"), (change_tokenizer, "0, 10, 20")]
+    ("change", "steps"),
+    [
+        (change_weights, "10"),
+        (change_config, "10"),
+        (change_other_field, "10"),
+        (change_tokenizer, "0, 10, 20"),
+    ],
 )
 def test_results_of_other_models_are_never_taken_over(root, source, change, steps):
     """One sentence names the steps; the run stays as it was, and under another name all is well."""
@@ -104,6 +116,18 @@ def test_copied_weights_stay_when_their_source_goes(root, source):
     assert added.kept == (0,) and not added.gone
     assert steps_of(added.run) == [(step, True) for step in STEPS]
     assert query.answer(added.run, "The [MASK] .", 0) == before
+
+
+@pytest.mark.parametrize("more", [{"warmup_steps": -1}, {"short_steps": 5}, {"batch_size": True}, {"steps": 2**70}])
+def test_settings_in_a_config_never_make_a_run_unreadable(root, source, more):
+    """A model's config.json may have any field; the copies that the run holds are the only ones."""
+    add([str(source)], "mine", copy=True)
+    shutil.rmtree(source / "checkpoint-0")
+    path = source / "checkpoint-20" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | more))
+    again = add([str(source)], "mine", copy=True)
+    assert (again.kept, again.steps) == ((0,), (10, 20))
+    assert runs.open_run("mine").config["hidden_size"] == 32 and not more.keys() & again.run.config.keys()
 
 
 @pytest.mark.parametrize("copy", [True, False])

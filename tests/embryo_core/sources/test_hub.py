@@ -89,6 +89,12 @@ def test_revisions_of_one_repository(root, series, trainer_folder, capsys):
         assert query.answer(run, "The [MASK] .", step) == query.answer(local, "The [MASK] .", step)
 
 
+def test_a_ref_that_is_no_text_is_left_alone(root, series, cache):
+    """The others are added."""
+    (cache / f"models--{NAME.replace('/', '--')}" / "refs" / "odd").write_bytes(b"\xff\xfe")
+    assert add([f"hf:{NAME}"], "public").steps == STEPS
+
+
 def test_a_family_of_repositories(root, cache, trainer_folder):
     """The step is in the repository's name; others of the owner are left alone."""
     for step in (10, 20):

@@ -20,6 +20,8 @@ from embryo_core.sources.patterns import Counts, Pattern, left_alone, match_name
         ("a.{sequences}", "ab7", None),
         ("step{step}", "step10-final", None),
         ("step{step}", "xstep10", None),
+        ("x{step}T", "x9223372T", Counts(step=9_223_372 * 10**12)),
+        ("x{step}T", "x9223373T", None),  # more than a manifest can hold
     ],
 )
 def test_a_name_matches_from_end_to_end(pattern, name, counts):

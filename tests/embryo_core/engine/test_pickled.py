@@ -1,0 +1,97 @@
+"""Of what torch pickled tensors are read, and a file that names anything else is refused before torch reads it."""
+
+import pickle
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from embryo_core.engine import pickled
+from embryo_core.engine.pickled import load_pickled
+from embryo_core.engine.stored import read_file
+from embryo_core.errors import BrokenCheckpoint
+
+ZIPPED = pytest.mark.parametrize("zipped", [True, False], ids=("zip", "before torch 1.6"))
+
+
+def save(content: Any, folder: Path, zipped: bool = True) -> Path:
+    """A file of weights with any content."""
+    path = folder / "pytorch_model.bin"
+    torch.save(content, path, _use_new_zipfile_serialization=zipped)
+    return path
+
+
+class Bytes:
+    """Asks whoever unpickles it for as many bytes."""
+
+    def __reduce__(self) -> tuple[type, tuple[int]]:
+        return bytearray, (1_000,)
+
+
+@ZIPPED
+@pytest.mark.parametrize("dtype", pickled.DTYPES)
+def test_tensors_of_every_type_that_weights_have(tmp_path: Path, zipped: bool, dtype: torch.dtype):
+    """In a plain or ordered dictionary, tied, a view, or a parameter."""
+    numbers = torch.arange(6).reshape(2, 3).to(dtype)
+    tied = {"a": numbers, "b": numbers, "c": numbers.T, "epoch": 3}
+    if dtype.is_floating_point:
+        tied["d"] = torch.nn.Parameter(numbers)
+    found = load_pickled(save(OrderedDict(tied), tmp_path, zipped))
+    assert found.keys() == tied.keys() - {"epoch"}
+    assert all(torch.equal(found[name], tied[name]) for name in found)
+
+
+@ZIPPED
+def test_what_takes_memory_without_being_a_tensor_is_never_asked_for(tmp_path: Path, zipped: bool, monkeypatch):
+    """torch allows it; here its reader is not even called."""
+    path = save({"a": torch.zeros(2), "b": Bytes()}, tmp_path, zipped)
+    assert torch.load(path, weights_only=True)["b"] == bytearray(1_000)
+    monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("it was read"))
+    with pytest.raises(BrokenCheckpoint, match=r"cannot be read \(it holds more than tensors, or is damaged\)"):
+        read_file(path, tmp_path)
+
+
+@pytest.mark.parametrize("opcodes", [b"\x80\x04\x8c\x08builtins\x8c\x09bytearray\x93.", b"(ibuiltins\nbytearray\n."])
+def test_no_other_way_to_name_something_is_followed(tmp_path: Path, opcodes: bytes):
+    """Names on the stack, and those of pickle's first protocol."""
+    path = tmp_path / "pytorch_model.bin"
+    path.write_bytes(opcodes)
+    with pytest.raises(pickle.UnpicklingError, match="names"):
+        load_pickled(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({5: torch.zeros(2)}, "a tensor is named 5, which is no text"),
+        ({"a": torch.zeros(2, dtype=torch.int16)}, "a is a tensor that is not read: strided, int16 on cpu"),
+        ({"a": torch.zeros(2, dtype=torch.float8_e4m3fn)}, "holds more than tensors, or is damaged"),
+        ({"a": torch.zeros(2, dtype=torch.complex64)}, "a is a tensor that is not read: strided, complex64 on cpu"),
+        ({"a": torch.zeros(2).expand(10**6, 2)}, "its tensors are larger than the file"),
+        ({"a": torch.zeros(2).to_sparse()}, "holds more than tensors, or is damaged"),
+        ({"a": torch.zeros(2, device="meta")}, "holds more than tensors, or is damaged"),
+        (["a"], "'list' object has no attribute 'items'"),
+    ],
+    ids=("number as name", "int16", "float8", "complex", "repeated", "sparse", "without numbers", "list"),
+)
+def test_tensors_that_weights_do_not_have(tmp_path: Path, content: Any, message: str):
+    """One sentence, which `BrokenCheckpoint` passes on."""
+    with pytest.raises(BrokenCheckpoint, match=message):
+        read_file(save(content, tmp_path), tmp_path)
+
+
+def test_a_quantised_tensor(tmp_path: Path):
+    """Its numbers would have to be scaled."""
+    content = {"a": torch.quantize_per_tensor(torch.zeros(2), 0.1, 0, torch.qint8)}
+    with pytest.raises(BrokenCheckpoint, match="holds more than tensors, or is damaged"):
+        read_file(save(content, tmp_path), tmp_path)
+
+
+def test_a_file_that_is_cut(tmp_path: Path):
+    """Whatever the reader finds first."""
+    path = save({"a": torch.zeros(200)}, tmp_path)
+    path.write_bytes(path.read_bytes()[:600])
+    with pytest.raises(BrokenCheckpoint, match="cannot be read"):
+        read_file(path, tmp_path)
