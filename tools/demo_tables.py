@@ -22,7 +22,17 @@ BEGIN, END = "<!-- written by make demo-tables -->", "<!-- end of what make demo
 DOUBLINGS = 4  # before the last step, of which a table shows steps; and step 0
 SHOWN = 7
 TASKS = {"pos": "part of speech", "constituent": "constituent", "srl": "semantic role", "coref": "coreference"}
-KINDS = {"masked_lm": "masked pieces", "sentence_order": "sentence order", "next_sentence": "next sentence"}
+KINDS = {
+    "masked_lm": "masked pieces",
+    "sentence_order": "sentence order",
+    "next_sentence": "next sentence",
+    "replaced_token": "replaced tokens",
+}
+WORDS = {  # metric: its baseline's name, and its value where that is no word's
+    "token_reconstruction": ("most frequent word", None),
+    "mask_prediction": ("most frequent word", None),
+    "replaced_token_accuracy": ("a coin, words of one piece", 0.25),
+}
 
 
 def main() -> None:
@@ -43,7 +53,7 @@ def section(study: Study) -> Iterator[str]:
     yield f"### {study.run.name}"
     yield ""
     yield from sizes(study)
-    for table in (heldout, by_position, pairs, words, probing, facts, tasks, findings):
+    for table in (heldout, by_position, others, words, probing, facts, tasks, findings):
         if lines := list(table(study)):
             yield from [*lines, ""]
 
@@ -66,9 +76,15 @@ def heldout(study: Study) -> Iterator[str]:
     steps = shown(rows.index)
     yield from header("held-out accuracy, masked as in training", steps, "n")
     for name, words in KINDS.items():
-        if f"{name}_accuracy" in rows:
-            n = rows["n_masked" if name == "masked_lm" else "n_sequences"].iloc[-1]
-            yield row(words, rows[f"{name}_accuracy"].reindex(steps), int(n))
+        if f"{name}_accuracy" not in rows:
+            continue
+        counts = rows["n_masked" if name == "masked_lm" else "n_sequences"]
+        if name == "replaced_token":  # tokens, which the first measure of a row counts
+            counts = rows["measures"].map(lambda found: found[0]["replaced_token_n"])
+        n = int(counts.iloc[-1])
+        yield row(words, rows[f"{name}_accuracy"].reindex(steps), n)
+        if f"{name}_baseline" in rows:
+            yield row(f"{words}, always “original”", rows[f"{name}_baseline"].reindex(steps), n)
 
 
 def by_position(study: Study) -> Iterator[str]:
@@ -83,20 +99,22 @@ def by_position(study: Study) -> Iterator[str]:
     yield from measured_header(f"masked pieces at step {last[0].step:,}", "positions")
     for one in last:
         if one.sample == largest[one.masking, one.length]:
-            yield measured(one.masking, one.length, f"{one.first} to {one.last}", one.accuracy, one.n)
+            yield measured(one.masking, one.length, [f"{one.first} to {one.last}"], one.accuracy, one.n)
 
 
-def pairs(study: Study) -> Iterator[str]:
-    """Accuracy on pairs of sentences at the last step by masking and length, where measured; the largest sample."""
+def others(study: Study) -> Iterator[str]:
+    """Accuracy of the other objective at the last step by masking and length, where measured; the largest sample."""
     *_, last = [{}, *(row for row in runs.read_log(study.run) if row.get("measures"))]
     for name in (name for name in KINDS if name != "masked_lm"):
-        of_pairs = [measure for measure in last.get("measures", []) if f"{name}_accuracy" in measure]
-        largest = {(one["masking"], one["length"]): one for one in sorted(of_pairs, key=lambda one: one["n"])}
+        found = [measure for measure in last.get("measures", []) if f"{name}_accuracy" in measure]
+        largest = {(one["masking"], one["length"]): one for one in sorted(found, key=lambda one: one["n"])}
+        baselines = ["always “original”"] if any(f"{name}_baseline" in one for one in found) else []
         if largest:
-            yield from measured_header(f"{KINDS[name]} at step {last['step']:,}")
-        for one in of_pairs:
+            yield from measured_header(f"{KINDS[name]} at step {last['step']:,}", *baselines)
+        for one in found:
             if one is largest[one["masking"], one["length"]]:
-                yield measured(one["masking"], one["length"], None, one[f"{name}_accuracy"], one[f"{name}_n"])
+                shown = [f"{one[f'{name}_baseline']:.3f}"] if baselines else []
+                yield measured(one["masking"], one["length"], shown, one[f"{name}_accuracy"], one[f"{name}_n"])
 
 
 def measured_header(name: str, *more: str) -> Iterator[str]:
@@ -105,27 +123,26 @@ def measured_header(name: str, *more: str) -> Iterator[str]:
     yield line(*["---"] * (5 + len(more)))
 
 
-def measured(masking: str, length: int, positions: str | None, accuracy: float, n: int) -> str:
+def measured(masking: str, length: int, more: Iterable[str], accuracy: float, n: int) -> str:
     """A row of such a table."""
     low, high = interval(accuracy, n)
-    places = [] if positions is None else [positions]
-    return line(masking, length, *places, f"{accuracy:.3f}", f"{low:.3f} to {high:.3f}", f"{n:,}")
+    return line(masking, length, *more, f"{accuracy:.3f}", f"{low:.3f} to {high:.3f}", f"{n:,}")
 
 
 def words(study: Study) -> Iterator[str]:
-    """Token reconstruction and mask prediction by part of speech, beside always the category's most frequent word."""
-    for i, metric in enumerate(("token_reconstruction", "mask_prediction")):
-        scores = study.scores(metric)
-        if scores.empty:
-            continue
+    """Accuracy on words by part of speech, beside always the category's most frequent word or a coin."""
+    tables = {metric: scores for metric in WORDS if len(scores := study.scores(metric))}
+    for i, (metric, scores) in enumerate(tables.items()):
         if i:
             yield ""
-        baselines, steps = study.baselines(metric).set_index("group")["value"], shown(scores["step"].unique())
-        yield from header(metric.replace("_", " "), steps, "most frequent word", "n")
+        beside, value = WORDS[metric]
+        frequent, steps = study.baselines(metric).set_index("group")["value"], shown(scores["step"].unique())
+        yield from header(metric.replace("_", " "), steps, beside, "n")
         for group in PARTS_OF_SPEECH:
             of_group = scores[scores["group"] == group].set_index("step")
+            baseline = frequent.get(group) if value is None else value
             if len(of_group):
-                yield row(group, of_group["value"].reindex(steps), baselines.get(group), int(of_group["n"].iloc[-1]))
+                yield row(group, of_group["value"].reindex(steps), baseline, int(of_group["n"].iloc[-1]))
 
 
 def probing(study: Study) -> Iterator[str]:
