@@ -113,8 +113,8 @@ def others(study: Study) -> Iterator[str]:
             yield from measured_header(f"{KINDS[name]} at step {last['step']:,}", *baselines)
         for one in found:
             if one is largest[one["masking"], one["length"]]:
-                shown = [f"{one[f'{name}_baseline']:.3f}"] if baselines else []
-                yield measured(one["masking"], one["length"], shown, one[f"{name}_accuracy"], one[f"{name}_n"])
+                beside = [cell(one[f"{name}_baseline"])] if baselines else []
+                yield measured(one["masking"], one["length"], beside, one[f"{name}_accuracy"], one[f"{name}_n"])
 
 
 def measured_header(name: str, *more: str) -> Iterator[str]:
