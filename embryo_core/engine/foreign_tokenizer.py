@@ -23,7 +23,7 @@ def read_foreign(folder: Path) -> tuple[str, SpecialTokens]:
     """The tokenizer in a folder as the text of a tokenizer.json, and its special tokens.
 
     WordPiece, SentencePiece and byte-level BPE. Raises BrokenTokenizer where transformers cannot read it, and BrokenRun
-    where it has no mask, and where it puts other than one token before and one after a text.
+    where it has no mask, leaves ids without a piece, or puts other than one token before and one after a text.
     """
     logging.set_verbosity_error()
     if (folder / FILES[0]).is_file():
@@ -40,6 +40,12 @@ def read_foreign(folder: Path) -> tuple[str, SpecialTokens]:
         raise _unreadable(folder, f"{type(found).__name__}, which cannot be kept as a tokenizer.json")
     if len(found) <= len(set(found.all_special_ids)):
         raise _unreadable(folder, "no pieces but the special tokens")  # it made up a tokenizer without the file
+    highest = max(found.get_vocab().values())
+    if highest >= len(found):
+        raise BrokenRun(
+            f"The tokenizer in {folder} gives its {len(found):,} pieces ids up to {highest:,}; a model is read whose "
+            "tokenizer has a piece for every id."
+        )
     if found.mask_token is None:
         raise BrokenRun(f"The tokenizer in {folder} has no mask token; name that of the pretraining with --tokenizer.")
     if len(around) != len(inner) + 2 or around[1:-1] != inner:

@@ -153,6 +153,18 @@ def test_a_damaged_tokenizer_is_one_sentence(tmp_path, name, damage, message):
     )
 
 
+def test_ids_that_stand_for_no_piece_are_reported(tmp_path):
+    """Before a run is made of it: nothing could read that."""
+    wordpiece(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    content = json.loads(path.read_text())
+    vocabulary = content["model"]["vocab"]
+    vocabulary[max(vocabulary, key=vocabulary.get)] += 7
+    path.write_text(json.dumps(content))
+    with pytest.raises(BrokenRun, match=rf"gives its {len(vocabulary)} pieces ids up to {len(vocabulary) + 6};"):
+        read_foreign(tmp_path)
+
+
 def test_a_class_that_transformers_has_not_is_not_looked_up(tmp_path):
     """The file itself is read, which names no mask then."""
     wordpiece(tmp_path)
