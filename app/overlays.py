@@ -1,8 +1,11 @@
 """Figures of several runs: the page's run and those beside it, seeds of one design as one line."""
 
-from collections.abc import Callable
+import pickle
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
 
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from app import figures
@@ -31,12 +34,12 @@ def show(
 ) -> None:
     """The figure that a page has of its run, with the runs beside it; what `read` finds of a run is its table.
 
-    A run that has no such table, or does not tell what the axis counts, is named. The caption's numbers are the page's
-    run's, which is said, unless it is `of_all`.
+    A run that has no such table is named; one that does not tell what the axis counts is left out, as the head
+    of the page says. The caption's numbers are the page's run's, which is said, unless it is `of_all`.
     """
     lines, missing = _lines(view, read, curves)
-    for words in captions.missing(missing, [run for run in view.beside if not view.tells(run)], view.unit):
-        st.info(literal(words), icon=":material/info:")
+    for run in missing:
+        st.info(literal(captions.missing(run)), icon=":material/info:")
     drawn = [run for run in view.beside if view.tells(run) and run not in missing]
     caption += "" if of_all else captions.own(view.run)
     seeds = any(line.seeds > 1 for line in lines)
@@ -45,7 +48,7 @@ def show(
     if not changes_alike(lines):
         caption += captions.changes({line.name: line.axis for line in lines})
     figures.show(
-        overlay(lines, curves, sorted(set(lines[0].rows["step"])), bands),
+        _drawn(_fingerprint(lines, curves, bands), lines, curves, bands),
         _table(view, lines),
         name,
         caption,
@@ -56,6 +59,21 @@ def show(
         own_width=curves.width is not None,
         beside=drawn,
     )
+
+
+@st.cache_resource(max_entries=figures.KEPT, show_spinner=False)
+def _drawn(fingerprint: bytes, _lines: Sequence[Line], _curves: Curves, _bands: bool) -> go.Figure:
+    """The figure of these lines, which is the same at every step: drawn once, and not to be changed by anybody."""
+    return figures.for_browser(overlay(_lines, _curves, sorted(set(_lines[0].rows["step"])), _bands))
+
+
+def _fingerprint(lines: Sequence[Line], curves: Curves, bands: bool) -> bytes:
+    """What tells one figure from others: all that is drawn, and what the functions of `curves` say of it."""
+    names = list(dict.fromkeys(name for line in lines for name in line.rows["curve"]))
+    drawn = [(line.name, line.axis, line.rows, line.seeds) for line in lines]
+    how = [value for value in vars(curves).values() if not callable(value)]
+    said = [*map(curves.label, names)], curves.styles(names)
+    return blake2b(pickle.dumps((drawn, how, said, bands), pickle.HIGHEST_PROTOCOL)).digest()
 
 
 def _lines(view: View, read: Read, curves: Curves) -> tuple[list[Line], list[Run]]:

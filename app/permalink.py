@@ -5,6 +5,7 @@ state lives here, in the session, and the URL is its copy: every value is text, 
 session starts and when the browser goes back or forward; otherwise the session does.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import streamlit as st
@@ -93,3 +94,13 @@ def publish() -> None:
 def _page() -> str | None:
     context = get_script_run_ctx()
     return context.page_script_hash if context else None
+
+
+def joined(values: Iterable[str]) -> str:
+    """Several values as one; see `parts`."""
+    return ",".join(value.replace("%", "%25").replace(",", "%2C") for value in values)
+
+
+def parts(text: str) -> list[str]:
+    """The values that `joined` has made one of."""
+    return [part.replace("%2C", ",").replace("%25", "%") for part in text.split(",")]

@@ -58,12 +58,12 @@ def pick_many(
 ) -> list[str]:
     """Some of the options, in their own order: a list, or pills where they are few.
 
-    The URL holds them joined by commas, and nothing where they are the default. Where a link names others, that is
-    `told`, as in `pick_one`.
+    The URL holds them joined (`permalink.joined`), and nothing where they are the default. Where a link names others,
+    that is `told`, as in `pick_one`.
     """
     wanted = permalink.get(name)
     key = f"pick_{name}"
-    kept = set(default if wanted is None else wanted.split(","))
+    kept = set(default if wanted is None else permalink.parts(wanted))
     st.session_state[key] = [option for option in options if option in kept]
     shared = {"key": key, "format_func": format_func, "on_change": _keep, "args": (name,)}
     chosen = (
@@ -71,8 +71,8 @@ def pick_many(
         if pills
         else st.multiselect(label, options, **shared)
     )
-    permalink.show(name, None if set(chosen) == set(default) else ",".join(chosen))
-    if told and wanted and (unknown := [one for one in wanted.split(",") if one and one not in options]):
+    permalink.show(name, None if set(chosen) == set(default) else permalink.joined(chosen))
+    if told and wanted and (unknown := [one for one in permalink.parts(wanted) if one and one not in options]):
         tell_unknown(name, unknown)
     return [option for option in options if option in chosen]
 
@@ -161,4 +161,4 @@ def _keep(name: str) -> None:
     chosen = st.session_state[f"pick_{name}"]
     if isinstance(chosen, bool):
         chosen = "on" if chosen else "off"
-    permalink.choose(name, ",".join(chosen) if isinstance(chosen, list) else chosen)
+    permalink.choose(name, permalink.joined(chosen) if isinstance(chosen, list) else chosen)

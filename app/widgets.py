@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import permalink, pickers, results
 from app.captions.markdown import literal
-from app.captions.overlay import COUNTED
+from app.captions.overlay import COUNTED, left_out
 from app.captions.overview import command
 from app.captions.sentences import split
 from app.components.copy_button import copy_button
@@ -124,8 +124,14 @@ def _pick_unit() -> Unit:
 
 
 def _counted(view: View) -> View:
-    """The view on an axis that its run can tell, which is steps where it does not tell another."""
+    """The view on an axis that its run can tell, which is steps where it does not tell another.
+
+    Runs beside it that do not tell what the axis counts are named.
+    """
     if view.tells(view.run):
+        for run in view.beside:
+            if not view.tells(run):
+                st.info(literal(left_out(run, view.unit)), icon=":material/info:")
         return view
     words = f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis has its steps."
     st.info(literal(words), icon=":material/info:")
@@ -146,11 +152,11 @@ def _scale(page: str, run: Run, usual: Callable[[Run], Scale]) -> Scale:
 def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -> None:
     """Say where a link names a run, step, axis or scale that is not here; its address stays until another is chosen."""
     run, step = permalink.get("run"), permalink.get("step")
-    wanted = [name for name in (permalink.get("beside") or "").split(",") if name and name != view.run.name]
+    wanted = [name for name in permalink.parts(permalink.get("beside") or "") if name and name != view.run.name]
     if unknown := [name for name in wanted if name not in known]:
         for name in unknown:
             st.info(literal(f"Run '{name}' is not here; showing '{view.run.name}' without it."), icon=":material/info:")
-        permalink.show("beside", ",".join(wanted))
+        permalink.show("beside", permalink.joined(wanted))
     if run and run not in known and run not in broken:
         st.info(literal(f"Run '{run}' is not here; showing '{view.run.name}'."), icon=":material/info:")
         permalink.show("run", run)

@@ -1,6 +1,7 @@
 """Pretraining settings: one frozen dataclass for every family, changed by name, refused in a sentence."""
 
 from dataclasses import dataclass, fields, replace
+from math import inf
 from types import NoneType
 from typing import Any, ClassVar, get_args
 
@@ -11,6 +12,7 @@ OPTIMIZERS = ("lamb", "adamw_bert", "adamw", "muon")
 ACTIVATIONS = ("gelu", "gelu_new")
 COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
 VOCABULARIES = ("unigram", "wordpiece")
+MOST_SEED = 2**32 - 1  # that Keras takes
 SMOKE = {  # what the families' tiny presets share: runs of seconds on two cores; the numbers are ours
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -110,8 +112,8 @@ class Config:
 
     def _counts(self) -> dict[str, bool]:
         positive = (
-            "hidden_size num_hidden_layers num_attention_heads steps batch_size short_batch_size max_ngram "
-            "state_every log_every heldout_sequences"
+            "hidden_size num_hidden_layers num_attention_heads intermediate_size steps batch_size short_batch_size "
+            "max_ngram state_every log_every heldout_sequences"
         ).split()
         optional = ("long_every", "save_every", "save_per_doubling", "measured_sequences", *self.counts_of_updates)
         return {
@@ -148,6 +150,14 @@ class Config:
         }
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             checks[f"{name} {getattr(self, name)} must be at least 0 and below 1"] = 0 <= getattr(self, name) < 1
+        for name in ("learning_rate", "epsilon", "layer_norm_eps", "clip_norm"):
+            checks[f"{name} {getattr(self, name)} must be above 0"] = 0 < getattr(self, name) < inf
+        for name in ("weight_decay", "decay_power", "initializer_range", "position_initializer_range"):
+            found = getattr(self, name)
+            checks[f"{name} {found} must be a number from 0 on"] = found is None or 0 <= found < inf
+        for name in ("beta_1", "beta_2"):
+            checks[f"{name} {getattr(self, name)} must be at least 0 and below 1"] = 0 <= getattr(self, name) < 1
+        checks[f"seed {self.seed} must be between 0 and {MOST_SEED}"] = 0 <= self.seed <= MOST_SEED
         for name in ("warmup_steps", "constant_steps"):
             found = getattr(self, name)
             checks[f"{name} {found} must be between 0 and steps {self.steps}"] = found <= self.steps

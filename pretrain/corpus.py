@@ -211,6 +211,12 @@ def _build(
     if len(_open(folder / "train").tokens) == 0:
         shutil.rmtree(folder)
         raise empty
+    if heldout and len(_open(folder / "heldout").tokens) == 0:
+        shutil.rmtree(folder)
+        names = ", ".join(source.name for source in heldout)
+        raise CorpusError(
+            f"The held-out text is empty: {names} hold no document of {MIN_WORDS} words; name other text."
+        )
     parts = {name: _counts(folder / name) | {"cleaning": reports[name]} for name in reports}
     tokenizer_sha256 = sha256(folder / "tokenizer" / "tokenizer.json")
     write_json(folder / "corpus.json", settings | {"tokenizer_sha256": tokenizer_sha256} | parts)

@@ -105,6 +105,8 @@ def _read_dataset(name: str) -> Iterator[Document]:
         raise CorpusError(f"{name} needs the package datasets; install it with pip install datasets.") from None
     path, _, rest = name.removeprefix("hf:").partition(":")
     config, _, split = rest.partition(":")
+    if not path:
+        raise CorpusError(f"'{name}' names no data set; write hf:NAME, hf:NAME:CONFIG or hf:NAME:CONFIG:SPLIT.")
     try:
         rows = datasets.load_dataset(path, config or None, split=split or "train", streaming=True)
     except (OSError, ValueError) as error:

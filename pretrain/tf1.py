@@ -49,6 +49,8 @@ def import_series(path: Path, folder: Path, *, vocabulary: Path | None = None, c
         model = model_of(config, tensors, prefix)
         if run is None:
             run = _start_run(folder, config, tuple(series), find_vocabulary(prefix.parent, vocabulary), cased)
+            if any(found.step == step for found in runs.checkpoints(run)):
+                continue
         write_checkpoint(model, config, run.path, Progress(step, None, None))
         print(f"step {step}: {prefix}")
     return run

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from math import isfinite
 from time import perf_counter, process_time, time
 from typing import Any
 
@@ -12,6 +13,7 @@ import keras
 from tqdm import tqdm
 
 from embryo_core import runs
+from embryo_core.errors import ConfigError
 from embryo_core.types import Run
 from pretrain.batches import Data
 from pretrain.config import Config
@@ -66,6 +68,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             started, tokens_before = perf_counter(), progress.tokens
             rate = float(learning_rate(step - first - 1))  # of the update just made
             row = means.take()
+            _check_finite(row, step)
             measured = {"learning_rate": rate, "tokens_per_second": round(speed, 1), "time": round(time())}
             log.add("train", _told(run, progress), row, **measured)
             bar.set_postfix(_postfix(row, next(iter(objectives)), speed), refresh=False)
@@ -76,6 +79,15 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             save_state(model, run.path, progress)
         bar.update()
     bar.close()
+
+
+def _check_finite(row: dict[str, Any], step: int) -> None:
+    """Raise ConfigError where training diverged, before anything is written of it."""
+    if not isfinite(row["loss"]):
+        raise ConfigError(
+            f"The training loss is not finite by update {step:,}; start a run with a smaller learning_rate. What was "
+            "written before stays."
+        )
 
 
 def _told(run: Run, progress: Progress) -> Progress:

@@ -52,8 +52,9 @@ def associations(table: pd.DataFrame, accuracy: str) -> str:
     warning = f" {'; '.join(tied)}: what its ranks say is next to nothing." if tied else ""
     return (
         f"Spearman's correlation, over the steps, of each task's score with {accuracy}, with a 95 % interval (Bonett "
-        f"and Wright; n is the number of steps).{warning} Near 1, steps with a higher accuracy also score higher on "
-        "the task. The interval takes steps as independent, which those of one run are not."
+        f"and Wright; n is the number of steps; where two orders are equal, it has no width).{warning} Near 1, steps "
+        "with a higher accuracy also score higher on the task. The interval takes steps as independent, which those of "
+        "one run are not."
     )
 
 

@@ -64,10 +64,21 @@ def probing(best: pd.DataFrame, named: dict[str, str], counted_in: str = "update
         return f"{literal(named.get(task, task))} ({ends['first'][task]:.2f} to {ends['last'][task]:.2f})"
 
     begin, end = (point(int(step), counted_in) for step in (best["step"].min(), best["step"].max()))
+    if begin == end:
+        highest, lowest = (
+            f"{literal(named.get(task, task))} ({ends['last'][task]:.2f})" for task in _ends(ends["last"])
+        )
+        lowest = f" and lowest for {lowest}" if len(ends) > 1 else ""
+        return f"At {end}, F1 in the best layer is highest for {highest}{lowest}."
     words = f"From {begin} to {end}, F1 in the best layer changes"
     if len(gains) == 1:
         return f"{words} for {with_gain(gains.index[0])}."
     return f"{words} most for {with_gain(gains.index[-1])} and least for {with_gain(gains.index[0])}."
+
+
+def _ends(values: pd.Series) -> tuple[str, str]:
+    """The index of the greatest value, and of the least."""
+    return values.idxmax(), values.idxmin()
 
 
 def attention(head: pd.DataFrame, named: str, unit: str, counted_in: str = "updates") -> str:
@@ -75,9 +86,11 @@ def attention(head: pd.DataFrame, named: str, unit: str, counted_in: str = "upda
     head = head.sort_values("step")
     first, last = head.iloc[0], head.iloc[-1]
     pattern = literal(named[:1].lower() + named[1:])  # [SEP] stays as it is
+    where = f"Head {int(last['head'])} of layer {int(last['layer'])} shows the clearest pattern, {pattern}"
+    if len(head) == 1:
+        return f"{where}: its {literal(unit)} is {last['value']:.2f} at {point(int(last['step']), counted_in)}."
     return (
-        f"Head {int(last['head'])} of layer {int(last['layer'])} shows the clearest pattern, {pattern}: "
-        f"its {literal(unit)} goes from {first['value']:.2f} at {point(int(first['step']), counted_in)} "
+        f"{where}: its {literal(unit)} goes from {first['value']:.2f} at {point(int(first['step']), counted_in)} "
         f"to {last['value']:.2f} at {point(int(last['step']), counted_in)}."
     )
 
@@ -87,7 +100,10 @@ def knowledge(all_facts: pd.DataFrame, counted_in: str = "updates") -> str:
     rows = all_facts.sort_values("step")
     last, best = rows.iloc[-1], rows.loc[rows["value"].idxmax()]
     share, facts, end = 100 * last["value"], int(last["n"]), point(int(last["step"]), counted_in)
-    words = f"The run answers {share:.1f} % of {facts:,} facts correctly at {end}, the last evaluated"
+    words = f"The run answers {share:.1f} % of {facts:,} facts correctly at {end}"
+    if len(rows) == 1:
+        return f"{words}, the only one that was evaluated."
+    words += ", the last evaluated"
     if best["step"] == last["step"]:
         return f"{words}, more than ever before."
     return f"{words}; most, {100 * best['value']:.1f} %, at {point(int(best['step']), counted_in)}."
@@ -110,9 +126,7 @@ def finetuning(frame: pd.DataFrame, named: dict[str, str], counted_in: str = "up
     if not rises and not gains[task] > 0:
         return f"{scores} at {at_end}, none is above its control, which reads no text."
     if not rises:
-        return (
-            f"{scores} at {at_end}, that of {name} is farthest above its control: {end['value']:.3f} ({what})."
-        )
+        return f"{scores} at {at_end}, that of {name} is farthest above its control: {end['value']:.3f} ({what})."
     if gains[task] <= 0:
         return f"{scores}, none is higher at the last step than at the first."
     return (

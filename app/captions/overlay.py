@@ -60,7 +60,11 @@ def changes(axes: Mapping[str, StepAxis]) -> str:
     return f" Vertical lines: {literal('; '.join(listed))}."
 
 
-def missing(lacking: Sequence[Run], silent: Sequence[Run], unit: Unit) -> list[str]:
-    """A sentence on each run that a figure leaves out: it lacks the measures, or does not tell what the axis counts."""
-    sentences = [f"Run '{run.name}' has not been measured for this figure." for run in lacking]
-    return sentences + [f"Run '{run.name}' does not record {COUNTED[unit]}; it is left out." for run in silent]
+def missing(run: Run) -> str:
+    """That a figure leaves out a run, which lacks its measures."""
+    return f"Run '{run.name}' has not been measured for this figure."
+
+
+def left_out(run: Run, unit: Unit) -> str:
+    """That a page leaves out a run, which does not tell what the axis counts."""
+    return f"Run '{run.name}' does not record {COUNTED[unit]}; it is left out."

@@ -87,7 +87,7 @@ def one_word(answers: pd.DataFrame, counted_in: str = "updates") -> str:
 def words(found: pd.DataFrame, words: pd.DataFrame) -> str:
     """How many words were `found` among all `words` of a category, and how many of their occurrences are correct."""
     return (
-        f"{len(found):,} of {len(words):,} words; "
+        f"{found['word'].nunique():,} of {words['word'].nunique():,} words; "
         f"{found['correct'].sum():,} of {found['n'].sum():,} occurrences predicted correctly. "
         "Click a word to follow it on the Query page."
     )

@@ -1,6 +1,6 @@
 """Figures and tables of fine-tuning over pretraining: tasks over the steps, one fine-tuning's own curve (Section 5)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -194,16 +194,19 @@ def curve_figure(curve: pd.DataFrame, metric: str) -> go.Figure:
     return style.finish(figure, "loss, score", height=320)
 
 
-def largest_samples(measures: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy as in training, at each step of the largest sample of the shortest sequences: step, value, n.
+def widest_sample(measures: pd.DataFrame, steps: Collection[int]) -> pd.DataFrame:
+    """Accuracy as in training, of one sample of the shortest sequences throughout: step, value, n.
 
+    The sample that most of the `steps` have, of several the largest: accuracies of two are not to be compared.
     `measures` is the table of `runs.read_measures`; empty where it has none that is masked so.
     """
     rows = measures[measures["masking"] == "training"]
     rows = rows[rows["length"] == rows["length"].min()].drop_duplicates(["step", "sample", "first"])
     right = (rows["accuracy"] * rows["n"]).groupby([rows["step"], rows["sample"]]).sum().reset_index(name="right")
-    largest = right.drop_duplicates("step", keep="last")  # a step's samples are in order
-    return largest.assign(value=largest["right"] / largest["sample"], n=largest["sample"])[["step", "value", "n"]]
+    covered = right["step"].isin(steps).groupby(right["sample"]).sum()
+    widest = max(covered.index, key=lambda sample: (covered[sample], sample), default=None)
+    found = right[right["sample"] == widest]
+    return found.assign(value=found["right"] / found["sample"], n=found["sample"])[["step", "value", "n"]]
 
 
 def associations(frame: pd.DataFrame, masked: pd.DataFrame) -> pd.DataFrame:

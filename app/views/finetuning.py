@@ -71,7 +71,7 @@ def _curves(view: View, frame: pd.DataFrame) -> None:
 def _curves_of_several(view: View, frame: pd.DataFrame, name: str, title: str, metric: str) -> None:
     """Those of the runs beside the page's as well; GLUE averages are over the tasks that all of them have."""
     tasks = list(frame["task"].unique())
-    frames = {run.name: _of_tasks(run, tasks) for run in (view.run, *view.beside)}
+    frames = {run.name: _of_tasks(run, tasks) for run in (view.run, *view.beside) if view.tells(run)}
     frames = {run: rows for run, rows in frames.items() if len(rows)}
     shared = set(tasks).intersection(*(rows["task"] for rows in frames.values()))
     averages = {run: charts.average(rows[rows["task"].isin(shared)]) for run, rows in frames.items()}
@@ -130,7 +130,7 @@ def _table(view: View, frame: pd.DataFrame, tasks: list[str], hidden: Mapping[st
 
 
 def _associations(view: View, frame: pd.DataFrame) -> None:
-    masked, accuracy = _masked(view.run)
+    masked, accuracy = _masked(view.run, frame["step"].unique())
     table = charts.associations(frame, masked)
     if table.empty:
         return
@@ -148,14 +148,14 @@ def _associations(view: View, frame: pd.DataFrame) -> None:
     widgets.show_caption(captions.associations(table, accuracy))
 
 
-def _masked(run: Run) -> tuple[pd.DataFrame, str]:
+def _masked(run: Run, steps: Collection[int]) -> tuple[pd.DataFrame, str]:
     """The accuracy on masked words, with columns step and value, and what it is: the log's, or mask prediction.
 
-    The log may have it of several samples of the held-out text, of which the largest at each step is taken.
+    The log may have it of several samples of the held-out text, of which the widest over these `steps` is taken.
     """
-    log, largest = results.log(run), charts.largest_samples(results.measures(run))
-    if len(largest):
-        return largest, captions.logged(largest["n"])
+    log, widest = results.log(run), charts.widest_sample(results.measures(run), steps)
+    if len(widest):
+        return widest, captions.logged(widest["n"])
     if not log.empty and "masked_lm_accuracy" in log:
         rows = log[log["split"] == "heldout"].rename(columns={"masked_lm_accuracy": "value"})
         if len(rows := rows.dropna(subset="value")):

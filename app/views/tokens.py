@@ -50,7 +50,8 @@ def show() -> None:
         st.info("Choose at least one category that has results.", icon=":material/info:")
         return
     order = curve_reads.token_order(view.run, metric, tuple(groups))
-    widgets.show_opening(openings.tokens(titles[metric], order, view.run.counted_in))
+    if data["step"].nunique() > 1:
+        widgets.show_opening(openings.tokens(titles[metric], order, view.run.counted_in))
     _accuracy(view, metric, titles[metric], data, groups, rescaled, bands)
     left, right = st.columns([4, 3], gap="large")
     with left:

@@ -57,9 +57,9 @@ def design(run: Run) -> dict[str, Value]:
         "hidden size": settings.hidden_size or None,
         "feed-forward size": settings.intermediate_size or None,
         "embedding size": settings.embedding_size or settings.hidden_size or None,
-        "sharing": _sharing(run, last),
+        "sharing": _sharing(run, settings, last),
         "sentence loss": run.objective.partition(" + ")[2] or "none",
-        "dropout": _dropout(run.config),
+        "dropout": _dropout(settings),
         "masked share": _masked_share(run.config),
         "longest masked n-gram": settings.max_ngram or None,
         MASKED_PIECES: _masked_pieces(run.config),
@@ -69,7 +69,7 @@ def design(run: Run) -> dict[str, Value]:
         "tokens of the text": _tokens(run),
         "updates": settings.steps or None,
         "learning rate": settings.learning_rate or _highest_rate(run),
-        "seed": run.config.get("seed"),
+        "seed": settings.seed,
         "parameters": sum(counts.values()) or None,
         **{f"parameters: {part}": count for part, count in counts.items()},
         "tokens seen": last.tokens if last else None,
@@ -107,16 +107,16 @@ def differing_choices(first: Run, second: Run) -> list[str]:
     return [choice for choice in CHOICES if choice not in follow and one[choice] != two[choice]]
 
 
-def _sharing(run: Run, last: Checkpoint | None) -> str | None:
+def _sharing(run: Run, settings: Settings, last: Checkpoint | None) -> str | None:
     """What layers share; said by the run, else counted in the configuration of its last checkpoint."""
     try:
         sizes = runs.read_config(last, runs.Architecture) if last else None
     except EmbryoError:
         sizes = None
-    named = run.config.get("share")
+    named = settings.share
     if sizes is None:
         return named
-    groups = run.config.get("num_hidden_groups", 1)
+    groups = settings.num_hidden_groups
     if named in PARTLY:  # its checkpoints are those of a model that shares nothing
         return PARTLY[named] if groups == 1 else f"{PARTLY[named]} within {groups} groups of layers"
     if sizes.groups >= sizes.num_hidden_layers:
@@ -140,9 +140,9 @@ def _masked_pieces(config: dict[str, Any]) -> str | None:
     return ", ".join(f"{100 * share:.3g} % {kind}" for kind, share in kinds if share > 1e-9)
 
 
-def _dropout(config: dict[str, Any]) -> str | None:
+def _dropout(settings: Settings) -> str | None:
     """Of hidden states and of attention weights."""
-    found = [config.get(f"{part}_dropout_prob") for part in ("hidden", "attention_probs")]
+    found = [settings.hidden_dropout_prob, settings.attention_probs_dropout_prob]
     return None if found == [None, None] else " and ".join("unknown" if one is None else f"{one:g}" for one in found)
 
 

@@ -79,7 +79,8 @@ def _sequence(run: Run, settings: Settings, length: int) -> float:
     hidden, layers, vocabulary = settings.hidden_size, settings.num_hidden_layers, settings.vocab_size
     embedding = settings.embedding_size or hidden
     model = Sizes(layers, hidden, settings.intermediate_size, embedding, vocabulary)
-    masked = max(settings.masked_share, settings.masked_share_end or 0.0) * length  # the widest batch is computed
+    masked_share = max(settings.masked_share, settings.masked_share_end or 0.0)
+    masked = max(1, round(masked_share * length))  # the widest batch is computed
     share = run.config.get("generator_size")
     if not isinstance(share, int | float):
         return PASSES * (model.encoder(length) + model.masked_words(masked))

@@ -66,11 +66,13 @@ def progress(run: Run, unit: Unit) -> Progress | None:
 
 
 def _known(counts: dict[int, float | None]) -> Progress | None:
-    """The counts that are known and grow; None where fewer than two do."""
+    """The counts that are known and grow; before a single one, step 0 has none. None where none is known."""
     known: dict[int, float] = {}
     for step, count in counts.items():
         if count is not None and (not known or count > max(known.values())):
             known[step] = float(count)
+    if len(known) == 1 and min(*known, *known.values()) > 0:
+        known = {0: 0.0, **known}
     return Progress(tuple(known), tuple(known.values())) if len(known) > 1 else None
 
 

@@ -1,6 +1,7 @@
 """Runs of one design that differ in their seed alone: which they are, and their mean and range."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -12,10 +13,17 @@ PLACE = ("name", "path")  # of a run, which no design has
 
 
 def by_design(runs: Sequence[Run]) -> list[tuple[Run, ...]]:
-    """The runs, those whose run.json differ in the seed alone together, in the order of the first of each."""
-    designs: dict[str, list[Run]] = {}
+    """The runs, those whose run.json differ in the seed alone together, in the order of the first of each.
+
+    Copies of one run, with the same seed, are no seeds of a design: each stands with others than itself.
+    """
+    designs: dict[tuple[str, int], list[Run]] = {}
+    copies: Counter[tuple[str, str]] = Counter()
     for run in runs:
-        designs.setdefault(_design(run), []).append(run)
+        design = _design(run)
+        copy = copies[design, str(run.config.get("seed"))]
+        copies[design, str(run.config.get("seed"))] += 1
+        designs.setdefault((design, copy), []).append(run)
     return [tuple(found) for found in designs.values()]
 
 

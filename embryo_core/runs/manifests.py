@@ -61,7 +61,9 @@ def step_grid(total: int, every: int) -> tuple[int, ...]:
 
 def log_grid(total: int, per_doubling: int) -> tuple[int, ...]:
     """Steps from 1 to `total` whose ratios are equal, but for rounding: so many per doubling."""
-    last = int(log2(total) * per_doubling) if total else -1
+    if per_doubling >= total:  # neighbours are less than 1 apart
+        return tuple(range(1, total + 1))
+    last = int(log2(total) * per_doubling)
     return tuple(sorted({round(2 ** (i / per_doubling)) for i in range(last + 1)}))
 
 

@@ -67,6 +67,11 @@ class Settings(Struct, frozen=True):
     short_batch_size: Count = 0
     short_sequence_length: Count = 0
     long_every: Count = 0
+    seed: int | None = None
+    share: Text | None = None
+    num_hidden_groups: Count = 1
+    hidden_dropout_prob: float | None = None
+    attention_probs_dropout_prob: float | None = None
 
     def __post_init__(self) -> None:
         if self.short_steps and not (self.short_batch_size and self.short_sequence_length):
@@ -216,7 +221,6 @@ class PartsIndex(Struct, frozen=True):
     """model.safetensors.index.json, of weights in several parts: the file beside it that holds each tensor."""
 
     weight_map: Annotated[dict[Text, FileName], Meta(min_length=1, max_length=100_000)]
-
 
 
 # === Of the folders that a Trainer of transformers writes ===

@@ -76,6 +76,14 @@ def test_phases_are_scaled_with_the_steps():
         ("decay_positions=yes", "'yes' is neither true nor false"),
         ("long_every=-1", "long_every, received -1, must be at least 0"),
         ("masked_share=1.5", "above 0 and below 1"),
+        ("intermediate_size=0", "intermediate_size, received 0, must be at least 1"),
+        ("seed=-1", "seed -1 must be between 0 and 4294967295"),
+        ("learning_rate=nan", "learning_rate nan must be above 0"),
+        ("learning_rate=-1", "learning_rate -1.0 must be above 0"),
+        ("clip_norm=0", "clip_norm 0.0 must be above 0"),
+        ("weight_decay=inf", "weight_decay inf must be a number from 0 on"),
+        ("initializer_range=-1", "initializer_range -1.0 must be a number from 0 on"),
+        ("beta_1=2", "beta_1 2.0 must be at least 0 and below 1"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_in_one_sentence(assignment, message):

@@ -154,6 +154,8 @@ def test_a_corpus_of_nothing_is_said(texts: Path, tmp_path: Path) -> None:
     (tmp_path / "copy.txt").write_bytes((texts / "train.txt").read_bytes())
     with pytest.raises(CorpusError, match="corpus is empty: copy.txt hold"):
         prepare([str(tmp_path / "copy.txt")], [train], 500, tmp_path / "cache")
+    with pytest.raises(CorpusError, match="held-out text is empty: empty.txt hold no document of 8 words"):
+        prepare([train], [str(tmp_path / "empty.txt")], 500, tmp_path / "cache")
     assert not list((tmp_path / "cache").glob("*"))
     with pytest.raises(CorpusError, match="100,000 pieces"):
         prepare([train], [], 100_000, tmp_path)

@@ -49,6 +49,8 @@ def test_probing_names_the_tasks_that_gain_most_and_least() -> None:
     sentence = openings.probing(best, {"pos": "part of speech"})
     assert sentence.endswith("most for part of speech (0.50 to 0.90) and least for my\\_task (0.60 to 0.70).")
     assert openings.probing(best[best["task"] == "pos"], {}).endswith("layer changes for pos (0.50 to 0.90).")
+    one = openings.probing(best[best["step"] == 16], {})
+    assert one == "At step 16, F1 in the best layer is highest for pos (0.90) and lowest for my\\_task (0.70)."
 
 
 def test_knowledge_tells_where_the_best_step_is_another_than_the_last() -> None:
@@ -58,6 +60,8 @@ def test_knowledge_tells_where_the_best_step_is_another_than_the_last() -> None:
     assert "answers 10.0 % of 1,000 facts correctly at step 16, the last evaluated" in sentence
     assert sentence.endswith("; most, 20.0 %, at step 8.")
     assert openings.knowledge(rows[:2]).endswith("at step 8, the last evaluated, more than ever before.")
+    one = openings.knowledge(rows[:1])
+    assert one.endswith("0.0 % of 1,000 facts correctly at step 0, the only one that was evaluated.")
 
 
 def test_attention_tells_how_the_weight_of_a_head_changed() -> None:
@@ -68,6 +72,8 @@ def test_attention_tells_how_the_weight_of_a_head_changed() -> None:
         "Head 3 of layer 2 shows the clearest pattern, previous token: its mean attention weight goes "
         "from 0.05 at step 0 to 0.80 at step 16."
     )
+    alone = openings.attention(head[1:], "Previous token", "mean attention weight")
+    assert alone.endswith("its mean attention weight is 0.80 at step 16.")
 
 
 def test_finetuning_names_the_score_that_gains_most() -> None:

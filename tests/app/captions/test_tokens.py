@@ -22,6 +22,12 @@ def test_chosen_categories_without_a_curve_are_told() -> None:
         assert f". Left out: i\\_o, {why}. Click" in words
 
 
+def test_a_word_with_two_tags_is_counted_once() -> None:
+    """Its occurrences are all counted."""
+    words = pd.DataFrame({"word": ["all", "all", "the"], "correct": [1, 2, 3], "n": [2, 2, 4]})
+    assert captions.words(words[:2], words).startswith("1 of 2 words; 3 of 4 occurrences predicted correctly.")
+
+
 def test_the_order_of_acquisition_names_what_has_no_onset() -> None:
     """Categories that end at 0 are listed; where there are none, nothing is said of them."""
     order = pd.DataFrame({"group": ["noun", "verb"], "onset": pd.array([8, None], dtype="Int64")})

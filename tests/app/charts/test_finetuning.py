@@ -172,8 +172,8 @@ def test_a_fine_tunings_curve_has_two_lines_for_each_seed():
     assert charts.curve_figure(long, "matthews").layout.xaxis.tickvals is None
 
 
-def test_masked_accuracy_is_that_of_the_largest_sample():
-    """At each step, over all positions of the shortest sequences, masked as in training."""
+def test_masked_accuracy_is_of_one_sample():
+    """The largest that all steps have, over all positions of the shortest sequences, masked as in training."""
     rows = [
         (8, 64, "training", 0, 31, 0.5, 10, 30),
         (8, 64, "training", 32, 63, 0.2, 20, 30),
@@ -184,6 +184,8 @@ def test_masked_accuracy_is_that_of_the_largest_sample():
         (16, 64, "training", 0, 31, 0.3, 10, 30),
         (16, 64, "training", 32, 63, 0.6, 20, 30),
     ]
-    found = charts.largest_samples(pd.DataFrame(rows, columns=Measured._fields))
-    assert found.values.tolist() == [[8, pytest.approx(0.3), 300], [16, pytest.approx(0.5), 30]]
-    assert charts.largest_samples(pd.DataFrame(columns=Measured._fields)).empty
+    table = pd.DataFrame(rows, columns=Measured._fields)
+    assert charts.widest_sample(table, [8]).values.tolist() == [[8, pytest.approx(0.3), 300]]
+    found = charts.widest_sample(table, [8, 16])
+    assert found.values.tolist() == [[8, pytest.approx(0.3), 30], [16, pytest.approx(0.5), 30]]
+    assert charts.widest_sample(pd.DataFrame(columns=Measured._fields), [8]).empty

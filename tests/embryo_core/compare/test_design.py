@@ -8,6 +8,7 @@ from transformers import AutoConfig, AutoModelForPreTraining
 
 from embryo_core import runs
 from embryo_core.compare import design, designs, differing_choices, parameters
+from embryo_core.errors import BrokenRun
 from embryo_core.types import Origin, Run
 
 
@@ -102,6 +103,18 @@ def test_sharing_is_read_from_the_checkpoint(tiny_run: Run):
     grouped = replace(half, config=half.config | {"num_hidden_groups": 2})
     assert design(grouped)["sharing"] == "attention alone within 2 groups of layers"
     assert differing_choices(half, grouped) == ["sharing"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"hidden_dropout_prob": "a"}, {"share": ["x"], "num_hidden_groups": 0}, {"seed": [1]}]
+)
+def test_settings_of_another_type_are_one_sentence(tiny_run: Run, own_run: Run, change: dict):
+    """As the command says them: nothing is computed with them."""
+    path = own_run.path / "run.json"
+    card = json.loads(path.read_text())
+    path.write_text(json.dumps(card | {"config": card["config"] | change}))
+    with pytest.raises(BrokenRun, match=rf"run.json is not valid: .* at `\$.{next(iter(change))}`"):
+        runs.read_run(own_run.path)
 
 
 @pytest.mark.parametrize(

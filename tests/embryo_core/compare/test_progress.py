@@ -58,3 +58,11 @@ def test_what_nobody_counted_is_not_told(own_run: Run):
     run = replace(own_run, config={}, corpus={})
     assert [unit for unit in UNITS if progress(run, unit)] == ["share"]
     assert progress(replace(run, counted_in="tokens"), "tokens").at([8]).tolist() == [8]
+
+
+def test_a_single_checkpoint_tells_how_far_it_had_come(own_run: Run):
+    """Nothing was seen before step 0."""
+    *others, last = runs.checkpoints(own_run)
+    for checkpoint in others:
+        (checkpoint.path / "manifest.json").unlink()
+    assert progress(own_run, "tokens").at([last.step // 2, last.step]).tolist() == [last.tokens / 2, last.tokens]

@@ -16,6 +16,15 @@ def test_a_seed_alone_makes_no_other_design(tiny_run: Run):
     assert by_design([tiny_run, wider, again, noted]) == [(tiny_run, again), (wider,), (noted,)]
 
 
+def test_a_copy_is_no_seed(tiny_run: Run):
+    """Of a run with the same seed: its spread would be none."""
+    copy, again, other = (
+        replace(tiny_run, name=name, path=tiny_run.path / name, config=tiny_run.config | config)
+        for name, config in (("copy", {}), ("again", {"seed": 9}), ("other", {"seed": 9}))
+    )
+    assert by_design([tiny_run, copy, again, other]) == [(tiny_run, again), (copy, other)]
+
+
 def test_seeds_become_their_mean_and_range():
     """At the steps that all of them have; cases add up."""
     tables = [

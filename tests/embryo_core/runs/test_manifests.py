@@ -8,7 +8,7 @@ import pytest
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, UnknownStep
-from embryo_core.runs import manifests, reading
+from embryo_core.runs import log_grid, manifests, reading
 from embryo_core.types import Run
 
 
@@ -16,6 +16,13 @@ def test_the_step_grid_is_dense_where_function_words_are_learned():
     """Zero, powers of two below the spacing, then the regular grid and the last step."""
     assert runs.step_grid(100, 25) == (0, 1, 2, 4, 8, 16, 25, 50, 75, 100)
     assert runs.step_grid(10, 1000) == (0, 1, 2, 4, 8, 10)
+
+
+def test_a_grid_of_more_steps_than_there_are_has_each_once():
+    """However many are asked for: they are not counted through."""
+    assert log_grid(5, 10**18) == (1, 2, 3, 4, 5)
+    assert log_grid(0, 4) == ()
+    assert log_grid(8, 1) == (1, 2, 4, 8)
 
 
 def test_checkpoints_come_in_the_order_of_steps(tiny_run: Run):
