@@ -90,14 +90,23 @@ def average(frame: pd.DataFrame) -> pd.DataFrame:
     return means.assign(task=AVERAGE, tasks=", ".join(label(task) for task in GLUE if task in present))
 
 
+def styles(tasks: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The colour and symbol of each curve; SQuAD's two share the colour, so that nine others have one of their own."""
+    ways = list(zip(style.PALETTE, style.SYMBOLS, strict=True))
+    found = {task: ways[i % len(ways)] for i, task in enumerate(task for task in tasks if task != EXACT)}
+    colour, _ = found.get(SQUAD, ways[len(found) % len(ways)])
+    return found | ({EXACT: (colour, "cross-open")} if EXACT in tasks else {})
+
+
 def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
     """Rows of `task_curves` as lines with the spread of the seeds, the best step marked, and each control dashed.
 
     Every point carries its task and step as customdata.
     """
     figure = go.Figure()
-    for i, (task, rows) in enumerate(frame.groupby("task", sort=False)):
-        colour, of, x = style.PALETTE[i % len(style.PALETTE)], style.plain(label(task)), axis.values(rows["step"])
+    styled = styles(frame["task"].unique())
+    for task, rows in frame.groupby("task", sort=False):
+        (colour, symbol), of, x = styled[task], style.plain(label(task)), axis.values(rows["step"])
         if "low" in rows and rows["low"].notna().any() and (rows["high"] > rows["low"]).any():
             style.add_band(figure, x, rows["low"], rows["high"], colour, of, "seeds")
         smoothing.add_curve(
@@ -109,7 +118,7 @@ def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
             colour,
             customdata=rows[["task", "step"]].to_numpy(),
             hovertemplate=f"{of}, {axis.hover('customdata[1]')}: %{{y:.3f}}<extra></extra>",
-            marker={"size": np.where(rows["value"] == rows["value"].max(), 11, 6), "symbol": style.SYMBOLS[i % 9]},
+            marker={"size": np.where(rows["value"] == rows["value"].max(), 11, 6), "symbol": symbol},
         )
         figure.add_scatter(
             x=x,
@@ -131,10 +140,7 @@ OVERLAY = Curves(
     low="low",
     high="high",
     label=label,
-    styles=lambda tasks: {
-        task: (style.PALETTE[i % len(style.PALETTE)], style.SYMBOLS[i % len(style.SYMBOLS)])
-        for i, task in enumerate(tasks)
-    },
+    styles=styles,
     y_title="score on the development set",
     tickformat=".2~f",
     decimals=".3f",

@@ -54,6 +54,15 @@ def test_the_average_is_over_glue_at_steps_that_all_its_tasks_have(frame):
     assert charts.average(frame[frame["task"] != "rte"]).empty  # CoLA alone, beside SQuAD
 
 
+def test_every_task_and_the_average_have_a_colour_of_their_own():
+    """Exact match has SQuAD's, and a symbol of its own."""
+    tasks = ["cola", "mnli", "mrpc", "qnli", "rte", "squad", charts.EXACT, "sst2", "stsb", charts.AVERAGE]
+    found = charts.styles(tasks)
+    assert set(found) == set(tasks) and len(set(found.values())) == 10
+    assert len({colour for colour, _ in found.values()}) == 9 and found["squad"][0] == found[charts.EXACT][0]
+    assert set(charts.styles([charts.EXACT])) == {charts.EXACT}
+
+
 def test_the_figure_holds_every_point_and_its_control(frame):
     """Each with task and step for a click; the best step is larger."""
     figure = charts.tasks_figure(frame, AXIS)
