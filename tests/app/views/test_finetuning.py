@@ -133,7 +133,7 @@ def test_the_correlation_names_the_accuracy_that_it_is_with(tiny_run, monkeypatc
         (pd.DataFrame(), captions.EVALUATED, 0.3),
     ):
         monkeypatch.setattr(page.results, "log", lambda run, log=log: log)
-        masked, named = page._masked(tiny_run)
+        masked, named = page._masked(tiny_run, [8])
         assert named == accuracy and masked[["step", "value"]].values.tolist() == [[8, value]]
 
 
