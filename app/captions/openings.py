@@ -65,8 +65,9 @@ def probing(best: pd.DataFrame, named: dict[str, str], counted_in: str = "update
 
     begin, end = (point(int(step), counted_in) for step in (best["step"].min(), best["step"].max()))
     if begin == end:
+        last = ends["last"]
         highest, lowest = (
-            f"{literal(named.get(task, task))} ({ends['last'][task]:.2f})" for task in _ends(ends["last"])
+            f"{literal(named.get(task, task))} ({last[task]:.2f})" for task in (last.idxmax(), last.idxmin())
         )
         lowest = f" and lowest for {lowest}" if len(ends) > 1 else ""
         return f"At {end}, F1 in the best layer is highest for {highest}{lowest}."
@@ -74,11 +75,6 @@ def probing(best: pd.DataFrame, named: dict[str, str], counted_in: str = "update
     if len(gains) == 1:
         return f"{words} for {with_gain(gains.index[0])}."
     return f"{words} most for {with_gain(gains.index[-1])} and least for {with_gain(gains.index[0])}."
-
-
-def _ends(values: pd.Series) -> tuple[str, str]:
-    """The index of the greatest value, and of the least."""
-    return values.idxmax(), values.idxmin()
 
 
 def attention(head: pd.DataFrame, named: str, unit: str, counted_in: str = "updates") -> str:

@@ -20,10 +20,9 @@ def by_design(runs: Sequence[Run]) -> list[tuple[Run, ...]]:
     designs: dict[tuple[str, int], list[Run]] = {}
     copies: Counter[tuple[str, str]] = Counter()
     for run in runs:
-        design = _design(run)
-        copy = copies[design, str(run.config.get("seed"))]
-        copies[design, str(run.config.get("seed"))] += 1
-        designs.setdefault((design, copy), []).append(run)
+        design, seed = _design(run), str(run.config.get("seed"))
+        designs.setdefault((design, copies[design, seed]), []).append(run)
+        copies[design, seed] += 1
     return [tuple(found) for found in designs.values()]
 
 

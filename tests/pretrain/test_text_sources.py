@@ -117,3 +117,9 @@ def test_a_cleaner_remembers_the_text_it_cleaned_before() -> None:
 def test_sentences_end_before_a_capital_but_not_after_abbreviations(sentences: list[str]) -> None:
     """A paragraph is cut into these sentences, and nothing of it is lost."""
     assert split_sentences(" ".join(sentences)) == sentences
+
+
+def test_a_data_set_without_a_name_is_one_sentence():
+    """It is not looked up."""
+    with pytest.raises(CorpusError, match="'hf:' names no data set; write hf:NAME"):
+        next(read_documents(TextSource("hf:", None)))

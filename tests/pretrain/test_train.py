@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from embryo_core import runs
+from embryo_core.errors import ConfigError
 from embryo_core.types import Run
 from pretrain.batches import Data
 from pretrain.card import new_card, write_card
 from pretrain.config import Config
-from pretrain.train import build, multiplies_in_bfloat16, seconds_of_a_product, train
+from pretrain.train import _check_finite, build, multiplies_in_bfloat16, seconds_of_a_product, train
 from tests.pretrain.conftest import log, weights
 
 pytestmark = pytest.mark.usefixtures("eager")  # tests/pretrain/test_killed.py trains as it is compiled
@@ -192,3 +193,11 @@ def test_an_extended_run_is_one_that_was_planned_longer(config: Config, data: Da
             train(write_card(new_card(path, plan, data.corpus)), plan, replace(data, config=plan))
     assert weights(paths[0]) == weights(paths[1]) and len(weights(paths[0])) == 6
     assert log(paths[0]) == log(paths[1])
+
+
+@pytest.mark.parametrize("loss", [np.nan, np.inf])
+def test_training_that_diverged_ends_with_a_sentence(loss: float):
+    """Before a row of the log, a checkpoint or a state is written of it."""
+    _check_finite({"loss": 6.9}, 50)
+    with pytest.raises(ConfigError, match="not finite by update 1,050; start a run with a smaller learning_rate"):
+        _check_finite({"loss": loss}, 1050)
