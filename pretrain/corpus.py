@@ -17,7 +17,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from embryo_core.errors import CorpusError
-from embryo_core.runs import read_checksums, replacing, sha256, write_checksums, write_json
+from embryo_core.runs import locked, read_checksums, replacing, sha256, write_checksums, write_json
 from pretrain import tokenizer as tokenizers
 from pretrain.text_sources import (
     MIN_WORDS,
@@ -76,7 +76,8 @@ def prepare(
 
     A file or data set that `heldout` also names is never trained on, nor is a paragraph that occurs there. `progress`
     is told what is being done. A preparation that was interrupted goes on with its next part: tokenizer, held-out text,
-    training text. Raises CorpusError.
+    training text. Of several processes that ask for the same text one prepares it, and the others wait. Raises
+    CorpusError.
     """
     if not len(tokenizers.KINDS[tokenizer].SPECIAL_TOKENS) < vocabulary_size <= 1 << 16:
         raise CorpusError(f"A vocabulary of {vocabulary_size:,} pieces cannot be made; ask for one of 100 to 65,536.")
@@ -95,12 +96,13 @@ def prepare(
     if vocabulary:
         settings["tokenizer_sha256"] = sha256(vocabulary / "tokenizer.json")
     folder = Path(cache) / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
-    if not (folder / "corpus.json").is_file():
-        if vocabulary:
-            with replacing(folder / "tokenizer") as temporary:
-                shutil.copytree(vocabulary, temporary)
-        _build(folder, train_sources, heldout_sources, settings, progress)
-    return open_corpus(folder)
+    with locked(folder, waiting=lambda: progress("waiting for another process that prepares the same text")):
+        if not (folder / "corpus.json").is_file():
+            if vocabulary:
+                with replacing(folder / "tokenizer") as temporary:
+                    shutil.copytree(vocabulary, temporary)
+            _build(folder, train_sources, heldout_sources, settings, progress)
+        return open_corpus(folder)
 
 
 def open_corpus(folder: Path) -> Corpus:

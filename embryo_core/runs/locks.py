@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,16 +10,24 @@ from embryo_core.errors import EmbryoError
 
 
 @contextmanager
-def locked(folder: Path, busy: EmbryoError | None = None) -> Iterator[None]:
-    """Hold the lock on a folder, which is made if need be; waits while another process holds it, or raises `busy`."""
+def locked(
+    folder: Path, busy: EmbryoError | None = None, waiting: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """Hold the lock on a folder, which is made if need be.
+
+    While another process holds it, raises `busy`, or calls `waiting` and waits.
+    """
     if not folder.exists():
         folder.mkdir(parents=True, exist_ok=True)
     opened = os.open(folder, os.O_RDONLY | os.O_NONBLOCK)
     try:
         try:
-            fcntl.flock(opened, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise busy from None
+            if busy:
+                raise busy from None
+            waiting()
+            fcntl.flock(opened, fcntl.LOCK_EX)
         yield
     finally:
         os.close(opened)

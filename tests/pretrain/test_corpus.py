@@ -5,7 +5,9 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -107,6 +109,24 @@ def test_an_interrupted_preparation_goes_on(
     assert files(folder) == files(corpus.folder)
 
 
+def test_two_trainings_of_the_same_text_prepare_it_once(corpus: Corpus, texts: Path, tmp_path: Path) -> None:
+    """The second says that it waits, writes nothing meanwhile, and opens what the first has prepared."""
+    folder = tmp_path / corpus.folder.name
+    waits, said = Event(), []
+
+    def progress(message: str) -> None:
+        said.append(message)
+        waits.set()
+
+    with ThreadPoolExecutor(1) as second:
+        with runs.locked(folder):
+            prepared = second.submit(prepare, [str(texts)], [str(texts / "zheldout.txt")], 500, tmp_path, progress)
+            assert waits.wait(60) and not any(folder.iterdir())
+            shutil.copytree(corpus.folder, folder, dirs_exist_ok=True)
+        assert prepared.result(60).fingerprint == corpus.fingerprint
+    assert said == ["waiting for another process that prepares the same text"]
+
+
 def _flip(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -156,7 +176,7 @@ def test_a_corpus_of_nothing_is_said(texts: Path, tmp_path: Path) -> None:
         prepare([str(tmp_path / "copy.txt")], [train], 500, tmp_path / "cache")
     with pytest.raises(CorpusError, match="held-out text is empty: empty.txt hold no document of 8 words"):
         prepare([train], [str(tmp_path / "empty.txt")], 500, tmp_path / "cache")
-    assert not list((tmp_path / "cache").glob("*"))
+    assert not files(tmp_path / "cache")
     with pytest.raises(CorpusError, match="100,000 pieces"):
         prepare([train], [], 100_000, tmp_path)
 
