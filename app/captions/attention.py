@@ -58,8 +58,8 @@ def all_heads(steps: int, block: int, shared: bool) -> str:
     blocks = f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
     return (
         "All heads at one step: rows are layers, columns are heads; click a map to see it large. Colours run "
-        f"from 0 to the {map_style.CLIP}th percentile of the weights of {'all heads' if shared else 'each head'} over "
-        f"all {steps} steps{blocks}."
+        f"from 0 to the {map_style.CLIP}th percentile of the weights of {'all heads' if shared else 'each head'} "
+        f"{f'over all {steps:,} steps' if steps > 1 else 'at this step'}{blocks}."
     )
 
 

@@ -4,7 +4,7 @@ import pandas as pd
 
 from app.captions.markdown import literal
 from app.charts.patterns import Pattern, baseline
-from embryo_core.words import point
+from embryo_core.words import point, quantity
 
 
 def value(pattern: Pattern, note: str, here: pd.DataFrame) -> str:
@@ -24,7 +24,8 @@ def over_steps(rows: pd.DataFrame, chosen: tuple[int, int]) -> str:
     """The caption of the curves of all heads, the chosen layer and head large."""
     return (
         f"Layer {chosen[0]}, head {chosen[1]}, bold, among all {rows.groupby(['layer', 'head']).ngroups} heads, at "
-        f"{rows['step'].nunique()} steps, n = {rows['n'].max():,}. Click a point to choose its head and step."
+        f"{quantity(rows['step'].nunique(), 'step')}, n = {rows['n'].max():,}. "
+        "Click a point to choose its head and step."
     )
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from app.captions import attention as captions
 from embryo_core.types import Run
 
@@ -12,3 +14,9 @@ def test_shared_weights_are_named_where_layers_share_them(tiny_run: Run) -> None
     grouped = replace(tiny_run, config={"num_hidden_groups": 2})
     assert "Layers of each of the 2 groups share their weights" in captions.shared_weights(grouped)
     assert captions.shared_weights(replace(tiny_run, family="bert")) == ""
+
+
+@pytest.mark.parametrize("steps, said", [(1, "each head at this step."), (1200, "each head over all 1,200 steps.")])
+def test_the_small_multiples_say_over_how_many_steps_their_colours_run(steps: int, said: str):
+    """A run may have one step, or a thousand."""
+    assert captions.all_heads(steps, 1, shared=False).endswith(f"percentile of the weights of {said}")
