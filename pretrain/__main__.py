@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
         "--several-hosts", action="store_true", help="JAX: this is one of several processes of a job (docs/clusters.md)"
     )
     add_flags(parse)
-    parse.add_argument("--cache", type=Path, default=runs.REPOSITORY / "data" / "cache", help="prepared corpora")
+    parse.add_argument("--cache", type=Path, default=runs.data_folder("cache"), help="prepared corpora")
     parse.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to FOLDER/tensorboard")
     return parse
 
@@ -75,10 +75,10 @@ def measure_parser() -> argparse.ArgumentParser:
         description="Measure the checkpoints of a pretrained run again: on its own held-out text, which adds to the "
         "held-out rows of its log, or on other text, which is only printed.",
     )
-    _add_run(parse)
+    parse.add_argument("--run", required=True, metavar="NAME", help="name of a run, or its folder")
     parse.add_argument("--heldout", nargs="+", required=True, metavar="PATH", help="text, as for --corpus")
     parse.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="default: all checkpoints with weights")
-    sequences = "sequences of the shortest length, {}; default: as many as in training"
+    sequences = "sequences of the shortest length, {}, in whole batches of 32; default: as many as in training"
     for name, masked in (("heldout", "masked as in training"), ("measured", "masked at 15 %%, each way")):
         parse.add_argument(f"--{name}-sequences", type=int, metavar="N", help=sequences.format(masked))
     return parse
@@ -124,7 +124,7 @@ def _measure(arguments: list[str]) -> int:
     options = measure_parser().parse_args(arguments)
     from pretrain.remeasure import measure_run
 
-    run = runs.read_run(options.run)
+    run = runs.open_run(options.run)
     counts = {name: getattr(options, name) for name in ("heldout_sequences", "measured_sequences")}
     if measure_run(run, options.heldout, steps=options.steps, **counts):
         print(f"{run.path / 'log.jsonl'} has these measures")
@@ -194,6 +194,7 @@ def pretrain(
             from torch.utils.tensorboard import SummaryWriter
 
             writer = SummaryWriter(own.path / "tensorboard")
+            held.callback(writer.close)
         train(own, config, data, writer, devices)
     return run
 

@@ -33,7 +33,14 @@ def find(wanted: str, folder: Path) -> Checkpoint:
         step = run.origin.step
     run = runs.open_run(name)
     found = runs.loadable(run, None if step is None else [step])
-    return found[-1] if found else runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+    if not found:
+        return runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+    if not (found[-1].path / "model.safetensors").is_file():
+        raise ConfigError(
+            f"Run '{run.name}' points to its weights, and a pretraining goes on from a model.safetensors in the run's "
+            "own folder; add the run again with --copy."
+        )
+    return found[-1]
 
 
 def _parse(wanted: str) -> tuple[str, int | None]:

@@ -34,8 +34,8 @@ UNREADABLE = (
 def read_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
     """Tensors by name, in memory or mapped from the file; names as transformers has them today.
 
-    The file has to be verified before (`runs.verify`). Raises BrokenCheckpoint where it cannot be read, and where a
-    number is not finite.
+    The file has to be verified before (`runs.verify`), and the numbers are checked by their reader (`check_finite`).
+    Raises BrokenCheckpoint where it cannot be read.
     """
     path, within = runs.weights_file(checkpoint)
     tensors = read_file(path, within)

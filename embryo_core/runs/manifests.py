@@ -11,7 +11,7 @@ from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, UnknownStep
 from embryo_core.runs.architecture import Architecture
-from embryo_core.runs.files import sha256, write_json
+from embryo_core.runs.files import UNFINISHED, sha256, write_json
 from embryo_core.runs.pointers import follow
 from embryo_core.runs.reading import Content, digest, read_json, refusal, shown
 from embryo_core.runs.schema import Manifest, ModelClass, PointerCard
@@ -191,7 +191,7 @@ def _states(folder: Path) -> tuple[tuple[str, State], ...]:
 
 
 def _is_checkpoint(name: str) -> bool:
-    return name.startswith("step") and not name.endswith(".tmp")
+    return name.startswith("step") and not name.endswith(UNFINISHED)
 
 
 def _folders(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:

@@ -17,7 +17,7 @@ def brief(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A few updates, one learning rate; no data of the user's own are found."""
     monkeypatch.setattr(protocols, "QUICK_UPDATES", 2)
     monkeypatch.setattr("embryo_core.finetune.rates.QUICK_RATES", (1e-4,))
-    monkeypatch.setattr("embryo_core.commands.evaluate.CORPORA", tmp_path / "nowhere")
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setattr("embryo_core.finetune.finetuning.default_jobs", lambda device: 1)
 
 

@@ -67,8 +67,22 @@ def test_weights_are_copied_where_that_is_asked_for(root, trainer_folder):
     there = add([str(trainer_folder)], "there", [20], copy=False).run
     own = add([str(trainer_folder)], "own", [20], copy=True).run
     assert (own.path / "checkpoints" / "step20" / "model.safetensors").is_file()
+    assert there.note == f"Added from {trainer_folder}, where its weights are."
+    assert own.note == f"Added from {trainer_folder}."
     answers = [query.answer(run, "The [MASK] runs .", 20) for run in (there, own)]
     assert answers[0] == answers[1]
+
+
+def test_one_adds_at_a_time(root, trainer_folder):
+    """The second is told so, and what the first has written so far stays, and is no run yet."""
+    folder = root / "runs" / "new.tmp"
+    folder.mkdir(parents=True)
+    try:
+        with runs.locked(root / "runs"), pytest.raises(RunError, match="Another add is at work in"):
+            add([str(trainer_folder)], "new")
+        assert folder.is_dir()
+    finally:
+        folder.rmdir()
 
 
 @pytest.mark.parametrize(
