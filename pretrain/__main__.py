@@ -116,7 +116,8 @@ def _import(arguments: list[str]) -> int:
 
     run = import_series(options.path, options.run, vocabulary=options.vocabulary, cased=options.cased)
     count = len(runs.checkpoints(run))
-    print(f"{run.path} (checkpoints: {count}) can be evaluated: python -m embryo_core evaluate {run.name}")
+    checkpoints = "1 checkpoint" if count == 1 else f"{count:,} checkpoints"
+    print(f"{run.path} ({checkpoints}) can be evaluated: python -m embryo_core evaluate {run.name}")
     return 0
 
 

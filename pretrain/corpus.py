@@ -193,7 +193,8 @@ def _build(
     names = ", ".join(source.name for source in train)
     empty = CorpusError(f"The corpus is empty: no document of {MIN_WORDS} words that is not held out is in {names}.")
     if not (folder / "tokenizer").is_dir():
-        progress(f"training the tokenizer on {len(train)} sources")
+        of = "1 source" if len(train) == 1 else f"{len(train):,} sources"
+        progress(f"training the tokenizer on {of}")
         sample = list(_sample(train))
         if not sample:
             raise empty

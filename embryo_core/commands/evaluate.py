@@ -12,6 +12,7 @@ from embryo_core.commands.finetune import add_folders, finetune_and_tell, glue_f
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.forms import SQUAD
 from embryo_core.types import Run
+from embryo_core.words import quantity
 
 if TYPE_CHECKING:
     from embryo_core.evaluate.evaluation import Compute
@@ -76,7 +77,8 @@ def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -
         print(f"Left out, as no data were given for them: {', '.join(report.left_out)}.")
     for sentence in report.thinned:
         print(sentence)
-    print(f"{report.computed} results computed, {report.done_before} were done before; results are in {run.results}.")
+    computed = f"{quantity(report.computed, 'result')} computed"
+    print(f"{computed}, {report.done_before:,} done before; results are in {run.results}.")
     for failure in report.failures:
         print(f"Failed: {failure}", file=sys.stderr)
     return 1 if report.failures else 0

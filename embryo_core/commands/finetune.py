@@ -11,6 +11,7 @@ from embryo_core.commands.arguments import RUN, add_ray, named_path, positive
 from embryo_core.errors import CorpusError, unknown
 from embryo_core.finetune.forms import GLUE, SQUAD, is_name
 from embryo_core.types import Run
+from embryo_core.words import quantity
 
 HELP = "fine-tune the checkpoints of a run on downstream tasks; what is done is skipped"
 
@@ -57,7 +58,8 @@ def finetune_and_tell(run: Run, folders: Mapping[str, Path], **settings: Any) ->
     from embryo_core.finetune.finetuning import finetune  # torch and transformers take seconds to import
 
     report = finetune(run, folders, **settings, progress=True)
-    print(f"{report.computed} fine-tunings done, {report.done_before} were done before; results are in {run.results}.")
+    done = f"{quantity(report.computed, 'fine-tuning')} done"
+    print(f"{done}, {report.done_before:,} done before; results are in {run.results}.")
     for remark in report.remarks:
         print(f"Note: {remark}")
     for failure in report.failures:

@@ -41,7 +41,7 @@ def test_nothing_is_copied_and_all_commands_work(root, trainer_folder, capsys):
     """A run that points to its weights is listed, evaluated and queried as any other, and told where they are."""
     assert main(["add", str(trainer_folder), "--name", "rob"]) == 0
     printed = capsys.readouterr().out
-    assert "3 checkpoints, updates 0 to 20" in printed and f"{trainer_folder}/checkpoint-10" in printed
+    assert "3 checkpoints, steps 0 to 20" in printed and f"{trainer_folder}/checkpoint-10" in printed
     run = runs.open_run("rob")
     assert not [*run.path.rglob("*.safetensors")]
     assert [checkpoint.tokens for checkpoint in runs.checkpoints(run)] == [None, 5120, 10240]
