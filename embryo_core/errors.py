@@ -135,3 +135,13 @@ def unknown(what: str, received: str, known: Iterable[str], then: str = "") -> s
     near = get_close_matches(received, names, n=1, cutoff=0.4)
     hint = f" Did you mean '{near[0]}'?" if near else ""
     return f"Unknown {what} '{received}'.{hint} Known: {', '.join(names) or 'none'}.{' ' + then if then else ''}"
+
+
+def first_line(reason: BaseException) -> str:
+    """The first line of what an exception says that is not blank; the name of its class where there is none.
+
+    >>> first_line(ValueError("\\nOut of range.\\nTraceback ..."))
+    'Out of range.'
+    """
+    lines = (line.strip() for line in str(reason).splitlines())
+    return next(filter(None, lines), type(reason).__name__)

@@ -10,7 +10,7 @@ import numpy as np
 import tokenizers
 
 from embryo_core import runs
-from embryo_core.errors import BrokenRun, TokenizerMismatch
+from embryo_core.errors import BrokenRun, TokenizerMismatch, first_line
 from embryo_core.types import Run, SpecialTokens
 
 MASK = "[MASK]"  # how a text has its mask, whatever the tokenizer calls it
@@ -183,5 +183,4 @@ def _read_tokenizer(path: Path, sha256: str, special: SpecialTokens | None) -> T
     except (BrokenRun, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as reason:  # noqa: BLE001, a panic of the library's Rust code is no Exception
-        why = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
-        raise BrokenRun(f"{path} cannot be read as a tokenizer: {why}.") from None
+        raise BrokenRun(f"{path} cannot be read as a tokenizer: {first_line(reason)}.") from None

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from embryo_core import errors
-from embryo_core.errors import EmbryoError, unknown
+from embryo_core.errors import EmbryoError, first_line, unknown
 
 CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if c.__module__ == errors.__name__]
 
@@ -48,3 +48,13 @@ def test_a_name_that_is_near_nothing_gets_no_suggestion():
 def test_nothing_known_is_said_plainly():
     """An empty list of names reads as none."""
     assert unknown("run", "demo", []) == "Unknown run 'demo'. Known: none."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("Out of range.", "Out of range."), ("One.\nTwo.", "One."), ("\r\n \n Two.\n", "Two.")]
+    + [(blank, "ValueError") for blank in ("", " ", "\n", "\n\n ")],
+)
+def test_the_first_line_of_an_exception_says_something(text: str, expected: str):
+    """Blank lines are passed over, and an exception without words is named by its class."""
+    assert first_line(ValueError(text)) == expected
