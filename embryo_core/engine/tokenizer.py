@@ -11,7 +11,7 @@ import tokenizers
 
 from embryo_core import runs
 from embryo_core.errors import BrokenRun, TokenizerMismatch, first_line
-from embryo_core.types import Run, SpecialTokens
+from embryo_core.types import Checkpoint, Run, SpecialTokens
 
 MASK = "[MASK]"  # how a text has its mask, whatever the tokenizer calls it
 SENTENCEPIECE, BYTE_LEVEL = "▁", "Ġ"  # mark the first piece of a word
@@ -172,6 +172,16 @@ def load_tokenizer(run: Run) -> Tokenizer:
             f"(sha256 {run.tokenizer_sha256[:12]}...); put that file back."
         )
     return _read_tokenizer(path, found, run.special_tokens)
+
+
+def check_vocabulary(checkpoint: Checkpoint, pieces: int) -> None:
+    """Raise TokenizerMismatch where the model has fewer pieces than its tokenizer, whose number is given."""
+    found = runs.read_config(checkpoint, runs.Architecture).vocab_size
+    if found < pieces:
+        raise TokenizerMismatch(
+            f"The tokenizer of run '{checkpoint.run.name}' has {pieces} pieces, but {checkpoint.path} has {found}; put "
+            "the tokenizer of its pretraining back."
+        )
 
 
 @lru_cache(maxsize=8)
