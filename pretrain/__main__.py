@@ -4,11 +4,12 @@ import argparse
 import os
 import sys
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embryo_core import runs
-from embryo_core.errors import BusyRun, EmbryoError
+from embryo_core.errors import BusyRun, exit_status
 from embryo_core.types import Checkpoint, Run
 from pretrain import continued
 from pretrain.config import Config, changed, save_settings, scaled
@@ -96,18 +97,9 @@ def _run_folder(text: str) -> Path:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 0 when the last step is reached, 2 with one sentence on stderr when something is wrong."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    try:
-        command = {"import": _import, "measure": _measure}.get(arguments[0] if arguments else "")
-        return command(arguments[1:]) if command else _pretrain(arguments)
-    except EmbryoError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:  # a full disk, a folder that may not be written
-        print(f"error: {error}; what was written stays, and the same command goes on from there.", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("Stopped; the same command resumes from the last state.", file=sys.stderr)
-        return 130
+    command = {"import": _import, "measure": _measure}.get(arguments[0] if arguments else "")
+    run = partial(command, arguments[1:]) if command else partial(_pretrain, arguments)
+    return exit_status(run, "the same command resumes from the last state")
 
 
 def _import(arguments: list[str]) -> int:

@@ -103,9 +103,9 @@ def inherit(run: Run, start: Checkpoint) -> None:
     rows = [row for row in runs.read_log(start.run) if row["step"] <= start.step]
     with runs.replacing(run.path / "log.jsonl") as temporary:
         temporary.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    if (start.run.path / "frequencies.tsv").is_file():
-        with runs.replacing(run.path / "frequencies.tsv") as temporary:
-            shutil.copyfile(start.run.path / "frequencies.tsv", temporary)
+    if start.run.frequencies.is_file():
+        with runs.replacing(run.frequencies) as temporary:
+            shutil.copyfile(start.run.frequencies, temporary)
     for found in runs.checkpoints(start.run):  # the start comes last, and says that nothing is missing
         if found.step <= start.step:
             with runs.replacing(run.path / "checkpoints" / f"step{found.step}") as temporary:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from embryo_core import runs
 from embryo_core.engine.pickled import load_pickled
-from embryo_core.errors import BrokenCheckpoint
+from embryo_core.errors import BrokenCheckpoint, first_line
 from embryo_core.runs.reading import refusal
 from embryo_core.types import Checkpoint
 
@@ -49,7 +49,7 @@ def read_file(path: Path, within: Path) -> dict[str, Tensor]:
         return load_pickled(path) if runs.is_pickled(path, within) else load_file(path)
     except UNREADABLE as reason:
         pickled = isinstance(reason, UnpicklingError)  # torch then says how to run its code
-        why = "it holds more than tensors, or is damaged" if pickled else str(reason).partition("\n")[0]
+        why = "it holds more than tensors, or is damaged" if pickled else first_line(reason)
         raise refusal(path, f"cannot be read ({why})", BrokenCheckpoint) from None
 
 

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from embryo_core.engine.device import find_device
-from embryo_core.errors import ConfigError
+from embryo_core.errors import ConfigError, first_line
 from embryo_core.evaluate.compute import Asked, Computer, Failed, Found
 from embryo_core.evaluate.evaluation import Compute, Outcomes, Pending
 from embryo_core.sources.ahead import fetched_ahead
@@ -97,10 +97,9 @@ def connected(address: str) -> Iterator[ModuleType]:
         _reach(address)
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **alone)
     except (OSError, RuntimeError, ValueError) as reason:
-        why = (str(reason) or type(reason).__name__).splitlines()[0]
         raise ConfigError(
-            f"No Ray cluster answers at '{address}' ({why}); start one with: ray start --head, or give --ray without "
-            f"an address to use this machine alone.{_ask_for_token(address)}"
+            f"No Ray cluster answers at '{address}' ({first_line(reason)}); start one with: ray start --head, or give "
+            f"--ray without an address to use this machine alone.{_ask_for_token(address)}"
         ) from None
     try:
         yield ray

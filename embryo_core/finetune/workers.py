@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from embryo_core.engine.cpu import passes_at_once
-from embryo_core.errors import ConfigError
+from embryo_core.errors import ConfigError, first_line
 from embryo_core.finetune.trainees import Trainee
 
 Trainees = Mapping[str, Trainee]
@@ -76,7 +76,7 @@ def choose_device(name: str | None) -> str:
     try:
         torch.empty(1, device=name).item()  # which a device without numbers, meta, refuses
     except (RuntimeError, AssertionError, NotImplementedError, ImportError) as reason:
-        why = str(reason).partition("\n")[0].partition(". ")[0].removesuffix(".")
+        why = first_line(reason).partition(". ")[0].removesuffix(".")
         raise ConfigError(f"Device '{name}' cannot be used ({why}); give cpu, or leave out --device.") from None
     return name
 

@@ -156,7 +156,7 @@ def test_what_cannot_be_imported_is_reported_in_one_sentence(folder: Path, capsy
     damage(folder)
     assert main(["import", str(folder / "model.ckpt-7"), "--run", str(folder / "run")]) == 2
     said = capsys.readouterr().err
-    assert message in said and said.startswith("error: ") and "Traceback" not in said
+    assert message in said and said.startswith("Error: ") and "Traceback" not in said
     assert not list(folder.glob("run/checkpoints/*"))
 
 
