@@ -105,21 +105,23 @@ def _measure(
 
 
 def _note(run: Run, row: dict[str, Any]) -> None:
-    """Put the measures of a row beside those that the log has of its step; means stay those of training.
+    """Put the measures of a row beside those that the log has of its step, in its place; means stay those of training.
 
     So a curve of means over steps is of the same sequences, whichever checkpoints are measured again.
     """
-    path, kept, noted = run.path / "log.jsonl", [], row
+    path, kept, noted, place = run.path / "log.jsonl", [], row, None
     new = {_sample(measure) for measure in row["measures"]}
     for line in runs.read_lines(path):
         before = runs.parse_row(line)
         if not _is_same(before, row):
             kept.append(line)
             continue
+        place = len(kept)
         others = [measure for measure in before.get("measures", []) if _sample(measure) not in new]
         noted = {**before, "measures": [*others, *row["measures"]]}  # of a step that was trained twice, the later row
+    kept.insert(len(kept) if place is None else place, json.dumps(noted).encode())
     with runs.replacing(path) as temporary:
-        temporary.write_bytes(b"".join(line + b"\n" for line in [*kept, json.dumps(noted).encode()]))
+        temporary.write_bytes(b"".join(line + b"\n" for line in kept))
 
 
 def _sample(measure: dict[str, Any]) -> tuple[Any, ...]:
