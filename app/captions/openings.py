@@ -146,9 +146,12 @@ def query(examples: Sequence[ExampleQuestion], asked: int, counted_in: str = "up
     if not since:
         return f"The run answers none of its {len(examples)} example questions at its last step."
     first, last = (point(end, counted_in) for end in (min(since), max(since)))
+    count = f"{len(since)} of its {len(examples)} example questions"
+    if asked == 1 and first == last:
+        return f"The run answers {count} at {first}, its one checkpoint with weights."
     when = f"at {first}" if first == last else f"between {first} and {last}"
-    of = f"as its {asked:,} checkpoints with weights tell" if asked > 1 else "as its one checkpoint with weights tells"
-    return f"The run learns to answer {len(since)} of its {len(examples)} example questions, {when}, {of}."
+    of = f", as its {asked:,} checkpoints with weights tell" if asked > 1 else ""  # one alone does not tell when
+    return f"The run learns to answer {count}, {when}{of}."
 
 
 def compare(agreements: pd.DataFrame, run: str) -> str:

@@ -102,7 +102,9 @@ def test_query_tells_since_when_examples_are_answered() -> None:
         "with weights tell."
     )
     alone = openings.query(examples[:1], 1)
-    assert alone.endswith("1 of its 1 example questions, at step 8, as its one checkpoint with weights tells.")
+    assert alone == "The run answers 1 of its 1 example questions at step 8, its one checkpoint with weights."
+    left = openings.query(examples[:2], 1)  # found while there were more
+    assert left == "The run learns to answer 2 of its 2 example questions, between step 8 and step 2,000."
     assert openings.query(examples[2:], 9) == "The run answers none of its 1 example questions at its last step."
     assert openings.query([], 9) == ""
 
