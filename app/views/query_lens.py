@@ -55,9 +55,10 @@ def _show_one(answers: Answers, number: int, show_first: bool) -> None:
         figure = figures.drawn(charts.grid, table, asked.view.axis, pinned, answers.pieces, folded)
         roles = list(answers.pieces.values())
         total = len(asked.view.loadable) if others else len(found.steps)
-        caption = captions.lens(asked.view.run.name, len(found.steps), total, roles, number == 1, len(folded))
+        shown = len(found.steps), total, roles, number == 1, len(folded)
+        caption = captions.lens(asked.view.run.name, *shown, answers.which)
         caption += network([asked.view.run], MASKED_WORDS)
-        title = f"Each layer's answer: {asked.text}"
+        title = f"Each layer's answer: {asked.text}{answers.which}"
         st.html(charts.colour_scale())
         figures.show(figure, table, name, caption, title, asked.view, on_point=_pin, own_width=True)
 

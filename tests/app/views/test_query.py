@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import figures
 from app.captions.markdown import literal
 from app.views import query_answers, query_ask
 from embryo_core import query, results, runs
@@ -245,6 +246,43 @@ def test_several_masks_can_be_looked_at_one_by_one(app: AppTest) -> None:
     app.session_state["permalink"]["mask"] = "2"
     app.run()
     assert "|" not in words(app.dataframe[0].value)[0]
+
+
+def test_files_say_which_of_several_masks_they_are_about(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In name, title and caption; those of a text with one mask are named as ever."""
+    shown, show = [], figures.show
+    monkeypatch.setattr(
+        figures, "show", lambda *what, **how: (shown.append((*what[2:5], len(what[1]))), show(*what, **how))
+    )
+    text = "the [MASK] of [MASK]"
+    for parameters, name, which in (
+        ({"mask": "1"}, "-mask1", " ([MASK] 1 of 2)"),
+        ({"mask": "2", "curves": "rank"}, "-mask2", " ([MASK] 2 of 2)"),
+        ({"mask": "all together"}, "-together", " (all masks together)"),
+    ):
+        shown.clear()
+        ask(app, text, **{"curves": "probability"} | parameters)
+        curves = parameters.get("curves", "probability")
+        assert shown[0][0] == f"tiny-query-{curves}{name}"
+        assert len(shown) == (1 if name == "-together" else 2)
+        assert all(one.endswith(name) and title.endswith(text + which) for one, _, title, _ in shown)
+        assert all(which in caption for _, caption, _, _ in shown)
+        app = AppTest.from_function(page, default_timeout=60)
+    shown.clear()
+    ask(app)
+    assert [name for name, *_ in shown] == ["tiny-query-probability", "tiny-query-lens"]
+    assert [title for _, _, title, _ in shown] == [
+        f"Probability of each answer: {TEXT}", f"Each layer's answer: {TEXT}"
+    ]  # fmt: skip
+
+
+def test_a_run_of_one_checkpoint_does_not_tell_since_when(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer is shown, and no step from which it leads."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
+    for step in (0, 8):
+        runs.remove_weights(runs.checkpoint(own_run, step))
+    app = ask(AppTest.from_function(page, default_timeout=60))
+    assert [metric.label for metric in app.metric] == ["Final answer"]
 
 
 def test_a_tracked_word_says_its_pieces_and_the_definition(app: AppTest, tiny_run: Run) -> None:
