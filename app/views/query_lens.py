@@ -83,12 +83,13 @@ def _tell_unknown(pin: tuple[int, int], view: View) -> None:
 
 def _pick_pin(pin: tuple[int, int], layers: Sequence[int], steps: Sequence[int], name: str, label: str) -> None:
     """Boxes for the layer and the step of the pinned cell, which a click in the grid sets as well."""
-    keys = f"pin_layer_{name}", f"pin_step_{name}"
-    for key, value in zip(keys, pin):
-        st.session_state[key] = value
+    boxes = zip((f"pin_layer_{name}", f"pin_step_{name}"), pin)
+    keys = [pickers.served(box, value) for box, value in boxes]
 
     def picked() -> None:
-        _pin(*(st.session_state[key] for key in keys))
+        chosen = tuple(st.session_state.get(key, value) for key, value in zip(keys, pin))
+        if chosen != pin:
+            _pin(*chosen)
 
     st.selectbox("Layer", [*reversed(layers)], key=keys[0], format_func=_layer_name, on_change=picked)
     st.selectbox(label, list(steps), key=keys[1], format_func="{:,}".format, on_change=picked)
