@@ -63,7 +63,7 @@ def given(run: Run) -> frozenset[str]:
 
 
 def _progress_state(run: Run) -> str:
-    return checkpoints_state(run) + files_state(run, run.path / "run.json", run.path / "frequencies.tsv")
+    return checkpoints_state(run) + files_state(run, run.path / "run.json", run.frequencies)
 
 
 @cached(_progress_state, 64)

@@ -49,7 +49,7 @@ class View:
         zero = min((found.least for found in known), default=1.0) / 2
         return replace(axis, unit=self.unit, progress=results.progress(run, self.unit), zero=zero)
 
-    def point(self, step: int) -> str:
+    def point(self, step: int | str) -> str:
         """A step of the run as sentences name it: "step 1,000", or "1,000 words"."""
         return point(step, self.run.counted_in)
 

@@ -161,7 +161,8 @@ def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -
         st.info(literal(f"Run '{run}' is not here; showing '{view.run.name}'."), icon=":material/info:")
         permalink.show("run", run)
     if step and step != str(view.step):
-        message = f"Run '{view.run.name}' has no checkpoint at step {step[:20]}; showing {view.point(view.step)}."
+        wanted, shown = view.point(step[:20]), view.point(view.step)
+        message = f"Run '{view.run.name}' has no checkpoint at {wanted}; showing {shown}."
         st.info(literal(message), icon=":material/info:")
         permalink.show("step", step)
     if (axis := permalink.get("axis")) is not None and axis not in UNITS:

@@ -3,7 +3,8 @@
 import os
 import sys
 
-from embryo_core.cli import INTERRUPTED, main
+from embryo_core.cli import main
+from embryo_core.errors import INTERRUPTED
 
 
 def run() -> None:

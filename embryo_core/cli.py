@@ -18,7 +18,7 @@ from embryo_core.commands import (
     query,
     runs,
 )
-from embryo_core.errors import EmbryoError
+from embryo_core.errors import exit_status
 
 COMMANDS = (
     app,
@@ -34,7 +34,6 @@ COMMANDS = (
     animate,
     fetch,
 )
-INTERRUPTED = 128 + 2  # what a shell gives for a command that SIGINT ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,17 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser(arguments[0] if arguments else "").parse_args(arguments)
-    try:
-        return options.command(options)
-    except EmbryoError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:  # a full disk, a folder that may not be written
-        print(f"Error: {error}; what was written stays, and the same command goes on from there.", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("Stopped; what was written stays.", file=sys.stderr)
-        return INTERRUPTED
+    return exit_status(lambda: options.command(options), "what was written stays")
 
 
 def _parser(asked: str) -> argparse.ArgumentParser:

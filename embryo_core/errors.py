@@ -25,8 +25,11 @@ EmbryoError
     └── OtherData           results at hand are of other data than those received
 """
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+
+INTERRUPTED = 128 + 2  # what a shell gives for a command that SIGINT ended
 
 
 class EmbryoError(Exception):
@@ -135,3 +138,31 @@ def unknown(what: str, received: str, known: Iterable[str], then: str = "") -> s
     near = get_close_matches(received, names, n=1, cutoff=0.4)
     hint = f" Did you mean '{near[0]}'?" if near else ""
     return f"Unknown {what} '{received}'.{hint} Known: {', '.join(names) or 'none'}.{' ' + then if then else ''}"
+
+
+def first_line(reason: BaseException) -> str:
+    """The first line of what an exception says that is not blank; the name of its class where there is none.
+
+    >>> first_line(ValueError("\\nOut of range.\\nTraceback ..."))
+    'Out of range.'
+    """
+    lines = (line.strip() for line in str(reason).splitlines())
+    return next(filter(None, lines), type(reason).__name__)
+
+
+def exit_status(command: Callable[[], int], stopped: str) -> int:
+    """Run a command to its exit status: its own, 2 for an error, 130 for Ctrl-C, of which `stopped` says what is left.
+
+    What ended it is one sentence on stderr.
+    """
+    try:
+        return command()
+    except EmbryoError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:  # a full disk, a folder that may not be written
+        print(f"Error: {error}; what was written stays, and the same command goes on from there.", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"Stopped; {stopped}.", file=sys.stderr)
+        return INTERRUPTED

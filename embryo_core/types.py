@@ -74,6 +74,11 @@ class Run:
         """Folder of the one tokenizer used from pretraining to query."""
         return self.path / "tokenizer"
 
+    @property
+    def frequencies(self) -> Path:
+        """File of the words that pretraining counted in its text; a run may have none."""
+        return self.path / "frequencies.tsv"
+
 
 @dataclass(frozen=True)
 class Pointer:

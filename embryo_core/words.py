@@ -2,6 +2,10 @@
 
 from collections.abc import Sequence
 from numbers import Integral
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LISTED = 8  # steps that are named one by one
 
@@ -9,6 +13,12 @@ LISTED = 8  # steps that are named one by one
 def quantity(n: int, noun: str) -> str:
     """That many of a regular noun: "1 checkpoint", "1,000 checkpoints"."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def span(n: "pd.Series") -> str:
+    """The least and the most of counts, what is missing left out: "1,000", or "8 to 1,000"."""
+    least, most = f"{n.min():,.0f}", f"{n.max():,.0f}"
+    return least if least == most else f"{least} to {most}"
 
 
 def point(step: int | str, counted_in: str = "updates") -> str:
@@ -26,8 +36,7 @@ def points(first: int, last: int, counted_in: str = "updates") -> str:
     """The steps from the first to the last: "step 8", "steps 0 to 1,000", or "0 to 1,000 words"."""
     if first == last:
         return point(first, counted_in)
-    of_several = point(f"{first:,} to {last:,}", counted_in)
-    return of_several.replace("step ", "steps ") if counted_in == "updates" else of_several
+    return several(f"{first:,} to {last:,}", counted_in)
 
 
 def headed(text: str, counted_in: str = "updates") -> str:
@@ -40,15 +49,21 @@ def step_name(counted_in: str = "updates") -> str:
     return "step" if counted_in == "updates" else counted_in
 
 
-def spread(steps: Sequence[int], noun: str = "step") -> str:
-    """The first and the last of ascending steps: "step 5", "steps 0 to 1000"."""
-    return f"{noun} {steps[0]}" if len(steps) == 1 else f"{noun}s {steps[0]} to {steps[-1]}"
-
-
-def listed(steps: Sequence[int]) -> str:
-    """Ascending steps by name, or some of many: "step 8", "steps 0, 8 (2 in all)"."""
+def listed(steps: Sequence[int], counted_in: str = "updates") -> str:
+    """Ascending steps by name, or some of many: "step 8", "steps 0, 8 (2 in all)", or "0, 8 words (2 in all)"."""
     named = [f"{step:,}" for step in steps]
     if len(named) == 1:
-        return f"step {named[0]}"
+        return point(steps[0], counted_in)
     shown = named if len(named) <= LISTED else [*named[:4], "…", named[-1]]
-    return f"steps {', '.join(shown)} ({len(named):,} in all)"
+    return f"{several(', '.join(shown), counted_in)} ({len(named):,} in all)"
+
+
+def joined(steps: Sequence[int], counted_in: str = "updates") -> str:
+    """All of these steps by name: "step 8", "steps 0, 8 and 16", or "0, 8 and 16 words"."""
+    *named, last = (f"{step:,}" for step in steps)
+    return several(f"{', '.join(named)} and {last}", counted_in) if named else point(steps[0], counted_in)
+
+
+def several(numbers: str, counted_in: str = "updates") -> str:
+    """Several steps, their numbers as text: "steps 0, 8", or "0, 8 words"."""
+    return f"steps {numbers}" if counted_in == "updates" else f"{numbers} {counted_in}"

@@ -4,11 +4,12 @@ import argparse
 import os
 import sys
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embryo_core import runs
-from embryo_core.errors import BusyRun, EmbryoError
+from embryo_core.errors import BusyRun, exit_status
 from embryo_core.types import Checkpoint, Run
 from pretrain import continued
 from pretrain.config import Config, changed, save_settings, scaled
@@ -48,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
         "--several-hosts", action="store_true", help="JAX: this is one of several processes of a job (docs/clusters.md)"
     )
     add_flags(parse)
-    parse.add_argument("--cache", type=Path, default=runs.REPOSITORY / "data" / "cache", help="prepared corpora")
+    parse.add_argument("--cache", type=Path, default=runs.data_folder("cache"), help="prepared corpora")
     parse.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to FOLDER/tensorboard")
     return parse
 
@@ -75,10 +76,10 @@ def measure_parser() -> argparse.ArgumentParser:
         description="Measure the checkpoints of a pretrained run again: on its own held-out text, which adds to the "
         "held-out rows of its log, or on other text, which is only printed.",
     )
-    _add_run(parse)
+    parse.add_argument("--run", required=True, metavar="NAME", help="name of a run, or its folder")
     parse.add_argument("--heldout", nargs="+", required=True, metavar="PATH", help="text, as for --corpus")
     parse.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="default: all checkpoints with weights")
-    sequences = "sequences of the shortest length, {}; default: as many as in training"
+    sequences = "sequences of the shortest length, {}, in whole batches of 32; default: as many as in training"
     for name, masked in (("heldout", "masked as in training"), ("measured", "masked at 15 %%, each way")):
         parse.add_argument(f"--{name}-sequences", type=int, metavar="N", help=sequences.format(masked))
     return parse
@@ -96,18 +97,9 @@ def _run_folder(text: str) -> Path:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 0 when the last step is reached, 2 with one sentence on stderr when something is wrong."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    try:
-        command = {"import": _import, "measure": _measure}.get(arguments[0] if arguments else "")
-        return command(arguments[1:]) if command else _pretrain(arguments)
-    except EmbryoError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:  # a full disk, a folder that may not be written
-        print(f"error: {error}; what was written stays, and the same command goes on from there.", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("Stopped; the same command resumes from the last state.", file=sys.stderr)
-        return 130
+    command = {"import": _import, "measure": _measure}.get(arguments[0] if arguments else "")
+    run = partial(command, arguments[1:]) if command else partial(_pretrain, arguments)
+    return exit_status(run, "the same command resumes from the last state")
 
 
 def _import(arguments: list[str]) -> int:
@@ -116,7 +108,8 @@ def _import(arguments: list[str]) -> int:
 
     run = import_series(options.path, options.run, vocabulary=options.vocabulary, cased=options.cased)
     count = len(runs.checkpoints(run))
-    print(f"{run.path} (checkpoints: {count}) can be evaluated: python -m embryo_core evaluate {run.name}")
+    checkpoints = "1 checkpoint" if count == 1 else f"{count:,} checkpoints"
+    print(f"{run.path} ({checkpoints}) can be evaluated: python -m embryo_core evaluate {run.name}")
     return 0
 
 
@@ -124,7 +117,7 @@ def _measure(arguments: list[str]) -> int:
     options = measure_parser().parse_args(arguments)
     from pretrain.remeasure import measure_run
 
-    run = runs.read_run(options.run)
+    run = runs.open_run(options.run)
     counts = {name: getattr(options, name) for name in ("heldout_sequences", "measured_sequences")}
     if measure_run(run, options.heldout, steps=options.steps, **counts):
         print(f"{run.path / 'log.jsonl'} has these measures")
@@ -194,6 +187,7 @@ def pretrain(
             from torch.utils.tensorboard import SummaryWriter
 
             writer = SummaryWriter(own.path / "tensorboard")
+            held.callback(writer.close)
         train(own, config, data, writer, devices)
     return run
 

@@ -62,8 +62,8 @@ class Data:
                 f"{path} is not the tokenizer that run '{run.name}' was started with; "
                 f"delete {run.tokenizer} and give the same command again to have it restored."
             )
-        if not (run.path / "frequencies.tsv").is_file():
-            corpora.write_frequencies(self.corpus, run.path / "frequencies.tsv")
+        if not run.frequencies.is_file():
+            corpora.write_frequencies(self.corpus, run.frequencies)
 
 
 def prepare_data(

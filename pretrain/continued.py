@@ -33,7 +33,14 @@ def find(wanted: str, folder: Path) -> Checkpoint:
         step = run.origin.step
     run = runs.open_run(name)
     found = runs.loadable(run, None if step is None else [step])
-    return found[-1] if found else runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+    if not found:
+        return runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+    if not (found[-1].path / "model.safetensors").is_file():
+        raise ConfigError(
+            f"Run '{run.name}' points to its weights, and a pretraining goes on from a model.safetensors in the run's "
+            "own folder; add the run again with --copy."
+        )
+    return found[-1]
 
 
 def _parse(wanted: str) -> tuple[str, int | None]:
@@ -96,9 +103,9 @@ def inherit(run: Run, start: Checkpoint) -> None:
     rows = [row for row in runs.read_log(start.run) if row["step"] <= start.step]
     with runs.replacing(run.path / "log.jsonl") as temporary:
         temporary.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    if (start.run.path / "frequencies.tsv").is_file():
-        with runs.replacing(run.path / "frequencies.tsv") as temporary:
-            shutil.copyfile(start.run.path / "frequencies.tsv", temporary)
+    if start.run.frequencies.is_file():
+        with runs.replacing(run.frequencies) as temporary:
+            shutil.copyfile(start.run.frequencies, temporary)
     for found in runs.checkpoints(start.run):  # the start comes last, and says that nothing is missing
         if found.step <= start.step:
             with runs.replacing(run.path / "checkpoints" / f"step{found.step}") as temporary:

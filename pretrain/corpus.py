@@ -130,7 +130,7 @@ def encode_text(
     text = _open(folder)
     if not len(text.tokens):
         listed = ", ".join(source.name for source in sources)
-        raise CorpusError(f"{listed} hold no document of {MIN_WORDS} words; name text that has one.")
+        raise CorpusError(f"No document of {MIN_WORDS} words is in {listed}; name text that has one.")
     return text, sha256(folder / "tokens.bin")
 
 
@@ -191,9 +191,10 @@ def _build(
 ) -> None:
     """Each part is renamed into place when it is whole; corpus.json, written last, says that all of them are."""
     names = ", ".join(source.name for source in train)
-    empty = CorpusError(f"The corpus is empty: {names} hold no document of {MIN_WORDS} words that is not held out.")
+    empty = CorpusError(f"The corpus is empty: no document of {MIN_WORDS} words that is not held out is in {names}.")
     if not (folder / "tokenizer").is_dir():
-        progress(f"training the tokenizer on {len(train)} sources")
+        of = "1 source" if len(train) == 1 else f"{len(train):,} sources"
+        progress(f"training the tokenizer on {of}")
         sample = list(_sample(train))
         if not sample:
             raise empty
@@ -217,7 +218,7 @@ def _build(
         shutil.rmtree(folder)
         names = ", ".join(source.name for source in heldout)
         raise CorpusError(
-            f"The held-out text is empty: {names} hold no document of {MIN_WORDS} words; name other text."
+            f"The held-out text is empty: no document of {MIN_WORDS} words is in {names}; name other text."
         )
     parts = {name: _counts(folder / name) | {"cleaning": reports[name]} for name in reports}
     tokenizer_sha256 = sha256(folder / "tokenizer" / "tokenizer.json")

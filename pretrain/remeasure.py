@@ -10,7 +10,7 @@ from typing import Any
 from scipy.stats import binomtest
 
 from embryo_core import runs
-from embryo_core.errors import BusyRun, CorpusError
+from embryo_core.errors import BusyRun, ConfigError, CorpusError
 from embryo_core.types import Checkpoint, Run
 from pretrain import tokenizer as tokenizers
 from pretrain.batches import check_documents, masking_of
@@ -43,6 +43,9 @@ def measure_run(
     """
     config = settings_of(run)
     counts = {"heldout_sequences": heldout_sequences, "measured_sequences": measured_sequences}
+    for (name, count), least in zip(counts.items(), (1, 0), strict=True):
+        if count is not None and count < least:
+            raise ConfigError(f"--{name.replace('_', '-')}, received {count}, must be at least {least}.")
     config = replace(config, **{name: count for name, count in counts.items() if count is not None})
     checkpoints = runs.loadable(run, steps)
     if not checkpoints:

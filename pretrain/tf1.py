@@ -18,7 +18,7 @@ import keras
 import numpy as np
 
 from embryo_core import runs
-from embryo_core.errors import BrokenCheckpoint, ConfigError
+from embryo_core.errors import BrokenCheckpoint, ConfigError, first_line
 from embryo_core.types import Run
 from pretrain.config import Config
 from pretrain.export import write_checkpoint
@@ -128,7 +128,7 @@ def _telling_damage(prefix: Path) -> Iterator[None]:
     try:
         yield
     except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as reason:  # IndexError: a file is too short
-        why = str(reason).splitlines()[0][:200] if str(reason) else type(reason).__name__
+        why = first_line(reason)[:200]
         raise BrokenCheckpoint(f"{prefix} cannot be read ({why}); copy its .index and .data files again.") from None
 
 

@@ -8,7 +8,7 @@ from embryo_core.curves.step_scales import Scale
 from embryo_core.engine.capabilities import groups_of_heads
 from embryo_core.share import HeadHistory, bertviz, map_style
 from embryo_core.types import Run
-from embryo_core.words import point
+from embryo_core.words import point, quantity
 
 HOW = {
     "head": "A line from a piece (left) to a piece (right) is as strong as the weight. The coloured squares are the "
@@ -75,9 +75,10 @@ def all_heads_print(note: str, scale: Scale, shared: bool) -> str:
 def layers_over_steps(run: Run, head: int, steps: Sequence[int], sentences: int, block: int, end: float) -> str:
     """The caption of one head's maps in all layers at a few steps, a cell for `block` x `block` weights."""
     blocks = f"; each cell is the mean of {block} × {block} weights" if block > 1 else ""
+    n, columns = quantity(sentences, "sentence"), quantity(len(steps), "evaluated step")
     return (
-        f"Averaged maps of head {head} of '{literal(run.name)}', n = {sentences:,} sentences{blocks}. Rows are layers, "
-        f"columns {len(steps)} evaluated steps around the chosen one, each about twice the one before or later. "
+        f"Averaged maps of head {head} of '{literal(run.name)}', n = {n}{blocks}. Rows are layers, "
+        f"columns {columns} around the chosen one, each about twice the one before or later. "
         f"From each position (downwards) to each position (rightwards). Colours end at {end:.2g}, the "
         f"{map_style.CLIP}th percentile of the weights shown. Click a map to see it large.{shared_weights(run)}"
     )

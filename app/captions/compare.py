@@ -7,6 +7,7 @@ import pandas as pd
 from app.captions.markdown import literal
 from app.captions.tokens import ONSETS
 from embryo_core.compare import KNOWLEDGE, MASKED, Rule
+from embryo_core.words import span
 
 DIFFERS = "≠ marks rows in which the runs differ. "
 DESIGN = (
@@ -30,7 +31,7 @@ SEEDS = " Of several seeds of one design: the mean, and a line from the lowest t
 
 def acquisitions(table: pd.DataFrame, rule: Rule, seeds: bool) -> str:
     """The rule of the order, the runs with their n, and what has no onset; whether any is a mean over `seeds`."""
-    runs = "; ".join(f"{literal(run)} (n = {_span(rows['n'])})" for run, rows in table.groupby("run", sort=False))
+    runs = "; ".join(f"{literal(run)} (n = {span(rows['n'])})" for run, rows in table.groupby("run", sort=False))
     never = [f"{group} in {run}" for run, group, onset in table[["run", "group", "onset"]].values if pd.isna(onset)]
     words = f"The step at which each run acquires each category. {ONSETS[rule]}{SEEDS if seeds else ''} "
     words += f"Runs: {runs} words per category."
@@ -61,15 +62,9 @@ def differences(
     pooling, cases = SEEDS if seeds else "", pd.concat([table["n_first"], table["n_second"]])
     ends = "" if table["step_first"].equals(table["step_second"]) else BEGAN
     steps = table["step_second"].dropna().astype(int)
-    least, most = int(steps.min()), int(steps.max())
-    at = f"{most:,}" if least == most else f"{least:,} to {most:,}, by measure"
+    at = span(steps) if steps.nunique() == 1 else f"{span(steps)}, by measure"
     return (
         f"{together}Accuracy of each run minus that of {literal(first)}, at the last step that both have ({at})."
         f"{ends} What changed: {literal(changes)} Line: 95 % interval (Newcombe).{pooling}{facts}{cut} Probing tasks: "
-        f"the layer with the best F1 at that step; n = {_span(cases)} cases.{left_out}"
+        f"the layer with the best F1 at that step; n = {span(cases)} cases.{left_out}"
     )
-
-
-def _span(n: pd.Series) -> str:
-    least, most = int(n.min()), int(n.max())
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"

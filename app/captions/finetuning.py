@@ -10,7 +10,7 @@ from app.charts.finetuning import COLUMNS, METRICS, label, published
 from embryo_core.finetune.forms import GLUE, SQUAD
 from embryo_core.finetune.protocols import Choice
 from embryo_core.results import of_other_data
-from embryo_core.words import point
+from embryo_core.words import point, span
 
 LOGGED = "the accuracy on masked words of held-out text in the training log"
 EVALUATED = "the accuracy of mask prediction over all words of the treebank"
@@ -18,8 +18,7 @@ EVALUATED = "the accuracy of mask prediction over all words of the treebank"
 
 def logged(n: pd.Series) -> str:
     """`LOGGED`, with how many masked pieces it is of at each step."""
-    counts = f"{n.min():,.0f}" if n.min() == n.max() else f"{n.min():,.0f} to {n.max():,.0f}"
-    return f"{LOGGED} (n = {counts} masked pieces at a step)"
+    return f"{LOGGED} (n = {span(n)} masked pieces at a step)"
 
 
 def curve(noted: Mapping[str, Any]) -> str:
@@ -95,7 +94,7 @@ def overlaid(frames: Mapping[str, pd.DataFrame], averages: Iterable[pd.DataFrame
     metrics = "; ".join(
         f"{literal(label(task))}: {METRICS[rows['metric'].iloc[0]]}" for task, rows in every.groupby("task", sort=False)
     )
-    seeds = "; ".join(f"{literal(run)} {_seeds(frame)}" for run, frame in frames.items())
+    seeds = "; ".join(f"{literal(run)} {span(frame['seeds'])}" for run, frame in frames.items())
     random = [literal(run) for run, frame in frames.items() if not frame["step"].min()]
     first = f" The first points of {', '.join(random)} are of random weights, fine-tuned alike." if random else ""
     among = next((average["tasks"].iloc[0] for average in averages if len(average)), "")
@@ -104,11 +103,6 @@ def overlaid(frames: Mapping[str, pd.DataFrame], averages: Iterable[pd.DataFrame
         f"Each checkpoint, fine-tuned as a whole and scored on the development set. {metrics}. Seeds: {seeds}; lines "
         f"are their mean, bands span them.{average} Baselines are controls that read no text.{first}"
     )
-
-
-def _seeds(frame: pd.DataFrame) -> str:
-    least, most = int(frame["seeds"].min()), int(frame["seeds"].max())
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _random_weights(frame: pd.DataFrame, counted_in: str) -> str:

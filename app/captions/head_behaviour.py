@@ -17,7 +17,7 @@ def value(pattern: Pattern, note: str, here: pd.DataFrame) -> str:
 
 def presence(frame: pd.DataFrame, change: float | None, since: pd.DataFrame, counted_in: str = "updates") -> str:
     """The rule by which a pattern counts as present, and the heads that have it, the earliest layer first."""
-    return f"{_rule(frame, change, counted_in)} {_heads(since)}"
+    return f"{_rule(frame, change, counted_in)} {_heads(since, counted_in)}"
 
 
 def over_steps(rows: pd.DataFrame, chosen: tuple[int, int]) -> str:
@@ -50,13 +50,19 @@ def _rule(frame: pd.DataFrame, change: float | None, counted_in: str) -> str:
     )
 
 
-def _heads(since: pd.DataFrame) -> str:
+def _heads(since: pd.DataFrame, counted_in: str) -> str:
     present = since.dropna().sort_values(["step", "layer", "head"])
     if present.empty:
-        return f"None of {len(since)} heads shows the pattern at the last step."
+        return f"Of {quantity(len(since), 'head')}, none shows the pattern at the last step."
     firsts = present.drop_duplicates("layer")
-    order = ", ".join(f"layer {row.layer} at {row.step:,} (head {row.head})" for row in firsts.itertuples())
-    return f"{len(present)} of {len(since)} heads show the pattern at the last step; the first of each layer: {order}."
+    order = ", ".join(
+        f"layer {row.layer} at {point(int(row.step), counted_in)} (head {row.head})" for row in firsts.itertuples()
+    )
+    show = "shows" if len(present) == 1 else "show"
+    return (
+        f"Of {quantity(len(since), 'head')}, {len(present):,} {show} the pattern at the last step; the first of each "
+        f"layer: {order}."
+    )
 
 
 def _sentence(text: str) -> str:

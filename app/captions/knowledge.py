@@ -59,7 +59,9 @@ def _place(row: pd.Series) -> str:
 def precision(note: str, facts: pd.DataFrame, unnamed: bool) -> str:
     """The caption of the curves of relations, on the `facts` that the `note` names, or those that are `unnamed`."""
     named = int(named_by_subject(facts).sum())
-    left_out = f" Left out are {named:,} facts whose subject's name contains the object." if unnamed else ""
+    verb = "is" if named == 1 else "are"
+    facts_left_out = f" Left out {verb} {quantity(named, 'fact')} whose subject's name contains the object."
+    left_out = facts_left_out if unnamed else ""
     return (
         "Precision at 1: the share of facts whose object is the model's top answer. The model fills the masked place "
         f"with any piece of its vocabulary. Facts: {literal(note)}.{left_out} Dashed: the precision of always "

@@ -11,7 +11,7 @@ from embryo_core.curves.phases import LOSS, Phase
 from embryo_core.findings import Judgement
 from embryo_core.finetune.forms import SQUAD
 from embryo_core.runs.schema import ExampleQuestion
-from embryo_core.words import point
+from embryo_core.words import point, quantity
 
 
 def overview(log: pd.DataFrame, phases: Sequence[Phase], counted_in: str = "updates") -> str:
@@ -143,15 +143,15 @@ def query(examples: Sequence[ExampleQuestion], asked: int, counted_in: str = "up
     since = [example.since for example in examples if example.since is not None]
     if not examples:
         return ""
+    questions = quantity(len(examples), "example question")
     if not since:
-        return f"The run answers none of its {len(examples)} example questions at its last step."
+        return f"Of {questions}, the run answers none at its last step."
     first, last = (point(end, counted_in) for end in (min(since), max(since)))
-    count = f"{len(since)} of its {len(examples)} example questions"
     if asked == 1 and first == last:
-        return f"The run answers {count} at {first}, its one checkpoint with weights."
+        return f"Of {questions}, the run answers {len(since):,} at {first}, its one checkpoint with weights."
     when = f"at {first}" if first == last else f"between {first} and {last}"
     of = f", as its {asked:,} checkpoints with weights tell" if asked > 1 else ""  # one alone does not tell when
-    return f"The run learns to answer {count}, {when}{of}."
+    return f"Of {questions}, the run learns to answer {len(since):,}, {when}{of}."
 
 
 def compare(agreements: pd.DataFrame, run: str) -> str:

@@ -8,6 +8,7 @@ from app.captions.markdown import literal
 from app.charts.step_axis import StepAxis
 from embryo_core.compare import Unit
 from embryo_core.types import Run
+from embryo_core.words import span
 
 COUNTED: dict[Unit, str] = {
     "sequences": "how many sequences it had seen",
@@ -48,10 +49,7 @@ def runs(lines: Sequence[tuple[str, pd.Series]], seeds: bool, baselines: bool) -
 
 def _cases(n: pd.Series) -> str:
     known = n.dropna().astype(int)
-    if known.empty:
-        return ""
-    least, most = known.min(), known.max()
-    return f" (n = {least:,})" if least == most else f" (n = {least:,} to {most:,})"
+    return "" if known.empty else f" (n = {span(known)})"
 
 
 def changes(axes: Mapping[str, StepAxis]) -> str:

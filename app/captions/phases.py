@@ -14,13 +14,13 @@ def found(phases: Sequence[Phase], cases: Mapping[str, int]) -> str:
     words = (
         "Lines that meet at breakpoints were fitted to the masked-word loss over the logarithm of the step. "
         f"“Begins between” is the 95 % interval of a breakpoint, from {RESAMPLES} fits to the line and its residuals "
-        "with random signs (wild bootstrap), the nearest of each, and from there to the measured steps on both sides; "
-        f"it knows nothing of other seeds. In falls and take-offs the loss falls by over {FASTER:g} times as much per "
-        "doubling as over the whole run, and by less in the others. Changes go from the last evaluated step up to the "
-        "beginning of a phase to the last one up to its end; where these are far "
-        "off, the steps are told. The head is the one "
-        f"whose weight changed most. “{RATIO}” divides the standard deviation of the position embeddings by that of "
-        f"the words; “{SIMILARITY}” is the mean cosine between the states of two pieces of a sentence. {counted}"
+        "with random signs (wild bootstrap), the nearest of each, and from there to the measured steps on both sides. "
+        "The interval does not cover other seeds. In falls and take-offs the loss falls by over "
+        f"{FASTER:g} times as much per doubling as over the whole run, and by less in the others. Each change is "
+        "between two evaluated steps: the last one up to the beginning of the phase and the last one up to its end. "
+        "They are named where they are far from these. The head is the one whose weight changed most. "
+        f"“{RATIO}” divides the standard deviation of the position embeddings by that of the words; "
+        f"“{SIMILARITY}” is the mean cosine between the states of two pieces of a sentence. {counted}"
         "docs/metrics.md has the rules."
     )
     if any(phase.name == "take-off" for phase in phases):

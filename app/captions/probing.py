@@ -7,7 +7,7 @@ import pandas as pd
 from app.captions.markdown import literal
 from app.charts.probing_layers import QUANTITIES
 from app.charts.probing_scores import BEST, LAST, MASKED, label, layer_name
-from embryo_core.words import point
+from embryo_core.words import point, span
 
 METRIC = "edge_probing"
 LINES = "Line: as measured"
@@ -20,7 +20,7 @@ def tasks(
     """The caption of all tasks over the steps: `data` is drawn, out of the scores `frame` of all layers."""
     return (
         f"A linear probe learns each task from the frozen hidden states of one layer: {_which(layer, frame)}. F1 "
-        f"is micro-averaged over the test set, n = {_span(frame['n'])} targets. {_masked(data)} {LINES}; dashed: the "
+        f"is micro-averaged over the test set, n = {span(frame['n'])} targets. {_masked(data)} {LINES}; dashed: the "
         "F1 of always predicting the most frequent label"
         + ("; band: 95 % interval (Wilson) of the value as measured" if bands else "")
         + ("; all divided by the curve's own last value" if rescaled else "")
@@ -54,7 +54,7 @@ def peaks(table: pd.DataFrame) -> str:
     return (
         "Left: the step at which each layer's F1 is highest; line: steps whose F1 is not significantly lower. Right: "
         "how far it has fallen from there by the last step, in points of F1, with its 95 % interval (Newcombe, from "
-        f"the {_span(table['n'])} targets of the test sets). Hollow: the interval of the decay holds zero. "
+        f"the {span(table['n'])} targets of the test sets). Hollow: the interval of the decay holds zero. "
         "Click a mark for its task, layer and step."
     )
 
@@ -68,7 +68,7 @@ def expected(frame: pd.DataFrame, bands: bool, middle: bool = True) -> str:
     half = " Above the dashed line, the upper layers have the larger share of these weights." if middle else ""
     return (
         f"Expected layer: the mean of the layers 0 (embeddings) to {frame['layer'].max()}, each weighted by how far "
-        f"its F1 is above the majority baseline. n = {_span(frame['n'])} targets.{half} {LINES}"
+        f"its F1 is above the majority baseline. n = {span(frame['n'])} targets.{half} {LINES}"
         + ("; band: 95 % interval, as if each layer had been tested on other targets" if bands else "")
         + ". A step without a layer above the baseline is left out. Click a point to open its task at that step."
     )
@@ -104,11 +104,6 @@ def _which(layer: str | int, frame: pd.DataFrame) -> str:
     if layer == BEST:
         return "the layer with the best F1 at each step"
     return f"the last layer ({frame['layer'].max()})" if layer == LAST else layer_name(layer)
-
-
-def _span(n: pd.Series) -> str:
-    """The smallest and the largest of these counts."""
-    return f"{n.min():,}" if n.min() == n.max() else f"{n.min():,} to {n.max():,}"
 
 
 def _masked(data: pd.DataFrame) -> str:

@@ -11,14 +11,14 @@ from embryo_core.words import point, quantity
 
 AT_LEAST = f"≥: at least this rank, since a beam of {query.BEAM_WIDTH} can miss a more probable answer."
 JOINTLY = (
-    "Several masks are answered jointly: the probability of an answer is the product, over its words from left to "
-    "right, of the probability of each word given the words before it filled in and the later masks still in place "
-    f"(beam of {query.BEAM_WIDTH}). The list for one mask has its own factor, given the best answer to the masks "
-    "before it. " + AT_LEAST
+    "Several masks are answered jointly, from left to right. The probability of an answer is the product of the "
+    "probabilities of its words. Each is read with the words before it filled in and the later masks still in place "
+    f"(beam of {query.BEAM_WIDTH}). The list for one mask has that mask's factor alone. It is read with the best "
+    "answer to the masks before it filled in. " + AT_LEAST
 )
 WIDENED = (
-    "P(word) = P(piece 1) · P(piece 2 | piece 1) · …, the chain rule: pieces are filled in left to right, each factor "
-    "is read with the masks after it still in place. Its rank is counted among the answers of as many pieces. "
+    "P(word) = P(piece 1) · P(piece 2 | piece 1) · …, by the chain rule. Pieces are filled in from left to right. Each "
+    "factor is read with the masks after it still in place. The word's rank is among the answers of as many pieces. "
     + AT_LEAST
 )
 LENS = (

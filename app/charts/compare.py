@@ -109,7 +109,7 @@ def _add_intervals(
     texts = [
         f"<b>{style.plain(tags.named(row.group))}</b>, {name}: {axis.point(int(row.onset))} ({row.earliest:,} "
         + ("or later" if pd.isna(row.latest) else f"to {row.latest:,}")
-        + f")<br>last accuracy {row.last:.1%}, n = {row.n:,} words{steepness(row)}"
+        + f")<br>last accuracy {row.last:.1%}, n = {row.n:,} words{steepness(row, axis.counted_in)}"
         for row in rows.itertuples()
     ]
     figure.add_scatter(

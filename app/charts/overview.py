@@ -51,7 +51,7 @@ def training_curve(
         figure.data[-1].update(showlegend=True, name=name)
     elif "baseline" in log:
         rows = log[log["baseline"].notna()]
-        hover = f"{ORIGINAL}, step %{{customdata:,}}: %{{y:.1%}}"
+        hover = f"{ORIGINAL}, {axis.hover('customdata')}: %{{y:.1%}}"
         style.add_baseline(figure, axis.values(rows["step"]), rows["baseline"], style.GREY, ORIGINAL, hover)
         figure.data[-1].update(showlegend=True, name=ORIGINAL, customdata=rows["step"])
     if quantity.endswith("accuracy"):

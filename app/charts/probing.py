@@ -10,7 +10,7 @@ from app.charts import smoothing, style
 from app.charts.overlay import Curves
 from app.charts.probing_scores import MASKED, label, layer_name
 from app.charts.step_axis import STEP_MARK, StepAxis, follow_step
-from embryo_core.words import point
+from embryo_core.words import point, step_name
 
 STYLES = {  # colour and marker
     "pos": (style.BLUE, "circle"),
@@ -165,13 +165,13 @@ def expected_figure(
 def path_figure(table: pd.DataFrame, x_task: str, y_task: str, counted_in: str = "updates") -> go.Figure:
     """`path` of two tasks through the steps, the later the brighter; a ring follows the chosen step."""
     figure = go.Figure()
-    order = np.arange(len(table))
+    order, bar = np.arange(len(table)), _step_bar(list(table["step"]), counted_in)
     figure.add_scatter(
         x=table["f1_x"],
         y=table["f1_y"],
         mode="lines+markers",
         line={"color": style.faint(style.GREY, 0.6), "width": 1.5},
-        marker={"size": 10, "color": order, "colorscale": "Viridis", "colorbar": _step_bar(list(table["step"]))},
+        marker={"size": 10, "color": order, "colorscale": "Viridis", "colorbar": bar},
         unselected_marker_opacity=1,
         customdata=table[["step", "f1_x", "f1_y", "n_x", "n_y"]].to_numpy(object),
         hovertemplate=f"<b>{point('%{customdata[0]:,}', counted_in)}</b><br>"
@@ -194,8 +194,10 @@ def _ring(figure: go.Figure, x: float, y: float) -> None:
     figure.add_shape(type="circle", name=STEP_MARK, xanchor=x, yanchor=y, line=line, **size)
 
 
-def _step_bar(steps: list[int]) -> dict:
+def _step_bar(steps: list[int], counted_in: str) -> dict:
     """A colour bar over checkpoints, one by one, with the numbers of a few steps."""
     last = len(steps) - 1
     shown = sorted({last * quarter // 4 for quarter in range(5)})
-    return style.colour_bar("step", "top", tickvals=shown, ticktext=[style.short(steps[i]) for i in shown])
+    return style.colour_bar(
+        step_name(counted_in), "top", tickvals=shown, ticktext=[style.short(steps[i]) for i in shown]
+    )

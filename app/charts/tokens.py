@@ -185,7 +185,7 @@ def _add_onset(figure: go.Figure, row: tuple, label: str, axis: StepAxis) -> Non
     ends = f"{row.earliest:,} to {row.latest:,}" if closed else f"{row.earliest:,} or later"
     colour = style.colour(row.group)
     marker = {"color": colour, "symbol": style.SYMBOL_OF.get(row.group), "size": [0, 11, 0], "opacity": 1}
-    text = f"{row.last:.1%}, n = {row.n:,} words{steepness(row)}"
+    text = f"{row.last:.1%}, n = {row.n:,} words{steepness(row, axis.counted_in)}"
     figure.add_scatter(
         x=axis.values(steps),
         y=[label] * len(steps),
@@ -202,11 +202,12 @@ def _add_onset(figure: go.Figure, row: tuple, label: str, axis: StepAxis) -> Non
     )
 
 
-def steepness(row: tuple) -> str:
+def steepness(row: tuple, counted_in: str) -> str:
     """The slope of a row of `compare.acquisition` in words, on a line of its own; nothing by a rule without slopes."""
     if pd.isna(getattr(row, "slope", None)):
         return ""
-    return f"<br>slope {row.slope:.3g} per 1,000 steps (95 %: {row.slope_low:.3g} to {row.slope_high:.3g})"
+    per = "steps" if counted_in == "updates" else counted_in
+    return f"<br>slope {row.slope:.3g} per 1,000 {per} (95 %: {row.slope_low:.3g} to {row.slope_high:.3g})"
 
 
 def _frame_ties(figure: go.Figure, there: pd.DataFrame) -> None:

@@ -6,6 +6,7 @@ from app import results
 from app.captions import markdown
 from embryo_core.errors import EmbryoError
 from embryo_core.types import Run
+from embryo_core.words import quantity
 
 SHOWN = 20  # faults that are listed; the command lists them all
 
@@ -20,9 +21,9 @@ def show(run: Run) -> None:
     if not audit or not audit.faults:
         return
     count = len(audit.faults)
-    named = f"The audit found {count} fault{'s' * (count != 1)} in this run's checkpoints; curves break there."
+    named = f"The audit found {quantity(count, 'fault')} in this run's checkpoints; curves break there."
     with st.expander(named, icon=":material/warning:"):
         lines = [f"- {markdown.literal(fault.what)}" for fault in audit.faults[:SHOWN]]
-        st.markdown("\n".join([*lines, f"- … and {count - SHOWN} more"] if count > SHOWN else lines))
+        st.markdown("\n".join([*lines, f"- … and {count - SHOWN:,} more"] if count > SHOWN else lines))
         st.caption("To repeat the audit and list all faults:")
         st.code(f"python -m embryo_core audit {run.name}", "bash", wrap_lines=True)

@@ -48,7 +48,7 @@ def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
             accuracy += f", n = {int(row['n_masked']):,}" if pd.notna(row.get("n_masked")) else ""
             value = f"{row['masked_lm_accuracy']:.1%}"
     return {
-        "Checkpoints": f"{len(view.steps)} of {len(view.run.planned_steps)} planned",
+        "Checkpoints": f"{len(view.steps):,} of {len(view.run.planned_steps):,} planned",
         headed("Last", view.run.counted_in): f"{last.step:,}",
         "Tokens seen": "–" if last.tokens is None else short(last.tokens),
         "Sequences seen": "–" if last.sequences is None else short(last.sequences),

@@ -12,10 +12,12 @@ from embryo_core.errors import BrokenCheckpoint, BrokenRun, TokenizerMismatch
 from embryo_core.runs import Fault
 from embryo_core.runs.tokenizer import FILES
 from embryo_core.types import Checkpoint, Run
+from embryo_core.words import point, several
 
 CALLS = ("truncation", "padding")  # how texts were last encoded, which tokenizer.json keeps
 TOKENIZERS = (*FILES, "merges.txt", "added_tokens.json")
 SETTINGS = "tokenizer_config.json"
+NAMED = 20  # missing steps; of the others the number
 CUTTING = (  # of the settings: those that decide about pieces, which some tokenizers have nowhere else
     "do_lower_case",
     "strip_accents",
@@ -38,23 +40,29 @@ def missing(run: Run) -> list[Fault]:
     steps = tuple(runs.missing_steps(run))
     if not steps:
         return []
-    named = ", ".join(f"{step:,}" for step in steps[:20]) + (f" and {len(steps) - 20} more" if len(steps) > 20 else "")
-    what = f"Of the planned grid these steps have no checkpoint: {named}; copy them from where the others came from."
+    named = point(steps[0], run.counted_in)
+    if len(steps) > 1:
+        named = several(", ".join(f"{step:,}" for step in steps[:NAMED]), run.counted_in)
+    more = f" and {len(steps) - NAMED:,} more" if len(steps) > NAMED else ""
+    what = f"The planned grid has no checkpoint at {named}{more}; copy what is missing from where the others came from."
     return [Fault(steps, "missing", what)]
 
 
 def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
     """Checkpoints whose config.json describes another model than most of them do."""
-    contents = {}
+    contents, named = {}, {}
     for checkpoint in checkpoints:
         try:
             contents[checkpoint.step] = _configs(checkpoint)
+            named[checkpoint.step] = point(checkpoint.step, checkpoint.run.counted_in)
         except BrokenCheckpoint:
             continue  # reported when the checkpoint is read
     common = _commonest({step: repr(sorted(content.items())) for step, content in contents.items()})
     usual = next((content for content in contents.values() if repr(sorted(content.items())) == common), {})
     return [
-        Fault((step,), "config", _other_config(step, own, usual)) for step, own in contents.items() if own != usual
+        Fault((step,), "config", _other_config(named[step], own, usual))
+        for step, own in contents.items()
+        if own != usual
     ]
 
 
@@ -67,24 +75,28 @@ def _configs(checkpoint: Checkpoint) -> dict[str, Any]:
     return own | {f"{runs.GENERATOR}.{name}": value for name, value in generator.items()}
 
 
-def _other_config(step: int, own: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
+def _other_config(at: str, own: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
     names = [name for name in sorted({*own, *usual}) if own.get(name) != usual.get(name)]
     return (
-        f"config.json of step {step:,} differs from that of the other steps in {runs.shown(', '.join(names[:5]))}; "
-        "make sure that it is of the same pretraining, or leave the step out."
+        f"config.json at {at} differs from that of the other checkpoints in {runs.shown(', '.join(names[:5]))}; "
+        "make sure that it is of the same pretraining, or leave the checkpoint out."
     )
 
 
 def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
     """Checkpoints whose weights lie beside another tokenizer than most do; those without one are left out."""
-    digests = {checkpoint.step: found for checkpoint in checkpoints if (found := _tokenizer(checkpoint))}
+    digests, named = {}, {}
+    for checkpoint in checkpoints:
+        if found := _tokenizer(checkpoint):
+            digests[checkpoint.step] = found
+            named[checkpoint.step] = point(checkpoint.step, checkpoint.run.counted_in)
     common = _commonest(digests)
     return [
         Fault(
             (step,),
             "tokenizer",
-            f"The tokenizer beside the weights of step {step:,} is not that of the other steps; make sure that it is "
-            "of the same pretraining, or leave the step out.",
+            f"The tokenizer beside the weights at {named[step]} is not that of the other "
+            "checkpoints; make sure that it is of the same pretraining, or leave the checkpoint out.",
         )
         for step, own in digests.items()
         if own != common
@@ -145,8 +157,9 @@ def exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
         Fault(
             (one.step,),
             "swapped",
-            f"The folder {runs.shown(one.path.name)} has the manifest of step {one.step:,}; name it step{one.step}, or "
-            "copy both steps again from where they came from.",
+            f"The folder {runs.shown(one.path.name)} has the manifest of the checkpoint at "
+            f"{point(one.step, one.run.counted_in)}; name it step{one.step}, or copy both again from where they came "
+            "from.",
         )
         for one in checkpoints
         if step_of(one.path.name) not in ((), (one.step,))

@@ -5,7 +5,7 @@ import sys
 
 from embryo_core import runs
 from embryo_core.commands.audit import lines
-from embryo_core.words import listed, quantity, spread
+from embryo_core.words import listed, points, quantity
 
 LISTED = 8  # names on a line, or lines of places; of the rest the number
 
@@ -42,7 +42,7 @@ def execute(options: argparse.Namespace) -> int:
 
     added = add(options.source, options.name, options.steps, options.pattern, options.tokenizer, options.copy)
     run, steps = added.run, added.steps
-    counted = f"{quantity(len(steps), 'checkpoint')}, {spread(steps, run.counted_in.removesuffix('s'))}"
+    counted = f"{quantity(len(steps), 'checkpoint')}, {points(steps[0], steps[-1], run.counted_in)}"
     print(f"{run.name}  {run.family}, {counted}  ({run.path})")
     print("Weights were copied from:" if options.copy else "Weights stay where they are, and are read there:")
     for location in added.locations[:LISTED]:
@@ -50,9 +50,10 @@ def execute(options: argparse.Namespace) -> int:
     if more := added.locations[LISTED:]:
         print(f"    and {len(more):,} more")
     if added.kept:
-        print(f"As they were before: {listed(added.kept)}.")
+        print(f"As they were before: {listed(added.kept, run.counted_in)}.")
     if added.gone:
-        print(f"Without weights from now on, as their files are gone or were not added here: {listed(added.gone)}.")
+        gone = listed(added.gone, run.counted_in)
+        print(f"Without weights from now on, as their files are gone or were not added here: {gone}.")
     if added.left_alone:
         names = ", ".join(map(runs.shown, added.left_alone[:LISTED]))
         print(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN
+from embryo_core.words import points, quantity
 
 HELP = "the development of one attention head, as a GIF or a web page"
 
@@ -26,5 +27,6 @@ def execute(options: argparse.Namespace) -> int:
     history = read_averaged(runs.open_run(options.run), options.layer, options.head)
     write_animation(history, options.output, options.colours)
     steps = history.steps
-    print(f"{options.output}: {history.title}, {len(steps)} steps from {steps[0]} to {steps[-1]}")
+    span = points(steps[0], steps[-1], history.counted_in)
+    print(f"{options.output}: {history.title}, {quantity(len(steps), 'checkpoint')}, {span}")
     return 0

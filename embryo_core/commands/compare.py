@@ -39,10 +39,17 @@ def execute(options: argparse.Namespace) -> int:
         print(json.dumps({name: _records(table) for name, table in tables.items()}, indent=1))
         return 0
     design = tables["design"].assign(differs=tables["design"]["differs"].map({True: "differs", False: ""}))
-    tables["design"] = design.where(design.notna(), "-")  # na_rep is for numbers alone
-    for name, table in tables.items():
-        print(f"{name}\n{table.to_string(index=False, na_rep='-')}\n")
+    for name, table in (tables | {"design": design}).items():
+        print(f"{name}\n{_text(table)}\n")
     return 0
+
+
+def _text(table: "pd.DataFrame") -> str:
+    """A table as it is printed; what is not known is "-", in columns of numbers and of text."""
+    if table.empty:
+        return "nothing to compare: python -m embryo_core evaluate RUN computes what is missing"
+    others = table.select_dtypes(exclude="float").astype(object)  # na_rep is for float columns alone
+    return table.assign(**others.where(others.notna(), "-")).to_string(index=False, na_rep="-")
 
 
 def _records(table: "pd.DataFrame") -> list[dict[str, object]]:

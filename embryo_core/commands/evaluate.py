@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, add_device, add_ray, named_path, positive
-from embryo_core.commands.fetch import CORPORA
 from embryo_core.commands.finetune import add_folders, finetune_and_tell, glue_folders
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.forms import SQUAD
 from embryo_core.types import Run
+from embryo_core.words import quantity
 
 if TYPE_CHECKING:
     from embryo_core.evaluate.evaluation import Compute
@@ -52,10 +52,8 @@ def execute(options: argparse.Namespace) -> int:
     if data or options.metrics or not tasks:
         status = _evaluate(run, data, options)
     if tasks:
-        device = None if options.device == "auto" else options.device
-        status |= finetune_and_tell(
-            run, tasks, steps=options.steps, device=device, ray=options.ray, overwrite=options.overwrite
-        )
+        how = {"device": options.device, "ray": options.ray, "overwrite": options.overwrite}
+        status |= finetune_and_tell(run, tasks, steps=options.steps, **how)
     return status
 
 
@@ -79,7 +77,8 @@ def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -
         print(f"Left out, as no data were given for them: {', '.join(report.left_out)}.")
     for sentence in report.thinned:
         print(sentence)
-    print(f"{report.computed} results computed, {report.done_before} were done before; results are in {run.results}.")
+    computed = f"{quantity(report.computed, 'result')} computed"
+    print(f"{computed}, {report.done_before:,} done before; results are in {run.results}.")
     for failure in report.failures:
         print(f"Failed: {failure}", file=sys.stderr)
     return 1 if report.failures else 0
@@ -155,5 +154,5 @@ def _by_name(data: list[tuple[str, Path]]) -> dict[str, Path]:
 
 def _fetched(sources: set[str]) -> dict[str, Path]:
     """The folders in data/corpora that are named for a source; of a treebank its test split."""
-    folders = {folder.name: folder for folder in CORPORA.glob("*/") if folder.name in sources}
+    folders = {folder.name: folder for folder in runs.data_folder("corpora").glob("*/") if folder.name in sources}
     return {name: next(iter(sorted(folder.glob("*-test.conllu"))), folder) for name, folder in folders.items()}

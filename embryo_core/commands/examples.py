@@ -5,6 +5,7 @@ from pathlib import Path
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN
+from embryo_core.words import point
 
 HELP = "find questions that a run comes to answer, for its Query page"
 QUESTIONS = runs.REPOSITORY / "data" / "sample" / "questions.tsv"
@@ -26,6 +27,7 @@ def execute(options: argparse.Namespace) -> int:
     examples = query.find_examples(run, query.read_questions(options.questions))
     results.write_examples(run, examples)
     for example in examples:
-        since = "not learned yet" if example.since is None else f"learned at step {example.since:,}"
+        learned = example.since is not None
+        since = f"learned at {point(example.since, run.counted_in)}" if learned else "not learned yet"
         print(f"{example.text}  {example.word}, {since}")
     return 0

@@ -10,7 +10,6 @@ from embryo_core.corpora import FETCHED
 from embryo_core.errors import CorpusError, unknown
 
 HELP = "download public evaluation data into data/corpora"
-CORPORA = runs.REPOSITORY / "data" / "corpora"
 ONTONOTES = (
     "OntoNotes 5.0 is licensed and cannot be fetched; get it from the Linguistic Data Consortium "
     "(https://catalog.ldc.upenn.edu/LDC2013T19) in CoNLL-2012 form, then run: "
@@ -27,7 +26,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Download, and print the folders."""
-    for path in fetch(options.what, CORPORA):
+    for path in fetch(options.what, runs.data_folder("corpora")):
         print(path)
     return 0
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, add_ray, named_path, positive
-from embryo_core.commands.fetch import CORPORA
 from embryo_core.errors import CorpusError, unknown
 from embryo_core.finetune.forms import GLUE, SQUAD, is_name
 from embryo_core.types import Run
+from embryo_core.words import quantity
 
 HELP = "fine-tune the checkpoints of a run on downstream tasks; what is done is skipped"
 
@@ -58,7 +58,8 @@ def finetune_and_tell(run: Run, folders: Mapping[str, Path], **settings: Any) ->
     from embryo_core.finetune.finetuning import finetune  # torch and transformers take seconds to import
 
     report = finetune(run, folders, **settings, progress=True)
-    print(f"{report.computed} fine-tunings done, {report.done_before} were done before; results are in {run.results}.")
+    done = f"{quantity(report.computed, 'fine-tuning')} done"
+    print(f"{done}, {report.done_before:,} done before; results are in {run.results}.")
     for remark in report.remarks:
         print(f"Note: {remark}")
     for failure in report.failures:
@@ -81,7 +82,8 @@ def _folders(options: argparse.Namespace) -> dict[str, Path]:
     """The folder of each task that is asked for. Raises CorpusError."""
     own = dict(options.task)
     _check_names(own, [*GLUE, SQUAD], len(options.task))
-    glue, squad = (given or CORPORA / name for name, given in (("glue", options.glue), (SQUAD, options.squad)))
+    fetched = runs.data_folder("corpora")
+    glue, squad = options.glue or fetched / "glue", options.squad or fetched / SQUAD
     if options.tasks is None:
         others = own | ({SQUAD: squad} if options.squad or squad.is_dir() else {})
         return glue_folders(glue) | others if options.glue or glue.is_dir() or not others else others

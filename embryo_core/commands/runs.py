@@ -7,7 +7,7 @@ import sys
 from embryo_core import runs
 from embryo_core.errors import EmbryoError, RunError
 from embryo_core.types import Run
-from embryo_core.words import quantity, spread
+from embryo_core.words import point, points, quantity
 
 HELP = "list the runs and what has been computed for them, or thin one"
 
@@ -40,7 +40,7 @@ def _list() -> int:
         span = "no checkpoint"
         if checkpoints:
             steps = [checkpoint.step for checkpoint in checkpoints]
-            span = f"{quantity(len(steps), 'checkpoint')}, {spread(steps)}"
+            span = f"{quantity(len(steps), 'checkpoint')}, {points(steps[0], steps[-1], run.counted_in)}"
         if thinned := sum(not checkpoint.has_weights for checkpoint in checkpoints):
             span += f", {thinned} without weights"
         print(f"{run.name}  {run.family}, {span}  ({run.path})")
@@ -57,7 +57,7 @@ def _thin(options: argparse.Namespace) -> int:
     run = runs.open_run(options.thin)
     going = runs.to_remove(run, options.keep)
     for checkpoint, size in going:
-        print(f"step {checkpoint.step}: weights, {size / 1e6:,.1f} MB")
+        print(f"{point(checkpoint.step, run.counted_in)}: weights, {size / 1e6:,.1f} MB")
         if options.yes:
             runs.remove_weights(checkpoint)
     size = sum(size for _, size in going) / 1e6

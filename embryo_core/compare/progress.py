@@ -77,5 +77,5 @@ def _known(counts: dict[int, float | None]) -> Progress | None:
 
 
 def _words_per_token(run: Run) -> float | None:
-    words, tokens = sum(runs.read_counts(run.path / "frequencies.tsv").values()), runs.counted_tokens(run)
+    words, tokens = sum(runs.read_counts(run.frequencies).values()), runs.counted_tokens(run)
     return words / tokens if words and tokens else None

@@ -76,7 +76,7 @@ def of_text(run: Run) -> tuple[str, float] | None:
     For a word of one piece that is the accuracy of always answering it, where masks are drawn from such text. None
     where the run does not tell its counts or its pieces. Raises BrokenRun.
     """
-    counts, pieces = runs.read_counts(run.path / "frequencies.tsv"), runs.counted_tokens(run)
+    counts, pieces = runs.read_counts(run.frequencies), runs.counted_tokens(run)
     if not counts or not pieces:
         return None
     word = max(counts, key=counts.get)

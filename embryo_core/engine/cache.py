@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from threading import Lock
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from embryo_core.errors import BrokenCheckpoint, ConfigError, MissingWeights
 from embryo_core.types import Checkpoint
@@ -40,15 +41,16 @@ class ModelCache:
         self._passing: OrderedDict[Key, None] = OrderedDict()  # which of them were asked in passing, oldest first
         self._lock = Lock()
         self._freed = 0  # bytes let go and not yet handed back
-        self._loading: dict[Key, Lock] = {}  # several checkpoints load at once, each one once
+        # Several checkpoints load at once, each one once: its lock is there as long as a thread holds or awaits it.
+        self._loading: WeakValueDictionary[Key, Lock] = WeakValueDictionary()
 
     def get(self, checkpoint: Checkpoint, passing: bool = False) -> "Model":
         """The checkpoint's model, loaded unless it is here already. A model larger than the limit is not kept.
 
         One that is asked in `passing` stays only until others come by.
 
-        Raises BrokenCheckpoint, TokenizerMismatch and BrokenRun as `model.load` does, ConfigError for a limit that is
-        not a size.
+        Raises BrokenCheckpoint, MissingWeights, TokenizerMismatch and BrokenRun as `model.load` does, ConfigError for a
+        limit that is not a size.
         """
         key = (str(checkpoint.path), checkpoint.written)
         if (model := self._find(key, passing)) is not None:
@@ -93,9 +95,8 @@ class ModelCache:
     def _keep(self, key: Key, model: "Model", limit: int, passing: bool) -> None:
         """Add a model, and let others go until the limit is met."""
         with self._lock:
-            self._loading.pop(key, None)
             for old in [other for other in self._models if other[0] == key[0]]:
-                self._let_go(old)
+                self._freed += self._let_go(old)
             if model.nbytes > limit:
                 return  # alone too large: the others may stay
             self._models[key] = model

@@ -27,7 +27,8 @@ from embryo_core.engine import cpu
 from embryo_core.engine.capabilities import has_masked_word_head, has_replaced_token_head
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.stored import broken, check_finite, read_tensors
-from embryo_core.errors import ConfigError, TokenizerMismatch
+from embryo_core.engine.tokenizer import check_vocabulary
+from embryo_core.errors import ConfigError, first_line
 from embryo_core.types import Checkpoint
 
 NAMES_CODE = ("auto_map", "quantization_config", "dtype", "torch_dtype")  # or another form: left out of config.json
@@ -60,11 +61,7 @@ class HubEngine:
         logging.set_verbosity_error()
         logging.disable_progress_bar()
         sizes = runs.read_config(checkpoint, runs.Architecture)
-        if sizes.vocab_size < pieces:
-            raise TokenizerMismatch(
-                f"The tokenizer of run '{checkpoint.run.name}' has {pieces} pieces, "
-                f"but {checkpoint.path} has {sizes.vocab_size}; put the tokenizer of its pretraining back."
-            )
+        check_vocabulary(checkpoint, pieces)
         model = _read_model(checkpoint, sizes).to(device.name, device.dtype).eval()
         self._checkpoint, self._device, self._pieces = checkpoint, device, pieces
         self._base: PreTrainedModel = model.base_model
@@ -198,15 +195,11 @@ def _reported(checkpoint: Checkpoint, what: str) -> Iterator[None]:
         yield
     except torch.OutOfMemoryError as reason:
         raise ConfigError(
-            f"{checkpoint.path} does not fit into the memory of its device ({_first_line(reason)}); take --device cpu."
+            f"{checkpoint.path} does not fit into the memory of its device ({first_line(reason)}); take --device cpu."
         ) from None
     except FAILURES as reason:
-        why = _first_line(reason.__cause__ or reason)
+        why = first_line(reason.__cause__ or reason)
         raise broken(checkpoint, f"transformers cannot {what} it ({why})") from None
-
-
-def _first_line(reason: BaseException) -> str:
-    return str(reason).partition("\n")[0] or type(reason).__name__
 
 
 def _head_alone(model: PreTrainedModel) -> PreTrainedModel:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from embryo_core.errors import MissingWeights
+from embryo_core.errors import MissingWeights, first_line
 from embryo_core.runs import generator, hub_folder
 from embryo_core.runs.pointers import HUB
 from embryo_core.types import Checkpoint, Pointer
@@ -70,11 +70,6 @@ def offline() -> bool:
     from huggingface_hub import is_offline_mode
 
     return is_offline_mode()
-
-
-def first_line(reason: Exception) -> str:
-    """What an exception says, on one line; its name where it says nothing."""
-    return (str(reason).splitlines() or [type(reason).__name__])[0]
 
 
 def fetch_file(repository: str, commit: str, name: str) -> Path:

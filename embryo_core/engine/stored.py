@@ -11,7 +11,7 @@ from torch import Tensor
 
 from embryo_core import runs
 from embryo_core.engine.pickled import load_pickled
-from embryo_core.errors import BrokenCheckpoint
+from embryo_core.errors import BrokenCheckpoint, first_line
 from embryo_core.runs.reading import refusal
 from embryo_core.types import Checkpoint
 
@@ -34,8 +34,8 @@ UNREADABLE = (
 def read_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
     """Tensors by name, in memory or mapped from the file; names as transformers has them today.
 
-    The file has to be verified before (`runs.verify`). Raises BrokenCheckpoint where it cannot be read, and where a
-    number is not finite.
+    The file has to be verified before (`runs.verify`), and the numbers are checked by their reader (`check_finite`).
+    Raises BrokenCheckpoint where it cannot be read.
     """
     path, within = runs.weights_file(checkpoint)
     tensors = read_file(path, within)
@@ -49,7 +49,7 @@ def read_file(path: Path, within: Path) -> dict[str, Tensor]:
         return load_pickled(path) if runs.is_pickled(path, within) else load_file(path)
     except UNREADABLE as reason:
         pickled = isinstance(reason, UnpicklingError)  # torch then says how to run its code
-        why = "it holds more than tensors, or is damaged" if pickled else str(reason).partition("\n")[0]
+        why = "it holds more than tensors, or is damaged" if pickled else first_line(reason)
         raise refusal(path, f"cannot be read ({why})", BrokenCheckpoint) from None
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import tokenizers
 
 from embryo_core import runs
-from embryo_core.errors import BrokenRun, TokenizerMismatch
-from embryo_core.types import Run, SpecialTokens
+from embryo_core.errors import BrokenRun, TokenizerMismatch, first_line
+from embryo_core.types import Checkpoint, Run, SpecialTokens
 
 MASK = "[MASK]"  # how a text has its mask, whatever the tokenizer calls it
 SENTENCEPIECE, BYTE_LEVEL = "▁", "Ġ"  # mark the first piece of a word
@@ -174,6 +174,16 @@ def load_tokenizer(run: Run) -> Tokenizer:
     return _read_tokenizer(path, found, run.special_tokens)
 
 
+def check_vocabulary(checkpoint: Checkpoint, pieces: int) -> None:
+    """Raise TokenizerMismatch where the model has fewer pieces than its tokenizer, whose number is given."""
+    found = runs.read_config(checkpoint, runs.Architecture).vocab_size
+    if found < pieces:
+        raise TokenizerMismatch(
+            f"The tokenizer of run '{checkpoint.run.name}' has {pieces} pieces, but {checkpoint.path} has {found}; put "
+            "the tokenizer of its pretraining back."
+        )
+
+
 @lru_cache(maxsize=8)
 def _read_tokenizer(path: Path, sha256: str, special: SpecialTokens | None) -> Tokenizer:
     try:
@@ -183,5 +193,4 @@ def _read_tokenizer(path: Path, sha256: str, special: SpecialTokens | None) -> T
     except (BrokenRun, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as reason:  # noqa: BLE001, a panic of the library's Rust code is no Exception
-        why = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
-        raise BrokenRun(f"{path} cannot be read as a tokenizer: {why}.") from None
+        raise BrokenRun(f"{path} cannot be read as a tokenizer: {first_line(reason)}.") from None

@@ -14,7 +14,7 @@ from embryo_core.engine.capabilities import has_masked_word_head, has_replaced_t
 from embryo_core.engine.cpu import Linear, make_linear, own
 from embryo_core.engine.network import Detector, Embeddings, Head, Layer, Network, Norm
 from embryo_core.engine.stored import broken, check_finite, read_tensors
-from embryo_core.errors import TokenizerMismatch
+from embryo_core.engine.tokenizer import check_vocabulary
 from embryo_core.families import FAMILIES
 from embryo_core.family import Layout
 from embryo_core.types import Checkpoint
@@ -51,11 +51,7 @@ def read_network(checkpoint: Checkpoint, pieces: int) -> tuple[Sizes, Network]:
     vocabulary is smaller than the tokenizer.
     """
     sizes = _read_sizes(checkpoint)
-    if sizes.vocabulary < pieces:
-        raise TokenizerMismatch(
-            f"The tokenizer of run '{checkpoint.run.name}' has {pieces} pieces, "
-            f"but {checkpoint.path} has {sizes.vocabulary}; put the tokenizer of its pretraining back."
-        )
+    check_vocabulary(checkpoint, pieces)
     stored = _Stored(checkpoint, sizes)
     embeddings, words = _embeddings(sizes, stored, pieces)
     groups = [_layer(sizes, stored, i) for i in range(sizes.groups)]

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from itertools import islice
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from embryo_core.engine.device import find_device
-from embryo_core.errors import ConfigError
+from embryo_core.errors import ConfigError, first_line
 from embryo_core.evaluate.compute import Asked, Computer, Failed, Found
 from embryo_core.evaluate.evaluation import Compute, Outcomes, Pending
 from embryo_core.sources.ahead import fetched_ahead
@@ -96,10 +97,9 @@ def connected(address: str) -> Iterator[ModuleType]:
         _reach(address)
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **alone)
     except (OSError, RuntimeError, ValueError) as reason:
-        why = (str(reason) or type(reason).__name__).splitlines()[0]
         raise ConfigError(
-            f"No Ray cluster answers at '{address}' ({why}); start one with: ray start --head, or give --ray without "
-            "an address to use this machine alone."
+            f"No Ray cluster answers at '{address}' ({first_line(reason)}); start one with: ray start --head, or give "
+            f"--ray without an address to use this machine alone.{_ask_for_token(address)}"
         ) from None
     try:
         yield ray
@@ -107,9 +107,20 @@ def connected(address: str) -> Iterator[ModuleType]:
         ray.shutdown()
 
 
+def _ask_for_token(address: str) -> str:
+    """How a token is sent, where this user has one: a cluster that `ray start` began beside it answers no one without.
+
+    Ray writes a token when it first uses this machine alone, and sends it elsewhere only where that is asked for.
+    """
+    has_one = (Path.home() / ".ray" / "auth_token").is_file()
+    if address == LOCAL or not has_one or os.environ.get("RAY_AUTH_MODE"):
+        return ""
+    return " If one is there, it may ask for Ray's token: put RAY_AUTH_MODE=token before the command."
+
+
 def _reach(address: str) -> None:
     """Raise OSError at once where nobody listens at host:port; Ray itself would try for minutes and end the process."""
-    host, _, port = address.rpartition(":")
+    host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdecimal() and "/" not in host:
         socket.create_connection((host, int(port)), timeout=REACHED).close()
 

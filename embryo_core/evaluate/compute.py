@@ -95,7 +95,7 @@ def failed(metric: str, checkpoint: Checkpoint, reason: object) -> Failed:
 
 def limits(model: Model) -> Limits:
     """What the models of a run read; the same at every step."""
-    frequencies = model.checkpoint.run.path / "frequencies.tsv"
+    frequencies = model.checkpoint.run.frequencies
     return Limits(model.max_positions, frequencies if frequencies.is_file() else None)
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from embryo_core import curves, results
+from embryo_core import curves, results, runs
 from embryo_core.curves import step_scales
 from embryo_core.types import Run
 
@@ -73,6 +73,11 @@ class Evidence:
     def metrics(self) -> set[str]:
         """Names of the scores that there are."""
         return set(results.read_metrics(self.run))
+
+    @cached_property
+    def frequencies(self) -> dict[str, int]:
+        """How often each word stands in the training text; empty where it was not counted. Raises BrokenRun."""
+        return runs.read_counts(self.run.frequencies)
 
     def scores(self, metric: str) -> pd.DataFrame:
         """The scores of one metric: step, layer, group, value, n; no others are read, which may be many."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import combinations
 
-from embryo_core import results, runs
+from embryo_core import results
 from embryo_core.corpora.word_groups import BANDS
 from embryo_core.findings.comparisons import agreement_with_paper, earlier
 from embryo_core.findings.evidence import Evidence
@@ -17,7 +17,6 @@ RECONSTRUCTION, PREDICTION = TASKS = ("token_reconstruction", "mask_prediction")
 SHORT = {RECONSTRUCTION: "reconstruction", PREDICTION: "prediction"}
 PLACE = {RECONSTRUCTION: "Section 3, Figure 1a", PREDICTION: "Section 3, Figure 1b"}
 COMMAND = "evaluate --treebank PATH"
-FREQUENCIES = "frequencies.tsv"
 
 
 def reconstruction_first(evidence: Evidence) -> Tested:
@@ -51,8 +50,8 @@ def paper_ranks(names: Iterable[str]) -> dict[str, int]:
 
 def frequent_verb_forms_first(evidence: Evidence, task: str) -> Tested:
     """Every two verb forms, the one whose words are on average more frequent in the training corpus first."""
-    if not runs.read_counts(evidence.run.path / FREQUENCIES):
-        return Tested([], f"No words of its training text were counted ({FREQUENCIES}).", final=True)
+    if not evidence.frequencies:
+        return Tested([], f"No words of its training text were counted ({evidence.run.frequencies.name}).", final=True)
     if not (frequency := mean_frequencies(evidence, task)):
         return Tested([])
     ordered = sorted(frequency, key=frequency.get, reverse=True)
@@ -70,7 +69,7 @@ def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
 
     A word that the corpus lacks counts 0. Empty where pretraining has counted no words, or the task has none.
     """
-    counts = runs.read_counts(evidence.run.path / FREQUENCIES)
+    counts = evidence.frequencies
     steps = evidence.scores(task)["step"]
     if not counts or steps.empty:
         return {}

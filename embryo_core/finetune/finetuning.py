@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from embryo_core import results
 from embryo_core.engine.hub import most_pieces
-from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
+from embryo_core.engine.tokenizer import Tokenizer, check_vocabulary, load_tokenizer
 from embryo_core.errors import ConfigError, MissingCapability, unknown
 from embryo_core.evaluate import Report
 from embryo_core.finetune import plan, protocols
@@ -91,7 +91,7 @@ def _finetune(
 ) -> None:
     late = plan.late(run)
     tokenizer = load_tokenizer(run)
-    plan.check_vocabulary(late, tokenizer.vocabulary_size)
+    check_vocabulary(late, tokenizer.vocabulary_size)
     choices = {one.name: plan.noted_choice(run, one) for one in asked if one.protocol == "quick"}
     without = [name for name, choice in choices.items() if choice is None]
     staying = [one for one in asked if one.staying and choices.get(one.name)]

@@ -15,7 +15,6 @@ from embryo_core.errors import (
     MissingCapability,
     MissingWeights,
     OtherData,
-    TokenizerMismatch,
 )
 from embryo_core.finetune import kept
 from embryo_core.finetune.forms import GLUE, SQUAD, evaluation
@@ -238,13 +237,3 @@ def remove_leftovers(run: Run, asked: Sequence[Asked]) -> None:
     for (step, seed), file in kept.kept_weights(run) if after else ():
         if all(step in done[evaluation(one.name, seed)] for one in after):
             file.unlink(missing_ok=True)
-
-
-def check_vocabulary(checkpoint: Checkpoint, pieces: int) -> None:
-    """Raise TokenizerMismatch where the model has fewer pieces than the tokenizer."""
-    found = runs.read_config(checkpoint, runs.Architecture).vocab_size
-    if found < pieces:
-        raise TokenizerMismatch(
-            f"The tokenizer of run '{checkpoint.run.name}' has {pieces} pieces, but {checkpoint.path} has {found}; put "
-            "the tokenizer of its pretraining back."
-        )

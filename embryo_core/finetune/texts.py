@@ -47,9 +47,8 @@ def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
 
 def remember(sha256: str, folder: Path) -> None:
     """Note in this user's settings where the data of this hash are; without a word where these cannot be written."""
-    with suppress(OSError, UnicodeEncodeError):
+    with suppress(OSError, UnicodeEncodeError), runs.locked(runs.settings_folder()):
         known = _remembered() | {sha256: os.path.realpath(folder)}
-        _list().parent.mkdir(parents=True, exist_ok=True)
         runs.write_json(_list(), dict([*known.items()][-MOST:]))
 
 
@@ -62,8 +61,7 @@ def _remembered() -> dict[str, str]:
 
 
 def _list() -> Path:
-    settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return Path(settings) / "embryo" / "tasks.json"
+    return runs.settings_folder() / "tasks.json"
 
 
 def _is_of(task: str, folder: Path, noted: Collection[str]) -> bool:

@@ -12,7 +12,7 @@ from embryo_core import runs
 from embryo_core.engine.cpu import multiplies_bfloat16
 from embryo_core.engine.hub import check_all_read, read_configuration
 from embryo_core.engine.remote import fetch_checkpoint
-from embryo_core.engine.stored import read_tensors
+from embryo_core.engine.stored import check_finite, read_tensors
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.finetune.protocols import Settings
 from embryo_core.finetune.sequences import Sequences, batches_by_length, training_batches
@@ -117,8 +117,8 @@ def _model(
 ) -> nn.Module:
     """The checkpoint's encoder in float32, with a new head, on the device.
 
-    Raises BrokenCheckpoint where weights are missing, or are none of the class, MissingWeights where they cannot be
-    fetched, and MissingCapability where transformers has no such head for the family.
+    Raises BrokenCheckpoint where weights are missing, not finite, or none of the class, MissingWeights where they
+    cannot be fetched, and MissingCapability where transformers has no such head for the family.
     """
     fetch_checkpoint(checkpoint)
     runs.verify(checkpoint)
@@ -131,6 +131,8 @@ def _model(
     transformers.logging.set_verbosity_error()  # it warns that the head is new
     transformers.logging.disable_progress_bar()
     tensors = read_tensors(checkpoint)
+    for name, tensor in tensors.items():
+        check_finite(checkpoint, name, tensor)
     model, report = _class(config, data.kind).from_pretrained(
         None,
         config=config,

@@ -77,11 +77,12 @@ def write(unit: Unit, outcomes: Iterable[Outcome]) -> tuple[int, list[str]]:
 
 def _outcomes(unit: Unit, trainees: Mapping[str, Trainee], device: str) -> Iterator[Outcome]:
     for item in unit.items:
-        if item.from_mnli and not unit.mnli.is_file():
-            yield item, f"{_named(unit, item)} begins from weights after MNLI, which there are not."
-            continue
         try:
             found = _tune(unit, item, trainees[item.task], device)
+        except FileNotFoundError:
+            if not item.from_mnli or unit.mnli.is_file():
+                raise
+            found = f"{_named(unit, item)} begins from weights after MNLI, which there are not."
         except OSError:  # a full disk: nothing more can be written
             raise
         except Exception as reason:  # the batch boundary: one failure does not stop the others

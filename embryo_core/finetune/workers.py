@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from embryo_core.engine.cpu import passes_at_once
-from embryo_core.errors import ConfigError
+from embryo_core.errors import ConfigError, first_line
 from embryo_core.finetune.trainees import Trainee
 
 Trainees = Mapping[str, Trainee]
@@ -54,12 +54,12 @@ def open_workers(trainees: Trainees, device: str, jobs: int) -> Iterator[Workers
         finally:
             torch.set_num_threads(before)
         return
-    context = multiprocessing.get_context("spawn")
+    context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(trainees, device, threads))
     try:
         yield Workers(trainees, device, pool)
     except BaseException:  # Ctrl-C, a full disk: nobody waits for the minutes that a fine-tuning may still take
-        for process in multiprocessing.active_children():
+        for process in set(multiprocessing.active_children()) - others:
             process.terminate()
         raise
     finally:
@@ -67,13 +67,16 @@ def open_workers(trainees: Trainees, device: str, jobs: int) -> Iterator[Workers
 
 
 def choose_device(name: str | None) -> str:
-    """The device of that name, by default the first GPU, else the processor. Raises ConfigError for another."""
-    if name is None:
+    """The device of that name; by default, and for "auto", the first of CUDA, else the processor.
+
+    Raises ConfigError for one that is not there.
+    """
+    if name in (None, "auto"):
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         torch.empty(1, device=name).item()  # which a device without numbers, meta, refuses
     except (RuntimeError, AssertionError, NotImplementedError, ImportError) as reason:
-        why = str(reason).partition("\n")[0].partition(". ")[0].removesuffix(".")
+        why = first_line(reason).partition(". ")[0].removesuffix(".")
         raise ConfigError(f"Device '{name}' cannot be used ({why}); give cpu, or leave out --device.") from None
     return name
 

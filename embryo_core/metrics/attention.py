@@ -15,6 +15,7 @@ from embryo_core.metric import Limits, Source
 from embryo_core.metrics.attention_pass import AttentionMetric
 from embryo_core.metrics.treebank import Sentence, encode
 from embryo_core.types import AttentionMap, Findings
+from embryo_core.words import quantity
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
@@ -46,7 +47,7 @@ class Attention(AttentionMetric):
             "sentences": len(sentences),
             "length": length,
             "sentences_per_position": [int((lengths > position).sum()) for position in range(length)],
-            "note": f"averaged over {len(sentences):,} sentences of {source.path.name}",
+            "note": f"averaged over {quantity(len(sentences), 'sentence')} of {source.path.name}",
         }
         return MapSentences(sentences, length, summary)
 

@@ -32,6 +32,7 @@ from embryo_core.metric import Limits, Source
 from embryo_core.metrics import treebank
 from embryo_core.metrics.attention_pass import AttentionMetric
 from embryo_core.types import Findings, Score
+from embryo_core.words import quantity
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
@@ -69,8 +70,8 @@ class HeadBehaviour(AttentionMetric):
         sentences = tuple(map(_parsed, treebank.encode(tokenizer, limits, source).sentences))
         pieces = sum(len(sentence.word) for sentence in sentences)
         asked = sum(int((sentence.head >= 0).sum()) for sentence in sentences)
-        note = f"{pieces:,} pieces in {len(sentences):,} sentences of {source.path.name}"
-        syntax = f"; syntax over {asked:,} words with a head" if asked else "; it has no syntactic heads"
+        note = f"{quantity(pieces, 'piece')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
+        syntax = f"; syntax over {quantity(asked, 'word')} with a head" if asked else "; it has no syntactic heads"
         summary = {"sentences": len(sentences), "pieces": pieces, "words": asked, "note": note + syntax}
         return ParsedSentences(sentences, summary)
 

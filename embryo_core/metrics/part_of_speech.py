@@ -21,6 +21,7 @@ from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics.treebank import encode
 from embryo_core.types import Example, Findings, Score, WordCount
+from embryo_core.words import quantity
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
@@ -79,7 +80,7 @@ def read(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treebank:
     sentence, start, end, words, tags = zip(*rows, strict=True)
     bands = _bands(words, tokenizer, limits.frequencies)
     groups = _groups(tags, bands)
-    note = f"{len(rows):,} words in {len(sentences):,} sentences of {source.path.name}"
+    note = f"{quantity(len(rows), 'word')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
     left_out = f"; {encoded.too_long:,} longer than {limits.positions} pieces were left out" if encoded.too_long else ""
     summary = {"sentences": len(sentences), "words": len(rows), "too_long": encoded.too_long, "note": note + left_out}
     positions = np.array(sentence), np.array(start), np.array(end)

@@ -21,6 +21,7 @@ from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics import batches, treebank
 from embryo_core.types import Findings, Score
+from embryo_core.words import quantity
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
@@ -52,7 +53,7 @@ class Positions(Metric):
         if not ids:
             raise CorpusError(f"{source.path} has no sentence of two pieces or more; give another treebank.")
         pairs = sum((len(one) - 2) * (len(one) - 3) // 2 for one in ids)
-        note = f"{pairs:,} pairs of pieces in {len(ids):,} sentences of {source.path.name}"
+        note = f"{quantity(pairs, 'pair')} of pieces in {quantity(len(ids), 'sentence')} of {source.path.name}"
         return Sentences(ids, {"sentences": len(ids), "pairs": pairs, "note": note})
 
     def compute(self, model: "Model", data: Sentences) -> Findings:

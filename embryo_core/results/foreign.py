@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from embryo_core.errors import CorpusError
+from embryo_core.errors import CorpusError, first_line
 from embryo_core.results.footers import check_size
 
 if TYPE_CHECKING:
@@ -47,5 +47,4 @@ def _read(path: Path) -> dict[str, list[Any]]:
             check_size(file)
             return pq.read_table(file).to_pydict()
     except (pa.ArrowException, OSError, ValueError) as reason:
-        why = (str(reason) or type(reason).__name__).splitlines()[0]
-        raise CorpusError(f"{path} cannot be read as a parquet file ({why}); fetch it again.") from None
+        raise CorpusError(f"{path} cannot be read as a parquet file ({first_line(reason)}); fetch it again.") from None

@@ -21,7 +21,7 @@ from msgspec.json import Decoder
 
 from embryo_core import runs
 from embryo_core.corpora.word_groups import ALL, TAGS
-from embryo_core.errors import ResultsError
+from embryo_core.errors import ResultsError, first_line
 from embryo_core.results import order, weights
 from embryo_core.results.bounds import check_keys, check_rows
 from embryo_core.results.files import is_stored, verified
@@ -328,8 +328,8 @@ def _explaining(run: Run, path: Path) -> Iterator[None]:
         raise _unreadable(run, path, reason) from None
 
 
-def _unreadable(run: Run, path: Path, reason: object) -> ResultsError:
-    why = runs.shown((str(reason) or type(reason).__name__).splitlines()[0])
+def _unreadable(run: Run, path: Path, reason: Exception) -> ResultsError:
+    why = runs.shown(first_line(reason))
     command = next((table.command for table in TABLES if table.name == path.stem), "evaluate")
     what = "it with its .sha256" if path.exists() else "its .sha256"
     return ResultsError(

@@ -5,7 +5,16 @@ from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, rea
 from embryo_core.runs.changes import changes
 from embryo_core.runs.checksums import read_checksums, write_checksums
 from embryo_core.runs.files import replacing, sha256, write_json
-from embryo_core.runs.layout import REPOSITORY, broken_runs, list_runs, open_run, read_run, roots, write_run
+from embryo_core.runs.layout import (
+    REPOSITORY,
+    broken_runs,
+    data_folder,
+    list_runs,
+    open_run,
+    read_run,
+    roots,
+    write_run,
+)
 from embryo_core.runs.locks import locked
 from embryo_core.runs.log import counted_tokens, damaged_lines, parse_row, read_counts, read_lines, read_log, read_ranks
 from embryo_core.runs.manifests import (
@@ -27,6 +36,7 @@ from embryo_core.runs.measures import Measured, read_measures
 from embryo_core.runs.pointers import allow, check_text, hub_folder, place_of, places, was_added
 from embryo_core.runs.reading import read_bytes, read_json, shown
 from embryo_core.runs.schema import ModelClass, Shown, Sources
+from embryo_core.runs.settings import settings_folder
 from embryo_core.runs.snapshot import read_once, snapshot
 from embryo_core.runs.thin import remove_weights, to_remove
 from embryo_core.runs.tokenizer import check_tokenizer, check_tokenizer_file
@@ -55,6 +65,7 @@ __all__ = [
     "checkpoints_digest",
     "counted_tokens",
     "damaged_lines",
+    "data_folder",
     "gaps",
     "generator",
     "hub_folder",
@@ -85,6 +96,7 @@ __all__ = [
     "remove_weights",
     "replacing",
     "roots",
+    "settings_folder",
     "sha256",
     "shown",
     "snapshot",

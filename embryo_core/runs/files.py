@@ -9,15 +9,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+UNFINISHED = ".tmp"  # the end of a name: being written, or left by a writer that was killed
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A free path beside `path`; the file or folder written there takes its place when the block ends without error.
 
     Until then `path` stays as it was, and what a killed writer left under the other name is removed by the next. A file
-    is replaced at once; a folder in the way is renamed first, so that nobody meets half of one.
+    is replaced at once; a folder in the way is renamed first, so that nobody meets half of one. The other name is
+    always the same: of two writers at once, one would remove what the other writes, so where there may be two, the
+    caller holds a lock (`locked`).
     """
-    temporary, old = path.with_name(path.name + ".tmp"), path.with_name(path.name + ".old.tmp")
+    temporary, old = path.with_name(path.name + UNFINISHED), path.with_name(path.name + ".old" + UNFINISHED)
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
     _remove(temporary)

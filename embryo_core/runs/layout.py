@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec.structs import astuple
 
 from embryo_core.errors import BrokenRun, UnknownRun, unknown
-from embryo_core.runs.files import write_json
+from embryo_core.runs.files import UNFINISHED, write_json
 from embryo_core.runs.reading import read_json, refusal
 from embryo_core.runs.schema import OriginCard, RunCard
 from embryo_core.types import Change, Origin, Run, SpecialTokens
@@ -33,6 +33,11 @@ def roots() -> list[Path]:
         return [Path(part).expanduser().resolve() for part in named.split(os.pathsep) if part]
     beside = REPOSITORY if (REPOSITORY / "pyproject.toml").exists() else Path.cwd()
     return [beside / "data", beside / "data" / "demo"]
+
+
+def data_folder(name: str) -> Path:
+    """Where data of a kind are kept, "corpora" or "cache": beside the runs that are made here, in the first root."""
+    return roots()[0] / name
 
 
 def list_runs() -> list[Run]:
@@ -94,10 +99,13 @@ def _origin(card: OriginCard | None) -> Origin | None:
 
 
 def _scan() -> Iterator[tuple[Path, Run | BrokenRun]]:
-    """Every folder under the roots that holds a run.json of any kind, by name, with its run or why it is none."""
+    """Every folder under the roots that holds a run.json of any kind, by name, with its run or why it is none.
+
+    One that is being written, or was left half written, is no run yet.
+    """
     for root in roots():
         try:
-            names = sorted(os.listdir(root / "runs"))
+            names = sorted(name for name in os.listdir(root / "runs") if not name.endswith(UNFINISHED))
         except OSError:
             continue
         for path in (root / "runs" / name for name in names):

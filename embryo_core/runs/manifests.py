@@ -11,7 +11,7 @@ from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, UnknownStep
 from embryo_core.runs.architecture import Architecture
-from embryo_core.runs.files import sha256, write_json
+from embryo_core.runs.files import UNFINISHED, sha256, write_json
 from embryo_core.runs.pointers import follow
 from embryo_core.runs.reading import Content, digest, read_json, refusal, shown
 from embryo_core.runs.schema import Manifest, ModelClass, PointerCard
@@ -130,8 +130,11 @@ def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
 
 def left_out(found: Iterable[Checkpoint]) -> list[str]:
     """What is said where these checkpoints were asked for: one sentence on those without weights, or none."""
-    steps = sorted(one.step for one in found if not one.has_weights)
-    return [f"Left out, as their weights were removed: {listed(steps)}."] if steps else []
+    thinned = {one.step: one.run.counted_in for one in found if not one.has_weights}
+    if not thinned:
+        return []
+    counted_in = next(iter(thinned.values()))
+    return [f"Left out, as their weights were removed: {listed(sorted(thinned), counted_in)}."]
 
 
 def without_weights(checkpoint: Checkpoint) -> MissingWeights:
@@ -191,7 +194,7 @@ def _states(folder: Path) -> tuple[tuple[str, State], ...]:
 
 
 def _is_checkpoint(name: str) -> bool:
-    return name.startswith("step") and not name.endswith(".tmp")
+    return name.startswith("step") and not name.endswith(UNFINISHED)
 
 
 def _folders(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:

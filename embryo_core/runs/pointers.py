@@ -15,7 +15,9 @@ from msgspec import Meta
 
 from embryo_core.errors import BrokenCheckpoint, BrokenList, RunError
 from embryo_core.runs.files import write_json
+from embryo_core.runs.locks import locked
 from embryo_core.runs.reading import read_json, shown
+from embryo_core.runs.settings import settings_folder
 from embryo_core.runs.value_types import Text
 from embryo_core.types import Pointer, Run
 
@@ -31,8 +33,9 @@ def allow(run: Path, locations: Iterable[str]) -> None:
     """
     for place in (run, *locations):
         check_text(place)
-    known = {} if not _list().is_file() else read_json(_list(), _list().parent, Added, BrokenList)
-    write_json(_list(), known | {os.path.realpath(run): sorted(set(locations))})
+    with locked(settings_folder()):
+        known = {} if not _list().is_file() else read_json(_list(), _list().parent, Added, BrokenList)
+        write_json(_list(), known | {os.path.realpath(run): sorted(set(locations))})
 
 
 def check_text(path: Path | str) -> None:
@@ -93,8 +96,7 @@ def hub_folder(repository: str) -> Path:
 
 
 def _list() -> Path:
-    settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return Path(settings) / "embryo" / "added.json"
+    return settings_folder() / "added.json"
 
 
 def _added() -> dict[str, frozenset[str]]:

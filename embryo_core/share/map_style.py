@@ -13,6 +13,7 @@ import numpy as np
 
 from embryo_core.curves.step_scales import Scale
 from embryo_core.share.head_history import HeadHistory
+from embryo_core.words import quantity
 
 CLIP = 99  # percentile of the weights at which the colours end: a few large ones would darken all the others
 DECADES = 3  # the logarithmic scale of colours reaches down to 10**-DECADES of that weight
@@ -92,9 +93,11 @@ def end_of(history: HeadHistory) -> float:
 def clipping(history: HeadHistory) -> str:
     """A sentence that tells where the colours of a history end, and how many of its weights are larger."""
     of, larger = "all heads" if history.shared_end else "this head", _larger(history)
+    over = quantity(len(history.steps), "step")
+    over = over if len(history.steps) == 1 else f"all {over}"
     return (
-        f"Colours end at {end_of(history):.2g}, the {CLIP}th percentile of the weights of {of} over all "
-        f"{len(history.steps)} steps; {f'{100 * larger:.1f} %' if larger else 'none'} of this head's are larger."
+        f"Colours end at {end_of(history):.2g}, the {CLIP}th percentile of the weights of {of} over {over}; "
+        f"{f'{100 * larger:.1f} %' if larger else 'none'} of this head's are larger."
     )
 
 

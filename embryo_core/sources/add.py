@@ -67,13 +67,14 @@ def add(
 
     `patterns` say how names tell the step (see patterns.py), `steps` which are taken, `tokenizer` is a folder with
     that of the pretraining where the checkpoints have none. Raises RunError for a source without checkpoints, for a
-    run of that name that was not added, and where results of that name are of other models.
+    run of that name that was not added, where results of that name are of other models, and while another process adds.
     """
     target = _target(name)
-    old = runs.read_run(target) if os.path.lexists(target) else None
     series = _find(source, patterns)
     chosen = _chosen(series, steps)
-    with runs.replacing(target) as folder:
+    busy = RunError(f"Another add is at work in {target.parent}; wait for its end, then give the same command.")
+    with runs.locked(target.parent, busy), runs.replacing(target) as folder:
+        old = runs.read_run(target) if os.path.lexists(target) else None
         folder.mkdir()
         added, troubles = _write_checkpoints(chosen, folder, copy, name)
         troubles[:0] = series.incomplete.values() if steps is None else ()
@@ -81,7 +82,7 @@ def add(
             raise RunError(f"No checkpoint of {' '.join(source)} can be read: {troubles[0]}")
         text, special = _tokenizer(added[-1], tokenizer)
         _check_room(added, text)
-        run = _draft(target.name, folder, added[-1], source)
+        run = _draft(target.name, folder, added[-1], source, copy)
         run.tokenizer.mkdir()
         (run.tokenizer / "tokenizer.json").write_text(text, encoding="utf-8")
         run = replace(run, tokenizer_sha256=runs.sha256(run.tokenizer / "tokenizer.json"), special_tokens=special)
@@ -228,7 +229,7 @@ def _check_room(added: list[Found], tokenizer: str) -> None:
             )
 
 
-def _draft(name: str, folder: Path, last: Found, source: Sequence[str]) -> Run:
+def _draft(name: str, folder: Path, last: Found, source: Sequence[str], copied: bool) -> Run:
     """The run as far as its last checkpoint tells it."""
     config = runs.read_json(last.config, last.within, dict[str, Any], BrokenRun)
     model = runs.read_json(last.config, last.within, runs.ModelClass, BrokenRun)
@@ -244,7 +245,7 @@ def _draft(name: str, folder: Path, last: Found, source: Sequence[str]) -> Run:
         corpus={},
         planned_steps=(),
         code_version=version("embryo"),
-        note=f"Added from {where}, where its weights are.",
+        note=f"Added from {where}{'' if copied else ', where its weights are'}.",
         counted_in=last.counts.first[1],
     )
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from embryo_core.engine.remote import blob_of, fetch, fetch_file, first_line, offline
-from embryo_core.errors import BrokenCheckpoint, MissingWeights, RunError
+from embryo_core.engine.remote import blob_of, fetch, fetch_file, offline
+from embryo_core.errors import BrokenCheckpoint, MissingWeights, RunError, first_line
 from embryo_core.runs import GENERATOR, hub_folder
 from embryo_core.runs.pointers import HUB, hub_store
 from embryo_core.runs.weight_files import WEIGHTS

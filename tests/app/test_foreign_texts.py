@@ -44,19 +44,25 @@ def test_foreign_texts_are_escaped_wherever_they_are_shown(page: str, hostile: R
 def test_foreign_texts_are_escaped_in_messages(page: str, hostile: Run, dashboard) -> None:
     """Without results, with broken ones and with broken checkpoints, the sentences that name files are escaped."""
     (hostile.path / "checkpoints" / "step8" / "model.safetensors").write_bytes(b"")
-    check(dashboard.open(page, text="the [MASK] cat .", step="8", section="sentence"))
+    weights = "model.safetensors" if page in ("attention", "query") else ""
+    check(dashboard.open(page, text="the [MASK] cat .", step="8", section="sentence"), weights)
     for path in hostile.results.glob("*.parquet"):
         path.write_bytes(b"none")
-    check(dashboard.open(page, text="the [MASK] cat ."))
+    check(dashboard.open(page, text="the [MASK] cat ."), weights if page == "query" else ".parquet")
     shutil.rmtree(hostile.results)
     check(dashboard.open(page))
     (hostile.path / "run.json").write_text("5")
-    check(dashboard.open(page))
+    check(dashboard.open(page), "run.json")
 
 
-def check(app: AppTest) -> None:
-    """No text of the page has a mark of the hostile ones unescaped, or an address or icon in one piece."""
+def check(app: AppTest, file: str = "") -> None:
+    """No text of the page has a mark of the hostile ones unescaped, or an address or icon in one piece.
+
+    A message names the run's `file` where one is given.
+    """
     assert not app.exception
+    messages = [text.value.replace("\\", "") for kind in ("info", "warning", "error") for text in app.get(kind)]
+    assert not file or any("__b__" in text and f"{file} " in text for text in messages), messages
     for text in as_markdown(app):
         assert not re.search(r"!\[|\]\(|<img|\$|\*a\*", re.sub(r"\\.", "", text)), text
         shown = text.replace("\\", "")

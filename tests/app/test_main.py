@@ -261,6 +261,12 @@ def everything_in(block) -> Iterator[str]:
         yield from everything_in(child)
 
 
+def test_a_step_that_is_not_there_is_named_by_what_steps_count(dashboard, counted_in_words) -> None:
+    """So is the one that is shown."""
+    message = "Run 'tiny' has no checkpoint at 15 words; showing 8 words."
+    assert dashboard.open("overview", step="15").info[0].value.replace("\\", "") == message
+
+
 @pytest.mark.parametrize(("page", "query"), IN_WORDS)
 def test_no_page_calls_words_steps(page, query, dashboard, counted_in_words) -> None:
     """Sentences, heads of tables, what the pointer is told, and the time bar name what the run's steps count."""

@@ -139,15 +139,21 @@ def test_a_heavy_question_waits_while_a_light_one_is_drawn(monkeypatch: pytest.M
     assert not waited
 
 
-def test_a_dear_question_is_not_put_off_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dear_question_is_not_put_off_for_ever(start, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cheap question that comes much later stands behind it."""
-    queue, now = Turns(), [0.0]
+    queue, now, done = Turns(), [0.0], []
     monkeypatch.setattr(turns, "monotonic", lambda: now[0])
-    with queue.turn(DEAR) as pause:
-        now[0] = turns.PATIENCE * DEAR + 1
-        queue._asked.append(another(queue, CHEAP, now[0] + turns.PATIENCE * CHEAP))
-        pause()
-        queue._asked.pop()
+
+    def ask() -> None:
+        with queue.turn(DEAR) as pause:
+            now[0] = turns.PATIENCE * DEAR + 1
+            queue._asked.append(another(queue, CHEAP, now[0] + turns.PATIENCE * CHEAP))
+            pause()
+            queue._asked.pop()
+            done.append("dear")
+
+    start(ask).join(timeout=30)
+    assert done == ["dear"]
 
 
 def test_few_heavy_questions_hold_memory_at_a_time(start) -> None:

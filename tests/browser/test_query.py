@@ -178,8 +178,9 @@ def test_each_answer_names_its_question_where_columns_stand_below_each_other(vis
 
 
 def test_the_final_answer_to_many_masks_is_shown_whole(visit, app):
-    """It breaks where a line is too short for it."""
+    """It breaks where a line is too short for it, as on a phone."""
     visitor = visit(app)
+    visitor.page.set_viewport_size({"width": 390, "height": 1000})
     open_query(visitor, "[MASK] " * 8 + ".")
     value = visitor.page.locator(".st-key-lead_1").get_by_test_id("stMetricValue").first
     expect(value).to_be_visible()

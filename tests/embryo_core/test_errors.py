@@ -6,7 +6,7 @@ import re
 import pytest
 
 from embryo_core import errors
-from embryo_core.errors import EmbryoError, unknown
+from embryo_core.errors import EmbryoError, UnknownRun, exit_status, first_line, unknown
 
 CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if c.__module__ == errors.__name__]
 
@@ -48,3 +48,39 @@ def test_a_name_that_is_near_nothing_gets_no_suggestion():
 def test_nothing_known_is_said_plainly():
     """An empty list of names reads as none."""
     assert unknown("run", "demo", []) == "Unknown run 'demo'. Known: none."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("Out of range.", "Out of range."), ("One.\nTwo.", "One."), ("\r\n \n Two.\n", "Two.")]
+    + [(blank, "ValueError") for blank in ("", " ", "\n", "\n\n ")],
+)
+def test_the_first_line_of_an_exception_says_something(text: str, expected: str):
+    """Blank lines are passed over, and an exception without words is named by its class."""
+    assert first_line(ValueError(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "said"),
+    [
+        (UnknownRun("No run."), 2, "Error: No run.\n"),
+        (OSError("No space left"), 2, "Error: No space left; what was written stays, and the same command goes on"),
+        (KeyboardInterrupt(), 130, "Stopped; all stays.\n"),
+    ],
+)
+def test_what_ends_a_command_is_one_sentence(capsys, reason: BaseException, status: int, said: str):
+    """On stderr, with its exit status; both command lines say it alike."""
+
+    def command() -> int:
+        raise reason
+
+    assert exit_status(command, "all stays") == status
+    output = capsys.readouterr()
+    assert output.err.startswith(said) and output.err.count("\n") == 1 and not output.out
+
+
+def test_a_command_that_ends_by_itself_has_its_own_status(capsys):
+    """Nothing is added, and an error of our own making keeps its traceback."""
+    assert exit_status(lambda: 1, "") == 1 and capsys.readouterr().err == ""
+    with pytest.raises(ZeroDivisionError):
+        exit_status(lambda: 1 // 0, "")

@@ -1,8 +1,9 @@
 """Numbers in sentences: one of a thing is singular."""
 
 import numpy as np
+import pandas as pd
 
-from embryo_core.words import headed, listed, point, points, quantity, spread, step_name
+from embryo_core.words import headed, joined, listed, point, points, quantity, span, step_name
 
 
 def test_one_is_singular():
@@ -11,13 +12,9 @@ def test_one_is_singular():
     assert found == ["0 checkpoints", "1 checkpoint", "2 checkpoints", "1,000 checkpoints"]
 
 
-def test_a_single_step_is_no_range():
-    """The first and the last of several are named, whatever a step counts."""
-    assert [spread([5]), spread([0, 3, 1000]), spread([7, 8], "sequence")] == [
-        "step 5",
-        "steps 0 to 1000",
-        "sequences 7 to 8",
-    ]
+def test_counts_are_one_number_or_a_span():
+    """Whole numbers with commas, and what is missing left out."""
+    assert [span(pd.Series(n)) for n in ([1000, 1000], [8, 1000], [8.0, None])] == ["1,000", "8 to 1,000", "8"]
 
 
 def test_of_many_steps_some_are_named():
@@ -25,6 +22,14 @@ def test_of_many_steps_some_are_named():
     assert listed([8]) == "step 8" and listed([0, 1000]) == "steps 0, 1,000 (2 in all)"
     assert listed(range(8)) == "steps 0, 1, 2, 3, 4, 5, 6, 7 (8 in all)"
     assert listed(range(9)) == "steps 0, 1, 2, 3, …, 8 (9 in all)"
+    assert [listed([1000], "words"), listed([0, 1000], "words")] == ["1,000 words", "0, 1,000 words (2 in all)"]
+
+
+def test_steps_are_joined_to_one_name():
+    """All of them are named, by what they count."""
+    assert [joined([8]), joined([0, 1000])] == ["step 8", "steps 0 and 1,000"]
+    assert joined([0, 8, 1000]) == "steps 0, 8 and 1,000"
+    assert [joined([1], "words"), joined([0, 1000], "words")] == ["1 word", "0 and 1,000 words"]
 
 
 def test_a_step_is_named_by_what_it_counts():

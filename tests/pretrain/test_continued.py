@@ -199,6 +199,21 @@ def test_what_cannot_be_continued_is_reported(
     assert not (root / "refused").exists()
 
 
+def test_a_run_that_points_to_its_weights_is_not_continued(first: Run, command: list[str], root: Path, capsys):
+    """One sentence says what to do, and no run is begun."""
+    pointing = Path(shutil.copytree(first.path, root / "pointing"))
+    folder = pointing / "checkpoints" / "step3"
+    (folder / "model.safetensors").rename(root / "elsewhere.safetensors")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    sha256 = manifest["sha256"].pop("model.safetensors")
+    manifest["weights"] = {"file": str(root / "elsewhere.safetensors"), "sha256": sha256}
+    runs.write_json(folder / "manifest.json", manifest)
+    runs.allow(pointing, [str(root)])
+    arguments = [f"{pointing}@3" if part.endswith("@3") else part for part in command]
+    assert main([*arguments, str(root / "refused")]) == 2
+    assert "Run 'pointing' points to its weights" in capsys.readouterr().err and not (root / "refused").exists()
+
+
 def test_a_changed_vocabulary_is_not_continued(first: Run, command: list[str], root: Path, tmp_path: Path, capsys):
     """The model would read other ids than it was trained with: one sentence, and no run is begun."""
     changed = Path(shutil.copytree(first.path, tmp_path / "changed"))

@@ -109,6 +109,14 @@ def test_an_interrupted_preparation_goes_on(
     assert files(folder) == files(corpus.folder)
 
 
+@pytest.mark.parametrize(("files", "told"), [(1, "1 source"), (2, "2 sources")])
+def test_preparing_tells_how_many_sources_there_are(corpus: Corpus, texts: Path, tmp_path: Path, files, told) -> None:
+    """That the tokenizer is trained on."""
+    said = []
+    prepare([str(texts / "train.txt"), str(texts / "zheldout.txt")][:files], [], 500, tmp_path, said.append)
+    assert said[0] == f"training the tokenizer on {told}"
+
+
 def test_two_trainings_of_the_same_text_prepare_it_once(corpus: Corpus, texts: Path, tmp_path: Path) -> None:
     """The second says that it waits, writes nothing meanwhile, and opens what the first has prepared."""
     folder = tmp_path / corpus.folder.name
@@ -169,12 +177,12 @@ def test_a_corpus_of_nothing_is_said(texts: Path, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="No text is left to train on"):
         prepare([train], [train], 500, tmp_path)
     (tmp_path / "empty.txt").write_text("\n\ntoo short\n")
-    with pytest.raises(CorpusError, match="corpus is empty: empty.txt hold"):
+    with pytest.raises(CorpusError, match="corpus is empty: no document .* is in empty.txt"):
         prepare([str(tmp_path / "empty.txt")], [], 500, tmp_path / "cache")
     (tmp_path / "copy.txt").write_bytes((texts / "train.txt").read_bytes())
-    with pytest.raises(CorpusError, match="corpus is empty: copy.txt hold"):
+    with pytest.raises(CorpusError, match="corpus is empty: no document .* is in copy.txt"):
         prepare([str(tmp_path / "copy.txt")], [train], 500, tmp_path / "cache")
-    with pytest.raises(CorpusError, match="held-out text is empty: empty.txt hold no document of 8 words"):
+    with pytest.raises(CorpusError, match="held-out text is empty: no document of 8 words is in empty.txt"):
         prepare([train], [str(tmp_path / "empty.txt")], 500, tmp_path / "cache")
     assert not files(tmp_path / "cache")
     with pytest.raises(CorpusError, match="100,000 pieces"):

@@ -28,7 +28,7 @@ def refused(tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> 
         before = contents(tmp_path)
         assert main([preset, *map(str, arguments), "--cache", str(cache)]) == 2
         said = capsys.readouterr().err
-        assert said.startswith("error: ") and said.count("\n") == 1 and "Traceback" not in said
+        assert said.startswith("Error: ") and said.count("\n") == 1 and "Traceback" not in said
         assert said.rstrip()[-1] in ".;" or said.rstrip()[-1].isalnum()
         assert contents(tmp_path) == before
         return said
@@ -156,7 +156,7 @@ def test_a_full_disk_at_a_checkpoint_is_reported(tmp_path: Path, texts, cache: P
         patch.setattr(Path, "write_bytes", write)
         assert main(command) == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("error: ") and "No space left on device" in said and "goes on from there" in said
+    assert said.startswith("Error: ") and "No space left on device" in said and "goes on from there" in said
     assert main(command) == 0
     assert [checkpoint.step for checkpoint in runs.checkpoints(runs.read_run(tmp_path / "run"))] == [0, 1]
 

@@ -124,10 +124,10 @@ def test_what_cannot_be_measured_is_one_sentence(own: Path, texts: tuple[Path, P
         measure_run(replace(run, family="gpt"), [str(texts[1])])
     with pytest.raises(ConfigError, match="has no settings of pretrain"):
         measure_run(replace(run, config=run.config | {"breadth": 1}), [str(texts[1])])
-    with pytest.raises(ConfigError, match="heldout_sequences, received 0"):
+    with pytest.raises(ConfigError, match="--heldout-sequences, received 0"):
         measure_run(run, [str(texts[1])], heldout_sequences=0)
     (tmp_path / "short.txt").write_text("a word\n")
-    with pytest.raises(CorpusError, match=r"short\.txt hold no document"):
+    with pytest.raises(CorpusError, match=r"No document of 8 words is in short\.txt"):
         measure_run(run, [str(tmp_path / "short.txt")])
     with runs.locked(own), pytest.raises(BusyRun, match="by another process"):
         measure_run(run, [str(texts[1])])

@@ -69,7 +69,7 @@ def test_the_command_tells_what_to_run_next(folder: Path, capsys):
     """With the count of checkpoints, of one as of several, and the run's name."""
     originals.save(folder / "model.ckpt-7", originals.variables("bert"))
     imported(folder)
-    assert "(checkpoints: 1) can be evaluated: python -m embryo_core evaluate imported\n" in capsys.readouterr().out
+    assert "(1 checkpoint) can be evaluated: python -m embryo_core evaluate imported\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -156,7 +156,7 @@ def test_what_cannot_be_imported_is_reported_in_one_sentence(folder: Path, capsy
     damage(folder)
     assert main(["import", str(folder / "model.ckpt-7"), "--run", str(folder / "run")]) == 2
     said = capsys.readouterr().err
-    assert message in said and said.startswith("error: ") and "Traceback" not in said
+    assert message in said and said.startswith("Error: ") and "Traceback" not in said
     assert not list(folder.glob("run/checkpoints/*"))
 
 

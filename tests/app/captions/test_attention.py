@@ -20,3 +20,13 @@ def test_shared_weights_are_named_where_layers_share_them(tiny_run: Run) -> None
 def test_the_small_multiples_say_over_how_many_steps_their_colours_run(steps: int, said: str):
     """A run may have one step, or a thousand."""
     assert captions.all_heads(steps, 1, shared=False).endswith(f"percentile of the weights of {said}")
+
+
+@pytest.mark.parametrize(
+    ("steps", "sentences", "n", "columns"),
+    [([8], 1, "1 sentence.", "1 evaluated step"), ([0, 8], 1200, "1,200 sentences.", "2 evaluated steps")],
+)
+def test_the_layers_say_how_many_sentences_and_steps(tiny_run: Run, steps, sentences, n: str, columns: str):
+    """One of them is singular."""
+    said = captions.layers_over_steps(tiny_run, 1, steps, sentences, 1, 0.5)
+    assert f"n = {n} Rows are layers, columns {columns} around the chosen one" in said

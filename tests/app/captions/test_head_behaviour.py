@@ -13,3 +13,16 @@ def test_the_curves_say_at_how_many_steps(steps: list[int], said: str):
     rows = pd.DataFrame(points, columns=["step", "layer", "head", "n"])
     said_of_all = captions.over_steps(rows, (1, 2))
     assert said_of_all.startswith("Layer 1, head 2, bold, among all 2 heads") and said in said_of_all
+
+
+@pytest.mark.parametrize(("counted_in", "at"), [("updates", "step 1,000"), ("words", "1,000 words")])
+def test_the_first_head_of_each_layer_is_named_with_its_step(counted_in: str, at: str):
+    """By what steps count; one head is singular."""
+    frame = pd.DataFrame({"step": [0, 1000]})
+    since = pd.DataFrame({"layer": [1, 1], "head": [1, 2], "step": [None, 1000.0]})
+    told = captions.presence(frame, 0.1, since, counted_in)
+    assert told.endswith(
+        f"Of 2 heads, 1 shows the pattern at the last step; the first of each layer: layer 1 at {at} (head 2)."
+    )
+    none = captions.presence(frame, 0.1, since[:1], counted_in)
+    assert none.endswith("Of 1 head, none shows the pattern at the last step.")

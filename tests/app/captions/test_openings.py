@@ -98,14 +98,15 @@ def test_query_tells_since_when_examples_are_answered() -> None:
     examples = [ExampleQuestion(text="a", word="b", since=since) for since in (8, 2000, None)]
     sentence = openings.query(examples, 9)
     assert sentence == (
-        "The run learns to answer 2 of its 3 example questions, between step 8 and step 2,000, as its 9 checkpoints "
-        "with weights tell."
+        "Of 3 example questions, the run learns to answer 2, between step 8 and step 2,000, as its 9 checkpoints with "
+        "weights tell."
     )
     alone = openings.query(examples[:1], 1)
-    assert alone == "The run answers 1 of its 1 example questions at step 8, its one checkpoint with weights."
+    begins = "Of 1 example question, the run"
+    assert alone == f"{begins} answers 1 at step 8, its one checkpoint with weights."
     left = openings.query(examples[:2], 1)  # found while there were more
-    assert left == "The run learns to answer 2 of its 2 example questions, between step 8 and step 2,000."
-    assert openings.query(examples[2:], 9) == "The run answers none of its 1 example questions at its last step."
+    assert left == "Of 2 example questions, the run learns to answer 2, between step 8 and step 2,000."
+    assert openings.query(examples[2:], 9) == f"{begins} answers none at its last step."
     assert openings.query([], 9) == ""
 
 

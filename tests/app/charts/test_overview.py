@@ -45,6 +45,9 @@ def test_always_original_is_drawn_where_it_was_logged() -> None:
     line = overview.training_curve(log, "replaced_token_accuracy", "accuracy", axis).data[-1]
     assert (line.name, line.showlegend, line.line.dash) == ("always “original”", True, "dash")
     assert (list(line.x), list(line.y), list(line.customdata)) == ([6, 8], [0.87, 0.9], [6, 8])
+    assert line.hovertemplate.startswith("always “original”, step %{customdata:,}: ")
+    words = overview.training_curve(log, "replaced_token_accuracy", "", StepAxis("linear", counted_in="words")).data[-1]
+    assert words.hovertemplate.startswith("always “original”, %{customdata:,} words: ")
     old = overview.training_curve(log.drop(columns="baseline"), "replaced_token_accuracy", "accuracy", axis)
     assert [trace.name for trace in old.data] == ["training", "held-out"]
 

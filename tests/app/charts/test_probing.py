@@ -90,6 +90,8 @@ def test_a_ring_follows_the_step_along_the_path(frame) -> None:
     assert figure.layout.meta["points"] == [[x, y] for x, y in zip(line.x, line.y)]
     assert ring.name == STEP_MARK and (ring.xanchor, ring.yanchor) == (line.x[-1], line.y[-1])
     assert list(line.marker.colorbar.ticktext) == ["0", "1", "8", "700"]
+    in_words = charts.path_figure(table, "pos", "srl", "words").data[0]
+    assert [trace.marker.colorbar.title.text for trace in (line, in_words)] == ["step", "words"]
 
 
 @pytest.mark.parametrize("scale", SCALES)

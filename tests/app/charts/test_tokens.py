@@ -133,6 +133,16 @@ def test_ties_are_drawn_as_ties(scores: pd.DataFrame) -> None:
     assert not any(trace.showlegend for trace in figure.data)  # the rows have their names
 
 
+@pytest.mark.parametrize(("counted_in", "per"), [("updates", "1,000 steps"), ("words", "1,000 words")])
+def test_a_slope_is_told_by_what_steps_count(scores: pd.DataFrame, counted_in: str, per: str) -> None:
+    """Only the paper's rule has one."""
+    for rule, told in (("paper", f"<br>slope 0.2 per {per} (95 %: 0.1 to 0.3)"), ("half", "")):
+        order = acquisition(tokens.curves(scores, ["verb"], rescaled=False), rule)
+        steep = {"slope": 0.2, "slope_low": 0.1, "slope_high": 0.3} if told else {}
+        figure = tokens.acquisition_figure(order.assign(**steep), STEPS, StepAxis("linear", counted_in=counted_in))
+        assert figure.data[0].customdata[0][3].endswith(told or " words")
+
+
 def test_verb_forms_are_those_of_the_papers_table_4() -> None:
     """VB is one of them; VBP can be chosen besides."""
     assert tokens.usual("verb forms", tokens.SETS["verb forms"]) == ["VB", "VBD", "VBG", "VBN", "VBZ"]

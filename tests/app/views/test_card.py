@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
+from app.view import View
 from app.views import card
+from embryo_core import runs
 from embryo_core.types import Run
 
 
@@ -71,3 +74,10 @@ def test_a_run_with_few_facts_has_a_short_card(tiny_run: Run) -> None:
     """A card without settings still names model, tokenizer and code."""
     rows = dict(card.describe(replace(tiny_run, config={}, corpus={})))
     assert set(rows) == {"Model", "Tokenizer", "Code"}
+
+
+def test_many_checkpoints_have_commas(tiny_run: Run) -> None:
+    """Those there are and those that were planned."""
+    run = replace(tiny_run, planned_steps=tuple(range(2000)))
+    view = View(run, (runs.checkpoints(tiny_run)[0],) * 1000, 0, "linear")
+    assert card._numbers(view, pd.DataFrame())["Checkpoints"] == "1,000 of 2,000 planned"

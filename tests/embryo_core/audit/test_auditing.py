@@ -1,8 +1,10 @@
 """An audit names every planted fault of a copied run, and finds none in the demo."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from embryo_core import runs
 from embryo_core.audit import audit
-from embryo_core.audit.files import other_configs
+from embryo_core.audit.files import missing, other_configs
 from embryo_core.cli import main
 from embryo_core.types import Run
 from tests import demo
@@ -141,7 +143,7 @@ def test_a_tensor_of_another_step(run, step, other):
     change(run, step, lambda _: tensor)
     sign(run)
     (fault,) = audit(run).faults
-    assert fault.steps == (step,) and fault.what.startswith(f"{LAYER} at step {step:,} is that of step {other:,}, ")
+    assert fault.steps == (step,) and fault.what.startswith(f"{LAYER} at step {step:,} is that at step {other:,}, ")
 
 
 def test_the_weights_of_another_pretraining(run):
@@ -161,6 +163,38 @@ def test_several_faults_at_once(run):
     shutil.rmtree(weights(run, 2048).parent)
     sign(run)
     assert found(run) == {("swapped", (256, 1024)), ("tensor", (8192,)), ("missing", (2048,))}
+
+
+@pytest.mark.parametrize("counted_in", ["updates", "words"])
+def test_faults_are_told_by_what_steps_count(run, counted_in):
+    """Each names its checkpoint: files that are missing or of another model, and tensors of all kinds of faults."""
+    card = json.loads((run.path / "run.json").read_text())
+    (run.path / "run.json").write_text(json.dumps(card | {"counted_in": counted_in}))
+    swap(run, 256, 1024)
+    change(run, 8192, torch.neg)
+    change(run, 16384, lambda tensor: tensor * torch.nan)
+    shutil.rmtree(weights(run, 2048).parent)
+    weights(run, 64).with_name("vocab.txt").write_text("a b")
+    weights(run, 4096).with_name("vocab.txt").write_text("a b")
+    weights(run, 13004).with_name("vocab.txt").write_text("c")
+    sign(run)
+    what = " ".join(fault.what for fault in audit(runs.read_run(run.path)).faults)
+    names = ["The planned grid has no checkpoint at {2,048};", "The checkpoints at {256 and 1,024} seem to"]
+    names += ["at {8,192} is out of line with that at {4,096 and 10,321}: ", "at {16,384} holds NaN or infinity;"]
+    names += ["The tokenizer beside the weights at {13,004} is not that of the other checkpoints;"]
+    named = {True: lambda found: f"step{'s' * (' and ' in found[1])} {found[1]}", False: r"\1 words"}
+    for name in names:
+        assert re.sub("{(.+?)}", named[counted_in == "updates"], name) in what
+
+
+def test_missing_steps_are_named_up_to_a_number(run):
+    """Of the others it is told how many they are."""
+    for counted_in, told in (("updates", "steps 1, 2, 3 and 2 more;"), ("words", "1, 2, 3 words and 2 more;")):
+        planned = replace(run, planned_steps=(*STEPS, 1, 2, 3, 5, 6), counted_in=counted_in)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("embryo_core.audit.files.NAMED", 3)
+            (fault,) = missing(planned)
+        assert f"The planned grid has no checkpoint at {told}" in fault.what
 
 
 def test_another_config(run):

@@ -58,3 +58,15 @@ def test_a_run_named_twice_is_compared_once(two: list[Run], capsys: pytest.Captu
     twice = capsys.readouterr().out
     assert main(["compare", "tiny"]) == 0
     assert capsys.readouterr().out == twice
+
+
+def test_what_was_not_computed_is_said(two: list[Run], capsys: pytest.CaptureFixture) -> None:
+    """No table without rows, and a dash where an onset or an agreement is not known; numbers are as they were."""
+    assert main(["compare", "tiny", "twin", "--order", "paper"]) == 0
+    printed = capsys.readouterr().out
+    assert not any(word in printed for word in ("<NA>", "None", "nan", "Empty DataFrame"))
+    for run in two:
+        shutil.rmtree(run.results)
+    assert main(["compare", "tiny"]) == 0
+    printed = capsys.readouterr().out
+    assert "Empty" not in printed and "\nagreement\nnothing to compare: python -m embryo_core evaluate RUN" in printed

@@ -1,5 +1,6 @@
 """Loaded models are kept within a limit in bytes, least recently used out first."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -12,9 +13,9 @@ import torch
 from transformers import AlbertConfig, AlbertForPreTraining
 
 from embryo_core import runs
-from embryo_core.engine import model
+from embryo_core.engine import cache, model
 from embryo_core.engine.cache import FREED, ModelCache, memory_limit
-from embryo_core.errors import ConfigError
+from embryo_core.errors import BrokenCheckpoint, ConfigError
 from embryo_core.types import Checkpoint, Run
 
 
@@ -89,6 +90,32 @@ def test_threads_share_what_is_loaded(tiny_run: Run, loaded: list[int]) -> None:
         found = list(pool.map(models.get, runs.checkpoints(tiny_run) * 4))
     assert sorted(loaded) == [0, 8, 16]
     assert len({id(one) for one in found}) == 3
+
+
+def test_no_lock_of_a_load_stays(own_run: Run) -> None:
+    """Neither where it succeeds nor where it fails, for any number of threads that ask at once."""
+    models, (broken, whole, _) = ModelCache(limit=10**9), runs.checkpoints(own_run)
+    (broken.path / "model.safetensors").write_bytes(b"")
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(models.get, checkpoint) for checkpoint in (broken, whole) * 4]
+        failures = [one.exception() for one in asked]
+    assert [type(one) for one in failures] == [BrokenCheckpoint, type(None)] * 4
+    del asked, failures  # the tracebacks of which hold what the threads held
+    gc.collect()
+    assert not models._loading
+
+
+def test_memory_of_a_replaced_model_is_handed_back(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As is that of others that are let go."""
+    handed = []
+    monkeypatch.setattr(cache, "_hand_back_memory", lambda: handed.append(True))
+    checkpoint = runs.checkpoint(own_run, 8)
+    models = ModelCache(limit=4 * ModelCache(limit=10**9).get(checkpoint).nbytes)
+    models.get(checkpoint)
+    assert not handed
+    os.utime(checkpoint.path / "manifest.json", (1, 1))
+    models.get(runs.checkpoint(own_run, 8))
+    assert handed
 
 
 # === Resident memory ===

@@ -18,7 +18,7 @@ from embryo_core.engine.fast import FastEngine
 from embryo_core.engine.hub import HubEngine, most_pieces
 from embryo_core.engine.model import Model, load
 from embryo_core.engine.tokenizer import load_tokenizer
-from embryo_core.errors import BrokenCheckpoint, ConfigError
+from embryo_core.errors import BrokenCheckpoint, ConfigError, TokenizerMismatch
 from embryo_core.families import FAMILIES
 from embryo_core.types import Checkpoint, Run
 from tests import demo as demo_run
@@ -54,6 +54,14 @@ def check_against_transformers(model: Model) -> None:
     assert len(words) == model.vocabulary_size and (positions is None or len(positions) >= model.max_positions)
     longest = np.full((1, model.max_positions), 5)
     assert np.isfinite(model.hidden_states(longest, np.ones_like(longest))).all()
+
+
+@pytest.mark.parametrize("engine", [FastEngine, HubEngine])
+def test_no_engine_reads_a_vocabulary_smaller_than_the_tokenizer(tiny_run: Run, engine: type):
+    """A piece without a row cannot be read."""
+    pieces = load_tokenizer(tiny_run).vocabulary_size + 1
+    with pytest.raises(TokenizerMismatch, match=f"has {pieces} pieces, but .*step8 has {pieces - 1}; put the"):
+        engine(runs.checkpoint(tiny_run, 8), pieces)
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from transformers import (
 )
 
 from embryo_core import query, runs
+from embryo_core.engine import stored
 from embryo_core.engine.model import Model, load, mlm_logits
 from embryo_core.engine.tokenizer import Tokenizer
 from embryo_core.errors import BrokenCheckpoint, MissingCapability, TokenizerMismatch
@@ -384,6 +385,17 @@ def test_weights_that_are_not_finite_are_refused(own_run, value, dtype):
     runs.write_manifest(checkpoint.path, 8, sequences=32, tokens=2048)
     with pytest.raises(BrokenCheckpoint, match=r"word_embeddings\.weight that is not finite"):
         load(checkpoint)
+
+
+def test_weights_that_do_not_fit_into_memory_are_told(tiny_run, monkeypatch: pytest.MonkeyPatch):
+    """A reason without words is named by its class."""
+
+    def full(_: Path) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(stored, "load_file", full)
+    with pytest.raises(BrokenCheckpoint, match=r"cannot be read \(MemoryError\)"):
+        load(runs.checkpoint(tiny_run, 8))
 
 
 def test_a_checkpoint_of_other_sizes_than_its_config_is_broken(own_run):

@@ -160,10 +160,19 @@ def test_what_is_wrong_in_a_worker_is_told_as_it_is_here(cluster, own_run, tmp_p
 
 
 @with_ray
-def test_an_address_where_nobody_answers_gets_one_sentence(own_run):
-    """With what to do instead; nothing is written."""
-    with pytest.raises(ConfigError, match=r"No Ray cluster answers at '127\.0\.0\.1:1' .* ray start --head"):
-        evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=on_ray("127.0.0.1:1"))
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
+def test_an_address_where_nobody_answers_gets_one_sentence(own_run, monkeypatch, tmp_path, address):
+    """At once, with what to do instead; nothing is written. A cluster that answers nobody without a token is named."""
+    monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray tries for minutes"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    answer = rf"No Ray cluster answers at '{address}' .* ray start --head.* this machine alone\."
+    with pytest.raises(ConfigError, match=f"{answer}$"):
+        evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=on_ray(address))
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text("a token")
+    with pytest.raises(ConfigError, match=f"{answer} .* put RAY_AUTH_MODE=token before the command"):
+        evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=on_ray(address))
     assert not own_run.results.exists()
 
 

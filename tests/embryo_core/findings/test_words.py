@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from embryo_core import results
+from embryo_core import results, runs
 from embryo_core.corpora.word_groups import BANDS
 from embryo_core.findings import words
 from embryo_core.findings.evidence import Evidence
@@ -70,6 +70,16 @@ def test_verb_forms_follow_the_frequency_of_their_words(run, monkeypatch):
     tested = words.frequent_verb_forms_first(found, task)
     assert [comparison.what for comparison in tested.comparisons] == ["VBD before VBZ"]
     assert tested.comparisons[0].holds and "VBD 90, VBZ 75" in tested.statistic
+
+
+def test_counted_words_are_read_once(run, monkeypatch):
+    """Whatever the tasks: the file is read whole."""
+    read = []
+    monkeypatch.setattr(runs, "read_counts", lambda path: read.append(path) or {"is": 1})
+    found = evidence(run, *(row for task in words.TASKS for row in rows(task, {"VBZ": 4, "VBD": 2})))
+    for task in words.TASKS:
+        words.frequent_verb_forms_first(found, task)
+    assert read == [run.frequencies]
 
 
 def test_without_counted_words_nothing_is_said_of_verb_forms(run):

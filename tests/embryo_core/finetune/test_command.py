@@ -17,17 +17,17 @@ def brief(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A few updates, one learning rate; no data of the user's own are found."""
     monkeypatch.setattr(protocols, "QUICK_UPDATES", 2)
     monkeypatch.setattr("embryo_core.finetune.rates.QUICK_RATES", (1e-4,))
-    monkeypatch.setattr("embryo_core.commands.evaluate.CORPORA", tmp_path / "nowhere")
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setattr("embryo_core.finetune.finetuning.default_jobs", lambda device: 1)
 
 
 def test_evaluate_does_what_finetune_does(own_run: Run, cola: Path, capsys: pytest.CaptureFixture):
     """Without data of a metric, nothing else is done; what the one did, the other skips."""
     assert main(["evaluate", str(own_run.path), "--glue", str(cola.parent), "--steps", "16"]) == 0
-    assert capsys.readouterr().out.startswith("1 fine-tunings done, 0 were done before")
+    assert capsys.readouterr().out.startswith("1 fine-tuning done, 0 done before")
     assert set(results.read_task_scores(own_run)["task"]) == {"cola"}
     assert main(["finetune", str(own_run.path), "--glue", str(cola.parent), "--steps", "16"]) == 0
-    assert capsys.readouterr().out.startswith("0 fine-tunings done, 1 were done before")
+    assert capsys.readouterr().out.startswith("0 fine-tunings done, 1 done before")
 
 
 def test_evaluate_fine_tunes_beside_its_metrics(own_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture):
@@ -36,7 +36,7 @@ def test_evaluate_fine_tunes_beside_its_metrics(own_run: Run, tmp_path: Path, ca
     command += [str(REPOSITORY / "data" / "sample" / "treebank.conllu"), "--steps", "16"]
     assert main([*command, "--squad", str(write_squad(tmp_path / "squad"))]) == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("1 results computed") and second.startswith("1 fine-tunings done")
+    assert first.startswith("1 result computed") and second.startswith("1 fine-tuning done")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "finetune"])

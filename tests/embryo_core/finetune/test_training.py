@@ -183,6 +183,18 @@ def test_a_checkpoint_that_lacks_weights_is_refused(trainee, own_run):
         tune(at(own_run, 16), trainee, SHORT, seed=1)
 
 
+def test_a_checkpoint_with_a_number_that_is_none_is_refused(trainee, own_run):
+    """The weights are at fault, and not the learning rate."""
+    checkpoint = at(own_run, 16)
+    tensors = load_file(checkpoint.path / "model.safetensors")
+    tensors["albert.encoder.embedding_hidden_mapping_in.weight"][0, 0] = torch.nan
+    save_file(tensors, checkpoint.path / "model.safetensors", metadata={"format": "pt"})
+    (checkpoint.path / "manifest.json").unlink()
+    runs.write_manifest(checkpoint.path, 16, None, None)
+    with pytest.raises(BrokenCheckpoint, match="number in albert.encoder.embedding_hidden.* not finite"):
+        tune(at(own_run, 16), trainee, SHORT, seed=1)
+
+
 def test_weights_that_lie_elsewhere_are_tuned_alike(trainee, checkpoint, tmp_path, monkeypatch):
     """An added run, whose weights are torch's own file in another folder, comes to the same outputs."""
     source = tmp_path / "source" / "step16"

@@ -38,6 +38,17 @@ def test_a_metric_keeps_its_contract(metric, trained, electra, tmp_path, short_p
         assert np.array_equal(one.weights, other.weights)
 
 
+@pytest.mark.parametrize("name", ["mask_prediction", "head_behaviour", "attention", "positions"])
+def test_one_sentence_is_singular(name, trained, tmp_path):
+    """In the note of a treebank, and its words as well."""
+    rows = [("the", "DT", 2), ("cat", "NN", 0), ("sat", "VBD", 2)]
+    lines = [f"{i}\t{word}\t_\t_\t{tag}\t_\t{head}\t_\t_\t_" for i, (word, tag, head) in enumerate(rows, start=1)]
+    (tmp_path / "one.conllu").write_text("\n".join(lines) + "\n\n", encoding="utf-8")
+    (metric,) = metrics.named([name])
+    note = read(metric, trained, tmp_path / "one.conllu").summary["note"]
+    assert "1 sentence of one.conllu" in note
+
+
 def test_names_are_unique():
     """A name identifies a metric."""
     assert len({metric.name for metric in METRICS}) == len(METRICS)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -66,6 +67,23 @@ def test_a_broken_run_is_left_out_of_the_list(own_run: Run, monkeypatch: pytest.
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
     (own_run.path / "run.json").write_text('{"name": ')
     assert runs.list_runs() == []
+
+
+def test_a_run_that_is_being_written_is_no_run_yet(own_run: Run, monkeypatch: pytest.MonkeyPatch):
+    """Neither it nor what is about to be removed is listed, as a run or as a broken one."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
+    shutil.copytree(own_run.path, own_run.path.with_name("tiny.old.tmp"))
+    with runs.replacing(own_run.path.with_name("new")) as folder:
+        shutil.copytree(own_run.path, folder)
+        (folder / "checkpoints" / "step8" / "manifest.json").unlink()
+        assert [run.name for run in runs.list_runs()] == ["tiny"] and runs.broken_runs() == []
+    assert [run.name for run in runs.list_runs()] == ["new", "tiny"]
+
+
+def test_data_are_kept_in_the_first_root(monkeypatch: pytest.MonkeyPatch, tmp_path):
+    """Where runs go too."""
+    monkeypatch.setenv("EMBRYO_DATA", f"{tmp_path / 'mine'}:{tmp_path / 'theirs'}")
+    assert runs.data_folder("corpora") == tmp_path / "mine" / "corpora"
 
 
 # === Folders from strangers ===

@@ -1,6 +1,7 @@
 """Weights elsewhere are found by the user's own list, and a damaged list is reported as what it is."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,18 @@ def test_a_damaged_list_names_its_own_remedy(pointing: Run, added: Path, content
     assert [found.step for found in runs.checkpoints(pointing)] == [0, 16]
     with pytest.raises(BrokenList, match="remove it, and add its runs again"):
         runs.allow(pointing.path, [])
+
+
+def test_two_that_add_at_once_are_both_noted(added: Path, tmp_path: Path):
+    """The second waits until the first has written."""
+    with ThreadPoolExecutor(1) as other:
+        with runs.locked(added.parent):
+            second = other.submit(runs.allow, tmp_path / "second", ["hf:me/second"])
+            with pytest.raises(TimeoutError):
+                second.result(0.5)
+            runs.write_json(added, {str(tmp_path / "first"): []})
+        second.result(60)
+    assert runs.was_added(tmp_path / "first") and runs.was_added(tmp_path / "second")
 
 
 def test_without_a_list_nothing_elsewhere_is_read(pointing: Run, added: Path):

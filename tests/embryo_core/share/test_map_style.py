@@ -57,7 +57,9 @@ def test_a_few_large_weights_do_not_darken_the_others():
     weights[0, 0, :3] = 0.9
     shown = replace(history(20), weights=weights)
     assert map_style.end_of(shown) == 0.01
-    assert map_style.clipping(shown).endswith("0.8 % of this head's are larger.")
+    assert map_style.clipping(shown).endswith("this head over 1 step; 0.8 % of this head's are larger.")
+    twice = replace(shown, steps=np.array([0, 8]), weights=np.concatenate([weights, weights]))
+    assert "this head over all 2 steps; " in map_style.clipping(twice)
     texts = [label.text for label in map_style.legend_of(shown, "linear").labels]
     assert "≥ 0.01" in texts and "0.8 % are larger" in texts
     assert "end at 0.5" in map_style.clipping(replace(shown, shared_end=0.5))

@@ -41,7 +41,7 @@ def test_nothing_is_copied_and_all_commands_work(root, trainer_folder, capsys):
     """A run that points to its weights is listed, evaluated and queried as any other, and told where they are."""
     assert main(["add", str(trainer_folder), "--name", "rob"]) == 0
     printed = capsys.readouterr().out
-    assert "3 checkpoints, updates 0 to 20" in printed and f"{trainer_folder}/checkpoint-10" in printed
+    assert "3 checkpoints, steps 0 to 20" in printed and f"{trainer_folder}/checkpoint-10" in printed
     run = runs.open_run("rob")
     assert not [*run.path.rglob("*.safetensors")]
     assert [checkpoint.tokens for checkpoint in runs.checkpoints(run)] == [None, 5120, 10240]
@@ -67,8 +67,22 @@ def test_weights_are_copied_where_that_is_asked_for(root, trainer_folder):
     there = add([str(trainer_folder)], "there", [20], copy=False).run
     own = add([str(trainer_folder)], "own", [20], copy=True).run
     assert (own.path / "checkpoints" / "step20" / "model.safetensors").is_file()
+    assert there.note == f"Added from {trainer_folder}, where its weights are."
+    assert own.note == f"Added from {trainer_folder}."
     answers = [query.answer(run, "The [MASK] runs .", 20) for run in (there, own)]
     assert answers[0] == answers[1]
+
+
+def test_one_adds_at_a_time(root, trainer_folder):
+    """The second is told so, and what the first has written so far stays, and is no run yet."""
+    folder = root / "runs" / "new.tmp"
+    folder.mkdir(parents=True)
+    try:
+        with runs.locked(root / "runs"), pytest.raises(RunError, match="Another add is at work in"):
+            add([str(trainer_folder)], "new")
+        assert folder.is_dir()
+    finally:
+        folder.rmdir()
 
 
 @pytest.mark.parametrize(
