@@ -56,7 +56,12 @@ def cached(state: Callable[[Run], str], entries: int, spinner: bool | str = Fals
     return (lambda read: aside()(kept(read))) if spinner else kept
 
 
-def kept_whole(state: Callable[[Run], str], entries: int, spinner: bool | str = False) -> Callable:
-    """As `cached`, but every page gets the same object, which nobody may change: for what takes long to copy."""
-    kept = st.cache_resource(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
+def kept_whole(
+    state: Callable[[Run], str], entries: int, spinner: bool | str = False, valid: Callable[..., bool] | None = None
+) -> Callable:
+    """As `cached`, but every page gets the same object, which nobody may change: for what takes long to copy.
+
+    What is `valid` no more is read again too.
+    """
+    kept = st.cache_resource(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state}, validate=valid)
     return (lambda read: aside()(kept(read))) if spinner else kept

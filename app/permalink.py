@@ -81,14 +81,16 @@ def leads_to() -> str | None:
 
 
 def publish() -> None:
-    """Write the values that this page showed to the URL; other parameters are left alone."""
+    """Write the values that this page showed to the URL; other parameters are left alone.
+
+    All at once: each message to the browser is a place of its own in its history.
+    """
     shown = st.session_state.get(SHOWN, {})
-    present = {name: value for name, value in shown.items() if value is not None}
-    for name in shown.keys() - present.keys():
-        if name in st.query_params:
-            del st.query_params[name]
-    if any(st.query_params.get(name) != value for name, value in present.items()):
-        st.query_params.update(present)
+    before = {name: st.query_params.get_all(name) for name in st.query_params}
+    after = {name: values for name, values in before.items() if shown.get(name, "") is not None}
+    after |= {name: [value] for name, value in shown.items() if value not in (None, st.query_params.get(name))}
+    if after != before:
+        st.query_params.from_dict(after)
 
 
 def _page() -> str | None:

@@ -152,6 +152,22 @@ def tell_unknown(name: str, unknown: Sequence[str], shown: str = "", why: str = 
         permalink.show(name, permalink.get(name))
 
 
+def served(name: str, value: Any) -> str:
+    """The key of a widget that has this value: a new one wherever the page gives it another than the reader did.
+
+    A browser that did not hear of the value, as its page was interrupted, sends the one before with what interrupted
+    it. Under one key that would be a choice of the reader's; here it is what its own key was served with, and its
+    `on_change` leaves it at that.
+    """
+    count = f"{name}_served"
+    key = f"{name}_{st.session_state.setdefault(count, 0)}"
+    if st.session_state.get(key, value) != value:
+        st.session_state[count] += 1
+        key = f"{name}_{st.session_state[count]}"
+    st.session_state[key] = value
+    return key
+
+
 def _marked(format_func: Callable[[Any], str]) -> Callable[[Any], str]:
     """The same texts for a widget that reads Markdown in its options, as segments and pills do."""
     return lambda option: literal(format_func(option))

@@ -2,9 +2,11 @@
 
 from collections import defaultdict
 from contextlib import suppress
+from pathlib import Path
 
 import pandas as pd
 
+from app import task_data
 from app.caching import cached, checkpoints_state, files_state, kept_whole, log_state, results_state
 from app.charts import finetuning, knowledge, patterns, probing_scores, tokens
 from app.charts import phases as phase_tables
@@ -318,17 +320,16 @@ def reached(run: Run, task: str, metric: str) -> list[Reached | None]:
     return read(run, task, metric)
 
 
-def _texts_state(run: Run) -> str:
-    """The results, and the data that may hold the texts of their examples."""
-    folders = [path for root in runs.roots() for path in (root / "corpora").glob("**/*.parquet")]
-    return results_state(run) + files_state(run, *sorted(folders))
-
-
-@kept_whole(_texts_state, 4, "Reading the texts")
 def task_texts(run: Run, task: str) -> pd.DataFrame | None:
     """Texts of a task's development examples (see `finetune.texts`); None where its data cannot be read here."""
+    place = task_data.find(run, task)
+    return _texts(run, task, place.folder, place.state)
+
+
+@kept_whole(results_state, 4, "Reading the texts")
+def _texts(run: Run, task: str, folder: Path | None, state: str) -> pd.DataFrame | None:
+    """The same, `state` being that of the folder."""
     try:
-        folder = texts.find_data(run, task, runs.roots())
         return None if folder is None else texts.read_texts(task, folder)
     except CorpusError:
         return None
@@ -341,14 +342,19 @@ def task_seeds(run: Run, task: str) -> list[int]:
     return sorted(scores.loc[scores["predictor"] == "model", "seed"].unique().tolist())
 
 
-@kept_whole(_texts_state, 4, "Reading the answers")
 def task_examples(run: Run, task: str, seed: int) -> pd.DataFrame:
     """What each step answered to each development example, of one seed (see `charts.finetuning`). Raises ResultsError.
 
     Values of a regression, or labels with their history; of questions, the spans where the paragraphs can be read.
     """
+    place = task_data.find(run, task)
+    return _examples(run, task, seed, place.folder, place.state)
+
+
+@kept_whole(results_state, 4, "Reading the answers")
+def _examples(run: Run, task: str, seed: int, folder: Path | None, state: str) -> pd.DataFrame:
     if task == SQUAD:
-        spans, known = store.read_spans(run, task), task_texts(run, task)
+        spans, known = store.read_spans(run, task), _texts(run, task, folder, state)
         return finetuning.span_histories(spans[spans["seed"] == seed], None if known is None else known["context"])
     answers = store.read_answers(run, task)
     answers = answers[answers["seed"] == seed]

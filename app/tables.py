@@ -46,7 +46,8 @@ def show_rows(
 def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) -> None:
     """Ranked words (columns rank, token, probability), `what` being the head of their column; never read as markup.
 
-    Without `bars` beside the probabilities the table is narrow.
+    Without `bars` beside the probabilities the table is narrow. Answers of several words can be wider than the table,
+    and stand last.
     """
     column = st.column_config
     small = len(table) > 0 and table["probability"].min() < LEAST
@@ -57,4 +58,5 @@ def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) ->
         "token": column.TextColumn(what),
         "probability": bar if bars else column.NumberColumn("probability", format=number, width=72),
     }
-    st.dataframe(table, column_config=columns, column_order=list(columns), hide_index=True, key=key)
+    order = ["rank", "probability", "token"] if what == "words" else list(columns)
+    st.dataframe(table, column_config=columns, column_order=order, hide_index=True, key=key)

@@ -176,11 +176,14 @@ def at_weights(view: View) -> View:
     if not view.loadable:
         stop(f"Run '{view.run.name}' has results and no weights any more; only its results can be shown.")
     found = replace(view, step=view.evaluated(view.loadable))
-    if found.step != view.step:
-        st.info(
-            f"The weights of {view.point(view.step)} were removed; {view.point(found.step)} is asked instead.",
-            icon=":material/info:",
-        )
+    if len(view.loadable) < len(view.checkpoints):  # at each step, or the page would jump while the time bar plays
+        asked, here = view.point(found.step), view.point(view.step)
+        with st.container(key="at_weights"):
+            st.caption(
+                f"The weights of {asked} are asked."
+                if found.step == view.step
+                else f"The weights of {here} were removed; {asked} is asked instead."
+            )
     return found
 
 

@@ -147,9 +147,11 @@ def query(examples: Sequence[ExampleQuestion], asked: int, counted_in: str = "up
     if not since:
         return f"Of {questions}, the run answers none at its last step."
     first, last = (point(end, counted_in) for end in (min(since), max(since)))
+    if asked == 1 and first == last:
+        return f"Of {questions}, the run answers {len(since):,} at {first}, its one checkpoint with weights."
     when = f"at {first}" if first == last else f"between {first} and {last}"
-    of = f"as its {asked:,} checkpoints with weights tell" if asked > 1 else "as its one checkpoint with weights tells"
-    return f"Of {questions}, the run learns to answer {len(since):,}, {when}, {of}."
+    of = f", as its {asked:,} checkpoints with weights tell" if asked > 1 else ""  # one alone does not tell when
+    return f"Of {questions}, the run learns to answer {len(since):,}, {when}{of}."
 
 
 def compare(agreements: pd.DataFrame, run: str) -> str:

@@ -60,6 +60,13 @@ def question(run: str, text: str) -> str:
     return f"**{literal(run)}**: {literal(' '.join(text.split()))}"
 
 
+def which(mask: int | None, masks: int) -> str:
+    """Which of so many masks a figure is about, None being all together; nothing where there is one."""
+    if masks == 1:
+        return ""
+    return " (all masks together)" if mask is None else f" ([MASK] {mask} of {masks})"
+
+
 def tracked(track: Track, step: int, masks: int, counted_in: str = "updates") -> str:
     """The tracked word: its pieces, and how probable it is at a step, in a text of so many masks."""
     i = track.steps.index(step)
@@ -80,26 +87,26 @@ def fact(true_object: str, evaluated: bool) -> str:
     return f"The true object is **{literal(true_object)}**; {stored if evaluated else missing}"
 
 
-def probability(run: str, steps: int) -> str:
-    """The caption of the probabilities at so many steps."""
+def probability(run: str, steps: int, which: str = "") -> str:
+    """The caption of the probabilities at so many steps, `which` being the mask (see there)."""
     return (
-        f"Probability at {quantity(steps, 'checkpoint')} of run '{literal(run)}', one text. Drawn are all answers that "
-        f"were ever on top, the five best at the last step, and the marked words. {GREY}"
+        f"Probability at {quantity(steps, 'checkpoint')} of run '{literal(run)}', one text{which}. Drawn are all "
+        f"answers that were ever on top, the five best at the last step, and the marked words. {GREY}"
     )
 
 
-def rank(together: bool, steps: int) -> str:
+def rank(together: bool, steps: int, which: str = "") -> str:
     """The caption of the ranks at so many steps, of the answers to all masks `together` or to one."""
     among = f"all joint answers (hollow points, {AT_LEAST})" if together else "all pieces of the vocabulary"
-    return f"Rank among {among} at {quantity(steps, 'checkpoint')}; 1 is the top answer. {GREY}"
+    return f"Rank among {among} at {quantity(steps, 'checkpoint')}{which}; 1 is the top answer. {GREY}"
 
 
-def lens(run: str, steps: int, total: int, roles: list[str], first: bool, folded: int) -> str:
+def lens(run: str, steps: int, total: int, roles: list[str], first: bool, folded: int, which: str = "") -> str:
     """The caption of a lens; the `first` on a page says what a lens is, each what it outlines and has `folded`."""
     outlines = [f"Outlined in {OUTLINED[role]}." for role in roles]
     part = f" of {total:,}, log-spaced; any other can be pinned by its step" if steps < total else ""
     empty = [f"The empty first column stands for {folded:,} of them; a switch above shows these."] if folded else []
-    of = f"Run '{literal(run)}', {quantity(steps, 'checkpoint')}{part}, one text."
+    of = f"Run '{literal(run)}', {quantity(steps, 'checkpoint')}{part}, one text{which}."
     return " ".join([LENS if first else "As above.", *outlines, of, *empty])
 
 

@@ -112,8 +112,11 @@ def _show_alone(answers: Answers, parts: Sequence[Part]) -> None:
 def _show_compared(found: list[Answers | None], parts: Sequence[Part]) -> None:
     """Questions in pairs: each kind of answer in a row of its own, so that like stands beside like."""
     for first in range(0, len(found), 2):
-        for draw in (lambda answers, number: query_step.show_question(answers), query_step.show, *parts):
-            _show_row(found[first : first + 2], first + 1, draw)
+        pair = found[first : first + 2]
+        with st.container(key=f"questions_{first + 1}"):
+            _show_row(pair, first + 1, lambda answers, number: query_step.show_question(answers))
+        for row, draw in enumerate((query_step.show, *parts)):
+            _show_row(pair, first + 1, partial(_show_headed, draw, row))
 
 
 def _show_row(pair: list[Answers | None], first: int, draw: Part) -> None:
@@ -121,6 +124,13 @@ def _show_row(pair: list[Answers | None], first: int, draw: Part) -> None:
         if answers:
             with column:
                 draw(answers, number=number)
+
+
+def _show_headed(draw: Part, row: int, answers: Answers, number: int) -> None:
+    """A cell of a `row` with the question that it answers, which only a narrow window shows: see page.css."""
+    with st.container(key=f"again_{row}_{number}"):
+        query_step.show_question(answers)
+    draw(answers, number=number)
 
 
 def _show_commands(questions: list[Asked], mask: int | str) -> None:

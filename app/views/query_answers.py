@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app.caching import cached, checkpoints_state
-from app.captions.query import Progress, command
+from app.captions.query import Progress, command, which
 from app.turns import TURNS, in_turn
 from app.views.query_ask import Asked
 from app.views.query_rounds import Rounds, in_rounds
@@ -58,9 +58,17 @@ class Answers:
         """Role of each marked word that is a single piece, by the piece."""
         return {track.pieces[0]: role for role, track in self.marked.items() if len(track.pieces) == 1}
 
+    @property
+    def which(self) -> str:
+        """Which of several masks it is about, as titles and captions say it."""
+        return which(None if self.mask == TOGETHER else self.mask, self.asked.masks)
+
     def file_name(self, what: str, number: int) -> str:
         """How a file of one of its figures is named; `number` tells the questions of a page apart."""
-        return f"{self.asked.view.run.name}-query-{what}" + (f"-{number}" if number > 1 else "")
+        name = f"{self.asked.view.run.name}-query-{what}"
+        if self.asked.masks > 1:
+            name += "-together" if self.mask == TOGETHER else f"-mask{self.mask}"
+        return name + (f"-{number}" if number > 1 else "")
 
     @cached_property
     def table(self) -> pd.DataFrame:

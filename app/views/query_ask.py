@@ -78,15 +78,21 @@ def _examples(run: Run) -> dict[str, str]:
 def _pick_text(default: str) -> str:
     """The text, kept in the URL, with examples to click; it is shown as it was typed and never read as markup."""
     label = "Text with [MASK]"
-    st.session_state["query_text"] = texts.bounded("text", label, default)
+    shown = texts.bounded("text", label, default)
+    key = pickers.served("query_text", shown)
+
+    def written() -> None:
+        if (text := st.session_state[key]) != shown:
+            choose_text(text)
+
     text = st.text_area(
         label,
-        key="query_text",
+        key=key,
         height=68,
         max_chars=texts.LIMITS["text"],
         placeholder=EXAMPLES[0],
         help="[mask] in upper or lower case is read as [MASK]. Ctrl+Enter asks.",
-        on_change=lambda: choose_text(st.session_state["query_text"]),
+        on_change=written,
     )
     permalink.show("text", text if len(text) <= texts.LINK and text != default else None)
     if len(text) > texts.LINK:

@@ -13,14 +13,15 @@ from embryo_core.words import headed, quantity
 
 
 def show_lead(answers: Answers, axes: charts.Axes, number: int) -> None:
-    """Draw the final answer, when it first led, and from when for good."""
+    """Draw the final answer, when it first led, and from when for good; one step tells neither."""
     history, counted_in = answers.history, answers.asked.view.run.counted_in
     st.header(f"Over {quantity(len(answers.trace.steps), 'checkpoint')}", anchor=False)
     widgets.show_problems(answers.asked.view.run, answers.problems)
     with st.container(horizontal=True, key=f"lead_{number}"):
         st.metric("Final answer", literal(history.leaders[-1]), border=True)
-        st.metric(headed("First leads at", counted_in), f"{history.first_led:,}", border=True)
-        st.metric(headed("Leads for good from", counted_in), f"{history.leads_from:,}", border=True)
+        if len(answers.trace.steps) > 1:
+            st.metric(headed("First leads at", counted_in), f"{history.first_led:,}", border=True)
+            st.metric(headed("Leads for good from", counted_in), f"{history.leads_from:,}", border=True)
 
 
 def show_probability(answers: Answers, axes: charts.Axes, number: int) -> None:
@@ -29,8 +30,9 @@ def show_probability(answers: Answers, axes: charts.Axes, number: int) -> None:
     table = with_smoothed(answers.table, "probability", view.smoothing, ["token", "role"])
     led = history.first_led, history.leads_from
     figure = figures.drawn(charts.probability, table, *led, charts.of_run(axes, view.axis))
-    caption = captions.probability(view.run.name, len(answers.trace.steps)) + network([view.run], MASKED_WORDS)
-    title = f"Probability of each answer: {answers.asked.text}"
+    caption = captions.probability(view.run.name, len(answers.trace.steps), answers.which)
+    caption += network([view.run], MASKED_WORDS)
+    title = f"Probability of each answer: {answers.asked.text}{answers.which}"
     figures.show(figure, table, answers.file_name("probability", number), caption, title, view)
 
 
@@ -40,8 +42,9 @@ def show_rank(answers: Answers, axes: charts.Axes, number: int) -> None:
     table = with_smoothed(answers.table, "rank", view.smoothing, ["token", "role"])
     led = history.first_led, history.leads_from
     figure = figures.drawn(charts.rank, table, *led, charts.of_run(axes, view.axis))
-    caption = captions.rank(answers.mask == TOGETHER, len(answers.trace.steps)) + network([view.run], MASKED_WORDS)
-    title = f"Rank of each answer: {answers.asked.text}"
+    caption = captions.rank(answers.mask == TOGETHER, len(answers.trace.steps), answers.which)
+    caption += network([view.run], MASKED_WORDS)
+    title = f"Rank of each answer: {answers.asked.text}{answers.which}"
     figures.show(figure, table, answers.file_name("rank", number), caption, title, view)
 
 

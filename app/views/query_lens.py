@@ -55,9 +55,10 @@ def _show_one(answers: Answers, number: int, show_first: bool) -> None:
         figure = figures.drawn(charts.grid, table, asked.view.axis, pinned, answers.pieces, folded)
         roles = list(answers.pieces.values())
         total = len(asked.view.loadable) if others else len(found.steps)
-        caption = captions.lens(asked.view.run.name, len(found.steps), total, roles, number == 1, len(folded))
+        shown = len(found.steps), total, roles, number == 1, len(folded)
+        caption = captions.lens(asked.view.run.name, *shown, answers.which)
         caption += network([asked.view.run], MASKED_WORDS)
-        title = f"Each layer's answer: {asked.text}"
+        title = f"Each layer's answer: {asked.text}{answers.which}"
         st.html(charts.colour_scale())
         figures.show(figure, table, name, caption, title, asked.view, on_point=_pin, own_width=True)
 
@@ -82,12 +83,13 @@ def _tell_unknown(pin: tuple[int, int], view: View) -> None:
 
 def _pick_pin(pin: tuple[int, int], layers: Sequence[int], steps: Sequence[int], name: str, label: str) -> None:
     """Boxes for the layer and the step of the pinned cell, which a click in the grid sets as well."""
-    keys = f"pin_layer_{name}", f"pin_step_{name}"
-    for key, value in zip(keys, pin):
-        st.session_state[key] = value
+    boxes = zip((f"pin_layer_{name}", f"pin_step_{name}"), pin)
+    keys = [pickers.served(box, value) for box, value in boxes]
 
     def picked() -> None:
-        _pin(*(st.session_state[key] for key in keys))
+        chosen = tuple(st.session_state.get(key, value) for key, value in zip(keys, pin))
+        if chosen != pin:
+            _pin(*chosen)
 
     st.selectbox("Layer", [*reversed(layers)], key=keys[0], format_func=_layer_name, on_change=picked)
     st.selectbox(label, list(steps), key=keys[1], format_func="{:,}".format, on_change=picked)

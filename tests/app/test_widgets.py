@@ -20,11 +20,21 @@ def test_the_last_evaluated_step_up_to_the_chosen_one_is_shown(chosen: int, show
 
 
 def test_at_a_step_without_weights_another_is_asked(open_page, own_run: Run) -> None:
-    """The last one before it that has weights, as the page says; with no weights left, the page says that."""
-    runs.remove_weights(runs.checkpoint(own_run, 8))
+    """The last one before it that has weights, as the page says; with no weights left, the page says that.
+
+    A line of the same height says at the others what is asked: what follows stays in its place while time goes on.
+    """
     page = open_page("query", own_run, step="8", text="The [MASK] runs .")
-    assert [info.value for info in page.info] == ["The weights of step 8 were removed; step 0 is asked instead."]
-    assert "At step 0" in [heading.value for heading in page.header] and not page.exception
+    assert not any(caption.value.startswith("The weights of step") for caption in page.caption)
+    runs.remove_weights(runs.checkpoint(own_run, 8))
+    for step, told in (
+        ("8", "The weights of step 8 were removed; step 0 is asked instead."),
+        ("16", "The weights of step 16 are asked."),
+    ):
+        page = open_page("query", own_run, step=step, text="The [MASK] runs .")
+        assert [caption.value for caption in page.caption].count(told) == 1 and not page.info
+        assert f"At step {0 if step == '8' else 16}" in [heading.value for heading in page.header]
+        assert not page.exception
     for step in (0, 16):
         runs.remove_weights(runs.checkpoint(own_run, step))
     page = open_page("query", own_run, text="The [MASK] runs .")

@@ -162,8 +162,33 @@ def test_two_sentences_share_their_axes(visit, app):
     assert ranges[0] == ranges[1]
 
 
-# === Files, links, commands ===
+@pytest.mark.parametrize(("width", "headings", "repeated"), [(1400, 2, 0), (880, 0, 6)])
+def test_each_answer_names_its_question_where_columns_stand_below_each_other(visit, app, width, headings, repeated):
+    """The answers at a step, the first lead and the curves; beside each other one heading is enough for all."""
+    visitor = visit(app)
+    visitor.page.set_viewport_size({"width": width, "height": 1000})
+    open_query(visitor, compare="text", text2="The [MASK] sat .")
+    expect(figure(visitor, "tiny-query-probability-2")).to_be_visible()
+    for key, count in (("questions_", headings), ("again_", repeated)):
+        shown = visitor.page.locator(f'[class*="st-key-{key}"]').get_by_test_id("stMarkdown")
+        expect(shown.locator("visible=true")).to_have_count(count)
+    if repeated:
+        cells = visitor.page.get_by_test_id("stColumn").filter(has=figure(visitor, "tiny-query-probability-2"))
+        expect(cells.last).to_contain_text("The [MASK] sat .")
 
+
+def test_the_final_answer_to_many_masks_is_shown_whole(visit, app):
+    """It breaks where a line is too short for it, as on a phone."""
+    visitor = visit(app)
+    visitor.page.set_viewport_size({"width": 390, "height": 1000})
+    open_query(visitor, "[MASK] " * 8 + ".")
+    value = visitor.page.locator(".st-key-lead_1").get_by_test_id("stMetricValue").first
+    expect(value).to_be_visible()
+    cut = "one => [one, ...one.querySelectorAll('*')].filter((part) => part.scrollWidth > part.clientWidth + 1).length"
+    assert len(value.inner_text()) > 20 and value.evaluate(cut) == 0
+
+
+# === Files, links, commands ===
 
 def test_figures_are_saved_as_svg_png_and_csv(visit, app):
     """Each figure has a menu of three files, and each gives a file of its kind under the figure's name."""

@@ -103,7 +103,9 @@ def test_query_tells_since_when_examples_are_answered() -> None:
     )
     alone = openings.query(examples[:1], 1)
     begins = "Of 1 example question, the run"
-    assert alone == f"{begins} learns to answer 1, at step 8, as its one checkpoint with weights tells."
+    assert alone == f"{begins} answers 1 at step 8, its one checkpoint with weights."
+    left = openings.query(examples[:2], 1)  # found while there were more
+    assert left == "Of 2 example questions, the run learns to answer 2, between step 8 and step 2,000."
     assert openings.query(examples[2:], 9) == f"{begins} answers none at its last step."
     assert openings.query([], 9) == ""
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import figures
 from app.captions.markdown import literal
 from app.views import query_answers, query_ask
 from embryo_core import query, results, runs
@@ -241,10 +242,49 @@ def test_several_masks_can_be_looked_at_one_by_one(app: AppTest) -> None:
     """With two masks the joint answers come first, and the definition is stated; a mask can be chosen by link."""
     ask(app, "the [MASK] of [MASK]")
     assert "|" in words(app.dataframe[0].value)[0]
+    assert [*app.dataframe[0].proto.column_order] == ["rank", "probability", "token"]  # answers may be long
     assert any("jointly" in caption for caption in captions_of(app))
     app.session_state["permalink"]["mask"] = "2"
     app.run()
     assert "|" not in words(app.dataframe[0].value)[0]
+    assert [*app.dataframe[0].proto.column_order] == ["rank", "token", "probability"]
+
+
+def test_files_say_which_of_several_masks_they_are_about(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In name, title and caption; those of a text with one mask are named as ever."""
+    shown, show = [], figures.show
+    monkeypatch.setattr(
+        figures, "show", lambda *what, **how: (shown.append((*what[2:5], len(what[1]))), show(*what, **how))
+    )
+    text = "the [MASK] of [MASK]"
+    for parameters, name, which in (
+        ({"mask": "1"}, "-mask1", " ([MASK] 1 of 2)"),
+        ({"mask": "2", "curves": "rank"}, "-mask2", " ([MASK] 2 of 2)"),
+        ({"mask": "all together"}, "-together", " (all masks together)"),
+    ):
+        shown.clear()
+        ask(app, text, **{"curves": "probability"} | parameters)
+        curves = parameters.get("curves", "probability")
+        assert shown[0][0] == f"tiny-query-{curves}{name}"
+        assert len(shown) == (1 if name == "-together" else 2)
+        assert all(one.endswith(name) and title.endswith(text + which) for one, _, title, _ in shown)
+        assert all(which in caption for _, caption, _, _ in shown)
+        app = AppTest.from_function(page, default_timeout=60)
+    shown.clear()
+    ask(app)
+    assert [name for name, *_ in shown] == ["tiny-query-probability", "tiny-query-lens"]
+    assert [title for _, _, title, _ in shown] == [
+        f"Probability of each answer: {TEXT}", f"Each layer's answer: {TEXT}"
+    ]  # fmt: skip
+
+
+def test_a_run_of_one_checkpoint_does_not_tell_since_when(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer is shown, and no step from which it leads."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
+    for step in (0, 8):
+        runs.remove_weights(runs.checkpoint(own_run, step))
+    app = ask(AppTest.from_function(page, default_timeout=60))
+    assert [metric.label for metric in app.metric] == ["Final answer"]
 
 
 def test_a_tracked_word_says_its_pieces_and_the_definition(app: AppTest, tiny_run: Run) -> None:
@@ -299,6 +339,35 @@ def test_a_link_to_a_cell_that_the_grid_lacks_is_told_once(app: AppTest, pin: st
     assert app.query_params["pin"] == pin
     next(button for button in app.button if button.label == "Unpin").click().run()
     assert "pin" not in app.query_params and not app.info
+
+
+def test_a_step_that_a_browser_did_not_hear_of_is_no_choice(app: AppTest) -> None:
+    """A click while time goes on interrupts the page, and the boxes below the lens still have the step before."""
+    ask(app, step="8")
+    before = app._tree
+    app.session_state["permalink"]["step"] = "16"
+    app.run()
+    app._tree = before
+    box(app, "Step").set_value(8).run()
+    assert not app.exception and "pin" not in app.query_params and box(app, "Step").value == 16
+    key = box(app, "Step").key
+    box(app, "Step").set_value(0).run()
+    assert app.query_params["pin"] in ("2-0", ["2-0"])
+    assert box(app, "Step").key == key  # the same box, which keeps the focus
+
+
+def test_a_text_that_a_browser_did_not_hear_of_stays(app: AppTest) -> None:
+    """That of an example, while the box still has the one before; what the reader types is asked in the same box."""
+    ask(app)
+    before, example = app._tree, query_ask.EXAMPLES[1]
+    app.session_state["permalink"]["text"] = example
+    app.run()
+    app._tree = before
+    app.text_area[0].set_value(TEXT).run()
+    assert app.text_area[0].value == example and not app.exception
+    key = app.text_area[0].key
+    app.text_area[0].set_value(TEXT).run()
+    assert app.text_area[0].value == TEXT and app.text_area[0].key == key
 
 
 def test_with_all_masks_together_the_lens_asks_for_one(app: AppTest) -> None:

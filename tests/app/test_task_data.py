@@ -1,0 +1,63 @@
+"""The data of a fine-tuning task are found where they are, and read again when they change."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app import results, task_data
+from embryo_core import corpora
+from embryo_core.finetune import texts
+from embryo_core.types import Run
+from tests.embryo_core.finetune.conftest import write_split
+from tests.tuned import store_tuning
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tasks whose data were looked for, which reads them whole."""
+    found, find = [], texts.find_data
+    monkeypatch.setattr(texts, "find_data", lambda run, task, roots: (found.append(task), find(run, task, roots))[1])
+    return found
+
+
+@pytest.fixture
+def elsewhere(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which this user fine-tuned, beside no data root; it is remembered in the user's own settings."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    folder = tmp_path / "elsewhere" / "rte"
+    write_split(folder, "validation", sentence1=list("abcd"), sentence2=list("dcba"), label=[1, 1, 0, 1])
+    sha256 = corpora.open_source(folder).sha256
+    store_tuning(own_run, "rte", sha256, ("entailment", "not_entailment"))
+    texts.remember(sha256, folder)
+    return folder
+
+
+def test_data_are_looked_for_once(own_run: Run, elsewhere: Path, searches: list[str]) -> None:
+    """While they and the results stay as they are; files elsewhere in the data root change nothing."""
+    for _ in range(2):
+        assert results.task_texts(own_run, "rte")["sentence1"].tolist() == list("abcd")
+        assert len(results.task_examples(own_run, "rte", results.task_seeds(own_run, "rte")[0])) == 4
+        write_split(own_run.path.parents[1] / "corpora" / "download" / "x", "train", sentence1=["a"], label=[0])
+    assert searches == ["rte"]
+
+
+def test_data_that_change_or_go_are_noticed(own_run: Run, elsewhere: Path, searches: list[str]) -> None:
+    """In a folder that is only remembered too: other texts are not those of the results."""
+    assert results.task_texts(own_run, "rte") is not None
+    write_split(elsewhere, "validation", sentence1=list("efgh"), sentence2=list("dcba"), label=[1, 1, 0, 1])
+    assert results.task_texts(own_run, "rte") is None and len(searches) == 2
+
+
+def test_data_that_come_are_noticed(
+    own_run: Run, elsewhere: Path, searches: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After some seconds, in which they are not looked for at each step."""
+    away = shutil.move(elsewhere, elsewhere.with_name("away"))
+    for _ in range(3):
+        assert results.task_texts(own_run, "rte") is None
+    assert len(searches) == 1
+    shutil.move(away, elsewhere)
+    monkeypatch.setattr(task_data, "MISSED_FOR", 0)
+    assert results.task_texts(own_run, "rte") is not None and len(searches) == 2
