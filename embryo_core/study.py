@@ -15,7 +15,8 @@ from embryo_core.words import quantity
 class Study:
     """One run with its results. Every table is read anew, so it holds what has been evaluated by now.
 
-    All methods but `query` raise ResultsError where a table cannot be read.
+    Methods that read results raise ResultsError where a table cannot be read; `log` raises BrokenRun, and `baselines`
+    TokenizerMismatch and BrokenRun besides.
     """
 
     def __init__(self, run: str | Path):

@@ -20,7 +20,7 @@ from embryo_core.finetune.forms import evaluation
 from embryo_core.finetune.plan import Asked
 from embryo_core.finetune.protocols import Choice
 from embryo_core.finetune.questions import QuestionTask
-from embryo_core.finetune.rates import HELD_OUT, choose
+from embryo_core.finetune.rates import OF_TRAINING, choose
 from embryo_core.finetune.texts import remember
 from embryo_core.finetune.trainees import Trainee, make_trainee
 from embryo_core.finetune.units import Unit, find, work, write
@@ -103,7 +103,7 @@ def _finetune(
         for name, one in by_name.items():
             if name not in without:
                 _settle(run, one, trainees[name], choices.get(name))
-        lengths = {name: trainees[name + HELD_OUT].train.lengths for name in without}
+        lengths = {name: trainees[name + OF_TRAINING].train.lengths for name in without}
         identities = {name: by_name[name].identity for name in without}
         for name, choice in choose(workers, late, lengths, identities, progress):  # noted at once: a run killed goes on
             if isinstance(choice, str):
@@ -147,7 +147,7 @@ def _encode(
         length = min(_length(one), most)
         found[one.name] = make_trainee(one.data, tokenizer, length)
         if one.name in without_rate:
-            found[one.name + HELD_OUT] = make_trainee(one.data.held_out(), tokenizer, length)
+            found[one.name + OF_TRAINING] = make_trainee(one.data.held_out(), tokenizer, length)
     return found
 
 

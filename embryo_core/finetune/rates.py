@@ -26,7 +26,7 @@ from embryo_core.types import Checkpoint
 log = logging.getLogger(__name__)
 
 SEED = 0  # of the trials; that of no result, which count from 1
-HELD_OUT = " held out"  # in the name of a task whose validation is a part of its training data
+OF_TRAINING = " held out"  # in the name of a task whose validation is a part of its training data
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _chosen(step: int, task: str, tried: Mapping[float, Tried]) -> Choice | str:
 
 def _try(trial: Trial, trainees: Mapping[str, Trainee], device: str) -> Tried:
     """Score and loss on the data held out."""
-    trainee = trainees[trial.task + HELD_OUT]
+    trainee = trainees[trial.task + OF_TRAINING]
     try:
         tuned = tune(trial.checkpoint, trainee, trial.settings, SEED, device)
         loss = trainee.loss(tuned.outputs)

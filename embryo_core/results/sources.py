@@ -18,7 +18,7 @@ def read_sources(run: Run) -> dict[str, dict[str, Any]]:
     path = run.results / "sources.json"
     if not os.path.lexists(path):
         return {}
-    runs.read_json(path, run.results, runs.Shown, ResultsError)
+    runs.read_json(path, run.results, runs.Shown, ResultsError)  # what pages show has its types
     return runs.read_json(path, run.results, runs.Sources, ResultsError)
 
 

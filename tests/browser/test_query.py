@@ -177,11 +177,11 @@ def test_each_answer_names_its_question_where_columns_stand_below_each_other(vis
         expect(cells.last).to_contain_text("The [MASK] sat .")
 
 
-def test_the_final_answer_to_many_masks_is_shown_whole(visit, app):
+def test_the_final_answer_to_many_masks_is_shown_whole(visit, app_of_demo):
     """It breaks where a line is too short for it, as on a phone."""
-    visitor = visit(app)
+    visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": 390, "height": 1000})
-    open_query(visitor, "[MASK] " * 8 + ".")
+    open_query(visitor, "The [MASK] and [MASK] were [MASK] in [MASK] by [MASK] of [MASK] .")
     value = visitor.page.locator(".st-key-lead_1").get_by_test_id("stMetricValue").first
     expect(value).to_be_visible()
     cut = "one => [one, ...one.querySelectorAll('*')].filter((part) => part.scrollWidth > part.clientWidth + 1).length"
