@@ -13,8 +13,8 @@ from app.charts.step_axis import StepAxis
 from embryo_core import curves
 from embryo_core.corpora.baselines import named_by_subject
 from embryo_core.corpora.relation_types import KINDS, TYPES
+from embryo_core.corpora.word_groups import ALL
 
-ALL = "all"  # the group of the scores over all facts together
 NAMES = {
     "P17": "country",
     "P19": "place of birth",
@@ -55,10 +55,10 @@ def label(relation: str) -> str:
 
 
 def relation_curves(scores: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
-    """Precision at 1 of every relation over steps: relation, step, value, low, high (Wilson, 95 %), n, and baseline.
+    """Precision at 1 of every relation over steps, with its baseline and Wilson's interval of 95 %.
 
-    `scores` is the metric "world_knowledge" as read from the store, or `baselines.precision`; `baselines`, those of
-    the same facts (`baselines.of_facts`), gives the last two columns: baseline, answer.
+    Columns: relation, step, value, n, baseline, answer, low, high. `scores` is the metric "world_knowledge" as
+    read from the store, or `baselines.precision`; `baselines` are those of the same facts (`baselines.of_facts`).
     """
     frame = scores.rename(columns={"group": "relation"})[["relation", "step", "value", "n"]]
     known = baselines.set_index("group")

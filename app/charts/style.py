@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from embryo_core.corpora.word_groups import SINGLE_TAGS
+from embryo_core.corpora.word_groups import ALL, SINGLE_TAGS
 
 # Okabe and Ito's palette, its black and yellow replaced by tones that show on a light and on a dark page.
 BLUE, ORANGE, GREEN, SKY = "#1F83C6", "#E69F00", "#009E73", "#56B4E9"
@@ -35,7 +35,7 @@ PAPER_TAGS = dict(zip(("CC", "DT", "IN", "PRP", "VB", "RB", "JJ", "NN", "NNP"), 
 _OTHERS = [tag for tag in SINGLE_TAGS if tag not in PAPER_TAGS | VERB_FORMS]
 OTHER_TAGS = dict(zip(_OTHERS, [*PARTS_OF_SPEECH.values()] * 3))
 FREQUENCY_BANDS = dict(zip(("rank 50-99", "rank 300-349", "rank 1550-1599"), (BLUE, GREEN, ORANGE)))
-GROUPS = PARTS_OF_SPEECH | PAPER_TAGS | VERB_FORMS | OTHER_TAGS | FREQUENCY_BANDS | {"all": GREY}
+GROUPS = PARTS_OF_SPEECH | PAPER_TAGS | VERB_FORMS | OTHER_TAGS | FREQUENCY_BANDS | {ALL: GREY}
 
 
 def _symbols() -> dict[str, str]:

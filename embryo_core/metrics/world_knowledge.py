@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embryo_core.corpora import read_lama
+from embryo_core.corpora.word_groups import ALL
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics import batches
@@ -123,9 +124,9 @@ def _answer(fact: Fact, reply: tuple[int, float, int, float], vocabulary: list[s
 
 def _scores(answers: list[ClozeAnswer], total: dict[str, int]) -> list[Score]:
     scores = []
-    for group in (*total, "all"):
-        hits = [answer.rank == 1 for answer in answers if group in (answer.relation, "all")]
-        n = sum(total.values()) if group == "all" else total[group]
+    for group in (*total, ALL):
+        hits = [answer.rank == 1 for answer in answers if group in (answer.relation, ALL)]
+        n = sum(total.values()) if group == ALL else total[group]
         scores.append(Score("world_knowledge_coverage", len(hits) / n, n, group))
         if hits:
             scores.append(Score("world_knowledge", float(np.mean(hits)), len(hits), group))
