@@ -18,6 +18,7 @@ def read_sources(run: Run) -> dict[str, dict[str, Any]]:
     path = run.results / "sources.json"
     if not os.path.lexists(path):
         return {}
+    # Twice: `Shown` checks the types of what pages show and drops the rest, which `Sources` keeps.
     runs.read_json(path, run.results, runs.Shown, ResultsError)
     return runs.read_json(path, run.results, runs.Sources, ResultsError)
 
