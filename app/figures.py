@@ -101,9 +101,9 @@ def show(
     those with runs `beside` the page's name them all, and the data that all of them share.
     """
     key, files = f"figure_{name}", f"{name}-{at}" if at else name
-    runs = (view.run, *beside)
+    shown = (view.run, *beside)
     curves = smoothing(data) + thinned(figure)
-    caption += networks.of_metric(runs, metric) + curves
+    caption += networks.of_metric(shown, metric) + curves
 
     def clicked() -> None:
         if values := messages.clicked_values(st.session_state[key], on_point):
@@ -113,7 +113,7 @@ def show(
     width = int(figure.layout.width) if own_width else "stretch"
     with st.container(key=f"scroll_{name}") if own_width else nullcontext():
         st.plotly_chart(for_browser(figure), key=key, width=width, alt=title, **select)
-    names, notes = ", ".join(run.name for run in runs), {results.note(run, metric) for run in runs}
+    names, notes = ", ".join(run.name for run in shown), {results.note(run, metric) for run in shown}
     note = notes.pop() if len(notes) == 1 else ""
     show_files(
         name,

@@ -15,8 +15,9 @@ from embryo_core.words import quantity
 class Study:
     """One run with its results. Every table is read anew, so it holds what has been evaluated by now.
 
-    Methods that read results raise ResultsError where a table cannot be read; `log` raises BrokenRun, and `baselines`
-    TokenizerMismatch and BrokenRun besides.
+    Methods that read a table of the results raise ResultsError where it cannot be read, and `log` raises BrokenRun. So
+    do `baselines`, which loads the tokenizer for a metric with words (it raises TokenizerMismatch too), and `findings`,
+    which reads the word frequencies. `query` has a list of its own.
     """
 
     def __init__(self, run: str | Path):

@@ -55,10 +55,10 @@ def label(relation: str) -> str:
 
 
 def relation_curves(scores: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
-    """Precision at 1 of every relation over steps: relation, step, value, n, baseline, answer, low, high (Wilson).
+    """Precision at 1 of every relation over steps, with its baseline and Wilson's interval of 95 %.
 
-    `scores` is the metric "world_knowledge" as read from the store, or `baselines.precision`; `baselines`, those of
-    the same facts (`baselines.of_facts`), gives the columns baseline and answer.
+    Columns: relation, step, value, n, baseline, answer, low, high. `scores` is the metric "world_knowledge" as
+    read from the store, or `baselines.precision`; `baselines` are those of the same facts (`baselines.of_facts`).
     """
     frame = scores.rename(columns={"group": "relation"})[["relation", "step", "value", "n"]]
     known = baselines.set_index("group")

@@ -13,6 +13,7 @@ from app.tables import PERCENT, show_rows
 from app.view import View
 from embryo_core.corpora.baselines import of_facts, over_types
 from embryo_core.corpora.relation_types import KINDS
+from embryo_core.corpora.word_groups import ALL
 from embryo_core.curves import HISTORIES
 from embryo_core.types import Run
 
@@ -34,7 +35,7 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
         chosen = pickers.pick_many(
             "relations",
             "Relations, the best at the last step first",
-            [charts.ALL, *charts.best_first(frame)],
+            [ALL, *charts.best_first(frame)],
             results.default_relations(view.run),
             charts.label,
         )
@@ -87,7 +88,7 @@ def _curves(run: Run, relations: list[str], unnamed: bool) -> pd.DataFrame:
 
 def _point_chosen(relation: str, step: int) -> None:
     permalink.choose("step", step)
-    if relation not in (charts.ALL, *KINDS):
+    if relation not in (ALL, *KINDS):
         permalink.choose("relation", relation)
 
 

@@ -6,6 +6,7 @@ from msgspec import convert
 
 from embryo_core import runs
 from embryo_core.errors import RunError
+from embryo_core.runs.architecture import layer_flops
 from embryo_core.runs.schema import Settings
 from embryo_core.types import Run
 
@@ -24,9 +25,8 @@ class Sizes:
 
     def encoder(self, length: int) -> float:
         """Of one sequence through all layers, and through the projection of its embeddings where there is one."""
-        layer = 8 * length * self.hidden**2 + 4 * length**2 * self.hidden + 4 * length * self.hidden * self.inner
         projection = 2 * length * self.embedding * self.hidden if self.embedding != self.hidden else 0
-        return self.layers * layer + projection
+        return self.layers * layer_flops(length, self.hidden, self.inner) + projection
 
     def masked_words(self, positions: float) -> float:
         """Of the masked-word head at so many positions: its dense layer, and the product with all embeddings."""
@@ -36,9 +36,8 @@ class Sizes:
 def training_flops(run: Run, step: int) -> float | None:
     """FLOPs of a run up to a step, those of the run that it goes on from included; None where they cannot be counted.
 
-    A multiplication with an addition counts as two. Forward, a layer of hidden size H and inner size I costs
-    8 L H^2 + 4 L^2 H + 4 L H I on L tokens (Narayanan et al., 2021, appendix, for I = 4 H); backward costs twice that.
-    Layers that share their weights cost as much as others. docs/metrics.md has the whole count.
+    A multiplication with an addition counts as two. Forward, a layer costs `layer_flops`; backward, twice that. Layers
+    that share their weights cost as much as others. docs/metrics.md has the whole count.
     """
     settings = convert(run.config, Settings)
     needed = (settings.num_hidden_layers, settings.hidden_size, settings.intermediate_size, settings.vocab_size)

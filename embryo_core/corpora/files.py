@@ -75,7 +75,7 @@ def read_lines(path: Path) -> Lines:
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """JSON objects of a file, one a line, each with its location for error messages. Raises CorpusError."""
+    """Objects of a JSON Lines file, blank lines left out, each with its location. Raises CorpusError."""
     for location, line in read_lines(path):
         if not line:
             continue

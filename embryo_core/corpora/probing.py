@@ -28,7 +28,7 @@ def read_probing(folder: Path, split: str) -> list[Example]:
 
 
 def probing_example(location: str, row: dict[str, Any]) -> Example:
-    """A sentence and its targets from an object of a probing file. Raises CorpusError, which names the location."""
+    """The example in one row of a probing file. Raises CorpusError, which names the location."""
     try:
         words = tuple(row["text"].split(" "))
         targets = tuple(_probing_target(target) for target in row["targets"])

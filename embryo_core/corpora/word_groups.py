@@ -21,7 +21,7 @@ BANDS = {  # ranks by frequency in the training corpus, both ends included; 1 is
     "rank 300-349": (300, 349),
     "rank 1550-1599": (1550, 1599),
 }
-ALL = "all"  # every tagged word
+ALL = "all"  # the group of all cases of a metric: every tagged word, every fact, every example
 
 
 def band_of(rank: int | None) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.forms import SQUAD
-from embryo_core.finetune.tasks import HELD_OUT, SHUFFLE, Columns, read_split
+from embryo_core.finetune.tasks import HELD_OUT_ONE_IN, SHUFFLE, Columns, check_count, column, read_split
 
 COLUMNS = ("id", "context", "question", "answers")
 
@@ -43,16 +43,16 @@ class QuestionTask:
     def held_out(self) -> "QuestionTask":
         """The same task on the training data alone, a tenth of which is now the validation."""
         order = np.random.default_rng(SHUFFLE).permutation(len(self.train))
-        size = max(1, len(order) // HELD_OUT)
+        size = max(1, len(order) // HELD_OUT_ONE_IN)
         train, held = ([self.train[i] for i in rows] for rows in (order[size:], order[:size]))
         return replace(self, train=train, validation=held)
 
 
 def read_questions(folder: Path) -> QuestionTask:
     """SQuAD 1.1 or 2.0 from train and validation parquet files. Raises CorpusError with what is at fault."""
-    train, validation = (_questions(folder, split, read_split(folder, split)) for split in ("train", "validation"))
-    if len(train) < 2:
-        raise CorpusError(f"The training data of {folder} hold one question; give at least two.")
+    train = _questions(f"The training data of {folder}", read_split(folder, "train"))
+    validation = _questions(f"The validation data of {folder}", read_split(folder, "validation"))
+    check_count(f"The training data of {folder}", len(train), "question", least=2)
     task = QuestionTask(train, validation)
     if task.unanswerable and all(question.answers for question in train):
         raise CorpusError(
@@ -62,15 +62,10 @@ def read_questions(folder: Path) -> QuestionTask:
     return task
 
 
-def _questions(folder: Path, split: str, columns: Columns) -> list[Question]:
-    named = f"the {split} data of {folder}"
-    for name in COLUMNS:
-        if name not in columns:
-            raise CorpusError(f"{named} have no column '{name}', only {', '.join(columns) or 'none'}; add it.")
-    rows = zip(*(columns[name] for name in COLUMNS), strict=True)
-    questions = [_question(f"row {row} of {named}", *values) for row, values in enumerate(rows)]
-    if not questions:
-        raise CorpusError(f"{named} hold no question; give files with rows.")
+def _questions(named: str, columns: Columns) -> list[Question]:
+    rows = zip(*(column(named, columns, name) for name in COLUMNS), strict=True)
+    questions = [_question(f"{named}, row {row}", *values) for row, values in enumerate(rows)]
+    check_count(named, len(questions), "question")
     if len({question.id for question in questions}) < len(questions):
         raise CorpusError(f"{named} have an id twice; ids have to be unique.")
     return questions

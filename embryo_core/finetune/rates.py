@@ -17,6 +17,7 @@ from tqdm import tqdm
 from embryo_core import runs
 from embryo_core.errors import ResultsError
 from embryo_core.finetune import kept
+from embryo_core.finetune.cluster_workers import ClusterWorkers
 from embryo_core.finetune.protocols import QUICK_RATES, Choice, Settings, quick
 from embryo_core.finetune.trainees import Trainee
 from embryo_core.finetune.training import tune
@@ -54,7 +55,7 @@ class Tried:
 
 
 def choose(
-    workers: Workers,
+    workers: Workers | ClusterWorkers,
     checkpoint: Checkpoint,
     lengths: Mapping[str, np.ndarray],
     identities: Mapping[str, Mapping[str, Any]],
@@ -83,7 +84,7 @@ def choose(
                 _forget(one for one in trials if one.task == trial.task)
 
 
-def _done(workers: Workers, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Tried]]:
+def _done(workers: Workers | ClusterWorkers, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Tried]]:
     """Every trial with what it came to: those that were done before at once, the others as they are done."""
     before = [(trial, tried) for trial in trials if (tried := _read(trial))]
     known = [trial for trial, _ in before]

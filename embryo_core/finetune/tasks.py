@@ -16,7 +16,7 @@ from embryo_core.finetune.forms import GLUE, TEXTS, Form
 from embryo_core.results import read_foreign
 
 Columns = dict[str, list[Any]]
-HELD_OUT = 10  # one training example in so many is held out where a learning rate is chosen
+HELD_OUT_ONE_IN = 10  # one training example in so many is held out where a learning rate is chosen
 LARGEST = 1e30  # value: its square is a number of 64 bits, and it is one of 32
 EXACT = 1000  # parts of the deviation of values, one of which rounding to 32 bits may change them by
 SHUFFLE = 5  # seed of the order in which they are dealt
@@ -48,7 +48,7 @@ class TextTask:
     def held_out(self) -> "TextTask":
         """The same task on the training data alone, a tenth of which is now the validation."""
         order = np.random.default_rng(SHUFFLE).permutation(len(self.train.gold))
-        size = max(1, len(order) // HELD_OUT)
+        size = max(1, len(order) // HELD_OUT_ONE_IN)
         return replace(self, train=self.train.part(order[size:]), validation=self.train.part(order[:size]))
 
 
@@ -64,11 +64,10 @@ def read_task(name: str, folder: Path) -> TextTask:
     if form is None:
         form = _own_form(folder, train)
     splits = (
-        _split(f"the training data of {folder}", train, form),
-        _split(f"the validation data of {folder}", validation, form),
+        _split(f"The training data of {folder}", train, form),
+        _split(f"The validation data of {folder}", validation, form),
     )
-    if len(splits[0].gold) < 2:
-        raise CorpusError(f"The training data of {folder} hold one example; give at least two.")
+    check_count(f"The training data of {folder}", len(splits[0].gold), "example", least=2)
     if form.labels:
         _check_labels(folder, form, *splits)
         return TextTask(name, form.labels, form.metrics, *splits)
@@ -129,20 +128,28 @@ def _files(folder: Path, split: str) -> list[Path]:
 
 
 def _split(named: str, columns: Columns, form: Form) -> Split:
-    texts = [_column(named, columns, name) for name in form.texts]
-    gold = _column(named, columns, "label")
-    if not gold:
-        raise CorpusError(f"{named} hold no example; give files with rows.")
+    texts = [column(named, columns, name) for name in form.texts]
+    gold = column(named, columns, "label")
+    check_count(named, len(gold), "example")
     for name, values in zip(form.texts, texts, strict=True):
         if (row := next((i for i, text in enumerate(values) if not isinstance(text, str)), None)) is not None:
             raise CorpusError(f"{named} have {values[row]!r} as {name} in row {row}; a text is expected.")
     return Split(list(zip(*texts, strict=True)), _indices(named, gold, form) if form.labels else _values(named, gold))
 
 
-def _column(named: str, columns: Columns, name: str) -> list[Any]:
+def column(named: str, columns: Columns, name: str) -> list[Any]:
+    """The column of that name in the data that are `named` so where a sentence begins. Raises CorpusError."""
     if name not in columns:
         raise CorpusError(f"{named} have no column '{name}', only {', '.join(columns) or 'none'}; add it.")
     return columns[name]
+
+
+def check_count(named: str, count: int, what: str, least: int = 1) -> None:
+    """Raise CorpusError where the data hold fewer than `least`, 1 or 2, of `what`: an example, a question."""
+    if not count:
+        raise CorpusError(f"{named} hold no {what}; give files with rows.")
+    if count < least:
+        raise CorpusError(f"{named} hold one {what}; give at least two.")
 
 
 def _indices(named: str, labels: list[Any], form: Form) -> np.ndarray:
@@ -224,9 +231,8 @@ def text_columns(folder: Path, columns: Columns) -> tuple[str, ...]:
 def _own_form(folder: Path, train: Columns) -> Form:
     texts = text_columns(folder, train)
     named = f"The training data of {folder}"
-    labels = _column(named, train, "label")
-    if not labels:
-        raise CorpusError(f"{named} hold no example; give files with rows.")
+    labels = column(named, train, "label")
+    check_count(named, len(labels), "example")
     for row, label in enumerate(labels):
         _check_hashable(named, row, label)
     values = {value for value in labels if value is not None}

@@ -15,6 +15,7 @@ from embryo_core.query.question import Question, check_text, find_mask, read_que
 from embryo_core.query.sentence import read_sentence
 from embryo_core.query.track import read_word
 from embryo_core.runs import Architecture
+from embryo_core.runs.architecture import layer_flops
 from embryo_core.types import Run
 
 RATE = 7e10  # floating-point operations in a second
@@ -100,8 +101,7 @@ def _projection(sizes: Architecture, rows: int, length: int) -> int:
 
 def _layer(sizes: Architecture, rows: int, length: int) -> int:
     """Floating-point operations of one layer at all positions."""
-    hidden = sizes.hidden_size
-    return rows * length * (8 * hidden**2 + 4 * hidden * sizes.intermediate_size + 4 * length * hidden)
+    return rows * layer_flops(length, sizes.hidden_size, sizes.intermediate_size)
 
 
 def _pass(sizes: Architecture, rows: int, length: int, filled: int = 0) -> float:

@@ -39,8 +39,8 @@ class Lens:
 def lens(run: Run, text: str, mask: int = 1, k: int = 10, steps: Iterable[int] | None = None) -> Lens:
     """Read every layer's answer for one mask of a text at every checkpoint of a run, or at the given steps.
 
-    Raises QueryError, UnknownStep, MissingWeights, TokenizerMismatch, and BrokenCheckpoint where no checkpoint can be
-    read.
+    Raises QueryError, UnknownStep, MissingWeights where a given step, or every one, has lost them, TokenizerMismatch,
+    and BrokenCheckpoint where no checkpoint can be read.
     """
     text = check_text(text)
     find_mask(text, mask)

@@ -63,8 +63,8 @@ def trace(run: Run, text: str, k: int = 5, steps: Iterable[int] | None = None) -
     """Answer a text at every checkpoint of a run, or at the given steps.
 
     Followed are the pieces that ever led and the k best at the last step. A checkpoint that cannot be read is left out
-    and named in `skipped`. Raises QueryError, UnknownStep, MissingWeights, TokenizerMismatch, and BrokenCheckpoint
-    where none is left.
+    and named in `skipped`. Raises QueryError, UnknownStep, MissingWeights where a given step, or every one, has lost
+    them, TokenizerMismatch, and BrokenCheckpoint where none is left.
     """
     text = check_text(text)
     return read_replies(run, text, sweep(run, partial(ask_together, text), steps), k, {})

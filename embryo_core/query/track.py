@@ -49,8 +49,8 @@ def track(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | 
     """Follow a word at one mask of a text over every checkpoint of a run, or over the given steps.
 
     Raises QueryError (an empty word, one that the vocabulary cannot write, no such mask, a widened text past the
-    model's positions), UnknownStep, MissingWeights, TokenizerMismatch, and BrokenCheckpoint where no checkpoint can be
-    read.
+    model's positions), UnknownStep, MissingWeights where a given step, or every one, has lost them, TokenizerMismatch,
+    and BrokenCheckpoint where no checkpoint can be read.
     """
     text = check_text(text)
     start = find_mask(text, mask)

@@ -18,7 +18,8 @@ def read_sources(run: Run) -> dict[str, dict[str, Any]]:
     path = run.results / "sources.json"
     if not os.path.lexists(path):
         return {}
-    runs.read_json(path, run.results, runs.Shown, ResultsError)  # what pages show has its types
+    # Twice: `Shown` checks the types of what pages show and drops the rest, which `Sources` keeps.
+    runs.read_json(path, run.results, runs.Shown, ResultsError)
     return runs.read_json(path, run.results, runs.Sources, ResultsError)
 
 

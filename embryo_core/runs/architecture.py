@@ -23,6 +23,15 @@ NO_PART = ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "use
 SLACK = 4  # such a model may have so many times the parameters that are counted
 
 
+def layer_flops(length: int, hidden: int, inner: int) -> int:
+    """Floating-point operations of one layer on `length` pieces, its hidden and inner size given.
+
+    8 L H^2 + 4 L^2 H + 4 L H I, a multiplication with an addition counting as two (Narayanan et al., 2021, appendix,
+    for I = 4 H).
+    """
+    return length * (8 * hidden**2 + 4 * length * hidden + 4 * hidden * inner)
+
+
 class Architecture(Struct, frozen=True):
     """config.json of a checkpoint: its sizes, named as in transformers' configurations."""
 

@@ -89,7 +89,7 @@ FAULTS = {
     "no label": ({"sentence": ["a", "b"]}, {}, "no column 'label'"),
     "a label is missing": ({"sentence": ["a", "b"], "label": [0, None]}, {}, "no label in row 1"),
     "a test set": ({"sentence": ["a", "b"], "label": [-1, -1]}, {}, "no label in row 0"),
-    "no text": ({"text": ["a", "b"], "label": [0, 1]}, {}, "no column 'sentence'"),
+    "no text": ({"text": ["a", "b"], "label": [0, 1]}, {}, "^The training data of .* have no column 'sentence'"),
     "a number as text": ({"sentence": ["a", None], "label": [0, 1]}, {}, "None as sentence in row 1"),
     "an unknown label": ({"sentence": ["a", "b"], "label": [0, 5]}, {}, "label 5 in row 1"),
     "one label only": ({"sentence": ["a", "b"], "label": [1, 1]}, {"sentence": ["a"], "label": [1]}, "one label only"),
@@ -98,7 +98,7 @@ FAULTS = {
         {"sentence": ["a"], "label": [0]},
         "label 'unacceptable', which the training data lack",
     ),
-    "no row": ({"sentence": [], "label": []}, {}, "hold no example"),
+    "no row": ({"sentence": [], "label": []}, {}, "^The training data of .* hold no example"),
     "one row": ({"sentence": ["a"], "label": [1]}, {}, "hold one example; give at least two"),
     "lists": ({"sentence": ["a", "b"], "label": [[0], [1]]}, {}, r"\[0\] as label in row 0; a number or a text"),
 }

@@ -1,5 +1,6 @@
 """Every answer is in a window, is learned where it stands, and is read off with its very characters."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -66,6 +67,26 @@ def test_one_question_cannot_be_trained_on(tmp_path: Path):
     table = pq.read_table(tmp_path / "train.parquet")
     pq.write_table(table[:1], tmp_path / "train.parquet")
     with pytest.raises(CorpusError, match="hold one question; give at least two"):
+        read_questions(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [
+        (lambda table: table[:0], "^The validation data of .* hold no question; give files with rows"),
+        (lambda table: table.drop(["id"]), "^The validation data of .* have no column 'id', only "),
+        (
+            lambda table: table.set_column(table.schema.get_field_index("answers"), "answers", [["x"] * len(table)]),
+            "^The validation data of .*, row 0: answers have text and answer_start, received x",
+        ),
+    ],
+    ids=("no row", "no column", "no answers"),
+)
+def test_faulty_questions_are_reported_in_one_sentence(tmp_path: Path, damaged: Callable, message: str):
+    """Which begins with the data that are at fault, as for any other task."""
+    write_squad(tmp_path)
+    pq.write_table(damaged(pq.read_table(tmp_path / "validation.parquet")), tmp_path / "validation.parquet")
+    with pytest.raises(CorpusError, match=message):
         read_questions(tmp_path)
 
 
