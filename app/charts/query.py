@@ -65,7 +65,7 @@ def probability(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axe
 
     `curves` has the columns token, role (of a marked word, else ""), step, probability, rank, exact (else the true
     rank is at least it: a hollow point), leads, final; stars mark the final answer at the steps where it first led and
-    from which it led for good.
+    from which it led for good, unless there is one step alone.
     """
     figure = _curves(curves, "probability", first_led, leads_from, axes)
     least, most = axes.probabilities
@@ -110,7 +110,8 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
             "rank %{customdata[3]}<extra></extra>",
         )
         traces += [trace | {"legendgroup": OTHERS} for trace in drawn] if colour == style.GREY else drawn
-        traces += _stars(own, column, first_led, leads_from, axes.time, colour) if final else []
+        if final and own["step"].nunique() > 1:  # of one step alone, it tells nothing
+            traces += _stars(own, column, first_led, leads_from, axes.time, colour)
     if any(trace.get("legendgroup") == OTHERS for trace in traces):
         look = {"mode": "lines+markers", "line": {"color": style.GREY, "width": 1}, "marker": {"size": 5}}
         traces.append({"x": [None], "y": [None], **look, "name": OTHERS, "legendgroup": OTHERS})

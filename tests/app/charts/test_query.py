@@ -124,3 +124,10 @@ def test_many_candidates_share_grey_and_an_entry_of_the_legend() -> None:
     assert figure.data[-1].name == figure.data[-1].legendgroup == query.OTHERS
     assert {trace.mode for trace in grey} == {figure.data[-1].mode} == {"lines+markers"}  # changes have no markers
     assert query.OTHERS not in [trace.name for trace in query.probability(curves(), 8, 8, axes()).data]
+
+
+def test_one_step_has_no_star() -> None:
+    """It does not tell since when an answer leads."""
+    one = curves()[curves()["step"] == 16]
+    figure = query.probability(one, 16, 16, axes(one))
+    assert not [trace.name for trace in figure.data if "leads" in trace.name]
