@@ -84,6 +84,7 @@ def test_an_unknown_device_is_one_sentence():
     with pytest.raises(ConfigError, match="Device 'abacus' cannot be used"):
         choose_device("abacus")
     assert choose_device("cpu") == "cpu" and default_jobs("cuda") == 1
+    assert choose_device("auto") == choose_device(None)
 
 
 @pytest.mark.parametrize("name", ["hpu", "meta", "privateuseone", "vulkan"])
