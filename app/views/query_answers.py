@@ -70,6 +70,10 @@ class Answers:
             name += "-together" if self.mask == TOGETHER else f"-mask{self.mask}"
         return name + (f"-{number}" if number > 1 else "")
 
+    def asked_of(self, numbers: pd.DataFrame) -> pd.DataFrame:
+        """Numbers of one of its figures as they are saved: each row with the text, and the mask that is answered."""
+        return numbers.assign(text=self.asked.text, mask=self.mask)
+
     @cached_property
     def table(self) -> pd.DataFrame:
         """One row per answer and step: token, role, step, probability, rank, exact, leads, final.

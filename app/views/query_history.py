@@ -33,7 +33,7 @@ def show_probability(answers: Answers, axes: charts.Axes, number: int) -> None:
     caption = captions.probability(view.run.name, len(answers.trace.steps), answers.which)
     caption += network([view.run], MASKED_WORDS)
     title = f"Probability of each answer: {answers.asked.text}{answers.which}"
-    figures.show(figure, table, answers.file_name("probability", number), caption, title, view)
+    figures.show(figure, answers.asked_of(table), answers.file_name("probability", number), caption, title, view)
 
 
 def show_rank(answers: Answers, axes: charts.Axes, number: int) -> None:
@@ -45,7 +45,7 @@ def show_rank(answers: Answers, axes: charts.Axes, number: int) -> None:
     caption = captions.rank(answers.mask == TOGETHER, len(answers.trace.steps), answers.which)
     caption += network([view.run], MASKED_WORDS)
     title = f"Rank of each answer: {answers.asked.text}{answers.which}"
-    figures.show(figure, table, answers.file_name("rank", number), caption, title, view)
+    figures.show(figure, answers.asked_of(table), answers.file_name("rank", number), caption, title, view)
 
 
 CURVES = {"probability": show_probability, "rank": show_rank}  # one of them at a time: each takes long to draw

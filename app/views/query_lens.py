@@ -60,7 +60,8 @@ def _show_one(answers: Answers, number: int, show_first: bool) -> None:
         caption += network([asked.view.run], MASKED_WORDS)
         title = f"Each layer's answer: {asked.text}{answers.which}"
         st.html(charts.colour_scale())
-        figures.show(figure, table, name, caption, title, asked.view, on_point=_pin, own_width=True)
+        saved = answers.asked_of(table)
+        figures.show(figure, saved, name, caption, title, asked.view, on_point=_pin, own_width=True)
 
 
 def _pin(layer: int, step: int) -> None:

@@ -278,6 +278,20 @@ def test_files_say_which_of_several_masks_they_are_about(app: AppTest, monkeypat
     ]  # fmt: skip
 
 
+def test_saved_numbers_have_the_text_and_the_mask(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every row, so that files of several questions can be put together."""
+    saved, show = [], figures.show
+    monkeypatch.setattr(figures, "show", lambda *what, **how: (saved.append(what[1]), show(*what, **how)))
+    text = "the [MASK] of [MASK]"
+    for mask, count in (("all together", 1), ("2", 2)):  # the lens is of one mask
+        saved.clear()
+        ask(app, text, mask=mask)
+        assert len(saved) == count
+        for table in saved:
+            assert set(table["text"]) == {text} and set(table["mask"].astype(str)) == {mask}
+        app = AppTest.from_function(page, default_timeout=60)
+
+
 def test_a_run_of_one_checkpoint_does_not_tell_since_when(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its answer is shown, and no step from which it leads."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
