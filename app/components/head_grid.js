@@ -120,6 +120,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     event.preventDefault();
     point(null);
     choose(chosen.layer + move[0], chosen.head + move[1]);
+    tell();
+    find(".announced").textContent = find(".note").textContent;
   });
   on(window, "embryo:step", ({ detail }) => { state.step = detail.step; repaint(); });
   const follow = (head = {}) => {
@@ -134,7 +136,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   saving(signal, header.name, step, (file) => gridDrawing(buffer, header, step(), file));
 
   const maps = `Attention maps of ${layers} layers (rows) and ${heads} heads (columns)`;
-  canvas.setAttribute("aria-label", `${maps}; choose one`);
+  canvas.setAttribute("aria-label", `${maps}; arrow keys choose one`);
   const observer = new ResizeObserver(layout);
   observer.observe(root);
   signal.addEventListener("abort", () => observer.disconnect());

@@ -49,4 +49,5 @@ find("title").textContent = title;
 find("note").textContent = note;
 find("scrub").max = steps.length - 1;
 new ResizeObserver(layout).observe(document.querySelector("main"));
-play(steps.length > 1);
+// It does not begin by itself for a reader who has asked the system for less motion.
+play(steps.length > 1 && !matchMedia("(prefers-reduced-motion: reduce)").matches);

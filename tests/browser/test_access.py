@@ -84,6 +84,19 @@ def test_cells_are_reached_and_chosen_by_keyboard(visit, app):
     visitor.expect_query(layer="2", head="2", step="8")
 
 
+def test_a_head_chosen_by_keyboard_is_announced(visit, app):
+    """Arrows go through the small multiples; what the pointer would be told is announced, and not at other times."""
+    visitor = visit(app)
+    visitor.open("attention", section="maps", layer="1", head="1", step="8")
+    heads = visitor.page.get_by_role("application", name="Attention maps of 2 layers")
+    announced = visitor.page.locator(".grid").get_by_role("status")
+    expect(announced).to_be_empty()
+    heads.focus()
+    visitor.page.keyboard.press("ArrowDown")
+    expect(announced).to_contain_text("step 8; layer 2, head 1: largest weight")
+    visitor.expect_query(layer="2", head="1", step="8")
+
+
 def test_a_phone_has_a_labelled_menu_that_closes(visit, app):
     """It covers the page until one is chosen."""
     visitor = visit(app)

@@ -100,6 +100,19 @@ def test_maps_of_a_run_that_is_counted_otherwise_say_so(offline, tiny_results):
     expect(offline.page.locator("#step")).to_have_text("16 words")
 
 
+def test_the_page_begins_by_itself_unless_less_motion_is_wished(offline, tiny_results):
+    """A reader who has asked the system for less motion begins it with Play."""
+    page = html_page(read_averaged(tiny_results, 2, 1))
+    play = offline.page.locator("#play")
+    for motion, state in (("no-preference", "Pause"), ("reduce", "Play")):
+        offline.page.emulate_media(reduced_motion=motion)
+        offline.page.clock.install()  # time stands still: it does not play to its end
+        offline.open(page)
+        expect(play).to_have_attribute("aria-label", state)
+    play.click()
+    expect(play).to_have_attribute("aria-label", "Pause")
+
+
 @pytest.mark.parametrize("scale", step_scales.SCALES)
 def test_the_small_multiples_have_the_colours_of_the_large_map(visit, app, tiny_results, scale):
     """Each head by itself: its colours end at its own percentile; a byte keeps a share to 1.4 %."""
