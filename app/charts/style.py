@@ -10,9 +10,10 @@ import plotly.graph_objects as go
 
 from embryo_core.corpora.word_groups import ALL, SINGLE_TAGS
 
-# Okabe and Ito's palette, its black and yellow replaced by tones that show on a light and on a dark page.
-BLUE, ORANGE, GREEN, SKY = "#1F83C6", "#E69F00", "#009E73", "#56B4E9"
-VERMILION, PINK, OLIVE, PURPLE, GREY = "#D55E00", "#CC79A7", "#A89F00", "#8F6BC0", "#888888"
+# Okabe and Ito's palette in tones that show on a light and on a dark page, by 3 : 1 on each; its black and yellow are
+# replaced by olive, purple and grey.
+BLUE, ORANGE, GREEN, SKY = "#1C6DB0", "#CB8400", "#009E73", "#2E9BD6"
+VERMILION, PINK, OLIVE, PURPLE, GREY = "#B83E10", "#CC79A7", "#748F2A", "#A050C0", "#888888"
 PALETTE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, PINK, OLIVE, GREY)
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "star", "hexagon")
 

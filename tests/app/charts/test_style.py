@@ -4,6 +4,7 @@ import plotly.graph_objects as go
 from streamlit.elements.lib.streamlit_plotly_theme import GRAY_90
 
 from app.charts import style
+from app.charts.cells import luminance
 
 
 def test_text_is_as_dark_as_that_of_the_page() -> None:
@@ -12,6 +13,15 @@ def test_text_is_as_dark_as_that_of_the_page() -> None:
     fonts = [axis.tickfont for axis in (layout.xaxis, layout.yaxis)]
     fonts += [axis.title.font for axis in (layout.xaxis, layout.yaxis)]
     assert {font.color for font in (layout.font, layout.hoverlabel.font, *fonts)} == {style.INK} == {GRAY_90}
+
+
+def test_every_colour_shows_on_a_light_and_on_a_dark_page() -> None:
+    """By 3 : 1 at least, which WCAG asks of marks (1.4.11)."""
+    for colour in style.PALETTE:
+        light = luminance([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        for page in (1.0, luminance([0x19 / 255, 0x18 / 255, 0x16 / 255])):
+            low, high = sorted((light, page))
+            assert (high + 0.05) / (low + 0.05) >= 3, colour
 
 
 def test_runs_of_one_figure_look_different() -> None:
