@@ -41,7 +41,7 @@ def write_tokenizer(vocabulary: Path, folder: Path, cased: bool = False) -> int:
 
 def _wordpiece(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]:
     """vocab.txt, a piece a line (tokenization.py of bert)."""
-    lines = vocabulary.read_text(encoding="utf-8").splitlines()
+    lines = vocabulary.read_text(encoding="utf-8").removesuffix("\n").split("\n")  # other separators may be pieces
     pieces = {line.strip(): i for i, line in enumerate(lines)}
     unknown = wordpiece.SPECIAL_TOKENS[UNK]
     tokenizer = wordpiece.blank()
@@ -58,6 +58,8 @@ def _unigram(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]
     content = vocabulary.read_bytes()
     sentencepiece.SentencePieceProcessor(model_proto=content)  # raises for what is no such model
     stored = sentencepiece_model_pb2.ModelProto.FromString(content)
+    if stored.trainer_spec.model_type != stored.trainer_spec.UNIGRAM:
+        raise ValueError("its pieces are not those of a Unigram model")
     tokenizer = Tokenizer(models.Unigram(_scored(stored.pieces), unk_id=stored.trainer_spec.unk_id))
     charsmap = stored.normalizer_spec.precompiled_charsmap
     tokenizer.normalizer = normalizers.Sequence(

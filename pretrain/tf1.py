@@ -32,6 +32,7 @@ from pretrain.tf1_names import tensor_of
 from pretrain.weights import assign
 
 Tensors = dict[str, dict[str, np.ndarray]]  # by folder of the checkpoint, and by name
+GELU = "gelu"  # the activation of every published model; by which formula, the presets of a family say
 
 
 def import_series(path: Path, folder: Path, *, vocabulary: Path | None = None, cased: bool = False) -> Run:
@@ -67,7 +68,11 @@ def find_series(path: Path) -> dict[int, Path]:
             raise ConfigError(f"{path} has no checkpoint of TensorFlow 1: it has no file model.ckpt-STEP.index.")
     else:
         prefixes = [path.with_suffix("") if path.suffix in (".index", ".meta") else path]
-    return {_step(prefix): prefix for prefix in prefixes}
+    series: dict[int, Path] = {}
+    for prefix in sorted(prefixes):
+        if (first := series.setdefault(_step(prefix), prefix)) != prefix:
+            raise ConfigError(f"{first} and {prefix} have the same step; import one of them by its name.")
+    return series
 
 
 def _step(prefix: Path) -> int:
@@ -100,6 +105,8 @@ def read_tensors(prefix: Path) -> tuple[Family, Tensors]:
     for name, tensor in known.items():
         with _telling_damage(prefix):
             array = reader.get_tensor(name)
+        if array.dtype == object:
+            raise BrokenCheckpoint(f"{prefix} has text in the variable {name}; it holds another model.")
         tensors.setdefault(tensor.folder, {})[tensor.name] = array.T if tensor.transposed else array
     if "generator" in tensors:  # it shares the discriminator's embeddings
         shared = {name: array for name, array in tensors[""].items() if name.startswith(f"{family.name}.embeddings.")}
@@ -139,11 +146,11 @@ def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
     """The settings that make a model of these tensors; those of its training are unknown. Raises ConfigError."""
     main, (counted, pattern) = tensors[""], family.original.layers
 
-    def size(name: str, axis: int = 0) -> int:
-        for found, array in main.items():
-            if found.endswith(name):
+    def size(name: str, axis: int = 0, folder: str = "") -> int:
+        for found, array in tensors[folder].items():
+            if found.endswith(name) and array.ndim > axis:
                 return array.shape[axis]
-        raise ConfigError(f"{prefix} has no variable that is {name}; it is no whole {family.name}.")
+        raise ConfigError(f"{prefix} has no {axis + 1}-dimensional {name}; it is no whole {family.name}.")
 
     sizes = {
         "vocab_size": size("word_embeddings.weight"),
@@ -152,29 +159,39 @@ def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
         "intermediate_size": size(f"{family.original.inner}.weight"),
         counted: len({found[1] for name in main if (found := re.search(pattern, name))}),
         "embedding_size": size("word_embeddings.weight", 1),
-    } | _from_configuration(family, prefix)
+    }
+    sizes |= _from_configuration(family, prefix, sizes)
     if family.original.head_size:
         sizes.setdefault("num_attention_heads", max(1, sizes["hidden_size"] // family.original.head_size))
     if "generator" in tensors:
-        hidden = next(a.shape[0] for name, a in tensors["generator"].items() if name.endswith("query.weight"))
-        sizes["generator_size"] = hidden / sizes["hidden_size"]
+        sizes["generator_size"] = size("query.weight", folder="generator") / sizes["hidden_size"]
     preset = next(iter(family.presets.values()))
     known = {field.name for field in fields(preset)}
     training = {"sequence_length": sizes["max_position_embeddings"], "short_steps": 0, "checkpoint_dtype": "float32"}
     return replace(preset, **training, **{name: found for name, found in sizes.items() if name in known})
 
 
-def _from_configuration(family: Family, prefix: Path) -> dict[str, Any]:
-    """What the configuration beside a checkpoint, or in the folder above, says that its variables do not."""
+def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> dict[str, Any]:
+    """What the configuration beside a checkpoint, or in the folder above, says that its variables do not.
+
+    Raises ConfigError where it has other sizes than the variables, or an activation that we do not have.
+    """
     shares = ["hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"]
     file = f"{family.name}_config.json"
     for path in _beside(prefix.parent, file):
         try:
             read = json.loads(path.read_text(encoding="utf-8"))
             found = {name: int(read[name]) for name in family.original.only_configured}
-            return found | {name: float(read[name]) for name in shares if name in read}
+            found |= {name: float(read[name]) for name in shares if name in read}
         except (ValueError, KeyError, TypeError) as reason:
             raise ConfigError(f"{path} is not the configuration of an original {family.name} ({reason!r}).") from None
+        for name, size in sizes.items():
+            if read.get(name, size) != size:
+                other = f"{path} has {name} {read[name]}, and {prefix} has {size}"
+                raise ConfigError(f"{other}; put the configuration of this model beside it.")
+        if read.get("hidden_act", GELU) != GELU:
+            raise ConfigError(f"{path} has hidden_act {read['hidden_act']!r}; only models with '{GELU}' are imported.")
+        return found
     if family.original.head_size:
         return {}
     raise ConfigError(f"{prefix.parent / file} does not exist; it says how many heads there are.")
@@ -193,8 +210,18 @@ def model_of(config: Config, tensors: Tensors, prefix: Path) -> PretrainingModel
     model(MaskedBatch(**shapes).inputs())
     inner = {name: modules for name, (modules, _) in family.inner_checkpoints(config, model).items()}
     for name, modules in ({"": family.modules(model)} | inner).items():
-        assign(modules, tensors.get(name, {}), prefix)
+        if name not in tensors:
+            raise BrokenCheckpoint(f"{prefix} has no {name}, which the original {family.name} is trained with.")
+        assign(modules, _identity(family, config) | tensors[name], prefix)
     return model
+
+
+def _identity(family: Family, config: Config) -> dict[str, np.ndarray]:
+    """The projection of embeddings that are as wide as the states, where the original leaves it out."""
+    name, width = family.original.projection, config.hidden_size
+    if not name or config.embedding_size != width:
+        return {}
+    return {f"{name}.weight": np.eye(width), f"{name}.bias": np.zeros(width)}
 
 
 # === Run ===

@@ -31,6 +31,7 @@ class Original:
     layers: tuple[str, str] = ("num_hidden_layers", r"encoder\.layer\.(\d+)\.")  # a setting, and what counts to it
     inner: str = "intermediate.dense"  # the first dense layer of the feed-forward network, in transformers
     only_configured: tuple[str, ...] = ("num_attention_heads",)  # settings that no variable tells
+    projection: str | None = None  # of embeddings, in transformers; the original has none if they are as wide as states
     head_size: int | None = None  # of every model, where no configuration lies beside it; None: one has to
 
 

@@ -153,6 +153,7 @@ ORIGINAL = Original(
     layers=("num_hidden_groups", r"albert_layer_groups\.(\d+)\."),
     inner="ffn",
     only_configured=("num_attention_heads", "num_hidden_layers"),
+    projection="albert.encoder.embedding_hidden_mapping_in",
 )
 
 

@@ -7,6 +7,7 @@ import pytest
 import sentencepiece
 from tokenizers import Tokenizer
 
+from embryo_core.errors import ConfigError
 from pretrain.original_vocabulary import write_tokenizer
 
 TEXT = [
@@ -59,6 +60,16 @@ def test_sentencepiece_text_has_the_pieces_of_the_original(spiece: Path, sample:
     ours = Tokenizer.from_file(str(tmp_path / "tokenizer" / "tokenizer.json"))
     for line in [*TEXT, *(sample / "text.txt").read_text(encoding="utf-8").splitlines()]:
         assert ours.encode(line, add_special_tokens=False).ids == albert_pieces(model, line), line
+
+
+def test_a_sentencepiece_model_of_another_kind_is_refused(sample: Path, tmp_path: Path):
+    """Pieces of BPE have ranks for scores, by which a Unigram would cut text otherwise."""
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(sample / "text.txt"), model_prefix=str(tmp_path / "spiece"), vocab_size=300, model_type="bpe",
+        pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]", "[MASK]"], minloglevel=2,
+    )  # fmt: skip
+    with pytest.raises(ConfigError, match="not those of a Unigram model"):
+        write_tokenizer(tmp_path / "spiece.model", tmp_path / "tokenizer")
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +127,16 @@ def test_wordpiece_text_has_the_pieces_of_the_original(vocabulary: Path, sample:
     for line in [*TEXT, "a" * 201, *(sample / "text.txt").read_text(encoding="utf-8").splitlines()]:
         assert ours.encode(line, add_special_tokens=False).ids == bert_pieces(pieces, line, cased), line
     assert ours.encode("a").ids == [pieces["[CLS]"], pieces["a"], pieces["[SEP]"]]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_only_the_end_of_a_line_ends_a_piece(tmp_path: Path, end: str):
+    """As the original reads it: a piece may hold what else separates lines in Unicode."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a\u2028b", "c\x85d", "last"]
+    (tmp_path / "vocab.txt").write_bytes((end.join(pieces) + end).encode())
+    assert write_tokenizer(tmp_path / "vocab.txt", tmp_path / "tokenizer") == len(pieces)
+    ours = Tokenizer.from_file(str(tmp_path / "tokenizer" / "tokenizer.json"))
+    assert [ours.token_to_id(piece) for piece in pieces] == list(range(len(pieces)))
 
 
 def test_the_same_vocabulary_gives_the_same_tokenizer(vocabulary: Path, tmp_path: Path):

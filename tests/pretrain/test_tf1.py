@@ -116,6 +116,32 @@ def test_an_electra_needs_no_configuration(folder: Path):
     assert imported(folder).config["num_attention_heads"] == 1
 
 
+def test_an_albert_with_embeddings_as_wide_as_its_states_has_no_projection(folder: Path, monkeypatch):
+    """Its original code writes none then; the run's is the identity, and the logits are the original's."""
+    monkeypatch.setattr(originals, "E", originals.H)
+    values = originals.variables("albert")
+    values = {name: value for name, value in values.items() if "embedding_hidden_mapping_in" not in name}
+    originals.save(folder / "model.ckpt-7", values)
+    words, _ = outputs(AlbertForPreTraining, runs.checkpoint(imported(folder), 7).path)
+    assert np.abs(words - originals.masked_words("albert", values, *batch())).max() < TOLERANCE
+
+
+def test_an_electra_without_its_generator_is_reported(folder: Path, capsys):
+    """In a sentence that does not list each of its variables."""
+    values = originals.variables("electra")
+    originals.save(folder / "model.ckpt-7", {n: value for n, value in values.items() if not n.startswith("generator")})
+    assert main(["import", str(folder), "--run", str(folder / "run")]) == 2
+    assert "model.ckpt-7 has no generator" in (said := capsys.readouterr().err) and len(said) < 300
+
+
+def test_two_checkpoints_of_one_step_are_reported(folder: Path, capsys):
+    """Neither is taken for the other."""
+    for name in ("model.ckpt-7", "bert_model.ckpt"):  # the second has its step in global_step
+        originals.save(folder / name, originals.variables("bert"))
+    assert main(["import", str(folder), "--run", str(folder / "run")]) == 2
+    assert "have the same step" in capsys.readouterr().err
+
+
 def test_another_vocabulary_changes_no_run(folder: Path, capsys):
     """It is refused, and the run's own stays."""
     originals.save(folder / "model.ckpt-7", originals.variables("bert"))
@@ -142,13 +168,19 @@ def test_another_vocabulary_changes_no_run(folder: Path, capsys):
         (lambda folder: (folder / "vocab.txt").write_text("one\ntwo\n"), "is not a vocabulary of the original code"),
         (lambda folder: (folder / "bert_config.json").unlink(), "bert_config.json does not exist"),
         (lambda folder: (folder / "bert_config.json").write_text("{}"), "num_attention_heads"),
+        (lambda folder: _configure(folder, hidden_size=768), "has hidden_size 768, and"),
+        (lambda folder: _configure(folder, num_hidden_layers=12), "has num_hidden_layers 12, and"),
+        (lambda folder: _configure(folder, hidden_act="relu"), "has hidden_act 'relu'"),
         (lambda folder: _change(folder, {"bert/adapter/kernel": np.ones(3)}), "has the variable bert/adapter/kernel"),
         (lambda folder: _change(folder, {"bert/pooler/dense/bias": None}), "lacks ['bert.pooler.dense.bias']"),
         (lambda folder: _change(folder, {"bert/pooler/dense/bias": np.ones(3)}), "the settings make it [16]"),
+        (lambda folder: _change(folder, {"bert/pooler/dense/bias": np.array(["a"])}), "has text in the variable"),
+        (lambda folder: _change(folder, {"bert/embeddings/word_embeddings": np.ones(3)}), "has no 2-dimensional word"),
         (lambda folder: originals.save(folder / "model.ckpt-7", {"w": np.ones(3)}), "holds no ALBERT, BERT or ELECTRA"),
     ],
     ids=("index", "data", "short index", "no data", "vocabulary", "other vocabulary", "configuration", "no heads",
-         "unknown", "missing", "misshapen", "another model"),
+         "other size", "other layers", "other activation", "unknown", "missing", "misshapen",
+         "text", "no axis", "another model"),
 )  # fmt: skip
 def test_what_cannot_be_imported_is_reported_in_one_sentence(folder: Path, capsys, damage, message: str):
     """And no checkpoint is written."""
@@ -162,6 +194,10 @@ def test_what_cannot_be_imported_is_reported_in_one_sentence(folder: Path, capsy
 
 def _truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _configure(folder: Path, **settings: object) -> None:
+    (folder / "bert_config.json").write_text(json.dumps(originals.CONFIG | settings))
 
 
 def _change(folder: Path, changes: dict) -> None:
