@@ -79,6 +79,7 @@ def test_the_papers_rule_tells_the_steeper_of_two_that_rise_together():
     order = acquisition(data, "paper")
     assert order["group"].tolist() == ["steep", "slow"] and order["place"].tolist() == [1, 2]
     assert order["slope"].tolist() == pytest.approx([1000 / 8, 1000 / 24])
+    assert (order["slope_low"] < order["slope"]).all() and (order["slope"] < order["slope_high"]).all()
 
 
 @pytest.mark.parametrize("rule", RULES)

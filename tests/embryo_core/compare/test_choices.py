@@ -78,7 +78,8 @@ def test_a_probing_task_is_compared_in_the_layer_that_is_best_at_the_step(two: l
 def test_a_category_is_no_measure_of_all_words(two: list[Run]):
     """Scores of a run have a row for each group; those of all cases together are compared."""
     for run in two:
-        scores = [Score("token_reconstruction", value, n, group) for value, n, group in ((0.1, 9, "noun"), (0.4, 20, "all"))]
+        groups = (("noun", 0.1, 9), ("all", 0.4, 20))
+        scores = [Score("token_reconstruction", value, n, group) for group, value, n in groups]
         results.write(at(run, 8), "token_reconstruction", Findings(scores=scores))
     row = differences(*two).set_index("measure").loc["token reconstruction"]
     assert (row["first"], row["second"], row["n_first"]) == (0.4, 0.4, 20)

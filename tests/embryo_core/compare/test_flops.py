@@ -100,7 +100,7 @@ def test_the_widest_batch_is_counted(tiny_run: Run):
 
 
 def test_the_cost_bends_where_short_sequences_end(tiny_run: Run):
-    """Of a run that goes on, that many updates after where it began; nowhere if all its sequences are short, or none."""
+    """Of a run that goes on, that many updates after its first; nowhere if all its sequences are short, or none."""
     config = tiny_run.config | {"steps": 16}
     bent = replace(tiny_run, config=config | {"short_steps": 8})
     assert kinks(bent) == (8,) and kinks(replace(bent, origin=Origin("first", 100, 0, 0, "0" * 64))) == (108,)

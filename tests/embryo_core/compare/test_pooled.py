@@ -39,10 +39,12 @@ def test_three_seeds_have_a_mean_and_no_median():
 
 
 def test_a_pooled_order_begins_with_the_first_place():
-    """As that of one run does, whatever the order of the names; each row has a number of its own."""
-    tables = [order(run, {"adverb": 24, "noun": 16, "verb": 8}) for run in "abc"]
-    found = pooled(pd.concat(tables), {"a, b": ["a", "b"], "c": ["c"]})
-    assert found["group"].tolist() == ["verb", "noun", "adverb"] * 2 and found.index.tolist() == [*range(6)]
+    """That of the mean, whatever the first seed has first; each row has a number of its own."""
+    seeds = {"a": ("verb", "noun", "adverb"), "b": ("noun", "adverb", "verb"), "c": ("adverb", "verb", "noun")}
+    table = pd.concat([order(run, dict(zip(names, STEPS[1:], strict=True))) for run, names in seeds.items()])
+    found = pooled(table, {"a, b": ["a", "b"], "c": ["c"]})
+    assert found["group"].tolist() == ["noun", "verb", "adverb", "adverb", "verb", "noun"]
+    assert found["place"].tolist() == [1, 2, 3] * 2 and found.index.tolist() == [*range(6)]
 
 
 def test_places_are_ranks_of_the_mean_place():

@@ -33,7 +33,7 @@ def test_it_rises_at_a_tenth_of_its_last_value_and_is_up_at_nine_tenths() -> Non
 
 
 def test_the_slope_begins_before_the_step_and_not_before_the_earliest() -> None:
-    """None of 20 right may be chance, so that it may have risen from the start; it is measured to rise from step 100."""
+    """None of 20 right may be chance, so that it may have risen at once; it is measured to rise from step 100."""
     found = rise(STEPS, [0.0, 0.0, 0.4, 0.4, 0.4], [20] * 5)
     assert (found.step, found.earliest) == (200, 0)
     assert found.slope.value == pytest.approx(1 / 100)
