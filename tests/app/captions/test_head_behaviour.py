@@ -26,3 +26,13 @@ def test_the_first_head_of_each_layer_is_named_with_its_step(counted_in: str, at
     )
     none = captions.presence(frame, 0.1, since[:1], counted_in)
     assert none.endswith("Of 1 head, none shows the pattern at the last step.")
+
+
+def test_layers_come_in_the_order_in_which_they_have_the_pattern():
+    """Each by its first head; of heads of one step the lowest layer's is first."""
+    rows = [(1, 1, 64), (1, 2, 32), (2, 1, 8), (2, 2, 16), (3, 1, None), (3, 2, 8), (4, 1, None)]
+    since = pd.DataFrame(rows, columns=["layer", "head", "step"])
+    told = captions.presence(pd.DataFrame({"step": [0, 64]}), 0.1, since)
+    assert "at least 0.1 above its value at step 0, up to the last step." in told
+    order = "layer 2 at step 8 (head 1), layer 3 at step 8 (head 2), layer 1 at step 32 (head 2)."
+    assert told.endswith(f"Of 7 heads, 5 show the pattern at the last step; the first of each layer: {order}")

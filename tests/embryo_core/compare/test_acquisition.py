@@ -79,6 +79,27 @@ def test_the_papers_rule_tells_the_steeper_of_two_that_rise_together():
     order = acquisition(data, "paper")
     assert order["group"].tolist() == ["steep", "slow"] and order["place"].tolist() == [1, 2]
     assert order["slope"].tolist() == pytest.approx([1000 / 8, 1000 / 24])
+    assert (order["slope_low"] < order["slope"]).all() and (order["slope"] < order["slope_high"]).all()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_is_never_acquired_has_no_place(rule):
+    """It ends at 0, and comes last; the others have the places that they have without it."""
+    curves = {"never": [0.0, 0.0, 0.4, 0.2, 0.0], "late": [0.0, 0.0, 0.0, 0.4, 0.4], "early": [0.0, 0.4, 0.4, 0.4, 0.4]}
+    rows = [(group, *point, 4000) for group, values in curves.items() for point in zip(STEPS, values)]
+    order = acquisition(pd.DataFrame(rows, columns=["group", "step", "accuracy", "n"]), rule)
+    assert order["group"].tolist() == ["early", "late", "never"]
+    assert order["place"].tolist()[:2] == [1, 2] and order["onset"].tolist()[:2] == [8, 24]
+    assert order.loc[2, ["place", "onset", "earliest", "latest"]].isna().all() and order["last"][2] == 0
+
+
+def test_agreement_is_over_what_both_have_acquired():
+    """Five categories of one run, four of them of the other; of fewer than four nothing is told but n."""
+    places = {"a": range(1, 6), "b": [1, 2, 4, 3, None], "c": [1, 2, 3, None, None]}
+    rows = [(run, f"own {i}", place) for run, found in places.items() for i, place in enumerate(found)]
+    table = agreements(pd.DataFrame(rows, columns=["run", "group", "place"])).set_index(["first", "second"])
+    assert table["n"].to_dict() == {("a", "b"): 4, ("a", "c"): 3, ("b", "c"): 3} | {(run, PAPER): 0 for run in "abc"}
+    assert table.loc[("a", "b"), "rho"] == pytest.approx(0.8) and table["rho"].isna().sum() == 5
 
 
 def test_agreement_counts_places_of_either_rule(two: list[Run]):

@@ -1,5 +1,6 @@
 """What a choice changed is the difference of two shares, at the last step that both runs have."""
 
+import json
 from dataclasses import replace
 from math import sqrt
 
@@ -50,9 +51,38 @@ def test_what_one_run_lacks_is_named_without_a_difference(two: list[Run]):
 
 
 def test_masked_accuracy_is_that_of_the_held_out_text(two: list[Run]):
-    """The copies share their log, so it does not differ."""
+    """Not that of training, nor one without a masked piece."""
+    for run, right, n in ((two[0], 0.2, 100), (two[1], 0.5, 50)):
+        measured = [("heldout", 8, right, n), ("train", 8, 0.9, 9), ("heldout", 16, 0.0, 0), ("train", 16, 0.9, 9)]
+        rows = [
+            {"split": split, "step": step, "loss": 1.0, "masked_lm_accuracy": accuracy, "n_masked": masked}
+            for split, step, accuracy, masked in measured
+        ]
+        (run.path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     row = differences(*two).set_index("measure").loc["masked accuracy"]
-    assert row["difference"] == 0 and row["step_second"] == 16 and row["low"] < 0 < row["high"]
+    assert row["difference"] == pytest.approx(0.3) and row["low"] < 0.3 < row["high"]
+    assert (row["step_first"], row["step_second"], row["n_first"], row["n_second"]) == (8, 8, 100, 50)
+
+
+def test_a_probing_task_is_compared_in_the_layer_that_is_best_at_the_step(two: list[Run]):
+    """Each run in its own, whichever was best before."""
+    by_run = [{0: (0.6, 0.3), 8: (0.5, 0.7)}, {0: (0.1, 0.2), 8: (0.9, 0.8)}]
+    for run, by_step in zip(two, by_run, strict=True):
+        for step, values in by_step.items():
+            scores = [Score("edge_probing_f1", value, 40, "pos", layer) for layer, value in enumerate(values)]
+            results.write(at(run, step), "edge_probing", Findings(scores=scores))
+    row = differences(*two).set_index("measure").loc["probing: pos"]
+    assert (row["step_first"], row["first"], row["second"], row["n_first"]) == (8, 0.7, 0.9, 40)
+
+
+def test_a_category_is_no_measure_of_all_words(two: list[Run]):
+    """Scores of a run have a row for each group; those of all cases together are compared."""
+    for run in two:
+        groups = (("noun", 0.1, 9), ("all", 0.4, 20))
+        scores = [Score("token_reconstruction", value, n, group) for group, value, n in groups]
+        results.write(at(run, 8), "token_reconstruction", Findings(scores=scores))
+    row = differences(*two).set_index("measure").loc["token reconstruction"]
+    assert (row["first"], row["second"], row["n_first"]) == (0.4, 0.4, 20)
 
 
 def test_a_run_that_goes_on_is_compared_with_where_it_began(two: list[Run]):

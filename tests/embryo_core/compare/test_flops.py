@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from embryo_core import runs
 from embryo_core.compare import training_flops
-from embryo_core.compare.flops import PASSES
+from embryo_core.compare.flops import PASSES, kinks
 from embryo_core.types import Origin, Run
 
 LENGTH = 16
@@ -76,6 +76,35 @@ def test_a_run_that_goes_on_has_the_cost_of_the_first_too(own_run: Run, monkeypa
     going_on = replace(own_run, name="on", origin=Origin(own_run.name, 8, 0, 0, "0" * 64))
     assert training_flops(going_on, 12) == pytest.approx(training_flops(own_run, 12))
     assert training_flops(replace(own_run, origin=Origin("gone", 8, 0, 0, "0" * 64)), 12) is None
+
+
+def test_before_a_run_goes_on_the_cost_is_that_of_the_first(own_run: Run, monkeypatch):
+    """At step 4 of two runs that begin at steps 8 and 16, the one after the other."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
+    second = replace(own_run, name="second", path=own_run.path.parent / "second")
+    second = replace(second, origin=Origin(own_run.name, 8, 0, 0, "0" * 64))
+    runs.write_run(second)
+    third = replace(own_run, name="third", origin=Origin("second", 16, 0, 0, "0" * 64))
+    for step in (4, 12, 20):
+        assert training_flops(second, step) == pytest.approx(training_flops(own_run, step))
+        assert training_flops(third, step) == pytest.approx(training_flops(own_run, step))
+
+
+def test_the_widest_batch_is_counted(tiny_run: Run):
+    """Where the masked share grows to its end, every batch has as many positions as the last."""
+    grows, all_along = (
+        replace(tiny_run, config=tiny_run.config | share)
+        for share in ({"masked_share": 0.15, "masked_share_end": 0.3}, {"masked_share": 0.3})
+    )
+    assert training_flops(grows, 8) == training_flops(all_along, 8) > training_flops(tiny_run, 8)
+
+
+def test_the_cost_bends_where_short_sequences_end(tiny_run: Run):
+    """Of a run that goes on, that many updates after its first; nowhere if all its sequences are short, or none."""
+    config = tiny_run.config | {"steps": 16}
+    bent = replace(tiny_run, config=config | {"short_steps": 8})
+    assert kinks(bent) == (8,) and kinks(replace(bent, origin=Origin("first", 100, 0, 0, "0" * 64))) == (108,)
+    assert [kinks(replace(bent, config=config | {"short_steps": steps})) for steps in (0, 16)] == [(), ()]
 
 
 def test_two_runs_that_name_each_other_cost_nothing_that_is_known(own_run: Run, monkeypatch):

@@ -24,6 +24,29 @@ def test_an_onset_of_seeds_is_their_mean_with_its_range():
     assert found.loc["adverb", ["onset", "place"]].isna().all()
 
 
+def test_three_seeds_have_a_mean_and_no_median():
+    """Of onsets and slopes, of the last values and of differences; the least steps and cases of all pairs."""
+    since = {"a": 8, "b": 8, "c": 24}
+    table = pd.concat([order(run, {"noun": step}).assign(last=step / 24) for run, step in since.items()])
+    found = pooled(table, {"all": ["a", "b", "c"]})
+    assert (found["onset"][0], found["last"][0]) == (13, pytest.approx((8 + 8 + 24) / 3 / 24))
+    columns = "measure step_first step_second first second difference low high n_first n_second".split()
+    rows = [("a", 8, 16, 0.2, 0.2, 0.0, -1, 1, 9, 8), ("a", 16, 8, 0.2, 0.2, 0.0, -1, 1, 7, 6)]
+    rows += [("a", 24, 24, 0.2, 0.8, 0.6, -1, 1, 8, 7)]
+    (row,) = pooled_differences([pd.DataFrame([one], columns=columns) for one in rows]).to_dict("records")
+    assert [row[name] for name in columns[3:6]] == pytest.approx([0.2, 0.4, 0.2])
+    assert [row[name] for name in (*columns[1:3], *columns[-2:])] == [8, 8, 7, 6]
+
+
+def test_a_pooled_order_begins_with_the_first_place():
+    """That of the mean, whatever the first seed has first; each row has a number of its own."""
+    seeds = {"a": ("verb", "noun", "adverb"), "b": ("noun", "adverb", "verb"), "c": ("adverb", "verb", "noun")}
+    table = pd.concat([order(run, dict(zip(names, STEPS[1:], strict=True))) for run, names in seeds.items()])
+    found = pooled(table, {"a, b": ["a", "b"], "c": ["c"]})
+    assert found["group"].tolist() == ["noun", "verb", "adverb", "adverb", "verb", "noun"]
+    assert found["place"].tolist() == [1, 2, 3] * 2 and found.index.tolist() == [*range(6)]
+
+
 def test_places_are_ranks_of_the_mean_place():
     """Ties of the mean are ties."""
     other = order("b", {"noun": 16, "verb": 8, "adverb": 24})

@@ -66,3 +66,9 @@ def test_a_single_checkpoint_tells_how_far_it_had_come(own_run: Run):
     for checkpoint in others:
         (checkpoint.path / "manifest.json").unlink()
     assert progress(own_run, "tokens").at([last.step // 2, last.step]).tolist() == [last.tokens / 2, last.tokens]
+
+
+def test_the_least_count_is_the_first_above_nothing(tiny_run: Run):
+    """A log axis begins there; a run that has come to step 0 alone tells nothing."""
+    first = next(one.tokens for one in runs.checkpoints(tiny_run) if one.step)
+    assert progress(tiny_run, "tokens").least == first

@@ -67,6 +67,23 @@ def test_the_step_is_the_first_that_comes_up_to_the_share():
     assert (found.step, found.earliest) == (20, 20) and found.latest in (20, 30)
 
 
+def test_the_interval_is_that_of_the_middle_95_in_100_draws():
+    """Each of 400 draws looked at by itself, its score the mean over two seeds that answer otherwise."""
+    random, steps, n = np.random.default_rng(49), range(0, 200, 5), 40
+    rows = [(step, seed, example, 1, random.random() < 0.5 + 0.002 * step - 0.2 * seed)
+            for step in steps for seed in (0, 1) for example in range(n)]  # fmt: skip
+    answers = pd.DataFrame(rows, columns=["step", "seed", "example", "gold", "answer"]).astype({"answer": float})
+    right = answers["answer"].to_numpy().reshape(len(steps), 2, n)
+    firsts = []
+    for drawn in (np.arange(n), *np.random.default_rng(7).integers(0, n, (400, n))):
+        means = right[:, :, drawn].mean(axis=(1, 2))
+        firsts.append(next(step for step, mean in zip(steps, means) if mean >= 0.9 * means[-1] - 1e-12))
+    whole, *firsts = firsts
+    (found,) = reached(answers, "accuracy", [0.9])
+    assert (found.step, found.earliest, found.latest) == (whole, sorted(firsts)[9], sorted(firsts)[389])
+    assert sorted(firsts)[9] < sorted(firsts)[10] and sorted(firsts)[379] < sorted(firsts)[389]  # more draws, or fewer
+
+
 def test_several_shares_at_once_are_each_alone():
     """A curve that falls back between the two: each share has its own first step."""
     answers = frame({0: 0.1, 10: 0.6, 20: 0.2, 30: 0.65, 40: 0.8})

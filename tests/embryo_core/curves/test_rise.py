@@ -2,6 +2,7 @@
 
 import pytest
 
+from embryo_core.curves import difference_interval
 from embryo_core.curves.rise import Rise, Slope, ranks, rise
 
 STEPS = (0, 100, 200, 400, 800)
@@ -19,6 +20,23 @@ def test_scale_does_not_matter() -> None:
     """A curve of half the height has the same slope."""
     one, half = (rise(STEPS, [0.0, 0.0, k * 0.1, k * 0.3, k * 0.4], [10**6] * 5) for k in (1, 0.5))
     assert one.step == half.step and one.slope.value == pytest.approx(half.slope.value)
+
+
+def test_it_rises_at_a_tenth_of_its_last_value_and_is_up_at_nine_tenths() -> None:
+    """Of 0.4 these are 0.04 and 0.36; the slope's interval is that of the difference, each share with its own cases."""
+    n = [10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 70_000]
+    found = rise((0, 100, 200, 400, 800, 900, 1000), [0.0, 0.02, 0.06, 0.30, 0.34, 0.38, 0.4], n)
+    low, high = difference_interval(0.38, 0.02, 60_000, n_second=20_000)
+    scale = 0.4 * (900 - 100)
+    assert found.step == 200 and found.slope.value == pytest.approx((0.38 - 0.02) / scale)
+    assert (found.slope.low, found.slope.high) == pytest.approx((low / scale, high / scale), rel=1e-9)
+
+
+def test_the_slope_begins_before_the_step_and_not_before_the_earliest() -> None:
+    """None of 20 right may be chance, so that it may have risen at once; it is measured to rise from step 100."""
+    found = rise(STEPS, [0.0, 0.0, 0.4, 0.4, 0.4], [20] * 5)
+    assert (found.step, found.earliest) == (200, 0)
+    assert found.slope.value == pytest.approx(1 / 100)
 
 
 def test_what_is_there_from_the_first_step_has_no_slope() -> None:

@@ -129,6 +129,14 @@ def test_the_onset_is_where_the_share_is_reached_and_kept(share):
         assert found.earliest <= found.step and (found.latest is None or found.step <= found.latest)
 
 
+def test_the_onset_above_a_floor_is_half_way_up_from_it():
+    """From 0.4 to 0.8 that is 0.6, not 0.4; a curve that ends at its floor has none."""
+    steps, values, n = [0, 8, 16, 32], [0.4, 0.55, 0.65, 0.8], [10_000] * 4
+    assert curves.onset(steps, values, n, floor=0.4) == curves.Onset(16, 16, 16)
+    assert curves.onset(steps, values, n).step == 0
+    assert curves.onset(steps, values, n, floor=0.8) is None
+
+
 def test_a_jump_has_its_onset_where_it_was_measured():
     """From 0 to 0.991 between two checkpoints: not at the one before, as a mean of three would have it."""
     assert curves.onset([128, 256, 512, 1024], [0.0, 0.0, 0.991, 0.995], [400] * 4) == curves.Onset(512, 512, 512)

@@ -11,9 +11,9 @@ import pytest
 
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import CorpusError
-from embryo_core.finetune.questions import read_questions
+from embryo_core.finetune.questions import Question, read_questions
 from embryo_core.finetune.trainees import make_trainee
-from embryo_core.finetune.windows import cut_windows, read_spans, spans
+from embryo_core.finetune.windows import LONGEST, Windows, cut_windows, read_spans, spans
 from tests.embryo_core.finetune.conftest import write_squad
 
 
@@ -143,3 +143,30 @@ def test_training_data_of_another_version_are_reported(tmp_path: Path):
     (tmp_path / "train.parquet").write_bytes(train)
     with pytest.raises(CorpusError, match="give both of one version"):
         read_questions(tmp_path)
+
+
+def one_window(pieces: int) -> Windows:
+    """A window over pieces of two characters each, with a piece before them."""
+    ends = 2 * np.arange(pieces)[:, None] + [0, 2]
+    return Windows(None, np.array([0]), np.array([1]), [ends])
+
+
+def test_an_answer_may_begin_and_end_with_its_window():
+    """The pieces beside it are no part of it."""
+    for answer, start, expected in (("aabb", 0, [1, 2]), ("bbcc", 2, [2, 3]), ("bb", 2, [2, 2])):
+        assert spans(one_window(3), [Question("q", "aabbcc", "?", (answer,), (start,))]).tolist() == [expected]
+
+
+def test_an_answer_has_no_more_pieces_than_are_allowed():
+    """Nor need its first piece be the likeliest of all."""
+    logits = np.zeros((1, 2, LONGEST + 3))
+    logits[0, 1, LONGEST + 1] = 9
+    logits[0, 0, 1], logits[0, 0, 2] = 5, 4
+    assert read_spans(one_window(LONGEST + 2), logits, may_be_empty=False).tolist() == [[2, 2 * (LONGEST + 1)]]
+
+
+def test_no_answer_wins_where_it_is_as_likely():
+    """An answer has to be above it."""
+    logits = np.array([[[2.0, 2.0, 0.0, 0.0]] * 2])
+    assert read_spans(one_window(3), logits, may_be_empty=True).tolist() == [[0, 0]]
+    assert read_spans(one_window(3), logits, may_be_empty=False).tolist() == [[0, 2]]

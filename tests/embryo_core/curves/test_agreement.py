@@ -1,0 +1,33 @@
+"""The agreement of two rankings is scipy's, and its interval holds what it says that it holds."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm, spearmanr
+
+from embryo_core.curves.agreement import rank_agreement
+
+
+@pytest.mark.parametrize("n", [4, 9, 40])
+def test_the_interval_is_that_of_bonett_and_wright(n: int):
+    """Fisher's z of rho, give or take 1.96 roots of (1 + rho^2 / 2) / (n - 3); ties are mean ranks."""
+    random = np.random.default_rng(n)
+    first = random.permutation(n) // 2
+    second = first + random.normal(0, n / 4, n).round()
+    rho = spearmanr(first, second).statistic
+    reach = norm.ppf(0.975) * ((1 + rho**2 / 2) / (n - 3)) ** 0.5
+    found = rank_agreement(first, second)
+    assert (found.rho, found.n) == (pytest.approx(rho), n) and 0 < abs(rho) < 1
+    assert (found.low, found.high) == pytest.approx([np.tanh(np.arctanh(rho) + end) for end in (-reach, reach)])
+
+
+def test_three_things_and_rankings_without_an_order_do_not_agree():
+    """Nothing can be told of them."""
+    assert rank_agreement([1, 2, 3], [1, 2, 3]) is None
+    assert rank_agreement([1, 1, 1, 1], [1, 2, 3, 4]) is None
+
+
+def test_two_equal_rankings_have_an_interval_of_no_width():
+    """It ends at 1, or at -1 where one is reversed."""
+    for second, rho in (([1, 2, 3, 4, 5], 1), ([5, 4, 3, 2, 1], -1)):
+        found = rank_agreement([1, 2, 3, 4, 5], second)
+        assert (found.rho, found.low, found.high) == pytest.approx((rho, rho, rho), abs=1e-6)
