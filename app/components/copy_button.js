@@ -1,12 +1,11 @@
 // A button that copies: see copy_button.py.
-const THANKS = 1500; // milliseconds for which the button says that it has copied
+const THANKS = 1500; // milliseconds for which the button says whether it has copied
 
 export default function ({ parentElement, data }) {
   const button = parentElement.querySelector("button");
   button.textContent = data.label;
   button.onclick = async () => {
-    await copy(data.text ?? location.href);
-    button.textContent = "Copied";
+    button.textContent = await copy(data.text ?? location.href).then(() => "Copied", () => "Not copied");
     setTimeout(() => (button.textContent = data.label), THANKS);
   };
 }

@@ -97,6 +97,17 @@ def test_a_head_chosen_by_keyboard_is_announced(visit, app):
     visitor.expect_query(layer="2", head="1", step="8")
 
 
+def test_a_copy_that_the_browser_refuses_is_told(visit, app):
+    """On the button, and to those who do not see it; it was shown as if nothing had been pressed."""
+    visitor = visit(app)
+    visitor.page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('refused'))")
+    visitor.open()
+    visitor.page.get_by_role("button", name="Copy link").click()
+    told = visitor.page.get_by_role("button", name="Not copied")
+    expect(told).to_have_attribute("aria-live", "polite")
+    expect(visitor.page.get_by_role("button", name="Copy link")).to_be_visible()
+
+
 def test_a_phone_has_a_labelled_menu_that_closes(visit, app):
     """It covers the page until one is chosen."""
     visitor = visit(app)
