@@ -41,7 +41,7 @@ def write_tokenizer(vocabulary: Path, folder: Path, cased: bool = False) -> int:
 
 def _wordpiece(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]:
     """vocab.txt, a piece a line (tokenization.py of bert)."""
-    lines = vocabulary.read_text(encoding="utf-8").removesuffix("\n").split("\n")  # other separators may be pieces
+    lines = vocabulary.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # other separators may be pieces
     pieces = {line.strip(): i for i, line in enumerate(lines)}
     unknown = wordpiece.SPECIAL_TOKENS[UNK]
     tokenizer = wordpiece.blank()

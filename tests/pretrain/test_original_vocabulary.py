@@ -132,7 +132,7 @@ def test_wordpiece_text_has_the_pieces_of_the_original(vocabulary: Path, sample:
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_only_the_end_of_a_line_ends_a_piece(tmp_path: Path, end: str):
     """As the original reads it: a piece may hold what else separates lines in Unicode."""
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a\u2028b", "c\x85d", "last"]
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a\u2028b", "c\x85d", "e\rf", "last"]
     (tmp_path / "vocab.txt").write_bytes((end.join(pieces) + end).encode())
     assert write_tokenizer(tmp_path / "vocab.txt", tmp_path / "tokenizer") == len(pieces)
     ours = Tokenizer.from_file(str(tmp_path / "tokenizer" / "tokenizer.json"))
