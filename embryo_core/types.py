@@ -31,7 +31,7 @@ class Origin:
     sequences: int
     tokens: int
     weights_sha256: str
-    changes: tuple[Change, ...] = ()  # of that run, up to the step
+    changes: tuple[Change, ...] = ()  # of that run before the step, and at it, where it is not other text
     text_tokens: int = 0
 
 

@@ -13,7 +13,7 @@ from embryo_core.errors import BusyRun, exit_status
 from embryo_core.types import Checkpoint, Run
 from pretrain import continued
 from pretrain.config import Config, changed, save_settings, scaled
-from pretrain.families import FAMILIES, preset, presets
+from pretrain.families import preset, presets
 from pretrain.flags import add_flags, flag_settings
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _prepare_data(
 
     if start is None:
         return prepare_data(config, sources, heldout, cache)
-    continued.check_model(FAMILIES[config.family].huggingface(config), start)
+    continued.check_model(config, start)
     continued.check_vocabulary(config.tokenizer, start)
     return prepare_data(config, sources, heldout, cache, start.run.tokenizer)
 
@@ -212,7 +212,7 @@ def _open_run(config: Config, folder: Path, data: "Data", start: Checkpoint | No
     run = write_card(new_card(folder, config, data.corpus, start))
     data.copy_to(run)
     if start:
-        continued.inherit(run, start)  # last: a run that has the start's weights has its vocabulary
+        continued.inherit(run, config, start)  # last: a run that has the start's weights has its vocabulary
     return run
 
 

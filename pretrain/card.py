@@ -31,10 +31,10 @@ def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | N
         config=asdict(config),
         tokenizer_sha256=runs.sha256(corpus.tokenizer_folder / "tokenizer.json"),
         corpus=corpus.fingerprint,
-        planned_steps=(*continued.history(start)[:-1], *own) if start else own,
+        planned_steps=(*continued.history(config, start), *own) if start else own,
         code_version=version("embryo"),
         note=family.note(config),
-        origin=continued.origin(start, folder.resolve()) if start else None,
+        origin=continued.origin(start, folder.resolve(), config, corpus.fingerprint) if start else None,
     )
 
 

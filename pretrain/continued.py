@@ -1,19 +1,24 @@
-"""Continued pretraining: a run of its own that goes on from a checkpoint of another run, on other text.
+"""Continued pretraining: a run of its own that goes on from a checkpoint of another run, on other text or wider.
 
 The new run has the steps of the first up to that checkpoint: their folders are linked, not copied, and its log begins
-with the first run's. Its own settings count updates from there; steps, sequences and tokens go on.
+with the first run's. Its own settings count updates from there; steps, sequences and tokens go on. A run that is twice
+as wide (see widen.py) begins at that checkpoint: the ones before it are of another model.
 """
 
 import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from embryo_core import runs
 from embryo_core.errors import ConfigError, TokenizerMismatch
-from embryo_core.types import Checkpoint, Origin, Run
+from embryo_core.types import Change, Checkpoint, Origin, Run
+from pretrain.config import Config
+from pretrain.families import FAMILIES
 
 FREE = ("initializer_range", "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob", "dtype")
+DOUBLED = ("hidden_size", "num_attention_heads", "intermediate_size")  # in a model twice as wide
 
 
 def find(wanted: str, folder: Path) -> Checkpoint:
@@ -52,25 +57,39 @@ def _parse(wanted: str) -> tuple[str, int | None]:
     return (name, int(step)) if at and step.isdecimal() else (wanted, None)
 
 
-def origin(start: Checkpoint, folder: Path) -> Origin:
+def origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, Any]) -> Origin:
     """What run.json says of the beginning of the run in this folder, which goes on from the checkpoint."""
     if start.run.origin and start.run.path == folder:
         return start.run.origin  # its own copy
-    changes = tuple(change for change in runs.changes(start.run) if change.step < start.step)
+    changes = [change for change in runs.changes(start.run) if change.step < start.step]
+    same_text = start.run.corpus.get("train") == corpus["train"]
+    if is_wider(config, start):
+        changes.append(Change(start.step, "twice as wide" if same_text else "twice as wide, other text"))
+    elif same_text:  # of other text the card tells by itself
+        changes.append(Change(start.step, "same text, new warm-up"))
     weights = runs.sha256(start.path / "model.safetensors")
     seen, counted = (start.sequences or 0, start.tokens or 0), runs.counted_tokens(start.run)
-    return Origin(start.run.name, start.step, *seen, weights, changes, counted)
+    return Origin(start.run.name, start.step, *seen, weights, tuple(changes), counted)
 
 
-def check_model(architecture: dict[str, object], start: Checkpoint) -> None:
-    """Raise ConfigError unless the settings make the model of the checkpoint, by their config.json."""
-    theirs = runs.read_config(start, dict[str, object])
+def check_model(config: Config, start: Checkpoint) -> None:
+    """Raise ConfigError unless the settings make the model of the checkpoint, or one twice as wide, by config.json."""
+    architecture, theirs = FAMILIES[config.family].huggingface(config), runs.read_config(start, dict[str, object])
+    free = (*FREE, *DOUBLED) if is_wider(config, start) else FREE
     for name, ours in architecture.items():
-        if name not in FREE and theirs.get(name) != ours:
+        if name not in free and theirs.get(name) != ours:
+            twice = f", or double {', '.join(DOUBLED)}" if FAMILIES[config.family].can_widen else ""
             raise ConfigError(
                 f"{start.path} has {name} {theirs.get(name)}, and these settings make it {ours}; a continued "
-                "pretraining keeps model and vocabulary: give the first run's preset and settings."
+                f"pretraining keeps model and vocabulary: give the first run's preset and settings{twice}."
             )
+
+
+def is_wider(config: Config, start: Checkpoint) -> bool:
+    """Whether the settings make a model twice as wide as the checkpoint's, of a family that can be widened."""
+    narrow = runs.read_config(start, dict[str, object])
+    doubled = all(isinstance(narrow.get(name), int) and getattr(config, name) == 2 * narrow[name] for name in DOUBLED)
+    return doubled and FAMILIES[config.family].can_widen
 
 
 def check_vocabulary(kind: str, start: Checkpoint) -> None:
@@ -91,12 +110,14 @@ def check_vocabulary(kind: str, start: Checkpoint) -> None:
         )
 
 
-def history(start: Checkpoint) -> tuple[int, ...]:
-    """The steps of the first run that a run continued from this checkpoint has too."""
-    return tuple(found.step for found in runs.checkpoints(start.run) if found.step <= start.step)
+def history(config: Config, start: Checkpoint) -> tuple[int, ...]:
+    """The steps before its start that a run continued from this checkpoint has from the first run."""
+    if is_wider(config, start):
+        return ()
+    return tuple(found.step for found in runs.checkpoints(start.run) if found.step < start.step)
 
 
-def inherit(run: Run, start: Checkpoint) -> None:
+def inherit(run: Run, config: Config, start: Checkpoint) -> None:
     """Give a new run the log, word frequencies and checkpoints up to its start; again, it completes what is missing."""
     if start.run.path == run.path:
         return
@@ -106,6 +127,11 @@ def inherit(run: Run, start: Checkpoint) -> None:
     if start.run.frequencies.is_file():
         with runs.replacing(run.frequencies) as temporary:
             shutil.copyfile(start.run.frequencies, temporary)
+    if is_wider(config, start):
+        from pretrain.widen import write_widened
+
+        write_widened(run, config, start)
+        return
     for found in runs.checkpoints(start.run):  # the start comes last, and says that nothing is missing
         if found.step <= start.step:
             with runs.replacing(run.path / "checkpoints" / f"step{found.step}") as temporary:

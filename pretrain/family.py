@@ -20,6 +20,7 @@ class Family(ABC):
     name: ClassVar[str]  # `family` of its configurations and of run.json
     presets: ClassVar[dict[str, Config]]
     original: ClassVar[Original | None] = None  # None: checkpoints of its original code are not imported
+    can_widen: ClassVar[bool] = False  # whether a checkpoint can go on twice as wide (see widen.py)
 
     @abstractmethod
     def objectives(self, config: Config) -> dict[str, str]:

@@ -11,7 +11,7 @@ def changes(run: Run) -> tuple[Change, ...]:
     settings = convert(run.config, Settings)
     first, earlier = (run.origin.step, run.origin.changes) if run.origin else (0, ())
     own = []
-    if run.origin:
+    if run.origin and all(change.step != first for change in earlier):  # else its beginning is told there
         own.append(Change(first, f"corpus: {_sources(run)}"))
     if 0 < settings.short_steps < settings.steps:
         own.append(Change(first + settings.short_steps, f"sequences of {settings.sequence_length} tokens"))

@@ -163,6 +163,7 @@ class Albert(PairFamily):
     name = "albert"
     presets: ClassVar = PRESETS
     original: ClassVar = ORIGINAL
+    can_widen: ClassVar = True  # its embeddings, which the head of the masked words reads, keep their own size
 
     def loss_weights(self, config: AlbertConfig, step: int) -> dict[str, float]:
         """Masked words count fully; sentence pairs from their first update on, with their weight."""

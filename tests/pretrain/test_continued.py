@@ -135,8 +135,17 @@ def test_a_continued_run_can_be_continued(continued: Run, command: list[str], ro
     again = [str(start) if part.endswith("@3") else part for part in command]
     assert main([*again[:-1], "steps=1", "warmup_steps=1", "--run", str(root / "third")]) == 0
     found = runs.read_run(root / "third")
-    assert runs.changes(found) == (Change(3, "corpus: domain.txt"), Change(5, "corpus: domain.txt"))
+    assert runs.changes(found) == (Change(3, "corpus: domain.txt"), Change(5, "same text, new warm-up"))
     assert [checkpoint.step for checkpoint in runs.checkpoints(found)] == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_on_the_same_text_no_other_is_told(first: Run, command: list[str], texts: tuple[Path, Path], root: Path):
+    """What is new at its beginning is the warm-up; the run resumes with that."""
+    at = command.index("--corpus") + 1
+    again = [*command[:at], str(texts[0]), "--heldout", str(texts[1]), *command[at + 1 :]]
+    for _ in range(2):
+        assert main([*again[:-1], "steps=1", "warmup_steps=1", "--run", str(root / "same")]) == 0
+    assert runs.changes(runs.read_run(root / "same")) == (Change(3, "same text, new warm-up"),)
 
 
 def test_words_are_those_of_the_text_that_was_counted(first: Run, continued: Run):

@@ -39,6 +39,13 @@ def test_a_continued_run_has_the_changes_of_the_first_and_its_own(tiny_run: Run)
     )
 
 
+def test_a_run_that_goes_on_with_the_same_text_has_no_other(tiny_run: Run):
+    """Its origin tells what began there; then no mark says that the text is another."""
+    begun = Change(100, "same text, new warm-up")
+    run = replace(tiny_run, origin=replace(ORIGIN, changes=(*ORIGIN.changes, begun)))
+    assert runs.changes(run) == (*ORIGIN.changes, begun)
+
+
 def test_the_origin_is_kept_in_run_json(own_run: Run):
     """Written and read again, it is the same; one that is none breaks the run."""
     run = replace(own_run, origin=ORIGIN)

@@ -1,0 +1,62 @@
+"""A model twice as wide that computes what a narrow one does (Net2Net: Chen et al., 2016, arXiv:1511.05641).
+
+Every state stands in it twice, and so does every head and every unit inside the feed-forward networks; a layer
+normalisation then has the mean and the variance that it had. What reads states divides its weight between the two, in
+shares drawn at random: with equal ones both copies would get the same gradients, and never become two.
+"""
+
+from dataclasses import replace
+
+import keras
+import numpy as np
+from safetensors.numpy import load_file
+
+from embryo_core import runs
+from embryo_core.types import Checkpoint, Run
+from pretrain.config import Config
+from pretrain.export import write_checkpoint
+from pretrain.families import FAMILIES
+from pretrain.state import Progress
+from pretrain.weights import Stored, assign, stored
+
+
+def write_widened(run: Run, config: Config, start: Checkpoint) -> None:
+    """Write the first checkpoint of a run: the model of its settings, which computes what that of `start` does.
+
+    It is written in float32, as halves of a float16 are not exact. Raises MissingWeights, BrokenCheckpoint.
+    """
+    runs.verify(start)
+    keras.config.set_dtype_policy("float32")
+    family = FAMILIES[config.family]
+    model = family.model(config)
+    model.build()
+    modules = family.modules(model)
+    narrow = load_file(start.path / "model.safetensors")
+    assign(modules, widened(narrow, stored(modules), np.random.default_rng(config.seed)), start.path)
+    progress = Progress(start.step, start.sequences, start.tokens)
+    write_checkpoint(model, replace(config, checkpoint_dtype="float32"), run.path, progress)
+
+
+def widened(
+    narrow: dict[str, np.ndarray], wide: dict[str, Stored], draw: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """The tensors of a narrow model in the shapes of `wide`, each axis of which is as long or twice as long.
+
+    Tensors that `wide` does not have, or that do not fit, stay as they are.
+    """
+    return {
+        name: _widened(array.astype(np.float64), wide[name], draw) if name in wide else array
+        for name, array in sorted(narrow.items())
+    }
+
+
+def _widened(array: np.ndarray, into: Stored, draw: np.random.Generator) -> np.ndarray:
+    for axis, (size, wanted) in enumerate(zip(array.shape, into.shape, strict=False)):
+        if wanted != 2 * size:
+            continue
+        copies = [array, array]
+        if into.transposed and axis == 1:  # the inputs of a dense layer
+            share = draw.uniform(0.25, 0.75, array.shape)
+            copies = [array * share, array * (1 - share)]
+        array = np.concatenate(copies, axis)
+    return array
