@@ -64,7 +64,7 @@ def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int, counted_i
     column = list(steps).index(chosen)
     outline(figure, (column, column), (0, layers - 1), STEP_COLUMN, color=style.ORANGE, width=2)
     style.finish(figure, "layer", height=70 + SIDE * layers, legend=False)
-    ticks = {"tickvals": [*range(columns)], "ticktext": [style.short(step) for step in steps]}
+    ticks = {"tickvals": [*range(columns)], "ticktext": style.apart(steps)}
     style.set_axes(figure, "x", title={"text": step_name(counted_in)}, range=[-0.53, columns - 0.47], **ticks)
     numbers = {"tickvals": [*range(layers)], "ticktext": [str(layer + 1) for layer in range(layers)]}
     figure.update_layout(width=130 + SIDE * columns)

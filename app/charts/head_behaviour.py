@@ -38,15 +38,16 @@ def appearance_figure(
     Colours run over the evaluated `steps`, one by one, from the earliest appearance to the last step.
     """
     order = {step: number for number, step in enumerate(steps)}
+    names = style.apart(steps)
     here = since.assign(
         colour=[np.nan if pd.isna(step) else -order[step] for step in since["step"]],
-        text=[NEVER if pd.isna(step) else style.short(step) for step in since["step"]],
+        text=[NEVER if pd.isna(step) else names[order[step]] for step in since["step"]],
         exact=[NEVER if pd.isna(step) else f"{int(step):,}" for step in since["step"]],
     )
     last = len(steps) - 1
     first = order.get(since["step"].min(), 0)
     shown = sorted({first + (last - first) * quarter // 4 for quarter in range(5)})
-    ticks = {"tickvals": [-number for number in shown], "ticktext": [style.short(steps[number]) for number in shown]}
+    ticks = {"tickvals": [-number for number in shown], "ticktext": [names[number] for number in shown]}
     return _grid(here, chosen, (-last, -first), style.colour_bar(headed("since", counted_in), **ticks))
 
 

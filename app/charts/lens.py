@@ -74,7 +74,7 @@ def _columns(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int], l
     """The column of each step, and what is written below each column."""
     fold = len(folded)
     columns = {step: max(0, i - fold + 1) if fold else i for i, step in enumerate(steps)}
-    written = [style.short(step) for step in steps]
+    written = style.apart(steps)
     return columns, [f"{written[0]} … {written[fold - 1]}" if fold > 1 else written[0], *written[fold or 1 :]]
 
 

@@ -198,6 +198,5 @@ def _step_bar(steps: list[int], counted_in: str) -> dict:
     """A colour bar over checkpoints, one by one, with the numbers of a few steps."""
     last = len(steps) - 1
     shown = sorted({last * quarter // 4 for quarter in range(5)})
-    return style.colour_bar(
-        step_name(counted_in), "top", tickvals=shown, ticktext=[style.short(steps[i]) for i in shown]
-    )
+    names = style.apart(steps[i] for i in shown)
+    return style.colour_bar(step_name(counted_in), "top", tickvals=shown, ticktext=names)

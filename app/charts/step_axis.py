@@ -141,7 +141,7 @@ class StepAxis:
         share = self.unit == "share"
         if self.scale == "log" or low == high:
             ticks = [low] if low == high else ([0] if low <= 0 else []) + self._ticks(low, high)
-            ticktext = [f"{100 * tick:g} %" if share else style.short(tick) for tick in ticks]
+            ticktext = [f"{100 * tick:g} %" for tick in ticks] if share else style.apart(ticks)
             tickvals = [self.zero if tick == 0 and self.scale == "log" else tick for tick in ticks]
             return style.set_axes(figure, "x", **named, tickvals=tickvals, ticktext=ticktext)
         margin = (high - low) * 0.02

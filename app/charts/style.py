@@ -1,6 +1,7 @@
 """One visual language for every chart: colours that survive colour blindness and a dark page, bands, fonts, margins."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -183,3 +184,10 @@ def short(number: float) -> str:
         if number >= size:
             return f"{number / (1e3 if unit == ' k' else size):.3g}{unit}"
     return f"{number:,.0f}"
+
+
+def apart(numbers: Iterable[float]) -> list[str]:
+    """Each number in few characters, or in full where another one would be written like it."""
+    numbers = list(numbers)
+    alike = Counter(map(short, set(numbers)))
+    return [name if alike[name := short(number)] == 1 else f"{number:,.0f}" for number in numbers]

@@ -206,12 +206,15 @@ class TimeBar {
     return now ? `, ${now.name}` : "";
   }
 
-  // Step numbers under the marks, the ends first, as many as fit.
+  // Step numbers under the marks, the ends first, as many as fit; in full where two would be written alike.
   labels(positions) {
     const taken = [];
     const order = [this.steps.length - 1, ...this.steps.keys()];
+    const alike = new Map();
+    for (const name of this.steps.map(short)) alike.set(name, (alike.get(name) ?? 0) + 1);
     return order.map((index) => {
-      const text = short(this.steps[index]);
+      const step = this.steps[index];
+      const text = alike.get(short(step)) > 1 ? grouped(step) : short(step);
       const half = text.length * 3.4 + 5;
       const x = Math.min(Math.max(positions[index], half - 5), this.track.clientWidth - half + 5);
       if (taken.some(([low, high]) => x + half > low && x - half < high)) return "";

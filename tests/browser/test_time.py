@@ -1,9 +1,16 @@
 """Moving through time in a browser: what the reader did to a page stays, and what is late looks so."""
 
+import json
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, expect
+
+from embryo_core import runs
+from embryo_core.types import Run
+from tests.browser.conftest import serve
 
 VIEW = """figure => JSON.stringify([
     figure._fullLayout.xaxis.range, figure._fullLayout.yaxis.range, figure._fullData.map(({ visible }) => visible)])"""
@@ -217,6 +224,22 @@ def test_a_table_of_another_step_waits_visibly(visit, app):
 
 
 # === Keys ===
+
+
+def test_steps_that_lie_near_each_other_are_told_apart(visit, tiny_run: Run, tmp_path: Path):
+    """Of a run that went on at step 118,000: labels in thousands would be the same."""
+    late = Path(shutil.copytree(tiny_run.path, tmp_path / "runs" / "late"))
+    for found in runs.checkpoints(runs.read_run(late)):
+        manifest = found.path / "manifest.json"
+        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"step": found.step + 118_000}))
+        found.path.rename(found.path.with_name(f"step{found.step + 118_000}"))
+    with serve(tmp_path) as address:
+        visitor = visit(address)
+        visitor.open()
+        labels = visitor.page.locator(".bar svg text[y='38']")
+        expect(labels.first).to_have_text("118,016")
+        texts = labels.all_text_contents()
+    assert len(texts) == len(set(texts)) > 2 and all(re.fullmatch(r"118,0\d\d", text) for text in texts)
 
 
 def test_keys_move_through_time_from_anywhere_but_a_text_field(visit, app):

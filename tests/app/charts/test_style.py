@@ -28,3 +28,9 @@ def test_runs_of_one_figure_look_different() -> None:
     """As many as there are symbols times shades."""
     looks = [style.run_look(i) for i in range(len(style.RUN_SYMBOLS) * len(style.LIGHTNESS))]
     assert len(set(looks)) == len(looks) and looks[0] == ("circle", 1)
+
+
+def test_numbers_written_alike_are_written_in_full() -> None:
+    """And only they: steps of a run that went on late lie near each other."""
+    assert style.apart([118_000, 118_001, 119_000, 2_000_000]) == ["118,000", "118,001", "119 k", "2 M"]
+    assert style.apart([20_000, 20_000, 950]) == ["20 k", "20 k", "950"], "one number twice is no other"
