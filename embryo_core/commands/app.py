@@ -13,7 +13,8 @@ HELP = "open the dashboard in a server on this machine"
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """The port; all else of Streamlit is set in its own configuration and environment variables."""
-    command.add_argument("--port", type=whole, default=8501, metavar="N", help="where it listens (default: %(default)s)")
+    what = "where it listens (default: %(default)s)"
+    command.add_argument("--port", type=whole, default=8501, metavar="N", help=what)
 
 
 def execute(options: argparse.Namespace) -> int:
