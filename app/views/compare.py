@@ -100,7 +100,7 @@ def show_acquisitions(view: View, table: pd.DataFrame, rule: Rule, name: str, me
     seeds = _seeds(view)
     axes = [(name, view.axis_of(seeds[name][0])) for name in table["run"].unique()]
     figure = charts.acquisitions_figure(table, axes, view.steps)
-    file = f"{view.run.name}-{name}-acquisition"
+    file = f"{view.run.name}-{name}-acquisition".replace(" ", "-")
     caption = captions.acquisitions(table, rule, _several(seeds))
     figures.show(figure, table, file, caption, "Order of acquisition", view, metric)
 

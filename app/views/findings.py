@@ -30,10 +30,8 @@ def show() -> None:
 def _show_all(judgements: list[Judgement], beside: dict[str, list[Judgement]]) -> None:
     column = st.column_config
     columns = {
-        "picture": column.ImageColumn(
-            "Curves", width=110 if beside else 130, help="Click it to see them large on their page"
-        ),
-        "verdict": column.TextColumn("Verdict", width=110),
+        "picture": column.ImageColumn("Curves", width=110, help="Click it to see them large on their page"),
+        "verdict": column.TextColumn("Verdict", width=130),
         **{charts.verdicts_column(place): column.TextColumn(run, width=150) for place, run in enumerate(beside)},
         "finding": column.TextColumn("Finding", width=420),
         "paper": column.TextColumn("In the paper", width=160 if beside else 220),

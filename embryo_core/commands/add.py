@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from embryo_core import runs
+from embryo_core.commands.arguments import whole
 from embryo_core.commands.audit import lines
 from embryo_core.words import listed, points, quantity
 
@@ -23,7 +24,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "list of STEP:PATH or STEP:hf:OWNER/NAME@REVISION",
     )
     command.add_argument("--name", required=True, help="of the run")
-    command.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="default: every step there is")
+    command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every step there is")
     command.add_argument(
         "--pattern",
         nargs="+",

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN
+from embryo_core.commands.arguments import RUN, whole
 from embryo_core.words import points, quantity
 
 HELP = "the development of one attention head, as a GIF or a web page"
@@ -13,8 +13,8 @@ HELP = "the development of one attention head, as a GIF or a web page"
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """The head, the colours and the file."""
     command.add_argument("run", metavar="RUN", help=RUN)
-    command.add_argument("--layer", type=int, required=True, metavar="N", help="1 is the lowest")
-    command.add_argument("--head", type=int, required=True, metavar="N", help="1 is the first")
+    command.add_argument("--layer", type=whole, required=True, metavar="N", help="1 is the lowest")
+    command.add_argument("--head", type=whole, required=True, metavar="N", help="1 is the first")
     command.add_argument("--colours", choices=("linear", "log"), default="linear", help="scale (default linear)")
     command.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="head.gif or head.html")
 

@@ -6,12 +6,15 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from embryo_core.commands.arguments import whole
+
 HELP = "open the dashboard in a server on this machine"
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """The port; all else of Streamlit is set in its own configuration and environment variables."""
-    command.add_argument("--port", type=int, default=8501, metavar="N", help="where it listens (default: %(default)s)")
+    what = "where it listens (default: %(default)s)"
+    command.add_argument("--port", type=whole, default=8501, metavar="N", help=what)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -6,9 +6,17 @@ from pathlib import Path
 RUN = "name of a run, or its folder"
 
 
+def whole(text: str) -> int:
+    """A whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"received {text!r}; give a whole number") from None
+
+
 def positive(text: str) -> int:
     """A number of at least 1."""
-    number = int(text)
+    number = whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"received {text}; give a number of at least 1")
     return number

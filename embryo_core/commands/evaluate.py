@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, add_device, add_ray, named_path, positive
+from embryo_core.commands.arguments import RUN, add_device, add_ray, named_path, positive, whole
 from embryo_core.commands.finetune import add_folders, finetune_and_tell, glue_folders
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.forms import SQUAD
@@ -24,7 +24,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     """What is computed, where, and on which data."""
     command.add_argument("run", metavar="RUN", help=RUN)
     command.add_argument("--metrics", nargs="+", metavar="METRIC", help="default: all whose needs the checkpoints meet")
-    command.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="default: every checkpoint")
+    command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every checkpoint")
     command.add_argument(
         "--limit",
         type=positive,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, add_ray, named_path, positive
+from embryo_core.commands.arguments import RUN, add_ray, named_path, positive, whole
 from embryo_core.errors import CorpusError, unknown
 from embryo_core.finetune.forms import GLUE, SQUAD, is_name
 from embryo_core.types import Run
@@ -20,7 +20,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     """The tasks and their data, the steps and seeds, the protocol, and what computes."""
     command.add_argument("run", metavar="RUN", help=RUN)
     command.add_argument("--tasks", nargs="+", metavar="TASK", help="default: all whose data are given")
-    command.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="default: every checkpoint")
+    command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every checkpoint")
     command.add_argument("--seeds", type=positive, default=1, metavar="N", help="seeds 1 to N (default 1)")
     command.add_argument(
         "--protocol",

@@ -3,7 +3,7 @@
 import argparse
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, add_device, positive
+from embryo_core.commands.arguments import RUN, add_device, positive, whole
 from embryo_core.types import Run
 
 HELP = "fill the [MASK] of a text, track a word, or read every layer, at one step or at all"
@@ -16,7 +16,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("text", metavar="TEXT", help="for example: 'The capital of France is [MASK] .'")
     steps = command.add_mutually_exclusive_group()
     steps.add_argument("--step", type=_step, help="a step of the run, or all (default: all; 32 of a longer series)")
-    steps.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="several steps")
+    steps.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="several steps")
     command.add_argument("--top", type=positive, default=10, metavar="K", help="answers at one step (default 10)")
     what = command.add_mutually_exclusive_group()
     what.add_argument("--track", metavar="WORD", help="probability and rank of this word, of one piece or several")

@@ -8,6 +8,7 @@ from embryo_core.query.trace import leads
 from embryo_core.query.track import Track, track
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Run
+from embryo_core.words import quantity
 
 LEARNED = 4  # so many questions that the run answers, from an early one to a late one
 
@@ -21,7 +22,10 @@ def read_questions(path: Path) -> list[tuple[str, str]]:
     questions = [tuple(line.split("\t")) for line in lines if line.strip()]
     for question in questions:
         if len(question) != 2 or question[0].count("[MASK]") != 1:
-            raise CorpusError(f"{path}: received {question}; write a text with one [MASK], a tab, and the word.")
+            received = "\t".join(question)
+            raise CorpusError(f"{path}: received {received!r}; write a text with one [MASK], a tab, and the word.")
+    if not questions:
+        raise CorpusError(f"{path} holds no question; write a text with one [MASK], a tab, and the word on each line.")
     return questions
 
 
@@ -31,9 +35,12 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
     A question is learned where its word leads at the last step and not at the first; of these, LEARNED are taken that
     are spread over the order in which they were learned. Of the others, one follows whose word is most probable at the
     last step without ever having led. Words that the run's vocabulary has only in pieces are left out. Raises as
-    `track` does where no checkpoint can be read.
+    `track` does where no checkpoint can be read, and QueryError where that leaves none.
     """
     found = [history for history in (_history(run, *question) for question in questions) if history]
+    if questions and not found:
+        asked = quantity(len(questions), "question")
+        raise QueryError(f"Run '{run.name}' has the word of none of {asked} as one piece; give others: --questions.")
     learned = sorted((_since(history), i) for i, history in enumerate(found) if _is_learned(history))
     taken = sorted({round((len(learned) - 1) * part / (LEARNED - 1)) for part in range(LEARNED)}) if learned else []
     examples = [_example(found[learned[i][1]]) for i in taken]

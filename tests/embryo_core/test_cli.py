@@ -325,3 +325,23 @@ def test_a_command_without_metrics_imports_none():
     code = "import sys; from embryo_core.cli import main; main(['fetch', 'ontonotes']); "
     code += "assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "animate tiny --layer 1.5 --head 1 -o head.gif",
+        "query tiny [MASK] --top 1.5",
+        "query tiny [MASK] --steps 0 1.5",
+        "evaluate tiny --steps 1.5",
+        "evaluate tiny --limit 1.5",
+        "finetune tiny --steps 1.5",
+        "add folder --name x --steps 1.5",
+        "app --port 1.5",
+    ],
+)
+def test_a_number_of_the_wrong_kind_is_named(words, capsys):
+    """With what is wanted in its place."""
+    with pytest.raises(SystemExit):
+        main(words.split())
+    assert "received '1.5'; give a whole number" in capsys.readouterr().err

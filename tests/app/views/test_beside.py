@@ -197,6 +197,12 @@ def test_the_design_that_differs_is_marked(open_page, two: Run) -> None:
     assert "What the dropout changed" in [heading.value for heading in page.header]
 
 
+def test_files_of_a_comparison_have_no_space_in_their_name(open_page, two: Run) -> None:
+    """Whichever categories they are of."""
+    keys = [button.proto.id for button in open_page("compare", two, beside="twin").get("download_button")]
+    assert any(key.endswith("-parts-of-speech-acquisition") for key in keys) and not [key for key in keys if " " in key]
+
+
 def test_choices_that_changed_together_are_one_figure(open_page, two: Run) -> None:
     """Its caption says that they cannot be told apart."""
     twin = runs.read_run(two.path.with_name("twin"))

@@ -1,7 +1,10 @@
 """The Findings page in Streamlit's own test runner: with results and without, and a click that leads on."""
 
+import json
+
 import pytest
 
+from app.charts.file_panels import LETTER
 from app.charts.findings import named
 from embryo_core.findings import FINDINGS, judge
 from tests.app.conftest import captions_of
@@ -22,6 +25,12 @@ def test_every_finding_has_its_row_and_its_figure(open_page, tiny_results):
     counted = next(caption for caption in captions_of(test) if caption.startswith("Of "))
     for verdict in {one.verdict for one in judgements}:
         assert f"{sum(one.verdict == verdict for one in judgements)} {named(verdict)}" in counted
+
+
+def test_the_longest_verdict_has_room(open_page, tiny_results):
+    """In the column of its table."""
+    columns = json.loads(open_page("findings", tiny_results).dataframe[0].proto.columns)
+    assert columns["verdict"]["width"] >= len(named("partly")) * LETTER * 0.9
 
 
 @pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.name)

@@ -1,5 +1,6 @@
 """The examples of a run are questions that it comes to answer, and one that it has not learned."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,20 @@ def test_the_questions_of_the_project_are_read() -> None:
 def test_a_line_that_is_no_question_is_refused(tmp_path: Path, line: str) -> None:
     """With the line, and what one looks like."""
     (tmp_path / "questions.tsv").write_text(f"A [MASK] .\tcat\n{line}\n")
-    with pytest.raises(CorpusError, match="write a text with one"):
+    with pytest.raises(CorpusError, match=f"{re.escape(repr(line))}; write a text with one"):
         examples.read_questions(tmp_path / "questions.tsv")
     with pytest.raises(CorpusError, match="cannot be read"):
         examples.read_questions(tmp_path / "nothing.tsv")
+
+
+def test_a_list_without_a_question_is_refused(tmp_path: Path) -> None:
+    """Examples of before would be replaced by none."""
+    (tmp_path / "questions.tsv").write_text("\n \n")
+    with pytest.raises(CorpusError, match="holds no question"):
+        examples.read_questions(tmp_path / "questions.tsv")
+
+
+def test_questions_whose_words_the_run_lacks_are_refused(asked, tiny_run: Run) -> None:
+    """No example would be left, and nothing be said."""
+    with pytest.raises(QueryError, match="none of 2 questions"):
+        examples.find_examples(tiny_run, asked[-2:])
