@@ -126,8 +126,15 @@ def show(
             small_print(names, note) + curves,
             copied(title, names, caption),
         ),
-        File("CSV, the numbers of this figure", f"{files}.csv", lambda: data.to_csv(index=False)),
+        File("CSV, the numbers of this figure", f"{files}.csv", lambda: numbers(data, names, note)),
     )
+
+
+def numbers(data: pd.DataFrame, run: str, note: str) -> str:
+    """The rows of a figure as CSV. Each names its run and what was `note`d of the data, and its counts are whole."""
+    told = {name: text for name, text in (("run", run), ("data", note)) if text and name not in data}
+    counts = [name for name, kind in data.dtypes.items() if kind == float and (name == "n" or name.startswith("n_"))]
+    return data.astype(dict.fromkeys(counts, "Int64")).assign(**told).to_csv(index=False)
 
 
 def show_files(name: str, caption: str, pictures: Callable[[], None], *files: File) -> None:

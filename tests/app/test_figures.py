@@ -151,6 +151,16 @@ def test_a_point_that_is_not_in_the_table_is_noticed() -> None:
         expect_in_table(marks(go.Figure(go.Scatter(x=[0.5, 256, 512], y=[0.0, 0.33, 0.66]))), data)
 
 
+def test_rows_of_a_file_name_run_and_data_and_have_whole_counts() -> None:
+    """A row whose count is unknown is empty there; a figure of several runs names its own."""
+    data = pd.DataFrame({"step": [0, 8], "accuracy": [0.5, 1.0], "n": [1213, np.nan], "n_masked": [np.nan, 7.0]})
+    rows = figures.numbers(data, "one", "EWT, 2,077 sentences").splitlines()
+    assert rows[0] == "step,accuracy,n,n_masked,run,data"
+    assert rows[1:] == ['0,0.5,1213,,one,"EWT, 2,077 sentences"', '8,1.0,,7,one,"EWT, 2,077 sentences"']
+    several = figures.numbers(data.assign(run=["one", "two"]), "one, two", "").splitlines()
+    assert [row.split(",")[-1] for row in several] == ["run", "one", "two"] and len(several[0].split(",")) == 5
+
+
 def test_a_file_is_made_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stands in the queue of the questions; an animation lets light ones go first."""
     queue = Turns()
