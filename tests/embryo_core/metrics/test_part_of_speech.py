@@ -126,6 +126,15 @@ def test_a_word_without_pieces_is_not_judged(trained, tmp_path):
     assert np.array_equal(data.end - data.start, [len(trained.tokenizer.encode_words([w]).ids) for w in data.words])
 
 
+def test_a_sentence_has_a_piece_or_is_left_out(trained, tmp_path):
+    """One is enough; nothing but [CLS] and [SEP] is no sentence, and is not counted as too long."""
+    words = [("\u200b", "NN"), None, ("the", "DT"), None, ("a", "DT"), ("the", "DT")]
+    path = write_treebank(tmp_path / "a.conllu", *words)
+    data = read(RECONSTRUCTION, trained, path)
+    assert [len(ids) for ids in data.sentences] == [3, 4]
+    assert (data.summary["sentences"], data.summary["words"], data.summary["too_long"]) == (2, 3, 0)
+
+
 def test_tags_of_another_kind_are_refused(trained, tmp_path):
     """Universal tags, or the labels of another edge-probing task, are no Penn tags."""
     (tmp_path / "srl.jsonl").write_text('{"text": "It rained", "targets": [{"span1": [1, 2], "label": "ARG1"}]}\n')
