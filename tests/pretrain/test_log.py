@@ -40,6 +40,15 @@ def test_means_are_over_all_predictions():
     assert not means.sums
 
 
+def test_an_objective_without_predictions_has_means_of_0():
+    """As where no sequence of a batch had a pair."""
+    means = Means(["words", "order"])
+    of_batch = {"words_loss": 3.0, "words_accuracy": 0.5, "words_n": 4}
+    means.add(of_batch | {"order_loss": 0.0, "order_accuracy": 0.0, "order_n": 0}, length=32)
+    found = means.take()
+    assert (found["loss"], found["order_loss"], found["order_accuracy"]) == (3.0, 0.0, 0.0)
+
+
 def test_lengths_that_are_mixed_are_reported_apart():
     """A row over sequences of both lengths has the means of each, and over all predictions together."""
     means = Means(["words"])

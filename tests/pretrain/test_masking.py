@@ -141,6 +141,40 @@ def test_arrays_are_as_wide_as_the_largest_share_needs(masking):
     assert result.positions.shape == (64, 24) and result.weights.sum(1).max() == 12
 
 
+def test_the_arrays_hold_the_largest_share_rounded(masking):
+    """35 % of 57 tokens are 19.95: 20, whatever share is masked now."""
+    rng = np.random.default_rng(12)
+    ids = rng.integers(5, VOCABULARY, (4, 57))
+    one = np.ones_like(ids)
+    now = replace(masking, masked_share=0.2, widest_share=0.35)
+    last = replace(masking, masked_share=0.35, widest_share=0.35)
+    for each in (now, last):
+        assert each(ids, 0 * one, one, np.zeros(4), rng).positions.shape == (4, 20)
+
+
+def test_what_follows_a_special_token_begins_a_word(masking):
+    """A segment that was cut inside a word can be masked from its first piece on."""
+    inside, begins = np.flatnonzero(~masking.word_start)[-1], np.flatnonzero(masking.word_start)[-1]
+    assert inside not in SPECIAL
+    ids = np.array([2, inside, inside, begins, 3, inside, 3])
+    chosen = [
+        masking.choose(ids, ~np.isin(ids, SPECIAL), 20, np.random.default_rng(seed)).tolist() for seed in range(50)
+    ]
+    assert {place for places in chosen for place in places} == {1, 2, 3, 5}
+    assert all((1 in places) == (2 in places) for places in chosen)
+
+
+def test_draws_leave_the_generator_as_it_was(masking):
+    """Held-out batches that follow have the masks that they had before a generator was trained."""
+    one, other = np.random.default_rng(13), np.random.default_rng(13)
+    ids, token_type_ids, attention_mask, pair = batch(np.random.default_rng(14))
+    found = masking(ids, token_type_ids, attention_mask, pair, one)
+    for row, mask in zip(ids, attention_mask, strict=True):
+        masking.choose(row, mask.astype(bool) & ~np.isin(row, SPECIAL), int(mask.sum()), other)
+    masking._replace(ids, found.positions, found.weights > 0, other)
+    assert one.bit_generator.state == other.bit_generator.state
+
+
 def test_masking_is_a_function_of_the_generator_alone(masking):
     """The same seed masks the same positions in the same way."""
     ids, *rest = batch(np.random.default_rng(5))

@@ -66,7 +66,31 @@ def test_half_of_the_second_segments_are_from_another_document(packing: Packing)
         assert (own != other) == label and document_of(packing, b[-1]) == other
         assert (np.diff(b) == 1).all()
         sources.add((own, other))
-    assert len({other for own, other in sources if own != other}) > DOCUMENTS // 2
+    others = {other for own, other in sources if own != other}
+    assert len(others) > DOCUMENTS // 2 and min(others) < DOCUMENTS // 6 and max(others) > DOCUMENTS - DOCUMENTS // 6
+    assert {other > own for own, other in sources if own != other} == {True, False}
+
+
+def test_a_segment_of_another_document_is_as_few_sentences_as_are_needed(packing: Packing):
+    """As fill the space that A leaves, or reach the length of the text's own B; a document that is too short, whole."""
+    text, rng = packing.text, np.random.default_rng(1)
+    begin, end = packing.examples.T
+    first = text.sentences[np.searchsorted(text.sentences, begin, side="right")]  # A has one sentence
+    starts, stops = np.stack([begin, first], axis=1), np.stack([first, end], axis=1)
+    long = first < end
+    own = np.diff(np.stack([starts[long], stops[long]], axis=2), axis=2)[..., 0]  # lengths of A and B
+    found = from_another_document(packing, starts[long], stops[long], rng)
+    for (_, b), (_, stop), label, (length_a, length_b) in zip(*found, own, strict=True):
+        if not label:
+            assert stop - b == length_b
+            continue
+        document = document_of(packing, b)
+        low, high = text.sentences[text.documents[document : document + 2]]
+        bounds = text.sentences[(text.sentences >= b) & (text.sentences <= high)].tolist()
+        needed = max(1, min(packing.space - length_a, length_b))
+        assert b in bounds and stop == next((end for end in bounds if end - b >= needed), high)
+        assert stop - b >= needed or (b, stop) == (low, high)
+    assert found[2].sum() > 30
 
 
 def test_lengths_hardly_tell_the_label(packing: Packing):

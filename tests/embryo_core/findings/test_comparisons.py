@@ -34,6 +34,16 @@ def test_earlier_counts_checkpoints_between_onsets():
     assert back.value == -3 and back.opposed
 
 
+def test_checkpoints_are_those_at_which_either_was_evaluated():
+    """Onsets at 2 and 16, of curves with only their rims in common: 2, 4, 8 and 16 were seen; n is the smaller."""
+    first = Curve(np.array([0, 2, 8, 128]), np.array([0, 0.8, 0.8, 0.8]), np.array([9_000, 9_000, 9_000, 8_000]))
+    second = Curve(np.array([0, 4, 16, 128]), np.array([0, 0, 0.8, 0.8]), np.array([50, 50, 50, 5_000]))
+    for one, two, value in ((first, second, 3), (second, first, -3)):
+        found = earlier("", one, two, onsets(one, two))
+        assert (found.value, found.low, found.high, found.n) == (value, value, value, 5_000)
+        assert together("", one, two, factor=2).n == 5_000
+
+
 def test_the_ends_of_onsets_that_may_overlap_decide_nothing():
     """Where few cases leave the onset open, the interval goes from the nearest ends to the farthest."""
     for _ in range(50):

@@ -31,6 +31,43 @@ def test_a_task_learned_within_a_quarter_of_the_run(run, monkeypatch, at: int, v
     assert curve.values.tolist() == [0.5 if step < at else 1.0 for step in STEPS]
 
 
+def test_of_several_seeds_the_mean_is_judged_where_95_percent_were_reached(run, monkeypatch):
+    """Not where 99 % were, nor by the best seed; n is that of one seed. Two steps are enough."""
+    rows = [(0, 1, 0.5), (0, 2, 0.7), (128, 1, 0.9), (128, 2, 0.6)]
+    scores = pd.DataFrame(rows, columns=["step", "seed", "value"]).assign(task="rte", metric="accuracy", n=400)
+    model, same = scores.assign(predictor="model"), scores.assign(predictor="majority", value=0.7)
+    monkeypatch.setattr(results, "read_reached", lambda *_: [Reached(16, 0, 64), Reached(128, 64, 128)])
+    found = evidence(run, ("any", "all", None, risen(8)))
+    monkeypatch.setattr(results, "read_task_scores", lambda run: pd.concat([model, same]))
+    (comparison,) = downstream.gains_flatten(found).comparisons
+    assert (comparison.value, comparison.n) == (0.25 - 16 / 128, 400)
+    assert (comparison.low, comparison.high) == (0.25 - 64 / 128, 0.25)
+    (curve,) = found.taken()
+    assert curve.values.tolist() == pytest.approx([0.6, 0.75]) and curve.n.tolist() == [400, 400]
+    monkeypatch.setattr(results, "read_task_scores", lambda run: pd.concat([model, same.assign(value=0.8)]))
+    assert downstream.gains_flatten(found).statistic == "Not above one answer for all at the end: rte."
+
+
+def test_a_score_that_was_reached_at_the_first_step_may_have_been_so_from_the_beginning(run, monkeypatch):
+    """Of a run that was fine-tuned from step 32 on, the interval ends at step 0."""
+    scores = pd.DataFrame({"step": [32, 128], "task": "rte", "predictor": "model", "n": 400, "value": 0.9})
+    monkeypatch.setattr(results, "read_task_scores", lambda run: scores.assign(metric="accuracy"))
+    monkeypatch.setattr(results, "read_reached", lambda *_: [Reached(32, 32, 32)] * 2)
+    (comparison,) = downstream.gains_flatten(evidence(run, ("any", "all", None, risen(8)))).comparisons
+    assert (comparison.value, comparison.low, comparison.high) == (0, 0, 0.25)
+
+
+def test_a_task_that_fell_below_one_answer_for_all_is_not_compared(run, monkeypatch):
+    """Its last score counts, not its best one."""
+    scores = pd.DataFrame({"step": [0, 64, 128], "value": [0.5, 0.7, 0.5]}).assign(predictor="model")
+    both = pd.concat([scores, scores.assign(predictor="majority", value=0.55)])
+    both = both.assign(task="rte", metric="accuracy", n=400)
+    monkeypatch.setattr(results, "read_task_scores", lambda run: both)
+    monkeypatch.setattr(results, "read_reached", lambda *_: [Reached(0, 0, 0)] * 2)
+    tested = downstream.gains_flatten(evidence(run, ("any", "all", None, risen(8))))
+    assert not tested.comparisons and tested.statistic == "Not above one answer for all at the end: rte."
+
+
 def test_a_task_that_ends_at_one_answer_for_all_is_named_alone(run, monkeypatch):
     """MRPC's F1 is 0.8 at every step: 95 % of it are there from the first, and were never learned."""
     scores = pd.DataFrame({"step": STEPS, "task": "mrpc", "predictor": "model", "n": 400, "metric": "f1", "value": 0.8})

@@ -2,7 +2,8 @@
 
 import pytest
 
-from embryo_core.findings.finding import Comparison, verdict_of
+from embryo_core.findings import FINDINGS
+from embryo_core.findings.finding import Comparison, Judgement, verdict_of
 
 HOLDS, OPEN, OPPOSED = (Comparison("", value, value - 1, value + 1, "", 9) for value in (2, 0, -2))
 
@@ -25,3 +26,13 @@ HOLDS, OPEN, OPPOSED = (Comparison("", value, value - 1, value + 1, "", 9) for v
 def test_the_rule(holding: int, open_: int, opposed: int, verdict: str):
     """Every kind of count, at its edges."""
     assert verdict_of([HOLDS] * holding + [OPEN] * open_ + [OPPOSED] * opposed) == verdict
+
+
+def test_a_summary_counts_comparisons_and_names_their_cases():
+    """One holds, one is opposed; n from the least to the most, or one number where they are the same."""
+    few, many = (Comparison("", 0, -1, 1, "", n) for n in (9, 1200))
+    for comparisons, expected in (
+        ((HOLDS, OPPOSED, many), "1 of 3 holds, 1 is opposed (n = 9 to 1,200)"),
+        ((HOLDS, HOLDS, few), "2 of 3 hold, 0 are opposed (n = 9)"),
+    ):
+        assert Judgement(FINDINGS[0], "partly", comparisons, "").summary == expected

@@ -38,6 +38,15 @@ def test_a_relation_of_one_step_is_not_called_never_learned(run):
     assert not tested.comparisons and not tested.statistic
 
 
+def test_all_facts_together_are_compared_though_never_learned(run):
+    """And are no relation that was left out."""
+    flat = [0.001] * len(STEPS)
+    found = evidence(run, *((knowledge.PRECISION, group, None, flat) for group in ("all", "P36", "P19")))
+    tested = knowledge.last_step_is_not_the_best(found)
+    assert [comparison.what for comparison in tested.comparisons] == ["all relations"]
+    assert tested.statistic == "2 of 2 relations were never learned and are left out."
+
+
 def test_relations_that_were_never_learned_are_left_out(run):
     """One falls, one never rises: all facts and the one are compared."""
     falling = [*risen(8, 0.0, 0.5)[:-1], 0.2]

@@ -61,6 +61,14 @@ def test_saturation_is_not_said_where_nothing_was_probed_within_a_quarter(run, m
     assert not tested.comparisons and tested.statistic == "Not probed within a quarter of the run: part of speech."
 
 
+def test_a_step_at_a_quarter_of_the_run_is_within_it(run, monkeypatch):
+    """Of 40,000 steps the first that was probed is 10,000."""
+    curve = layers.Curve(np.array([10_000, 20_000, 40_000]), np.array([0.4, 0.8, 0.8]), np.full(3, 10_000))
+    monkeypatch.setattr(layers, "best_layer", lambda _, task: curve if task == "pos" else None)
+    (comparison,) = layers.syntax_saturates(evidence(run, f1("pos", 1, risen(8)))).comparisons
+    assert comparison.value == pytest.approx(0.4 - (0.4 + 0.9 * 0.4))
+
+
 def test_syntax_that_has_not_risen_is_named(run):
     """It is compared with nothing, and probing once more would not help."""
     tested = layers.syntax_saturates(evidence(run, *(f1(task, 1, [0.4] * len(STEPS)) for task in layers.SYNTAX)))
@@ -122,6 +130,21 @@ def test_diagonals_are_compared_between_the_halves(run):
         tested = layers.diagonals_from_above(evidence(run, *weak, *strong))
         assert verdict_of(tested.comparisons) == verdict and len(tested.comparisons) == 4
         assert "1, 2, 3, 4" in tested.statistic and tested.comparisons[0].n == N
+
+
+def test_of_an_odd_number_of_layers_the_middle_one_is_in_neither_half(run):
+    """The third of three is compared with the first."""
+    rows = [(layers.SAME, "1", layer, risen(step, 0.3, 0.4)) for layer, step in ((1, 64), (2, 1), (3, 8))]
+    (comparison,) = layers.diagonals_from_above(evidence(run, *rows)).comparisons
+    assert comparison.what == "layer 3 before layer 1"
+    assert comparison.value == STEPS.index(64) - STEPS.index(8)
+
+
+def test_a_head_that_never_shows_the_diagonal_comes_after_the_last_step(run):
+    """One checkpoint later than a head that shows it at the last."""
+    rows = [(layers.SAME, "1", 1, risen(8, 0.3, 0.34)), (layers.SAME, "1", 2, risen(128, 0.3, 0.4))]
+    (comparison,) = layers.diagonals_from_above(evidence(run, *rows)).comparisons
+    assert comparison.value == 1 and comparison.unit == "checkpoints"
 
 
 def test_a_run_without_diagonals_has_nothing_to_compare(run):

@@ -37,6 +37,12 @@ def test_the_papers_order_is_reproduced_and_its_reverse_contradicted(run, task):
         assert rho in content.statistic and "n = 9" in content.statistic
 
 
+def test_in_the_papers_order_function_words_come_before_verbs():
+    """They share the first place, and verbs have the next."""
+    ranks = words.paper_ranks(["noun", "verb", "pronoun", "determiner", "VBZ"])
+    assert ranks == {"noun": 4, "verb": 1, "pronoun": 0, "determiner": 0}
+
+
 def test_reconstruction_before_prediction(run):
     """Held by each category that is reconstructed earlier; contradicted where the tasks are exchanged."""
     later = {group: step * 2 for group, step in ONSETS.items()}
@@ -70,6 +76,16 @@ def test_verb_forms_follow_the_frequency_of_their_words(run, monkeypatch):
     tested = words.frequent_verb_forms_first(found, task)
     assert [comparison.what for comparison in tested.comparisons] == ["VBD before VBZ"]
     assert tested.comparisons[0].holds and "VBD 90, VBZ 75" in tested.statistic
+
+
+def test_a_word_that_was_counted_as_it_is_written_has_that_count(run, monkeypatch):
+    """Of a vocabulary with case, "Is" is not "is"."""
+    counted = pd.DataFrame([("Is", 1), ("is", 1), ("Does", 2)], columns=["word", "n"])
+    monkeypatch.setattr(results, "read_words", lambda run, metric, group, step: counted[: 3 * (group == "VBZ")])
+    run.path.mkdir(parents=True)
+    (run.path / "frequencies.tsv").write_text("is\t100\nIs\t20\ndoes\t40\n")
+    found = evidence(run, *rows(words.PREDICTION, {"VBZ": 4}))
+    assert words.mean_frequencies(found, words.PREDICTION) == {"VBZ": (20 + 100 + 2 * 40) / 4}
 
 
 def test_counted_words_are_read_once(run, monkeypatch):

@@ -5,6 +5,7 @@ import torch
 from transformers import AlbertForPreTraining
 
 from embryo_core import corpora, curves
+from embryo_core.metric import Limits
 from embryo_core.metrics import attention
 from embryo_core.metrics.attention import Attention
 from tests.embryo_core.metrics.conftest import read, write_treebank
@@ -55,6 +56,16 @@ def test_a_map_ends_where_ten_sentences_reach(trained, tmp_path):
     data = read(Attention(), trained, write_treebank(tmp_path / "a.conllu", *words))
     assert data.length == 7
     assert data.summary["sentences_per_position"] == [12, 12, 12, 12, 12, 11, 10]
+
+
+def test_a_map_is_no_longer_than_64_positions(trained, tmp_path, monkeypatch):
+    """Whatever sentences and models reach; fewer where less is asked for."""
+    path = write_treebank(tmp_path / "a.conllu", *([("the", "DT")] * 98 + [None]) * 3)
+    source = corpora.open_source(path)
+    assert Attention().read(trained.tokenizer, Limits(128), source).length == 64
+    monkeypatch.setattr(attention, "LENGTH", 6)
+    maps, _ = found(trained)
+    assert maps.shape[-2:] == (6, 6) and len(read(Attention(), trained).summary["sentences_per_position"]) == 6
 
 
 def test_few_sentences_give_maps_as_long_as_the_shortest(trained, sample):

@@ -10,7 +10,8 @@ import pytest
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
-from embryo_core.metrics.probing import regimen
+from embryo_core.metrics.probing import regimen, training
+from embryo_core.metrics.probing.training import Evaluation, Trained
 from embryo_core.types import Findings
 from tests.conftest import shorten_probing
 from tests.embryo_core.metrics.conftest import read
@@ -41,6 +42,32 @@ def test_every_task_has_its_scores_in_every_layer(trained, found):
     assert [task.name for task in tasks] == list(TASKS)
     assert rows == expected and len(found.scores) == len(rows)
     assert all(0 <= score.value <= 1 for score in found.scores)
+
+
+def test_scores_and_curves_are_those_of_the_task_and_of_its_control(trained, monkeypatch):
+    """What the probes of each task and layer came to, under its name; the control task's beside it."""
+    data = read(EdgeProbing(), trained)
+    numbers = iter(range(1000))
+
+    def come_to(features, tasks, protocol, cores) -> list[list[Trained]]:
+        n = [[next(numbers) / 1000 for _ in range(trained.num_layers + 1)] for _ in tasks]
+        return [[Trained((x, -x), [Evaluation(10, (x + 1, x + 2), (x + 3, x + 4))]) for x in own] for own in n]
+
+    monkeypatch.setattr(training, "train_all", come_to)
+    found = EdgeProbing().compute(trained, data)
+    scores = {(score.metric, score.group, score.layer): score.value for score in found.scores}
+    curves = {(row.task, row.layer, row.control): (row.iteration, row.train_loss, row.dev_f1) for row in found.probes}
+    places = [(task, layer) for task in TASKS for layer in range(trained.num_layers + 1)]
+    for number, (task, layer) in enumerate(places):
+        x = number / 1000
+        assert scores["edge_probing_f1", task, layer] == x and scores["edge_probing_control", task, layer] == -x
+        assert curves[task, layer, False] == (10, x + 1, x + 3) and curves[task, layer, True] == (10, x + 2, x + 4)
+
+
+def test_memory_is_given_in_mebibytes(trained):
+    """2,048 unless said otherwise."""
+    assert read(EdgeProbing(), trained).memory == 2**31
+    assert read(EdgeProbing(), trained, **{"probe-memory": 3}).memory == 3 * 2**20
 
 
 def test_the_majority_is_that_of_the_training_set(trained, tmp_path, monkeypatch):

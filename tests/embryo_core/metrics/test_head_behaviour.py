@@ -14,7 +14,7 @@ from embryo_core.errors import CorpusError
 from embryo_core.metrics import head_behaviour
 from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.types import Example
-from tests.embryo_core.metrics.conftest import read
+from tests.embryo_core.metrics.conftest import read, write_treebank
 from tests.rounding import rounding
 
 
@@ -136,6 +136,25 @@ def test_a_word_without_a_piece_is_neither_head_nor_dependent(trained, tmp_path:
     (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")
     assert read(HeadBehaviour(), trained, tmp_path / "a.conllu").summary["words"] == 2
     assert found(trained, tmp_path / "a.conllu")["fixed_offset", None, "+1"] == (1, 2)
+
+
+def test_of_equally_frequent_offsets_the_nearest_is_the_baseline(trained, tmp_path: Path):
+    """Four offsets, each of one word: -3 and +3, -2 and +1."""
+    heads = [2, 0, 6, 2, 2]  # of words 1, 3, 4 and 5
+    lines = [f"{i}\tthe\t_\t_\tDT\t_\t{head}\t_\t_\t_" for i, head in enumerate([*heads, 0], 1)]
+    (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")
+    scores = found(trained, tmp_path / "a.conllu")
+    assert [(key, value) for key, value in scores.items() if key[0] == "fixed_offset"] == [
+        (("fixed_offset", None, "+1"), (0.25, 4))
+    ]
+
+
+def test_symbols_are_no_punctuation(trained, tmp_path: Path):
+    """Unicode's category P alone, which "$", "+" and "<" do not have; a word with a letter in it is none either."""
+    path = write_treebank(tmp_path / "a.conllu", *((word, "NN") for word in ("$", ".", "+", "...", "<", "it's", "-")))
+    (sentence,) = read(HeadBehaviour(), trained, path).sentences
+    words = [sentence.punctuation[sentence.word == word].all() for word in range(7)]
+    assert words == [False, True, False, True, False, False, True]
 
 
 def test_sentences_that_are_all_too_long_are_reported(trained, tmp_path: Path):

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from embryo_core import corpora
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
-from embryo_core.metrics.ngram_divergence import APART, NgramDivergence
+from embryo_core.metric import Limits
+from embryo_core.metrics.ngram_divergence import APART, NgramDivergence, masked
 from tests.conftest import SAMPLE
 from tests.embryo_core.metrics.conftest import read
 
@@ -82,6 +84,31 @@ def test_masks_are_the_same_at_every_step_and_never_neighbours(trained: Model):
         own = data.position[data.line == number]
         assert 1 <= own[0] <= APART and own[-1] < len(ids) - 1 and set(np.diff(own)) <= {APART}
     assert fewer.position.tolist() == data.position[data.line < 2].tolist()
+
+
+@pytest.mark.parametrize("length", [3, 4, 5, 9, 10, 24])
+def test_every_piece_may_be_masked_and_nothing_else(length: int):
+    """In a line of one piece that one is; of many lines of one length, each place is masked in some, but no rim."""
+    chosen = [masked(length, number) for number in range(100)]
+    assert all(chosen) and {place for places in chosen for place in places} == set(range(1, length - 1))
+
+
+def test_the_summary_counts_pieces(trained: Model):
+    """Of the counted lines, [CLS] and [SEP] left out, and of the masked ones."""
+    data = read(NgramDivergence(), trained)
+    assert data.summary["counted"] == sum(len(line) - 1 for line in pieces_of(trained, "train"))
+    assert data.summary["masked"] == len(data.position) and data.summary["lines"] == len(data.lines)
+
+
+def test_a_long_line_is_read_up_to_128_pieces(trained: Model, tmp_path: Path):
+    """[CLS] and [SEP] included, or up to the model's positions where these are fewer."""
+    (tmp_path / "train.txt").write_text("the cat\n")
+    (tmp_path / "heldout.txt").write_text("the cat " * 100 + "\nthe cat\n")
+    tokenizer, source = trained.tokenizer, corpora.open_source(tmp_path)
+    for positions, expected in ((512, 128), (64, 64)):
+        long, short = NgramDivergence().read(tokenizer, Limits(positions), source).lines
+        assert (len(long), len(short)) == (expected, 4) and long[-1] == short[-1] == tokenizer.sep_id
+        assert tokenizer.sep_id not in long[:-1] and long[0] == tokenizer.cls_id
 
 
 def test_a_model_that_is_the_unigram_distribution_is_at_no_distance(trained: Model, monkeypatch):

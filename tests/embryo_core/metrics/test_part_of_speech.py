@@ -77,6 +77,17 @@ def test_ranks_count_from_1_and_bands_hold_both_ends(trained, tmp_path):
     assert data.groups["rank 50-99"].tolist() == [False, True, True, False]
 
 
+def test_a_word_has_the_rank_of_what_pretraining_counted(trained, tmp_path):
+    """However it is cased; one that the tokenizer cuts into several has not that of its first part."""
+    (tmp_path / "frequencies.tsv").write_text("".join(f"w{i}\t9\n" for i in range(60)) + "river\t8\ntown\t7\n")
+    words = ("River", "town", "river-town", "TOWN")
+    assert [len(trained.tokenizer.cut(word)) for word in words] == [1, 1, 3, 1]
+    path = write_treebank(tmp_path / "a.conllu", *((word, "NN") for word in words))
+    limits = Limits(trained.max_positions, tmp_path / "frequencies.tsv")
+    data = RECONSTRUCTION.read(trained.tokenizer, limits, corpora.open_source(path))
+    assert data.bands == ["rank 50-99", "rank 50-99", None, "rank 50-99"]
+
+
 def test_possessive_pronouns_are_pronouns(trained, tmp_path):
     """Penn's PRP$ as well as PRP; possessive endings are not."""
     path = write_treebank(tmp_path / "a.conllu", ("she", "PRP"), ("her", "PRP$"), ("'s", "POS"))
@@ -113,6 +124,15 @@ def test_a_word_without_pieces_is_not_judged(trained, tmp_path):
     data = read(RECONSTRUCTION, trained, path)
     assert data.words == ["the", "river"]
     assert np.array_equal(data.end - data.start, [len(trained.tokenizer.encode_words([w]).ids) for w in data.words])
+
+
+def test_a_sentence_has_a_piece_or_is_left_out(trained, tmp_path):
+    """One is enough; nothing but [CLS] and [SEP] is no sentence, and is not counted as too long."""
+    words = [("\u200b", "NN"), None, ("the", "DT"), None, ("a", "DT"), ("the", "DT")]
+    path = write_treebank(tmp_path / "a.conllu", *words)
+    data = read(RECONSTRUCTION, trained, path)
+    assert [len(ids) for ids in data.sentences] == [3, 4]
+    assert (data.summary["sentences"], data.summary["words"], data.summary["too_long"]) == (2, 3, 0)
 
 
 def test_tags_of_another_kind_are_refused(trained, tmp_path):

@@ -1,6 +1,7 @@
 """Deviations of embeddings and cosines of states, beside a slow computation with transformers."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,9 +11,9 @@ from transformers import AutoModel
 from embryo_core.engine.hub import HubEngine
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
-from embryo_core.metrics.positions import Positions, mean_cosine
+from embryo_core.metrics.positions import Positions, _deviations, mean_cosine
 from embryo_core.types import Score
-from tests.embryo_core.metrics.conftest import read
+from tests.embryo_core.metrics.conftest import read, write_treebank
 
 ROUNDING = 1e-5  # of sums of float32 in another order, relative
 
@@ -45,6 +46,27 @@ def groups(last: int) -> list[str]:
     ends = [63, 127, 255, 511]
     whole = [(first, end) for first, end in zip([0, 64, 128, 256], ends, strict=True) if first <= last]
     return [f"positions {first} to {min(end, last)}" for first, end in whole]
+
+
+def test_groups_of_positions_double():
+    """Of a model with 600 positions and one with 130; the last group ends where the positions do."""
+    table = np.arange(1200.0).reshape(600, 2)
+    for count, starts in ((600, [0, 64, 128, 256, 512, 600]), (130, [0, 64, 128, 130]), (40, [0, 40])):
+        model = SimpleNamespace(embeddings=lambda count=count: (table, table[:count]))
+        found = {score.group: (score.n, score.value) for score in _deviations(model)}
+        assert list(found)[2:] == [f"positions {first} to {end - 1}" for first, end in pairwise(starts)]
+        for first, end in pairwise(starts):
+            assert found[f"positions {first} to {end - 1}"] == (end - first, pytest.approx(table[first:end].std()))
+
+
+def test_a_sentence_of_two_pieces_has_a_pair(trained: Model, tmp_path):
+    """It counts like any other; pairs are those of different pieces, each once."""
+    words = [("the", "DT")] * 2 + [None] + [("the", "DT")] * 5 + [None, ("the", "DT")]
+    data = read(Positions(), trained, write_treebank(tmp_path / "a.conllu", *words))
+    pieces = [len(ids) - 2 for ids in data.ids]
+    assert pieces == [2, 5]
+    assert data.summary["pairs"] == sum(len([*combinations(range(count), 2)]) for count in pieces)
+    assert data.summary["note"].startswith("11 pairs of pieces in 2 sentences")
 
 
 def test_cosines_are_those_of_all_pairs(trained: Model):

@@ -8,6 +8,7 @@ import pytest
 
 from embryo_core import corpora, query
 from embryo_core.errors import CorpusError
+from embryo_core.metric import Limits
 from embryo_core.metrics.world_knowledge import WorldKnowledge
 from tests.embryo_core.metrics.conftest import read
 
@@ -87,6 +88,28 @@ def test_an_unknown_object_is_not_asked(trained, tmp_path):
     objects = ("<unk>", "the")
     assert all(len(trained.tokenizer.encode_words([word]).ids) == 1 for word in objects)
     assert [fact.object for fact in read(WorldKnowledge(), trained, write_lama(tmp_path, *objects)).asked] == ["the"]
+
+
+def test_a_question_may_be_as_long_as_the_models_positions(trained, sample):
+    """[CLS] and [SEP] counted; a longer one is not asked, and counts among all facts."""
+    data = read(WorldKnowledge(), trained)
+    lengths = [len(ids) for ids in data.questions]
+    longest = max(lengths)
+    source = corpora.open_source(sample / "lama")
+    whole, fewer = (
+        WorldKnowledge().read(trained.tokenizer, Limits(positions), source) for positions in (longest, longest - 1)
+    )
+    assert len(whole.asked) == len(lengths) and len(fewer.asked) == len(lengths) - lengths.count(longest)
+    assert fewer.total == whole.total == data.total
+
+
+def test_a_fact_whose_subject_is_a_mask_is_not_asked(trained, tmp_path):
+    """Its question has two; the others have their own answers."""
+    path = write_lama(tmp_path, "the", "the")
+    facts = [{"sub_label": name, "obj_label": "the"} for name in ("[MASK]", "Ada")]
+    (path / "TREx" / "P19.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+    data = read(WorldKnowledge(), trained, path)
+    assert [fact.subject for fact in data.asked] == ["Ada"] and data.total == {"P19": 2}
 
 
 def test_facts_that_cannot_be_asked_at_all_are_reported(trained, tmp_path):

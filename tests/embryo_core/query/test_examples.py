@@ -45,6 +45,33 @@ def test_examples_go_from_early_to_late_and_end_with_one_not_learned(asked, tiny
     assert found == [*learned, ("close [MASK] .", None)]
 
 
+def histories(monkeypatch, ranks: dict[str, tuple[int, ...]], chances=None) -> list[tuple[str, str]]:
+    """Questions by their texts, whose words have these ranks and chances over the steps."""
+
+    def track(run: Run, text: str, word: str) -> Track:
+        own = tuple(0.5 / rank for rank in ranks[text]) if chances is None else chances[text]
+        return Track("tiny", text, word, 1, (word,), text, STEPS, own, ranks[text], (True,) * 4, ())
+
+    monkeypatch.setattr(examples, "track", track)
+    return [(text, "word") for text in ranks]
+
+
+def test_of_many_learned_questions_four_are_taken_from_the_first_to_the_last(monkeypatch, tiny_run: Run) -> None:
+    """Of seven, by the step from which the word leads for good, then by their place in the list."""
+    since = {"a": 32, "b": 8, "c": 16, "d": 8, "e": 32, "f": 16, "g": 16}
+    ranks = {text: tuple(1 if step >= at else 9 for step in STEPS) for text, at in since.items()}
+    found = examples.find_examples(tiny_run, histories(monkeypatch, ranks))
+    assert [(example.text, example.since) for example in found] == [("b", 8), ("c", 16), ("g", 16), ("e", 32)]
+
+
+def test_the_one_not_learned_never_led_and_is_the_most_probable_at_the_end(monkeypatch, tiny_run: Run) -> None:
+    """Neither one that led in between, nor one that was more probable before."""
+    ranks = {"led": (9, 1, 9, 2), "was": (9, 2, 9, 9), "is": (9, 9, 9, 3)}
+    chances = {"led": (0.1, 0.9, 0.1, 0.4), "was": (0.1, 0.4, 0.1, 0.1), "is": (0.1, 0.1, 0.1, 0.3)}
+    (only,) = examples.find_examples(tiny_run, histories(monkeypatch, ranks, chances))
+    assert (only.text, only.since) == ("is", None)
+
+
 def test_a_run_that_answers_nothing_has_an_example_all_the_same(asked, tiny_run: Run) -> None:
     """What it has not learned; and with nothing to ask there is none."""
     (only,) = examples.find_examples(tiny_run, [("far [MASK] .", "word")])

@@ -7,9 +7,13 @@ import pytest
 from embryo_core import query
 from embryo_core.errors import QueryError
 from embryo_core.query import report
+from embryo_core.query.lens import lens
 from embryo_core.query.report import report_answers, report_trace
 from embryo_core.query.trace import trace
+from embryo_core.query.track import track
 from embryo_core.types import Run
+
+ONE = "The cat sat on the [MASK] ."
 
 
 def test_answers_at_one_step(tiny_run: Run) -> None:
@@ -37,6 +41,47 @@ def test_trace(tiny_run: Run) -> None:
         f"{history.leaders[-1]!r} first leads at step {history.first_led:,}, for good from step {history.leads_from:,}."
     )
     assert "All masks together" in report_trace(tiny_run, "[MASK] and [MASK]")
+
+
+def test_a_trace_has_the_chances_of_the_leader_and_those_and_ranks_of_the_final_answer(tiny_run: Run) -> None:
+    """Step by step, though another answer leads at some."""
+    (history,) = trace(tiny_run, ONE).masks
+    by_token = {candidate.token: candidate for candidate in history.candidates}
+    final = by_token[history.leaders[-1]]
+    assert len(set(history.leaders)) > 1
+    rows = [line.split() for line in report_trace(tiny_run, ONE).splitlines()[3:6]]
+    for i, (step, leader) in enumerate(zip((0, 8, 16), history.leaders, strict=True)):
+        chances = [f"{candidate.probabilities[i]:.4%}" for candidate in (by_token[leader], final)]
+        assert rows[i] == [str(step), leader, *chances, f"{final.ranks[i]:,}"]
+
+
+def test_a_tracked_word_has_its_chance_and_rank_at_each_step(tiny_run: Run) -> None:
+    """To three digits; of several pieces the rank is at least the one shown."""
+    for word in ("cat", "rivers"):
+        found = track(tiny_run, ONE, word)
+        head, *rows = [line.split() for line in report.report_track(tiny_run, ONE, word).splitlines()[-4:]]
+        assert head == ["step", "probability", "rank"]
+        for i, (step, probability, *rank) in enumerate(rows):
+            assert (step, probability) == (str(found.steps[i]), f"{found.probabilities[i]:.3g}")
+            assert " ".join(rank) == query.spell_rank(found.ranks[i], found.exact[i])
+        assert len({(row[1], row[-1]) for row in rows}) == 3
+
+
+def test_layers_are_numbered_and_have_their_answers(tiny_run: Run) -> None:
+    """The best at every step, a column for each layer; the best of one step, a line for each layer."""
+    every, one = lens(tiny_run, ONE, k=1), lens(tiny_run, ONE, k=2, steps=[8])
+
+    def cells(predictions) -> list[str]:
+        return [text for each in predictions for text in (each.token, f"{each.probability:.1%}")]
+
+    head, *rows = [line.split() for line in report.report_lens(tiny_run, ONE).splitlines()[-4:]]
+    assert head == ["step", "embeddings", "layer", "1", "layer", "2"]
+    assert rows == [
+        [str(step), *cells(best for (best,) in layers)] for step, layers in zip((0, 8, 16), every.cells, strict=True)
+    ]
+    head, *rows = [line.split() for line in report.report_lens(tiny_run, ONE, step=8, k=2).splitlines()[-4:]]
+    assert head == ["layer", "1", "2"]
+    assert rows == [[str(layer), *cells(best)] for layer, best in enumerate(one.cells[0])]
 
 
 def test_columns_are_as_wide_as_their_numbers(tiny_run: Run) -> None:

@@ -39,6 +39,17 @@ def test_trace_of_several_masks(tiny_run: Run) -> None:
         assert leader.probabilities[i] == pytest.approx(parts[0] * parts[1])
 
 
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("text", [ONE, TWO])
+def test_candidates_are_all_that_led_and_the_best_at_the_last_step(tiny_run: Run, text: str, k: int) -> None:
+    """In this order, each once; of each mask, and of all together."""
+    found, last = trace(tiny_run, text, k=k), query.answer(tiny_run, text, 16, k=k)
+    listed = [(found.joint, last.joint)] if found.joint else []
+    for history, best in [*zip(found.masks, last.masks, strict=True), *listed]:
+        expected = dict.fromkeys([*history.leaders, *(prediction.token for prediction in best)])
+        assert [candidate.token for candidate in history.candidates] == [*expected]
+
+
 def test_leads_and_stays() -> None:
     """The final answer leads for good only from the step after which nothing else led."""
     steps = [0, 1, 2, 4, 8]

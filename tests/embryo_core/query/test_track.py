@@ -1,5 +1,6 @@
 """A tracked word has the probability of the chain rule computed by hand, and a rank that says no more than is known."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -139,6 +140,12 @@ def test_what_cannot_be_tracked(tiny_run: Run, text: str, word: str, mask: int, 
     with pytest.raises(QueryError) as error:
         track(tiny_run, text, word, mask)
     assert message in str(error.value)
+
+
+def test_what_just_fits_is_tracked(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A widened text as long as the model's positions, and a word of as many pieces as there may be."""
+    monkeypatch.setattr(sys.modules[track.__module__], "MAX_MASKS", 2)
+    assert track(tiny_run, "[MASK]" + " ." * 60, "rivers", steps=[8]).steps == (8,)
 
 
 def test_tracks_of_parts_join_to_the_whole(tiny_run: Run) -> None:

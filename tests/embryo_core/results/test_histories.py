@@ -77,6 +77,16 @@ def test_a_later_step_is_summed_up_at_once(run, ranks):
     assert shown(results.read_histories(run)) == slow(ranks)
 
 
+def test_a_step_that_is_evaluated_again_forgets_what_was_right(run, ranks):
+    """All facts were known at every step; of the third step others are by now."""
+    known = {fact: [1] * len(STEPS) for fact in ranks}
+    write(run, known)
+    results.compact(run)
+    again = {fact: [1, 1, rank[2], 1] for fact, rank in ranks.items()}
+    write(run, again, STEPS[2:3])
+    assert histories.takes_parts(run) and shown(results.read_histories(run)) == slow(again)
+
+
 @pytest.fixture
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answers themselves must not be read."""
