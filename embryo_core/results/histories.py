@@ -9,7 +9,7 @@ from msgspec.json import Decoder, encode
 
 from embryo_core import curves
 from embryo_core.results import summaries
-from embryo_core.results.read import read_table, read_values
+from embryo_core.results.rows import read_table, read_values
 from embryo_core.results.summaries import Parts, Summary
 from embryo_core.results.tables import CLOZE
 from embryo_core.types import RightAnswers, Run

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from embryo_core.errors import ResultsError
-from embryo_core.results.read import read_table
+from embryo_core.results.rows import read_table
 from embryo_core.results.tables import ATTENTION
 from embryo_core.results.weights import to_numbers
 from embryo_core.types import Run

@@ -9,7 +9,8 @@ from embryo_core.curves import normalise_rows
 from embryo_core.curves.positions import POSITIONS, position_weights
 from embryo_core.results import summaries
 from embryo_core.results.maps import read_attention
-from embryo_core.results.read import read_table, read_values, steps_done
+from embryo_core.results.read import steps_done
+from embryo_core.results.rows import read_table, read_values
 from embryo_core.results.summaries import Parts, Summary
 from embryo_core.results.tables import ATTENTION
 from embryo_core.results.weights import COLUMN, to_numbers

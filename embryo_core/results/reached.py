@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 from embryo_core.curves.reached import LABELLED, SHARES, Reached, reached, reached_in_spans
 from embryo_core.errors import ResultsError
 from embryo_core.results import summaries
-from embryo_core.results.read import read_answers, read_spans, read_task_scores, read_values
+from embryo_core.results.read import read_answers, read_spans, read_task_scores
+from embryo_core.results.rows import read_values
 from embryo_core.results.summaries import Summary
 from embryo_core.results.tables import ANSWERS, SPANS, Table
 from embryo_core.types import Run

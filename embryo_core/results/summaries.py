@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from embryo_core.errors import ResultsError
 from embryo_core.results.files import is_stored, remove, replacing_table, stored_checksum, verified
-from embryo_core.results.read import read_parts
+from embryo_core.results.rows import read_parts
 from embryo_core.results.tables import Table
 from embryo_core.types import Run
 

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 
 from embryo_core.results import summaries
 from embryo_core.results.parts import list_parts
-from embryo_core.results.read import read_table, steps_of_file
+from embryo_core.results.rows import read_table, steps_of_file
 from embryo_core.results.summaries import Summary
 from embryo_core.results.tables import WORDS
 from embryo_core.types import Run

@@ -28,7 +28,8 @@ from embryo_core.results.histories import FACTS, takes_parts
 from embryo_core.results.parts import Parts, list_parts, lock, new_part, remove_leftovers, remove_part
 from embryo_core.results.position_weights import WEIGHTS
 from embryo_core.results.reached import IN_ANSWERS, IN_SPANS
-from embryo_core.results.read import EVERYTHING, done, read_table, read_values, steps_of_file
+from embryo_core.results.read import done
+from embryo_core.results.rows import EVERYTHING, read_table, read_values, steps_of_file
 from embryo_core.results.sources import Identity, check_identity, read_sources
 from embryo_core.results.tables import ATTENTION, CLOZE, TABLES, Table
 from embryo_core.results.validate import check

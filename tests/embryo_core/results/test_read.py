@@ -1,24 +1,20 @@
-"""What was written is read back, from parts and compacted tables alike, and a broken file is reported."""
+"""What was written is read back, from parts and compacted tables alike."""
 
 import shutil
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from embryo_core import results, runs
+from embryo_core import results
 from embryo_core.errors import ResultsError
 from embryo_core.results.files import seal
-from embryo_core.results.write import SUMMARIES
-from embryo_core.types import AttentionMap, Findings, Run, Score
+from embryo_core.types import AttentionMap, Findings, Run
 from tests.conftest import at
-from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find, truncated
+from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find
 
-SUMMED_UP = [summary.file for summary in SUMMARIES]
 SQUARE = np.full((2, 2), 0.5)
-BREAKS = {"truncated": truncated, "empty": lambda _: b"", "foreign": lambda _: b"not parquet" * 99}
 
 
 def test_reads_of_an_empty_store_have_their_columns(run):
@@ -217,43 +213,6 @@ def test_a_step_that_lacks_a_head_is_explained(run):
         results.read_attention_step(run, 0)
 
 
-
-
-# === Broken files ===
-
-
-@pytest.mark.parametrize("damage", BREAKS.values(), ids=BREAKS.keys())
-@pytest.mark.parametrize("compacted", [False, True])
-def test_a_broken_file_names_itself_and_what_to_run(run, damage, compacted):
-    """A table that is not what was written is reported by every read that needs it, and never overwritten."""
-    for metric in METRICS:
-        results.write(at(run, 8), metric, find(metric, 8))
-    if compacted:
-        results.compact(run)
-    reads = {
-        "scores": lambda: results.read_scores(run),
-        "words": lambda: results.read_words(run, "mask_prediction"),
-        "cloze": lambda: results.read_cloze(run, "P1"),
-        "attention": lambda: results.read_attention_steps(run),
-        "probes": lambda: results.read_probes(run, "pos"),
-        "task_scores": lambda: results.read_task_scores(run),
-        "tuning": lambda: results.read_tuning(run, "rte"),
-        "answers": lambda: results.read_answers(run, "rte"),
-        "spans": lambda: results.read_spans(run, "squad"),
-    }
-    of_finetune = ("task_scores", "tuning", "answers", "spans")
-    for path in sorted(path for path in run.results.rglob("*.parquet") if path.name not in SUMMED_UP):
-        whole = path.read_bytes()
-        path.write_bytes(damage(whole))
-        with pytest.raises(ResultsError, match="cannot be read") as error:
-            reads[path.stem]()
-        message = str(error.value)
-        command = "finetune" if path.stem in of_finetune else "evaluate"
-        assert str(path) in message and f"run: python -m embryo_core {command} egg --overwrite" in message
-        assert "\n" not in message
-        path.write_bytes(whole)
-
-
 def test_fine_tunings_come_back_as_found(run):
     """Scores, curves and answers of one task or all, with their step."""
     for step in (8, 0):
@@ -269,71 +228,3 @@ def test_fine_tunings_come_back_as_found(run):
         rows = read(run, "squad")
         own = sorted(tuple(vars(one).values()) for one in given if one.task == "squad")
         assert sorted(map(tuple, rows[rows["step"] == 8].drop(columns="step").to_numpy().tolist())) == own
-
-
-def test_a_flipped_bit_is_never_a_result(run):
-    """Pages carry checksums: a file with a wrong bit reads as before or is reported, never as another number."""
-    results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
-    results.compact(run)
-    path, scores = run.results / "scores.parquet", results.read_scores(run)
-    whole, reported = path.read_bytes(), 0
-    for i in range(0, len(whole), 9):
-        path.write_bytes(whole[:i] + bytes([whole[i] ^ (1 << i % 8)]) + whole[i + 1 :])
-        try:
-            pd.testing.assert_frame_equal(results.read_scores(run), scores)
-        except ResultsError:
-            reported += 1
-    assert reported > 100
-
-
-def test_a_parquet_file_with_other_columns_is_refused(run):
-    """A table of another program, or of another version of ours, is not taken for results."""
-    run.results.mkdir(parents=True)
-    pd.DataFrame({"step": [1], "value": [0.5]}).to_parquet(run.results / "scores.parquet")
-    seal(run.results / "scores.parquet")
-    with pytest.raises(ResultsError, match="scores.parquet cannot be read"):
-        results.read_scores(run)
-    with pytest.raises(ResultsError, match="scores.parquet cannot be read .it does not say which steps it holds"):
-        results.done(run)
-
-
-@pytest.mark.parametrize("facts", [5, {"note": 5}, {"note": ["a"]}, {"templates": {"P1": 5}}, {"tasks": {"pos": 5}}])
-def test_what_is_noted_of_the_data_has_its_types(run, facts):
-    """Captions put notes into sentences and templates into questions: another type is reported, not shown."""
-    runs.write_json(run.results / "sources.json", {"attention": facts})
-    with pytest.raises(ResultsError, match=r"sources\.json is not valid"):
-        results.read_sources(run)
-
-
-def test_a_table_that_would_be_mostly_empty_is_reported(run, monkeypatch):
-    """Every step with another group: few rows, and a square of cells in a table by step."""
-    for step in range(20):
-        results.write(at(run, step), "m", Findings(scores=[Score("m", 0.5, 1, f"group {step}")]))
-    assert len(results.read_scores(run)) == 20
-    monkeypatch.setattr("embryo_core.results.bounds.MOST_CELLS", 399)
-    with pytest.raises(ResultsError, match="20 rows would be a table of 400 cells"):
-        results.read_scores(run)
-
-
-@pytest.mark.parametrize("compacted", [False, True])
-def test_two_rows_of_one_key_are_reported(run, compacted):
-    """A curve or a table by example would have no place for the second; none is a key too."""
-    results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
-    if compacted:
-        results.compact(run)
-    (path,) = run.results.rglob("scores.parquet")
-    once = pq.read_table(path)
-    pq.write_table(pa.concat_tables([once, once]), path)
-    seal(path)
-    with pytest.raises(ResultsError, match="two rows have the same metric, step, layer, group"):
-        results.read_scores(run)
-
-
-def test_broken_sources_are_explained(run):
-    """sources.json that is not JSON is reported with its name."""
-    run.results.mkdir(parents=True)
-    (run.results / "sources.json").write_text("{")
-    with pytest.raises(ResultsError, match="sources.json is not valid"):
-        results.read_sources(run)
-
-

@@ -7,7 +7,7 @@ import pytest
 
 from embryo_core import results, runs
 from embryo_core.errors import OtherData, ResultsError
-from embryo_core.results.read import read_table, steps_of_file
+from embryo_core.results.rows import read_table, steps_of_file
 from embryo_core.results.tables import CLOZE, TABLES
 from embryo_core.results.write import replace_table
 from embryo_core.types import Findings, Score
