@@ -5,6 +5,7 @@ from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, rea
 from embryo_core.runs.changes import changes
 from embryo_core.runs.checksums import read_checksums, write_checksums
 from embryo_core.runs.files import replacing, sha256, write_json
+from embryo_core.runs.grids import log_grid, step_grid
 from embryo_core.runs.layout import (
     REPOSITORY,
     broken_runs,
@@ -26,10 +27,6 @@ from embryo_core.runs.manifests import (
     generator,
     left_out,
     loadable,
-    log_grid,
-    read_config,
-    step_grid,
-    verify,
     write_manifest,
 )
 from embryo_core.runs.measures import Measured, read_measures
@@ -40,6 +37,7 @@ from embryo_core.runs.settings import settings_folder
 from embryo_core.runs.snapshot import read_once, snapshot
 from embryo_core.runs.thin import remove_weights, to_remove
 from embryo_core.runs.tokenizer import check_tokenizer, check_tokenizer_file
+from embryo_core.runs.verifying import read_config, verify
 from embryo_core.runs.weight_files import is_pickled, tensor_shapes, weights_file
 
 __all__ = [

@@ -1,22 +1,19 @@
-"""Checkpoints of a run: which there are, whether their files are those of the manifest, and how they are written."""
+"""Checkpoints of a run: found by their manifests, and how a manifest is written."""
 
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from math import log2
 from pathlib import Path
 from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, UnknownStep
-from embryo_core.runs.architecture import Architecture
 from embryo_core.runs.files import UNFINISHED, sha256, write_json
 from embryo_core.runs.pointers import follow
-from embryo_core.runs.reading import Content, digest, read_json, refusal, shown
-from embryo_core.runs.schema import Manifest, ModelClass, PointerCard
+from embryo_core.runs.reading import read_json, refusal, shown
+from embryo_core.runs.schema import Manifest, PointerCard
 from embryo_core.runs.snapshot import read_once
-from embryo_core.runs.weight_files import WEIGHTS, check_weights, most_bytes, weights_file
 from embryo_core.types import Checkpoint, Pointer, Run
 from embryo_core.words import listed
 
@@ -24,8 +21,6 @@ GENERATOR = "generator"
 LISTED = 10  # folders that cannot be read, each with its reason; the rest are counted
 MOST = 16_384  # folders of checkpoints that are read; the rest are reported as one
 SCANNED = 64  # runs whose checkpoints are kept
-
-UNCHANGEABLE = (Architecture, ModelClass)  # what may be kept of a config.json
 
 State = tuple[int, int, int]
 
@@ -51,20 +46,6 @@ class _Scan:
 
 
 _scanned: dict[Path, _Scan] = {}  # the last of each run without pointers
-
-
-def step_grid(total: int, every: int) -> tuple[int, ...]:
-    """Steps at which to save: 0, powers of two, then every `every` updates, and the last one."""
-    powers = {2**k for k in range(total.bit_length()) if 2**k < min(every, total)}
-    return tuple(sorted({0, total} | powers | set(range(every, total, every))))
-
-
-def log_grid(total: int, per_doubling: int) -> tuple[int, ...]:
-    """Steps from 1 to `total` whose ratios are equal, but for rounding: so many per doubling."""
-    if per_doubling >= total:  # neighbours are less than 1 apart
-        return tuple(range(1, total + 1))
-    last = int(log2(total) * per_doubling)
-    return tuple(sorted({round(2 ** (i / per_doubling)) for i in range(last + 1)}))
 
 
 # === Finding ===
@@ -156,7 +137,7 @@ def generator(checkpoint: Checkpoint) -> Checkpoint | None:
     inside = checkpoint.path.name == GENERATOR  # of which there is one level
     if inside or not (path / "config.json").is_file():
         return None
-    weights = _read_manifest(path, checkpoint.run.path)[0].weights if checkpoint.pointer else None
+    weights = read_manifest(path, checkpoint.run.path)[0].weights if checkpoint.pointer else None
     return replace(checkpoint, path=path, pointer=_pointer(checkpoint.run, weights, path))
 
 
@@ -186,7 +167,7 @@ def _states(folder: Path) -> tuple[tuple[str, State], ...]:
         return ()
     try:
         names = filter(_is_checkpoint, os.listdir(opened))
-        return tuple((name, _state_of(os.stat(f"{name}/manifest.json", dir_fd=opened))) for name in names)
+        return tuple((name, _state_from(os.stat(f"{name}/manifest.json", dir_fd=opened))) for name in names)
     except OSError:
         return ()
     finally:
@@ -238,35 +219,35 @@ def _manifests(
 ) -> Iterator[tuple[Path, tuple[Manifest, int] | BrokenCheckpoint]]:
     """The manifest in each of these folders and its time, or why it cannot be read."""
     try:
-        states = tuple(_state(f"{folder}/{name}/manifest.json") for name in names)
+        states = tuple(state_of(f"{folder}/{name}/manifest.json") for name in names)
         for (path, manifest), (_, written, _) in zip(_parse_all(folder, run.path, tuple(names), states), states):
             yield path, (manifest, written)
     except BrokenCheckpoint:
         for path in (folder / name for name in names):
             try:
-                yield path, _read_manifest(path, run.path)
+                yield path, read_manifest(path, run.path)
             except BrokenCheckpoint as error:
                 yield path, error
 
 
-def _read_manifest(folder: Path, within: Path) -> tuple[Manifest, int]:
+def read_manifest(folder: Path, within: Path) -> tuple[Manifest, int]:
     """A checkpoint's manifest and its time; it is read again only when its file is another: every query lists all."""
     path = f"{folder}/manifest.json"
-    state = _state(path)
+    state = state_of(path)
     return _parse_manifest(path, within, state), state[1]
 
 
-def _state(path: str) -> State:
-    """Inode, time and size of a manifest. Raises BrokenCheckpoint."""
+def state_of(path: str) -> State:
+    """Inode, time and size of a file. Raises BrokenCheckpoint."""
     try:
-        return _state_of(os.stat(path))
+        return _state_from(os.stat(path))
     except (FileNotFoundError, NotADirectoryError):
         raise refusal(Path(path), "does not exist", BrokenCheckpoint) from None
     except OSError as reason:
         raise refusal(Path(path), f"cannot be read: {reason.strerror}", BrokenCheckpoint) from None
 
 
-def _state_of(found: os.stat_result) -> State:
+def _state_from(found: os.stat_result) -> State:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
@@ -284,55 +265,6 @@ def _parse_all(
         (folder / name, _parse_manifest(f"{folder}/{name}/manifest.json", within, state))
         for name, state in zip(names, states)
     ]
-
-
-# === Verifying ===
-
-
-def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
-    """What of a checkpoint's config.json the `kind` names (ModelClass, Architecture, or all: dict[str, Any]).
-
-    What cannot be changed is parsed again only when the file is another: a model that is loaded asks ten times. Raises
-    BrokenCheckpoint.
-    """
-    path, within = checkpoint.path / "config.json", checkpoint.run.path
-    if kind in UNCHANGEABLE:
-        return _parse_config(path, within, kind, _state(str(path)))
-    return read_json(path, within, kind, BrokenCheckpoint)
-
-
-@lru_cache(maxsize=MOST)
-def _parse_config(path: Path, within: Path, kind: type[Content], _state: State) -> Content:
-    return read_json(path, within, kind, BrokenCheckpoint)
-
-
-def verify(checkpoint: Checkpoint) -> None:
-    """Raise BrokenCheckpoint unless every file of the manifest is there with its sha256, and tensors fit config.json.
-
-    Raises MissingWeights where the manifest says that the weights were removed. Of the weights only the header is
-    parsed: no memory is taken for tensors that config.json has no room for.
-    """
-    run = checkpoint.run.path
-    sizes = read_config(checkpoint, Architecture)
-    manifest, _ = _read_manifest(checkpoint.path, run)
-    if manifest.removed:
-        raise without_weights(checkpoint)
-    weights, within = weights_file(checkpoint)
-    expected = {checkpoint.path / name: sha256 for name, sha256 in manifest.sha256.items()}
-    if manifest.weights:
-        expected[weights] = manifest.weights.sha256
-    elif weights not in expected:
-        raise refusal(checkpoint.path / "manifest.json", f"does not name {weights.name}", BrokenCheckpoint)
-    check_weights(weights, within, sizes)  # quicker than the hash of a file of holes
-    for path, sha256_ in expected.items():
-        found = digest(path, within if path == weights else run, BrokenCheckpoint, _limit(path, weights, sizes))
-        if found != sha256_:
-            raise refusal(path, "is not the file in the manifest (truncated or changed)", BrokenCheckpoint)
-
-
-def _limit(path: Path, weights: Path, sizes: Architecture) -> int | None:
-    """Bytes that a file may have; None: those of its name. Of two files of weights one is not read, but is hashed."""
-    return most_bytes(sizes) if path == weights or path.name in WEIGHTS else None
 
 
 # === Writing ===

@@ -7,7 +7,8 @@ from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.runs.files import write_json
-from embryo_core.runs.manifests import checkpoint, checkpoints, loadable, log_grid
+from embryo_core.runs.grids import log_grid
+from embryo_core.runs.manifests import checkpoint, checkpoints, loadable
 from embryo_core.runs.reading import read_json
 from embryo_core.runs.weight_files import WEIGHTS
 from embryo_core.types import Checkpoint, Run

@@ -1,0 +1,137 @@
+"""A checkpoint whose files are not those of its manifest, or do not fit its config.json, is refused."""
+
+import json
+import os
+
+import pytest
+
+from embryo_core import runs
+from embryo_core.errors import BrokenCheckpoint
+from embryo_core.runs import reading, verifying
+from embryo_core.types import Run
+
+
+def test_a_truncated_tensor_file_is_found(own_run: Run):
+    """verify compares every file with the manifest's sha256."""
+    checkpoint = runs.checkpoint(own_run, 8)
+    runs.verify(checkpoint)
+    weights = checkpoint.path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(BrokenCheckpoint, match="truncated or changed"):
+        runs.verify(checkpoint)
+
+
+def test_a_missing_tensor_file_is_found(own_run: Run):
+    """A file in the manifest that is not there makes the checkpoint broken."""
+    checkpoint = runs.checkpoint(own_run, 8)
+    (checkpoint.path / "model.safetensors").unlink()
+    with pytest.raises(BrokenCheckpoint, match="does not exist; train this step again"):
+        runs.verify(checkpoint)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"num_hidden_layers": 10**9},
+        {"num_hidden_layers": 0},
+        {"hidden_size": 33},
+        {"num_hidden_groups": 3},
+        {"vocab_size": -1},
+        {"vocab_size": "700"},
+        {"vocab_size": 2**22, "embedding_size": 2**10},
+        {"layer_norm_eps": 0},
+        {"model_type": None},
+    ],
+    ids=lambda sizes: ascii(sizes)[:40],
+)
+def test_absurd_sizes_are_refused(own_run: Run, sizes: dict):
+    """A billion layers would keep every core busy for good: config.json is bounded before anything is built of it."""
+    checkpoint = runs.checkpoint(own_run, 8)
+    config = checkpoint.path / "config.json"
+    runs.write_json(config, json.loads(config.read_text()) | sizes)
+    for read in (lambda found: runs.read_config(found, runs.Architecture), runs.verify):
+        with pytest.raises(BrokenCheckpoint, match=r"config\.json is not valid"):
+            read(checkpoint)
+
+
+def test_a_sparse_file_is_not_hashed(own_run: Run, monkeypatch):
+    """Twenty gigabytes of holes are more than config.json has tensors for, and are refused unread."""
+    checkpoint = runs.checkpoint(own_run, 8)
+    os.truncate(checkpoint.path / "model.safetensors", 20 * 10**9)
+    with pytest.raises(BrokenCheckpoint, match="20,000,000,000 bytes, and at most"):
+        runs.verify(checkpoint)
+
+
+def test_a_file_extended_by_holes_is_not_hashed(own_run: Run, monkeypatch):
+    """Its header says how long it is."""
+    checkpoint = runs.checkpoint(own_run, 8)
+    weights = checkpoint.path / "model.safetensors"
+    os.truncate(weights, weights.stat().st_size + 2**20)
+    monkeypatch.setattr(verifying, "digest", lambda *_: pytest.fail("hashed"))
+    with pytest.raises(BrokenCheckpoint, match="truncated or changed"):
+        runs.verify(checkpoint)
+
+
+def test_a_file_is_hashed_once(own_run: Run, monkeypatch):
+    """The hash is that of an inode, time and size: a second look reads nothing, a changed file is read again."""
+    checkpoint = runs.checkpoint(own_run, 8)
+    hashed = []
+    monkeypatch.setattr(reading, "sha256", lambda path: hashed.append(path.name) or runs.sha256(path))
+    for _ in range(3):
+        runs.verify(checkpoint)
+    assert sorted(hashed) == ["config.json", "model.safetensors"]
+    weights = checkpoint.path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
+    with pytest.raises(BrokenCheckpoint, match="truncated or changed"):
+        runs.verify(checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (
+            {"a": {"dtype": "F32", "shape": [1, 2**50], "data_offsets": [0, 2**52]}},
+            "does not have the tensors of its header",
+        ),
+        ({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}, "is not valid"),
+        ({"a": {"dtype": "F8", "shape": [4], "data_offsets": [0, 4]}}, "does not have the tensors of its header"),
+        ({"a": {"dtype": "F16", "shape": [2**18], "data_offsets": [0, 2**19]}}, "config.json makes it"),
+        ({}, "does not have the tensors of its header"),
+    ],
+    ids=("larger than the file", "negative", "of unknown type", "more than config.json", "none"),
+)
+def test_tensors_are_checked_before_memory_is_taken(own_run: Run, header: dict, message: str):
+    """Of a file whose hash is right, the header describes every byte, and no more tensors than config.json has."""
+    checkpoint = runs.checkpoint(own_run, 8)
+    text = json.dumps(header).encode()
+    weights = len(text).to_bytes(8, "little") + text + bytes(2**19 if message.startswith("config") else 4)
+    (checkpoint.path / "model.safetensors").write_bytes(weights)
+    runs.write_manifest(checkpoint.path, 8, 0, 0)
+    with pytest.raises(BrokenCheckpoint, match=message):
+        runs.verify(checkpoint)
+
+
+def test_weights_that_the_manifest_does_not_name_are_refused(own_run: Run):
+    """A file that nobody has hashed is not loaded."""
+    checkpoint = runs.checkpoint(own_run, 8)
+    manifest = json.loads((checkpoint.path / "manifest.json").read_text())
+    del manifest["sha256"]["model.safetensors"]
+    runs.write_json(checkpoint.path / "manifest.json", manifest)
+    with pytest.raises(BrokenCheckpoint, match=r"does not name model\.safetensors"):
+        runs.verify(checkpoint)
+
+
+def test_a_config_is_parsed_once_until_it_is_another(own_run: Run, monkeypatch: pytest.MonkeyPatch):
+    """What may be changed by who asked is parsed each time; one that goes is missed at once."""
+    checkpoint, parsed = runs.checkpoint(own_run, 8), []
+    read = verifying.read_json
+    monkeypatch.setattr(verifying, "read_json", lambda path, *more: parsed.append(path) or read(path, *more))
+    first, second = (runs.read_config(checkpoint, runs.Architecture) for _ in range(2))
+    assert first is second and len(parsed) == 1
+    assert runs.read_config(checkpoint, dict) is not runs.read_config(checkpoint, dict) and len(parsed) == 3
+    path = checkpoint.path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"vocab_size": 12345}))
+    assert runs.read_config(checkpoint, runs.Architecture).vocab_size == 12345
+    path.unlink()
+    with pytest.raises(BrokenCheckpoint, match="config.json does not exist"):
+        runs.read_config(checkpoint, runs.Architecture)
