@@ -2,27 +2,22 @@
 
 from collections import defaultdict
 from contextlib import suppress
-from pathlib import Path
 
 import pandas as pd
 
-from app import task_data
 from app.caching import cached, checkpoints_state, files_state, kept_whole, log_state, results_state
-from app.charts import finetuning, knowledge, patterns, probing_scores, tokens
+from app.charts import knowledge, patterns, probing_scores, tokens
 from app.charts import phases as phase_tables
 from embryo_core import compare, runs
 from embryo_core import results as store
 from embryo_core.compare import Progress, Unit
 from embryo_core.corpora import baselines
 from embryo_core.curves.phases import Phase, phases_of_log
-from embryo_core.curves.reached import Reached
 from embryo_core.curves.step_scales import Scale, telling_scale
 from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, gives
 from embryo_core.engine.tokenizer import load_tokenizer
-from embryo_core.errors import CorpusError, EmbryoError, ResultsError
+from embryo_core.errors import EmbryoError, ResultsError
 from embryo_core.findings import Judgement, judge
-from embryo_core.finetune import texts
-from embryo_core.finetune.forms import SQUAD, evaluation
 from embryo_core.types import Run
 
 FACTS = "world_knowledge"  # the metric
@@ -90,7 +85,6 @@ scores = cached(results_state, 64)(store.read_scores)
 fact_histories = cached(results_state, 4, "Reading the facts")(store.read_histories)
 probes = cached(results_state, 64)(store.read_probes)
 sources = cached(results_state, 16)(store.read_sources)
-tuning = cached(results_state, 32)(store.read_tuning)
 examples = cached(results_state, 16)(store.read_examples)
 
 
@@ -305,63 +299,6 @@ def usual_head(run: Run) -> tuple[str, int, int]:
 def probe_scores(run: Run) -> pd.DataFrame:
     """What the probes find (see `charts.probing_scores.probe_scores`). Raises ResultsError."""
     return probing_scores.probe_scores(store.read_scores(run, prefix=probing_scores.PREFIX))
-
-
-@cached(results_state, 8)
-def task_curves(run: Run) -> pd.DataFrame:
-    """Scores of the fine-tuned checkpoints (see `charts.finetuning.task_curves`). Raises ResultsError."""
-    return finetuning.task_curves(store.read_task_scores(run))
-
-
-@cached(results_state, 32, "Resampling the development examples")
-def reached(run: Run, task: str, metric: str) -> list[Reached | None]:
-    """When a task's score reached 95 % and 99 % of its last value (see `curves.reached`). Raises ResultsError."""
-    read = store.read_reached_in_spans if task == SQUAD else store.read_reached
-    return read(run, task, metric)
-
-
-def task_texts(run: Run, task: str) -> pd.DataFrame | None:
-    """Texts of a task's development examples (see `finetune.texts`); None where its data cannot be read here."""
-    place = task_data.find(run, task)
-    return _texts(run, task, place.folder, place.state)
-
-
-@kept_whole(results_state, 4, "Reading the texts")
-def _texts(run: Run, task: str, folder: Path | None, state: str) -> pd.DataFrame | None:
-    """The same, `state` being that of the folder."""
-    try:
-        return None if folder is None else texts.read_texts(task, folder)
-    except CorpusError:
-        return None
-
-
-@cached(results_state, 32)
-def task_seeds(run: Run, task: str) -> list[int]:
-    """The seeds of a task's fine-tunings, sorted."""
-    scores = store.read_task_scores(run, task)
-    return sorted(scores.loc[scores["predictor"] == "model", "seed"].unique().tolist())
-
-
-def task_examples(run: Run, task: str, seed: int) -> pd.DataFrame:
-    """What each step answered to each development example, of one seed (see `charts.finetuning`). Raises ResultsError.
-
-    Values of a regression, or labels with their history; of questions, the spans where the paragraphs can be read.
-    """
-    place = task_data.find(run, task)
-    return _examples(run, task, seed, place.folder, place.state)
-
-
-@kept_whole(results_state, 4, "Reading the answers")
-def _examples(run: Run, task: str, seed: int, folder: Path | None, state: str) -> pd.DataFrame:
-    if task == SQUAD:
-        spans, known = store.read_spans(run, task), _texts(run, task, folder, state)
-        return finetuning.span_histories(spans[spans["seed"] == seed], None if known is None else known["context"])
-    answers = store.read_answers(run, task)
-    answers = answers[answers["seed"] == seed]
-    if {"spearman", "pearson"} & set(store.read_task_scores(run, task)["metric"]):
-        return finetuning.values(answers)
-    labels = sources(run).get(evaluation(task, seed), {}).get("labels")
-    return finetuning.histories(answers, labels if isinstance(labels, list) else ())
 
 
 @cached(results_state, 16)

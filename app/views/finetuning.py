@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 import pandas as pd
 import streamlit as st
 
-from app import figures, overlays, permalink, pickers, results, widgets
+from app import figures, overlays, permalink, pickers, results, task_reads, widgets
 from app.captions import finetuning as captions
 from app.captions import openings
 from app.captions.markdown import literal
@@ -26,7 +26,7 @@ MASKED = "mask_prediction"
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Fine-tuning")
-    frame = results.task_curves(view.run)
+    frame = task_reads.curves(view.run)
     if frame.empty:
         widgets.stop(
             f"Run '{view.run.name}' has not been fine-tuned yet.",
@@ -84,7 +84,7 @@ def _curves_of_several(view: View, frame: pd.DataFrame, name: str, title: str, m
 
 
 def _of_tasks(run: Run, tasks: Collection[str]) -> pd.DataFrame:
-    frame = results.task_curves(run)
+    frame = task_reads.curves(run)
     return frame[frame["task"].isin(tasks)]
 
 
@@ -106,7 +106,7 @@ def _table(view: View, frame: pd.DataFrame, tasks: list[str], hidden: Mapping[st
     reached = {}
     for task, metric in metrics.items():
         try:
-            reached[task] = results.reached(view.run, _whose(task), metric)
+            reached[task] = task_reads.reached(view.run, _whose(task), metric)
         except ResultsError as error:  # of this task alone
             st.warning(f"{literal(charts.label(task))}: {literal(str(error))}", icon=":material/warning:")
     step = view.evaluated(frame["step"].unique())

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from app import figures, pickers, results, widgets
+from app import figures, pickers, results, task_reads, widgets
 from app.captions import finetuning as captions
 from app.captions.markdown import literal
 from app.charts import finetuning as charts
@@ -19,7 +19,7 @@ def show(view: View, task: str, frame: pd.DataFrame) -> None:
     """Draw the fine-tunings of a task, whose scores are `frame`, at the chosen step, and its examples."""
     step, metric, name = view.evaluated(frame["step"].unique()), frame["metric"].iloc[0], literal(charts.label(task))
     with st.expander(f"How it was fine-tuned: {name}"):  # a label with the step would close it at each
-        curve = results.tuning(view.run, task, step)
+        curve = task_reads.tuning(view.run, task, step)
         figures.show(
             charts.curve_figure(curve, metric),
             curve,
@@ -30,7 +30,7 @@ def show(view: View, task: str, frame: pd.DataFrame) -> None:
             evaluation(task, 1),
             at=f"step{step}",
         )
-    if seeds := results.task_seeds(view.run, task):
+    if seeds := task_reads.seeds(view.run, task):
         try:
             _examples(view, task, step, name, seeds)
         except ResultsError as error:  # of this task alone
@@ -42,12 +42,12 @@ def _examples(view: View, task: str, step: int, name: str, seeds: list[int]) -> 
     left, right = st.columns(2)
     with left:
         seed = int(pickers.pick_one("seed", "Seed", seeds))
-    table = listed = results.task_examples(view.run, task, seed)
+    table = listed = task_reads.examples(view.run, task, seed)
     if "history" in table:
         with right:
             history = pickers.pick_one("example_history", "History", (ANY, *HISTORIES))
         listed = table if history == ANY else table[table["history"] == history]
-    listed, texts = charts.with_some_steps(listed, step, view.run.counted_in), results.task_texts(view.run, task)
+    listed, texts = charts.with_some_steps(listed, step, view.run.counted_in), task_reads.texts(view.run, task)
     if texts is not None:
         listed = texts.drop(columns="context", errors="ignore").join(listed, how="right")
     st.dataframe(listed, height=320, key=f"examples_{task}_{seed}_{len(listed)}")
