@@ -129,9 +129,12 @@ def templates(run: Run) -> dict[str, str]:
     return sources(run).get(FACTS, {}).get("templates", {})
 
 
-@cached(log_state, 8)
+@kept_whole(log_state, 8)
 def log(run: Run) -> pd.DataFrame:
-    """The training log: one row per split ("train", "heldout") and step; empty where there is none."""
+    """The training log: one row per split ("train", "heldout") and step; empty where there is none.
+
+    Nobody may change it: of rows with all their measures a copy takes long.
+    """
     return pd.DataFrame(runs.read_log(run))
 
 

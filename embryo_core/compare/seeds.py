@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import lru_cache
 
 import pandas as pd
 
@@ -26,6 +27,7 @@ def by_design(runs: Sequence[Run]) -> list[tuple[Run, ...]]:
     return [tuple(found) for found in designs.values()]
 
 
+@lru_cache(maxsize=64)
 def _design(run: Run) -> str:
     card = {name: value for name, value in asdict(run).items() if name not in PLACE}
     card["config"] = {name: value for name, value in run.config.items() if name != "seed"}
