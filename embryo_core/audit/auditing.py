@@ -37,9 +37,8 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     faults += [*files.own_tokenizer(run), *files.other_tokenizers(found)]
     measured = []
     gauge = Gauge(len(found))
-    for checkpoint in tqdm(
-        fetched_ahead(found, discard), desc=run.name, total=len(found), unit="checkpoint", disable=not progress
-    ):
+    coming, shown = fetched_ahead(found, discard), progress and bool(found)
+    for checkpoint in tqdm(coming, desc=run.name, total=len(found), unit="checkpoint", disable=not shown):
         try:
             measured.append(gauge.measure(checkpoint))
         except (BrokenCheckpoint, MissingWeights) as reason:

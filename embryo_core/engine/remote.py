@@ -80,10 +80,23 @@ def fetch_file(repository: str, commit: str, name: str) -> Path:
 
     try:
         return Path(hf_hub_download(repository, name, revision=commit, cache_dir=hub_folder(repository).parent))
-    except LocalEntryNotFoundError:
-        why = "is not in the local cache, and the network is off or cannot be reached"
+    except LocalEntryNotFoundError as reason:
+        asked = reason.__cause__  # what the Hub answered, or what became of the connection
+        off = asked is None or offline()
+        why = "is not in the local cache, and the network is off" if off else f"cannot be fetched ({refusal(asked)})"
     except (HTTPError, OSError) as reason:
-        why = f"cannot be fetched ({first_line(reason)})"
+        why = f"cannot be fetched ({refusal(reason)})"
     raise MissingWeights(
         f"{name} of {HUB}{repository}@{commit[:7]} {why}; fetch it where there is one, or leave out that step."
     )
+
+
+def refusal(reason: BaseException) -> str:
+    """Why the Hub did not answer, in a few words."""
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+
+    if isinstance(reason, GatedRepoError):
+        return "it is gated: ask for access on its page, and log in with: hf auth login"
+    if isinstance(reason, RepositoryNotFoundError):
+        return "there is none of that name, or it is private: log in with: hf auth login"
+    return first_line(reason)

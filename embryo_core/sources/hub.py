@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from embryo_core.engine.remote import blob_of, fetch, fetch_file, offline
-from embryo_core.errors import BrokenCheckpoint, MissingWeights, RunError, first_line
+from embryo_core.engine.remote import blob_of, fetch, fetch_file, offline, refusal
+from embryo_core.errors import BrokenCheckpoint, MissingWeights, RunError
 from embryo_core.runs import GENERATOR, hub_folder
 from embryo_core.runs.pointers import HUB, hub_store
 from embryo_core.runs.weight_files import WEIGHTS
@@ -155,5 +155,5 @@ def _asked(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:
         return question(HfApi())
     except (HTTPError, HFValidationError, OSError) as reason:
         raise RunError(
-            f"The Hub does not list {HUB}{repository} ({first_line(reason)}); check the name, or set HF_HUB_OFFLINE=1."
+            f"The Hub does not list {HUB}{repository} ({refusal(reason)}); check the name, or set HF_HUB_OFFLINE=1."
         ) from None

@@ -1,0 +1,143 @@
+"""A Hub on this machine, as far as models are listed and fetched: what the real one answers, at the same addresses."""
+
+import hashlib
+import json
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+LFS = ".safetensors"  # stored elsewhere, where a redirection leads; told with its SHA-256
+
+
+class HubServer(ThreadingHTTPServer):
+    """Repositories and their revisions, which a test changes as it goes; `asked` counts the requests by their path."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.refs: dict[str, dict[str, str]] = {}  # commit of each branch, by repository
+        self.files: dict[tuple[str, str], dict[str, bytes]] = {}  # content by name, by repository and commit
+        self.refused: dict[str, tuple[int, dict[str, str]]] = {}  # status and headers, by repository
+        self.cut: set[str] = set()  # names whose content breaks off in the middle
+        self.asked: Counter[str] = Counter()
+
+    @property
+    def address(self) -> str:
+        """What HF_ENDPOINT has to be."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def push(self, repository: str, branch: str, folder: Path) -> str:
+        """A new commit of a branch with the files of a folder."""
+        contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in _files(folder)}
+        told = repr(sorted((name, hashlib.sha1(content).hexdigest()) for name, content in contents.items()))
+        commit = hashlib.sha1(f"{repository}@{branch}{told}".encode()).hexdigest()
+        self.refs.setdefault(repository, {})[branch] = commit
+        self.files[repository, commit] = contents
+        return commit
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: HubServer
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is printed."""
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
+        address = urlsplit(self.path)
+        self.server.asked[f"{self.command} {address.path}"] += 1
+        match [unquote(part) for part in address.path.strip("/").split("/")]:
+            case ["api", "models"]:
+                self._models(parse_qs(address.query))
+            case ["api", "models", owner, name, "refs"]:
+                self._refs(f"{owner}/{name}")
+            case ["api", "models", owner, name, "revision", commit]:
+                self._info(f"{owner}/{name}", commit)
+            case ["stored", owner, name, commit, *file]:
+                self._send(self.server.files[f"{owner}/{name}", commit]["/".join(file)], "/".join(file))
+            case [owner, name, "resolve", commit, *file]:
+                self._resolve(f"{owner}/{name}", commit, "/".join(file))
+            case _:
+                self._refuse(404)
+
+    def _models(self, query: dict[str, list[str]]) -> None:
+        author, search = query["author"][0], query.get("search", [""])[0]
+        names = [name for name in self.server.refs if name.startswith(f"{author}/") and search in name]
+        self._json([{"id": name, "modelId": name} for name in names])
+
+    def _refs(self, repository: str) -> None:
+        if self._known(repository):
+            refs = self.server.refs[repository].items()
+            branches = [{"name": one, "ref": f"refs/heads/{one}", "targetCommit": commit} for one, commit in refs]
+            self._json({"branches": branches, "tags": [], "converts": []})
+
+    def _info(self, repository: str, commit: str) -> None:
+        if self._known(repository, commit):
+            siblings = []
+            for name, content in self.server.files[repository, commit].items():
+                sha256, size = hashlib.sha256(content).hexdigest(), len(content)
+                lfs = {"lfs": {"sha256": sha256, "size": size, "pointerSize": 134}} if name.endswith(LFS) else {}
+                blob = hashlib.sha1(content).hexdigest()
+                siblings.append({"rfilename": name, "size": size, "blobId": blob, **lfs})
+            self._json({"id": repository, "sha": commit, "siblings": siblings})
+
+    def _resolve(self, repository: str, commit: str, name: str) -> None:
+        if not self._known(repository, commit):
+            return
+        content = self.server.files[repository, commit].get(name)
+        if content is None:
+            self._refuse(404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": commit})
+        elif name.endswith(LFS):
+            etag = hashlib.sha256(content).hexdigest()
+            linked = {"X-Linked-Etag": f'"{etag}"', "X-Linked-Size": str(len(content)), "X-Repo-Commit": commit}
+            self._send(b"", "", 302, linked | {"Location": f"http://localhost:{self.server.server_port}/stored/{repository}/{commit}/{name}"})
+        else:
+            told = {"ETag": f'"{hashlib.sha1(content).hexdigest()}"', "X-Repo-Commit": commit}
+            self._send(content, name, headers=told)
+
+    def _known(self, repository: str, commit: str | None = None) -> bool:
+        if repository in self.server.refused:
+            self._refuse(*self.server.refused[repository])
+        elif repository not in self.server.refs:
+            self._refuse(401, {"X-Error-Message": "Invalid username or password."})  # to whom nobody knows
+        elif commit is not None and (repository, commit) not in self.server.files:
+            self._refuse(404, {"X-Error-Code": "RevisionNotFound"})
+        else:
+            return True
+        return False
+
+    def _refuse(self, status: int, headers: dict[str, str] | None = None) -> None:
+        self._send(b"", "", status, headers)
+
+    def _json(self, content: Any) -> None:
+        self._send(json.dumps(content).encode(), "", headers={"Content-Type": "application/json"})
+
+    def _send(self, content: bytes, name: str, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        begun = 0
+        if status == 200 and (wanted := self.headers.get("Range", "")).startswith("bytes="):
+            status, begun = 206, int(wanted.removeprefix("bytes=").split("-")[0])
+            headers = {**(headers or {}), "Content-Range": f"bytes {begun}-{len(content) - 1}/{len(content)}"}
+        self.send_response(status)
+        for header, value in (headers or {}).items():
+            self.send_header(header, value)
+        self.send_header("Content-Length", str(len(content) - begun))
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        content = content[begun:]
+        if name in self.server.cut:
+            content, self.close_connection = content[: len(content) // 2], True
+        self.wfile.write(content)
