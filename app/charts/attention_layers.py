@@ -72,8 +72,12 @@ def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int, counted_i
     return style.set_axes(figure, "y", showgrid=False, range=[-0.53, layers - 0.47], **square, **numbers)
 
 
-def layers_table(maps: np.ndarray, head: int, steps: Sequence[int]) -> pd.DataFrame:
-    """The cells [layers, S, M, M] of the figure, a row each: layer, head (from 1), step, from, to, weight."""
+def layers_table(maps: np.ndarray, head: int, steps: Sequence[int], block: int = 1) -> pd.DataFrame:
+    """The cells [layers, S, M, M] of the figure, a row each: layer, head (from 1), step, from, to, positions, weight.
+
+    A weight is the mean over a `block` of positions on each side, of which `from` and `to` are the first.
+    """
     layer, column, row, to = (axis.ravel() for axis in np.indices(maps.shape))
-    where = {"layer": layer + 1, "head": head, "step": np.asarray(steps)[column], "from": row, "to": to}
+    where = {"layer": layer + 1, "head": head, "step": np.asarray(steps)[column]}
+    where |= {"from": block * row, "to": block * to, "positions": block}
     return pd.DataFrame(where | {"weight": maps.ravel()})
