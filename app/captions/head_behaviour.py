@@ -6,6 +6,8 @@ from app.captions.markdown import literal
 from app.charts.patterns import Pattern, baseline
 from embryo_core.words import point, quantity
 
+BASELINE = "baseline"  # in place of a change, where a head has to reach the best fixed offset
+
 
 def value(pattern: Pattern, note: str, here: pd.DataFrame) -> str:
     """The caption of a pattern at one step, its rows being `here`, measured on what the `note` says."""
@@ -31,7 +33,7 @@ def over_steps(rows: pd.DataFrame, chosen: tuple[int, int]) -> str:
 
 def change(option: str, first: int, counted_in: str = "updates") -> str:
     """A choice of the rule as its picker says it: "baseline", or a change since the `first` step."""
-    if option == "baseline":
+    if option == BASELINE:
         return "reached the best fixed offset"
     return f"{'risen' if option[0] == '+' else 'fallen'} by {option[1:]} since {point(first, counted_in)}"
 

@@ -146,6 +146,7 @@ OVERLAY = Curves(
     decimals=".3f",
     baseline="control",
     band="seeds",
+    kept=("metric", "seeds", "data"),
 )
 
 

@@ -92,6 +92,7 @@ def overlay_curves(quantity: str) -> Curves:
         tickformat=".3~p",
         decimals=".1%",
         baseline="majority" if quantity == "f1" else None,
+        kept=("task", "score"),
     )
 
 
