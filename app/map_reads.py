@@ -103,7 +103,8 @@ def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, at: tuple[
 def gif(run: Run, steps: tuple[int, ...], normalised: bool, scale: Scale, shared: bool) -> bytes:
     """The averaged maps of all heads at these steps as a GIF (see `share.all_heads_gif`). Raises ResultsError."""
     weights = _weights(run, steps, normalised)
-    return all_heads_gif(run.name, np.array(steps), weights, scale, shared, run.counted_in, normalised)
+    note = sources(run).get("attention", {}).get("note", "") + divided(normalised)
+    return all_heads_gif(run.name, np.array(steps), weights, scale, shared, run.counted_in, note)
 
 
 def _weights(
