@@ -104,7 +104,8 @@ def show_acquisitions(view: View, table: pd.DataFrame, rule: Rule, name: str, me
     file = f"{view.run.name}-{name}-acquisition".replace(" ", "-")
     caption = captions.acquisitions(table, rule, _several(seeds))
     beside = _drawn(view, seeds, compared)
-    figures.show(figure, table, file, caption, "Order of acquisition", view, metric, beside=beside)
+    title = captions.order_of(metric)
+    figures.show(figure, table.assign(metric=metric), file, caption, title, view, metric, beside=beside)
 
 
 def _drawn(view: View, seeds: dict[str, tuple[Run, ...]], names: Iterable[str]) -> list[Run]:
@@ -167,7 +168,7 @@ def _changed(view: View, choices: Sequence[str], names: Sequence[str]) -> None:
     name = "-".join([view.run.name, *choices]).replace(" ", "-")
     counted_in = {name: seeds[name][0].counted_in for name in names}
     figure, beside = charts.differences_figure(table, counted_in), _drawn(view, seeds, [own, *names])
-    figures.show(figure, table, name, caption, title, view, beside=beside)
+    figures.show(figure, table, name, caption, f"{title} (accuracy minus that of {own})", view, beside=beside)
 
 
 def _differences(first: tuple[Run, ...], second: tuple[Run, ...]) -> pd.DataFrame:

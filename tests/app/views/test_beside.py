@@ -209,7 +209,7 @@ def test_files_of_a_comparison_have_no_space_in_their_name(open_page, two: Run) 
 def test_files_of_a_comparison_name_every_run(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures in their small print and in what is copied; rows of a difference also the run that it is taken from."""
     printed, tables = [], []
-    monkeypatch.setattr(figures, "figure_files", lambda *shown: printed.append(shown[4:]))
+    monkeypatch.setattr(figures, "figure_files", lambda *shown: printed.append(shown[3:]))
     keep = figures.show_files
 
     def watch(name: str, caption: str, pictures, *files: figures.File) -> None:
@@ -218,9 +218,15 @@ def test_files_of_a_comparison_name_every_run(open_page, two: Run, monkeypatch: 
 
     monkeypatch.setattr(figures, "show_files", watch)
     open_page("compare", two, beside="twin")
-    assert len(printed) == 2 and all("Runs tiny, twin" in words for one in printed for words in one)
+    assert len(printed) == 2 and all("Runs tiny, twin" in words for one in printed for words in one[1:])
+    titles = [title for title, *_ in printed]
+    assert titles == [
+        "Order of acquisition: mask prediction",
+        "What the dropout changed (accuracy minus that of tiny)",
+    ]
     acquired, changed = tables
     assert set(acquired["run"]) == {"tiny", "twin"} and acquired["data"].notna().all()
+    assert set(acquired["metric"]) == {"mask_prediction"}
     assert set(changed["run"]) == {"twin"} and set(changed["minus"]) == {"tiny"}
 
 
