@@ -1,7 +1,7 @@
 """One visual language for every chart: colours that survive colour blindness and a dark page, bands, fonts, margins."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -160,6 +160,16 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = Tr
 def colour_bar(title: str, side: str = "right", **more: Any) -> dict[str, Any]:
     """A narrow colour bar whose title is as large as that of an axis, with more of Plotly's settings."""
     return {"title": {"text": title, "side": side, "font": {"size": FONT}}, "thickness": 12, "outlinewidth": 0, **more}
+
+
+def colour_scale(title: str, colours: Iterable[str], ticks: Mapping[float, str]) -> str:
+    """The colours from the lowest to the highest as HTML, with the `ticks` at their shares of the width.
+
+    It stays in sight where a figure wider than the page is scrolled.
+    """
+    bar = f'<div style="background: linear-gradient(to right, {", ".join(colours)})"></div>'
+    named = "".join(f'<span style="left: {100 * at:.0f}%">{tick}</span>' for at, tick in ticks.items())
+    return f'<div class="colour-scale">{title}{bar}{named}</div>'
 
 
 def set_axes(figure: go.Figure, letter: str, **settings: Any) -> go.Figure:

@@ -42,6 +42,7 @@ def _layers(view: View, head: int, normalised: bool) -> None:
     caption = captions.layers_over_steps(view.run, head, steps, sentences, block, colour_end(small), normalised)
     divided = captions.divided(normalised)
     table = charts.layers_table(small, head, steps, block)
+    st.html(charts.colour_scale(small))
     figures.show(
         charts.layers_figure(small, steps, chosen, view.run.counted_in),
         table.assign(data=(results.note(view.run, METRIC) + divided).lstrip(", ")) if divided else table,
