@@ -168,10 +168,10 @@ def _hover(there: Mapping[Line, pd.DataFrame], curves: Curves, category: str) ->
 
 def _measure(row: tuple, curves: Curves, axis: StepAxis) -> str:
     """A row in words: its step, value, interval and n."""
-    form = curves.decimals
-    between = "" if pd.isna(row.low) else f" ({row.low:{form}} to {row.high:{form}})"
+    value, low, high = (f"{one:{curves.decimals}}".replace("%", " %") for one in (row.value, row.low, row.high))
+    between = "" if pd.isna(row.low) else f" ({low} to {high})"
     n = "" if pd.isna(row.n) else f", n = {int(row.n):,}"
-    return f"{axis.point(int(row.step))}: {row.value:{form}}{between}{n}"
+    return f"{axis.point(int(row.step))}: {value}{between}{n}"
 
 
 def _key(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:

@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core.corpora.word_groups import ALL, SINGLE_TAGS
+from embryo_core.words import percent
 
 # Okabe and Ito's palette in tones that show on a light and on a dark page, by 3 : 1 on each; its black and yellow are
 # replaced by olive, purple and grey.
@@ -72,7 +73,7 @@ def run_look(i: int) -> tuple[str, float]:
 def told(rows: pd.DataFrame) -> np.ndarray:
     """Rows as customdata, shares as hovering tells them: to write such texts takes a third of the time of floats."""
     shares = rows.select_dtypes("float")
-    return rows.assign(**{name: [f"{share:.1%}" for share in shares[name]] for name in shares}).to_numpy(object)
+    return rows.assign(**{name: [*map(percent, shares[name])] for name in shares}).to_numpy(object)
 
 
 def faint(colour: str, opacity: float) -> str:

@@ -89,13 +89,13 @@ def test_files_and_captions_say_whose_numbers_they_have(open_page, two: Run, mon
 def test_a_planted_difference_is_drawn(open_page, two: Run) -> None:
     """The run that has it, and no other, tells it where the pointer is."""
     both = drawn(open_page("tokens", two, beside="twin", parts_of_speech="noun"))
-    assert "<b>twin</b>, step 16: 87.7%" in both
-    assert "87.7%" not in drawn(open_page("tokens", two, parts_of_speech="noun"))
+    assert "<b>twin</b>, step 16: 87.7 %" in both
+    assert "87.7 %" not in drawn(open_page("tokens", two, parts_of_speech="noun"))
 
 
 PLANTS = {  # evaluation: its page, the score and group and layer that differ, how it is told, the place on the page
-    "world_knowledge": ("knowledge", "world_knowledge", "all", None, "87.7%", {}),
-    "edge_probing": ("probing", "edge_probing_f1", "pos", 2, "87.7%", {"probing": "layers", "probe_task": "pos"}),
+    "world_knowledge": ("knowledge", "world_knowledge", "all", None, "87.7 %", {}),
+    "edge_probing": ("probing", "edge_probing_f1", "pos", 2, "87.7 %", {"probing": "layers", "probe_task": "pos"}),
     "ngram_divergence": ("overview", "ngram_divergence", "bigram", None, "0.88", {}),
     "positions": ("overview", "positions_cosine", None, 1, "0.877", {}),
 }
