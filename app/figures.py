@@ -1,13 +1,13 @@
 """A figure of a page with its caption and its downloads."""
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from pathlib import PurePath
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from embryo_core.types import Run
 
 TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}
 KEPT = 64  # figures
+WHOLE = ("n", "seeds", "layer")  # columns of whole numbers, also where a row has none; those that begin with n_, too
 SECONDS = {".csv": 0.2, ".gif": 5.0, ".html": 1.0}  # of one core that a file takes, about; its place in the queue
 
 
@@ -113,8 +114,8 @@ def show(
     width = int(figure.layout.width) if own_width else "stretch"
     with st.container(key=f"scroll_{name}") if own_width else nullcontext():
         st.plotly_chart(for_browser(figure), key=key, width=width, alt=title, **select)
-    names, notes = ", ".join(run.name for run in shown), {results.note(run, metric) for run in shown}
-    note = notes.pop() if len(notes) == 1 else ""
+    names, notes = ", ".join(run.name for run in shown), {run.name: results.note(run, metric) for run in shown}
+    note = notes[view.run.name] if len({*notes.values()}) == 1 else ""
     show_files(
         name,
         caption,
@@ -126,15 +127,23 @@ def show(
             small_print(names, note) + curves,
             copied(title, names, caption),
         ),
-        File("CSV, the numbers of this figure", f"{files}.csv", lambda: numbers(data, names, note)),
+        File("CSV, the numbers of this figure", f"{files}.csv", lambda: numbers(data, names, note, notes)),
     )
 
 
-def numbers(data: pd.DataFrame, run: str, note: str) -> str:
-    """The rows of a figure as CSV. Each names its run and what was `note`d of the data, and its counts are whole."""
-    told = {name: text for name, text in (("run", run), ("data", note)) if text and name not in data}
-    counts = [name for name, kind in data.dtypes.items() if kind == float and (name == "n" or name.startswith("n_"))]
-    return data.astype(dict.fromkeys(counts, "Int64")).assign(**told).to_csv(index=False)
+def numbers(data: pd.DataFrame, run: str, note: str, notes: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The rows of a figure as CSV. Each names its run and what was `note`d of the data, and its counts are whole.
+
+    Of rows that name their run, the data are those of the `notes` by run; of rows that name their data, these.
+    """
+    data = data if "run" in data or not run else data.assign(run=run)
+    noted = data["run"].map(notes).fillna(note) if notes and "run" in data else pd.Series(note, data.index)
+    noted = data["data"].fillna(noted) if "data" in data else noted
+    counts = [
+        name for name, kind in data.dtypes.items() if kind == float and (name in WHOLE or str(name).startswith("n_"))
+    ]
+    data = data.astype(dict.fromkeys(counts, "Int64"))
+    return (data.assign(data=noted) if noted.any() else data).to_csv(index=False)
 
 
 def show_files(name: str, caption: str, pictures: Callable[[], None], *files: File) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from app.caching import cached, kept_whole, results_state
+from app.captions.attention import divided
 from app.charts import attention
 from app.components import head_maps
 from app.results import sources, steps_done
@@ -52,7 +53,7 @@ def head_history(
         history = replace(history, shared_end=_grid_at_first(run, normalised).shared_end)
     if not normalised:
         return history
-    return replace(history, note=f"{history.note}, each row divided by its sum")
+    return replace(history, note=history.note + divided(normalised))
 
 
 @cached(results_state, 64)
@@ -102,7 +103,8 @@ def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, at: tuple[
 def gif(run: Run, steps: tuple[int, ...], normalised: bool, scale: Scale, shared: bool) -> bytes:
     """The averaged maps of all heads at these steps as a GIF (see `share.all_heads_gif`). Raises ResultsError."""
     weights = _weights(run, steps, normalised)
-    return all_heads_gif(run.name, np.array(steps), weights, scale, shared, run.counted_in)
+    note = sources(run).get("attention", {}).get("note", "") + divided(normalised)
+    return all_heads_gif(run.name, np.array(steps), weights, scale, shared, run.counted_in, note)
 
 
 def _weights(

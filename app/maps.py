@@ -32,7 +32,7 @@ def show_head(
     step = view.evaluated(history.steps)
 
     def table() -> str:
-        return map_table(history, step).to_csv(index=False)
+        return figures.numbers(map_table(history, step), history.run, history.note)
 
     head_maps.head_history(history, scale, name, key, at)
     show_map_files(

@@ -1,5 +1,6 @@
 """What every page is made of: its head (run picker, time bar), captions, and errors that become one sentence."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -161,7 +162,8 @@ def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -
         st.info(literal(f"Run '{run}' is not here; showing '{view.run.name}'."), icon=":material/info:")
         permalink.show("run", run)
     if step and step != str(view.step):
-        wanted, shown = view.point(step[:20]), view.point(view.step)
+        named = int(step) if re.fullmatch("[0-9]{1,18}", step) else step[:20]
+        wanted, shown = view.point(named), view.point(view.step)
         message = f"Run '{view.run.name}' has no checkpoint at {wanted}; showing {shown}."
         st.info(literal(message), icon=":material/info:")
         permalink.show("step", step)

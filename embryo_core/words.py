@@ -15,6 +15,11 @@ def quantity(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def percent(share: float, decimals: int = 1) -> str:
+    """A share in percent: "28.3 %"."""
+    return f"{share:.{decimals}%}".replace("%", " %")
+
+
 def span(n: "pd.Series") -> str:
     """The least and the most of counts, what is missing left out: "1,000", or "8 to 1,000"."""
     least, most = f"{n.min():,.0f}", f"{n.max():,.0f}"

@@ -18,6 +18,11 @@ HOW = {
 }
 
 
+def divided(normalised: bool) -> str:
+    """What stands behind a title or a note where rows of maps are `normalised`; nothing where they are as measured."""
+    return ", each row divided by its sum" if normalised else ""
+
+
 def averaged(history: HeadHistory, sentences: Sequence[int], normalised: bool) -> str:
     """The caption of one head's averaged maps; `sentences` [L] are those that reach each position, where known."""
     return (
@@ -53,13 +58,16 @@ def _entries(sentences: Sequence[int]) -> str:
     return f"Each entry is averaged over the sentences that have both positions{counts}. "
 
 
-def all_heads(steps: int, block: int, shared: bool) -> str:
-    """The caption of the small multiples, a pixel for `block` x `block` weights; colours may be `shared`."""
+def all_heads(steps: int, block: int, shared: bool, normalised: bool = False) -> str:
+    """The caption of the small multiples, a pixel for `block` x `block` weights.
+
+    Colours may be `shared`, and rows `normalised`.
+    """
     blocks = f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
     return (
         "All heads at one step: rows are layers, columns are heads; click a map to see it large. Colours run "
         f"from 0 to the {map_style.CLIP}th percentile of the weights of {'all heads' if shared else 'each head'} "
-        f"{f'over all {steps:,} steps' if steps > 1 else 'at this step'}{blocks}."
+        f"{f'over all {steps:,} steps' if steps > 1 else 'at this step'}{blocks}{divided(normalised)}."
     )
 
 
@@ -72,23 +80,29 @@ def all_heads_print(note: str, scale: Scale, shared: bool) -> str:
     )
 
 
-def layers_over_steps(run: Run, head: int, steps: Sequence[int], sentences: int, block: int, end: float) -> str:
-    """The caption of one head's maps in all layers at a few steps, a cell for `block` x `block` weights."""
+def layers_over_steps(
+    run: Run, head: int, steps: Sequence[int], sentences: int, block: int, end: float, normalised: bool = False
+) -> str:
+    """The caption of one head's maps in all layers at a few steps, a cell for `block` x `block` weights.
+
+    Rows may be `normalised`.
+    """
     blocks = f"; each cell is the mean of {block} × {block} weights" if block > 1 else ""
     n, columns = quantity(sentences, "sentence"), quantity(len(steps), "evaluated step")
     return (
-        f"Averaged maps of head {head} of '{literal(run.name)}', n = {n}{blocks}. Rows are layers, "
-        f"columns {columns} around the chosen one, each about twice the one before or later. "
+        f"Averaged maps of head {head} of '{literal(run.name)}', n = {n}{divided(normalised)}{blocks}. "
+        f"Rows are layers, columns {columns} around the chosen one, each about twice the one before or later. "
         f"From each position (downwards) to each position (rightwards). Colours end at {end:.2g}, the "
         f"{map_style.CLIP}th percentile of the weights shown. Click a map to see it large.{shared_weights(run)}"
     )
 
 
-def positions(length: int) -> str:
-    """The caption of the mean weights on fixed positions, for maps of this length."""
+def positions(length: int, normalised: bool = False) -> str:
+    """The caption of the mean weights on fixed positions, for maps of this length, whose rows may be `normalised`."""
     formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.values())
     return (
-        f"Mean weight of this head on four positions. In the averaged map A, L = {length} positions wide: {formulas}. "
+        f"Mean weight of this head on four positions. In the averaged map A, L = {length} positions wide"
+        f"{divided(normalised)}: {formulas}. "
         "Every position counts the same here; the section on head behaviour counts every piece the same."
     )
 

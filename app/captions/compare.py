@@ -29,6 +29,11 @@ VISIBLE = " Masked accuracy is that of each run's own masking: {}. Pieces left a
 SEEDS = " Of several seeds of one design: the mean, and a line from the lowest to the highest."
 
 
+def order_of(metric: str) -> str:
+    """The title of an order of acquisition by this metric, as a file of its figure has it."""
+    return f"Order of acquisition: {metric.replace('_', ' ')}"
+
+
 def acquisitions(table: pd.DataFrame, rule: Rule, seeds: bool) -> str:
     """The rule of the order, the runs with their n, and what has no onset; whether any is a mean over `seeds`."""
     runs = "; ".join(f"{literal(run)} (n = {span(rows['n'])})" for run, rows in table.groupby("run", sort=False))

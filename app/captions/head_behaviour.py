@@ -4,7 +4,9 @@ import pandas as pd
 
 from app.captions.markdown import literal
 from app.charts.patterns import Pattern, baseline
-from embryo_core.words import point, quantity
+from embryo_core.words import percent, point, quantity
+
+BASELINE = "baseline"  # in place of a change, where a head has to reach the best fixed offset
 
 
 def value(pattern: Pattern, note: str, here: pd.DataFrame) -> str:
@@ -31,7 +33,7 @@ def over_steps(rows: pd.DataFrame, chosen: tuple[int, int]) -> str:
 
 def change(option: str, first: int, counted_in: str = "updates") -> str:
     """A choice of the rule as its picker says it: "baseline", or a change since the `first` step."""
-    if option == "baseline":
+    if option == BASELINE:
         return "reached the best fixed offset"
     return f"{'risen' if option[0] == '+' else 'fallen'} by {option[1:]} since {point(first, counted_in)}"
 
@@ -41,7 +43,7 @@ def _rule(frame: pd.DataFrame, change: float | None, counted_in: str) -> str:
         share, offset = baseline(frame)
         return (
             "The first step from which an attention head stays at least as accurate as the best fixed offset, up to "
-            f"the last step. Always answering the word at {offset:+d} is right for {share:.1%} of the same words."
+            f"the last step. Always answering the word at {offset:+d} is right for {percent(share)} of the same words."
         )
     moved = "above" if change > 0 else "below"
     return (

@@ -6,7 +6,7 @@ from app.captions.markdown import literal
 from embryo_core.corpora.baselines import named_by_subject
 from embryo_core.corpora.word_groups import ALL
 from embryo_core.curves import HISTORIES
-from embryo_core.words import point, quantity
+from embryo_core.words import percent, point, quantity
 
 RULES = (
     "A fact is **learned** if its answer is correct from some step on, up to the last; **forgotten** if it was correct "
@@ -31,16 +31,16 @@ def beside_baseline(frame: pd.DataFrame, without: pd.DataFrame, counted_in: str 
     every, others = (_last_of_all(curves) for curves in (frame, without))
     at = point(int(every["step"]), counted_in)
     words = (
-        f"Always answering a relation's most frequent object is right for {every['baseline']:.1%} of "
-        f"{every['n']:,} facts; the run's {every['value']:.1%} at {at} is {_place(every)} that."
+        f"Always answering a relation's most frequent object is right for {percent(every['baseline'])} of "
+        f"{every['n']:,} facts; the run's {percent(every['value'])} at {at} is {_place(every)} that."
     )
     if others is None or others["n"] == every["n"]:
         return words
     named = every["n"] - others["n"]
     return (
-        f"{words} In {quantity(named, 'fact')} ({named / every['n']:.0%}) the subject's name contains the object; "
-        f"without them the run answers {others['value']:.1%} of {others['n']:,} correctly, {_place(others)} the "
-        f"baseline's {others['baseline']:.1%}."
+        f"{words} In {quantity(named, 'fact')} ({percent(named / every['n'], 0)}) the subject's name contains the "
+        f"object; without them the run answers {percent(others['value'])} of {others['n']:,} correctly, "
+        f"{_place(others)} the baseline's {percent(others['baseline'])}."
     )
 
 

@@ -4,6 +4,7 @@ import pandas as pd
 
 from app.captions.markdown import literal
 from embryo_core.curves import difference_interval
+from embryo_core.words import percent
 
 MASKED = {"training": "as in training"}  # how a way of masking is written; others as they are
 
@@ -32,8 +33,8 @@ def _difference(last: pd.DataFrame) -> str:
     (first, one), (second, other) = next(longest.iterrows()), (longest.index[-1], longest.iloc[-1])
     low, high = (100 * end for end in difference_interval(other["value"], one["value"], other["n"], n_second=one["n"]))
     return (
-        f"In sequences of {length}, {second.partition(', ')[2]} are at {other['value']:.1%} and "
-        f"{first.partition(', ')[2]} at {one['value']:.1%}: a difference of "
+        f"In sequences of {length}, {second.partition(', ')[2]} are at {percent(other['value'])} and "
+        f"{first.partition(', ')[2]} at {percent(one['value'])}: a difference of "
         f"{100 * (other['value'] - one['value']):+.1f} points ({low:+.1f} to {high:+.1f}). "
     )
 

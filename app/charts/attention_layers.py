@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from plotly.colors import sequential
 
 from app.charts import style
 from app.charts.cells import add_points, outline
@@ -36,7 +37,10 @@ def steps_around(known: Sequence[int], chosen: int, count: int = COLUMNS) -> tup
 
 
 def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int, counted_in: str = "updates") -> go.Figure:
-    """Maps [layers, S, M, M] beside each other, layer 1 at the bottom, the column of the chosen step framed."""
+    """Maps [layers, S, M, M] beside each other, layer 1 at the bottom, the column of the chosen step framed.
+
+    Its bar of colours is drawn in files alone; that of the page is `colour_scale`.
+    """
     layers, columns, size = maps.shape[:3]
     end, figure = colour_end(maps), go.Figure()
     inside = (np.arange(size) + 0.5) / size * (1 - GAP) - (1 - GAP) / 2  # from the middle of a map
@@ -50,6 +54,7 @@ def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int, counted_i
         zmin=0,
         zmax=end,
         colorscale="Viridis",
+        showscale=False,
         colorbar=style.colour_bar("weight"),
         hoverinfo="skip",
     )
@@ -67,13 +72,23 @@ def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int, counted_i
     ticks = {"tickvals": [*range(columns)], "ticktext": style.apart(steps)}
     style.set_axes(figure, "x", title={"text": step_name(counted_in)}, range=[-0.53, columns - 0.47], **ticks)
     numbers = {"tickvals": [*range(layers)], "ticktext": [str(layer + 1) for layer in range(layers)]}
-    figure.update_layout(width=130 + SIDE * columns)
+    figure.update_layout(width=70 + SIDE * columns)
     square = {"scaleanchor": "x", "constrain": "domain"}
     return style.set_axes(figure, "y", showgrid=False, range=[-0.53, layers - 0.47], **square, **numbers)
 
 
-def layers_table(maps: np.ndarray, head: int, steps: Sequence[int]) -> pd.DataFrame:
-    """The cells [layers, S, M, M] of the figure, a row each: layer, head (from 1), step, from, to, weight."""
+def colour_scale(maps: np.ndarray) -> str:
+    """The colours of the figure of these maps with their weights, as HTML."""
+    end = colour_end(maps)
+    return style.colour_scale("weight", sequential.Viridis, {0: "0", 0.5: f"{end / 2:.2g}", 1: f"≥ {end:.2g}"})
+
+
+def layers_table(maps: np.ndarray, head: int, steps: Sequence[int], block: int = 1) -> pd.DataFrame:
+    """The cells [layers, S, M, M] of the figure, a row each: layer, head (from 1), step, from, to, positions, weight.
+
+    A weight is the mean over a `block` of positions on each side, of which `from` and `to` are the first.
+    """
     layer, column, row, to = (axis.ravel() for axis in np.indices(maps.shape))
-    where = {"layer": layer + 1, "head": head, "step": np.asarray(steps)[column], "from": row, "to": to}
+    where = {"layer": layer + 1, "head": head, "step": np.asarray(steps)[column]}
+    where |= {"from": block * row, "to": block * to, "positions": block}
     return pd.DataFrame(where | {"weight": maps.ravel()})

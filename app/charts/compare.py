@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from app.charts import style, tags
 from app.charts.step_axis import StepAxis
 from app.charts.tokens import steepness
-from embryo_core.words import point
+from embryo_core.words import percent, point
 
 HOVERED = ("measure", "first", "second", "low", "high", "n_first", "n_second")
 POINTS = 100  # percentage points of a difference of 1
@@ -109,7 +109,7 @@ def _add_intervals(
     texts = [
         f"<b>{style.plain(tags.named(row.group))}</b>, {name}: {axis.point(int(row.onset))} ({row.earliest:,} "
         + ("or later" if pd.isna(row.latest) else f"to {row.latest:,}")
-        + f")<br>last accuracy {row.last:.1%}, n = {row.n:,} words{steepness(row, axis.counted_in)}"
+        + f")<br>last accuracy {percent(row.last)}, n = {row.n:,} words{steepness(row, axis.counted_in)}"
         for row in rows.itertuples()
     ]
     figure.add_scatter(

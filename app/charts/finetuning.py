@@ -146,6 +146,7 @@ OVERLAY = Curves(
     decimals=".3f",
     baseline="control",
     band="seeds",
+    kept=("metric", "seeds", "data"),
 )
 
 
@@ -250,7 +251,8 @@ def histories(answers: pd.DataFrame, labels: Sequence[str] = ()) -> pd.DataFrame
 def values(answers: pd.DataFrame) -> pd.DataFrame:
     """What one seed answered in a regression, where nothing is right or wrong: gold, one column a step."""
     table = answers.pivot(index="example", columns="step", values="answer")
-    return _by_example(table.round(2), gold=answers.groupby("example")["gold"].first().round(2))
+    gold = answers.groupby("example")["gold"].first()
+    return _by_example(table.astype(float).round(2), gold=gold.astype(float).round(2))  # of float32 2.08 is 2.0799999
 
 
 def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFrame:
@@ -258,7 +260,7 @@ def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFr
 
     A column holds the answers where the paragraphs, `contexts` by id, are known, else F1. Right is an exact match.
     """
-    shown = spans["f1"].round(2)
+    shown = spans["f1"].astype(float).round(2)
     if contexts is not None:
         where = zip(spans["question"].map(contexts).fillna(""), spans["start"], spans["end"], strict=True)
         shown = pd.Series([context[start:end] or "(none)" for context, start, end in where], spans.index)

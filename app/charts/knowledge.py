@@ -14,6 +14,7 @@ from embryo_core import curves
 from embryo_core.corpora.baselines import named_by_subject
 from embryo_core.corpora.relation_types import KINDS, TYPES
 from embryo_core.corpora.word_groups import ALL
+from embryo_core.words import percent
 
 NAMES = {
     "P17": "country",
@@ -109,7 +110,7 @@ def _add_baselines(figure: go.Figure, frame: pd.DataFrame, relations: list[str],
         if pd.notna(of["baseline"]):
             name, colour = style.plain(label(relation)), _colour(relation, i)
             answer = "each one's most frequent object" if pd.isna(of["answer"]) else f"“{style.plain(of['answer'])}”"
-            text = f"{name}: always {answer} is right for {of['baseline']:.1%} of {of['n']:,} facts"
+            text = f"{name}: always {answer} is right for {percent(of['baseline'])} of {of['n']:,} facts"
             style.add_baseline(figure, ends, of["baseline"], colour, name, text)
     style.explain_baselines(figure, BASELINE)
 

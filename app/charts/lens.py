@@ -116,10 +116,8 @@ def _add_words(figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int])
 
 def colour_scale() -> str:
     """The colours of a grid with their probabilities, as HTML."""
-    colours = ", ".join(map(_mix, np.linspace(0, 1, 11)))
-    ticks = "".join(f'<span style="left: {100 * tick**0.5:.0f}%">{tick:.0%}</span>' for tick in TICKS)
-    bar = f'<div style="background: linear-gradient(to right, {colours})"></div>'
-    return f'<div class="lens-scale">probability{bar}{ticks}</div>'
+    ticks = {tick**0.5: f"{tick:.0%}" for tick in TICKS}
+    return style.colour_scale("probability", map(_mix, np.linspace(0, 1, 11)), ticks)
 
 
 def _mix(t: float) -> str:

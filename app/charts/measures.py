@@ -9,6 +9,7 @@ from app.charts import smoothing, style
 from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
 from embryo_core.curves import interval
+from embryo_core.words import percent
 
 SHORTEST = style.BLUE  # sequences of the shortest length
 COLOURS = (style.VERMILION, style.ORANGE, style.GREEN, style.PURPLE, style.PINK, style.OLIVE)
@@ -87,7 +88,7 @@ def figure(data: pd.DataFrame, axis: StepAxis, baseline: tuple[str, float] | Non
     if baseline is not None:
         name, value = baseline
         ends = axis.values([data["step"].min(), data["step"].max()])
-        style.add_baseline(found, ends, value, style.GREY, name, f"{name}: {value:.1%}")
+        style.add_baseline(found, ends, value, style.GREY, name, f"{name}: {percent(value)}")
         found.data[-1].update(showlegend=True, name=name)
     return found.update_yaxes(tickformat=".0%", rangemode="tozero")
 

@@ -36,15 +36,16 @@ class Curves:
     baseline: str | None = None  # column of the baseline
     band: str = "95 % band"  # what goes from low to high
     across: int = ACROSS  # small multiples in a row
+    kept: tuple[str, ...] = ()  # further columns of the table, which its file has
     width: int | None = None  # pixels of small multiples, however few lines there are; else as wide as the page
 
     def rows(self, table: pd.DataFrame) -> pd.DataFrame:
-        """A page's table as `overlay` takes it: curve, step, n, value, low, high, baseline.
+        """A page's table as `overlay` takes it: curve, step, n, value, low, high, baseline, then those `kept`.
 
-        The last three may be missing.
+        The last three of the named ones may be missing.
         """
         columns = {"curve": self.by, "step": "step", "n": "n", "value": self.value, "low": self.low, "high": self.high}
-        columns["baseline"] = self.baseline
+        columns |= {"baseline": self.baseline} | {name: name for name in self.kept}
         missing = pd.Series(np.nan, table.index)
         return pd.DataFrame({name: table.get(of, missing) for name, of in columns.items()})
 
@@ -167,10 +168,10 @@ def _hover(there: Mapping[Line, pd.DataFrame], curves: Curves, category: str) ->
 
 def _measure(row: tuple, curves: Curves, axis: StepAxis) -> str:
     """A row in words: its step, value, interval and n."""
-    form = curves.decimals
-    between = "" if pd.isna(row.low) else f" ({row.low:{form}} to {row.high:{form}})"
+    value, low, high = (f"{one:{curves.decimals}}".replace("%", " %") for one in (row.value, row.low, row.high))
+    between = "" if pd.isna(row.low) else f" ({low} to {high})"
     n = "" if pd.isna(row.n) else f", n = {int(row.n):,}"
-    return f"{axis.point(int(row.step))}: {row.value:{form}}{between}{n}"
+    return f"{axis.point(int(row.step))}: {value}{between}{n}"
 
 
 def _key(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:

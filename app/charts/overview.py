@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from app.charts import smoothing, style
 from app.charts.overlay import Curves
 from app.charts.step_axis import StepAxis
+from embryo_core.words import percent
 
 ORIGINAL = "always “original”"
 ROW, AROUND = 24, 110  # pixels, of a row of what has been computed, and around the rows
@@ -47,7 +48,7 @@ def training_curve(
     if baseline is not None:
         name, value = baseline
         ends = axis.values([min(log["step"], default=0), max(log["step"], default=0)])
-        style.add_baseline(figure, ends, value, style.GREY, name, f"{name}: {value:.1%}")
+        style.add_baseline(figure, ends, value, style.GREY, name, f"{name}: {percent(value)}")
         figure.data[-1].update(showlegend=True, name=name)
     elif "baseline" in log:
         rows = log[log["baseline"].notna()]

@@ -109,6 +109,7 @@ def overlay_curves(rescaled: bool) -> Curves:
         tickformat=".1f" if rescaled else ".3~p",
         decimals=".2f" if rescaled else ".1%",
         baseline="shown_majority",
+        kept=("layer", "data"),
     )
 
 

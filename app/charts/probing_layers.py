@@ -14,7 +14,7 @@ from app.charts.probing import plain, task_styles
 from app.charts.probing_scores import layer_name
 from app.charts.step_axis import StepAxis
 from embryo_core import curves
-from embryo_core.words import headed
+from embryo_core.words import headed, percent
 
 CHOSEN = style.VERMILION  # of outlines; no colour of the heat map
 LOW, MIDDLE, HIGH = (0x2F, 0x62, 0xC0), (0xB8, 0x5A, 0xB0), (0xE8, 0x86, 0x1E)  # of layers, on a light and a dark page
@@ -92,6 +92,7 @@ def overlay_curves(quantity: str) -> Curves:
         tickformat=".3~p",
         decimals=".1%",
         baseline="majority" if quantity == "f1" else None,
+        kept=("task", "score"),
     )
 
 
@@ -139,7 +140,7 @@ def layers_figure(
     if "majority" in data and data["majority"].notna().any():
         ends = list(axis.values(sorted({steps[0], steps[-1]})))
         majority = float(data["majority"].dropna().iloc[-1])
-        style.add_baseline(figure, ends, majority, style.GREY, "majority", f"majority baseline: {majority:.1%}")
+        style.add_baseline(figure, ends, majority, style.GREY, "majority", f"majority baseline: {percent(majority)}")
         style.explain_baselines(figure, "majority baseline")
     axis.draw(figure, steps)
     figure.update_yaxes(tickformat=".3~p")

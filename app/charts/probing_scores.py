@@ -8,6 +8,7 @@ PREFIX = "edge_probing_"
 NAMES = {"pos": "part of speech", "constituent": "constituent", "coref": "coreference", "srl": "semantic role"}
 BEST, LAST = "best", "last"  # choices of a layer besides its number
 MASKED = "masked accuracy"  # the row of the training log among the tasks; no task has a blank in its name
+HELD_OUT = "held-out text of the pretraining"  # the data of that row
 SHOWN = {"shown": "value", "shown_low": "low", "shown_high": "high", "shown_majority": "majority"}
 
 
@@ -45,7 +46,8 @@ def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.Da
     """What the first figure draws: tasks (rows of `of_layer`), and masked accuracy on held-out text from `log`.
 
     Columns: task (or MASKED), step, layer, n, value, low, high (Wilson, 95 %), majority, and what is shown of the last
-    four: shown, shown_low, shown_high, shown_majority; the same or, if `rescaled`, divided by the last value.
+    four: shown, shown_low, shown_high, shown_majority; the same or, if `rescaled`, divided by the last value. Rows of
+    MASKED have their own `data`.
     """
     tasks = frame.rename(columns={"f1": "value"})[["task", "step", "layer", "n", "value", "majority"]]
     parts = []
@@ -65,7 +67,7 @@ def _masked_accuracy(log: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame()
     rows = log[(log["split"] == "heldout") & (log["n_masked"] > 0)]
     renamed = rows.rename(columns={"masked_lm_accuracy": "value", "n_masked": "n"})[["step", "n", "value"]]
-    return renamed.assign(task=MASKED).astype({"n": int})
+    return renamed.assign(task=MASKED, data=HELD_OUT).astype({"n": int})
 
 
 def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
@@ -86,11 +88,14 @@ def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:
-    """Two tasks at the steps that both have: step, f1_x, f1_y, n_x, n_y; `frame` is of one layer (`of_layer`)."""
+    """Two tasks at the steps that both have, as `frame` is of one layer (`of_layer`).
+
+    Columns: step; f1_x, n_x, layer_x, task_x; the same of y.
+    """
     sides = []
     for task, side in ((x_task, "x"), (y_task, "y")):
         rows = frame[frame["task"] == task].set_index("step").sort_index()
-        sides.append(rows[["f1", "n"]].rename(columns={"f1": f"f1_{side}", "n": f"n_{side}"}))
+        sides.append(rows[["f1", "n", "layer"]].add_suffix(f"_{side}").assign(**{f"task_{side}": task}))
     return sides[0].join(sides[1], how="inner").reset_index()
 
 

@@ -16,6 +16,7 @@ from embryo_core.query import spell_rank
 MARKED = {"true object": (style.ORANGE, "dash"), "tracked": (style.PINK, "dot")}  # roles and their lines
 COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)  # then grey
 OTHERS = "other answers"  # one entry of the legend for the grey ones
+FEW = (1, 2, 3, 4, 5, 7, 10, 15, 20)  # ranks that an axis names where there are no more
 TINY = 1e-30  # a log axis goes no lower
 
 
@@ -80,7 +81,7 @@ def rank(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> g
     """Rank of each answer over the steps, 1 at the top, on a log axis; columns as for `probability`."""
     figure = _curves(curves, "rank", first_led, leads_from, axes)
     powers = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= axes.lowest]
-    ticks = powers if axes.lowest > 20 else list(range(1, axes.lowest + 1))
+    ticks = powers if axes.lowest > FEW[-1] else [tick for tick in FEW if tick <= axes.lowest]
     reach = [log10(axes.lowest * 1.3), log10(0.8)]
     ticktext = [f"{tick:,}" for tick in ticks]
     return style.set_axes(figure, "y", type="log", range=reach, tickvals=ticks, ticktext=ticktext)

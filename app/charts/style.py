@@ -1,7 +1,7 @@
 """One visual language for every chart: colours that survive colour blindness and a dark page, bands, fonts, margins."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core.corpora.word_groups import ALL, SINGLE_TAGS
+from embryo_core.words import percent
 
 # Okabe and Ito's palette in tones that show on a light and on a dark page, by 3 : 1 on each; its black and yellow are
 # replaced by olive, purple and grey.
@@ -72,7 +73,7 @@ def run_look(i: int) -> tuple[str, float]:
 def told(rows: pd.DataFrame) -> np.ndarray:
     """Rows as customdata, shares as hovering tells them: to write such texts takes a third of the time of floats."""
     shares = rows.select_dtypes("float")
-    return rows.assign(**{name: [f"{share:.1%}" for share in shares[name]] for name in shares}).to_numpy(object)
+    return rows.assign(**{name: [*map(percent, shares[name])] for name in shares}).to_numpy(object)
 
 
 def faint(colour: str, opacity: float) -> str:
@@ -160,6 +161,16 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = Tr
 def colour_bar(title: str, side: str = "right", **more: Any) -> dict[str, Any]:
     """A narrow colour bar whose title is as large as that of an axis, with more of Plotly's settings."""
     return {"title": {"text": title, "side": side, "font": {"size": FONT}}, "thickness": 12, "outlinewidth": 0, **more}
+
+
+def colour_scale(title: str, colours: Iterable[str], ticks: Mapping[float, str]) -> str:
+    """The colours from the lowest to the highest as HTML, with the `ticks` at their shares of the width.
+
+    It stays in sight where a figure wider than the page is scrolled.
+    """
+    bar = f'<div style="background: linear-gradient(to right, {", ".join(colours)})"></div>'
+    named = "".join(f'<span style="left: {100 * at:.0f}%">{tick}</span>' for at, tick in ticks.items())
+    return f'<div class="colour-scale">{title}{bar}{named}</div>'
 
 
 def set_axes(figure: go.Figure, letter: str, **settings: Any) -> go.Figure:

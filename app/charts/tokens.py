@@ -12,6 +12,7 @@ from app.charts.step_axis import StepAxis
 from embryo_core.corpora.word_groups import SINGLE_TAGS
 from embryo_core.curves import interval, rescale
 from embryo_core.findings.words import VERB_FORMS
+from embryo_core.words import percent
 
 SETS = {
     "parts of speech": tuple(style.PARTS_OF_SPEECH),
@@ -115,7 +116,7 @@ def _add_baselines(figure: go.Figure, drawn: Sequence[tuple[str, pd.DataFrame]],
     """Where few categories are drawn a line across the figure, else a mark at the right end."""
     for group, rows in drawn:
         row, x = rows.iloc[-1], axis.values([rows["step"].min(), rows["step"].max()])
-        text = f"{_written(group)}: always “{style.plain(row['answer'])}” is right for {row['baseline']:.1%}"
+        text = f"{_written(group)}: always “{style.plain(row['answer'])}” is right for {percent(row['baseline'])}"
         ends = x if len(drawn) <= FEW else x[-1:]
         style.add_baseline(
             figure, ends, row["shown_baseline"], style.colour(group), _written(group), f"{text} of {row['n']:,} words"
@@ -185,7 +186,7 @@ def _add_onset(figure: go.Figure, row: tuple, label: str, axis: StepAxis) -> Non
     ends = f"{row.earliest:,} to {row.latest:,}" if closed else f"{row.earliest:,} or later"
     colour = style.colour(row.group)
     marker = {"color": colour, "symbol": style.SYMBOL_OF.get(row.group), "size": [0, 11, 0], "opacity": 1}
-    text = f"{row.last:.1%}, n = {row.n:,} words{steepness(row, axis.counted_in)}"
+    text = f"{percent(row.last)}, n = {row.n:,} words{steepness(row, axis.counted_in)}"
     figure.add_scatter(
         x=axis.values(steps),
         y=[label] * len(steps),

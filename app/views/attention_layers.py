@@ -39,13 +39,16 @@ def _layers(view: View, head: int, normalised: bool) -> None:
         return
     small = shrink(maps, charts.CELLS)
     block = maps.shape[-1] // small.shape[-1]
-    caption = captions.layers_over_steps(view.run, head, steps, sentences, block, colour_end(small))
+    caption = captions.layers_over_steps(view.run, head, steps, sentences, block, colour_end(small), normalised)
+    divided = captions.divided(normalised)
+    table = charts.layers_table(small, head, steps, block)
+    st.html(charts.colour_scale(small))
     figures.show(
         charts.layers_figure(small, steps, chosen, view.run.counted_in),
-        charts.layers_table(small, head, steps),
+        table.assign(data=(results.note(view.run, METRIC) + divided).lstrip(", ")) if divided else table,
         f"{view.run.name}-attention-layers-head{head}",
         caption,
-        f"Head {head} in every layer",
+        f"Head {head} in every layer{divided}",
         view,
         METRIC,
         on_point=_open_map,

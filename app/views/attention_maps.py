@@ -129,11 +129,12 @@ def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Dra
     block = -(-length // head_maps.GRID_SIZE)
     step, run = view.evaluated(steps), view.run
     name = head_maps.grid_name(run.name)
-    note = results.note(run, METRIC)
+    note = results.note(run, METRIC) + captions.divided(drawn.normalised)
     few = captions.few_steps(len(steps), len(map_reads.evaluated(run)))
 
     def table() -> str:
-        return charts.weights_table(map_reads.at_step(run, step, drawn.normalised), step).to_csv(index=False)
+        weights = map_reads.at_step(run, step, drawn.normalised)
+        return figures.numbers(charts.weights_table(weights, step), run.name, note)
 
     def animation() -> bytes:
         return map_reads.gif(run, steps, drawn.normalised, drawn.scale, drawn.shared)
@@ -142,7 +143,9 @@ def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Dra
         view,
         name,
         "Attention of every head",
-        captions.all_heads(len(map_reads.spread(run)), block, drawn.shared) + captions.shared_weights(run) + few,
+        captions.all_heads(len(map_reads.spread(run)), block, drawn.shared, drawn.normalised)
+        + captions.shared_weights(run)
+        + few,
         captions.all_heads_print(note, drawn.scale, drawn.shared),
         File("CSV, the weights of all heads", f"{name}-step{step}.csv", table),
         File("GIF, all heads over these steps", f"{name}.gif", animation),
@@ -154,12 +157,14 @@ def _positions(view: View, history: HeadHistory, normalised: bool) -> None:
     st.header(f"Where this head{f' of {literal(view.run.name)}' if view.beside else ''} attends", anchor=False)
     measured = map_reads.position_weights(view.run, layer, head, normalised)
     frame = with_smoothed(measured, "weight", view.smoothing, ["position"])
+    divided = captions.divided(normalised)
+    table = frame.assign(layer=layer, head=head)
     figures.show(
         figures.drawn(charts.position_figure, frame, view.axis),
-        frame.assign(layer=layer, head=head),
+        table.assign(data=(results.note(view.run, METRIC) + divided).lstrip(", ")) if divided else table,
         f"{view.run.name}-attention-positions-layer{layer}-head{head}",
-        captions.positions(history.size),
-        f"Layer {layer}, head {head}: weight on fixed positions",
+        captions.positions(history.size, normalised),
+        f"Layer {layer}, head {head}: weight on fixed positions{divided}",
         view,
         METRIC,
     )

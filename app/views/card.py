@@ -12,7 +12,7 @@ from app.charts.style import short
 from app.view import View
 from embryo_core import runs
 from embryo_core.types import Run
-from embryo_core.words import headed, point
+from embryo_core.words import headed, percent, point
 
 OPTIMIZERS = {
     "lamb": "LAMB",
@@ -46,7 +46,7 @@ def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
     if "masked_lm_accuracy" in log:
         for _, row in log[(log["split"] == "heldout") & (log["step"] <= view.step)].tail(1).iterrows():
             accuracy += f", n = {int(row['n_masked']):,}" if pd.notna(row.get("n_masked")) else ""
-            value = f"{row['masked_lm_accuracy']:.1%}"
+            value = percent(row["masked_lm_accuracy"])
     return {
         "Checkpoints": f"{len(view.steps):,} of {len(view.run.planned_steps):,} planned",
         headed("Last", view.run.counted_in): f"{last.step:,}",
@@ -134,4 +134,4 @@ def _masking(config: dict[str, Any]) -> str:
         return ""
     units = "whole words" if config.get("whole_words", True) else "single pieces"
     together = f", n-grams up to {config['max_ngram']}" if config.get("max_ngram", 1) > 1 else ""
-    return f"{config['masked_share']:.0%} of the tokens, {units}{together}"
+    return f"{percent(config['masked_share'], 0)} of the tokens, {units}{together}"

@@ -1,6 +1,6 @@
 """Compare: the design of runs side by side, their orders of acquisition, and what each choice changed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 import streamlit as st
@@ -98,11 +98,19 @@ def orders_of(view: View, metric: str, groups: Sequence[str], rule: Rule) -> pd.
 def show_acquisitions(view: View, table: pd.DataFrame, rule: Rule, name: str, metric: str) -> None:
     """The figure of rows of `compare.acquisitions` by this rule."""
     seeds = _seeds(view)
-    axes = [(name, view.axis_of(seeds[name][0])) for name in table["run"].unique()]
+    compared = [*table["run"].unique()]
+    axes = [(name, view.axis_of(seeds[name][0])) for name in compared]
     figure = charts.acquisitions_figure(table, axes, view.steps)
     file = f"{view.run.name}-{name}-acquisition".replace(" ", "-")
     caption = captions.acquisitions(table, rule, _several(seeds))
-    figures.show(figure, table, file, caption, "Order of acquisition", view, metric)
+    beside = _drawn(view, seeds, compared)
+    title = captions.order_of(metric)
+    figures.show(figure, table.assign(metric=metric), file, caption, title, view, metric, beside=beside)
+
+
+def _drawn(view: View, seeds: dict[str, tuple[Run, ...]], names: Iterable[str]) -> list[Run]:
+    """The runs of the designs of these `names`, without the page's own."""
+    return [run for name in names for run in seeds[name] if run != view.run]
 
 
 def _several(seeds: dict[str, tuple[Run, ...]]) -> bool:
@@ -151,7 +159,7 @@ def _changed(view: View, choices: Sequence[str], names: Sequence[str]) -> None:
     rows = charts.design_table(results.designs((view.run, *view.beside)), _names(seeds)).set_index("row")
     changes = {name: "; ".join(f"{row}: {rows[own][row]} → {rows[name][row]}" for row in choices) for name in names}
     parts = [_differences(first, seeds[name]).assign(run=name, change=changes[name]) for name in names]
-    table = pd.concat(parts, ignore_index=True)
+    table = pd.concat(parts, ignore_index=True).assign(minus=own)
     if table["difference"].isna().all():
         st.info("These runs share no measure at any step.", icon=":material/info:")
         return
@@ -159,7 +167,8 @@ def _changed(view: View, choices: Sequence[str], names: Sequence[str]) -> None:
     caption = captions.differences(choices, own, table, _several(seeds), masked)
     name = "-".join([view.run.name, *choices]).replace(" ", "-")
     counted_in = {name: seeds[name][0].counted_in for name in names}
-    figures.show(charts.differences_figure(table, counted_in), table, name, caption, title, view)
+    figure, beside = charts.differences_figure(table, counted_in), _drawn(view, seeds, [own, *names])
+    figures.show(figure, table, name, caption, f"{title} (accuracy minus that of {own})", view, beside=beside)
 
 
 def _differences(first: tuple[Run, ...], second: tuple[Run, ...]) -> pd.DataFrame:

@@ -63,7 +63,7 @@ def _curves(view: View, frame: pd.DataFrame) -> None:
         return
     average = charts.average(frame)
     caption = captions.scores(frame, average, results.sources(view.run), view.run.counted_in)
-    data = with_smoothed(_joined(frame, average), "value", view.smoothing, ["task"])
+    data = with_smoothed(_joined(view.run, frame, average), "value", view.smoothing, ["task"])
     figure = charts.tasks_figure(data, view.axis)
     figures.show(figure, data, name, caption, title, view, metric, on_point=_point_chosen)
 
@@ -78,7 +78,7 @@ def _curves_of_several(view: View, frame: pd.DataFrame, name: str, title: str, m
     caption = captions.overlaid(frames, averages.values())
 
     def read(run: Run) -> pd.DataFrame:
-        return _joined(frames[run.name], averages[run.name]) if run.name in frames else _of_tasks(run, tasks)
+        return _joined(run, frames[run.name], averages[run.name]) if run.name in frames else _of_tasks(run, tasks)
 
     overlays.show(view, read, charts.OVERLAY, name, caption, title, metric, _point_chosen, of_all=True)
 
@@ -88,9 +88,11 @@ def _of_tasks(run: Run, tasks: Collection[str]) -> pd.DataFrame:
     return frame[frame["task"].isin(tasks)]
 
 
-def _joined(frame: pd.DataFrame, average: pd.DataFrame) -> pd.DataFrame:
-    """The rows, and those of the GLUE average where there is one."""
-    return pd.concat([frame, average], ignore_index=True) if len(average) else frame
+def _joined(run: Run, frame: pd.DataFrame, average: pd.DataFrame) -> pd.DataFrame:
+    """The rows, each with what was noted of its task's data, and those of the GLUE average where there is one."""
+    notes = {task: results.note(run, f"finetuning:{_whose(task)}:1") for task in frame["task"].unique()}
+    noted = frame.assign(data=frame["task"].map(notes))
+    return pd.concat([noted, average], ignore_index=True) if len(average) else noted
 
 
 def _point_chosen(task: str, step: int) -> None:

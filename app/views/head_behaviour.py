@@ -43,7 +43,7 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
         what = pickers.pick_one("pattern", "Pattern", options, usual, lambda name: PATTERNS[name].label, width=240)
         layer = pickers.pick_layer(int(frame["layer"].max()), layer)
         head = pickers.pick_head(int(frame["head"].max()), head)
-        changes = {"baseline" if change is None else f"{change:+g}": change for change in PATTERNS[what].changes}
+        changes = {captions.BASELINE if change is None else f"{change:+g}": change for change in PATTERNS[what].changes}
         options = sorted(changes, key=lambda option: abs(changes[option] or 0))
         first = int(frame["step"].min())
         option = pickers.pick_one(
@@ -65,7 +65,7 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
     st.header(f"{PATTERNS[what].label}, {view.point(step)}", anchor=False)
     figures.show(
         charts.value_figure(rows, what, step, chosen),
-        here,
+        here.assign(pattern=what),
         f"{view.run.name}-{what}-heads",
         captions.value(PATTERNS[what], note, here),
         f"{PATTERNS[what].label}, {view.point(step)}",
@@ -81,7 +81,7 @@ def _since(view: View, frame: pd.DataFrame, what: str, change: float | None, cho
     st.header(headed("Present since", view.run.counted_in), anchor=False)
     figures.show(
         charts.appearance_figure(since, sorted(set(frame["step"])), chosen, view.run.counted_in),
-        since,
+        since.assign(pattern=what, change=captions.BASELINE if change is None else change),
         f"{view.run.name}-{what}-since",
         captions.presence(frame, change, since, view.run.counted_in),
         f"{PATTERNS[what].label}: {headed('present since', view.run.counted_in)}",
@@ -96,7 +96,7 @@ def _over_steps(view: View, frame: pd.DataFrame, what: str, change: float | None
     st.header("Over the steps", anchor=False)
     figures.show(
         charts.curves_figure(rows, patterns.baseline(frame), what, change, chosen, view.axis),
-        rows,
+        rows.assign(pattern=what),
         f"{view.run.name}-{what}",
         captions.over_steps(rows, chosen),
         f"{PATTERNS[what].label} of each head over the steps",

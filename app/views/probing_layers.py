@@ -33,11 +33,18 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
     else:
         figure = charts.layers_figure(smoothed, quantity, number, view.axis, bands)
         figures.show(
-            figure, smoothed, f"{name}-layers", caption, title, view, captions.METRIC, on_point=_cell_chosen
+            figure,
+            smoothed.assign(task=task, score=quantity),
+            f"{name}-layers",
+            caption,
+            title,
+            view,
+            captions.METRIC,
+            on_point=_cell_chosen,
         )
     figures.show(
         charts.heat_map(data, quantity, number, view.axis),
-        data,
+        data.assign(task=task, score=quantity),
         f"{name}-map",
         captions.heat_map(data, number, step, view.run.counted_in),
         title,
@@ -49,7 +56,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
 
 
 def _layers(run: Run, task: str, quantity: str) -> pd.DataFrame:
-    return charts.layer_curves(results.probe_scores(run), task, quantity)
+    return charts.layer_curves(results.probe_scores(run), task, quantity).assign(task=task, score=quantity)
 
 
 def chosen_layer(frame: pd.DataFrame, layer: str | int, task: str, step: int) -> int:

@@ -9,6 +9,7 @@ import streamlit as st
 from app import curve_reads, figures, overlays, permalink, pickers, results, widgets
 from app.captions import openings
 from app.captions import tokens as captions
+from app.captions.compare import order_of
 from app.charts import tags
 from app.charts import tokens as charts
 from app.view import View
@@ -110,4 +111,5 @@ def _acquisition(view: View, metric: str, groups: tuple[str, ...], ends: tuple[i
         return
     figure = figures.drawn(charts.acquisition_figure, order, ends, view.axis)
     name = f"{view.run.name}-{metric}-acquisition"
-    figures.show(figure, order, name, captions.acquisition(order, rule), "Order of acquisition", view, metric)
+    caption, title = captions.acquisition(order, rule), order_of(metric)
+    figures.show(figure, order.assign(metric=metric), name, caption, title, view, metric)

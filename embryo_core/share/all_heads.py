@@ -21,16 +21,18 @@ def all_heads_gif(
     scale: Scale = "linear",
     shared: bool = False,
     counted_in: str = "updates",
+    note: str = "",
 ) -> bytes:
     """The maps of all heads, weights [S, layers, heads, L, L] at steps [S]; the still beginning is shortened.
 
     The colours of each head end at its own weight (see `map_style.colour_end`), or at one that they have `shared`.
+    Below the maps stands the `note` of their data, and what rows, columns and colours are.
     """
     count, layers, heads = weights.shape[:3]
     levels = _levels(weights, scale, shared)
     width, height = heads * (SIDE + GAP), layers * (SIDE + GAP)
     whole = max(LEFT + width + GAP, 420)
-    notes = _note_lines(scale, shared, whole - 2 * EDGE)
+    notes = _note_lines(note, scale, shared, whole - 2 * EDGE)
     base = Image.new("RGB", (whole, TOP + height + 2 * EDGE + LINE * len(notes)), "white")
     pen = ImageDraw.Draw(base)
     pen.text((EDGE, 10), f"{run}: attention of every head", BLACK, font(14))
@@ -62,10 +64,11 @@ def colour_ends(weights: np.ndarray) -> np.ndarray:
     return np.array([[map_style.colour_end(head) for head in layer] for layer in by_head])
 
 
-def _note_lines(scale: Scale, shared: bool, width: int) -> list[str]:
-    """What rows, columns and colours are, in lines of at most so many pixels."""
+def _note_lines(note: str, scale: Scale, shared: bool, width: int) -> list[str]:
+    """The note, and what rows, columns and colours are, in lines of at most so many pixels."""
     end = "one weight for all" if shared else "each head's own weight"
-    note = f"rows are layers, columns are heads; {scale} colours end at {end}, the {map_style.CLIP}th percentile"
+    note = f"{note}; " if note else ""
+    note += f"rows are layers, columns are heads; {scale} colours end at {end}, the {map_style.CLIP}th percentile"
     lines: list[str] = []
     for word in note.split():
         longer = f"{lines[-1]} {word}" if lines else word

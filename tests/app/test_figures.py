@@ -161,6 +161,16 @@ def test_rows_of_a_file_name_run_and_data_and_have_whole_counts() -> None:
     assert [row.split(",")[-1] for row in several] == ["run", "one", "two"] and len(several[0].split(",")) == 5
 
 
+def test_rows_of_a_file_name_their_own_data() -> None:
+    """Those of their run, or what they name themselves; seeds and layers are whole where a row has none."""
+    data = pd.DataFrame({"run": ["one", "two", "two"], "seeds": [3, 1, np.nan], "layer": [np.nan, 2, 0]})
+    notes = {"one": "EWT", "two": "GUM"}
+    rows = figures.numbers(data, "one, two", "", notes).splitlines()
+    assert rows == ["run,seeds,layer,data", "one,3,,EWT", "two,1,2,GUM", "two,,0,GUM"]
+    rows = figures.numbers(data.assign(data=[np.nan, np.nan, "held-out text"]), "one, two", "", notes).splitlines()
+    assert [row.split(",")[-1] for row in rows] == ["data", "EWT", "GUM", "held-out text"]
+
+
 def test_a_file_is_made_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stands in the queue of the questions; an animation lets light ones go first."""
     queue = Turns()

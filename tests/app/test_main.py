@@ -101,9 +101,10 @@ def test_a_run_without_checkpoints_is_a_message(page: str, dashboard_without_res
 
 def test_a_step_that_the_run_lacks_becomes_the_last_before_it(dashboard_with_results) -> None:
     """The last step up to it is shown, or the last of all for nonsense; the page says so and keeps the address."""
-    for wanted, shown in (("15", "8"), ("-x", "16"), ("1" * 5000, "16")):
+    for wanted, shown in (("15", "8"), ("1500", "16"), ("-x", "16"), ("1" * 5000, "16")):
         app = dashboard_with_results.open("overview", step=wanted)
-        message = f"Run 'tiny' has no checkpoint at step {wanted[:20]}; showing step {shown}."
+        named = {"1500": "1,500"}.get(wanted, wanted[:20])
+        message = f"Run 'tiny' has no checkpoint at step {named}; showing step {shown}."
         assert app.info[0].value.replace("\\", "") == message and app.query_params["step"] == wanted
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from embryo_core.words import headed, joined, listed, point, points, quantity, span, step_name
+from embryo_core.words import headed, joined, listed, percent, point, points, quantity, span, step_name
 
 
 def test_one_is_singular():
@@ -15,6 +15,11 @@ def test_one_is_singular():
 def test_counts_are_one_number_or_a_span():
     """Whole numbers with commas, and what is missing left out."""
     assert [span(pd.Series(n)) for n in ([1000, 1000], [8, 1000], [8.0, None])] == ["1,000", "8 to 1,000", "8"]
+
+
+def test_a_share_in_percent_has_a_space():
+    """As in "95 % interval", to the digits that are asked for."""
+    assert [percent(0.28349), percent(1), percent(0.125, 0)] == ["28.3 %", "100.0 %", "12 %"]
 
 
 def test_of_many_steps_some_are_named():

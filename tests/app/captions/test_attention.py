@@ -30,3 +30,11 @@ def test_the_layers_say_how_many_sentences_and_steps(tiny_run: Run, steps, sente
     """One of them is singular."""
     said = captions.layers_over_steps(tiny_run, 1, steps, sentences, 1, 0.5)
     assert f"n = {n} Rows are layers, columns {columns} around the chosen one" in said
+
+
+def test_divided_rows_are_told_below_every_figure_of_maps(tiny_run: Run):
+    """Their weights are other numbers than the measured ones."""
+    said = "each row divided by its sum"
+    assert said in captions.layers_over_steps(tiny_run, 1, [8], 2, 1, 0.5, normalised=True)
+    assert said in captions.positions(8, normalised=True) and said in captions.all_heads(3, 1, False, normalised=True)
+    assert said not in captions.positions(8) + captions.all_heads(3, 1, False)

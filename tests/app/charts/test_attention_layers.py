@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from app.charts.attention_layers import layers_figure, layers_table, steps_around
+from app.charts.attention_layers import colour_scale, layers_figure, layers_table, steps_around
 from app.charts.figure_file import layout
 
 KNOWN = [0, 1, 2, 4, 8, 16, 32, 64, 100, 128]
@@ -38,6 +38,21 @@ def test_every_map_is_at_its_layer_and_step() -> None:
     assert (points.x[-1], points.y[-1]) == (2, 1)
     table = layers_table(maps, 5, [8, 16, 32]).set_index(["layer", "step", "from", "to"])
     assert table.loc[(2, 16, 3, 1), "weight"] == maps[1, 1, 3, 1] and set(table["head"]) == {5}
+
+
+def test_a_cell_of_several_positions_is_told_in_the_table() -> None:
+    """From and to are the first of its positions, as in the files of other maps."""
+    table = layers_table(np.zeros((1, 1, 2, 2), np.float32), 1, [8], block=3)
+    assert table[["from", "to", "positions"]].to_numpy().tolist() == [[0, 0, 3], [0, 3, 3], [3, 0, 3], [3, 3, 3]]
+
+
+def test_colours_are_told_outside_of_the_grid_that_is_scrolled() -> None:
+    """The bar of a wide figure would be out of sight in a narrow window; its files have it."""
+    maps = np.linspace(0, 0.4, 2 * 3 * 4 * 4, dtype=np.float32).reshape(2, 3, 4, 4)
+    heat = layers_figure(maps, [8, 16, 32], 16).data[0]
+    assert heat.showscale is False and heat.colorbar.title.text == "weight"
+    scale = colour_scale(maps)
+    assert scale.count("<span") == 3 and f">≥ {heat.zmax:.2g}</span>" in scale
 
 
 def test_maps_are_square_on_the_page_and_in_its_files() -> None:

@@ -112,6 +112,8 @@ def test_values_have_no_history():
     """Nothing is right or wrong in a regression."""
     stored = pd.DataFrame({"step": [0, 8], "example": 0, "gold": 2.5, "answer": [2.512, 1.0]})
     assert charts.values(stored).loc[0].to_dict() == {"gold": 2.5, 0: 2.51, 8: 1.0}
+    short = stored.astype({"gold": "float32", "answer": "float32"})  # as they are stored
+    assert charts.values(short).loc[0].to_dict() == {"gold": 2.5, 0: 2.51, 8: 1.0}
 
 
 def test_a_long_series_shows_some_steps_and_the_chosen_one():

@@ -10,6 +10,7 @@ from embryo_core import curves
 from embryo_core.curves import HISTORIES
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.results.histories import sum_up
+from embryo_core.words import percent
 
 STEPS = (0, 8, 16, 32)
 BASELINES = pd.DataFrame(
@@ -61,7 +62,7 @@ def test_the_figure_holds_the_numbers_and_each_point_knows_its_relation_and_step
     line = lines["capital (P36)"]
     assert list(line.y) == list(rows["value"])
     assert [list(point) for point in line.customdata[:, :3]] == [
-        ["P36", step, f"{value:.1%}"] for step, value in zip(STEPS, rows["value"], strict=True)
+        ["P36", step, percent(value)] for step, value in zip(STEPS, rows["value"], strict=True)
     ]
     assert {point[5] for point in line.customdata} == {100}
 
@@ -84,7 +85,7 @@ def test_a_dashed_line_stands_at_each_baseline(scores):
         "capital (P36)": [0.3, 0.3],
     }
     assert list(dashed["capital (P36)"].x) == [0, 32]
-    assert "always “Rome” is right for 30.0% of 100 facts" in dashed["capital (P36)"].hovertemplate
+    assert "always “Rome” is right for 30.0 % of 100 facts" in dashed["capital (P36)"].hovertemplate
     assert [line.name for line in figure.data].count(charts.BASELINE) == 1
 
 

@@ -84,8 +84,8 @@ def test_the_caption_compares_the_ends_of_long_sequences(table: pd.DataFrame):
     data = charts.curves_of(table, "training")
     said = captions.by_position(data, "training")
     assert said.startswith(
-        "In sequences of 128 tokens, positions 64 to 127 are at 20.0% and positions 0 to 63 at 30.0%: a difference of "
-        "-10.0 points (-19.4 to +0.7). "
+        "In sequences of 128 tokens, positions 64 to 127 are at 20.0 % and positions 0 to 63 at 30.0 %: a difference "
+        "of -10.0 points (-19.4 to +0.7). "
     )
     assert "masked as in training" in said and said.endswith("positions 64 to 127 100.")
     short = captions.by_position(data[data["curve"].str.startswith("64")], "training")

@@ -43,8 +43,8 @@ def test_a_point_tells_all_runs_there():
     """Each run with its own nearest step, value, interval and n; a planted difference is in the numbers."""
     figure = overlay([line("a", 0, ("noun",)), line("b", 0.2, ("noun",), (0, 10, 16))], CURVES, [0, 8, 16])
     first, second = curves_of(figure)
-    assert "<b>a</b>, step 8: 20.0% (0.0% to 100.0%), n = 50" in told(first, 1)
-    assert "b, step 10: 45.0%" in told(first, 1) and "a, step 8: 20.0%" in told(second, 1)
+    assert "<b>a</b>, step 8: 20.0 % (0.0 % to 100.0 %), n = 50" in told(first, 1)
+    assert "b, step 10: 45.0 %" in told(first, 1) and "a, step 8: 20.0 %" in told(second, 1)
     assert second.customdata[1][1] == 8  # a click leads to a step that the time bar has
 
 

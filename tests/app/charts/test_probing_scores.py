@@ -51,6 +51,7 @@ def test_masked_accuracy_stands_among_the_tasks(frame) -> None:
     data = probing_scores.task_curves(probing_scores.of_layer(frame, 1), LOG, rescaled=False)
     masked = data[data["task"] == probing_scores.MASKED]
     assert list(masked["step"]) == [0, 8] and list(masked["value"]) == [0.0, 0.2]
+    assert set(masked["data"]) == {probing_scores.HELD_OUT} and data.loc[data["task"] == "srl", "data"].isna().all()
     assert list(masked["high"]) == pytest.approx(list(curves.interval([0.0, 0.2], [900, 900])[1]))
 
 
@@ -98,3 +99,4 @@ def test_a_path_has_the_steps_of_both_tasks(frame) -> None:
     assert list(table["step"]) == [0, 8, 700]
     assert list(table["f1_x"]) == [0.4, 0.7, 0.8] and list(table["f1_y"]) == [0.3, 0.5, 0.6]
     assert set(table["n_x"]) == {400} and set(table["n_y"]) == {100}
+    assert set(table["task_x"]) == {"pos"} and set(table["task_y"]) == {"srl"} and set(table["layer_y"]) == {2}

@@ -76,6 +76,12 @@ def test_rank_axis_has_one_at_the_top() -> None:
     assert [symbol.endswith("-open") for symbol in lima.marker.symbol] == [True, False, False]
 
 
+def test_names_of_ranks_do_not_meet() -> None:
+    """Of ten ranks, those stand on the log axis that have room beside each other."""
+    ticks = query.rank(curves().assign(rank=range(2, 11)), 8, 8, axes(curves().assign(rank=range(2, 11)))).layout.yaxis
+    assert list(ticks.tickvals) == [1, 2, 3, 4, 5, 7, 10] and list(ticks.ticktext) == "1 2 3 4 5 7 10".split()
+
+
 @pytest.mark.parametrize("log_probability", [False, True])
 def test_figures_beside_each_other_have_the_same_axes(log_probability: bool) -> None:
     """Ranges come from all tables together, so that what is drawn side by side can be compared by eye."""

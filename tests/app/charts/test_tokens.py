@@ -66,7 +66,7 @@ def test_baselines_are_lines_of_few_categories_and_strokes_of_many(scores, monke
     drawn = {line.legendgroup: line for line in figure.data if line.name.endswith(", baseline")}
     assert {name: set(line.y) for name, line in drawn.items()} == {"determiner": {0.4}, "noun": {0.1}}
     assert all(list(line.x) == ends for line in drawn.values())
-    assert "always “the” is right for 40.0% of 50 words" in drawn["determiner"].hovertemplate
+    assert "always “the” is right for 40.0 % of 50 words" in drawn["determiner"].hovertemplate
 
 
 def test_baselines_are_divided_as_their_curves(scores) -> None:

@@ -1,15 +1,17 @@
 """The Attention page in Streamlit's own test runner: with results, without, and with a broken file."""
 
+import io
 import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import map_reads
+from app import figures, map_reads
 from embryo_core import results, runs
 from tests.app.conftest import captions_of
 
@@ -41,6 +43,19 @@ def test_rows_can_be_shown_with_a_sum_of_one(look, tiny_results):
     assert not np.allclose(shown[0], 1, atol=1e-3) and np.allclose(shown[1], 1, atol=1e-3)
     everything = map_reads.at_step(tiny_results, 16, normalised=True)
     assert np.allclose(everything[0, 0].sum(axis=-1), 1, atol=1e-3)
+
+
+def test_files_name_run_and_data_and_that_rows_are_divided(look, tiny_results, monkeypatch: pytest.MonkeyPatch):
+    """Each row of a CSV: of one head, of all heads, over the steps, and layer by layer."""
+    files = []
+    monkeypatch.setattr(figures, "show_files", lambda *shown: files.extend(shown[3:]))
+    for section in ("maps", "layers"):
+        look(tiny_results, section=section, rows="on")
+    tables = [pd.read_csv(io.StringIO(file.content())) for file in files if file.name.endswith(".csv")]
+    assert len(tables) == 4
+    for table in tables:
+        assert set(table["run"]) == {tiny_results.name}
+        assert table["data"].str.contains("sentences of .*, each row divided by its sum").all()
 
 
 def test_layer_and_head_come_from_the_url_and_go_back_to_it(look, tiny_results):

@@ -1,11 +1,13 @@
 """Runs beside the page's own: chosen by the link, drawn on every page, named where they cannot be."""
 
+import io
 import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -77,7 +79,8 @@ def test_files_and_captions_say_whose_numbers_they_have(open_page, two: Run, mon
     parts = ("Numbers up to here", "Runs, each")
     own, both = ([words for words in captions_of(shown) if part in words] for part in parts)
     assert own and own == both and all("Numbers up to here are those of tiny." in words for words in own)
-    assert sum(words.startswith("Runs tiny, twin") for words in printed) == len(own)
+    orders = page == "tokens"  # whose caption names the runs
+    assert sum(words.startswith("Runs tiny, twin") for words in printed) == len(own) + orders
     printed.clear()
     open_page(page, two)
     assert printed and all(words.startswith("Run tiny") for words in printed)
@@ -86,13 +89,13 @@ def test_files_and_captions_say_whose_numbers_they_have(open_page, two: Run, mon
 def test_a_planted_difference_is_drawn(open_page, two: Run) -> None:
     """The run that has it, and no other, tells it where the pointer is."""
     both = drawn(open_page("tokens", two, beside="twin", parts_of_speech="noun"))
-    assert "<b>twin</b>, step 16: 87.7%" in both
-    assert "87.7%" not in drawn(open_page("tokens", two, parts_of_speech="noun"))
+    assert "<b>twin</b>, step 16: 87.7 %" in both
+    assert "87.7 %" not in drawn(open_page("tokens", two, parts_of_speech="noun"))
 
 
 PLANTS = {  # evaluation: its page, the score and group and layer that differ, how it is told, the place on the page
-    "world_knowledge": ("knowledge", "world_knowledge", "all", None, "87.7%", {}),
-    "edge_probing": ("probing", "edge_probing_f1", "pos", 2, "87.7%", {"probing": "layers", "probe_task": "pos"}),
+    "world_knowledge": ("knowledge", "world_knowledge", "all", None, "87.7 %", {}),
+    "edge_probing": ("probing", "edge_probing_f1", "pos", 2, "87.7 %", {"probing": "layers", "probe_task": "pos"}),
     "ngram_divergence": ("overview", "ngram_divergence", "bigram", None, "0.88", {}),
     "positions": ("overview", "positions_cosine", None, 1, "0.877", {}),
 }
@@ -201,6 +204,52 @@ def test_files_of_a_comparison_have_no_space_in_their_name(open_page, two: Run) 
     """Whichever categories they are of."""
     keys = [button.proto.id for button in open_page("compare", two, beside="twin").get("download_button")]
     assert any(key.endswith("-parts-of-speech-acquisition") for key in keys) and not [key for key in keys if " " in key]
+
+
+def test_files_of_a_comparison_name_every_run(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures in their small print and in what is copied; rows of a difference also the run that it is taken from."""
+    printed, tables = [], []
+    monkeypatch.setattr(figures, "figure_files", lambda *shown: printed.append(shown[3:]))
+    keep = figures.show_files
+
+    def watch(name: str, caption: str, pictures, *files: figures.File) -> None:
+        tables.extend(pd.read_csv(io.StringIO(file.content())) for file in files)
+        keep(name, caption, pictures, *files)
+
+    monkeypatch.setattr(figures, "show_files", watch)
+    open_page("compare", two, beside="twin")
+    assert len(printed) == 2 and all("Runs tiny, twin" in words for one in printed for words in one[1:])
+    titles = [title for title, *_ in printed]
+    assert titles == [
+        "Order of acquisition: mask prediction",
+        "What the dropout changed (accuracy minus that of tiny)",
+    ]
+    acquired, changed = tables
+    assert set(acquired["run"]) == {"tiny", "twin"} and acquired["data"].notna().all()
+    assert set(acquired["metric"]) == {"mask_prediction"}
+    assert set(changed["run"]) == {"twin"} and set(changed["minus"]) == {"tiny"}
+
+
+@pytest.mark.parametrize(
+    ("page", "query", "column", "values"),
+    [
+        ("finetuning", {}, "metric", {"accuracy"}),
+        ("finetuning", {"beside": "twin"}, "metric", {"accuracy"}),
+        ("probing", {"probing": "layers"}, "score", {"f1"}),
+        ("probing", {"probing": "layers", "beside": "twin"}, "score", {"f1"}),
+        ("probing", {"probing": "order"}, "task_y", {"srl"}),
+        ("attention", {"section": "heads", "pattern": "sep"}, "change", {"0.05"}),
+        ("attention", {"section": "heads", "pattern": "head_to_dependent"}, "change", {"baseline"}),
+    ],
+)
+def test_rows_of_a_file_say_what_was_chosen(open_page, two: Run, monkeypatch, page, query, column, values) -> None:
+    """The score, tasks or rule that the pickers had, and the data: such a file can be read without the page."""
+    tables = []
+    monkeypatch.setattr(figures, "show_files", lambda *shown: tables.append(shown[3].content()))
+    open_page(page, two, **query)
+    tables = [pd.read_csv(io.StringIO(table), dtype=str) for table in tables]
+    (table, *_) = [table for table in tables if column in table]
+    assert values <= set(table[column].dropna()) and table["data"].notna().any()
 
 
 def test_choices_that_changed_together_are_one_figure(open_page, two: Run) -> None:

@@ -30,7 +30,7 @@ def test_the_card_tells_sizes_batches_and_corpus(tiny_run: Run) -> None:
     assert rows["Size"] == "6 layers · 192 hidden"
     assert rows["Batches"] == "16 × 64 tokens for 19,000 updates, then 8 × 128 tokens"
     assert rows["Corpus"] == "12 k documents, 1.5 M tokens, 2 files (a.txt, …)"
-    assert rows["Masking"] == "15% of the tokens, whole words, n-grams up to 3"
+    assert rows["Masking"] == "15 % of the tokens, whole words, n-grams up to 3"
     assert "Held out" not in rows
 
 
@@ -67,7 +67,7 @@ def test_single_pieces_and_notes_are_reported(tiny_run: Run) -> None:
     """A BERT masks single pieces; what run.json notes of the checkpoints is shown."""
     config = {"masked_share": 0.15, "whole_words": False, "max_ngram": 1}
     rows = dict(card.describe(replace(tiny_run, config=config, note="Weights are repeated.")))
-    assert (rows["Masking"], rows["Note"]) == ("15% of the tokens, single pieces", "Weights are repeated.")
+    assert (rows["Masking"], rows["Note"]) == ("15 % of the tokens, single pieces", "Weights are repeated.")
 
 
 def test_a_run_with_few_facts_has_a_short_card(tiny_run: Run) -> None:

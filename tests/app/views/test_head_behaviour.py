@@ -7,6 +7,7 @@ from app.captions.markdown import literal
 from app.charts import patterns
 from embryo_core import results
 from embryo_core.evaluate import evaluate
+from embryo_core.words import percent
 from tests.app.conftest import captions_of
 
 
@@ -64,7 +65,8 @@ def test_syntax_is_compared_with_the_best_fixed_offset(dashboard_with_results, t
     """The caption states the baseline as it is stored."""
     test = open_section(dashboard_with_results, pattern="dependent_to_head")
     baseline = results.read_scores(tiny_results, "head_behaviour_fixed_offset").iloc[0]
-    assert f"Always answering the word at {baseline['group']} is right for {baseline['value']:.1%}" in captions(test)
+    share = percent(baseline["value"])
+    assert f"Always answering the word at {baseline['group']} is right for {share}" in captions(test)
 
 
 def test_a_treebank_without_heads_offers_no_syntax(dashboard_without_results, own_run, sample, tmp_path):

@@ -61,9 +61,9 @@ def test_the_page_says_what_its_precision_is_worth(look, own_run):
     test = look(own_run, unnamed="on")
     assert not test.exception
     assert (
-        "Always answering a relation's most frequent object is right for 100.0% of 100 facts; the run's 1.0% at "
-        "step 8 is below that. In 20 facts (20%) the subject's name contains the object; without them the run answers "
-        "0.0% of 80 correctly, below the baseline's 100.0%."
+        "Always answering a relation's most frequent object is right for 100.0 % of 100 facts; the run's 1.0 % at "
+        "step 8 is below that. In 20 facts (20 %) the subject's name contains the object; without them the run answers "
+        "0.0 % of 80 correctly, below the baseline's 100.0 %."
     ) in [text.value for text in test.markdown]
     assert any("Left out are 20 facts" in caption for caption in captions_of(test))
 

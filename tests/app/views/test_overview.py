@@ -20,7 +20,7 @@ def test_the_card_counts_checkpoints_and_tokens(dashboard_with_results, tiny_run
     assert figures["Last step"] == "16"
     assert figures["Tokens seen"] == "4,096"
     n = next(row["n_masked"] for row in runs.read_log(tiny_run) if row["split"] == "heldout" and row["step"] == 8)
-    assert figures[f"Held-out accuracy, step 8, n = {n:,}"] == "8.0%"
+    assert figures[f"Held-out accuracy, step 8, n = {n:,}"] == "8.0 %"
 
 
 def test_nothing_is_left_to_compute_on_full_results(dashboard_with_results) -> None:
