@@ -1,6 +1,6 @@
 """Batches out of a prepared corpus: functions of (seed, step), in two phases, held-out text kept apart."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -8,10 +8,10 @@ import pytest
 from embryo_core import runs
 from embryo_core.errors import CorpusError, TokenizerMismatch
 from embryo_core.types import Run
-from pretrain.batches import Data, prepare_data
+from pretrain.batches import Data, masking_of, prepare_data
 from pretrain.config import Config
 from pretrain.examples import batch_of, order
-from pretrain.masking import MaskedBatch
+from pretrain.masking import MaskedBatch, Masking
 
 HIDDEN = "single pieces 15 %, all [MASK]"
 
@@ -93,6 +93,48 @@ def test_masks_follow_the_step(config: Config, data: Data):
     first, last = own.training(0), own.training(config.steps - 1)
     assert first.positions.shape == last.positions.shape == (config.batch_size, round(0.3 * config.sequence_length))
     assert last.weights.sum() == pytest.approx(2 * first.weights.sum(), rel=0.2)
+
+
+def test_every_update_is_masked_as_its_step_is(config: Config, data: Data):
+    """By the share and the n-grams that the configuration has for it."""
+    noted = []
+
+    class Noted(Masking):
+        def __call__(self, *batch) -> MaskedBatch:
+            noted.append((self.masked_share, self.max_ngram))
+            return super().__call__(*batch)
+
+    changed = replace(config, single_word_steps=4, masked_share_end=0.3)
+    masking = Noted(*(getattr(data.masking, field.name) for field in fields(Masking)))
+    own = replace(data, config=changed, masking=masking)
+    for step in range(config.steps):
+        own.training(step)
+    assert noted == [changed.masking_at(step) for step in range(config.steps)]
+
+
+@pytest.mark.parametrize("end", [None, 0.1, 0.35])
+def test_masking_is_that_of_the_configuration(config: Config, end: float | None):
+    """Each of its shares; arrays have room for the largest of the run. Words may be single pieces."""
+    shares = {"masked_share": 0.2, "mask_token_share": 0.85, "random_token_share": 0.05}
+    own = replace(config, **shares, masked_share_end=end, max_ngram=2, whole_words=False)
+    word_start = np.array([True, False])
+    found = masking_of(own, word_start)
+    assert {name: getattr(found, name) for name in shares} == shares
+    assert (found.widest_share, found.max_ngram) == (0.35 if end == 0.35 else 0.2, 2)
+    assert found.word_start.all() and masking_of(replace(own, whole_words=True), word_start).word_start is word_start
+
+
+def test_heldout_text_is_measured_on_as_many_sequences_as_are_asked_for(config: Config, data: Data, monkeypatch):
+    """In whole batches, or one that is smaller; those masked as in training, and those at 15 %, at each length."""
+    monkeypatch.setattr("pretrain.heldout.BATCH", 8)
+    own = replace(data, config=replace(config, heldout_sequences=12, measured_sequences=20))
+    counts = set()
+    for part in own.heldout():
+        asked = (12 if part.masking == "training" else 20) * config.lengths[0] // part.length
+        assert part.sequences == (asked // 8 * 8 or asked)
+        assert part.masked == sum(weight > 0 for batch in part.batches for weight in batch.weights.flat)
+        counts.add(part.sequences)
+    assert counts == {16, 8, 6}
 
 
 def test_an_epoch_shows_every_example_once(config: Config, data: Data):

@@ -76,6 +76,16 @@ def test_rows_after_the_step_of_a_resume_are_dropped(tmp_path: Path):
     assert rows(path) == []
 
 
+def test_the_first_heldout_row_is_measured_again_until_an_update_was_made(tmp_path: Path):
+    """Of a run that goes on from step 4 of another; from its first own checkpoint on the row stays."""
+    path = tmp_path / "log.jsonl"
+    add(Log(path, after=4, first=4), 4, 5, 6)
+    Log(path, after=6, first=4)
+    assert rows(path) == [("train", 4), ("heldout", 4), ("train", 5), ("train", 6), ("heldout", 6)]
+    Log(path, after=4, first=4)
+    assert rows(path) == [("train", 4)]
+
+
 def test_a_row_holds_its_means_and_counts(tmp_path: Path):
     """Split, step, means, tokens, and whatever else is given, as one JSON object a line."""
     log = Log(tmp_path / "log.jsonl", after=0)

@@ -1,6 +1,7 @@
 """Held-out measures against a slow computation from the logits, one prediction at a time."""
 
 from collections import defaultdict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from keras import ops
 
 from pretrain.batches import Data
 from pretrain.families import FAMILIES, preset
-from pretrain.measure import Measurement, heldout_row
+from pretrain.measure import Measurement, heldout_entry, heldout_row, measured
 from pretrain.model import PretrainingModel
 
 
@@ -44,3 +45,38 @@ def test_the_curve_of_a_run_is_its_first_measure(model: PretrainingModel, data: 
     assert found["masked_lm_loss"] == measures[0]["loss"] and measures[0]["masking"] == "training"
     assert found["sentence_order_accuracy"] == measures[0]["sentence_order_accuracy"]
     assert found["loss"] == pytest.approx(measures[0]["loss"] + measures[0]["sentence_order_loss"])
+
+
+def test_a_baseline_is_how_often_the_usual_answer_is_right():
+    """Over the predictions that count, of all batches; as where most tokens are original."""
+    rng = np.random.default_rng(0)
+    scored = [{name: rng.random((4, 3, 5)) for name in ("own", "other")} for _ in range(2)]
+    for each in scored:
+        for numbers in each.values():
+            numbers[2] = numbers[2] > 0.5  # which count
+    positions = [SimpleNamespace(positions=np.zeros((3, 2), int))] * 2  # of another objective
+    found = measured(("own", "other"), positions, scored)
+    for name, prefix in (("own", ""), ("other", "other_")):
+        counted = [rows for each in scored for rows in each[name].reshape(4, -1).T.tolist() if rows[2]]
+        losses, right, _, usual = zip(*counted, strict=True)
+        assert found[f"{prefix}n"] == len(counted)
+        for kind, values in (("loss", losses), ("accuracy", right), ("baseline", usual)):
+            assert found[prefix + kind] == pytest.approx(sum(values) / len(counted))
+
+
+def test_a_row_of_the_log_is_of_the_first_of_many_measures():
+    """Its losses are added up, and its counts are those of the first length and masking."""
+    first = {"loss": 2.0, "accuracy": 0.5, "n": 10}
+    first |= {"tokens_loss": 0.25, "tokens_accuracy": 0.875, "tokens_n": 40, "tokens_baseline": 0.75}
+    measures = [first, {name: value + 1 for name, value in first.items()}]
+    heldout = [SimpleNamespace(sequences=4), SimpleNamespace(sequences=2)]
+    row, more = heldout_entry(SimpleNamespace(take=lambda: measures, heldout=heldout), {"words": "", "tokens": ""})
+    assert row == {
+        "loss": 2.25,
+        "words_loss": 2.0,
+        "words_accuracy": 0.5,
+        "tokens_loss": 0.25,
+        "tokens_accuracy": 0.875,
+        "tokens_baseline": 0.75,
+    }
+    assert more == {"n_masked": 10, "n_sequences": 4, "measures": measures}

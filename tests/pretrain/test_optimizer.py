@@ -152,6 +152,14 @@ def test_muon_moves_matrices_along_all_directions_alike(weights, gradients):
             np.testing.assert_array_equal(found[name], by_adamw[name])
 
 
+def test_muon_leaves_the_last_layer_of_a_head_to_adamw(weights, gradients):
+    """Its outputs are classes, each with a direction of its own."""
+    name, kernel = "head/classifier/kernel", "encoder/kernel"
+    own, steps = {name: weights[kernel]}, [{name: step[kernel]} for step in gradients]
+    by_muon, by_adamw = (trained({"optimizer": kind, "weight_decay": 0.0}, own, steps) for kind in ("muon", "adamw"))
+    np.testing.assert_allclose(by_muon[name], by_adamw[name], rtol=0, atol=tolerance(own, by_adamw))
+
+
 def test_muon_makes_updates_orthogonal_in_the_type_of_the_model(weights, gradients):
     """In bfloat16 a kernel's update is that of float32 but for some roundings; everything else is the same."""
     exact = trained({"optimizer": "muon"}, weights, gradients[:1])

@@ -1,6 +1,7 @@
 """Measuring a run again: on its own text the log gets more measures, on other text it stays."""
 
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -70,10 +71,10 @@ def test_more_sequences_are_noted_beside_fewer(own: Path, texts: tuple[Path, Pat
     command = ["measure", "--run", str(own), "--heldout", str(texts[1]), "--steps", "1"]
     command += ["--heldout-sequences", "8", "--measured-sequences", "16"]
     first, second = heldout(own)
-    lines_before = len(runs.read_lines(own / "log.jsonl"))
+    order = [(row["split"], row["step"]) for row in map(json.loads, runs.read_lines(own / "log.jsonl"))]
     assert main(command) == 0
     kept, changed = heldout(own)
-    assert len(runs.read_lines(own / "log.jsonl")) == lines_before
+    assert [(row["split"], row["step"]) for row in map(json.loads, runs.read_lines(own / "log.jsonl"))] == order
     count = len(second["measures"])
     assert kept == first and changed == second | {"measures": changed["measures"]}
     assert changed["measures"][:count] == second["measures"] and len(changed["measures"]) == 2 * count
@@ -118,6 +119,17 @@ def test_a_measure_in_words_has_intervals_and_n():
         "step 2,000, 64 tokens, training: accuracy 0.500 (0.404 to 0.596, n = 100); "
         "positions 0 to 63 0.500 (0.404 to 0.596, n = 100); sentence order 0.250 (0.224 to 0.278, n = 1,000)"
     )
+
+
+@pytest.mark.parametrize("right", [29, 57, 58])
+def test_an_interval_is_of_whole_predictions(right: int):
+    """A hundred times 0.29, 0.57 or 0.58 is a rounding less than a whole number: Wilson's formula, by hand."""
+    share, n, z = right / 100, 100, 1.959964
+    middle, half = share + z**2 / 2 / n, z * math.sqrt(share * (1 - share) / n + (z / 2 / n) ** 2)
+    low, high = ((middle + sign * half) / (1 + z**2 / n) for sign in (-1, 1))
+    measure = {"length": 64, "masking": "training", "loss": 5.0, "accuracy": share, "n": n}
+    (line,) = lines({"step": 0, "measures": [measure]})
+    assert line.endswith(f"accuracy {share:.3f} ({low:.3f} to {high:.3f}, n = 100)")
 
 
 def test_what_cannot_be_measured_is_one_sentence(own: Path, texts: tuple[Path, Path], tmp_path: Path):

@@ -7,14 +7,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from embryo_core import runs
-from embryo_core.audit import audit
+from embryo_core.audit import audit, auditing
+from embryo_core.audit.auditing import judge
 from embryo_core.audit.files import missing, other_configs
 from embryo_core.cli import main
+from embryo_core.engine.measure import Measured
 from embryo_core.types import Run
 from tests import demo
 
@@ -301,3 +304,65 @@ def test_the_command_names_steps_without_weights(run, capsys):
     assert capsys.readouterr().out == (
         "No fault in 9 checkpoints.\nLeft out, as their weights were removed: step 2,048.\n"
     )
+
+
+# === Single checkpoints, made up ===
+
+
+@pytest.mark.parametrize("rates", ["00x", "0x0", "x00", "0_0", ""])
+def test_nothing_was_to_move_where_every_rate_between_is_0(monkeypatch, rates):
+    """From after the one step up to the other: "x" is a rate above 0, "_" one that was not logged."""
+    known = {"0": {"learning_rate": 0.0}, "x": {"learning_rate": 0.1}, "_": {}}
+    rows = [{"split": "train", "step": step, **known[rate]} for step, rate in enumerate(rates, start=1)]
+    monkeypatch.setattr(runs, "read_log", lambda _: [*rows, {"split": "heldout", "step": 9}])
+    still = auditing._still(None)
+    for one in range(4):
+        for other in range(one + 1, 5):
+            assert still(one, other) == (rates[one:other] != "" and set(rates[one:other]) == {"0"})
+
+
+def measured(*contents: np.ndarray, exact: bool = True) -> list[Measured]:
+    """Checkpoints of two tensors, the first known by its content and the second its negative; sketches are twice it."""
+    shapes = tuple((name, contents[0].shape) for name in ("one", "other"))
+    made = []
+    for step, content in enumerate(contents):
+        moved = {i: np.full(2, np.linalg.norm(content - contents[i])) for i in range(step)} if exact else {}
+        hashes = tuple(str((sign * content).tolist()) for sign in (1, -1))
+        norms, sketches = np.full(2, np.linalg.norm(content)), np.stack([2 * content, -2 * content])
+        made.append(Measured(step, shapes, hashes, (), norms, np.full(2, 1e-7), sketches, moved))
+    return made
+
+
+def test_distances_are_those_that_were_measured_or_else_of_sketches():
+    """Whichever of two steps is named first."""
+    contents = np.random.default_rng(0).normal(size=(4, 30))
+    for exact, times in ((True, 1), (False, 2)):
+        series = auditing._series(measured(*contents, exact=exact))
+        for i, j in ((0, 3), (3, 0), (1, 2), (2, 1)):
+            distance = np.linalg.norm(contents[i] - contents[j])
+            assert series.apart(i, j) == pytest.approx(np.full(2, times * distance))
+            assert series.sketched(i, j) == pytest.approx(np.full(2, 2 * distance))
+
+
+def test_three_checkpoints_can_be_compared():
+    """Of two, nothing is said."""
+    first, second = np.random.default_rng(0).normal(size=(2, 30))
+    (fault,) = judge(measured(first, first, second), lambda one, other: False, "updates")
+    assert (fault.kind, fault.steps) == ("equal", (0, 1))
+    assert judge(measured(first, first), lambda one, other: False, "updates") == []
+
+
+@pytest.mark.parametrize("step", [1, 3, 5])
+def test_a_tensor_out_of_line_is_told_with_its_norms_and_cosines(step: int):
+    """Its own, those of the neighbours on either side, and those to the first step, as numpy has them."""
+    contents = np.random.default_rng(1).normal(size=(6, 30)) * np.arange(1, 7)[:, None]
+    units = contents / np.linalg.norm(contents, axis=1, keepdims=True)
+    cosines, norms = units @ units.T, np.linalg.norm(contents, axis=1)
+    among = [0, 1, 3, 4, 5]
+    near = {1: [0, 3], 3: [1, 4], 5: [4]}[step]
+    fault = auditing._odd(auditing._series(measured(*contents)), 1, step, among, "updates")
+    beside = " and ".join(f"{norms[i]:.3g}" for i in near)
+    to_them, to_first = (" and ".join(f"{cosines[i, j]:.2f}" for i in near) for j in (step, 0))
+    assert f"norm {norms[step]:.3g} beside {beside}, cosine {to_them} to them, " in fault.what
+    assert f", and {cosines[step, 0]:.2f} beside {to_first} to the first step; " in fault.what
+    assert fault.what.startswith(f"other at step {step} is out of line with that at step")

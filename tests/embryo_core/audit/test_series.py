@@ -3,14 +3,15 @@
 import gc
 import weakref
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from embryo_core.audit.equal import equal_steps
+from embryo_core.audit.equal import Twin, equal_steps, equal_tensors
 from embryo_core.audit.order import Misplaced, misplaced
 from embryo_core.audit.parts import odd_tensors
-from embryo_core.audit.series import Series, turn
+from embryo_core.audit.series import Series, growth, residual, turn
 
 STEPS = (0, 1, 2, 4, 8, 16, 32, 64, 100, 200, 300, 400)
 SIZES = (900, 870, 850, 820, 800, *[20] * 5)
@@ -105,6 +106,42 @@ def test_a_turn_is_told_apart_from_its_exchange():
     assert turn(np.zeros(1), still, still)[0] == 0
 
 
+def test_distances_tell_what_the_numbers_do():
+    """Cosines, how far a tensor is from another's negative, and from a point on the way between two."""
+    tensors = made(walk)
+    found = series(tensors)
+    for i, j, k in ((0, 3, 7), (11, 5, 2)):
+        ab, bc, ac = found.apart(i, j), found.apart(j, k), found.apart(i, k)
+        for t, tensor in enumerate(tensors):
+            a, b, c = tensor[[i, j, k]]
+            assert found.cosines(i, j)[t] == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+            assert found.flipped(i, j)[t] == pytest.approx(np.linalg.norm(a + b))
+            for share in (0.0, 0.3, 1.0):
+                aside = np.linalg.norm(b - a - share * (c - a))
+                assert residual(ab, bc, ac, share)[t] == pytest.approx(aside, abs=1e-6)
+
+
+def test_moves_grow_as_those_of_most_tensors_do():
+    """Of those that made both moves."""
+    assert growth(np.array([2.0, 0.0, 6.0, 5.0, 4.0]), np.array([1.0, 3.0, 2.0, 0.0, 1.0])) == 3.0
+    assert growth(np.array([2.0, 0.0]), np.array([0.0, 3.0])) == 0.0
+
+
+def test_large_tensors_are_measured_by_their_own_moves():
+    """Those above the median size, each in units of its median move between neighbours; not one that stands still."""
+    tensors = made(walk)[:9]  # of which the fifth is of the median size
+    tensors[1][:] = tensors[1][0]
+    found = series(tensors)
+    among = (0, 2, 5, 6, 11)
+    large = found.large(among)
+    assert large.names == tuple(f"tensor {k}" for k in (0, 2, 3)) and large.sizes.tolist() == [900, 850, 820]
+    for place, k in enumerate((0, 2, 3)):
+        moves = [np.linalg.norm(tensors[k][i] - tensors[k][j]) for i, j in pairwise(among)]
+        distance = np.linalg.norm(tensors[k][1] - tensors[k][9])
+        assert large.sketched(1, 9)[place] == pytest.approx(distance / np.median(moves))
+        assert large.norms[place, 4] == pytest.approx(np.linalg.norm(tensors[k][4]) / np.median(moves))
+
+
 def test_nothing_of_a_series_stays_behind():
     """Its distances, 170 MB of a long run of many tensors, go with it."""
     tensors = made(drift)
@@ -122,3 +159,29 @@ def test_equal_steps_in_a_row_may_be_explained():
     contents = [("a",), ("a",), ("b",), ("a",)]
     assert equal_steps(contents, lambda i, j: False) == [(0, 1, 3)]
     assert equal_steps(contents, lambda i, j: (i, j) == (0, 1)) == [(0, 3)]
+
+
+def twins(tensors: list[np.ndarray]) -> list[Twin]:
+    """Tensors with the numbers of another step."""
+    hashes = [tuple(tensor[step].tobytes().hex() for tensor in tensors) for step in ALL]
+    return equal_tensors(series(tensors), hashes, ALL)
+
+
+@pytest.mark.parametrize("kind", [walk, drift])
+@pytest.mark.parametrize(("step", "like"), [(7, 3), (3, 7), (6, 4), (4, 6), (5, 4), (0, 6), (11, 4), (11, 10)])
+def test_a_tensor_with_the_numbers_of_another_step(kind: Kind, step: int, like: int):
+    """It is told at the step where it does not belong, at the ends too; one of fewer than eight numbers is not."""
+    tensors = made(kind)
+    tensors[5], tensors[6] = tensors[5][:, :8], tensors[6][:, :7]
+    assert twins(tensors) == []
+    for tensor in (tensors[1], tensors[5], tensors[6]):
+        tensor[step] = tensor[like]
+    assert twins(tensors) == [Twin(1, step, like), Twin(5, step, like)]
+
+
+def test_a_tensor_that_stood_still_may_do_so_longer():
+    """Where it did not move just before, or just after, its next step is equal by right."""
+    tensors = made(drift)
+    tensors[1][:5] = tensors[1][0]
+    tensors[2][7:] = tensors[2][7]
+    assert twins(tensors) == []

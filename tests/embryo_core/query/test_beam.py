@@ -173,6 +173,16 @@ def test_a_sure_answer_has_an_exact_rank() -> None:
     reply = query.Reply(np.array([[1, 1], [2, 1]]), np.log([0.6, 0.1]), np.log(0.2), *[np.zeros((2, 3))] * 3)
     assert [reply.joint_rank(total) for total in reply.log_probabilities] == [(1, True), (2, False)]
     assert reply.joint_rank(np.log(0.01)) == (3, False)
+    assert reply.joint_rank(reply.bound) == (2, True)
+
+
+def test_nothing_outside_a_beam_is_more_probable_than_its_bound(tiny_run: Run) -> None:
+    """Which is the least probable answer that it keeps at one of the masks: here three words, or three pairs."""
+    model = load(tiny_run)
+    question = query.read_question("[MASK] [MASK] .", model.tokenizer, model.max_positions)
+    (reply,) = query.ask([model], question, 3)
+    first = sorted(reply.conditionals[0].tolist())[-3]
+    assert reply.bound == pytest.approx(max(first, reply.log_probabilities.min()))
 
 
 def test_joint_predictions_read_as_words(tiny_run: Run) -> None:
@@ -180,6 +190,17 @@ def test_joint_predictions_read_as_words(tiny_run: Run) -> None:
     found = query.answer(tiny_run, TWO, 16, k=3).joint
     assert [p.rank for p in found] == [1, 2, 3]
     assert all(p.token.count("|") == 1 for p in found)
+    reply = query.Reply(np.array([[7, 8], [9, 8]]), np.log([0.6, 0.1]), np.log(0.2), *[np.zeros((2, 3))] * 3)
+    assert [p.exact for p in beam.joint_predictions(reply, load(tiny_run).tokenizer, 2)] == [True, False]
+
+
+def test_the_largest_values_come_in_order_and_equal_ones_in_theirs() -> None:
+    """Any number of them, or all."""
+    values = np.random.default_rng(0).integers(0, 5, (3, 60)).astype(np.float32)
+    for k in (1, 2, 17, 60, 99):
+        for own, found in zip(values.tolist(), beam.top_k(values, k).tolist(), strict=True):
+            assert [own[i] for i in found] == sorted(own, reverse=True)[:k]
+            assert found == sorted(found, key=lambda i: (-own[i], i))
 
 
 def test_pieces_inside_words_are_marked(tiny_run: Run) -> None:

@@ -72,6 +72,33 @@ def test_several_masks_cost_the_scoring_of_answers_too(tiny_run: Run, products_a
     assert 0.5 <= cost.trace(tiny_run, TWO) / counted(lambda run: ask_trace(run, TWO), tiny_run) <= 2
 
 
+COUNTED = {  # of three checkpoints: how often one is read, passes, and rows of logits
+    "answer": (1, 2, 1 + 10),
+    "trace": (3, 3, 3),
+    "a word of one piece": (3, 3, 3),
+    "a word of several": (3, 3 * 3, 3 * (2 + 10)),  # of the word itself, and a beam after its first piece
+    "lens": (3, 3 * 2, 3 * 3),
+    "a sentence": (1, 1, 0),
+    "its steps": (3, 3, 0),
+    "several masks": (10 * 2, 10 * 3, 10 * (1 + 10 + 4)),  # the first, a beam, and four answers outside it
+}
+
+
+@pytest.mark.parametrize("what", COUNTED)
+def test_checkpoints_passes_and_logits_are_counted(what: str, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has its seconds, beside those of matrix products."""
+    estimates = {name: estimated for name, (estimated, _) in ASKED.items()}
+    estimates["several masks"] = lambda run: cost.trace(run, TWO, asked=10)
+    seconds = {"CHECKPOINT": 1.0, "PASS": 1.0, "LOGIT": 1 / 700}  # a row has 700 logits
+    found = []
+    for counted in seconds:
+        monkeypatch.setattr(cost, "RATE", float("inf"))
+        for name, each in seconds.items():
+            monkeypatch.setattr(cost, name, each if name == counted else 0)
+        found.append(estimates[what](tiny_run))
+    assert found == pytest.approx(COUNTED[what])
+
+
 def test_more_of_anything_costs_more(tiny_run: Run, own_run: Run) -> None:
     """Checkpoints, masks, words and pieces of a tracked word each raise the cost."""
     (own_run.path / "checkpoints" / "step8" / "manifest.json").unlink()

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -102,6 +103,27 @@ def test_the_widest_gap_is_halved_first() -> None:
     assert halved(steps, between, 5) == [11, 12, 13, 23, 28]
     assert halved(steps, between, 99) == [step for step in steps if step not in (10, 14, 20, 27, 29)]
     assert halved(steps, gaps(steps, {step: "a" for step in steps[:-2]}), 9) == [28, 29]
+    assert [agree for agree, *_ in gaps(steps, {14: "a", 20: "a"})] == [False, True, False]
+
+
+def test_halves_are_as_wide_as_they_are() -> None:
+    """The halves of a wide gap come before a gap that is narrower than they are."""
+    steps = list(range(30))
+    between = gaps(steps, {step: step for step in (0, 16, *range(17, 21), *range(26, 30))})
+    assert halved(steps, between, 3) == [4, 8, 12]
+    assert halved(steps, between, 4) == [4, 8, 12, 23]
+
+
+def test_a_change_of_any_mask_is_a_change(series: Run) -> None:
+    """Steps whose answers agree in the first mask alone are two whose answers differ."""
+    refinement = Refinement(series, TWO)
+    refinement.ask([0, 120])
+    found = refinement.trace
+    masks = replace(found.masks[0], leaders=("the", "the")), found.masks[1]
+    for second in ("cat", "dog"):
+        joint = replace(found.joint, leaders=("the | cat", f"the | {second}"))
+        refinement._trace = replace(found, masks=masks, joint=joint)
+        assert refinement.narrowing == (second == "dog")
 
 
 def test_steps_of_the_readers_own_are_asked_too(series: Run, short_rounds: None) -> None:

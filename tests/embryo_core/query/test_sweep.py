@@ -32,6 +32,13 @@ def test_a_broken_checkpoint_is_left_out(own_run: Run) -> None:
     assert len(found.skipped) == 1 and "step8" in found.skipped[0]
 
 
+def test_a_step_that_lost_its_weights_is_named_where_all_are_asked(own_run: Run) -> None:
+    """Of steps that were given, nothing else is said."""
+    runs.remove_weights(runs.checkpoint(own_run, 8))
+    (named,) = sweep(own_run, numbers).skipped
+    assert "step 8" in named and sweep(own_run, numbers, steps=[0, 16]).skipped == ()
+
+
 def test_what_the_question_raises_ends_it(tiny_run: Run) -> None:
     """The error of any checkpoint is the caller's."""
 

@@ -1,8 +1,12 @@
 """Traces agree with the answers at single steps, and say when the final answer leads and stays."""
 
+import sys
+
+import numpy as np
 import pytest
 
 from embryo_core import query, runs
+from embryo_core.engine.cache import MODELS
 from embryo_core.errors import BrokenCheckpoint, UnknownStep
 from embryo_core.query.trace import leads, trace
 from embryo_core.types import Run
@@ -37,6 +41,40 @@ def test_trace_of_several_masks(tiny_run: Run) -> None:
         assert leader.token == query.SEPARATOR.join(history.leaders[i] for history in found.masks)
         parts = [next(c for c in m.candidates if c.token == m.leaders[i]).probabilities[i] for m in found.masks]
         assert leader.probabilities[i] == pytest.approx(parts[0] * parts[1])
+
+
+def test_every_joint_answer_has_its_own_score_at_every_step(tiny_run: Run) -> None:
+    """Each asked alone, as it is where it is in no beam, at a step whose best answers are others."""
+    found, outside = trace(tiny_run, TWO, k=4), 0
+    models = [MODELS.get(runs.checkpoint(tiny_run, step)) for step in found.steps]
+    question = query.read_question(TWO, models[0].tokenizer, models[0].max_positions)
+    replies = query.ask(models, question)
+    ids = {query.SEPARATOR.join(query.readable(models[0].tokenizer, one)): one for r in replies for one in r.answers}
+    for i, (model, reply) in enumerate(zip(models, replies, strict=True)):
+        kept = [tuple(one) for one in reply.answers.tolist()]
+        for one in found.joint.candidates:
+            own = ids[one.token]
+            (total,) = query.joint_log_probability(model, question, reply, own[None])
+            assert one.probabilities[i] == pytest.approx(np.exp(total), rel=1e-4)
+            place = kept.index(tuple(own)) if tuple(own) in kept else len(kept)
+            exact = place < len(kept) and reply.log_probabilities[place] >= reply.bound
+            assert (one.ranks[i], one.exact[i]) == (place + 1, exact)
+            outside += place == len(kept)
+    assert outside > 1
+
+
+def test_an_answer_is_ranked_in_the_beam_of_each_step(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exactly where it is as probable as the bound of that step, whether or not the beam kept it."""
+    module = sys.modules[trace.__module__]
+    ids, empty = np.array([[1, 1], [2, 2]]), [np.zeros((2, 3))] * 3
+    replies = {step: query.Reply(ids, np.log([p, p / 2]), np.log(p / 2), *empty) for step, p in ((0, 0.6), (8, 0.2))}
+    asked = {step: (None, [np.log(0.15)]) for step in replies}
+    monkeypatch.setattr(module, "ask_each", lambda *_: (asked, {}))
+    scores = {}
+    module._score(tiny_run, TWO, replies, [(1, 1), (3, 3)], scores)
+    places = {step: {one: own[1:] for one, own in found.items()} for step, found in scores.items()}
+    kept = {(1, 1): (1, True), (2, 2): (2, True)}
+    assert places == {0: kept | {(3, 3): (3, False)}, 8: kept | {(3, 3): (2, True)}}
 
 
 @pytest.mark.parametrize("k", [1, 4])

@@ -113,6 +113,17 @@ def test_answers_of_a_part_are_added_to_the_summary(run, ranks, compacted, reque
     assert (right.correct == drawn[:, [step in right.steps for step in STEPS]]).all()
 
 
+def test_as_many_facts_are_not_the_same(run, ranks):
+    """Where a later step was asked others in place of some, each fact keeps its own answers."""
+    kept = list(ranks.items())
+    write(run, dict(kept[1:]), STEPS[:3])
+    results.compact(run)
+    write(run, dict(kept[:-1]), STEPS[3:])
+    (first, drawn), (last, of_last) = kept[0], kept[-1]
+    expected = ranks | {first: [2, 2, 2, drawn[3]], last: [*of_last[:3], 2]}
+    assert shown(results.read_histories(run)) == slow(expected)
+
+
 @pytest.mark.parametrize("change", ["fewer", "more", "two metrics"])
 def test_other_facts_are_summed_up_from_the_answers(run, ranks, change):
     """Where not every fact was asked at every step, or two evaluations asked them."""

@@ -10,7 +10,7 @@ import pytest
 from embryo_core import results
 from embryo_core.errors import ResultsError
 from embryo_core.results.files import seal
-from embryo_core.types import AttentionMap, Findings, Run
+from embryo_core.types import Answer, AttentionMap, Findings, Run, TaskScore, TuningPoint
 from tests.conftest import at
 from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find
 
@@ -184,7 +184,19 @@ def test_attention_comes_back_by_head_by_step_and_in_all(run, compacted):
     for i, step in enumerate(STEPS):
         one, _ = results.read_attention_step(run, step)
         np.testing.assert_array_equal(one, weights[i])
-        np.testing.assert_array_equal(one[1, 2], given[step, 2, 3].astype(np.float16))
+        for layer, head in np.ndindex(2, 3):
+            np.testing.assert_array_equal(one[layer, head], given[step, layer + 1, head + 1].astype(np.float16))
+    for head in (1, 2, 3):
+        steps, layers, _ = results.read_attention_layers(run, head, STEPS[1:3])
+        assert steps.tolist() == list(STEPS[1:3])
+        np.testing.assert_array_equal(layers, weights[1:3, :, head - 1].swapaxes(0, 1))
+
+
+def test_an_attention_history_tells_the_fewest_sentences_of_its_steps(run):
+    """Which all of its maps are averaged over at least."""
+    for step, sentences in ((0, 9), (2, 5), (8, 7)):
+        results.write(at(run, step), "attention", Findings(attention=[AttentionMap(1, 1, SQUARE, sentences)]))
+    assert results.read_attention(run, 1, 1).sentences == 5 and results.read_attention_step(run, 8)[1] == 7
 
 
 def test_the_run_is_named_by_its_folder(run, tmp_path):
@@ -228,3 +240,18 @@ def test_fine_tunings_come_back_as_found(run):
         rows = read(run, "squad")
         own = sorted(tuple(vars(one).values()) for one in given if one.task == "squad")
         assert sorted(map(tuple, rows[rows["step"] == 8].drop(columns="step").to_numpy().tolist())) == own
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_seeds_of_other_data_are_left_out(run, compacted):
+    """Those of the task's first seed stay, in every table of fine-tuning."""
+    for seed, data in ((1, "a"), (2, "b"), (3, "a")):
+        scores = [TaskScore("rte", seed, "model", "accuracy", 0.5, 7)]
+        answers, points = [Answer("rte", seed, 0, 1.0, 0.0)], [TuningPoint("rte", seed, 1, 0.5, 0.5)]
+        name = f"finetuning:rte:{seed}"
+        results.begin(run, name, {"sha256": data}, {}, overwrite=False)
+        results.write(at(run, 8), name, Findings(task_scores=scores, answers=answers, tuning=points), {"sha256": data})
+    if compacted:
+        results.compact(run)
+    for read in (results.read_task_scores, results.read_answers, results.read_tuning):
+        assert read(run, "rte")["seed"].tolist() == [1, 3]

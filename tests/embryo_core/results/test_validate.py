@@ -64,3 +64,20 @@ def test_what_is_no_measurement_is_refused(run, findings, message):
         results.write(at(run, 8), "m", findings)
     assert "nothing was written" in str(error.value) and "'m' at step 8" in str(error.value)
     assert tree(run.results) == before
+
+
+def test_the_least_and_the_most_are_measurements(run):
+    """Of every kind of row: a correlation may be -1, and a word never or always right."""
+    findings = Findings(
+        scores=[Score("m", -3.0, 1, "all")],
+        words=[WordCount("m", "NN", "a", 4, 0), WordCount("m", "NN", "b", 4, 4)],
+        cloze=[ClozeAnswer("f", "P1", "s", "o", 1, 0.0, "the", 1.0)],
+        attention=[AttentionMap(1, 1, np.ones((1, 1)), 1)],
+        probes=[ProbeCurve("pos", 0, False, i, 0.0, float(i)) for i in (0, 1)],
+        task_scores=[TaskScore("stsb", i, "model", "pearson", 2.0 * i - 1, 1) for i in (0, 1)],
+        tuning=[TuningPoint("stsb", i, 1, 0.0, 2.0 * i - 1) for i in (0, 1)],
+        answers=[Answer("stsb", 0, 0, -1.0, 5.0)],
+        spans=[SpanAnswer("squad", 0, "q", 0, 0, 0.0, 1.0)],
+    )
+    results.write(at(run, 8), "m", findings)
+    assert results.done(run) == {"m": {8}}

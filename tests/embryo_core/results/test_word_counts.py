@@ -1,5 +1,7 @@
 """The counts of words are those of the last step, whatever became of their file."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
@@ -16,9 +18,14 @@ def counted(run: Run) -> pd.DataFrame:
 
 
 def write(run: Run, steps: tuple[int, ...]) -> None:
-    """Store the words of a metric at these steps, as parts, and what another metric has without words."""
+    """Store the words of a metric at these steps, as parts, and what another metric has without words.
+
+    Counts grow with the step, as no treebank's do, so that those of one step are no other's.
+    """
     for step in steps:
-        results.write(at(run, step), "mask_prediction", find("mask_prediction", step, seed=step))
+        found = find("mask_prediction", step, seed=step)
+        found.words = [replace(word, n=word.n + step) for word in found.words]
+        results.write(at(run, step), "mask_prediction", found)
         results.write(at(run, step), "attention", find("attention", step))
 
 

@@ -106,6 +106,40 @@ def test_the_control_task_is_of_the_words_of_the_spans(trained: Model, tmp_path:
     assert len({*zip(task.dev.control[:8], task.dev.control[8:16], strict=True)}) > 3  # of the pair, not of one word
 
 
+def test_all_words_of_the_spans_make_a_type(trained: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Each span's apart; labels of types are drawn from those of the training set."""
+    words = "a b c a b".split()
+    spans = [((0, 2), (2, 3)), ((3, 5), (2, 3)), ((0, 1), (1, 3)), ((0, 3), (2, 3)), ((0, 2), (4, 5)), ((1, 2), (2, 3))]
+    rows = [(" ".join(words), [(f"L{i % 2}", *each) for i, each in enumerate(spans)])]
+    drawn_from = []
+
+    def numbered(types: list[list[str]], labels: np.ndarray) -> list[np.ndarray]:
+        drawn_from.extend(labels.tolist())
+        numbers = {own: i for i, own in enumerate({own for split in types for own in split})}
+        return [np.array([numbers[own] for own in split]) for split in types]
+
+    monkeypatch.setattr("embryo_core.metrics.probing.data.control_labels", numbered)
+    folder = write_task(tmp_path / "t", train=rows, dev=[(text, own[:1]) for text, own in rows])
+    (task,) = read_tasks({"t": folder}, trained.tokenizer, limits(trained), None).tasks
+    types = [[words[first:last] for first, last in each] for each in spans]
+    alike = task.test.control[:, None] == task.test.control
+    assert alike.tolist() == [[one == other for other in types] for one in types]
+    assert drawn_from == [0, 1] * 3
+
+
+def test_training_targets_come_in_the_order_of_their_last_spans(trained: Model, tmp_path: Path):
+    """Each with its own labels; those of other splits stay as in the file, and spans are numbered at random."""
+    text = "The dog saw the river and the cat"
+    pairs = [((i, i + 1), (k, k + 1)) for i in range(7, -1, -1) for k in range(8)]
+    rows = [(text, [(f"L{i % 5}", *pair) for i, pair in enumerate(pairs)])]
+    data = read_tasks({"t": write_task(tmp_path / "t", train=rows)}, trained.tokenizer, limits(trained), None)
+    train, test = data.tasks[0].train, data.tasks[0].test
+    assert (np.diff(train.spans[:, 1]) >= 0).all() and test.labels.tolist() == [i % 5 for i in range(len(pairs))]
+    of_train, of_test = (np.column_stack([own.spans, own.labels, own.control]).tolist() for own in (train, test))
+    assert sorted(of_train) == sorted(of_test)
+    assert (np.diff(data.start[np.sort(np.unique(test.spans))]) < 0).any()
+
+
 def test_a_limit_takes_the_first_examples_of_each_split(trained: Model, sample: Path):
     """As many of each task."""
     folders = {task: sample / "probing" / task for task in ("pos", "srl")}

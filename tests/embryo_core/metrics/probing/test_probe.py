@@ -9,6 +9,7 @@ import torch
 from embryo_core.metrics.probing import probe
 from embryo_core.metrics.probing.data import UNSEEN, ProbingTask
 from embryo_core.metrics.probing.probe import Probes
+from embryo_core.metrics.probing.whitening import whitening
 from tests.embryo_core.metrics.probing.test_training import plain, random_task
 
 EPSILON = float(np.finfo(np.float32).eps)
@@ -46,6 +47,14 @@ def test_the_gradient_is_autograds(probes):
         for gradient, value in zip(gradients, values, strict=True):
             error = (gradient[i].double() - value.grad).abs().max().item()
             assert error <= mean * spread < value.grad.abs().max().item() / 4
+
+
+def test_features_are_whitened_by_those_of_all_training_targets():
+    """Their number decides how far small variances are trusted."""
+    features, task = random_task(300, 4, 8)
+    x = torch.from_numpy(plain(features[0], task.train))
+    own = Probes(features[0], task, whitened=True)
+    assert torch.equal(own._whitening.matrix, whitening(x - x.mean(0), 300).matrix)
 
 
 def test_f1_is_the_share_of_targets_labelled_right(probes, monkeypatch: pytest.MonkeyPatch):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from benchmarks import paper_probing
 from embryo_core.metrics.probing.regimen import PROTOCOLS, Protocol, Regimen
 
 FAST, PAPER = PROTOCOLS["fast"], PROTOCOLS["paper"]
@@ -32,6 +33,22 @@ class Trained:
     def best(self) -> int:
         """The number of the evaluation whose weights were kept."""
         return int(self.regimen.best[0])
+
+
+@pytest.mark.parametrize("targets", [1, 1024, 200 * 1024, 200 * 1024 + 1, 301 * 1024])
+def test_the_fast_protocol_takes_five_epochs_and_at_least_a_thousand_batches(targets: int):
+    """And as many more as make ten equal parts of them, after each of which it is evaluated."""
+    batches = max(1000, 5 * len(range(0, targets, 1024)))
+    while batches % 10:
+        batches += 1
+    assert (FAST.length(targets), FAST.evaluations, FAST.batch) == (batches, 10, 1024)
+
+
+def test_the_paper_protocol_is_as_long_as_the_papers():
+    """However many targets there are."""
+    for targets in (1, 10**6):
+        assert PAPER.length(targets) == paper_probing.BATCHES == PAPER.evaluations * paper_probing.EVERY
+    assert PAPER.batch == paper_probing.BATCH
 
 
 def test_the_fast_protocol_goes_down_a_line_to_0():

@@ -12,8 +12,9 @@ from embryo_core.engine.model import Model
 from embryo_core.evaluate.compute import limits
 from embryo_core.metrics.probing.data import UNSEEN, ProbingTask, Targets, read_tasks
 from embryo_core.metrics.probing.features import span_features
-from embryo_core.metrics.probing.regimen import PROTOCOLS
-from embryo_core.metrics.probing.training import train_all, train_probes
+from embryo_core.metrics.probing.probe import Probes
+from embryo_core.metrics.probing.regimen import PROTOCOLS, Regimen
+from embryo_core.metrics.probing.training import _batches, train_all, train_probes
 from tests.embryo_core.metrics.probing.test_data import write_task
 
 FAST, PAPER = PROTOCOLS["fast"], PROTOCOLS["paper"]
@@ -83,7 +84,41 @@ def test_pairs_and_few_targets_come_to_the_optimum_too(n, labels):
     assert probe.f1[1] == pytest.approx(1 / labels, abs=0.06)  # random labels of random pairs: nothing to learn
 
 
+def test_an_epoch_has_every_target_once_in_an_order_of_its_own():
+    """In batches of about the same number, none of them above the protocol's."""
+    endless = _batches(1000, 300)
+    epochs = [[range(1000)[next(endless)] for _ in range(4)] for _ in range(5)]
+    assert all(sorted(row for batch in epoch for row in batch) == [*range(1000)] for epoch in epochs)
+    assert {len(batch) for epoch in epochs for batch in epoch} == {250}
+    assert len({tuple(batch[0] for batch in epoch) for epoch in epochs}) > 1
+
+
+def test_every_probe_is_told_what_is_left(monkeypatch: pytest.MonkeyPatch):
+    """All of the batches at the first, one of them at the last: so far the rate has fallen there."""
+    told = []
+    monkeypatch.setattr(Regimen, "step", lambda self, gradients, left: told.append(left))
+    train_probes(*random_task(200, 2, 4), replace(FAST, iterations=20, epochs=1))
+    assert told == pytest.approx([batches / 20 for batches in range(20, 0, -1) for _ in range(2)])
+
+
 # === Evaluations in development ===
+
+
+def test_a_point_of_the_curve_has_the_mean_loss_since_the_one_before(monkeypatch: pytest.MonkeyPatch):
+    """Over the batches in between, of the task and of its control task."""
+    losses, loss = [], Probes.loss
+
+    def noted(probes: Probes, batch: Targets) -> tuple:
+        found = loss(probes, batch)
+        losses.append(found[0].tolist())
+        return found
+
+    monkeypatch.setattr(Probes, "loss", noted)
+    features, task = random_task(400, 3, 4)
+    (probe,) = train_probes(features, task, replace(FAST, batch=64, iterations=20, epochs=1, evaluations=5))
+    assert len(losses) == 20 and len(probe.curve) == 5
+    for i, point in enumerate(probe.curve):
+        assert point.train_loss == pytest.approx(np.mean(losses[4 * i : 4 * i + 4], axis=0))
 
 
 @pytest.mark.parametrize(
@@ -110,6 +145,17 @@ def test_the_paper_protocol_stops_when_development_stands_still(probing):
 
 
 # === Apart and together ===
+
+
+def test_the_task_and_its_control_task_exchanged_are_trained_the_other_way_round():
+    """Each probe learns its own labels, and is evaluated and tested on them."""
+    features, task = random_task(400, 4, 8)
+    splits = {name: getattr(task, name) for name in ("train", "dev", "test")}
+    exchanged = {name: Targets(own.spans, own.control, own.labels) for name, own in splits.items()}
+    short = replace(FAST, iterations=100, epochs=1)
+    (one,), (other,) = (train_probes(features, each, short) for each in (task, replace(task, **exchanged)))
+    assert other.f1 == pytest.approx(one.f1[::-1], abs=0.02) and one.f1[0] > one.f1[1] + 0.2
+    assert other.curve[-1].dev_f1 == pytest.approx(one.curve[-1].dev_f1[::-1], abs=0.02)
 
 
 def test_layers_trained_together_are_those_trained_alone(probing):

@@ -1,6 +1,7 @@
 """Whitened features have about the unit matrix for their covariance, whatever the features' own."""
 
 import numpy as np
+import pytest
 import torch
 
 from embryo_core.metrics.probing.whitening import RIDGE, Whitening, whitening
@@ -14,12 +15,13 @@ def correlated(n: int, features: int) -> torch.Tensor:
     return sample - sample.mean(0)
 
 
-def test_whitened_features_have_the_unit_matrix_for_covariance():
+@pytest.mark.parametrize(("n", "share"), [(10**6, RIDGE), (120, 1 / 100)])
+def test_whitened_features_have_the_unit_matrix_for_covariance(n: int, share: float):
     """But for the ridge: a direction of variance v comes out with v / (v + ridge)."""
     sample = correlated(5000, 12)
-    matrix = whitening(sample, 10**6).matrix.double()
+    matrix = whitening(sample, n).matrix.double()
     covariance = (sample.T @ sample / len(sample)).double()
-    ridge = RIDGE * covariance.diagonal().mean() * torch.eye(12)
+    ridge = share * covariance.diagonal().mean() * torch.eye(12)
     roundings = np.finfo(np.float32).eps * len(covariance) * torch.linalg.cond(covariance + ridge).item()
     found = matrix @ (covariance + ridge) @ matrix.T
     torch.testing.assert_close(found, torch.eye(12, dtype=torch.double), rtol=0, atol=roundings)
