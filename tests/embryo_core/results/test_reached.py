@@ -16,16 +16,22 @@ TUNED = "finetuning:{}:1"
 
 
 def tune(run: Run, steps: tuple[int, ...], n: int = N) -> None:
-    """Store a task of labels, whose share of right answers grows with the step, and one of spans."""
+    """Store a task of labels, whose share of right answers grows with the step, one of spans, and one of values."""
     for step in steps:
         random = np.random.default_rng(step)
         right = random.random(n) < 0.5 + 0.1 * STEPS.index(step)
         answers = [Answer("rte", 1, i, 1.0, float(right[i])) for i in range(n)]
         scores = [TaskScore("rte", 1, "model", "accuracy", float(right.mean()), n)]
         results.write(at(run, step), TUNED.format("rte"), Findings(task_scores=scores, answers=answers))
-        spans = [SpanAnswer("squad", 1, f"q{i:03}", 0, 1, float(right[i]), float(right[i])) for i in range(n)]
+        words = np.where(np.arange(n) < n // 2, 0.6 + 0.4 * right, right)  # F1: half of the wrong answers share some
+        spans = [SpanAnswer("squad", 1, f"q{i:03}", 0, 1, float(right[i]), float(words[i])) for i in range(n)]
         scores = [TaskScore("squad", 1, "model", name, float(right.mean()), n) for name in ("exact", "f1")]
         results.write(at(run, step), TUNED.format("squad"), Findings(task_scores=scores, spans=spans))
+        gold = np.random.default_rng(9).normal(size=n) ** 3  # with long tails, in which ranks and values differ
+        told = gold + random.normal(size=n) ** 3 * (4.0, 2.0, 0.3, 0.4)[STEPS.index(step)]
+        answers = [Answer("stsb", 1, i, float(gold[i]), float(told[i])) for i in range(n)]
+        scores = [TaskScore("stsb", 1, "model", name, 0.5, n) for name in ("spearman", "pearson")]
+        results.write(at(run, step), TUNED.format("stsb"), Findings(task_scores=scores, answers=answers))
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -53,6 +59,20 @@ def test_the_summary_is_read_and_not_the_answers(run: Run, monkeypatch: pytest.M
     expected = results.read_reached(run, "rte", "accuracy")
     monkeypatch.setattr("embryo_core.results.reached.read_answers", None)
     assert results.read_reached(run, "rte", "accuracy") == expected
+
+
+def test_each_metric_has_its_own_steps(run: Run, monkeypatch: pytest.MonkeyPatch):
+    """Exact match and F1 of spans, correlations of ranks and of values: in the summary as in the answers."""
+    tune(run, STEPS)
+    spans, values = results.read_spans(run, "squad"), results.read_answers(run, "stsb")
+    expected = [reached_in_spans(spans, name) for name in ("exact", "f1")]
+    expected += [reached(values, name) for name in ("spearman", "pearson")]
+    results.compact(run)
+    for name in ("read_answers", "read_spans"):
+        monkeypatch.setattr(f"embryo_core.results.reached.{name}", None)
+    found = [results.read_reached_in_spans(run, "squad", name) for name in ("exact", "f1")]
+    found += [results.read_reached(run, "stsb", name) for name in ("spearman", "pearson")]
+    assert found == expected and found[0] != found[1] and found[2] != found[3]
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])

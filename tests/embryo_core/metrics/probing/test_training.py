@@ -147,6 +147,23 @@ def test_the_paper_protocol_stops_when_development_stands_still(probing):
 # === Apart and together ===
 
 
+@pytest.mark.parametrize(("rising", "evaluations"), [("task", 10), ("control", 10), ("neither", 3)])
+def test_a_layer_is_trained_until_both_of_its_probes_have_stopped(
+    monkeypatch: pytest.MonkeyPatch, rising: str, evaluations: int
+):
+    """One that still gets better is trained on, whatever its partner does."""
+    found = iter(range(1, 100))
+
+    def scripted(probes: Probes, targets: Targets, *weights: torch.Tensor) -> list[float]:
+        own = next(found) / 100
+        return [own if rising == name else 0.5 for name in ("task", "control")]
+
+    monkeypatch.setattr(Probes, "f1", scripted)
+    patient = replace(PAPER, batch=64, iterations=20, evaluations=10, plateau=replace(PAPER.plateau, stop=2))
+    (probe,) = train_probes(*random_task(200, 2, 4), patient)
+    assert len(probe.curve) == evaluations
+
+
 def test_the_task_and_its_control_task_exchanged_are_trained_the_other_way_round():
     """Each probe learns its own labels, and is evaluated and tested on them."""
     features, task = random_task(400, 4, 8)
