@@ -1,12 +1,18 @@
 """Files of Hub repositories through the cache of huggingface_hub: fetched when they are needed, removed on request."""
 
 import os
+from math import inf
 from pathlib import Path
+from time import monotonic
 
 from embryo_core.errors import MissingWeights, first_line
 from embryo_core.runs import generator, hub_folder
 from embryo_core.runs.pointers import HUB
 from embryo_core.types import Checkpoint, Pointer
+
+AGAIN = 30  # seconds
+
+_unreached = -inf, ""  # when the Hub was last not reached, and what is said of it
 
 
 def fetch(pointer: Pointer) -> Path:
@@ -73,19 +79,30 @@ def offline() -> bool:
 
 
 def fetch_file(repository: str, commit: str, name: str) -> Path:
-    """One file of a repository at a commit, from the cache or the Hub. Raises MissingWeights where neither has it."""
-    from httpx2 import HTTPError  # what huggingface_hub asks with; a broken connection comes through as it is
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
+    """One file of a repository at a commit, from the cache or the Hub. Raises MissingWeights where neither has it.
 
-    try:
-        return Path(hf_hub_download(repository, name, revision=commit, cache_dir=hub_folder(repository).parent))
-    except LocalEntryNotFoundError as reason:
-        asked = reason.__cause__  # what the Hub answered, or what became of the connection
-        off = asked is None or offline()
-        why = "is not in the local cache, and the network is off" if off else f"cannot be fetched ({refusal(asked)})"
-    except (HTTPError, OSError) as reason:
-        why = f"cannot be fetched ({refusal(reason)})"
+    huggingface_hub tries for half a minute to reach the Hub. One that it did not reach is not asked again for AGAIN
+    seconds, so that a series of many steps does not wait for each.
+    """
+    global _unreached
+    from httpx2 import ConnectError, HTTPError, TimeoutException  # what huggingface_hub asks with lets them through
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
+
+    if (found := _in_cache(Pointer(name, repository, commit))).exists():
+        return found
+    since, why = _unreached
+    if monotonic() >= since + AGAIN:
+        try:
+            return Path(hf_hub_download(repository, name, revision=commit, cache_dir=hub_folder(repository).parent))
+        except LocalEntryNotFoundError as error:
+            reason = error.__cause__  # what the Hub answered, or what became of the connection
+        except (HTTPError, OSError) as error:
+            reason = error
+        off = reason is None or isinstance(reason, OfflineModeIsEnabled)
+        why = "is not in the local cache, and the network is off" if off else f"cannot be fetched ({refusal(reason)})"
+        if isinstance(reason, ConnectError | TimeoutException):
+            _unreached = monotonic(), why
     raise MissingWeights(
         f"{name} of {HUB}{repository}@{commit[:7]} {why}; fetch it where there is one, or leave out that step."
     )

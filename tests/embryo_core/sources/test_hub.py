@@ -29,6 +29,7 @@ NAME = "owner/series"
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of the test's own, and no network."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(remote, "_unreached", remote._unreached)  # put back after the test
     assert remote.offline()
     return tmp_path / "hub"
 

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 from huggingface_hub import close_session, constants
 
@@ -34,6 +35,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", form)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)  # before it tries again
+    monkeypatch.setattr(remote, "_unreached", (float("-inf"), ""))
     close_session()  # whose client has the proxies of before
     yield server
     close_session()
@@ -110,6 +112,24 @@ def test_a_download_that_breaks_off_is_one_sentence(root, hub, series):
     hub.cut.clear()
     remote.fetch_checkpoint(runs.checkpoint(run, 10))
     runs.verify(runs.checkpoint(run, 10))
+
+
+def test_a_hub_that_is_not_reached_is_asked_once_for_all_steps(root, hub, series, monkeypatch):
+    """And again after a while; what is in the cache is there all along."""
+    run = add([f"hf:{NAME}"], "public").run
+    hub.shutdown()
+    hub.server_close()
+    close_session()  # whose connection would still be answered
+    asked, sentences = [], []
+    download = huggingface_hub.hf_hub_download
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *a, **b: asked.append(a) or download(*a, **b))
+    for again in (remote.AGAIN, remote.AGAIN, 0):
+        monkeypatch.setattr(remote, "AGAIN", again)
+        with pytest.raises(MissingWeights, match=rf"{WEIGHTS} of hf:{NAME}@.* cannot be fetched \(") as error:
+            remote.fetch_checkpoint(runs.checkpoint(run, 10))
+        sentences.append(str(error.value))
+        assert remote.fetch_file(NAME, series[10], "config.json").exists()
+    assert len(asked) == 2 and len(set(sentences)) == 1
 
 
 GATED = (403, {"X-Error-Code": "GatedRepo", "X-Error-Message": "Access is restricted."})
