@@ -55,8 +55,8 @@ def _names(seeds: dict[str, tuple[Run, ...]]) -> dict[str, list[str]]:
 def _design(view: View) -> None:
     st.header("Design", anchor=False)
     table = charts.design_table(results.designs((view.run, *view.beside)), _names(_seeds(view)))
-    differs = st.column_config.TextColumn("≠", width=30, pinned=True) if view.beside else None
-    columns = {"differs": differs, "row": st.column_config.TextColumn("setting", width=300, pinned=True)}
+    differs = st.column_config.TextColumn("≠", width=30) if view.beside else None
+    columns = {"differs": differs, "row": st.column_config.TextColumn("setting", width=300)}
     columns |= {name: st.column_config.TextColumn(name, width=340) for name in table.columns[2:]}
     st.dataframe(table, hide_index=True, column_config=columns, width="content", height="content", key="designs")
     widgets.show_caption(captions.DIFFERS + captions.DESIGN if view.beside else captions.DESIGN)
