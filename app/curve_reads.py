@@ -4,9 +4,9 @@ import pandas as pd
 
 from app import results
 from app.caching import cached, log_state, results_state
-from app.charts import patterns, probing_scores, tokens
-from app.charts.smoothing import with_smoothed
 from embryo_core.compare import Rule, acquisition
+from embryo_core.figures import patterns, probing_scores, tokens
+from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.types import Run
 
 WORDS_PREDICTED = ("mask_prediction", "token_reconstruction")  # the most frequent word is a baseline of these alone

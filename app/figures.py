@@ -16,15 +16,15 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import results
-from app.captions import networks
-from app.captions.figure_file import copied, small_print
-from app.captions.smoothing import smoothing
-from app.captions.thinned import thinned
 from app.components import messages
 from app.components.figure_files import figure_files
 from app.turns import TURNS
 from app.view import View
 from app.widgets import show_caption
+from embryo_core.figures.captions import networks
+from embryo_core.figures.captions.figure_file import copied, small_print
+from embryo_core.figures.captions.smoothing import smoothing
+from embryo_core.figures.captions.thinned import thinned
 from embryo_core.types import Run
 
 TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}

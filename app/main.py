@@ -6,15 +6,15 @@ from pathlib import Path
 import streamlit as st
 
 from app import permalink
-from app.captions.markdown import literal
 from app.drawing import drawing
 from embryo_core.errors import EmbryoError
+from embryo_core.figures.captions.markdown import literal
 
 
 def page(title: str, icon: str | None = None, default: bool = False, visibility: str = "visible") -> st.Page:
-    """What show() in app/views/<name>.py draws, at /<name>, the title in small letters; the default page is at /."""
+    """What show() in app/pages/<name>.py draws, at /<name>, the title in small letters; the default page is at /."""
     name = title.lower().replace("-", "")
-    show = import_module(f"app.views.{name}").show
+    show = import_module(f"app.pages.{name}").show
     path = None if default else name
     return st.Page(show, title=title, icon=icon, url_path=path, default=default, visibility=visibility)
 

@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 
 from app.caching import cached, kept_whole, results_state
-from app.captions.attention import divided
-from app.charts import attention
 from app.components import head_maps
 from app.results import sources, steps_done
 from embryo_core import results as store
 from embryo_core import runs
 from embryo_core.curves import normalise_rows
 from embryo_core.curves.step_scales import Scale, log_spaced
+from embryo_core.figures import attention
+from embryo_core.figures.captions.attention import divided
 from embryo_core.results import AttentionHistory
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
 from embryo_core.types import Run

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from app import figures
-from app.captions.figure_file import copied, small_print
-from app.captions.networks import network
-from app.charts.attention import map_table
 from app.components import head_maps
 from app.components.figure_files import map_files
 from app.figures import File
 from app.view import View
 from embryo_core.curves.step_scales import Scale
+from embryo_core.figures.attention import map_table
+from embryo_core.figures.captions.figure_file import copied, small_print
+from embryo_core.figures.captions.networks import network
 from embryo_core.share import HeadHistory, gif_bytes, html_page
 
 HISTORY = "head_history"

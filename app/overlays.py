@@ -9,12 +9,12 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import figures
-from app.captions import overlay as captions
-from app.captions.markdown import literal
-from app.charts.overlay import Curves, Line, changes_alike, overlay
-from app.charts.smoothing import with_smoothed
 from app.view import View
 from embryo_core import compare
+from embryo_core.figures.captions import overlay as captions
+from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.overlay import Curves, Line, changes_alike, overlay
+from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.types import Run
 
 Read = Callable[[Run], pd.DataFrame]

@@ -7,8 +7,8 @@ from typing import Any
 import streamlit as st
 
 from app import permalink
-from app.captions.markdown import literal
-from app.charts.smoothing import WINDOWS
+from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.smoothing import WINDOWS
 
 SMOOTHING = "smooth"  # its name in the URL
 NUMBER = 110  # pixels of a box with the number of a layer or a head

@@ -6,8 +6,6 @@ from contextlib import suppress
 import pandas as pd
 
 from app.caching import cached, checkpoints_state, files_state, kept_whole, log_state, results_state
-from app.charts import knowledge, patterns, probing_scores, tokens
-from app.charts import phases as phase_tables
 from embryo_core import compare, runs
 from embryo_core import results as store
 from embryo_core.compare import Progress, Unit
@@ -17,6 +15,8 @@ from embryo_core.curves.step_scales import Scale, telling_scale
 from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, gives
 from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError, ResultsError
+from embryo_core.figures import knowledge, patterns, probing_scores, tokens
+from embryo_core.figures import phases as phase_tables
 from embryo_core.findings import Judgement, judge
 from embryo_core.types import Run
 

@@ -6,10 +6,10 @@ import pandas as pd
 
 from app import results, task_data
 from app.caching import cached, kept_whole, results_state
-from app.charts import finetuning
 from embryo_core import results as store
 from embryo_core.curves.reached import Reached
 from embryo_core.errors import CorpusError
+from embryo_core.figures import finetuning
 from embryo_core.finetune.forms import SQUAD, evaluation
 from embryo_core.finetune.texts import read_texts
 from embryo_core.types import Run

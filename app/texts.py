@@ -5,8 +5,8 @@ from typing import Any
 import streamlit as st
 
 from app import permalink
-from app.captions.markdown import literal
 from embryo_core import query
+from embryo_core.figures.captions.markdown import literal
 
 LINK = 2_000  # characters of text that are put into the URL
 LIMITS = {  # characters, by the name of the text in the URL

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from app import results
-from app.charts.step_axis import StepAxis
 from embryo_core import runs
 from embryo_core.compare import Unit
 from embryo_core.curves.step_scales import Scale
+from embryo_core.figures.step_axis import StepAxis
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import point
 

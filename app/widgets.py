@@ -11,10 +11,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import permalink, pickers, results
-from app.captions.markdown import literal
-from app.captions.overlay import COUNTED, left_out
-from app.captions.overview import command
-from app.captions.sentences import split
 from app.components.copy_button import copy_button
 from app.components.time_bar import time_bar
 from app.view import View, last_up_to
@@ -22,6 +18,10 @@ from embryo_core import runs
 from embryo_core.compare import UNITS, Unit
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.errors import EmbryoError, QueryError, TooCostly
+from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.captions.overlay import COUNTED, left_out
+from embryo_core.figures.captions.overview import command
+from embryo_core.figures.captions.sentences import split
 from embryo_core.metrics import named
 from embryo_core.types import Checkpoint, Run
 

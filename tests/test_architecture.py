@@ -1,4 +1,4 @@
-"""The house keeps its walls: imports that must never exist, light modules, docstrings, and a README that stays true."""
+"""The house keeps its walls: imports that must never exist, light modules and docstrings."""
 
 import ast
 import os
@@ -26,7 +26,6 @@ LIGHT = (
     *(f"embryo_core/{name}.py" for name in GROUND_FLOOR if name != "study"),
     "embryo_core/engine/capabilities.py",
 )
-README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 
 # === Imports that must never exist ===
@@ -45,9 +44,8 @@ TORCH_ROOM = "embryo_core/engine/"
 TRAINED_ON_TOP = ("embryo_core/metrics/probing/", "embryo_core/finetune/")
 WALLS = (
     Wall("app/", ("tensorflow", "keras", "pretrain", "pyarrow", "torch", "transformers")),
-    Wall("app/charts/", ("streamlit",)),
-    Wall("app/captions/", ("streamlit",)),
-    Wall("app/views/", ("embryo_core.results",)),
+    Wall("embryo_core/figures/", ("streamlit",)),
+    Wall("app/pages/", ("embryo_core.results",)),
     Wall("embryo_core/", ("streamlit", "app", "pretrain", "tensorflow", "keras")),
     Wall("embryo_core/", ("torch", "transformers"), doors=(TORCH_ROOM, *TRAINED_ON_TOP)),
     Wall("embryo_core/", ("pyarrow",), doors=("embryo_core/results/",)),
@@ -217,29 +215,6 @@ def test_no_module_is_named_for_leftovers():
     assert not [m for m in MODULES if re.search(r"(^|/)_?(utils?|common|helpers?|misc)(/|\.py)", m)]
 
 
-# === README ===
-
-
-def test_readme_tree_names_every_module():
-    """Each module of the packages and each benchmark has its line in the README's file tree."""
-    files = MODULES + [str(p.relative_to(REPOSITORY)) for p in (REPOSITORY / "benchmarks").glob("*.py")]
-    assert not [file for file in files if not file.endswith("__init__.py") and file not in dict(readme_tree())]
-
-
-def test_readme_tree_names_nothing_that_is_gone():
-    """Each path in the README's file tree exists and has a role beside it."""
-    for path, role in readme_tree():
-        assert (REPOSITORY / path).exists(), f"{path} does not exist"
-        assert role, f"{path} has no role"
-
-
-def test_readme_documents_every_command():
-    """Each command of `python -m embryo_core` is shown in the README as one would type it; so is pretraining."""
-    commands = [Path(module).stem for module in COMMANDS if "HELP" in (REPOSITORY / module).read_text(encoding="utf-8")]
-    shown = ["python -m pretrain", *(f"python -m embryo_core {name}" for name in commands)]
-    assert commands and not [command for command in shown if command not in README]
-
-
 # === What is compared with the modules ===
 
 
@@ -255,19 +230,6 @@ def requirements(file: str) -> set[str]:
     imported_as = {"tensorflow-cpu": "tensorflow", "pillow": "PIL", "scikit-learn": "sklearn"}
     names = {line.split("==")[0] for line in lines if "==" in line}
     return {imported_as.get(name, name) for name in names}
-
-
-def readme_tree() -> list[tuple[str, str]]:
-    """(path, role) of each line of the README's file tree: two blanks of indentation a level, folders end with "/"."""
-    block = re.search(r"## Files\n.*?```\n(.*?)```", README, re.DOTALL)
-    assert block, "README.md has no file tree under '## Files'"
-    folders: list[str] = []
-    entries = []
-    for line in block[1].splitlines():
-        indent, name, role = re.match(r"( *)(\S+) *(.*)", line).groups()
-        folders[len(indent) // 2 :] = [name]
-        entries.append(("".join(folders), role))
-    return entries
 
 
 def run_python(code: str, **environment: str) -> str:

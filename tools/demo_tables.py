@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from app.charts.findings import named
 from embryo_core import runs
 from embryo_core.corpora.word_groups import PARTS_OF_SPEECH
 from embryo_core.curves import interval
 from embryo_core.curves.step_scales import log_spaced
+from embryo_core.figures.findings import named
 from embryo_core.study import Study
 
 DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"

@@ -6,8 +6,8 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
-from app.charts.figure_file import SIZES, layout
-from app.charts.file_words import legible
+from embryo_core.figures.figure_file import SIZES, layout
+from embryo_core.figures.file_words import legible
 
 HERE = Path(__file__).parent
 

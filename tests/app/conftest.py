@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from app import drawing
-from app.charts.file_words import TAGS
+from embryo_core.figures.file_words import TAGS
 from embryo_core.types import Run
 
 # Each AppTest looks through all installed packages for components, which takes longer than a page: once is enough.

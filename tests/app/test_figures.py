@@ -12,9 +12,9 @@ import plotly.io
 import pytest
 
 from app import figures
-from app.charts.smoothing import WINDOW
 from app.figures import File
 from app.turns import LIGHT, Turns
+from embryo_core.figures.smoothing import WINDOW
 from tests.app.conftest import captions_of
 
 NO_ROWS = ("all layers alike", "chance")  # lines that stand for no measurement

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.charts.step_axis import StepAxis
 from app.view import View
 from embryo_core import runs
+from embryo_core.figures.step_axis import StepAxis
 from embryo_core.types import Change, Run
 
 

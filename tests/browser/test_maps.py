@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Locator, expect
 
-from app.captions.figure_file import small_print
 from app.map_reads import MAPS
 from embryo_core import results, runs
 from embryo_core.curves import step_scales
+from embryo_core.figures.captions.figure_file import small_print
 from embryo_core.share import html_page, map_style, read_averaged
 from embryo_core.types import AttentionMap, Findings, Run
 from tests.browser.conftest import serve

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from app.charts.step_axis import StepAxis
 from app.components.time_bar import WHOLE, bar_data
 from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES
+from embryo_core.figures.step_axis import StepAxis
 from embryo_core.types import Change, Checkpoint
 
 STEPS = [0, 1, 8, 700]

@@ -1,0 +1,170 @@
+"""The Attention page, averaged maps: one head large, all heads small, and its weight on fixed positions."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from app import figures, map_reads, maps, permalink, pickers, results, widgets
+from app.components import head_maps
+from app.figures import File
+from app.view import View
+from embryo_core.curves.step_scales import SCALES, Scale
+from embryo_core.figures import attention as charts
+from embryo_core.figures.captions import attention as captions
+from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.smoothing import with_smoothed
+from embryo_core.share import HeadHistory
+
+METRIC = "attention"
+GRID = "head_grid"
+ROWS = "rows"  # in the URL: whether rows are shown normalised
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """How maps are drawn: the scale of their colours, whether all heads share it, and whether rows sum to 1."""
+
+    scale: Scale
+    shared: bool
+    normalised: bool
+
+
+def show(view: View) -> None:
+    """Draw the section."""
+    normalised = permalink.get(ROWS) == "on"
+    steps = map_reads.steps_of(view.run, view.evaluated)
+    if not steps:
+        stop_without_maps(view)
+    layers, heads, grid = map_reads.grid(view.run, normalised)
+    layer, head, drawn = _pick(view, layers, heads)
+    history = map_reads.head_history(view.run, layer, head, steps, normalised, drawn.shared)
+    if view.beside:
+        _two_runs(view, history, drawn)
+        _positions(view, history, normalised)
+        return
+    left, right = st.columns(2, gap="large")
+    with left:
+        _one_head(view, history, drawn)
+    with right:
+        st.header("All heads", anchor=False)
+        added = map_reads.added_to_grid(view.run, steps, normalised)
+        head_maps.head_grid(grid, added, layers, heads, on_head=pickers.choose_head, key=GRID)
+        _below_all_heads(view, steps, history.size, drawn)
+    _positions(view, history, normalised)
+
+
+def stop_without_maps(view: View) -> None:
+    """End the page with the command that makes averaged maps."""
+    widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has no attention maps yet.")
+
+
+def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
+    """A layer, a head, and how the maps are drawn."""
+    _, layer, head = results.usual_head(view.run)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        layer = pickers.pick_layer(layers, layer)
+        head = pickers.pick_head(heads, head)
+        scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
+        shared = pickers.pick_switch("shared_colours", "One scale for all heads")
+        normalised = pickers.pick_switch(ROWS, "Rows sum to 1")
+        pickers.pick_smoothing()
+    return layer, head, Drawn(scale, shared, normalised)
+
+
+def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
+    """The same head, and all heads, of the page's run and of the first run beside it."""
+    other, *more = view.beside
+    for run in more:
+        st.info(literal(f"Two runs are shown side by side; '{run.name}' is not."), icon=":material/info:")
+    beside = view.of(other)
+    steps = map_reads.steps_of(other, beside.evaluated)
+    layers, heads, _ = map_reads.grid(other, drawn.normalised) if steps else (0, 0, b"")
+    left, right = st.columns(2, gap="large")
+    with left:
+        _of_one_run(view, history, drawn)
+    with right:
+        if not steps:
+            st.info(literal(f"Run '{other.name}' has no attention maps."), icon=":material/info:")
+        elif history.layer > layers or history.head > heads:
+            words = f"Run '{other.name}' has {layers} layers of {heads} heads, and no such head."
+            st.info(literal(words), icon=":material/info:")
+        else:
+            at = tuple(view.at(other, steps))
+            shown = map_reads.head_history(other, history.layer, history.head, steps, drawn.normalised, drawn.shared)
+            _of_one_run(beside, shown, drawn, at)
+
+
+def _of_one_run(view: View, history: HeadHistory, drawn: Drawn, at: tuple[float, ...] = ()) -> None:
+    """One of two runs: its head, and below it all of its heads; `at` as in `head_maps.head_history`."""
+    ending = "_beside" if at else ""
+    steps = tuple(history.steps.tolist())
+    places = dict(zip(steps, at, strict=True)) if at else {}
+    of_grid = tuple(places[step] for step in map_reads.spread(view.run)) if at else ()
+    layers, heads, grid = map_reads.grid(view.run, drawn.normalised, of_grid)
+    added = map_reads.added_to_grid(view.run, steps, drawn.normalised, at)
+    _one_head(view, history, drawn, f"{literal(view.run.name)}, ", maps.HISTORY + ending, at)
+    head_maps.head_grid(grid, added, layers, heads, on_head=pickers.choose_head, key=GRID + ending)
+    _below_all_heads(view, steps, history.size, drawn)
+
+
+def _one_head(
+    view: View,
+    history: HeadHistory,
+    drawn: Drawn,
+    whose: str = "",
+    key: str = maps.HISTORY,
+    at: tuple[float, ...] = (),
+) -> None:
+    layer, head = history.layer, history.head
+    st.header(f"{whose}layer {layer}, head {head}" if whose else f"Layer {layer}, head {head}", anchor=False)
+    name = f"{view.run.name}-attention-layer{layer}-head{head}"
+    sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
+    caption = captions.averaged(history, sentences, drawn.normalised)
+    caption += captions.few_steps(len(history.steps), len(map_reads.evaluated(view.run)))
+    maps.show_head(view, history, drawn.scale, name, caption, key, at)
+
+
+def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Drawn) -> None:
+    """The caption of the small multiples of maps of this length, and their files."""
+    block = -(-length // head_maps.GRID_SIZE)
+    step, run = view.evaluated(steps), view.run
+    name = head_maps.grid_name(run.name)
+    note = results.note(run, METRIC) + captions.divided(drawn.normalised)
+    few = captions.few_steps(len(steps), len(map_reads.evaluated(run)))
+
+    def table() -> str:
+        weights = map_reads.at_step(run, step, drawn.normalised)
+        return figures.numbers(charts.weights_table(weights, step), run.name, note)
+
+    def animation() -> bytes:
+        return map_reads.gif(run, steps, drawn.normalised, drawn.scale, drawn.shared)
+
+    maps.show_map_files(
+        view,
+        name,
+        "Attention of every head",
+        captions.all_heads(len(map_reads.spread(run)), block, drawn.shared, drawn.normalised)
+        + captions.shared_weights(run)
+        + few,
+        captions.all_heads_print(note, drawn.scale, drawn.shared),
+        File("CSV, the weights of all heads", f"{name}-step{step}.csv", table),
+        File("GIF, all heads over these steps", f"{name}.gif", animation),
+    )
+
+
+def _positions(view: View, history: HeadHistory, normalised: bool) -> None:
+    layer, head = history.layer, history.head
+    st.header(f"Where this head{f' of {literal(view.run.name)}' if view.beside else ''} attends", anchor=False)
+    measured = map_reads.position_weights(view.run, layer, head, normalised)
+    frame = with_smoothed(measured, "weight", view.smoothing, ["position"])
+    divided = captions.divided(normalised)
+    table = frame.assign(layer=layer, head=head)
+    figures.show(
+        figures.drawn(charts.position_figure, frame, view.axis),
+        table.assign(data=(results.note(view.run, METRIC) + divided).lstrip(", ")) if divided else table,
+        f"{view.run.name}-attention-positions-layer{layer}-head{head}",
+        captions.positions(history.size, normalised),
+        f"Layer {layer}, head {head}: weight on fixed positions{divided}",
+        view,
+        METRIC,
+    )

@@ -1,0 +1,137 @@
+"""A run's card: what run.json and the manifests say of a run, in the words that a researcher would use."""
+
+import sys
+from html import escape
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.view import View
+from embryo_core import runs
+from embryo_core.figures.captions.overview import weighted
+from embryo_core.figures.style import short
+from embryo_core.types import Run
+from embryo_core.words import headed, percent, point
+
+OPTIMIZERS = {
+    "lamb": "LAMB",
+    "adamw": "AdamW",
+    "adamw_bert": "AdamW without bias correction",
+    "muon": "Muon and AdamW",
+}
+SIZES = {
+    "num_hidden_layers": "layers",
+    "num_attention_heads": "heads",
+    "hidden_size": "hidden",
+    "intermediate_size": "feed-forward",
+    "embedding_size": "embedding",
+    "max_position_embeddings": "positions",
+}
+
+
+def show(view: View, log: pd.DataFrame) -> None:
+    """Draw the card: the run's size in numbers, how well it does at the chosen step, and its settings."""
+    with st.container(border=True, key="card"):
+        with st.container(horizontal=True, gap="large"):
+            for label, value in _numbers(view, log).items():
+                st.metric(label, value, width="content")
+        rows = "".join(f"<dt>{escape(what)}</dt><dd>{escape(value)}</dd>" for what, value in describe(view.run))
+        st.html(f"<dl>{rows}</dl>")
+
+
+def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
+    last = runs.checkpoints(view.run)[-1]
+    accuracy, value = f"Held-out accuracy, {view.point(view.step)}", "–"
+    if "masked_lm_accuracy" in log:
+        for _, row in log[(log["split"] == "heldout") & (log["step"] <= view.step)].tail(1).iterrows():
+            accuracy += f", n = {int(row['n_masked']):,}" if pd.notna(row.get("n_masked")) else ""
+            value = percent(row["masked_lm_accuracy"])
+    return {
+        "Checkpoints": f"{len(view.steps):,} of {len(view.run.planned_steps):,} planned",
+        headed("Last", view.run.counted_in): f"{last.step:,}",
+        "Tokens seen": "–" if last.tokens is None else short(last.tokens),
+        "Sequences seen": "–" if last.sequences is None else short(last.sequences),
+        accuracy: value,
+    }
+
+
+def describe(run: Run) -> list[tuple[str, str]]:
+    """Rows (what, value) of the card, in reading order; what run.json does not say is left out."""
+    rows = {
+        "Model": f"{run.family.upper()}, {run.objective}",
+        "Size": _sizes(run.config),
+        "Tokenizer": _tokenizer(run),
+        "Continues": _origin(run),
+        "Corpus": _text(run.corpus.get("train", run.corpus), run.corpus.get("sources", [])),
+        "Held out": _text(run.corpus.get("heldout", {}), run.corpus.get("heldout_sources", [])),
+        "Recipe": _recipe(run.config),
+        "Loss": f"sum of all objectives, {weights}" if (weights := weighted(run.config)) else "",
+        "Batches": _batches(run.config),
+        "Masking": _masking(run.config),
+        "Note": run.note,
+        "Code": f"version {run.code_version}" + (f", seed {run.config['seed']}" if "seed" in run.config else ""),
+    }
+    return [(what, value) for what, value in rows.items() if value]
+
+
+def _origin(run: Run) -> str:
+    origin = run.origin
+    if not origin:
+        return ""
+    seen = f", after {short(origin.tokens)} tokens" if origin.tokens else ""
+    return f"run {origin.run}, {point(origin.step, run.counted_in)}{seen}"
+
+
+def _sizes(config: dict[str, Any]) -> str:
+    return " · ".join(f"{config[key]:,} {name}" for key, name in SIZES.items() if key in config)
+
+
+def _tokenizer(run: Run) -> str:
+    pieces = f"{run.config['vocab_size']:,} pieces, " if "vocab_size" in run.config else ""
+    return f"{pieces}sha256 {run.tokenizer_sha256[:12]}"
+
+
+def _text(part: dict[str, Any], sources: list[Any]) -> str:
+    """A part of the corpus: its size, and what it was read from."""
+    words = [f"{short(part[name])} {name}" for name in ("documents", "tokens") if name in part]
+    names = [source["name"] if isinstance(source, dict) else str(source) for source in sources]
+    if names:
+        words.append(names[0] if len(names) == 1 else f"{len(names)} files ({names[0]}, …)")
+    if "sha256" in part:
+        words.append(f"sha256 {str(part['sha256'])[:12]}")
+    return ", ".join(words)
+
+
+def _recipe(config: dict[str, Any]) -> str:
+    parts = [
+        OPTIMIZERS.get(str(config.get("optimizer")), ""),
+        f"{config['steps']:,} updates" if "steps" in config else "",
+        f"warm-up {config['warmup_steps']:,}" if "warmup_steps" in config else "",
+        f"constant rate until {config['constant_steps']:,}" if config.get("constant_steps") else "",
+        f"peak learning rate {config['learning_rate']:.3g}" if "learning_rate" in config else "",
+        f"weight decay {config['weight_decay']:g}" if "weight_decay" in config else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _batches(config: dict[str, Any]) -> str:
+    if not {"batch_size", "sequence_length"} <= config.keys():
+        return ""
+    last = f"{config['batch_size']:,} × {config['sequence_length']:,} tokens"
+    if not config.get("short_steps"):
+        return last
+    first = f"{config['short_batch_size']:,} × {config['short_sequence_length']:,} tokens"
+    if every := config.get("long_every"):
+        first += f", one update in {every:,} of {last}"
+    if config["short_steps"] >= config.get("steps", sys.maxsize):
+        return first
+    return f"{first}{',' if every else ''} for {config['short_steps']:,} updates, then {last}"
+
+
+def _masking(config: dict[str, Any]) -> str:
+    if "masked_share" not in config:
+        return ""
+    units = "whole words" if config.get("whole_words", True) else "single pieces"
+    together = f", n-grams up to {config['max_ngram']}" if config.get("max_ngram", 1) > 1 else ""
+    return f"{percent(config['masked_share'], 0)} of the tokens, {units}{together}"

@@ -1,0 +1,124 @@
+"""Your sentence: how every head reads the reader's own text, drawn by bertviz, and one head followed over the steps."""
+
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+
+from app import maps, permalink, pickers, texts, widgets
+from app.caching import cached, checkpoints_state
+from app.components.frame import frame
+from app.map_reads import MAPS
+from app.turns import in_turn
+from app.view import View
+from embryo_core import runs
+from embryo_core.curves.step_scales import SCALES, log_spaced
+from embryo_core.figures.captions import attention as captions
+from embryo_core.figures.captions.networks import network
+from embryo_core.query import cost, sentence
+from embryo_core.query.sentence import SentenceAttention, SentenceHistory
+from embryo_core.share import HeadHistory, bertviz
+from embryo_core.types import Run
+
+EXAMPLE = "The cat that the dogs chased sat on the mat ."
+VIEWS = {"head": "Head view", "model": "Model view"}
+LONGEST = 128  # pieces that bertviz is asked to draw: it draws a line for each pair of them and each head
+LINES = 100_000  # that the model view draws at first, before the reader asks for more layers
+AT_HOME = "make app"  # the command for a question that is too dear for a hosted demo
+
+
+def show(view: View) -> None:
+    """Draw the section."""
+    widgets.require(view.run, {"attentions"})
+    view = widgets.at_weights(view)
+    text = texts.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
+    kind = pickers.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.get, segmented=True)
+    with widgets.explaining():
+        _show_both(view, kind, text, _attention(view.run, view.step, text))
+
+
+def _show_both(view: View, kind: str, text: str, found: SentenceAttention) -> None:
+    if kind == "head":
+        left, right = st.columns([2, 3], gap="large")
+    else:
+        left, right = st.container(), st.container()
+    with left:
+        _show_bertviz(view, kind, found)
+    with right, widgets.explaining():
+        _show_over_steps(view, text, found)
+
+
+# === At the chosen step, by bertviz ===
+
+
+def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
+    st.header(f"All heads at {view.point(view.step)}", anchor=False)
+    layers, heads, size, _ = found.weights.shape
+    if size > LONGEST:
+        st.info(
+            f"The text is {size} pieces long; bertviz is asked to draw at most {LONGEST}. Shorten it.",
+            icon=":material/info:",
+        )
+        return
+    numbers = [str(layer) for layer in range(1, layers + 1)]
+    few = min(layers, max(1, LINES // (heads * size**2))) if kind == "model" else layers
+    chosen = [int(n) for n in pickers.pick_many("layers", "Layers", numbers, default=numbers[:few], pills=True)]
+    if not chosen:
+        st.info("Choose a layer.", icon=":material/info:")
+        return
+    dark = st.context.theme.type == "dark"
+    if kind == "head":
+        wanted = permalink.get("layer")
+        begin = int(wanted) if wanted in map(str, chosen) else chosen[0]
+        page = bertviz.head_view(found.weights, found.pieces, chosen, begin, dark)
+    else:
+        page = bertviz.model_view(found.weights, found.pieces, chosen, dark)
+    frame(page.html, page.height, f"bertviz, {VIEWS[kind].lower()}", key=f"bertviz_{kind}")
+    caption = captions.sentence_at_step(kind, view.run, view.step, size, chosen)
+    caption += captions.few_layers(few, layers) + network([view.run], {"attentions"})
+    widgets.show_caption(caption)
+
+
+@cached(checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
+def _attention(run: Run, step: int, text: str) -> SentenceAttention:
+    return in_turn(cost.attend(run, text), AT_HOME, lambda: sentence.attend(run, text, step))
+
+
+# === Over the steps ===
+
+
+def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
+    st.header("One head, step by step", anchor=False)
+    layers, heads, size, _ = at_step.weights.shape
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        layer = pickers.pick_layer(layers)
+        head = pickers.pick_head(heads)
+        scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
+    found = _with_step(_history(view.run, text, layer, head), view.step, at_step.weights[layer - 1, head - 1])
+    widgets.show_problems(view.run, found.skipped)
+    note = f"Attention weights on one sentence of {size} pieces"
+    run = view.run
+    history = HeadHistory(run.name, layer, head, note, found.steps, found.weights, found.pieces, run.counted_in)
+    name = f"{view.run.name}-sentence-layer{layer}-head{head}"
+    caption = captions.sentence_over_steps(history)
+    if (total := len(view.loadable)) > MAPS:
+        caption += captions.few_steps(len(found.steps), total)
+    maps.show_head(view, history, scale, name, caption)
+
+
+@cached(checkpoints_state, 16, "Reading your sentence over the steps …")
+def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
+    """One head at every step, of a long series at a log-spaced part."""
+    known = [checkpoint.step for checkpoint in runs.loadable(run)]
+    steps = log_spaced(known, MAPS) if len(known) > MAPS else None  # all: those without weights are named then
+    seconds = cost.attend_over_steps(run, text, steps and len(steps))
+    return in_turn(seconds, AT_HOME, lambda: sentence.attend_over_steps(run, text, layer, head, steps))
+
+
+def _with_step(found: SentenceHistory, step: int, weights: np.ndarray) -> SentenceHistory:
+    """The same with the weights [L, L] of one step, where it lacks that."""
+    if step in found.steps:
+        return found
+    i = np.searchsorted(found.steps, step)
+    steps, weights = np.insert(found.steps, i, step), np.insert(found.weights, i, weights, axis=0)
+    return replace(found, steps=steps, weights=weights)

@@ -1,0 +1,82 @@
+"""The Tokens page, words: those of one category at a step, or a search among all, each a click away from a question."""
+
+import pandas as pd
+import streamlit as st
+
+from app import permalink, pickers, results, texts, widgets
+from app.tables import show_rows
+from app.view import View
+from embryo_core.figures import tags
+from embryo_core.figures.captions import tokens as captions
+from embryo_core.figures.captions.markdown import literal
+
+SENTENCES = {  # in which a word of this tag is asked; written for this project
+    "CC": "He came [MASK] she left .",
+    "DT": "[MASK] house is very old .",
+    "IN": "The book is [MASK] the table .",
+    "JJ": "It was a very [MASK] day .",
+    "JJR": "It is [MASK] than before .",
+    "JJS": "It is the [MASK] of all .",
+    "NN": "The [MASK] was very good .",
+    "NNP": "She comes from [MASK] .",
+    "NNPS": "She comes from the [MASK] .",
+    "NNS": "The [MASK] were very good .",
+    "PDT": "[MASK] the houses are old .",
+    "PRP": "Then [MASK] went home .",
+    "PRP$": "She took [MASK] book .",
+    "RB": "She did it [MASK] .",
+    "VB": "They want to [MASK] it .",
+    "VBD": "She [MASK] it yesterday .",
+    "VBG": "They are [MASK] it now .",
+    "VBN": "It was [MASK] last year .",
+    "VBP": "They [MASK] it every day .",
+    "VBZ": "She [MASK] it every day .",
+}
+ANY_TAG = "It is about [MASK] ."
+
+
+def show(view: View, metric: str, groups: list[str], usual: str, step: int) -> None:
+    """Draw the pickers and the words of one of the categories `groups`, at first the `usual`, or those searched for."""
+    heading = st.empty()
+    left, right = st.columns(2)
+    with left:
+        group = pickers.pick_one("words", "Category", groups, usual, tags.named)
+    with right:
+        search = texts.pick_text("search", "Search in the chosen categories", placeholder="part of a word").strip()
+    where = "the chosen categories" if search else f"“{literal(tags.named(group))}”"
+    heading.header(f"Words behind {where} at {view.point(step)}", anchor=False)
+    words = _words(view, metric, groups if search else [group], step)
+    if words.empty:
+        st.info(f"There are no words of this category at {view.point(step)}.", icon=":material/info:")
+        return
+    found = words[words["word"].str.contains(search, case=False, regex=False)]
+    _table(found.sort_values(["n", "word"], ascending=[False, True]), f"{group}_{search}", bool(search))
+    widgets.show_caption(captions.words(found, words))
+
+
+def _words(view: View, metric: str, groups: list[str], step: int) -> pd.DataFrame:
+    """The words of these categories, with the column category."""
+    found = [results.words(view.run, metric, group, step).assign(category=group) for group in groups]
+    words = pd.concat(found, ignore_index=True)
+    return words.assign(accuracy=words["correct"] / words["n"])
+
+
+def _table(words: pd.DataFrame, key: str, with_category: bool) -> None:
+    columns = ["category"] * with_category + ["word", "tag", "n", "correct", "accuracy"]
+    show_rows(
+        words.assign(tag=words["tag"].map(tags.named))[columns],
+        f"words_{key}",
+        lambda row: _ask(*words[["word", "tag"]].iloc[row]),
+        {
+            "n": st.column_config.NumberColumn("n", help="How often the word stands in the treebank with this tag"),
+            "accuracy": st.column_config.ProgressColumn("accuracy", format="percent", min_value=0, max_value=1),
+        },
+    )
+
+
+def _ask(word: str, tag: str) -> None:
+    """Go to the Query page with a sentence in which the word is followed."""
+    permalink.choose("text", SENTENCES.get(tag, ANY_TAG))
+    permalink.choose("word", word)
+    permalink.choose("subject", "")
+    permalink.lead_to("query")

@@ -1,0 +1,193 @@
+"""The one sentence that opens a page: what its main figure says about this run, computed from the figure's table."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pandas as pd
+
+from embryo_core.compare import PAPER
+from embryo_core.curves.phases import LOSS, Phase
+from embryo_core.figures.captions.markdown import literal
+from embryo_core.findings import Judgement
+from embryo_core.finetune.forms import SQUAD
+from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.words import point, quantity
+
+
+def overview(log: pd.DataFrame, phases: Sequence[Phase], counted_in: str = "updates") -> str:
+    """How far the loss fell, and where it took off; `log` as in `results.log`."""
+    if not {"split", "step", LOSS} <= set(log):
+        return ""
+    split = "heldout" if (log["split"] == "heldout").any() else "train"
+    rows = log[(log["split"] == split) & log[LOSS].notna()].sort_values("step")
+    if len(rows) < 2:
+        return ""
+    first, last = rows.iloc[0], rows.iloc[-1]
+    by = point(int(last["step"]), counted_in)
+    words = f"The masked-word loss goes from {first[LOSS]:.2f} to {last[LOSS]:.2f} nats by {by}"
+    if not phases:
+        return f"{words}; no phases can be told apart."
+    off = next((phase for phase in phases if phase.name == "take-off"), None)
+    if off is None:
+        return f"{words}; nothing takes off after its first fall."
+    start = point(off.start, counted_in)
+    return f"{words}; it takes off at {start} (95 % interval {off.earliest:,} to {off.latest:,})."
+
+
+def tokens(title: str, order: pd.DataFrame, counted_in: str = "updates") -> str:
+    """Which categories come first and last; `order` as in `compare.acquisition`."""
+    known = order.dropna(subset="onset")
+    if known.empty:
+        return f"{title}: no category is above 0 at the last step."
+    first, last = (known[known["onset"] == end] for end in (known["onset"].min(), known["onset"].max()))
+    if len(first) == len(known):
+        onset = point(int(known["onset"].iloc[0]), counted_in)
+        names = _listed(known["group"])
+        return f"{title}: {names} {_stays(known)} above half of the last accuracy from {onset} on."
+    begin, end = (point(int(rows["onset"].iloc[0]), counted_in) for rows in (first, last))
+    return (
+        f"{title}: {_listed(first['group'])} {_stays(first)} above half of the last accuracy first, from {begin} on; "
+        f"{_listed(last['group'])} last, from {end} on."
+    )
+
+
+def _stays(rows: pd.DataFrame) -> str:
+    return "stays" if len(rows) == 1 else "stay"
+
+
+def probing(best: pd.DataFrame, named: dict[str, str], counted_in: str = "updates") -> str:
+    """Which task gains most and least from the first step to the last; `best` has the best layer of each step."""
+    ends = best.sort_values("step").groupby("task", sort=False)["f1"].agg(["first", "last"])
+    gains = (ends["last"] - ends["first"]).sort_values()
+
+    def with_gain(task: str) -> str:
+        return f"{literal(named.get(task, task))} ({ends['first'][task]:.2f} to {ends['last'][task]:.2f})"
+
+    begin, end = (point(int(step), counted_in) for step in (best["step"].min(), best["step"].max()))
+    if begin == end:
+        last = ends["last"]
+        highest, lowest = (
+            f"{literal(named.get(task, task))} ({last[task]:.2f})" for task in (last.idxmax(), last.idxmin())
+        )
+        lowest = f" and lowest for {lowest}" if len(ends) > 1 else ""
+        return f"At {end}, F1 in the best layer is highest for {highest}{lowest}."
+    words = f"From {begin} to {end}, F1 in the best layer changes"
+    if len(gains) == 1:
+        return f"{words} for {with_gain(gains.index[0])}."
+    return f"{words} most for {with_gain(gains.index[-1])} and least for {with_gain(gains.index[0])}."
+
+
+def attention(head: pd.DataFrame, named: str, unit: str, counted_in: str = "updates") -> str:
+    """Which head changed most, and how; `head` has the values of one pattern of one head over the steps."""
+    head = head.sort_values("step")
+    first, last = head.iloc[0], head.iloc[-1]
+    pattern = literal(named[:1].lower() + named[1:])  # [SEP] stays as it is
+    where = f"Head {int(last['head'])} of layer {int(last['layer'])} shows the clearest pattern, {pattern}"
+    if len(head) == 1:
+        return f"{where}: its {literal(unit)} is {last['value']:.2f} at {point(int(last['step']), counted_in)}."
+    return (
+        f"{where}: its {literal(unit)} goes from {first['value']:.2f} at {point(int(first['step']), counted_in)} "
+        f"to {last['value']:.2f} at {point(int(last['step']), counted_in)}."
+    )
+
+
+def knowledge(all_facts: pd.DataFrame, counted_in: str = "updates") -> str:
+    """How many facts are answered at the last step and at the best one; `all_facts` has a row per step."""
+    rows = all_facts.sort_values("step")
+    last, best = rows.iloc[-1], rows.loc[rows["value"].idxmax()]
+    share, facts, end = 100 * last["value"], int(last["n"]), point(int(last["step"]), counted_in)
+    words = f"The run answers {share:.1f} % of {facts:,} facts correctly at {end}"
+    if len(rows) == 1:
+        return f"{words}, the only one that was evaluated."
+    words += ", the last evaluated"
+    if best["step"] == last["step"]:
+        return f"{words}, more than ever before."
+    return f"{words}; most, {100 * best['value']:.1f} %, at {point(int(best['step']), counted_in)}."
+
+
+def finetuning(frame: pd.DataFrame, named: dict[str, str], counted_in: str = "updates") -> str:
+    """Which task gains most from pretraining; `frame` as in `charts.finetuning.task_curves`.
+
+    Where each was fine-tuned at one step alone, which is farthest above its control.
+    """
+    by_task = frame.sort_values("step").groupby("task", sort=False)
+    first, last = by_task.first(), by_task.last()
+    rises = bool((by_task["step"].nunique() > 1).any())
+    gains = last["value"] - (first["value"] if rises else last["control"])
+    task = gains.fillna(0).idxmax()
+    name, start, end = literal(named.get(task, task)), first.loc[task], last.loc[task]
+    at_start, at_end = (point(int(row["step"]), counted_in) for row in (start, end))
+    what = f"n = {int(end['n']):,}; {_control(task, end['metric'])}: {end['control']:.3f}"
+    scores = f"Of {len(gains)} scores" if len(gains) > 1 else "Of one score"
+    if not rises and not gains[task] > 0:
+        return f"{scores} at {at_end}, none is above its control, which reads no text."
+    if not rises:
+        return f"{scores} at {at_end}, that of {name} is farthest above its control: {end['value']:.3f} ({what})."
+    if gains[task] <= 0:
+        return f"{scores}, none is higher at the last step than at the first."
+    return (
+        f"{scores}, that of {name} rises most, from {start['value']:.3f} at {at_start} to {end['value']:.3f} at "
+        f"{at_end} ({what})."
+    )
+
+
+def _control(task: str, metric: str) -> str:
+    """What a score is compared with: an answer that is given without reading."""
+    if metric in ("spearman", "pearson"):
+        return "always the same value"
+    return "never an answer" if task == SQUAD or metric == "exact" else "always the most frequent answer"
+
+
+def query(examples: Sequence[ExampleQuestion], asked: int, counted_in: str = "updates") -> str:
+    """Since when the examples of a run are answered, as so many checkpoints tell; nothing where there are none."""
+    since = [example.since for example in examples if example.since is not None]
+    if not examples:
+        return ""
+    questions = quantity(len(examples), "example question")
+    if not since:
+        return f"Of {questions}, the run answers none at its last step."
+    first, last = (point(end, counted_in) for end in (min(since), max(since)))
+    if asked == 1 and first == last:
+        return f"Of {questions}, the run answers {len(since):,} at {first}, its one checkpoint with weights."
+    when = f"at {first}" if first == last else f"between {first} and {last}"
+    of = f", as its {asked:,} checkpoints with weights tell" if asked > 1 else ""  # one alone does not tell when
+    return f"Of {questions}, the run learns to answer {len(since):,}, {when}{of}."
+
+
+def compare(agreements: pd.DataFrame, run: str) -> str:
+    """How far the order of acquisition of a `run` agrees with another's, or else with the paper's.
+
+    Where nothing is known of it, how far those of others agree; `agreements` as in `compare.agreements`, of mask
+    prediction.
+    """
+    known = agreements.dropna(subset="rho")
+    own = known[known["first"] == run]
+    rows = known if own.empty else own
+    of_runs = rows[rows["second"] != PAPER]
+    rows = rows if of_runs.empty else of_runs
+    if rows.empty:
+        return ""
+    row = rows.loc[rows["rho"].abs().idxmax()]
+    return (
+        f"The orders in which {literal(row['first'])} and {literal(row['second'])} acquire parts of speech in mask "
+        f"prediction have a rank correlation of {row['rho']:.2f} (95 % interval {row['low']:.2f} to {row['high']:.2f}, "
+        f"n = {row['n']})."
+    )
+
+
+def findings(judgements: Sequence[Judgement], last: int, planned: int, counted_in: str = "updates") -> str:
+    """How many findings have each verdict, on steps up to the `last` evaluated one; nothing where none can be said."""
+    judged = [judgement for judgement in judgements if judgement.verdict != "cannot be said"]
+    if not judged:
+        return ""
+    counts = Counter(one.verdict for one in judged)
+    steps = f", up to {point(last, counted_in)} of {planned:,} planned" if last < planned else ""
+    return (
+        f"Of the paper's findings, {len(judged)} can be tested on this run{steps}: {counts['reproduced']} reproduced, "
+        f"{counts['partly']} partly reproduced, {counts['not']} not reproduced, {counts['contradicted']} contradicted."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    *others, last = map(literal, names)
+    return f"{', '.join(others)} and {last}" if others else last

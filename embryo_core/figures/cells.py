@@ -1,0 +1,104 @@
+"""What all heat maps share: points that answer the pointer, lines around cells, and the axes of layers by steps."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
+
+from embryo_core.figures import style
+from embryo_core.figures.step_axis import STEP_MARK, StepAxis, follow_step
+
+BLACK, WHITE = "#000000", "#ffffff"
+AS_DARK = 0.179  # relative luminance of a colour on which black and white stand out equally, both by 4.6 : 1
+SHADES = 256  # of a scale of colours
+TICKS_AT_MOST = 26  # step labels that fit side by side
+
+
+def add_points(
+    figure: go.Figure, x: Sequence, y: Sequence, customdata: list[list], hover: str, text: Sequence[str] | None = None
+) -> None:
+    """Invisible points at the middle of the cells: Plotly reports clicks on points, but not on heat maps.
+
+    `customdata` is a list of lists: of an array, a click would bring a dictionary.
+    """
+    unseen = {"marker_opacity": 0}
+    figure.add_scatter(
+        x=x,
+        y=y,
+        text=text,
+        mode="markers",
+        marker={"size": 26, "symbol": "square", "opacity": 0},
+        selected=unseen,
+        unselected=unseen,
+        customdata=customdata,
+        hovertemplate=f"{hover}<extra></extra>",
+    )
+    figure.update_layout(hoverdistance=-1)  # anywhere in a cell its middle is the closest point
+
+
+def written(
+    texts: Sequence[Sequence[str]], z: np.ndarray, colorscale: Any, ends: tuple[float, float] | None = None
+) -> list[list[str]]:
+    """The texts [rows, columns] of cells, to be written in BLACK: in markup, white, where the colour of `z` is dark.
+
+    Plotly's own choice is white or a grey, which come down to 2.6 : 1 in the middle of a scale.
+    """
+    low, high = ends or (np.nanmin(z, initial=np.inf), np.nanmax(z, initial=-np.inf))
+    shares = np.clip((z - low) / (high - low), 0, 1) if high > low else np.full(np.shape(z), 0.5)
+    dark = _dark(colorscale)[np.nan_to_num(shares * (SHADES - 1)).round().astype(int)]
+    return [
+        [f'<span style="color: {WHITE}">{text}</span>' if white and text else text for text, white in zip(*row)]
+        for row in zip(texts, dark, strict=True)
+    ]
+
+
+def _dark(colorscale: Any) -> np.ndarray:
+    """Whether white stands out more than black from each of so many SHADES of a scale."""
+    colours = sample_colorscale(colorscale, np.linspace(0, 1, SHADES), colortype="tuple")
+    return np.array([luminance(colour) < AS_DARK for colour in colours])
+
+
+def luminance(colour: Sequence[float]) -> float:
+    """The relative luminance (WCAG 2) of red, green and blue from 0 to 1."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
+    return float(np.dot((0.2126, 0.7152, 0.0722), linear))
+
+
+def outline(
+    figure: go.Figure, columns: tuple[int, int], rows: tuple[int, int], name: str | None = None, **line: object
+) -> None:
+    """A line of the given color, width and dash around the cells of a range of columns and rows, ends included."""
+    (left, right), (low, high) = columns, rows
+    figure.add_shape(type="rect", name=name, x0=left - 0.5, x1=right + 0.5, y0=low - 0.5, y1=high + 0.5, line=line)
+
+
+def outline_step(
+    figure: go.Figure, columns: Mapping[int, int], rows: tuple[int, int], **line: object
+) -> None:
+    """The same around the column of the chosen step, which it follows; `columns` are those of the sorted steps."""
+    last = max(columns.values())
+    outline(figure, (last, last), rows, STEP_MARK, **line)
+    follow_step(figure, [*columns], [[column] for column in columns.values()])
+
+
+def finish_by_step(
+    figure: go.Figure, axis: StepAxis, steps: list[str], layers: Sequence[object], y_title: str, height: int
+) -> go.Figure:
+    """Axes of a grid with a column for each of the steps, as they are written, and a row for each layer, upwards."""
+    shown = range(0, len(steps), -(-len(steps) // TICKS_AT_MOST))
+    style.finish(figure, y_title, height=height, legend=False)
+    style.set_axes(
+        figure,
+        "x",
+        title={"text": axis.title_of_steps, "standoff": 18},
+        tickvals=list(shown),
+        ticktext=[steps[i] for i in shown],
+        tickangle=0,
+        tickfont={"size": style.FONT - 3},
+        range=[-0.55, len(steps) - 0.45],
+        fixedrange=True,
+    )
+    rows = {"tickvals": list(range(len(layers))), "ticktext": list(layers), "range": [-0.55, len(layers) - 0.45]}
+    return style.set_axes(figure, "y", **rows, showgrid=False, fixedrange=True)

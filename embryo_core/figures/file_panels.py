@@ -1,0 +1,105 @@
+"""Panels of a figure's file: as many beside each other as its width has room for, with nothing written over another."""
+
+import math
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from embryo_core.figures import style
+
+LETTER = 8.4  # pixels: the widest mean letter of a generic font of 14 pixels
+PANEL = 138  # pixels that the plot of a panel takes at least
+BESIDE, NUMBERS = 80, 48  # pixels that the numbers of a panel's vertical axis take, with its title and without one
+BELOW, BELOW_SHARED = 70, 16  # pixels below a row: for the numbers and the title of its own axis, or without them
+LINE = 18  # pixels from one line of a heading to the next
+HEADING = 12  # pixels of the letters above a panel
+
+Axis = dict[str, Any]
+Layout = dict[str, Any]
+
+
+def panels(layout: Layout) -> list[tuple[Axis, Axis]]:
+    """The axes of each panel, row by row."""
+    return [(layout[f"xaxis{i}"], layout[f"yaxis{i}"]) for i in _numbers(layout)]
+
+
+def _numbers(layout: Layout) -> Iterator[str]:
+    """What the names of the axes of a panel end in: nothing, 2, 3, ..."""
+    for i in range(1, len(layout)):
+        number = "" if i == 1 else str(i)
+        x, y = (layout.get(f"{axis}axis{number}", {}) for axis in "xy")
+        if "domain" in x and "domain" in y:
+            yield number
+
+
+def fit(layout: Layout, width: float, height: float) -> float:
+    """Change the panels of a layout, or its only one, so that they fit into this width; returns the height they take.
+
+    `height` is what they take on the page. Width and heights are in pixels.
+    """
+    found = panels(layout)
+    if len(found) > 1:
+        height = _reflow(layout, found, width, height)
+    for axis in [axis for name, axis in layout.items() if name.startswith("xaxis")]:
+        low, high = axis.get("domain", (0, 1))
+        _thin(axis, (high - low) * (width - BESIDE))
+    return height
+
+
+def _reflow(layout: Layout, found: list[tuple[Axis, Axis]], width: float, height: float) -> float:
+    """Lay panels out in rows of as many as fit, which keep their height."""
+    before = len({tuple(x["domain"]) for x, _ in found})
+    beside = BESIDE if any(y.get("title", {}).get("text") for _, y in found) else NUMBERS
+    across = min(before, max(1, int(width // (PANEL + beside))))
+    wide = (width if across == 1 else width / across - beside) / width
+    low, high = found[0][1]["domain"]
+    tall = (high - low) * height
+    shared_x, shared_y = (any(axis.get("showticklabels") is False for axis in axes) for axes in zip(*found))
+    headings = [_heading(layout, x, y) for x, y in found]
+    for heading in headings:
+        heading |= {"font": {"size": HEADING}, "text": _wrapped(heading.get("text", ""), wide * width, HEADING)}
+    title = next((x["title"] for x, _ in reversed(found) if x.get("title", {}).get("text")), {"text": ""})
+    above = LINE * max(1 + heading["text"].count("<br>") if heading["text"] else 0 for heading in headings)
+    room = above + (BELOW_SHARED if shared_x else BELOW)
+    down = -(-len(found) // across)
+    total = down * tall + (down - 1) * room
+    for i, (x, y) in enumerate(found):
+        row, column = divmod(i, across)
+        left, top = column / across, 1 - row * (tall + room) / total
+        x["domain"], y["domain"] = [left, left + wide], [max(0.0, top - tall / total), top]
+        headings[i] |= {"x": left + wide / 2, "y": top}
+        if shared_x:
+            x["showticklabels"] = i + across >= len(found)
+            x["title"] = title if row == down - 1 and column == 0 else {"text": ""}
+        elif x.get("title", {}).get("text"):
+            x["title"] = x["title"] | {"text": _wrapped(x["title"]["text"], wide * width, style.FONT)}
+        if shared_y:
+            y["showticklabels"] = column == 0
+    return total
+
+
+def _heading(layout: Layout, x: Axis, y: Axis) -> Layout:
+    """The title above a panel, which is an annotation; empty where there is none."""
+    middle, top = sum(x["domain"]) / 2, y["domain"][1]
+    return next((note for note in layout.get("annotations", ()) if _stands_at(note, middle, top)), {})
+
+
+def _stands_at(note: Layout, x: float, y: float) -> bool:
+    if not note.get("xref") == note.get("yref") == "paper":
+        return False
+    return math.isclose(note["x"], x, abs_tol=1e-6) and math.isclose(note["y"], y, abs_tol=1e-6)
+
+
+def _wrapped(text: str, width: float, size: float) -> str:
+    """A text in lines that fit into a width in letters of this size, both in pixels; its own lines are kept."""
+    letters = max(8, int(width / (LETTER * size / style.FONT)))
+    lines = [line for own in text.split("<br>") for line in textwrap.wrap(own, letters, break_on_hyphens=False)]
+    return "<br>".join(lines)
+
+
+def _thin(axis: Axis, width: float) -> None:
+    """Leave out numbers of an axis that would run into each other."""
+    texts = list(axis.get("ticktext") or ())
+    if len(texts) > 1:
+        each = max(1, math.ceil(sum(LETTER * (len(text) + 2) for text in texts) / width))
+        axis |= {"ticktext": texts[::each], "tickvals": list(axis["tickvals"])[::each]}

@@ -1,0 +1,141 @@
+"""The lens as a grid: layer by step, the top word written in each cell, its probability as colour."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from embryo_core.figures import cells, style
+from embryo_core.figures.file_words import WORDS
+from embryo_core.figures.query import MARKED
+from embryo_core.figures.step_axis import StepAxis
+
+LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
+TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # of the colour bar
+LETTER = 6.4  # pixels of a letter of a word in a cell
+AROUND = 12  # pixels around a word
+NARROWEST, LEAST = 34, 900  # pixels of a column, and of all together
+BESIDE = 60  # pixels of the names of the layers
+NOTHING = "no word reaches 10 %"  # stands in the column of folded steps
+SURE = 0.1  # the probability that some word has in some layer once there is something to read
+
+
+def noise(table: pd.DataFrame) -> list[int]:
+    """The first steps, at which no layer gives any word a probability of SURE; none where it is never given.
+
+    `table` has the columns step and probability.
+    """
+    surest = table.groupby("step")["probability"].max().sort_index()
+    if surest.max() < SURE:
+        return []
+    return surest.index[: int((surest >= SURE).to_numpy().argmax())].tolist()
+
+
+def grid(
+    table: pd.DataFrame,
+    axis: StepAxis,
+    pin: tuple[int, int] | None,
+    marked: Mapping[str, str],
+    folded: Sequence[int] = (),
+) -> go.Figure:
+    """The grid of a lens with a line around the pinned cell (layer, step) and around the column of the chosen step.
+
+    Without a pin the line is around the last layer at the chosen step. Its bar of colours is drawn in files alone: that
+    of the page (`colour_scale`) stays where a wide grid is scrolled. `table` has the columns step, layer, rank,
+    token, probability; `marked` gives the role of words to be outlined where they are on top. The first steps that are
+    `folded` are one empty column; the others are wide enough for every word, so that the grid has a width of its own.
+    Colour goes with the square root of the probability, the same on every grid. Every cell carries its layer and step
+    as customdata.
+    """
+    top = table[(table["rank"] == 1) & ~table["step"].isin(folded)]
+    columns, names = _columns(sorted(set(table["step"])), folded)
+    layers = sorted(set(top["layer"]))
+    figure = go.Figure()
+    if folded:
+        figure.add_annotation(x=0, y=(len(layers) - 1) / 2, text=NOTHING, textangle=-90, showarrow=False)
+    _add_words(figure, top, columns)
+    _add_points(figure, top, columns, layers, axis)
+    for word, step, layer in top[["token", "step", "layer"]].itertuples(index=False):
+        if word in marked:
+            _outline(figure, columns[step], layers.index(layer), MARKED[marked[word]][0], 2)
+    top_row = len(layers) - 1
+    cells.outline_step(figure, columns, (0, top_row), color=style.GREY, width=1.5, dash="dot")
+    if pin:
+        _outline(figure, columns[pin[1]], layers.index(pin[0]), style.VERMILION, 3)
+    else:
+        cells.outline_step(figure, columns, (top_row, top_row), color=style.VERMILION, width=3)
+    wide = max(NARROWEST, AROUND + LETTER * top["token"].str.len().max())
+    figure.update_layout(width=BESIDE + max(LEAST, wide * len(names)))
+    return cells.finish_by_step(figure, axis, names, layers, "layer", height=max(430, 44 * len(layers) + 120))
+
+
+def _columns(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int], list[str]]:
+    """The column of each step, and what is written below each column."""
+    fold = len(folded)
+    columns = {step: max(0, i - fold + 1) if fold else i for i, step in enumerate(steps)}
+    written = style.apart(steps)
+    return columns, [f"{written[0]} … {written[fold - 1]}" if fold > 1 else written[0], *written[fold or 1 :]]
+
+
+def _add_words(figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int]) -> None:
+    """The cells; of folded steps there are none."""
+    words, values = (top.pivot(index="layer", columns="step", values=name) for name in ("token", "probability"))
+    escaped = [[style.plain(word) for word in row] for row in words.to_numpy()]
+    colours, z = [[t, _mix(t)] for t in np.linspace(0, 1, 11)], np.sqrt(values.to_numpy())
+    figure.add_heatmap(
+        meta=WORDS,
+        x=[columns[step] for step in words.columns],
+        z=z,
+        text=cells.written(escaped, z, colours, (0, 1)),
+        texttemplate="%{text}",
+        textfont={"size": style.FONT - 3, "color": cells.BLACK},
+        zmin=0,
+        zmax=1,
+        colorscale=colours,
+        showscale=False,
+        colorbar={
+            "tickvals": np.sqrt(TICKS),
+            "ticktext": [f"{tick:.0%}" for tick in TICKS],
+            "title": {"text": "probability", "side": "top", "font_size": style.FONT - 2},
+            "orientation": "h",
+            "x": 1,
+            "xanchor": "right",
+            "y": 1.01,
+            "yanchor": "bottom",
+            "len": 0.3,
+            "thickness": 8,
+            "outlinewidth": 0,
+            "tickfont_size": style.FONT - 3,
+        },
+        xgap=1,
+        ygap=1,
+        hoverinfo="skip",
+    )
+
+
+def colour_scale() -> str:
+    """The colours of a grid with their probabilities, as HTML."""
+    ticks = {tick**0.5: f"{tick:.0%}" for tick in TICKS}
+    return style.colour_scale("probability", map(_mix, np.linspace(0, 1, 11)), ticks)
+
+
+def _mix(t: float) -> str:
+    """A colour between LIGHT (t = 0) and DARK (t = 1)."""
+    return "#" + "".join(f"{round(low + (high - low) * t):02x}" for low, high in zip(LIGHT, DARK))
+
+
+def _add_points(
+    figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int], layers: list[int], axis: StepAxis
+) -> None:
+    described = [
+        [layer, step, style.plain(word), f"{step:,}", f"{probability:.3g}"]
+        for layer, step, word, probability in top[["layer", "step", "token", "probability"]].itertuples(index=False)
+    ]
+    where = "layer %{customdata[0]}, " + axis.point("%{customdata[3]}")
+    hover = f"%{{customdata[2]}}, probability %{{customdata[4]}}<br>{where}"
+    cells.add_points(figure, top["step"].map(columns), top["layer"].map(layers.index), described, hover)
+
+
+def _outline(figure: go.Figure, x: int, y: int, colour: str, width: int) -> None:
+    cells.outline(figure, (x, x), (y, y), color=colour, width=width)

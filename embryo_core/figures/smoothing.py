@@ -1,0 +1,49 @@
+"""Curves as they were measured, bold with markers, and a smoothed line beside them where the reader asks for one."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from embryo_core import curves
+from embryo_core.figures import style
+
+WINDOWS = (1, 3, 5, 7, 9, 15, 25)  # points, of which the mean is taken; 1 is off, 3 is the paper's
+SMOOTHED, WINDOW = "smoothed", "smoothed_over"  # columns that a table has where smoothing is on
+
+
+def with_smoothed(table: pd.DataFrame, value: str, window: int, by: Iterable[str] = ()) -> pd.DataFrame:
+    """The table with the column `value` smoothed along its rows, curve `by` curve; unchanged where smoothing is off."""
+    if window == 1:
+        return table
+    means = pd.Series(0.0, table.index)
+    for _, rows in table.groupby([*by], sort=False) if by else [("", table)]:
+        means[rows.index] = curves.smooth(rows[value], window)
+    return table.assign(**{SMOOTHED: means, WINDOW: window})
+
+
+def curve(
+    x: Sequence[float], rows: pd.DataFrame, value: str, name: str, colour: str, **measured: Any
+) -> list[dict[str, Any]]:
+    """Traces of the column `value` of `rows`: as measured, bold with markers, and the smoothed line where there is one.
+
+    Beside a smoothed line the measured points are joined by a faint one. `measured` are further settings of the
+    measured trace; its line may have a width and a dash.
+    """
+    line = {"color": colour, "width": 2.2} | measured.pop("line", {})
+    marker = {"color": colour} | measured.pop("marker", {})
+    shared = {"type": "scatter", "x": np.asarray(x), "legendgroup": name}
+    trace = {"y": rows[value].to_numpy(), "name": name, "mode": "lines+markers", "line": line, "marker": marker}
+    drawn = shared | trace | {"unselected": {"marker": {"opacity": 1}}} | measured
+    if SMOOTHED not in rows:
+        return [drawn]
+    unmarked = {"name": f"{name}, smoothed", "mode": "lines", "showlegend": False, "hoverinfo": "skip"}
+    behind = line | {"color": style.faint(colour, 0.35), "width": 1}
+    return [drawn | {"line": behind}, shared | unmarked | {"y": rows[SMOOTHED].to_numpy(), "line": line}]
+
+
+def add_curve(figure: go.Figure, *what: Any, **measured: Any) -> None:
+    """Add the traces of `curve` to a figure."""
+    figure.add_traces(curve(*what, **measured))

@@ -1,0 +1,168 @@
+"""The axis of steps that every figure shares: scale, unit, where training changed, and marks of the chosen step.
+
+A figure holds its marks at its last step, whatever step is chosen, and the time bar moves them in the browser
+(components/step_marks.js): so a figure is the same at every step, and keeps its zoom and its hidden curves.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import floor, log10
+
+import numpy as np
+import plotly.graph_objects as go
+
+from embryo_core.compare import Progress, Unit
+from embryo_core.curves.step_scales import STEP_0, Scale, axis_values
+from embryo_core.figures import style
+from embryo_core.figures.gaps import break_lines
+from embryo_core.figures.thin import thin_curves
+from embryo_core.types import Change
+from embryo_core.words import point
+
+STEP_LINE = "step"  # name of the line at the chosen step
+STEP_COLUMN = "column of the step"  # name of the shape around it in a grid that is drawn anew at each step
+STEP_MARK = "mark of the step"  # name of any other shape that marks it; see `follow_step`
+TITLES: dict[Unit, str] = {
+    "sequences": "sequences seen",
+    "tokens": "tokens seen",
+    "words": "words seen",
+    "flops": "training FLOPs",
+    "share": "share of the run",
+}
+FEWEST_TICKS, MOST_TICKS = 3, 10  # of a log axis
+MULTIPLES = ((1,), (1, 2, 5), range(1, 10))  # of powers of ten, that may be ticks of a log axis
+LAST = 2000  # rank in a legend, where curves have 1000
+
+
+@dataclass(frozen=True)
+class StepAxis:
+    """How a page draws time: the scale of the axis of steps, what changed, and what a step counts."""
+
+    scale: Scale
+    changes: tuple[Change, ...] = ()  # of the run: other text, longer sequences, a falling rate
+    counted_in: str = "updates"  # what a step counts (see `types.Run`)
+    gaps: tuple[int, ...] = ()  # missing and faulty steps, at which curves break
+    unit: Unit = "step"  # what the axis counts
+    progress: Progress | None = None  # of the run in another unit than steps
+    zero: float = STEP_0  # where nothing seen yet lies on a log axis
+
+    @property
+    def title(self) -> str:
+        """The title of the axis."""
+        return TITLES[self.unit] if self.progress else self.title_of_steps
+
+    @property
+    def title_of_steps(self) -> str:
+        """The title of an axis whose ticks are steps."""
+        return "step (optimizer updates)" if self.counted_in == "updates" else f"{self.counted_in} seen"
+
+    def point(self, step: int | str) -> str:
+        """A step as words: "step 1,000", or "1,000 words"; it may be text that Plotly fills in."""
+        return point(step, self.counted_in)
+
+    def hover(self, place: str) -> str:
+        """The same where Plotly fills in the number that stands at a `place`, such as "customdata[0]"."""
+        return self.point(f"%{{{place}:,}}")
+
+    def told(self, change: Change) -> str:
+        """A change in training as a legend or a caption has it, by what the axis counts."""
+        return f"from {self._place(change.step)}: {change.what}"
+
+    def _place(self, step: int) -> str:
+        if self.progress is None:
+            return self.point(step)
+        (value,) = self.progress.at([step])
+        if self.unit == "share":
+            return f"{100 * value:.3g} % of the run"
+        return f"{style.short(value)} {self.title.removesuffix(' seen')}"
+
+    def values(self, steps: Iterable[int]) -> list[float]:
+        """Where steps lie on the axis, as Plotly takes it (see `step_scales.axis_values`)."""
+        return self.values_on(self.scale, [*steps])
+
+    def values_on(self, scale: Scale, steps: Sequence[int]) -> list[float]:
+        """The same on an axis of this scale."""
+        if self.progress is None:
+            return axis_values(steps, scale).tolist()
+        values = self.progress.at(steps)
+        return (np.where(values <= 0, self.zero, values) if scale == "log" else values).tolist()
+
+    def draw(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
+        """Give a figure of these `steps`, curves drawn, the axis and the lines of a step and of changes in training."""
+        self.set_range(figure, steps)
+        self.set_curves(figure)
+        return self.mark_step(self.mark_changes(figure, steps), max(steps))
+
+    def set_curves(self, figure: go.Figure) -> None:
+        """Thin the long curves of a figure (see `thin.thin_curves`), and break all at the gaps of the run."""
+        thin_curves(figure, self.scale)
+        break_lines(figure, self.values(self.gaps))
+
+    def mark_step(self, figure: go.Figure, step: int, panel: str = "") -> go.Figure:
+        """Draw the line that follows the chosen step, at this one; `panel` is the number of a small multiple's axes."""
+        (x,) = self.values([step])
+        across = {"xref": f"x{panel}", "yref": f"y{panel} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
+        line = {"color": style.GREY, "width": 1.5, "dash": "dot"}
+        return figure.add_shape({"type": "line", "name": STEP_LINE, **across}, line=line, layer="below")
+
+    def mark_changes(
+        self, figure: go.Figure, steps: Sequence[int], of: str = "", opacity: float = 1.0, panels: Sequence[str] = ("",)
+    ) -> go.Figure:
+        """Draw a line at each change in training among `steps`, in all `panels`; the legend says what changed.
+
+        Where changes of several runs are drawn, `of` names this one, its `opacity` tells its lines from others,
+        and the legend has one entry for all of them.
+        """
+        named = set()
+        for change in self.changes:
+            if not min(steps) <= change.step <= max(steps):
+                continue
+            (x,) = self.values([change.step])
+            what = f"{of}: training changes" if of else self.told(change)
+            for panel in panels:
+                across = {"xref": f"x{panel}", "yref": f"y{panel} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
+                line = {"color": style.faint(style.GREY, opacity), "width": 1}
+                shown = {"name": style.plain(what), "legendgroup": what, "showlegend": what not in named}
+                named.add(what)
+                figure.add_shape({"type": "line", **across, **shown, "legendrank": LAST}, line=line)
+        return figure
+
+    def set_range(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
+        """Give a figure of these `steps` the axis alone."""
+        return self.set_ends(figure, *self.counts([min(steps), max(steps)]))
+
+    def counts(self, steps: Sequence[int]) -> list[float]:
+        """What the axis counts at `steps`, wherever 0 lies on it."""
+        return [*map(float, steps if self.progress is None else self.progress.at(steps))]
+
+    def set_ends(self, figure: go.Figure, low: float, high: float) -> go.Figure:
+        """Give a figure whose points lie from `low` to `high`, in what the axis counts, the axis alone."""
+        named = {"title": {"text": self.title}, "type": self.scale}
+        share = self.unit == "share"
+        if self.scale == "log" or low == high:
+            ticks = [low] if low == high else ([0] if low <= 0 else []) + self._ticks(low, high)
+            ticktext = [f"{100 * tick:g} %" for tick in ticks] if share else style.apart(ticks)
+            tickvals = [self.zero if tick == 0 and self.scale == "log" else tick for tick in ticks]
+            return style.set_axes(figure, "x", **named, tickvals=tickvals, ticktext=ticktext)
+        margin = (high - low) * 0.02
+        ends = [low - margin, high + margin]
+        return style.set_axes(figure, "x", **named, range=ends, tickformat="~%" if share else "~s")
+
+    def _ticks(self, low: float, high: float) -> list[float]:
+        """Powers of ten between the ends of a log axis: of many every second, third, ..., of few multiples too."""
+        least = max(low, 2 * self.zero)
+        powers = [10.0**power for power in range(floor(log10(least)), floor(log10(high)) + 1)]
+        for multiples in MULTIPLES:
+            ticks = [tick for power in powers for times in multiples if least <= (tick := times * power) <= high]
+            if len(ticks) >= FEWEST_TICKS:
+                break
+        return ticks[:: -(-len(ticks) // MOST_TICKS)] if ticks else []
+
+
+def follow_step(figure: go.Figure, steps: Sequence[int], points: Sequence[Sequence[float]]) -> go.Figure:
+    """Have shapes named STEP_MARK follow the step: `points` are their [x] or [x, y] at each of the sorted `steps`.
+
+    They are drawn at the last point.
+    """
+    meta = {"steps": [*map(int, steps)], "points": [[*map(float, point)] for point in points]}
+    return figure.update_layout(meta=meta)

@@ -1,0 +1,364 @@
+"""Runs beside the page's own: chosen by the link, drawn on every page, named where they cannot be."""
+
+import io
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import figures
+from embryo_core import results, runs
+from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.findings import named
+from embryo_core.findings import judge
+from embryo_core.types import AttentionMap, Findings, Run, Score, TaskScore
+from tests.app.conftest import captions_of
+from tests.conftest import at
+from tests.tuned import store_tuning
+
+PLANTED = 0.87654
+
+
+@pytest.fixture
+def two(tiny_results: Run, tmp_path: Path) -> Run:
+    """The tiny run with its results, and a copy "twin" in which one score, the dropout and a missing table differ."""
+    for name in (tiny_results.name, "twin"):
+        run = Path(shutil.copytree(tiny_results.path, tmp_path / "runs" / name))
+        shutil.copytree(tiny_results.results, tmp_path / "results" / name)
+    other = runs.read_run(run)
+    runs.write_run(other_design(other))
+    scores = results.read_scores(other, "mask_prediction")
+    for step, rows in scores.groupby("step"):
+        found = [
+            Score("mask_prediction", PLANTED if step == 16 and row.group == "noun" else row.value, row.n, row.group)
+            for row in rows.itertuples()
+        ]
+        results.write(at(other, int(step)), "mask_prediction", Findings(scores=found))
+    return runs.read_run(tmp_path / "runs" / tiny_results.name)
+
+
+def other_design(run: Run) -> Run:
+    """The same run with dropout."""
+    run.config["hidden_dropout_prob"] = 0.5
+    return run
+
+
+def drawn(page: AppTest) -> str:
+    """The figures of a page as they are sent."""
+    return " ".join(json.dumps(json.loads(chart.proto.spec)) for chart in page.get("plotly_chart"))
+
+
+def infos(page: AppTest) -> str:
+    """What a page tells on blue ground, without the escapes."""
+    return " ".join(info.value for info in page.info).replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["overview", "tokens", "probing", "knowledge", "finetuning"],
+)
+def test_every_page_draws_the_runs_beside_its_own(open_page, two: Run, page: str) -> None:
+    """The caption names both; with one run chosen the figure is as it was."""
+    shown = open_page(page, two, beside="twin", axis="tokens")
+    assert not shown.exception and not shown.error and shown.query_params["beside"] == "twin"
+    assert any("tiny" in caption and "twin" in caption and "Runs" in caption for caption in captions_of(shown))
+    assert "tokens seen" in drawn(shown)
+
+
+@pytest.mark.parametrize("page", ["tokens", "probing", "knowledge"])
+def test_files_and_captions_say_whose_numbers_they_have(open_page, two: Run, monkeypatch, page: str) -> None:
+    """A file names both runs, and a caption that was written for one run says so."""
+    printed = []
+    monkeypatch.setattr(figures, "figure_files", lambda figure, key, name, title, print, copied: printed.append(print))
+    shown = open_page(page, two, beside="twin")
+    parts = ("Numbers up to here", "Runs, each")
+    own, both = ([words for words in captions_of(shown) if part in words] for part in parts)
+    assert own and own == both and all("Numbers up to here are those of tiny." in words for words in own)
+    orders = page == "tokens"  # whose caption names the runs
+    assert sum(words.startswith("Runs tiny, twin") for words in printed) == len(own) + orders
+    printed.clear()
+    open_page(page, two)
+    assert printed and all(words.startswith("Run tiny") for words in printed)
+
+
+def test_a_planted_difference_is_drawn(open_page, two: Run) -> None:
+    """The run that has it, and no other, tells it where the pointer is."""
+    both = drawn(open_page("tokens", two, beside="twin", parts_of_speech="noun"))
+    assert "<b>twin</b>, step 16: 87.7 %" in both
+    assert "87.7 %" not in drawn(open_page("tokens", two, parts_of_speech="noun"))
+
+
+PLANTS = {  # evaluation: its page, the score and group and layer that differ, how it is told, the place on the page
+    "world_knowledge": ("knowledge", "world_knowledge", "all", None, "87.7 %", {}),
+    "edge_probing": ("probing", "edge_probing_f1", "pos", 2, "87.7 %", {"probing": "layers", "probe_task": "pos"}),
+    "ngram_divergence": ("overview", "ngram_divergence", "bigram", None, "0.88", {}),
+    "positions": ("overview", "positions_cosine", None, 1, "0.877", {}),
+}
+
+
+@pytest.mark.parametrize("evaluation", PLANTS)
+def test_one_score_that_differs_tells_two_copies_apart(open_page, two: Run, evaluation: str) -> None:
+    """The page that has the score draws the planted value, of the run that has it alone."""
+    page, metric, group, layer, told, place = PLANTS[evaluation]
+    twin = runs.read_run(two.path.with_name("twin"))
+    scores = results.read_scores(twin)
+    for step, rows in scores[scores["metric"].str.startswith(evaluation)].groupby("step"):
+        rows = rows.astype(object).where(rows.notna(), None)
+        found = [Score(row.metric, row.value, row.n, row.group, row.layer) for row in rows.itertuples()]
+        here = [(one.metric, one.group, one.layer) == (metric, group, layer) and step == 16 for one in found]
+        assert sum(here) == (step == 16)
+        found = [replace(one, value=PLANTED) if planted else one for one, planted in zip(found, here, strict=True)]
+        results.write(at(twin, int(step)), evaluation, Findings(scores=found))
+    assert f"<b>twin</b>, step 16: {told}" in drawn(open_page(page, two, beside="twin", **place))
+    assert f"step 16: {told}" not in drawn(open_page(page, two, **place))
+
+
+def test_a_loss_that_differs_tells_two_copies_apart(open_page, two: Run) -> None:
+    """On the Overview, at the step at which the log of one has it."""
+    log = two.path.with_name("twin") / "log.jsonl"
+    rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    (last,) = (row for row in rows if (row["split"], row["step"]) == ("heldout", 16))
+    last["masked_lm_loss"] = 7.6543
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert "<b>twin</b>, step 16: 7.654" in drawn(open_page("overview", two, beside="twin"))
+    assert "7.654" not in drawn(open_page("overview", two))
+
+
+def log_of_a_plateau(until: int) -> str:
+    """A log whose loss falls up to step 8, stands up to step `until`, and falls again."""
+    steps = 2 ** np.arange(13)
+    losses = 9 - 0.5 * np.log2(np.minimum(steps, 8)) - 0.5 * np.log2(np.maximum(steps, until) / until)
+    measured = {"split": "heldout", "masked_lm_accuracy": 0.25}
+    rows = [{"step": int(step), "masked_lm_loss": loss, **measured} for step, loss in zip(steps, losses, strict=True)]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def test_a_phase_that_begins_elsewhere_tells_two_copies_apart(open_page, two: Run) -> None:
+    """The Overview's table of phases says where; of the figures, that of the loss alone differs."""
+    figures = []
+    for name, until in ((two.name, 64), ("twin", 512)):
+        (two.path.with_name(name) / "log.jsonl").write_text(log_of_a_plateau(until), encoding="utf-8")
+        page = open_page("overview", two, run=name)
+        table = next(frame.value for frame in page.dataframe if "Phase" in frame.value)
+        assert table["Phase"].tolist() == ["first fall", "plateau", "take-off"]
+        assert table["Steps"].tolist() == ["1 to 8", f"8 to {until}", f"{until} to 4,096"]
+        figures.append([chart.proto.spec for chart in page.get("plotly_chart")])
+    differ = [one != other for one, other in zip(*figures, strict=True)]
+    assert len(differ) > 2 and differ[0] and not any(differ[1:])
+
+
+def test_a_task_score_that_differs_tells_two_copies_apart(open_page, two: Run) -> None:
+    """On the Fine-tuning page."""
+    twin = runs.read_run(two.path.with_name("twin"))
+    for run in (two, twin):
+        store_tuning(run, "rte")
+    planted = [TaskScore("rte", 1, of, "accuracy", value, 4) for of, value in (("model", PLANTED), ("majority", 0.75))]
+    results.write(at(twin, 16), "finetuning:rte:1", Findings(task_scores=planted))
+    assert "<b>twin</b>, step 16: 0.877" in drawn(open_page("finetuning", two, beside="twin", task="rte"))
+    assert "step 16: 0.877" not in drawn(open_page("finetuning", two, task="rte"))
+
+
+def test_averages_of_two_runs_are_over_the_same_tasks(open_page, two: Run) -> None:
+    """A task that the other lacks is no part of either."""
+    twin = runs.read_run(two.path.with_name("twin"))
+    store_tuning(two, "rte")
+    store_tuning(two, "sst2")
+    store_tuning(twin, "rte")
+    page = open_page("finetuning", two, beside="twin")
+    assert "GLUE average" not in drawn(page) and not page.exception
+    store_tuning(twin, "sst2")
+    page = open_page("finetuning", two, beside="twin")
+    assert "GLUE average" in drawn(page)
+    assert any("GLUE averages are over the tasks that all of them have: SST-2, RTE" in one for one in captions_of(page))
+
+
+def test_a_map_that_differs_tells_two_copies_apart(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the Attention page: the chosen head's map of the one run, at the step that has it, and no other's."""
+    twin, shown = runs.read_run(two.path.with_name("twin")), {}
+    weights, sentences = results.read_attention_step(twin, 16)  # [layers, heads, L, L]
+    weights[0, 1, 2, 1] = PLANTED
+    maps = [AttentionMap(layer + 1, head + 1, weights[layer, head], sentences) for layer, head in np.ndindex(2, 2)]
+    results.write(at(twin, 16), "attention", Findings(attention=maps))
+    monkeypatch.setattr("app.maps.head_maps.head_history", lambda history, *_: shown.update({history.run: history}))
+    for head, differing in (("2", [(2, 2, 1)]), ("1", [])):
+        assert not open_page("attention", two, beside="twin", layer="1", head=head).exception
+        one, other = (shown[run.name].weights for run in (two, twin))  # [S, L, L]
+        assert [tuple(map(int, where)) for where in np.argwhere(one != other)] == differing
+
+
+def test_the_design_that_differs_is_marked(open_page, two: Run) -> None:
+    """The Compare page tells the two copies apart, in their design and in what the choice changed."""
+    page = open_page("compare", two, beside="twin")
+    assert not page.exception and not page.error
+    table = page.dataframe[0].value.set_index("row")
+    assert "dropout" in table.index[table["differs"] == "≠"] and "family" in table.index[table["differs"] == ""]
+    assert "What the dropout changed" in [heading.value for heading in page.header]
+
+
+def test_files_of_a_comparison_have_no_space_in_their_name(open_page, two: Run) -> None:
+    """Whichever categories they are of."""
+    keys = [button.proto.id for button in open_page("compare", two, beside="twin").get("download_button")]
+    assert any(key.endswith("-parts-of-speech-acquisition") for key in keys) and not [key for key in keys if " " in key]
+
+
+def test_files_of_a_comparison_name_every_run(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures in their small print and in what is copied; rows of a difference also the run that it is taken from."""
+    printed, tables = [], []
+    monkeypatch.setattr(figures, "figure_files", lambda *shown: printed.append(shown[3:]))
+    keep = figures.show_files
+
+    def watch(name: str, caption: str, pictures, *files: figures.File) -> None:
+        tables.extend(pd.read_csv(io.StringIO(file.content())) for file in files)
+        keep(name, caption, pictures, *files)
+
+    monkeypatch.setattr(figures, "show_files", watch)
+    open_page("compare", two, beside="twin")
+    assert len(printed) == 2 and all("Runs tiny, twin" in words for one in printed for words in one[1:])
+    titles = [title for title, *_ in printed]
+    assert titles == [
+        "Order of acquisition: mask prediction",
+        "What the dropout changed (accuracy minus that of tiny)",
+    ]
+    acquired, changed = tables
+    assert set(acquired["run"]) == {"tiny", "twin"} and acquired["data"].notna().all()
+    assert set(acquired["metric"]) == {"mask_prediction"}
+    assert set(changed["run"]) == {"twin"} and set(changed["minus"]) == {"tiny"}
+
+
+@pytest.mark.parametrize(
+    ("page", "query", "column", "values"),
+    [
+        ("finetuning", {}, "metric", {"accuracy"}),
+        ("finetuning", {"beside": "twin"}, "metric", {"accuracy"}),
+        ("probing", {"probing": "layers"}, "score", {"f1"}),
+        ("probing", {"probing": "layers", "beside": "twin"}, "score", {"f1"}),
+        ("probing", {"probing": "order"}, "task_y", {"srl"}),
+        ("attention", {"section": "heads", "pattern": "sep"}, "change", {"0.05"}),
+        ("attention", {"section": "heads", "pattern": "head_to_dependent"}, "change", {"baseline"}),
+    ],
+)
+def test_rows_of_a_file_say_what_was_chosen(open_page, two: Run, monkeypatch, page, query, column, values) -> None:
+    """The score, tasks or rule that the pickers had, and the data: such a file can be read without the page."""
+    tables = []
+    monkeypatch.setattr(figures, "show_files", lambda *shown: tables.append(shown[3].content()))
+    open_page(page, two, **query)
+    tables = [pd.read_csv(io.StringIO(table), dtype=str) for table in tables]
+    (table, *_) = [table for table in tables if column in table]
+    assert values <= set(table[column].dropna()) and table["data"].notna().any()
+
+
+def test_choices_that_changed_together_are_one_figure(open_page, two: Run) -> None:
+    """Its caption says that they cannot be told apart."""
+    twin = runs.read_run(two.path.with_name("twin"))
+    twin.config["masked_share"] = 0.5
+    runs.write_run(twin)
+    page = open_page("compare", two, beside="twin")
+    changed = [heading.value for heading in page.header if heading.value.startswith("What")]
+    assert changed == ["What changed: dropout, masked share"]
+    assert any("cannot tell them apart" in caption for caption in captions_of(page))
+
+
+def test_what_stood_for_masked_pieces_is_told_beside_their_accuracy(open_page, two: Run) -> None:
+    """Where runs differ in it; of an ELECTRA and a BERT, whose choice it follows from, too."""
+    twin = runs.read_run(two.path.with_name("twin"))
+    told = "Masked accuracy is that of each run's own masking: tiny "
+    for shares, said in (((0.8, 0.1), False), ((0.85, 0.0), True)):
+        twin.config.update(zip(("mask_token_share", "random_token_share"), shares, strict=True))
+        runs.write_run(twin)
+        page = open_page("compare", two, beside="twin")
+        assert any(told in caption for caption in captions_of(page)) == said and not page.exception
+    (caption,) = (caption.replace("\\", "") for caption in captions_of(page) if told in caption)
+    assert f"{told}80 % [MASK], 10 % random, 10 % as they are; twin 85 % [MASK], 15 % as they are." in caption
+
+
+def test_weights_that_differ_tell_two_copies_apart(open_page, two: Run) -> None:
+    """The Query page asks both: a checkpoint with another's weights has other answers, at its step alone."""
+    first, last = (runs.checkpoint(runs.read_run(two.path.with_name("twin")), step) for step in (8, 16))
+    shutil.copyfile(first.path / "model.safetensors", last.path / "model.safetensors")
+    runs.write_manifest(last.path, last.step, last.sequences, last.tokens)
+    for step, differs in ((8, False), (16, True)):
+        page = open_page("query", two, text="the [MASK] sat .", compare="run", other="twin", step=str(step))
+        assert not page.exception and not page.error
+        answers, layers = (
+            [frame.value for frame in page.dataframe if "token" in frame.value][i : i + 2] for i in (0, 2)
+        )
+        for one, other in (answers, layers):
+            assert one.equals(other) != differs
+    final = [metric.value for metric in page.metric if metric.label == "Final answer"]
+    assert final == [literal(table["token"][0]) for table in answers] and final[0] != final[1]
+
+
+def test_a_run_that_is_not_here_is_named(open_page, two: Run) -> None:
+    """The others are drawn, and the link stays as it was."""
+    page = open_page("tokens", two, beside="gone,twin")
+    assert "Run 'gone' is not here" in infos(page) and page.query_params["beside"] == "gone,twin"
+    assert not page.exception
+
+
+def test_a_run_without_the_measures_is_named(open_page, two: Run) -> None:
+    """It is not left out silently."""
+    shutil.rmtree(two.results.with_name("twin"))
+    for page in ("tokens", "knowledge", "probing", "finetuning"):
+        assert "Run 'twin' has not been measured for this figure." in infos(open_page(page, two, beside="twin"))
+
+
+def test_a_run_that_does_not_tell_what_the_axis_counts_is_named(open_page, two: Run) -> None:
+    """Beside another it is left out; alone it is drawn over its steps."""
+    (two.path.with_name("twin") / "frequencies.tsv").unlink()
+    assert "does not record how many words" in infos(open_page("overview", two, beside="twin", axis="words"))
+    (two.path / "frequencies.tsv").unlink()
+    alone = open_page("overview", two, axis="words")
+    assert "the axis has its steps" in infos(alone) and not alone.exception
+
+
+def test_attention_shows_two_runs(open_page, two: Run) -> None:
+    """The same head of both, each with its name."""
+    page = open_page("attention", two, beside="twin", layer="1", head="2", axis="share")
+    headings = [heading.value for heading in page.header]
+    assert {"tiny, layer 1, head 2", "twin, layer 1, head 2"} <= set(headings) and not page.exception
+
+
+def test_seeds_of_one_design_are_one_line(open_page, two: Run) -> None:
+    """The legend and the caption name both, and say how many seeds there are."""
+    other = runs.read_run(two.path.with_name("twin"))
+    other.config.update(two.config, seed=99)
+    runs.write_run(other)
+    page = open_page("tokens", two, beside="twin", parts_of_speech="noun")
+    assert any("mean of 2 seeds" in caption for caption in captions_of(page))
+
+
+def test_findings_have_a_column_of_verdicts_for_each_run(open_page, two: Run) -> None:
+    """As `judge` tells them, and the comparison's counts of the chosen finding of both."""
+    page = open_page("findings", two, beside="twin", finding="four_fates")
+    assert not page.exception and not page.error
+    table = page.dataframe[0].value
+    other = judge(runs.read_run(two.path.with_name("twin")))
+    assert table["verdict, run 2"].tolist() == [named(judgement.verdict) for judgement in other]
+    assert any(text.value.startswith("twin: ") for text in page.markdown)
+    assert "verdict, run 2" not in open_page("findings", two).dataframe[0].value
+
+
+def test_the_query_page_says_where_another_run_is_chosen(open_page, two: Run) -> None:
+    """It offers no runs to overlay, and keeps the axis."""
+    page = open_page("query", two, beside="twin")
+    assert any("Compare with" in caption for caption in captions_of(page))
+    assert not [one for one in page.multiselect if one.label == "Runs beside this one"]
+    assert "Unit of the axis" in [one.label for one in page.selectbox]
+
+
+@pytest.mark.parametrize("quantity", ["f1", "selectivity"])
+def test_layers_of_several_runs_have_the_baseline(open_page, two: Run, quantity: str) -> None:
+    """That of F1; the score of a control task, and what is above it, have none."""
+    pages = [open_page("probing", two, probing="layers", score=quantity, **query) for query in ({}, {"beside": "twin"})]
+    for page in pages:
+        assert not page.exception and ("baseline" in drawn(page)) == (quantity == "f1")
+
+
+def test_a_run_that_is_alone_says_so(open_page, tiny_results: Run) -> None:
+    """The menu of runs to draw beside it is never empty without a word."""
+    assert any("There is no other run here" in caption for caption in captions_of(open_page("overview", tiny_results)))

@@ -1,0 +1,52 @@
+"""The Findings page in Streamlit's own test runner: with results and without, and a click that leads on."""
+
+import json
+
+import pytest
+
+from embryo_core.figures.file_panels import LETTER
+from embryo_core.figures.findings import named
+from embryo_core.findings import FINDINGS, judge
+from tests.app.conftest import captions_of
+
+
+def test_every_finding_has_its_row_and_its_figure(open_page, tiny_results):
+    """The table has the verdicts of `judge`; each finding of a link is shown with its counts."""
+    judgements = judge(tiny_results)
+    for judgement in judgements:
+        test = open_page("findings", tiny_results, finding=judgement.finding.name)
+        assert not test.exception and not test.error
+        assert test.dataframe[0].value["verdict"].tolist() == [named(one.verdict) for one in judgements]
+        text = " ".join(one.value for one in test.markdown)
+        assert named(judgement.verdict).capitalize() in text
+        if judgement.comparisons:
+            assert f"{judgement.holding} of {len(judgement.comparisons)} hold" in text
+            assert any(judgement.finding.predicts in caption for caption in captions_of(test))
+    counted = next(caption for caption in captions_of(test) if caption.startswith("Of "))
+    for verdict in {one.verdict for one in judgements}:
+        assert f"{sum(one.verdict == verdict for one in judgements)} {named(verdict)}" in counted
+
+
+def test_the_longest_verdict_has_room(open_page, tiny_results):
+    """In the column of its table."""
+    columns = json.loads(open_page("findings", tiny_results).dataframe[0].proto.columns)
+    assert columns["verdict"]["width"] >= len(named("partly")) * LETTER * 0.9
+
+
+@pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.name)
+def test_a_finding_leads_to_its_page(open_page, tiny_results, finding):
+    """The button opens the page that shows it, at the place that the finding names."""
+    test = open_page("findings", tiny_results, finding=finding.name)
+    button = next(one for one in test.button if one.label.startswith("See it on"))
+    assert finding.page in button.label
+    button.click().run()
+    assert not test.exception
+    for name, value in finding.view.items():
+        assert test.query_params[name] in (value, [value])
+
+
+def test_a_run_without_results_says_what_to_run(open_page, own_run):
+    """Nothing can be said, and the chosen finding names its command."""
+    test = open_page("findings", own_run)
+    assert not test.exception and not test.error
+    assert any(one.value.startswith("python -m embryo_core evaluate") for one in test.code)

@@ -1,0 +1,178 @@
+"""The Fine-tuning page in Streamlit's own test runner: with results, without, with a broken file, with odd names."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.pages import finetuning as page
+from embryo_core import corpora, runs
+from embryo_core import results as store
+from embryo_core.errors import ResultsError
+from embryo_core.figures.captions import finetuning as captions
+from embryo_core.types import Findings, Run, TaskScore
+from tests.app.conftest import captions_of
+from tests.conftest import at
+from tests.embryo_core.finetune.conftest import write_split, write_squad
+from tests.tuned import store_questions, store_tuning
+
+
+@pytest.fixture
+def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    """Opens the page on the data root of a run, with parameters in the URL."""
+    return partial(open_page, "finetuning")
+
+
+@pytest.fixture
+def tuned(own_run: Run) -> Run:
+    """A run with a task of GLUE and one of the user's own."""
+    store_tuning(own_run, "rte")
+    store_tuning(own_run, "my-task")
+    return own_run
+
+
+def test_the_page_answers_how_much_pretraining_a_task_needs(look, tuned):
+    """Score now and last, best step, and from when 95 % of the last value were reached."""
+    test = look(tuned, step="8")
+    assert not test.exception and not test.error
+    table = test.dataframe[0].value.set_index("task")
+    assert list(table.index) == ["my-task", "RTE"]
+    assert (table.loc["RTE", "now"], table.loc["RTE", "last"], table.loc["RTE", "best"]) == (0.75, 1.0, 16)
+    assert table.loc["RTE", "95 %"].startswith("16 (")
+    assert any("a single seed: no spread is known" in caption for caption in captions_of(test))
+    assert not any("GLUE average" in caption for caption in captions_of(test))  # of a single task of GLUE
+
+
+def test_examples_are_listed_by_their_history(look, tuned):
+    """By the rules for facts; the choice is in the URL."""
+    test = look(tuned, task="rte", example_history="oscillating")
+    listed = test.dataframe[-1].value
+    assert listed[["step 0", "step 8", "step 16", "gold"]].to_dict("index") == {
+        3: {"step 0": 1, "step 8": 0, "step 16": 1, "gold": 1}
+    }
+    assert any("python -m embryo_core fetch glue" in caption for caption in captions_of(test))
+    assert test.query_params["example_history"] in ("oscillating", ["oscillating"])
+
+
+def test_texts_of_examples_are_read_from_the_data_at_hand(look, own_run):
+    """Beside the names of their labels; results alone hold none of it."""
+    folder = own_run.path.parents[1] / "corpora" / "glue" / "rte"
+    texts = list("abcd")
+    write_split(folder, "validation", sentence1=texts, sentence2=texts[::-1], label=[1, 1, 0, 1])
+    store_tuning(own_run, "rte", corpora.open_source(folder).sha256, ("entailment", "not_entailment"))
+    test = look(own_run)
+    listed = test.dataframe[-1].value
+    assert listed.loc[0, ["sentence1", "sentence2", "gold", "step 0"]].tolist() == [
+        "a", "d", "not_entailment", "entailment"
+    ]  # fmt: skip
+    assert not any("fetch glue" in caption for caption in captions_of(test))
+
+
+def test_squad_has_exact_match_beside_f1(look, own_run):
+    """Each with the step at which it reached its last value; its questions have histories."""
+    store_questions(own_run)
+    test = look(own_run, step="8")
+    assert not test.exception and not test.error
+    table = test.dataframe[0].value.set_index("task")
+    assert table["now"].to_dict() == {"SQuAD": 0.5, "SQuAD EM": 0.0}
+    assert table["95 %"].tolist() == ["16 (16 to 16)"] * 2
+    assert test.dataframe[-1].value.loc["q0", ["history", "step 8"]].tolist() == ["learned", 0.5]
+    assert any("python -m embryo_core fetch squad" in caption for caption in captions_of(test))
+
+
+def test_squads_answers_are_words_where_the_paragraphs_are_at_hand(look, own_run):
+    """With question and gold answers."""
+    folder = write_squad(own_run.path.parents[1] / "corpora" / "squad")
+    store_questions(own_run, corpora.open_source(folder).sha256)
+    listed = look(own_run).dataframe[-1].value
+    assert listed.loc["q0", ["question", "answers", "step 0", "step 16"]].tolist() == [
+        "What is house ?", "house", "(none)", "kin"
+    ]  # fmt: skip
+
+
+def test_an_error_of_one_task_is_shown_for_it_alone(look, tuned, monkeypatch):
+    """The rest of the page goes on."""
+    read = store.read_reached
+
+    def broken(run, task, metric):
+        if task == "rte":
+            raise ResultsError("Some steps did not answer all examples of the task.")
+        return read(run, task, metric)
+
+    monkeypatch.setattr(store, "read_reached", broken)
+    test = look(tuned, step="8")
+    assert not test.exception and not test.error
+    assert [warning.value.replace("\\", "").split(":")[0] for warning in test.warning] == ["RTE"]
+    table = test.dataframe[0].value.set_index("task")
+    assert table.loc["my-task", "95 %"].startswith("16 (") and len(table) == 2
+    assert "gold" in test.dataframe[-1].value
+
+
+def test_seeds_of_other_data_are_never_averaged(look, tuned):
+    """A second seed whose notes are not those of the first is left out, and named."""
+    store.begin(tuned, "finetuning:rte:2", {"sha256": "1" * 64, "protocol": "quick"}, {"labels": []}, overwrite=False)
+    scores = [TaskScore("rte", 2, "model", "accuracy", 0.0, 9)]
+    store.write(at(tuned, 8), "finetuning:rte:2", Findings(task_scores=scores))
+    test = look(tuned, step="8")
+    table = test.dataframe[0].value.set_index("task")
+    assert table.loc["RTE", ["now", "n", "seeds"]].tolist() == [0.75, 4, 1]
+    assert any("first seed: RTE with seed 2" in caption for caption in captions_of(test))
+
+
+def test_the_correlation_names_the_accuracy_that_it_is_with(tiny_run, monkeypatch):
+    """The training log's, or mask prediction's over all words where the log has none, as of added runs."""
+    rows = {"split": ["train", "heldout"], "step": [8, 8], "masked_lm_accuracy": [None, 0.2]}
+    monkeypatch.setattr(page.results, "measures", lambda run: pd.DataFrame(columns=runs.Measured._fields))
+    scores = pd.DataFrame({"group": ["ADJ", "all"], "step": [8, 8], "value": [0.5, 0.3]})
+    monkeypatch.setattr(page.results, "scores", lambda run, metric: scores)
+    for log, accuracy, value in (
+        (pd.DataFrame(rows), captions.LOGGED, 0.2),
+        (pd.DataFrame(rows).assign(masked_lm_accuracy=None), captions.EVALUATED, 0.3),
+        (pd.DataFrame(), captions.EVALUATED, 0.3),
+    ):
+        monkeypatch.setattr(page.results, "log", lambda run, log=log: log)
+        masked, named = page._masked(tiny_run, [8])
+        assert named == accuracy and masked[["step", "value"]].values.tolist() == [[8, value]]
+
+
+def test_no_task_chosen_is_a_message(look, tuned):
+    """One sentence."""
+    test = look(tuned, tasks="none")
+    assert not test.exception and any("Choose at least one task" in info.value for info in test.info)
+
+
+def test_a_task_in_a_link_that_the_filter_hides_is_told(look, tuned):
+    """It is here, and the sentence names what hides it; the address stays."""
+    test = look(tuned, tasks="my-task", task="rte")
+    told = "The link has the task 'rte', which is hidden by the choice of Tasks; showing 'my-task'."
+    assert told in [info.value.replace("\\", "") for info in test.info] and test.query_params["task"] == "rte"
+    gone = look(tuned, tasks="my-task", task="gone")
+    assert any("'gone', which is not here" in info.value.replace("\\", "") for info in gone.info)
+
+
+def test_without_results_the_page_says_what_to_run(look, tiny_run):
+    """One sentence and one command."""
+    test = look(tiny_run)
+    assert not test.exception and not test.error
+    assert "has not been fine-tuned yet" in test.info[0].value.replace("\\", "")
+    assert "python -m embryo_core finetune tiny" in test.code[0].value
+
+
+def test_a_broken_file_is_a_message(look, own_run):
+    """A results file that is not parquet gives one sentence, not a traceback."""
+    own_run.results.mkdir(parents=True)
+    (own_run.results / "task_scores.parquet").write_bytes(b"not parquet")
+    test = look(own_run)
+    assert not test.exception
+    assert "cannot be read" in test.error[0].value.replace("\\", "")
+
+
+def test_names_of_tasks_are_never_markup(look, own_run):
+    """A stranger's results may name a task as they like."""
+    store_tuning(own_run, "![x](https:)")
+    test = look(own_run)
+    assert not test.exception
+    written = [element.value for element in (*test.markdown, *test.header)] + [*captions_of(test)]
+    assert not any("![x](" in text for text in written)

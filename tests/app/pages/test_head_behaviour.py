@@ -1,0 +1,95 @@
+"""What a head does, on the Attention page in Streamlit's own test runner."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from embryo_core import results
+from embryo_core.evaluate import evaluate
+from embryo_core.figures import patterns
+from embryo_core.figures.captions.markdown import literal
+from embryo_core.words import percent
+from tests.app.conftest import captions_of
+
+
+def open_section(dashboard, **query: str) -> AppTest:
+    """The section, at the last step unless the query names another."""
+    test = dashboard.open("attention", section="heads", **query)
+    assert not test.exception and not test.error
+    return test
+
+
+def box(test: AppTest, label: str):
+    """A select box by its label."""
+    return next(found for found in test.selectbox if found.label == label)
+
+
+def captions(test: AppTest) -> str:
+    """All captions as one text."""
+    return "\n".join(caption for caption in captions_of(test))
+
+
+def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tiny_results):
+    """Captions name the treebank, its sentences and the n of a score."""
+    test = open_section(dashboard_with_results)
+    note = results.read_sources(tiny_results)["head_behaviour"]["note"]
+    n = results.read_scores(tiny_results, "head_behaviour_previous")["n"].max()
+    assert literal(note) in captions(test) and f"n = {n:,}" in captions(test)
+    scores = results.read_many_scores(tiny_results, prefix=patterns.PREFIX)
+    pattern, layer, head = patterns.strongest(patterns.behaviour_curves(scores))
+    headings = [heading.value for heading in test.header]
+    assert headings[:2] == [f"{patterns.PATTERNS[pattern].label}, step 16", "Present since step"]
+    assert f"All patterns of layer {layer}, head {head}" in headings
+
+
+def test_the_view_is_in_the_url_and_comes_from_it(dashboard_with_results):
+    """Pattern, rule, layer and head; a link restores them."""
+    test = open_section(dashboard_with_results, pattern="entropy", change="-0.1", layer="2", head="2", step="8")
+    assert "Entropy, step 8" in [heading.value for heading in test.header]
+    assert "at least 0.1 below its value at step 0" in captions(test)
+    assert "Layer 2, head 2, bold, among all 4 heads" in captions(test)
+    box(test, "Pattern").select("sep").run()
+    assert test.query_params["pattern"] in ("sep", ["sep"])
+    assert "at least 0.05 above its value at step 0" in captions(test)
+
+
+@pytest.mark.parametrize(
+    ("step", "columns"), [("0", ["now", "last"]), ("8", ["first", "now", "last"]), ("16", ["first", "last"])]
+)
+def test_each_step_is_one_column(dashboard_with_results, step, columns):
+    """A head's values at the first, the chosen and the last step; the chosen one is not shown twice."""
+    (table,) = open_section(dashboard_with_results, step=step).dataframe
+    assert list(table.value.columns) == ["pattern", *columns, "history", "appears"]
+
+
+def test_syntax_is_compared_with_the_best_fixed_offset(dashboard_with_results, tiny_results):
+    """The caption states the baseline as it is stored."""
+    test = open_section(dashboard_with_results, pattern="dependent_to_head")
+    baseline = results.read_scores(tiny_results, "head_behaviour_fixed_offset").iloc[0]
+    share = percent(baseline["value"])
+    assert f"Always answering the word at {baseline['group']} is right for {share}" in captions(test)
+
+
+def test_a_treebank_without_heads_offers_no_syntax(dashboard_without_results, own_run, sample, tmp_path):
+    """What was not measured cannot be chosen, not even by a link."""
+    rows = [line.split("\t") for line in (sample / "treebank.conllu").read_text(encoding="utf-8").splitlines()]
+    lines = ["\t".join([*row[:6], "_", *row[7:]]) if len(row) == 10 else row[0] for row in rows]
+    (tmp_path / "plain.conllu").write_text("\n".join(lines), encoding="utf-8")
+    evaluate(own_run, {"treebank": tmp_path / "plain.conllu"}, ["head_behaviour"])
+    test = open_section(dashboard_without_results, pattern="dependent_to_head")
+    assert "Syntax: dependent → head" not in box(test, "Pattern").options
+    assert "no syntactic heads" in captions(test)
+
+
+@pytest.mark.parametrize("query", [{"pattern": "<img src=x>"}, {"change": "9e999"}, {"layer": "77", "head": "-1"}])
+def test_nonsense_in_a_link_shows_the_default(dashboard_with_results, query):
+    """The page opens as without it."""
+    names = ("Pattern", "Layer", "Head", "Present once it has")
+    usual, test = (open_section(dashboard_with_results, **parameters) for parameters in ({}, query))
+    assert [box(test, name).value for name in names] == [box(usual, name).value for name in names]
+
+
+def test_without_scores_the_section_says_what_to_run(dashboard_without_results):
+    """One sentence and one command."""
+    test = open_section(dashboard_without_results)
+    assert "has not been measured yet" in test.info[0].value
+    assert "python -m embryo_core evaluate tiny --metrics head_behaviour" in test.code[0].value

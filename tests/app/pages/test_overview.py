@@ -1,0 +1,165 @@
+"""The overview page: the run's card, its curves, and what is still to be computed."""
+
+import json
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import results
+from app.pages.overview import _above_baseline
+from embryo_core import runs
+from embryo_core.types import Run
+from tests.app.conftest import captions_of
+
+
+def test_the_card_counts_checkpoints_and_tokens(dashboard_with_results, tiny_run: Run) -> None:
+    """The figures on top are those of the manifests and of the log at the chosen step."""
+    page = dashboard_with_results.open("overview", step="8")
+    figures = {metric.label: metric.value for metric in page.metric}
+    assert figures["Checkpoints"] == f"3 of {len(tiny_run.planned_steps)} planned"
+    assert figures["Last step"] == "16"
+    assert figures["Tokens seen"] == "4,096"
+    n = next(row["n_masked"] for row in runs.read_log(tiny_run) if row["split"] == "heldout" and row["step"] == 8)
+    assert figures[f"Held-out accuracy, step 8, n = {n:,}"] == "8.0 %"
+
+
+def test_nothing_is_left_to_compute_on_full_results(dashboard_with_results) -> None:
+    """Where every metric is computed at every planned checkpoint, the page does not speak of it."""
+    page = dashboard_with_results.open("overview")
+    assert "What has been computed" not in [heading.value for heading in page.header] and not page.code
+
+
+def test_distances_from_ngrams_are_shown_where_computed(dashboard_with_results) -> None:
+    """With a caption that names the phases."""
+    page = dashboard_with_results.open("overview")
+    assert "Distance from unigrams and bigrams" in [heading.value for heading in page.header]
+    assert any("the unigram phase" in caption for caption in captions_of(page))
+
+
+def test_positions_are_shown_where_computed(dashboard_with_results) -> None:
+    """Both figures with their captions, and both in the table of phases."""
+    page = dashboard_with_results.open("overview")
+    headings = [heading.value for heading in page.header]
+    assert {"Position and word embeddings", "Similarity of states within a sentence"} <= set(headings)
+    assert any("over that of the words, is least at step" in caption for caption in captions_of(page))
+
+
+def test_what_is_missing_comes_with_its_command(dashboard_without_results) -> None:
+    """Without results the page still shows the run, and the command that evaluates it."""
+    page = dashboard_without_results.open("overview")
+    assert not page.exception
+    assert "What has been computed" in [heading.value for heading in page.header]
+    assert page.code[0].value.startswith("python -m embryo_core evaluate tiny --metrics ")
+    assert "--treebank PATH --lama PATH" in page.code[0].value
+
+
+def test_what_can_no_longer_be_computed_is_not_missing(dashboard_with_results, own_run: Run, monkeypatch) -> None:
+    """The caption tells of checkpoints that have lost their weights; no command could compute what they lack."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
+    for checkpoint in runs.checkpoints(own_run):
+        runs.remove_weights(checkpoint)
+    page = dashboard_with_results.open("overview")
+    assert not page.exception and not page.code
+    assert any("hollow on the time bar: 3, none of them" in caption for caption in captions_of(page))
+
+
+def test_accuracy_by_position_is_shown_where_measured(dashboard_without_results, own_run: Run) -> None:
+    """For the masking that is picked; the demo's log has no such measures, and no such section."""
+    title = "Masked-word accuracy by length and position"
+    assert title not in [heading.value for heading in dashboard_without_results.open("overview").header]
+    log, groups = own_run.path / "log.jsonl", [{"first": 0, "last": 63, "accuracy": 0.25, "n": 40}]
+    measures = [
+        {"length": 32, "masking": masking, "positions": groups} for masking in ("training", "single pieces 15 %")
+    ]
+    row = {"split": "heldout", "step": 8, "masked_lm_loss": 5.6, "masked_lm_accuracy": 0.08, "measures": measures}
+    log.write_text(log.read_text() + json.dumps(row) + "\n")
+    page = dashboard_without_results.open("overview", masking="training")
+    assert not page.exception and title in [heading.value for heading in page.header]
+    (caption,) = [each for each in captions_of(page) if "masked as in training" in each]
+    assert "n at the last step: 32 tokens, positions 0 to 31 40" in caption
+
+
+def test_a_sample_is_picked_where_a_text_was_measured_on_several(dashboard_without_results, own_run: Run) -> None:
+    """The larger at first, if it has enough steps; a link names another."""
+    log, rows = own_run.path / "log.jsonl", []
+    for step in range(8, 13):
+        groups = [[{"first": 0, "last": 31, "accuracy": 0.25, "n": n}] for n in (40, 4000)]
+        measures = [{"length": 32, "masking": "training", "positions": each} for each in groups]
+        rows.append({"split": "heldout", "step": step, "masked_lm_loss": 5.6, "measures": measures})
+    log.write_text(log.read_text() + "".join(json.dumps(row) + "\n" for row in rows))
+    for picked, n in (({}, "4,000"), ({"pieces": "40"}, "40")):
+        page = dashboard_without_results.open("overview", **picked)
+        assert not page.exception
+        (caption,) = [each for each in captions_of(page) if "masked as in training" in each]
+        assert f"n at the last step: 32 tokens, positions 0 to 31 {n}." in caption
+
+
+def test_a_run_without_a_log_says_so(dashboard_without_results, own_run: Run) -> None:
+    """Without log.jsonl the curves of every run are replaced by a sentence; the rest of the page stays."""
+    (own_run.path / "log.jsonl").unlink()
+    page = dashboard_without_results.open("overview")
+    assert not page.exception
+    assert sum("log.jsonl" in info.value for info in page.info) == 2
+
+
+@pytest.mark.parametrize(
+    ("objective", "title"),
+    [
+        ("sentence_order", "Sentence-order accuracy"),
+        ("next_sentence", "Next-sentence accuracy"),
+        ("replaced_token", "Replaced-token accuracy"),
+        ("none", None),
+    ],
+)
+def test_the_third_curve_is_that_of_the_second_objective(dashboard_without_results, own_run: Run, objective, title):
+    """Whichever the run's log has; a run that learns masked words alone has two curves."""
+    log = own_run.path / "log.jsonl"
+    log.write_text(log.read_text().replace("sentence_order", objective))
+    page = dashboard_without_results.open("overview")
+    assert not page.exception
+    titles = [heading.value for heading in page.header if "accuracy" in heading.value]
+    assert titles == ["Masked-word accuracy", *([title] if title else [])]
+
+
+def test_the_baseline_of_replaced_tokens_is_that_of_the_log(dashboard_without_results, own_run: Run) -> None:
+    """Of the rows that have it, as those that were measured before it was logged lack it."""
+    log = own_run.path / "log.jsonl"
+    rows = [json.loads(line) for line in log.read_text().replace("sentence_order", "replaced_token").splitlines()]
+    for row in rows:
+        if row["split"] == "heldout" and row["step"]:
+            row["replaced_token_baseline"] = 0.875
+            row["measures"] = [{"replaced_token_n": 4095}]
+        else:
+            row["measures"] = [None]  # of a stranger
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    page = dashboard_without_results.open("overview")
+    assert not page.exception
+    words = " ".join(captions_of(page))
+    assert "Dashed, where the log has it" in words and "the same 4,095 tokens" in words
+    found = _above_baseline(own_run, results.log(own_run), "replaced_token_accuracy", "replaced_token_n")
+    steps = [row["step"] for row in rows if "replaced_token_baseline" in row]
+    assert found[found["baseline"].notna()]["step"].tolist() == steps and len(steps) == 2
+
+
+def test_held_out_curves_tell_their_n(dashboard_with_results) -> None:
+    """The captions name what was measured and on how much of it."""
+    captions = " ".join(caption for caption in captions_of(dashboard_with_results.open("overview")))
+    assert "200 masked pieces" in captions
+    assert "20 sentence pairs" in captions
+
+
+def test_a_section_that_is_left_over_has_the_whole_width() -> None:
+    """Two sections stand beside each other, the third below both."""
+
+    def page() -> None:
+        from functools import partial
+
+        import streamlit as st
+
+        from app.pages.overview import _two_in_a_row
+
+        _two_in_a_row(*(partial(st.header, name) for name in ("first", "second", "third")))
+
+    shown = AppTest.from_function(page).run()
+    assert [column.header[0].value for column in shown.columns] == ["first", "second", "third"]
+    assert [column.weight for column in shown.columns] == [0.5, 0.5, 1]

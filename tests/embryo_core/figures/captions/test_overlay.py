@@ -1,0 +1,14 @@
+"""What a caption says of runs beside each other."""
+
+from embryo_core.figures.captions import overlay as captions
+from embryo_core.figures.step_axis import StepAxis
+from embryo_core.types import Change
+
+
+def test_vertical_lines_are_told_for_each_run() -> None:
+    """A run in which nothing changed is left out; names are never read as markup."""
+    own = (Change(4, "corpus: a.txt"), Change(1200, "learning rate falls"))
+    axes = {"one_": StepAxis("log", own), "two": StepAxis("log")}
+    said = captions.changes(axes).replace("\\", "")
+    assert said == " Vertical lines: one_ from step 4: corpus: a.txt, from step 1,200: learning rate falls."
+    assert "one\\_" in captions.changes(axes)

@@ -1,0 +1,65 @@
+"""One head's maps in a grid of layers by steps."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from embryo_core.figures.attention_layers import colour_scale, layers_figure, layers_table, steps_around
+from embryo_core.figures.figure_file import layout
+
+KNOWN = [0, 1, 2, 4, 8, 16, 32, 64, 100, 128]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        (16, (2, 4, 8, 16, 32, 64, 128)),
+        (128, (2, 4, 8, 16, 32, 64, 128)),
+        (0, (0, 1, 2, 4, 8, 16, 32)),
+        (100, (2, 4, 8, 16, 32, 100, 128)),
+    ],
+)
+def test_steps_around_the_chosen_one_are_about_doublings(chosen: int, expected: tuple[int, ...]) -> None:
+    """Before and after it; the last step is there where nothing is twice as far."""
+    found = steps_around(KNOWN, chosen)
+    assert found == expected
+    assert all(b >= 2 * a or b == KNOWN[-1] for a, b in pairwise(found))
+
+
+def test_every_map_is_at_its_layer_and_step() -> None:
+    """Its first row on top, as maps are read; the table has the same weights."""
+    maps = np.arange(2 * 3 * 4 * 4, dtype=np.float32).reshape(2, 3, 4, 4)
+    figure = layers_figure(maps, [8, 16, 32], 16)
+    heat, points = figure.data
+    z = np.asarray(heat.z).reshape(2, 5, 3, 5)
+    assert np.array_equal(z[1, :4, 2, :4], maps[1, 2][::-1]) and np.isnan(z[:, 4]).all()
+    assert [[*where] for where in points.customdata][-1] == [2, 32]
+    assert (points.x[-1], points.y[-1]) == (2, 1)
+    table = layers_table(maps, 5, [8, 16, 32]).set_index(["layer", "step", "from", "to"])
+    assert table.loc[(2, 16, 3, 1), "weight"] == maps[1, 1, 3, 1] and set(table["head"]) == {5}
+
+
+def test_a_cell_of_several_positions_is_told_in_the_table() -> None:
+    """From and to are the first of its positions, as in the files of other maps."""
+    table = layers_table(np.zeros((1, 1, 2, 2), np.float32), 1, [8], block=3)
+    assert table[["from", "to", "positions"]].to_numpy().tolist() == [[0, 0, 3], [0, 3, 3], [3, 0, 3], [3, 3, 3]]
+
+
+def test_colours_are_told_outside_of_the_grid_that_is_scrolled() -> None:
+    """The bar of a wide figure would be out of sight in a narrow window; its files have it."""
+    maps = np.linspace(0, 0.4, 2 * 3 * 4 * 4, dtype=np.float32).reshape(2, 3, 4, 4)
+    heat = layers_figure(maps, [8, 16, 32], 16).data[0]
+    assert heat.showscale is False and heat.colorbar.title.text == "weight"
+    scale = colour_scale(maps)
+    assert scale.count("<span") == 3 and f">≥ {heat.zmax:.2g}</span>" in scale
+
+
+def test_maps_are_square_on_the_page_and_in_its_files() -> None:
+    """The plot is as high as its maps are wide; in a file of half the width it is half as high."""
+    maps = np.zeros((2, 7, 3, 3), np.float32)
+    figure = layers_figure(maps, range(7), 3)
+    assert figure.layout.yaxis.scaleanchor == "x"
+    files = [layout(figure, columns, "Layers", "a run") for columns in ("one", "two")]
+    one, two = (file["height"] - file["margin"]["t"] - file["margin"]["b"] for file in files)
+    assert one == pytest.approx(two * files[0]["width"] / files[1]["width"])

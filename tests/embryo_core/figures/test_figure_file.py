@@ -1,0 +1,84 @@
+"""A figure's file is laid out for paper: light, generic font, no step line, with title and small print."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from embryo_core.figures import figure_file, findings, overview
+from embryo_core.figures.captions import figure_file as captions
+from embryo_core.figures.step_axis import STEP_LINE, StepAxis
+from embryo_core.types import Change
+
+LOG = pd.DataFrame(
+    [("heldout", 0, 0.0, 200), ("heldout", 8, 0.15, 200)], columns=["split", "step", "masked_lm_accuracy", "n"]
+)
+
+
+@pytest.fixture
+def figure():
+    """A figure of a page, with its step line."""
+    return overview.training_curve(LOG, "masked_lm_accuracy", "accuracy", StepAxis("log"))
+
+
+@pytest.mark.parametrize("columns", figure_file.SIZES)
+def test_a_file_is_light_and_names_its_run(figure, columns) -> None:
+    """White ground, a font that every system has, title, run and data; the page's figure stays as it was."""
+    before = figure.to_json()
+    layout = json.loads(json.dumps(figure_file.layout(figure, columns, "Accuracy <b>", "Run 'demo'; 512 sequences.")))
+    assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "white"
+    assert layout["font"]["family"].startswith("Arial, Helvetica") and "sans-serif" in layout["font"]["family"]
+    assert layout["title"]["text"] == "Accuracy &lt;b&gt;"
+    assert "Run 'demo'; 512 sequences." in layout["annotations"][-1]["text"].replace("<br>", " ")
+    assert STEP_LINE not in [shape.get("name") for shape in layout.get("shapes", [])]
+    assert layout["width"] == figure_file.SIZES[columns].pixels
+    assert figure.to_json() == before
+
+
+def test_legends_have_room_for_letters_of_any_font(figure) -> None:
+    """Entries are as wide as the longest name in wide letters; narrower files have more rows of them."""
+    figure.data[0].name = "majority baseline of the task"
+    figure.add_scatter(x=[0], y=[0], name="second")
+    one, two = (figure_file.layout(figure, columns, "", "") for columns in ("one", "two"))
+    assert one["legend"]["entrywidth"] >= 0.6 * 14 * len("majority baseline of the task")
+    assert one["margin"]["t"] > two["margin"]["t"]
+
+
+def test_long_names_of_rows_are_broken_into_lines() -> None:
+    """Their rows become as high as the lines, the small print and the axis title as narrow as the plot."""
+    names = ["part of speech with semantic roles", "constituents with coreference"]
+    rows = pd.DataFrame({"comparison": names, "value": 1.0, "low": 0.5, "high": 1.5, "n": 9, "side": "holds"})
+    figure = findings.comparisons_figure(rows.assign(unit="doublings of the step"))
+    one, two = (figure_file.layout(figure, columns, "Title", "word " * 40) for columns in ("one", "two"))
+    assert list(one["yaxis"]["tickvals"]) == names
+    assert [text.replace("<br>", " ") for text in one["yaxis"]["ticktext"]] == names
+    widest = {"one": 14, "two": 32}  # letters beside the plot
+    for columns, file in (("one", one), ("two", two)):
+        lines = [line for text in file["yaxis"]["ticktext"] for line in text.split("<br>")]
+        assert max(map(len, lines)) <= widest[columns]
+    assert "<br>" in one["xaxis"]["title"]["text"] and "<br>" not in two["xaxis"]["title"]["text"]
+    assert one["annotations"][-1]["yshift"] < two["annotations"][-1]["yshift"]
+    short = figure_file.layout(overview.training_curve(LOG, "masked_lm_accuracy", "", StepAxis("log")), "one", "", "")
+    assert one["height"] - one["margin"]["t"] - one["margin"]["b"] >= 3 * 3 * 14 and "ticktext" not in short["yaxis"]
+
+
+def test_marks_of_changes_have_room_in_the_legend(figure) -> None:
+    """Each is an entry, as a curve is; on two lines where that leaves room for more beside it."""
+    figure.add_scatter(x=[0], y=[0], name="second")
+    bare = {columns: figure_file.layout(figure, columns, "", "") for columns in ("one", "two")}
+    StepAxis("log", (Change(4, "sequences of 128 tokens"),)).mark_changes(figure, [0, 8])
+    one, two = (figure_file.layout(figure, columns, "", "") for columns in ("one", "two"))
+    assert one["legend"]["entrywidth"] >= 0.6 * 14 * len("from step 4: sequences of 128 tokens")
+    assert one["margin"]["t"] > bare["one"]["margin"]["t"]
+    assert [shape["name"] for shape in two["shapes"]] == ["from step 4:<br>sequences of 128 tokens"]
+    assert 0.6 * 14 * len("sequences of 128 tokens") <= two["legend"]["entrywidth"] < one["legend"]["entrywidth"]
+    assert two["margin"]["t"] > bare["two"]["margin"]["t"]
+
+
+def test_what_is_copied_along_is_plain_text_with_bibtex() -> None:
+    """Without marks of Markdown, and without what only makes sense on the page."""
+    of_two = captions.copied("Mask .", "a, b", "See. Point at a curve to read all.")
+    assert of_two.startswith("Mask . Runs a, b. See.\n")
+    text = captions.copied("Title", "demo", r"**Bold** 3\.5 of a\_b; n = 9. Click a point for its step.")
+    assert text.startswith("Title. Run demo. Bold 3.5 of a_b; n = 9.\n\n@inproceedings{chiang-etal-2020")
+    assert "Click" not in text

@@ -1,0 +1,73 @@
+"""Panels of a file stand below each other where its width is too small for them, and keep what is written at them."""
+
+import pytest
+from plotly.subplots import make_subplots
+
+from embryo_core.figures import file_panels, style
+
+NARROW, WIDE = 372, 772  # pixels
+
+
+def drawn(rows: int, columns: int, **more) -> dict:
+    """The layout of a figure of so many panels, with titles of axes and of panels."""
+    count = rows * columns
+    titles = [f"[X] was given this long name in [Y] , number {i} ." for i in range(count)]
+    figure = make_subplots(rows, columns, subplot_titles=titles, **more)
+    for i in range(count):
+        figure.add_scatter(x=[0, 1], y=[0, 1], row=i // columns + 1, col=i % columns + 1)
+    figure.update_xaxes(title_text="iteration of the probe's optimizer", row=rows, col=1)
+    figure.update_yaxes(title_text="F1", row=1, col=1)
+    return figure.layout.to_plotly_json()
+
+
+def boxes(layout: dict) -> list[tuple[float, float, float, float]]:
+    """Left, right, bottom and top of each panel, in shares of the plot."""
+    return [(*x["domain"], *y["domain"]) for x, y in file_panels.panels(layout)]
+
+
+@pytest.mark.parametrize(("width", "across"), [(NARROW, 1), (WIDE, 2)])
+def test_as_many_panels_stand_in_a_row_as_there_is_room_for(width: int, across: int) -> None:
+    """Two in a wide file, one in a narrow one; none lies over another or over the edge, and each keeps its height."""
+    layout = drawn(1, 2)
+    height = file_panels.fit(layout, width, 300)
+    found = boxes(layout)
+    assert len({left for left, *_ in found}) == across
+    assert all((top - bottom) * height == pytest.approx(300) for *_, bottom, top in found)
+    assert all(0 <= left < right <= 1 + 1e-9 and 0 <= bottom < top <= 1 for left, right, bottom, top in found)
+    (_, right, bottom, _), (left, *_, top) = found
+    assert right < left if across == 2 else top < bottom
+
+
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+def test_what_is_written_at_a_panel_goes_with_it(width: int) -> None:
+    """The heading stands above its panel, in lines no wider than it; so does the title of the axis below."""
+    layout = drawn(3, 4)
+    file_panels.fit(layout, width, 900)
+    for (left, right, _, top), note in zip(boxes(layout), layout["annotations"], strict=True):
+        assert (note["x"], note["y"]) == (pytest.approx((left + right) / 2), top)
+        room = (right - left) * width
+        assert max(map(len, note["text"].split("<br>"))) * file_panels.LETTER * file_panels.HEADING / style.FONT <= room
+        assert note["text"].replace("<br>", " ").startswith("[X] was given this long name in [Y]")
+
+
+def test_the_numbers_of_shared_axes_stay_outside() -> None:
+    """Below the lowest panel of each column and left of the first, with one title."""
+    layout = drawn(2, 4, shared_xaxes="all", shared_yaxes="all")
+    file_panels.fit(layout, WIDE, 600)
+    found = file_panels.panels(layout)
+    assert [x["showticklabels"] for x, _ in found] == [False] * 5 + [True] * 3
+    assert [y["showticklabels"] for _, y in found] == [True, False, False] * 2 + [True, False]
+    titled = [i for i, (x, _) in enumerate(found) if x.get("title", {}).get("text")]
+    assert titled == [6]
+
+
+def test_numbers_that_would_touch_are_left_out() -> None:
+    """A narrow file has fewer of them, each still at its place; where there is room all stay."""
+    ticks = {"tickvals": list(range(20)), "ticktext": [f"{i},000" for i in range(20)]}
+    narrow, wide = ({"xaxis": {"domain": [0, 1], **ticks}} for _ in range(2))
+    file_panels.fit(narrow, NARROW, 300)
+    file_panels.fit(wide, 2000, 300)
+    assert wide["xaxis"]["ticktext"] == ticks["ticktext"]
+    kept = narrow["xaxis"]
+    assert 1 < len(kept["ticktext"]) < 10
+    assert kept["ticktext"] == [f"{i},000" for i in kept["tickvals"]]

@@ -1,0 +1,51 @@
+"""A file of words in cells has the columns whose words can be read, and says how many are left out."""
+
+import pandas as pd
+
+from embryo_core.figures import figure_file, lens
+from embryo_core.figures.file_words import legible
+from embryo_core.figures.step_axis import StepAxis
+
+STEPS = tuple(range(0, 2000, 100))
+ONE, TWO = (figure_file.SIZES[columns].pixels for columns in ("one", "two"))
+
+
+def grid(word: str, folded: tuple[int, ...] = ()):
+    """A lens that has this word in every cell; the cell of the last step but one is pinned."""
+    rows = [(step, layer, 1, word, 0.5) for step in STEPS for layer in (0, 1)]
+    table = pd.DataFrame(rows, columns=["step", "layer", "rank", "token", "probability"])
+    return lens.grid(table, StepAxis("log"), (1, STEPS[-2]), {word: "true object"}, folded)
+
+
+def test_columns_are_left_out_where_words_could_not_be_read() -> None:
+    """The longer the words and the narrower the file, the fewer columns; the last one always stays."""
+    assert legible(grid("in"), TWO) is None
+    few, fewer = legible(grid("university"), TWO), legible(grid("university"), ONE)
+    assert len(STEPS) > len(few) > len(fewer) > 1
+    assert few[-1] == fewer[-1] == len(STEPS) - 1 and fewer[0] == 0
+
+
+def test_folded_steps_are_left_out_first() -> None:
+    """Their one column is empty, and what is written in it goes with it."""
+    figure = grid("university", STEPS[:5])
+    assert 0 not in legible(figure, ONE) and len(figure.layout.annotations) == 1
+    assert [note["yref"] for note in figure_file.layout(figure, "one", "Lens", "")["annotations"]] == ["paper"]
+
+
+def test_the_layout_has_the_columns_that_are_kept() -> None:
+    """Their steps below them, outlines around the cells that are left, and the count in the small print."""
+    figure = grid("university")
+    kept = legible(figure, ONE)
+    layout = figure_file.layout(figure, "one", "Lens", "Run demo.")
+    below = dict(zip(layout["xaxis"]["tickvals"], layout["xaxis"]["ticktext"]))
+    assert set(below.items()) <= {(i, f"{STEPS[column]:,}") for i, column in enumerate(kept)}
+    assert layout["xaxis"]["range"] == [-0.55, len(kept) - 0.45]
+    assert {shape["x0"] for shape in layout["shapes"]} == {i - 0.5 for i in range(len(kept))}
+    small_print = layout["annotations"][-1]["text"].replace("<br>", " ")
+    assert small_print.endswith(f" {len(kept)} of the {len(STEPS)} steps on the page are drawn.")
+
+
+def test_a_figure_without_words_keeps_its_columns() -> None:
+    """Colours tell what a heat map of numbers shows."""
+    figure = grid("university").update_traces(meta=None)
+    assert legible(figure, ONE) is None

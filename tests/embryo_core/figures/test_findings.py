@@ -1,0 +1,76 @@
+"""What is drawn of a finding is its comparisons, each with its interval, side and n, and its curves, small."""
+
+from dataclasses import replace
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from embryo_core.figures import findings as charts
+from embryo_core.findings import FINDINGS, Comparison, Judgement
+from embryo_core.findings.evidence import Curve
+
+COMPARISONS = (
+    Comparison("noun before verb", 2.0, 1.0, 4.0, "checkpoints", 50),
+    Comparison("<b>verb</b> before noun", -3.0, -5.0, -2.0, "checkpoints", 60),
+    Comparison("layer 2 falls back", 0.01, -0.02, 0.04, "accuracy", 70),
+)
+JUDGEMENT = Judgement(FINDINGS[0], "partly", COMPARISONS, "")
+
+
+def test_every_comparison_is_drawn_with_its_interval():
+    """The points, their ends and n are those of the table, whatever the side; each unit has its own panel."""
+    table = charts.comparisons(JUDGEMENT)
+    assert table["side"].tolist() == ["holds", "opposed", "not decided"]
+    figure = charts.comparisons_figure(table)
+    drawn = sorted(
+        (x, x - below, x + above, n, trace.xaxis)
+        for trace in figure.data
+        for x, below, above, (_, _, n) in zip(trace.x, trace.error_x.arrayminus, trace.error_x.array, trace.customdata)
+    )
+    expected = sorted((c.value, c.low, c.high, c.n, "x2" if c.unit == "accuracy" else "x") for c in COMPARISONS)
+    assert [row[-2:] for row in drawn] == [row[-2:] for row in expected]
+    assert [row[:3] for row in drawn] == [pytest.approx(row[:3]) for row in expected]
+    assert "accuracy" in figure.layout.xaxis2.title.text
+
+
+def test_names_are_no_markup():
+    """A name from elsewhere is text on the axis; the rows stand from above in the order of the table."""
+    figure = charts.comparisons_figure(charts.comparisons(JUDGEMENT))
+    assert figure.layout.yaxis.categoryarray == ("&lt;b&gt;verb&lt;/b&gt; before noun", "noun before verb")
+
+
+def test_the_overview_has_a_row_for_each_finding():
+    """Bars are 1, 0 and -1; a finding that cannot be judged has none."""
+    table = charts.overview([JUDGEMENT, Judgement(FINDINGS[1], "cannot be said", (), "run this")])
+    assert table["comparisons"].tolist() == [[1, 0, -1], []]
+    assert table[["hold", "opposed", "of"]].to_numpy().tolist() == [[1, 1, 3], [0, 0, 0]]
+
+
+def drawn(address: str) -> list[list[tuple[float, float]]]:
+    """The points of each line of a picture, checked to be one SVG."""
+    root = ElementTree.fromstring(unquote(address.removeprefix("data:image/svg+xml,")))
+    return [
+        [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
+        for line in root.iter("{http://www.w3.org/2000/svg}polyline")
+    ]
+
+
+def test_a_picture_has_the_curves_behind_the_verdict():
+    """All on one scale, higher values further up, later steps further right, within the picture."""
+    steps = np.array([0, 1, 100])
+    rising, flat = (Curve(steps, np.array(values), np.ones(3)) for values in ((0.0, 0.2, 0.8), (0.4, 0.4, 0.4)))
+    first, second = drawn(charts.picture(replace(JUDGEMENT, curves=(rising, flat))))
+    assert [y for _, y in first] == sorted((y for _, y in first), reverse=True)
+    assert [x for x, _ in first] == sorted(x for x, _ in first) == [x for x, _ in second]
+    assert {y for _, y in second} == {16.0}  # half way up
+    width, height = charts.PICTURE
+    assert all(0 <= x <= width and 0 <= y <= height for x, y in [*first, *second])
+
+
+def test_a_verdict_without_curves_has_bars():
+    """One for each comparison, up where it is on the paper's side; nothing where nothing can be said."""
+    up, down, _ = drawn(charts.picture(JUDGEMENT))
+    assert up[1][1] < up[0][1] == down[0][1] < down[1][1]
+    assert charts.picture(Judgement(FINDINGS[1], "cannot be said", (), "run this")) is None

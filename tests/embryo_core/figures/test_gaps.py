@@ -1,0 +1,50 @@
+"""Curves break where a step is missing or faulty."""
+
+import plotly.graph_objects as go
+import pytest
+
+from embryo_core.figures.step_axis import StepAxis
+
+
+def drawn(gaps: tuple[int, ...]) -> go.Scatter:
+    """A curve over steps 0, 10, 20 and 30."""
+    figure = go.Figure()
+    about = [["a", 0], ["a", 10], ["a", 20], ["a", 30]]
+    figure.add_scatter(x=[0, 10, 20, 30], y=[1, 2, 3, 4], mode="lines+markers", legendgroup="a", customdata=about)
+    return StepAxis("linear", gaps=gaps).draw(figure, [0, 10, 20, 30]).data[0]
+
+
+@pytest.mark.parametrize(
+    ("gaps", "heights"),
+    [
+        ((), [1, 2, 3, 4]),
+        ((15,), [1, 2, None, 3, 4]),
+        ((12, 15), [1, 2, None, 3, 4]),
+        ((20,), [1, 2, None, 3, None, 4]),
+        ((0, 30), [1, None, 2, 3, None, 4]),
+        ((40,), [1, 2, 3, 4]),
+    ],
+)
+def test_a_curve_breaks_at_a_gap(gaps, heights):
+    """At a missing step between two points, and on both sides of a faulty one, whose point stays."""
+    trace = drawn(gaps)
+    assert [*trace.y] == heights and len(trace.x) == len(trace.customdata) == len(heights)
+
+
+def test_points_keep_what_is_said_of_them():
+    """Their custom data stand at the same place as before."""
+    trace = drawn((15,))
+    assert [None if height is None else [*about] for height, about in zip(trace.y, trace.customdata, strict=True)] == [
+        ["a", 0],
+        ["a", 10],
+        None,
+        ["a", 20],
+        ["a", 30],
+    ]
+
+
+def test_an_entry_of_the_legend_alone_stays():
+    """It stands for curves that share it, and has no point."""
+    figure = go.Figure(go.Scatter(x=[None], y=[None], mode="lines", legendgroup="others"))
+    (entry,) = StepAxis("linear", gaps=(15,)).draw(figure, [0, 30]).data
+    assert (entry.x, entry.y) == ((None,), (None,))

@@ -1,0 +1,68 @@
+"""Figures of what heads do draw the tables of their scores."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from embryo_core.curves.step_scales import SCALES
+from embryo_core.figures import head_behaviour as charts
+from embryo_core.figures import patterns
+from embryo_core.figures.probing_layers import layer_colours
+from embryo_core.figures.step_axis import StepAxis
+from tests.app.conftest import words_of
+from tests.behaving import PREVIOUS, STEPS, behaviour_scores
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    """Scores as the page uses them."""
+    return patterns.behaviour_curves(behaviour_scores())
+
+
+def test_the_grid_shows_each_head_in_its_place(frame):
+    """Rows are layers, the lowest at the top; a click on a cell brings its layer and head."""
+    rows = patterns.of_pattern(frame, "previous")
+    figure = charts.value_figure(rows, "previous", 16, (2, 1))
+    heatmap, points = figure.data
+    assert heatmap.z.tolist() == [[0.12, 0.10], [0.30, 0.30]]
+    assert words_of(heatmap) == [["0.12", "0.10"], ["0.30", "0.30"]]
+    assert (heatmap.zmin, heatmap.zmax) == (0.02, 0.5)
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
+    for x, y, (layer, head) in zip(points.x, points.y, points.customdata):
+        assert (x, y) == (head, layer)
+    (outline,) = figure.layout.shapes
+    assert (outline.x0, outline.x1, outline.y0, outline.y1) == (0.5, 1.5, 1.5, 2.5)
+
+
+def test_the_grid_of_appearances_is_brighter_the_earlier(frame):
+    """A head without the pattern has no colour and a dash."""
+    figure = charts.appearance_figure(patterns.appearances(frame, "previous", 0.05), STEPS, (1, 1))
+    z = figure.data[0].z
+    assert np.isnan(z[0][0]) and np.isnan(z[1][1])
+    assert z[1][0] > z[0][1]
+    assert words_of(figure.data[0]) == [["–", "700"], ["8", "–"]]
+    assert (figure.data[0].zmin, figure.data[0].zmax) == (-3, -1)
+    assert [note.text for note in figure.layout.annotations] == ["–", "–"]
+
+
+def test_appearances_in_no_head_are_drawn_empty(frame):
+    """Nothing appears, nothing fails."""
+    figure = charts.appearance_figure(patterns.appearances(frame, "previous", 0.9), STEPS, (1, 1))
+    assert np.isnan(figure.data[0].z).all()
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
+    """Points carry layer, head and step; the star stands at the step from which the pattern is there."""
+    rows = patterns.of_pattern(frame, "previous")
+    figure = charts.curves_figure(rows, patterns.baseline(frame), "previous", 0.05, (2, 1), StepAxis(scale))
+    *lines, star = figure.data
+    points = {tuple(about[:3]): y for line in lines for about, y in zip(line.customdata, line.y) if len(about)}
+    assert points == {(*head, step): v for head, values in PREVIOUS.items() for step, v in zip(STEPS, values)}
+    own = next(line for line in lines if line.name == "layer 2, head 1")
+    assert list(own.y) == PREVIOUS[2, 1]
+    drawn = {line.name: line.line.color for line in lines if line is not own}
+    assert drawn == {f"layer {layer}": colour for layer, colour in layer_colours([1, 2]).items()}
+    assert (star.name, list(star.x), list(star.y)) == ("present since step 8", [8], [0.07])
+    without = charts.curves_figure(rows, patterns.baseline(frame), "previous", 0.05, (1, 1), StepAxis(scale))
+    assert len(without.data) == len(lines)

@@ -1,0 +1,73 @@
+"""The table of phases tells what stored scores were at both ends of each."""
+
+import pandas as pd
+
+from embryo_core.curves.phases import Phase
+from embryo_core.figures.phases import cases, changes
+
+PHASES = [Phase("start", 1, 1, 1, 10, 0.125), Phase("first fall", 10, 8, 12, 16, 0.5)]
+
+
+def rows(metric: str, group: str, values: list[float], layer: int | None = None) -> pd.DataFrame:
+    """Scores at the steps 0, 8 and 16."""
+    scores = {"metric": metric, "group": group, "layer": layer, "step": [0, 8, 16], "value": values}
+    return pd.DataFrame({**scores, "n": [5, 6, 7]})
+
+
+def test_changes_go_from_the_last_evaluated_step_before_each_end() -> None:
+    """A phase from step 10 to 16 is told by the scores of steps 8 and 16; the head is the one that changed most."""
+    heads = [
+        rows("head_behaviour_previous", "1", [0.05, 0.05, 0.75], 2),
+        rows("head_behaviour_next", "2", [0.05, 0.15, 0.1], 1),
+        rows("head_behaviour_entropy", "1", [9.0, 5.0, 0.0], 1),
+    ]
+    table = changes(PHASES, pd.concat([rows("mask_prediction", "all", [0, 0.1, 0.25]), *heads]))
+    assert table["Steps"].tolist() == ["1 to 10", "10 to 16"]
+    assert table["Begins between"].tolist() == ["", "8 and 12"]
+    assert table["Mask prediction"].tolist() == ["0.0 → 10.0 %", "10.0 → 25.0 %"]
+    assert table["Head that changes most"].tolist() == ["1.2 next: 0.05 → 0.15", "2.1 previous: 0.05 → 0.75"]
+    assert table["Facts"].tolist() == ["", ""]
+
+
+def test_changes_of_a_sparsely_evaluated_run_stay_within_their_phase() -> None:
+    """What was evaluated less than half as far is no beginning; where the end is far off, the steps are told."""
+    scores = rows("mask_prediction", "all", [0, 0.1, 0.25]).assign(step=[0, 300, 1448])
+    phases = [Phase("start", 1, 1, 1, 100, 0.1), Phase("plateau", 203, 180, 230, 1722, 0.1)]
+    later = [Phase("take-off", 1722, 1500, 2000, 5000, 1.0), Phase("plateau", 1000, 900, 1100, 9000, 0.1)]
+    found = changes([*phases, *later], scores)["Mask prediction"].tolist()
+    assert found == ["", "10.0 → 25.0 % (steps 300 to 1,448)", "", ""]
+    further = pd.concat([scores, scores[-1:].assign(step=2048, value=0.5)])
+    assert changes(later, further)["Mask prediction"].tolist() == ["25.0 → 50.0 % (steps 1,448 to 2,048)"] * 2
+
+
+def test_without_scores_a_phase_has_its_loss_alone() -> None:
+    """Nothing is told of what was not evaluated."""
+    table = changes(PHASES, pd.DataFrame(columns=["metric", "group", "layer", "step", "value", "n"]))
+    assert table["Loss, nats per doubling"].tolist() == ["-0.12", "-0.50"]
+    assert set(table["Mask prediction"]) == {""}
+
+
+def test_cases_are_those_of_the_last_step_that_has_the_quantity() -> None:
+    """An accuracy that was not measured has none; a group of words does not count; a head has its pieces."""
+    scores = pd.concat(
+        [
+            rows("mask_prediction", "all", [0.0, 0.1, 0.2]),
+            rows("mask_prediction", "noun", [0.0, 0.1, 0.2]).assign(n=3),
+            rows("head_behaviour_next", "2", [0.05, 0.15, 0.1], 1).assign(n=40),
+        ]
+    )
+    assert cases(scores) == {"Mask prediction": 7, "Head that changes most": 40}
+
+
+def test_positions_are_told_as_a_share_of_words_and_states_by_the_last_layer() -> None:
+    """The deviation of all position embeddings over that of the words; a run without positions tells the cosine."""
+    deviations = [rows("positions_deviation", "words", [0.02, 0.1, 0.2]).assign(n=700)]
+    cosines = [rows("positions_cosine", None, [0.9, 0.8, 0.7], 0), rows("positions_cosine", None, [0.3, 0.6, 0.2], 1)]
+    with_positions = [*deviations, rows("positions_deviation", "positions", [0.02, 0.05, 0.15]), *cosines]
+    of_group = rows("positions_deviation", "positions 0 to 63", [0.5, 0.5, 0.5])
+    table = changes(PHASES, pd.concat([*with_positions, of_group]))
+    assert table["Positions / words"].tolist() == ["1.00 → 0.50", "0.50 → 0.75"]
+    assert table["Cosine, last layer"].tolist() == ["0.30 → 0.60", "0.60 → 0.20"]
+    assert cases(pd.concat(with_positions)) == {"Positions / words": 7, "Cosine, last layer": 7}
+    without = changes(PHASES, pd.concat([*deviations, *cosines]))
+    assert "Positions / words" not in without and "Cosine, last layer" in without

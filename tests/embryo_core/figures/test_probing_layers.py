@@ -1,0 +1,216 @@
+"""The figures of one task layer by layer, of peaks and of a probe's training draw the numbers of their tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from embryo_core import curves
+from embryo_core.compare import Progress
+from embryo_core.curves.step_scales import SCALES
+from embryo_core.figures import probing_layers as charts
+from embryo_core.figures.step_axis import STEP_MARK, StepAxis
+from tests.app.conftest import words_of
+
+STEPS = [0, 1, 8, 700, 900]
+F1 = {
+    ("pos", 0): [0.50, 0.50, 0.60, 0.60, 0.60],
+    ("pos", 1): [0.50, 0.60, 0.80, 0.70, 0.60],
+    ("pos", 2): [0.40, 0.90, 0.90, 0.30, 0.30],
+    ("srl", 0): [0.30, 0.30, 0.30, 0.30, 0.30],
+    ("srl", 1): [0.30, 0.32, 0.30, 0.29, 0.29],
+    ("srl", 2): [0.30, 0.40, 0.50, 0.60, 0.70],
+}
+N = {"pos": 400, "srl": 50}
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    """Rows of `probe_scores`: control F1 is half of F1."""
+    rows = [(*key, step, N[key[0]], f1) for key, values in F1.items() for step, f1 in zip(STEPS, values)]
+    frame = pd.DataFrame(rows, columns=["task", "layer", "step", "n", "f1"])
+    return frame.assign(control=frame["f1"] / 2, selectivity=frame["f1"] / 2, majority=0.2)
+
+
+def named(figure, name: str):
+    """The trace of this name in the legend."""
+    return next(trace for trace in figure.data if trace.name == name)
+
+
+# === Layers ===
+
+
+@pytest.mark.parametrize(("quantity", "share"), [("f1", 1), ("control", 0.5), ("selectivity", 0.5)])
+def test_each_layer_has_its_curve(frame, quantity: str, share: float) -> None:
+    """The quantity as measured, within its interval."""
+    data = charts.layer_curves(frame, "pos", quantity)
+    for layer in (0, 1, 2):
+        rows = data[data["layer"] == layer]
+        values = [share * value for value in F1["pos", layer]]
+        assert list(rows["step"]) == STEPS and list(rows["value"]) == pytest.approx(values)
+    assert (data["low"] <= data["value"]).all() and (data["value"] <= data["high"]).all()
+
+
+def test_selectivity_is_less_certain_than_f1(frame) -> None:
+    """Its interval joins those of two shares."""
+    f1, selectivity = (charts.layer_curves(frame, "pos", name) for name in ("f1", "selectivity"))
+    assert (selectivity["high"] - selectivity["low"] > f1["high"] - f1["low"]).all()
+
+
+def test_steps_without_the_quantity_are_left_out(frame) -> None:
+    """A control task that was trained at some steps only."""
+    frame.loc[frame["step"] == 8, ["control", "selectivity"]] = np.nan
+    assert set(charts.layer_curves(frame, "pos", "control")["step"]) == {0, 1, 700, 900}
+
+
+def test_lines_run_from_the_last_layer_to_the_embeddings(frame) -> None:
+    """The chosen one is thick; a point knows its layer and step."""
+    data = charts.layer_curves(frame, "pos", "f1")
+    figure = charts.layers_figure(data, "f1", 1, StepAxis("linear"), bands=False)
+    lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
+    assert [line.name for line in lines] == ["layer 2", "layer 1", "embeddings"]
+    assert [line.line.width for line in lines] == [2, 4, 2]
+    assert [[*point[:2]] for point in lines[0].customdata] == [[2, step] for step in STEPS]
+    assert len({line.line.color for line in lines}) == 3
+    assert len(charts.layers_figure(data, "f1", 1, StepAxis("log"), bands=True).data) == len(figure.data) + 3
+
+
+def contrast(one: str, other: str) -> float:
+    """Of two #rrggbb colours, as WCAG 2 computes it: 1 (none) to 21."""
+
+    def luminance(colour: str) -> float:
+        channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#191816"])
+@pytest.mark.parametrize("layers", [1, 5, 13])
+def test_layers_show_on_a_light_and_a_dark_page(page: str, layers: int) -> None:
+    """Every colour stands out from the page."""
+    colours = charts.layer_colours(range(layers))
+    assert len(set(colours.values())) == layers
+    assert min(contrast(colour, page) for colour in colours.values()) > 2.4
+
+
+# === Heat map ===
+
+
+def test_the_heat_map_has_a_row_per_layer_and_a_column_per_step(frame) -> None:
+    """Hundredths in the cells, the embeddings lowest; a click on a cell brings its layer and step."""
+    data = charts.layer_curves(frame, "pos", "f1")
+    figure = charts.heat_map(data, "f1", 1, StepAxis("log"))
+    cells, points = figure.data
+    last = len(STEPS) - 1
+    assert np.array_equal(cells.z, [F1["pos", layer] for layer in (0, 1, 2)])
+    assert words_of(cells)[1] == ["50", "60", "80", "70", "60"]
+    assert list(figure.layout.yaxis.ticktext) == ["embeddings", "layer 1", "layer 2"]
+    for x, y, (layer, step, *_) in zip(points.x, points.y, points.customdata):
+        assert (x, y) == (STEPS.index(step), layer)
+    column, cell = figure.layout.shapes
+    assert column.name == cell.name == STEP_MARK  # drawn at the last step, and moved by the time bar
+    assert (column.x0, column.x1, column.y0, column.y1) == (last - 0.5, last + 0.5, -0.5, 2.5)
+    assert (cell.x0, cell.x1, cell.y0, cell.y1) == (last - 0.5, last + 0.5, 0.5, 1.5)
+
+
+def test_a_cell_that_was_not_measured_is_empty(frame) -> None:
+    """No colour and no number."""
+    data = charts.layer_curves(frame.drop(0), "pos", "f1")
+    cells = charts.heat_map(data, "f1", 1, StepAxis("log")).data[0]
+    assert np.isnan(cells.z[0][0]) and cells.text[0][0] == ""
+
+
+# === Peak and decay ===
+
+
+def test_peaks_are_those_of_the_measured_curves(frame) -> None:
+    """Layer 2 is best at steps 1 and 8 and has fallen by 60 points; a layer that still rises peaks at its end."""
+    table = charts.peaks(frame).set_index(["task", "layer"])
+    assert list(table["step"]) == [8, 8, 1, 0, 1, 900]
+    fallen = table.loc[("pos", 2)]
+    assert fallen["f1"] == 0.9 and fallen["last"] == 0.3 and fallen["decay"] == pytest.approx(0.6)
+    assert (fallen["earliest"], fallen["latest"]) == (1, 8)
+    assert (fallen["low"], fallen["high"]) == pytest.approx(curves.difference_interval(0.9, 0.3, 400))
+    assert table.loc[("srl", 2), "decay"] == 0
+
+
+def test_the_axis_of_peaks_says_what_it_counts(frame) -> None:
+    """Steps, what these count, or another unit that the reader chose."""
+    table, progress = charts.peaks(frame), Progress((0, 1000), (0, 128_000))
+    axes = (StepAxis("log"), StepAxis("log", counted_in="words"), StepAxis("log", unit="tokens", progress=progress))
+    titles = [charts.peaks_figure(table, STEPS, axis).layout.xaxis.title.text for axis in axes]
+    assert titles == ["peak at step", "peak at, in words", "tokens seen at the peak"]
+
+
+def test_a_decay_that_may_be_nothing_is_hollow(frame) -> None:
+    """A mark is filled only where the interval of its decay lies above 0."""
+    table = charts.peaks(frame)
+    figure = charts.peaks_figure(table, STEPS, StepAxis("log"))
+    pos = [trace for trace in figure.data if trace.legendgroup == "pos" and not trace.name]
+    assert all(list(trace.marker.symbol) == ["circle-open", "circle", "circle"] for trace in pos)
+    srl = next(trace for trace in figure.data if trace.legendgroup == "srl")
+    assert list(srl.marker.symbol) == ["triangle-up-open"] * 3
+
+
+def test_each_task_has_its_place_in_the_row_of_a_layer(frame) -> None:
+    """The step on the left and the decay on the right stand at the same height; no two tasks at one."""
+    figure = charts.peaks_figure(charts.peaks(frame), STEPS, StepAxis("linear"))
+    left, right = ([t for t in figure.data if t.xaxis == axis and not t.name] for axis in ("x", "x2"))
+    for peak, decay in zip(left, right):
+        assert list(peak.y) == list(decay.y) and [round(y) for y in peak.y] == [0, 1, 2]
+        assert [point[1] for point in peak.customdata] == [0, 1, 2]
+    assert not set(left[0].y) & set(left[1].y)
+    assert list(left[0].x) == [8, 8, 1] and list(left[0].error_x.array) == [892, 0, 7]
+    assert right[0].x[2] == pytest.approx(60)
+
+
+def test_on_a_log_axis_the_peaks_fill_the_panel() -> None:
+    """It runs from the first peak to the last step, with steps to read between two powers of ten."""
+    rows = [("pos", 0, 4000, 0.7, 0.6), ("pos", 1, 9000, 0.8, 0.6)]
+    table = pd.DataFrame(rows, columns=["task", "layer", "step", "f1", "last"]).assign(
+        decay=0.1, low=0.0, high=0.2, n=9, earliest=[4000, 9000], latest=[4000, 9000]
+    )
+    axis = charts.peaks_figure(table, [0, 4000, 9000, 20_000], StepAxis("log")).layout.xaxis
+    assert np.log10(3000) < axis.range[0] < np.log10(4000) and np.log10(20_000) < axis.range[1] < np.log10(26_000)
+    assert {"5,000", "10 k", "20 k"} <= set(axis.ticktext)
+
+
+# === The training of a probe ===
+
+
+def training(control: bool) -> pd.DataFrame:
+    rows = [(control, iteration, 1 / (1 + iteration), iteration / 10) for iteration in range(4)]
+    return pd.DataFrame(rows, columns=["control", "iteration", "train_loss", "dev_f1"])
+
+
+def test_training_shows_the_probe_beside_its_control() -> None:
+    """F1 in development on the left, loss on the right, both by iteration."""
+    figure = charts.training_figure(pd.concat([training(False), training(True)]))
+    assert [(trace.name, trace.xaxis) for trace in figure.data] == [
+        ("the task", "x"),
+        ("the task", "x2"),
+        ("control", "x"),
+        ("control", "x2"),
+    ]
+    assert list(figure.data[0].y) == [0, 0.1, 0.2, 0.3] and list(figure.data[3].y) == [1, 1 / 2, 1 / 3, 1 / 4]
+
+
+def test_a_probe_without_a_control_has_no_line_for_it() -> None:
+    """The legend names only what is drawn."""
+    figure = charts.training_figure(training(False))
+    assert [trace.name for trace in figure.data if trace.showlegend] == ["the task"]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_one_checkpoint_is_enough_for_every_figure(frame, scale) -> None:
+    """A run that has just begun: each layer is one point, at the place of step 0."""
+    first, axis = frame[frame["step"] == 0], StepAxis(scale)
+    data = charts.layer_curves(first, "pos", "f1")
+    curves = [t for t in charts.layers_figure(data, "f1", 0, axis, bands=True).data if t.mode == "lines+markers"]
+    assert len(curves) == 3 and all(list(curve.x) == axis.values([0]) for curve in curves)
+    peaks = charts.peaks(first)
+    drawn = [t for t in charts.peaks_figure(peaks, [0], axis).data if t.xaxis == "x" and t.x[0] is not None]
+    assert [x for trace in drawn for x in trace.x] == axis.values([0]) * len(peaks)
+    assert charts.heat_map(data, "f1", (0, 0), axis).data[0].z.shape == (3, 1)

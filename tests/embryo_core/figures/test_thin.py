@@ -1,0 +1,80 @@
+"""Long curves are drawn at some of their points, among them every peak; short ones whole."""
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from embryo_core.curves.step_scales import SCALES, axis_shares
+from embryo_core.figures import style, thin
+from embryo_core.figures.captions.thinned import thinned
+from embryo_core.figures.step_axis import StepAxis
+
+LONG = 2000
+
+
+def drawn(scale: str, y: np.ndarray, x: np.ndarray | None = None, **more) -> go.Figure:
+    """A curve and its band on an axis of steps."""
+    x, figure = np.arange(1, len(y) + 1) if x is None else x, go.Figure()
+    style.add_band(figure, [*map(float, x)], y - 1, y + 1, style.BLUE, "a")
+    about = [["a", int(step)] for step in x]
+    figure.add_scatter(x=x, y=y, mode="lines+markers", legendgroup="a", customdata=about, **more)
+    return StepAxis(scale).draw(figure, x.tolist())
+
+
+def curve(points: int) -> np.ndarray:
+    """Noise with one narrow peak and one narrow dip."""
+    y = np.random.default_rng(0).normal(size=points)
+    y[points // 3], y[points // 2] = 50, -50
+    return y
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_each_stretch_keeps_its_ends_and_its_extremes(scale):
+    """As a loop over the stretches finds them, and no other point."""
+    y = curve(LONG)
+    x = np.arange(1, LONG + 1)
+    stretch = np.floor(axis_shares(x, scale) * thin.STRETCHES)
+    expected = set()
+    for number in np.unique(stretch):
+        own = np.flatnonzero(stretch == number)
+        expected |= {own[0], own[-1], own[y[own].argmin()], own[y[own].argmax()]}
+    band, line = drawn(scale, y).data
+    assert (line.x - 1).tolist() == sorted(expected) and len(expected) < LONG / 3
+    assert line.y.tolist() == y[line.x - 1].tolist() and {50, -50} <= {*line.y}
+    assert [step for _, step in line.customdata] == line.x.tolist()
+    assert band.x.tolist() == [*line.x, *line.x[::-1]]
+    assert band.y.tolist() == [*(line.y + 1), *(line.y - 1)[::-1]]
+
+
+@pytest.mark.parametrize("points", [2, 4 * thin.STRETCHES])
+def test_short_curves_are_drawn_whole(points):
+    """And nothing is said of them."""
+    figure = drawn("linear", np.arange(float(points)))
+    assert len(figure.data[1].x) == points and len(figure.data[0].x) == 2 * points
+    assert thin.longest(figure) is None and thinned(figure) == ""
+
+
+def test_a_caption_says_how_many_points_there_are():
+    """Once some are left out."""
+    assert f"up to {LONG:,} points" in thinned(drawn("log", curve(LONG)))
+
+
+def test_where_a_curve_breaks_it_stays_broken():
+    """A point without a value is kept, however many lie in its stretch."""
+    y = curve(LONG)
+    y[777] = np.nan
+    x = drawn("linear", y).data[1].x
+    assert 778 in x and np.isnan(drawn("linear", y).data[1].y[x == 778]).all()
+
+
+def test_markers_stay_with_their_points():
+    """Where each has a size of its own."""
+    sizes = np.arange(LONG) % 7
+    line = drawn("linear", curve(LONG), marker={"size": sizes}).data[1]
+    assert line.marker.size.tolist() == sizes[line.x - 1].tolist()
+
+
+def test_a_curve_that_goes_back_is_drawn_whole():
+    """Its points are in no order of the axis."""
+    x = np.concatenate([np.arange(1, LONG // 2 + 1)] * 2)
+    assert len(drawn("linear", curve(LONG), x).data[1].x) == LONG
