@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app import pages
 from embryo_core import runs
 from embryo_core.figures.captions.markdown import literal
 from embryo_core.metrics import METRICS
