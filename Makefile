@@ -2,6 +2,7 @@
 # make bench  run the benchmarks                           make slow   run the tests that take long
 # make lock   write the lock files                         make fuzz   read 500 damaged run folders
 # make demo-tables   write the tables of data/demo/README.md
+# make tree   write the file tree of docs/architecture.md
 # make help   this list
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help app test slow fuzz lint lock demo-tables browser bench
+.PHONY: help app test slow fuzz lint lock demo-tables tree browser bench
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +21,7 @@ help:
 	@echo "make lint     ruff on every file"
 	@echo "make lock     write requirements*.lock anew, after a change of requirements*.txt"
 	@echo "make demo-tables  write the tables of data/demo/README.md from the runs and results there"
+	@echo "make tree     write the file tree of docs/architecture.md from the first sentence of each file"
 	@echo "make browser  find or install the Chromium that the browser tests open"
 	@echo "make bench    run the benchmarks, one file per number that we claim"
 
@@ -45,6 +47,9 @@ lock: $(VENV)/dev.installed
 
 demo-tables: $(VENV)/dev.installed
 	$(BIN)/python -m tools.demo_tables
+
+tree:
+	$(PYTHON) -m tools.tree
 
 # `make bench-query` runs one of them. Evaluation is measured on RUN with TREEBANK and LAMA, edge probing with PROBING, by
 # default the demo and the sample; with real data: make bench-evaluation TREEBANK=... LAMA=...

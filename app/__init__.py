@@ -1,0 +1,1 @@
+"""The dashboard: pages that pick what to look at, and show it. Only this package imports Streamlit."""

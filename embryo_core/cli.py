@@ -1,8 +1,10 @@
-"""The command line: python -m embryo_core COMMAND; every command is a file in commands/."""
+"""The command line `python -m embryo_core COMMAND` (or `embryo COMMAND`); each command is a file in commands/."""
 
 import argparse
+import platform
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 
 from embryo_core.commands import (
     add,
@@ -34,28 +36,51 @@ COMMANDS = (
     animate,
     fetch,
 )
+# Packages that a report of a fault should name, in the order in which --version prints them.
+REPORTED = "torch transformers tokenizers streamlit plotly pandas pyarrow numpy keras tensorflow-cpu tensorflow jax ray"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Exit status: 0 done, 1 done but for what is reported, 2 an error, 130 stopped with Ctrl-C.
+    """Run one command and return its status: 0 done, 1 done with problems reported, 2 an error, 130 Ctrl-C.
 
-    What ended a command is one sentence on stderr.
+    An error is printed to stderr as one sentence.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser(arguments[0] if arguments else "").parse_args(arguments)
     return exit_status(lambda: options.command(options), "what was written stays")
 
 
-def _parser(asked: str) -> argparse.ArgumentParser:
-    """All commands, and the arguments of the one that is asked for: those of others may take imports that are slow."""
+def versions() -> str:
+    """Return the versions of Embryo, Python and the packages that matter, a line each; imports none of them."""
+    lines = [f"embryo {_version('embryo') or '(not installed)'}", f"python {platform.python_version()}"]
+    lines += [f"{name} {version}" for name in REPORTED.split() if (version := _version(name))]
+    return "\n".join([*lines, platform.platform()])
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+class _PrintVersions(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(versions())
+        parser.exit()
+
+
+def _parser(requested: str) -> argparse.ArgumentParser:
+    """Return a parser of all commands, with arguments for the requested one only: others may import slow packages."""
     parser = argparse.ArgumentParser(
         "python -m embryo_core", description="Evaluate and query the checkpoints of a run."
     )
+    parser.add_argument("--version", action=_PrintVersions, nargs=0, help="print the versions of Embryo and packages")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for module in COMMANDS:
         name = module.__name__.rpartition(".")[2]
         command = commands.add_parser(name, help=module.HELP)
         command.set_defaults(command=module.execute)
-        if name == asked:
+        if name == requested:
             module.add_arguments(command)
     return parser

@@ -1,9 +1,11 @@
 """The command line prints what was asked, and one sentence for what is wrong; every command is documented."""
 
 import json
+import platform
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -318,6 +320,22 @@ def test_ctrl_c_is_one_line_and_status_130(root, sample, command, stopped_in):
     done = subprocess.run(start, cwd=REPOSITORY, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 130
     assert done.stderr.splitlines()[-1] == "Stopped; what was written stays." and "Traceback" not in done.stderr
+
+
+def test_version_names_packages_without_importing_them():
+    """One line each for Embryo, Python and what is installed; nothing heavy is loaded for it."""
+    code = (
+        "import sys; from embryo_core.cli import main\n"
+        "try: main(['--version'])\n"
+        "finally: assert not {'torch', 'transformers', 'streamlit', 'numpy'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False, capture_output=True, text=True)
+    printed = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    assert done.returncode == 0, done.stderr
+    assert printed["python"] == platform.python_version()
+    assert {name: printed[name] for name in ("torch", "streamlit")} == {
+        name: metadata.version(name) for name in ("torch", "streamlit")
+    }
 
 
 def test_a_command_without_metrics_imports_none():
