@@ -1,7 +1,7 @@
 # make app    install once and open the dashboard          make test   install everything once, lint, run the tests
 # make bench  run the benchmarks                           make slow   run the tests that take long
 # make lock   write the lock files                         make fuzz   read 500 damaged run folders
-# make demo-tables   write the tables of data/demo/README.md
+# make demo-tables   write data/demo/tables.md
 # make tree   write the file tree of docs/architecture.md
 # make help   this list
 
@@ -20,7 +20,7 @@ help:
 	@echo "make fuzz     read 500 damaged run folders, and 2,000 damages of every kind of file; make test reads a few"
 	@echo "make lint     ruff on every file"
 	@echo "make lock     write requirements*.lock anew, after a change of requirements*.txt"
-	@echo "make demo-tables  write the tables of data/demo/README.md from the runs and results there"
+	@echo "make demo-tables  write data/demo/tables.md from the runs and results there"
 	@echo "make tree     write the file tree of docs/architecture.md from the first sentence of each file"
 	@echo "make browser  find or install the Chromium that the browser tests open"
 	@echo "make bench    run the benchmarks, one file per number that we claim"

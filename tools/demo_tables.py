@@ -1,12 +1,11 @@
-"""`make demo-tables`: writes the tables of data/demo/README.md anew from the runs and results beside it.
+"""`make demo-tables`: write data/demo/tables.md from the runs and results of the demo.
 
-They stand between two comments of that file, one part for each run, and have nothing that is not measured: accuracies
-with their n and what they have to beat, and the verdicts of the Findings page.
+The page has a part for each reference run and one table of the design choices. Accuracies come with n and baselines.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -18,9 +17,18 @@ from embryo_core.figures.findings import named
 from embryo_core.study import Study
 
 DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"
-BEGIN, END = "<!-- written by make demo-tables -->", "<!-- end of what make demo-tables writes -->"
-DOUBLINGS = 4  # before the last step, of which a table shows steps; and step 0
-SHOWN = 7
+PAGE = DEMO / "tables.md"
+HEAD = """# Tables of the demo runs
+
+Written by `make demo-tables` from the runs and results in this folder. A column is a step: step 0 and some of the last.
+n is the number of words, facts or masked pieces behind every figure of a row. The dashboard shows all steps, groups and
+layers.
+"""
+DESIGNS = "## Design choices"
+DESIGN_COLUMNS = "run|step|tokens|loss|accuracy|n|other objective|n|prediction|reconstruction|n".split("|")
+SINGLE_PIECES = "single pieces 15 %"
+DOUBLINGS = 4  # the last doublings of the step, from which a table takes its steps
+MAX_STEPS = 7  # of these doublings
 TASKS = {"pos": "part of speech", "constituent": "constituent", "srl": "semantic role", "coref": "coreference"}
 KINDS = {
     "masked_lm": "masked pieces",
@@ -28,7 +36,7 @@ KINDS = {
     "next_sentence": "next sentence",
     "replaced_token": "replaced tokens",
 }
-WORDS = {  # metric: its baseline's name, and its value where that is no word's
+WORDS = {  # metric: the name of its baseline, and the value of a baseline that is the same for all words
     "token_reconstruction": ("most frequent word", None),
     "mask_prediction": ("most frequent word", None),
     "replaced_token_accuracy": ("a coin, words of one piece", 0.25),
@@ -36,21 +44,21 @@ WORDS = {  # metric: its baseline's name, and its value where that is no word's
 
 
 def main() -> None:
-    """Replace what stands between the two comments."""
-    path = DEMO / "README.md"
-    path.write_text(rewritten(path.read_text(encoding="utf-8")), encoding="utf-8")
+    """Write the page."""
+    PAGE.write_text(page(), encoding="utf-8")
 
 
-def rewritten(text: str) -> str:
-    """The README with its computed part as the runs and results are now."""
-    computed = "\n".join(line for path in sorted((DEMO / "runs").iterdir()) for line in section(Study(path)))
-    pattern = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
-    return pattern.sub(lambda _: f"{BEGIN}\n\n{computed}\n{END}", text)
+def page() -> str:
+    """Return the page as the runs and results are now."""
+    studies = [Study(path) for path in sorted((DEMO / "runs").iterdir())]
+    reference = [study for study in studies if len(study.scores("world_knowledge"))]
+    lines = [line for study in reference for line in section(study)]
+    return "\n".join([HEAD, *lines, *designs([study for study in studies if study not in reference]), ""])
 
 
 def section(study: Study) -> Iterator[str]:
-    """The tables of one run."""
-    yield f"### {study.run.name}"
+    """Write the tables of one reference run."""
+    yield f"## {study.run.name}"
     yield ""
     yield from sizes(study)
     for table in (heldout, by_position, others, words, probing, facts, tasks, findings):
@@ -58,19 +66,57 @@ def section(study: Study) -> Iterator[str]:
             yield from [*lines, ""]
 
 
+def designs(studies: Iterable[Study]) -> Iterator[str]:
+    """Write one table of all runs that were measured on words alone, at their last steps."""
+    yield DESIGNS
+    yield ""
+    yield (
+        "One change each to `small`, by run and seed, at the last step. Loss (nats) and accuracy are of held-out text "
+        "with 15 % of single pieces masked; prediction and reconstruction are of all words of the treebank."
+    )
+    yield ""
+    yield line(*DESIGN_COLUMNS)
+    yield line(*["---"] * len(DESIGN_COLUMNS))
+    for study in studies:
+        last, measure = runs.checkpoints(study.run)[-1], last_measure(study)
+        other = next((name for name in KINDS if f"{name}_accuracy" in measure), None)
+        objective = f"{KINDS[other]} {measure[f'{other}_accuracy']:.3f}" if other else "none"
+        other_n = f"{measure[f'{other}_n']:,}" if other else ""
+        accuracies = [all_words(study, metric) for metric in ("mask_prediction", "token_reconstruction")]
+        yield line(
+            *(f"`{study.run.name}`", f"{last.step:,}", f"{(last.tokens or 0) / 1e6:.1f} M"),
+            *(f"{measure['loss']:.2f}", cell(measure["accuracy"]), f"{measure['n']:,}", objective, other_n),
+            *(cell(value) for value, _ in accuracies),
+            f"{accuracies[0][1]:,}",
+        )
+
+
+def last_measure(study: Study) -> dict[str, Any]:
+    """Return the last measure of held-out text with single pieces masked."""
+    measures = (one for row in runs.read_log(study.run) for one in row.get("measures", []))
+    return [one for one in measures if one["masking"] == SINGLE_PIECES][-1]
+
+
+def all_words(study: Study, metric: str) -> tuple[float, int]:
+    """Return accuracy and n over all words at the last evaluated step."""
+    last = study.scores(metric).query("group == 'all'").sort_values("step").iloc[-1]
+    return float(last["value"]), int(last["n"])
+
+
 def sizes(study: Study) -> Iterator[str]:
-    """Checkpoints, tokens and bytes."""
+    """Write the numbers of checkpoints, tokens and bytes."""
     with_weights, last = runs.loadable(study.run), runs.checkpoints(study.run)[-1]
     weights, results = (size(DEMO / kind / study.run.name) for kind in ("runs", "results"))
+    steps = ", ".join(f"{found.step:,}" for found in with_weights)
     yield (
-        f"{len(study.steps)} checkpoints, {len(with_weights)} of them with weights; {last.tokens or 0:,} tokens read "
-        f"by step {last.step:,}. The run takes {weights / 1e6:.0f} MB, its results {results / 1e6:.0f} MB."
+        f"{len(study.steps)} checkpoints, {len(with_weights)} of them with weights ({steps}); {last.tokens or 0:,} "
+        f"tokens read by step {last.step:,}. The run takes {weights / 1e6:.0f} MB, its results {results / 1e6:.0f} MB."
     )
     yield ""
 
 
 def heldout(study: Study) -> Iterator[str]:
-    """Accuracy of every objective on held-out text, masked as in training."""
+    """Write the accuracy of every objective on held-out text, masked as in training."""
     log = study.log()
     rows = log[log["split"] == "heldout"].set_index("step")
     steps = shown(rows.index)
@@ -88,7 +134,7 @@ def heldout(study: Study) -> Iterator[str]:
 
 
 def by_position(study: Study) -> Iterator[str]:
-    """Masked accuracy at the last step by masking, length and position, where that was measured; the largest sample."""
+    """Write masked accuracy at the last step by masking, length and position, of the largest sample."""
     measures = runs.read_measures(study.run)
     last = [measure for measure in measures if measure.step == measures[-1].step]
     if not last:
@@ -103,7 +149,7 @@ def by_position(study: Study) -> Iterator[str]:
 
 
 def others(study: Study) -> Iterator[str]:
-    """Accuracy of the other objective at the last step by masking and length, where measured; the largest sample."""
+    """Write accuracy of the other objective at the last step by masking and length, of the largest sample."""
     *_, last = [{}, *(row for row in runs.read_log(study.run) if row.get("measures"))]
     for name in (name for name in KINDS if name != "masked_lm"):
         found = [measure for measure in last.get("measures", []) if f"{name}_accuracy" in measure]
@@ -113,31 +159,31 @@ def others(study: Study) -> Iterator[str]:
             yield from measured_header(f"{KINDS[name]} at step {last['step']:,}", *baselines)
         for one in found:
             if one is largest[one["masking"], one["length"]]:
-                beside = [cell(one[f"{name}_baseline"])] if baselines else []
-                yield measured(one["masking"], one["length"], beside, one[f"{name}_accuracy"], one[f"{name}_n"])
+                always = [cell(one[f"{name}_baseline"])] if baselines else []
+                yield measured(one["masking"], one["length"], always, one[f"{name}_accuracy"], one[f"{name}_n"])
 
 
 def measured_header(name: str, *more: str) -> Iterator[str]:
-    """The head of a table of accuracies with their intervals."""
+    """Write the head of a table of accuracies with their intervals."""
     yield line(name, "length", *more, "accuracy", "95 % interval", "n")
     yield line(*["---"] * (5 + len(more)))
 
 
 def measured(masking: str, length: int, more: Iterable[str], accuracy: float, n: int) -> str:
-    """A row of such a table."""
+    """Return a row of such a table."""
     low, high = interval(accuracy, n)
     return line(masking, length, *more, f"{accuracy:.3f}", f"{low:.3f} to {high:.3f}", f"{n:,}")
 
 
 def words(study: Study) -> Iterator[str]:
-    """Accuracy on words by part of speech, beside always the category's most frequent word or a coin."""
+    """Write accuracy on words by part of speech, with the baseline: the most frequent word, or a coin."""
     tables = {metric: scores for metric in WORDS if len(scores := study.scores(metric))}
     for i, (metric, scores) in enumerate(tables.items()):
         if i:
             yield ""
-        beside, value = WORDS[metric]
+        baseline_name, value = WORDS[metric]
         frequent, steps = study.baselines(metric).set_index("group")["value"], shown(scores["step"].unique())
-        yield from header(metric.replace("_", " "), steps, beside, "n")
+        yield from header(metric.replace("_", " "), steps, baseline_name, "n")
         for group in PARTS_OF_SPEECH:
             of_group = scores[scores["group"] == group].set_index("step")
             baseline = frequent.get(group) if value is None else value
@@ -146,7 +192,7 @@ def words(study: Study) -> Iterator[str]:
 
 
 def probing(study: Study) -> Iterator[str]:
-    """F1 of edge probing in the layer that is best at the last step, beside majority and control task."""
+    """Write F1 of edge probing in the layer that is best at the last step, with majority and control task."""
     scores = study.scores("edge_probing_f1")
     if scores.empty:
         return
@@ -167,7 +213,7 @@ def probing(study: Study) -> Iterator[str]:
 
 
 def facts(study: Study) -> Iterator[str]:
-    """Precision at 1 over all facts, beside always each relation's most frequent object."""
+    """Write precision at 1 over all facts, with the baseline: the most frequent object of each relation."""
     scores = study.scores("world_knowledge")
     every = scores[scores["group"] == "all"].set_index("step")
     if every.empty:
@@ -181,7 +227,7 @@ def facts(study: Study) -> Iterator[str]:
 
 
 def tasks(study: Study) -> Iterator[str]:
-    """Scores of fine-tuned checkpoints, the mean over seeds, beside the majority or mean predictor."""
+    """Write scores of fine-tuned checkpoints, the mean over seeds, with the majority or mean predictor."""
     scores = study.task_scores()
     if scores.empty:
         return
@@ -196,7 +242,7 @@ def tasks(study: Study) -> Iterator[str]:
 
 
 def findings(study: Study) -> Iterator[str]:
-    """What the Findings page says."""
+    """Write the verdicts of the Findings page."""
     yield line("finding of the paper", "verdict", "comparisons that hold", "opposed")
     yield line(*["---"] * 4)
     for found in study.findings().itertuples():
@@ -207,37 +253,37 @@ def findings(study: Study) -> Iterator[str]:
 
 
 def shown(steps: Iterable[int]) -> list[int]:
-    """The steps that a table shows: 0, and some of the last doublings."""
+    """Return the steps that a table shows: the first, and some of the last doublings."""
     every = sorted(int(step) for step in steps)
     late = [step for step in every if step * 2**DOUBLINGS >= every[-1] > 0]
-    return sorted({*every[:1], *log_spaced(late, SHOWN)})
+    return sorted({*every[:1], *log_spaced(late, MAX_STEPS)})
 
 
 def header(name: str, steps: Iterable[int], *others: str) -> list[str]:
-    """The two lines that begin a table with a column for each step."""
+    """Return the two lines that begin a table with a column for each step."""
     cells = [name, *(f"{step:,}" for step in steps), *others]
     return [line(*cells), line(*["---"] * len(cells))]
 
 
 def row(name: str, values: pd.Series, *others: float | None) -> str:
-    """A line of a table: shares with three decimals, counts whole; a step that was not measured is empty."""
+    """Return a line of a table: shares with three decimals, counts whole, an empty cell for a missing value."""
     return line(name, *map(cell, values), *map(cell, others))
 
 
 def cell(value: float | None) -> str:
-    """One number as it is written."""
+    """Format one number."""
     if value is None or pd.isna(value):
         return ""
     return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
 
 
 def line(*cells: object) -> str:
-    """Cells as a line of a Markdown table."""
+    """Return cells as a line of a Markdown table."""
     return f"| {' | '.join(map(str, cells))} |"
 
 
 def size(folder: Path) -> int:
-    """Bytes of all files below a folder."""
+    """Return the bytes of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
