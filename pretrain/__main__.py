@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embryo_core import runs
-from embryo_core.errors import BusyRun, exit_status
+from embryo_core.errors import BrokenRun, BusyRun, exit_status
 from embryo_core.types import Checkpoint, Run
 from pretrain import continued
 from pretrain.config import Config, changed, save_settings, scaled
@@ -180,6 +180,9 @@ def pretrain(
             if devices.is_first_host:
                 busy = BusyRun(f"{folder} is being pretrained by another process; wait for its end or stop it.")
                 held.enter_context(runs.locked(folder, busy))
+            actual = folder.resolve()
+            for changed in (actual, actual / "checkpoints", actual / "state"):
+                runs.own_folder(changed, actual, BrokenRun)
             run = _open_run(config, folder, data, start)
         own = held.enter_context(devices.own_copy(run))
         writer = None

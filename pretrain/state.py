@@ -54,7 +54,7 @@ def save_state(model: PretrainingModel, run_path: Path, progress: Progress, keep
     """Write state/step{N}.npz, whole or not at all, and delete all but the last `keep` states."""
     arrays = {f"variable{i}": keras.ops.convert_to_numpy(variable) for i, variable in enumerate(_variables(model))}
     counts = np.array([progress.step, progress.sequences, progress.tokens], np.int64)
-    path = run_path / "state" / f"step{progress.step}.npz"
+    path = runs.own_folder(run_path / "state", run_path, BrokenRun) / f"step{progress.step}.npz"
     with runs.replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, progress=counts, **arrays)
         file.flush()

@@ -9,7 +9,9 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
+from embryo_core.errors import ResultsError
 from embryo_core.finetune.protocols import Settings
+from embryo_core.runs import own_folder
 from embryo_core.types import Checkpoint, Run
 
 WEIGHTS = re.compile(r"step(\d+)-seed(\d+)-[0-9a-f]{12}\.safetensors")
@@ -43,8 +45,9 @@ def trial_file(checkpoint: Checkpoint, settings: Settings, identity: Mapping[str
 
 
 def folder(run: Run) -> Path:
-    """The folder of a run for such files."""
-    return run.path.parents[1] / "cache" / "finetuning" / run.name
+    """Return the folder of a run for such files. Raise ResultsError if it is a link, or holds one."""
+    path = run.path.parents[1] / "cache" / "finetuning" / run.name
+    return own_folder(path, path, ResultsError)
 
 
 def _fingerprint(checkpoint: Checkpoint, settings: Settings, identity: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from msgspec import to_builtins
 
 from embryo_core import runs
-from embryo_core.errors import BrokenExamples
+from embryo_core.errors import BrokenExamples, ResultsError
 from embryo_core.runs.schema import ExampleQuestion, Examples
 from embryo_core.types import Run
 
@@ -23,5 +23,5 @@ def read_examples(run: Run) -> list[ExampleQuestion]:
 
 def write_examples(run: Run, examples: Sequence[ExampleQuestion]) -> None:
     """Keep these as the examples of a run, in place of any before."""
-    run.results.mkdir(parents=True, exist_ok=True)
+    runs.own_folder(run.results, run.results, ResultsError)
     runs.write_json(run.results / FILE, to_builtins(list(examples)))

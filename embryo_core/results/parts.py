@@ -6,19 +6,24 @@
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from embryo_core.errors import ResultsError
+from embryo_core.results.tables import TABLES
 from embryo_core.runs import locked, replacing
+from embryo_core.runs.files import UNFINISHED
 from embryo_core.runs.reading import refusal
+from embryo_core.runs.trust import own_folder, refuse_foreign, remove_own
 from embryo_core.types import Run
 
 Parts = dict[tuple[str, int], Path]
 STEP = re.compile(r"step(0|[1-9][0-9]{0,18})")
+UNFINISHED_PART = re.compile(STEP.pattern + r"(\.old)?\.tmp")
 LAST_STEP = 2**63 - 1
+ENDS = ("", UNFINISHED, ".sha256", ".sha256" + UNFINISHED)
+FILES = frozenset(f"{table.name}.parquet{end}" for table in TABLES for end in ENDS)  # that a part may hold
 
 
 def list_parts(run: Run) -> Parts:
@@ -51,27 +56,65 @@ def _folders(path: Path) -> list[Path]:
 
 @contextmanager
 def new_part(run: Run, metric: str, step: int) -> Iterator[Path]:
-    """An empty folder to write to, which becomes the part of this metric and step when the block ends without error."""
-    with replacing(run.results / "parts" / metric / f"step{step}") as temporary:
+    """Yield an empty folder to write to; it becomes the part of this metric and step if the block ends without error.
+
+    Raise ResultsError if a link leads to where it would be written, or if the part that it replaces holds other files.
+    """
+    folder = own_folder(run.results / "parts" / metric, run.results, ResultsError)
+    part = folder / f"step{step}"
+    for each in (part, _unfinished(part), _going(part)):
+        refuse_foreign(each, FILES, ResultsError)
+    with replacing(part) as temporary:
         temporary.mkdir()
         yield temporary
 
 
+def refuse_foreign_files(parts: Parts) -> None:
+    """Raise ResultsError if a part that is about to be removed holds files that Embryo did not write."""
+    for part in parts.values():
+        refuse_foreign(part, FILES, ResultsError)
+
+
 def remove_part(part: Path) -> None:
-    """Remove a part at once: renamed first, so that nobody meets half of it."""
-    going = part.with_name(part.name + ".old.tmp")
-    shutil.rmtree(going, ignore_errors=True)
+    """Remove a part, renamed first so that no reader meets half of it. Raise ResultsError if it holds other files."""
+    going = _going(part)
+    remove_own(going, FILES, ResultsError)
+    refuse_foreign(part, FILES, ResultsError)
     os.rename(part, going)
-    shutil.rmtree(going)
+    remove_own(going, FILES, ResultsError)
 
 
 def remove_leftovers(run: Run) -> None:
-    """Remove the folder of parts and what killed writers left in it; for a writer that has removed all parts."""
-    shutil.rmtree(run.results / "parts", ignore_errors=True)
+    """Remove what killed writers left among the parts, and the folders that are empty by now.
+
+    Files that Embryo did not write stay, with their folders.
+    """
+    parts = run.results / "parts"
+    for metric in _folders(parts):
+        for folder in _folders(metric):
+            if UNFINISHED_PART.fullmatch(folder.name):
+                with suppress(ResultsError):
+                    remove_own(folder, FILES, ResultsError)
+        _remove_if_empty(metric)
+    _remove_if_empty(parts)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _unfinished(part: Path) -> Path:
+    return part.with_name(part.name + UNFINISHED)
+
+
+def _going(part: Path) -> Path:
+    return part.with_name(part.name + ".old" + UNFINISHED)
 
 
 @contextmanager
 def lock(run: Run) -> Iterator[None]:
-    """One writer at a time; the others wait for their turn."""
+    """Let one writer in at a time; the others wait. Raise ResultsError if the run's results are a link or hold one."""
+    own_folder(run.results, run.results, ResultsError)
     with locked(run.results):
         yield

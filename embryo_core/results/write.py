@@ -25,7 +25,15 @@ from embryo_core.errors import OtherData
 from embryo_core.results import order, summaries, weights
 from embryo_core.results.files import is_stored, remove, replacing_table, seal
 from embryo_core.results.histories import FACTS, takes_parts
-from embryo_core.results.parts import Parts, list_parts, lock, new_part, remove_leftovers, remove_part
+from embryo_core.results.parts import (
+    Parts,
+    list_parts,
+    lock,
+    new_part,
+    refuse_foreign_files,
+    remove_leftovers,
+    remove_part,
+)
 from embryo_core.results.position_weights import WEIGHTS
 from embryo_core.results.reached import IN_ANSWERS, IN_SPANS
 from embryo_core.results.read import done
@@ -72,6 +80,7 @@ def compact(run: Run) -> None:
         parts = list_parts(run)
         if parts and _are_few(run, parts) and _are_summed_up(run):
             return
+        refuse_foreign_files(parts)
         for table in TABLES:
             if _is_changed(run, table, parts):
                 replace_table(run, table, _stored(run, table))
@@ -132,6 +141,7 @@ def forget_other(run: Run, metric: str, identity: Identity) -> None:
 
 def _forget(run: Run, metric: str) -> None:
     """Remove a metric's results; its data are forgotten first, so that a killed removal is not taken for done."""
+    refuse_foreign_files({key: part for key, part in list_parts(run).items() if key[0] == metric})
     write_json(run.results / "sources.json", {k: v for k, v in read_sources(run).items() if k != metric})
     for (name, _), part in list_parts(run).items():
         if name == metric:

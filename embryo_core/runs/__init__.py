@@ -31,12 +31,13 @@ from embryo_core.runs.manifests import (
 )
 from embryo_core.runs.measures import Measured, read_measures
 from embryo_core.runs.pointers import allow, check_text, hub_folder, place_of, places, was_added
-from embryo_core.runs.reading import read_bytes, read_json, shown
+from embryo_core.runs.reading import read_bytes, read_json
 from embryo_core.runs.schema import ModelClass, Shown, Sources
 from embryo_core.runs.settings import settings_folder
 from embryo_core.runs.snapshot import read_once, snapshot
 from embryo_core.runs.thin import remove_weights, to_remove
 from embryo_core.runs.tokenizer import check_tokenizer, check_tokenizer_file
+from embryo_core.runs.trust import own_folder, shown
 from embryo_core.runs.verifying import read_config, verify
 from embryo_core.runs.weight_files import is_pickled, tensor_shapes, weights_file
 
@@ -76,6 +77,7 @@ __all__ = [
     "missing_steps",
     "of_the_model",
     "open_run",
+    "own_folder",
     "parse_row",
     "place_of",
     "places",

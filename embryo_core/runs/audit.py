@@ -8,6 +8,7 @@ from embryo_core.runs.log import last_logged
 from embryo_core.runs.manifests import broken, checkpoints
 from embryo_core.runs.reading import read_json
 from embryo_core.runs.schema import AuditCard
+from embryo_core.runs.trust import own_folder
 from embryo_core.types import Run
 
 AUDIT = "audit.json"
@@ -32,7 +33,7 @@ class Audit:
 
 def write_audit(run: Run, audit: Audit) -> None:
     """Keep an audit for the pages, in place of an earlier one."""
-    write_json(run.path / AUDIT, asdict(audit))
+    write_json(own_folder(run.path / AUDIT, run.path, BrokenRun), asdict(audit))
 
 
 def read_audit(run: Run) -> Audit | None:

@@ -11,9 +11,10 @@ from typing import Any
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, UnknownStep
 from embryo_core.runs.files import UNFINISHED, sha256, write_json
 from embryo_core.runs.pointers import follow
-from embryo_core.runs.reading import read_json, refusal, shown
+from embryo_core.runs.reading import read_json, refusal
 from embryo_core.runs.schema import Manifest, PointerCard
 from embryo_core.runs.snapshot import read_once
+from embryo_core.runs.trust import shown
 from embryo_core.types import Checkpoint, Pointer, Run
 from embryo_core.words import listed
 

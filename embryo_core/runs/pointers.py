@@ -16,8 +16,9 @@ from msgspec import Meta
 from embryo_core.errors import BrokenCheckpoint, BrokenList, RunError
 from embryo_core.runs.files import write_json
 from embryo_core.runs.locks import locked
-from embryo_core.runs.reading import read_json, shown
+from embryo_core.runs.reading import read_json
 from embryo_core.runs.settings import settings_folder
+from embryo_core.runs.trust import shown
 from embryo_core.runs.value_types import Text
 from embryo_core.types import Pointer, Run
 

@@ -21,6 +21,7 @@ from embryo_core.errors import (
 )
 from embryo_core.runs.files import sha256
 from embryo_core.runs.schema import LIMITS, OTHER_LIMIT
+from embryo_core.runs.trust import shown
 
 Content = TypeVar("Content")
 REMEDIES = {  # what to do about a file that is refused, by the error that says so
@@ -115,8 +116,3 @@ def refusal(path: Path, what: str, error: type[EmbryoError]) -> EmbryoError:
     """The error for a file or folder of a run: one sentence that names it, says what it is, and what to do."""
     return error(f"{shown(path)} {what}; {REMEDIES[error]}.")
 
-
-def shown(path: Path | str) -> str:
-    """A path or name as a message may show it: control characters and bytes that are no text are escaped."""
-    text = str(path)
-    return text if text.isprintable() else ascii(text)

@@ -10,6 +10,7 @@ from embryo_core.runs.files import write_json
 from embryo_core.runs.grids import log_grid
 from embryo_core.runs.manifests import checkpoint, checkpoints, loadable
 from embryo_core.runs.reading import read_json
+from embryo_core.runs.trust import own_folder
 from embryo_core.runs.weight_files import WEIGHTS
 from embryo_core.types import Checkpoint, Run
 
@@ -47,11 +48,14 @@ def remove_weights(found: Checkpoint) -> None:
 
     Manifests are written first: killed in between and called again, it ends the same.
     """
-    for path in (found.path / "manifest.json", *found.path.glob("*/manifest.json")):
+    manifests, weights = [found.path / "manifest.json", *found.path.glob("*/manifest.json")], _weights(found)
+    for path in (*manifests, *weights):
+        own_folder(path, found.run.path, BrokenCheckpoint)
+    for path in manifests:
         manifest = read_json(path, found.run.path, dict[str, Any], BrokenCheckpoint)
         if removed := {name: manifest["sha256"].pop(name) for name in WEIGHTS if name in manifest["sha256"]}:
             write_json(path, manifest | {"removed": removed})
-    for file in _weights(found):
+    for file in weights:
         file.unlink()
 
 

@@ -3,12 +3,13 @@
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import parse_qs, urlsplit
@@ -237,22 +238,35 @@ def serve(root: Path) -> Iterator[str]:
 
     From the root's own folder: the server's settings hold wherever it is started.
     """
+    port = free_port()
+    with started([sys.executable, "-m", "embryo_core", "app", "--port", str(port)], port, root, root) as address:
+        yield address
+
+
+def free_port() -> int:
+    """Return a port of this machine that no server listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "embryo_core", "app", "--port", str(port)]
+        return free.getsockname()[1]
+
+
+@contextmanager
+def started(command: list[str], port: int, root: Path, folder: Path, **settings: str) -> Iterator[str]:
+    """Start a server of a data root in a folder; yield its address when it answers, and end its processes at last."""
     server = subprocess.Popen(
         command,
-        cwd=root,
-        env={**os.environ, "EMBRYO_DATA": str(root), "PYTHONPATH": str(REPOSITORY)},
+        cwd=folder,
+        env={**os.environ, "EMBRYO_DATA": str(root), "PYTHONPATH": str(REPOSITORY), **settings},
         stdout=subprocess.DEVNULL,
+        start_new_session=True,
     )
     address = f"http://127.0.0.1:{port}"
     try:
         _wait(f"{address}/_stcore/health", server)
         yield address
     finally:
-        server.terminate()
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGTERM)
         server.wait()
 
 

@@ -2,12 +2,13 @@
 
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.browser.conftest import Visitor
+from embryo_core.types import Run
+from tests.browser.conftest import REPOSITORY, Visitor, free_port, started
 
 SEND = """async ([session, size]) => {
   const form = new FormData();
@@ -16,6 +17,14 @@ SEND = """async ([session, size]) => {
   const options = { method: "PUT", body: form, headers: { "X-Xsrftoken": token } };
   return (await fetch(`/_stcore/upload_file/${session}/file`, options)).status;
 }"""
+
+
+SOCKET = (
+    "Upgrade: websocket",
+    "Connection: Upgrade",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    "Sec-WebSocket-Version: 13",
+)
 
 
 @pytest.mark.parametrize("size", (1, 2_000_000))
@@ -35,16 +44,33 @@ def test_an_upload_is_refused(app: str, visit: Callable[[str], Visitor], size: i
 )
 def test_a_foreign_host_name_gets_no_connection(app: str, host: str, status: bytes) -> None:
     """A page of another name that resolves to this machine cannot open the app's WebSocket (DNS rebinding)."""
-    place = urlsplit(app)
+    assert answer(app, "/_stcore/stream", host, SOCKET) == status
+
+
+@pytest.mark.parametrize(("settings", "host"), (({}, "any.example"), ({"EMBRYO_HOST": "demo.example"}, "demo.example")))
+def test_a_host_serves_visitors_from_the_procfile(tiny_results: Run, settings: dict[str, str], host: str) -> None:
+    """The line of the Procfile, run by a shell as a host does, opens a page under the name of the host.
+
+    Without EMBRYO_HOST that is any name; with it, no other.
+    """
+    line, port = (REPOSITORY / "Procfile").read_text(encoding="utf-8").removeprefix("web: "), free_port()
+    root = tiny_results.path.parents[1]
+    with started(["sh", "-c", line], port, root, REPOSITORY, PORT=str(port), **settings) as address:
+        assert answer(address, "/", host) == b"200"
+        assert answer(address, "/_stcore/stream", host, SOCKET) == b"101"
+        foreign = answer(address, "/_stcore/stream", "rebound.example", SOCKET)
+        assert foreign == (b"403" if settings else b"101")
+
+
+def answer(address: str, path: str, host: str, more: Sequence[str] = ()) -> bytes:
+    """Return the status with which a server answers a request of a page that it knows under the name `host`."""
+    place = urlsplit(address)
     lines = (
-        "GET /_stcore/stream HTTP/1.1",
+        f"GET {path} HTTP/1.1",
         f"Host: {host}:{place.port}",
         f"Origin: http://{host}:{place.port}",
-        "Upgrade: websocket",
-        "Connection: Upgrade",
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-        "Sec-WebSocket-Version: 13",
+        *more,
     )
     with socket.create_connection((place.hostname, place.port), timeout=30) as connection:
         connection.sendall("\r\n".join([*lines, "", ""]).encode())
-        assert connection.recv(64).split()[1] == status
+        return connection.recv(64).split()[1]

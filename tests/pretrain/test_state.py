@@ -100,3 +100,12 @@ def test_progress_counts_tokens_without_padding(data: Data):
     found = Progress(4, 10, 100).after(batch)
     assert (found.step, found.sequences) == (5, 10 + len(batch.ids))
     assert found.tokens == 100 + int((batch.ids != 0).sum()) < 100 + batch.ids.size
+
+
+def test_states_behind_a_link_are_not_touched(model: PretrainingModel, saved: Path, tmp_path: Path):
+    """A link in the place of the folder is refused, and the states that it leads to stay."""
+    elsewhere = (saved / "state").rename(tmp_path / "elsewhere")
+    (saved / "state").symlink_to(elsewhere)
+    with pytest.raises(BrokenRun, match="is a link"):
+        save_state(model, saved, Progress(200, 1600, 40_000))
+    assert {path.name for path in elsewhere.iterdir()} == {"step20.npz", "step100.npz"}

@@ -1,0 +1,154 @@
+"""Commands change only what belongs to their run: links are refused, and files of others stay where they are."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from embryo_core import results, runs
+from embryo_core.cli import main
+from embryo_core.errors import BrokenRun, EmbryoError, ResultsError
+from embryo_core.finetune import kept
+from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.types import Findings, Run, Score
+from tests.conftest import SAMPLE_DATA, at
+
+EVALUATE = ["--metrics", "mask_prediction", "--steps", "8", "--treebank", str(SAMPLE_DATA["treebank"])]
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    """Return the content of each file below a folder, by path."""
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """A folder outside the run that is precious to somebody, with a run's results and notes among its parts."""
+    folder = tmp_path / "other"
+    (folder / "parts").mkdir(parents=True)
+    (folder / "parts" / "precious.txt").write_text("precious")
+    (folder / "sources.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def linked(own_run: Run, other: Path) -> Run:
+    """A run whose results are a link to that folder."""
+    shutil.rmtree(own_run.results, ignore_errors=True)
+    own_run.results.parent.mkdir(exist_ok=True)
+    own_run.results.symlink_to(other)
+    return own_run
+
+
+@pytest.mark.parametrize("options", ([], ["--overwrite"]))
+def test_evaluate_refuses_a_linked_results_folder(linked, other, capsys, options):
+    """Nothing is written to, or removed from, the folder that the link leads to."""
+    before = everything(other)
+    assert main(["evaluate", str(linked.path), *EVALUATE, *options]) == 2
+    assert "is a link" in capsys.readouterr().err
+    assert everything(other) == before
+
+
+def test_evaluate_leaves_files_of_others_in_place(own_run):
+    """A results folder that held something before keeps it, and the evaluation is compacted all the same."""
+    shutil.rmtree(own_run.results, ignore_errors=True)
+    precious = own_run.results / "parts" / "precious.txt"
+    precious.parent.mkdir(parents=True)
+    precious.write_text("precious")
+    assert main(["evaluate", str(own_run.path), *EVALUATE]) == 0
+    assert precious.read_text() == "precious" and (own_run.results / "scores.parquet").exists()
+    assert [path.name for path in precious.parent.iterdir()] == ["precious.txt"]
+
+
+def write(run: Run, step: int = 0) -> None:
+    """Write one score."""
+    results.write(at(run, step), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.5, 1, "all")]))
+
+
+@pytest.mark.parametrize("inside", ("notes.txt", "more/notes.txt"))
+@pytest.mark.parametrize("change", (lambda run: results.compact(run), lambda run: write(run)), ids=["compact", "write"])
+def test_a_part_with_files_of_others_is_not_removed(own_run, inside, change):
+    """Whatever removes or replaces the part says which file is in the way, and removes nothing."""
+    write(own_run)
+    part = own_run.results / "parts" / "mask_prediction" / "step0"
+    (part / inside).parent.mkdir(exist_ok=True)
+    (part / inside).write_text("precious")
+    before = everything(own_run.results)
+    with pytest.raises(ResultsError, match=inside.split("/")[0]):
+        change(own_run)
+    assert everything(own_run.results) == before
+
+
+@pytest.mark.parametrize("link", ("scores.parquet", "parts", "parts/mask_prediction", "parts/mask_prediction/step0"))
+def test_no_writer_follows_a_link_inside_the_results(own_run, other, link):
+    """A linked table, folder of parts, or part: every writer refuses it."""
+    write(own_run)
+    path = own_run.results / link
+    shutil.rmtree(path, ignore_errors=True)
+    path.symlink_to(other)
+    before = everything(other)
+    for change in (write, results.compact):
+        with pytest.raises(ResultsError, match="is a link"):
+            change(own_run)
+    assert everything(other) == before
+
+
+def test_example_questions_are_not_written_through_a_link(linked, other):
+    """`examples` refuses a linked results folder too."""
+    before = everything(other)
+    with pytest.raises(ResultsError, match="is a link"):
+        results.write_examples(linked, [ExampleQuestion("The [MASK] runs .", "river")])
+    assert everything(other) == before
+
+
+def test_an_audit_does_not_replace_a_link(own_run, other):
+    """`audit` writes audit.json itself, not what a link of that name leads to."""
+    (own_run.path / "audit.json").symlink_to(other / "sources.json")
+    with pytest.raises(BrokenRun, match="is a link"):
+        runs.write_audit(own_run, runs.Audit((), 3))
+    assert (own_run.path / "audit.json").is_symlink()
+
+
+def _link_all(run: Run, copy: Path) -> None:
+    (run.path / "checkpoints").rename(copy)
+    (run.path / "checkpoints").symlink_to(copy)
+
+
+def _link_one(run: Run, copy: Path) -> None:
+    (run.path / "checkpoints" / "step0").rename(copy)
+    (run.path / "checkpoints" / "step0").symlink_to(copy)
+
+
+@pytest.mark.parametrize("link", (_link_all, _link_one))
+def test_thinning_removes_no_weights_behind_a_link(own_run: Run, link: Callable[[Run, Path], None]):
+    """Linked checkpoints are refused, even where they are inside the run's own folder."""
+    checkpoint = at(own_run, 0)
+    link(own_run, own_run.path / "copied")
+    before = everything(own_run.path / "copied")
+    with pytest.raises(EmbryoError, match="is a link"):
+        runs.remove_weights(checkpoint)
+    assert everything(own_run.path / "copied") == before
+
+
+def test_weights_kept_by_finetuning_are_not_removed_behind_a_link(own_run, other):
+    """`finetune` looks for its leftovers in its own folder only."""
+    folder = kept.folder(own_run)
+    folder.parent.mkdir(parents=True)
+    (other / "step8-seed1-0123456789ab.safetensors").write_bytes(b"precious")
+    folder.symlink_to(other)
+    with pytest.raises(ResultsError, match="is a link"):
+        kept.kept_weights(own_run)
+
+
+def test_a_junction_is_a_link(tmp_path, monkeypatch):
+    """Windows has junctions, which os.path.islink does not know; their reparse tag says so."""
+
+    class Junction:
+        st_mode, st_reparse_tag = 0o040777, 0xA0000003
+
+    lstat = os.lstat
+    monkeypatch.setattr(os, "lstat", lambda path: Junction() if str(path) == str(tmp_path) else lstat(path))
+    with pytest.raises(ResultsError, match="is a link"):
+        runs.own_folder(tmp_path, tmp_path, ResultsError)
