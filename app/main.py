@@ -12,9 +12,9 @@ from embryo_core.figures.captions.markdown import literal
 
 
 def page(title: str, icon: str | None = None, default: bool = False, visibility: str = "visible") -> st.Page:
-    """What show() in app/pages/<name>.py draws, at /<name>, the title in small letters; the default page is at /."""
+    """What show() in app/views/<name>.py draws, at /<name>, the title in small letters; the default page is at /."""
     name = title.lower().replace("-", "")
-    show = import_module(f"app.pages.{name}").show
+    show = import_module(f"app.views.{name}").show
     path = None if default else name
     return st.Page(show, title=title, icon=icon, url_path=path, default=default, visibility=visibility)
 

@@ -45,7 +45,7 @@ TRAINED_ON_TOP = ("embryo_core/metrics/probing/", "embryo_core/finetune/")
 WALLS = (
     Wall("app/", ("tensorflow", "keras", "pretrain", "pyarrow", "torch", "transformers")),
     Wall("embryo_core/figures/", ("streamlit",)),
-    Wall("app/pages/", ("embryo_core.results",)),
+    Wall("app/views/", ("embryo_core.results",)),
     Wall("embryo_core/", ("streamlit", "app", "pretrain", "tensorflow", "keras")),
     Wall("embryo_core/", ("torch", "transformers"), doors=(TORCH_ROOM, *TRAINED_ON_TOP)),
     Wall("embryo_core/", ("pyarrow",), doors=("embryo_core/results/",)),

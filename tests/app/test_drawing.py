@@ -7,7 +7,7 @@ import pytest
 
 from app import drawing
 from app.caching import cached
-from app.pages import overview
+from app.views import overview
 from embryo_core import runs
 from embryo_core.types import Run
 from tests.app.conftest import Dashboard

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app import pages
+from app import views
 from embryo_core import runs
 from embryo_core.figures.captions.markdown import literal
 from embryo_core.metrics import METRICS
@@ -206,13 +206,13 @@ def test_opening_imports_neither_torch_nor_transformers() -> None:
 def test_a_page_is_one_file_and_one_line(
     dashboard_with_results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file in app/pages and a line in PAGES are a page with the time bar, in the navigation and at its own URL."""
+    """A file in app/views and a line in PAGES are a page with the time bar, in the navigation and at its own URL."""
     (tmp_path / "toy.py").write_text(
         "import streamlit as st\nfrom app import widgets\n\n"
         "def show():\n    view = widgets.open_page('Toy')\n    st.write(f'at {view.step}')\n"
     )
-    monkeypatch.setattr(pages, "__path__", [*pages.__path__, str(tmp_path)])
-    monkeypatch.delitem(sys.modules, "app.pages.toy", raising=False)
+    monkeypatch.setattr(views, "__path__", [*views.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "app.views.toy", raising=False)
     main = MAIN.read_text(encoding="utf-8").replace("PAGES = [\n", 'PAGES = [\n    page("toy"),\n')
     (tmp_path / "main.py").write_text(main, encoding="utf-8")
     (tmp_path / "icon.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")

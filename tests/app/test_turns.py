@@ -9,8 +9,8 @@ from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 from streamlit.testing.v1 import AppTest
 
 from app import turns
-from app.pages import query_rounds
 from app.turns import HEAVY, LIGHT, Dropped, Turns, in_turn
+from app.views import query_rounds
 from embryo_core import query
 from embryo_core.engine import cpu
 from embryo_core.errors import ConfigError, TooCostly

@@ -4,8 +4,8 @@ import pandas as pd
 import streamlit as st
 
 from app import curve_reads, pickers, results, widgets
-from app.pages import probing_layers, probing_peaks, probing_tasks, probing_training
 from app.view import View
+from app.views import probing_layers, probing_peaks, probing_tasks, probing_training
 from embryo_core.figures.captions import openings
 from embryo_core.figures.captions.probing import METRIC
 from embryo_core.figures.probing_scores import BEST, LAST, NAMES, layer_name

@@ -7,8 +7,8 @@ import pandas as pd
 import streamlit as st
 
 from app import curve_reads, figures, overlays, permalink, pickers, results, widgets
-from app.pages import compare, tokens_words
 from app.view import View
+from app.views import compare, tokens_words
 from embryo_core.figures import tags
 from embryo_core.figures import tokens as charts
 from embryo_core.figures.captions import openings

@@ -9,10 +9,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import permalink, pickers, results, widgets
 from app.components.copy_button import copy_button
-from app.pages import query_answers, query_history, query_lens, query_progress, query_step
-from app.pages.query_answers import TOGETHER, Answers
-from app.pages.query_ask import Asked, ask
 from app.view import View
+from app.views import query_answers, query_history, query_lens, query_progress, query_step
+from app.views.query_answers import TOGETHER, Answers
+from app.views.query_ask import Asked, ask
 from embryo_core import query
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import query as charts

@@ -4,9 +4,9 @@ import pandas as pd
 import streamlit as st
 
 from app import results, widgets
-from app.pages import query_answers
-from app.pages.query_answers import TOGETHER, TRACKED, TRUE_OBJECT, Answers
 from app.tables import show_ranking
+from app.views import query_answers
+from app.views.query_answers import TOGETHER, TRACKED, TRUE_OBJECT, Answers
 from embryo_core.figures.captions import query as captions
 from embryo_core.query import spell_rank
 from embryo_core.types import Prediction

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from app import curve_reads
-from app.pages import coverage, tokens
+from app.views import coverage, tokens
 from embryo_core import results
 from embryo_core.compare import Rule, acquisition
 from embryo_core.figures import tags

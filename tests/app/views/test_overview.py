@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import results
-from app.pages.overview import _above_baseline
+from app.views.overview import _above_baseline
 from embryo_core import runs
 from embryo_core.types import Run
 from tests.app.conftest import captions_of
@@ -156,7 +156,7 @@ def test_a_section_that_is_left_over_has_the_whole_width() -> None:
 
         import streamlit as st
 
-        from app.pages.overview import _two_in_a_row
+        from app.views.overview import _two_in_a_row
 
         _two_in_a_row(*(partial(st.header, name) for name in ("first", "second", "third")))
 

@@ -6,9 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from app import figures, overlays, permalink, pickers, results, task_reads, widgets
-from app.pages import finetuning_behind
 from app.tables import show_rows
 from app.view import View
+from app.views import finetuning_behind
 from embryo_core.corpora.word_groups import ALL
 from embryo_core.errors import ResultsError
 from embryo_core.figures import finetuning as charts

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from app.pages import card
 from app.view import View
+from app.views import card
 from embryo_core import runs
 from embryo_core.types import Run
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import streamlit as st
 
 from app import figures, permalink, pickers, widgets
-from app.pages import query_answers
-from app.pages.query_answers import TOGETHER, Answers
-from app.pages.query_step import show_question
 from app.tables import show_ranking
 from app.view import View
+from app.views import query_answers
+from app.views.query_answers import TOGETHER, Answers
+from app.views.query_step import show_question
 from embryo_core.figures import lens as charts
 from embryo_core.figures.captions import query as captions
 from embryo_core.figures.captions.networks import MASKED_WORDS, network

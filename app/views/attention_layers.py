@@ -3,8 +3,8 @@
 import streamlit as st
 
 from app import figures, map_reads, permalink, pickers, results
-from app.pages.attention_maps import METRIC, ROWS, stop_without_maps
 from app.view import View
+from app.views.attention_maps import METRIC, ROWS, stop_without_maps
 from embryo_core.figures import attention_layers as charts
 from embryo_core.figures.captions import attention as captions
 from embryo_core.figures.captions.markdown import literal

@@ -9,9 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from app.caching import cached, checkpoints_state
-from app.pages.query_ask import Asked
-from app.pages.query_rounds import Rounds, in_rounds
 from app.turns import TURNS, in_turn
+from app.views.query_ask import Asked
+from app.views.query_rounds import Rounds, in_rounds
 from embryo_core import query, runs
 from embryo_core.curves.step_scales import log_spaced
 from embryo_core.engine.cache import MODELS

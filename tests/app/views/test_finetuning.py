@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.pages import finetuning as page
+from app.views import finetuning as page
 from embryo_core import corpora, runs
 from embryo_core import results as store
 from embryo_core.errors import ResultsError

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app import figures, widgets
-from app.pages.query_answers import TOGETHER, Answers
+from app.views.query_answers import TOGETHER, Answers
 from embryo_core.figures import query as charts
 from embryo_core.figures.captions import query as captions
 from embryo_core.figures.captions.markdown import literal

@@ -7,10 +7,10 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import widgets
 from app.drawing import drawing
-from app.pages import query_answers
-from app.pages.query_answers import Answers
-from app.pages.query_ask import Asked
-from app.pages.query_rounds import Rounds, in_rounds
+from app.views import query_answers
+from app.views.query_answers import Answers
+from app.views.query_ask import Asked
+from app.views.query_rounds import Rounds, in_rounds
 from embryo_core.errors import TooCostly
 from embryo_core.figures.captions import query as captions
 

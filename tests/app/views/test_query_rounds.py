@@ -7,8 +7,8 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from app.pages import query_answers, query_progress, query_rounds
-from app.pages.query_rounds import Rounds
+from app.views import query_answers, query_progress, query_rounds
+from app.views.query_rounds import Rounds
 from embryo_core import query
 from embryo_core.errors import TooCostly
 from embryo_core.query import cost, refine

@@ -3,8 +3,8 @@
 from contextlib import suppress
 
 from app import curve_reads, pickers, results, widgets
-from app.pages import attention_layers, attention_maps, head_behaviour, sentence
 from app.view import View
+from app.views import attention_layers, attention_maps, head_behaviour, sentence
 from embryo_core.errors import EmbryoError
 from embryo_core.figures.captions import openings
 from embryo_core.figures.patterns import PATTERNS

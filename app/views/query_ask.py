@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from app import permalink, pickers, results, texts, widgets
-from app.pages.query_fact import choose_text, pick_fact
 from app.view import View
+from app.views.query_fact import choose_text, pick_fact
 from embryo_core import query, runs
 from embryo_core.errors import ResultsError
 from embryo_core.figures.captions.markdown import literal

@@ -8,8 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from app import figures, overlays, permalink, pickers, results, widgets
-from app.pages import audit, card, coverage, measures, ngrams, phases, positions
 from app.view import View
+from app.views import audit, card, coverage, measures, ngrams, phases, positions
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import overview as charts
 from embryo_core.figures import style

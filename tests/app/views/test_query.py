@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import figures
-from app.pages import query_answers, query_ask
+from app.views import query_answers, query_ask
 from embryo_core import query, results, runs
 from embryo_core.engine.cache import ModelCache
 from embryo_core.figures.captions.markdown import literal
@@ -25,7 +25,7 @@ MARKUP = "</script><img src=x onerror=alert(1)> **bold** $(rm) [MASK] '"
 def page() -> None:
     """The page as main.py runs it."""
     from app import permalink
-    from app.pages import query
+    from app.views import query
 
     query.show()
     permalink.publish()

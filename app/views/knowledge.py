@@ -1,8 +1,8 @@
 """Knowledge: which facts the model answers at each step, and what it says instead (Section 6, Figures 6 and 14)."""
 
 from app import results, widgets
-from app.pages import knowledge_facts, knowledge_relations
-from app.pages.knowledge_relations import METRIC
+from app.views import knowledge_facts, knowledge_relations
+from app.views.knowledge_relations import METRIC
 from embryo_core.corpora.word_groups import ALL
 from embryo_core.figures.captions import openings
 
