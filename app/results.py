@@ -13,11 +13,11 @@ from embryo_core.corpora import baselines
 from embryo_core.curves.phases import Phase, phases_of_log
 from embryo_core.curves.step_scales import Scale, telling_scale
 from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, gives
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError, ResultsError
 from embryo_core.figures import knowledge, patterns, probing_scores, tokens
 from embryo_core.figures import phases as phase_tables
 from embryo_core.findings import Judgement, judge
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 
 FACTS = "world_knowledge"  # the metric

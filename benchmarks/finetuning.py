@@ -27,7 +27,6 @@ from torch import nn
 
 from embryo_core import runs
 from embryo_core.engine.cpu import passes_at_once
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.finetune.forms import GLUE
 from embryo_core.finetune.protocols import QUICK_LENGTH, Settings, quick
 from embryo_core.finetune.sequences import Sequences
@@ -35,6 +34,7 @@ from embryo_core.finetune.tasks import read_task
 from embryo_core.finetune.trainees import TextTrainee, Trainee, make_trainee
 from embryo_core.finetune.training import EPSILON, WEIGHT_DECAY, tune
 from embryo_core.finetune.workers import open_workers
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint
 
 TASKS = ("cola", "mrpc", "rte", "stsb")

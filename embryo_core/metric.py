@@ -10,7 +10,7 @@ from embryo_core.types import Findings
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.engine.tokenizer import Tokenizer
+    from embryo_core.tokenizers.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 
 from embryo_core import runs
 from embryo_core.errors import BrokenRun, BusyRun, ConfigError, CorpusError
+from embryo_core.tokenizers.checks import check_tokenizer
 from embryo_core.types import Checkpoint, Run
 from pretrain import tokenizer as tokenizers
 from pretrain.batches import check_documents, masking_of
@@ -50,7 +51,7 @@ def measure_run(
     checkpoints = runs.loadable(run, steps)
     if not checkpoints:
         runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
-    runs.check_tokenizer(run)
+    check_tokenizer(run)
     busy = BusyRun(f"{run.path} is being pretrained or measured by another process; wait for its end or stop it.")
     runs.own_folder(run.path, run.path, BrokenRun)
     with runs.locked(run.path, busy), TemporaryDirectory() as folder:

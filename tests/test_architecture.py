@@ -25,6 +25,7 @@ LIGHT = (
     *(RUNS + COMMANDS + CORPORA),
     *(f"embryo_core/{name}.py" for name in GROUND_FLOOR if name != "study"),
     "embryo_core/engine/capabilities.py",
+    "embryo_core/tokenizers/checks.py",
 )
 
 
@@ -41,13 +42,14 @@ class Wall:
 
 
 TORCH_ROOM = "embryo_core/engine/"
+CONVERTED = "embryo_core/tokenizers/conversion.py"
 TRAINED_ON_TOP = ("embryo_core/metrics/probing/", "embryo_core/finetune/")
 WALLS = (
     Wall("app/", ("tensorflow", "keras", "pretrain", "pyarrow", "torch", "transformers")),
     Wall("embryo_core/figures/", ("streamlit",)),
     Wall("app/views/", ("embryo_core.results",)),
     Wall("embryo_core/", ("streamlit", "app", "pretrain", "tensorflow", "keras")),
-    Wall("embryo_core/", ("torch", "transformers"), doors=(TORCH_ROOM, *TRAINED_ON_TOP)),
+    Wall("embryo_core/", ("torch", "transformers"), doors=(TORCH_ROOM, CONVERTED, *TRAINED_ON_TOP)),
     Wall("embryo_core/", ("pyarrow",), doors=("embryo_core/results/",)),
     Wall("pretrain/", ("app", "streamlit")),
 )
@@ -88,8 +90,8 @@ def test_parquet_is_read_and_written_in_one_room():
 
 
 def test_pretraining_knows_only_the_layout_of_runs():
-    """Of embryo_core, pretrain imports runs, types and errors alone."""
-    allowed = ("embryo_core.runs", "embryo_core.types", "embryo_core.errors")
+    """Pretrain imports nothing of embryo_core but runs, types, errors and the check of tokenizer files."""
+    allowed = ("embryo_core.runs", "embryo_core.types", "embryo_core.errors", "embryo_core.tokenizers.checks")
     used = {
         (module, name)
         for module in MODULES
@@ -107,7 +109,7 @@ def test_light_modules_import_next_to_nothing(module: str):
     Every reader of runs needs msgspec at once, and its import takes about ten milliseconds.
     """
     names = {name.split(".")[0] for name in imports(module)}
-    assert names <= sys.stdlib_module_names | {"embryo_core"} | ({"msgspec"} if module in RUNS else set())
+    assert names <= sys.stdlib_module_names | {"embryo_core"} | ({"msgspec"} if module in RUNS or module.endswith("checks.py") else set())
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from embryo_core import runs
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, TokenizerMismatch
 from embryo_core.runs import Fault
-from embryo_core.runs.tokenizer import FILES
+from embryo_core.tokenizers.checks import TOKENIZER_FILES
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import point, several
 
 CALLS = ("truncation", "padding")  # how texts were last encoded, which tokenizer.json keeps
-TOKENIZERS = (*FILES, "merges.txt", "added_tokens.json")
+TOKENIZERS = (*TOKENIZER_FILES, "merges.txt", "added_tokens.json")
 SETTINGS = "tokenizer_config.json"
 NAMED = 20  # missing steps; of the others the number
 CUTTING = (  # of the settings: those that decide about pieces, which some tokenizers have nowhere else

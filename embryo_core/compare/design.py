@@ -13,9 +13,9 @@ from embryo_core import runs
 from embryo_core.compare.choices import goes_on_from
 from embryo_core.compare.flops import training_flops
 from embryo_core.compare.parameters import parameters
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
 from embryo_core.runs.schema import Corpus, Settings
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 MASKED_PIECES = "masked pieces"

@@ -27,8 +27,8 @@ from embryo_core.engine import cpu
 from embryo_core.engine.capabilities import has_masked_word_head, has_replaced_token_head
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.stored import broken, check_finite, read_tensors
-from embryo_core.engine.tokenizer import check_vocabulary
 from embryo_core.errors import ConfigError, first_line
+from embryo_core.tokenizers.tokenizer import check_vocabulary
 from embryo_core.types import Checkpoint
 
 NAMES_CODE = ("auto_map", "quantization_config", "dtype", "torch_dtype")  # or another form: left out of config.json

@@ -23,10 +23,10 @@ from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.fast import FastEngine
 from embryo_core.engine.remote import fetch_checkpoint
 from embryo_core.engine.stored import broken
-from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.engine.weights import ACTIVATIONS
 from embryo_core.errors import MissingCapability
 from embryo_core.families import FAMILIES
+from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Checkpoint
 
 

@@ -14,9 +14,9 @@ from embryo_core.engine.capabilities import has_masked_word_head, has_replaced_t
 from embryo_core.engine.cpu import Linear, make_linear, own
 from embryo_core.engine.network import Detector, Embeddings, Head, Layer, Network, Norm
 from embryo_core.engine.stored import broken, check_finite, read_tensors
-from embryo_core.engine.tokenizer import check_vocabulary
 from embryo_core.families import FAMILIES
 from embryo_core.family import Layout
+from embryo_core.tokenizers.tokenizer import check_vocabulary
 from embryo_core.types import Checkpoint
 
 NAMED = 5  # tensors that a message lists

@@ -11,7 +11,6 @@ from tqdm import tqdm
 
 from embryo_core import results
 from embryo_core.engine.hub import most_pieces
-from embryo_core.engine.tokenizer import Tokenizer, check_vocabulary, load_tokenizer
 from embryo_core.errors import ConfigError, MissingCapability, unknown
 from embryo_core.evaluate import Report
 from embryo_core.finetune import plan, protocols
@@ -25,6 +24,7 @@ from embryo_core.finetune.texts import remember
 from embryo_core.finetune.trainees import Trainee, make_trainee
 from embryo_core.finetune.units import Unit, find, work, write
 from embryo_core.finetune.workers import Workers, choose_device, default_jobs, open_workers
+from embryo_core.tokenizers.tokenizer import Tokenizer, check_vocabulary, load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 FEWEST = 16  # pieces of a sequence that can be tuned on: special tokens, and a few of each of two texts

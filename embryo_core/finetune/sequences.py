@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embryo_core.engine.tokenizer import Frame, Tokenizer
+from embryo_core.tokenizers.tokenizer import Frame, Tokenizer
 
 POOL = 64  # batches that are cut from one sorted pool: enough to need little padding, few enough to stay mixed
 

@@ -8,13 +8,13 @@ from typing import Protocol
 import numpy as np
 from scipy import special
 
-from embryo_core.engine.tokenizer import Tokenizer
 from embryo_core.finetune import span_scores
 from embryo_core.finetune.questions import Question, QuestionTask
 from embryo_core.finetune.scores import control, score, scores
 from embryo_core.finetune.sequences import Sequences, encode
 from embryo_core.finetune.tasks import TextTask
 from embryo_core.finetune.windows import Windows, cut_windows, read_spans, spans
+from embryo_core.tokenizers.tokenizer import Tokenizer
 from embryo_core.types import Answer, Findings, SpanAnswer, TaskScore
 
 

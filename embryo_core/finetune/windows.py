@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embryo_core.engine.tokenizer import Pieces, Tokenizer
 from embryo_core.finetune.questions import Question
 from embryo_core.finetune.sequences import Sequences, join
+from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
 
 # The defaults of run_squad_v2.py in google-research/albert.
 QUESTION = 64  # pieces that are read of a question; at most half of those that there is room for

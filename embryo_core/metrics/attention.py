@@ -19,7 +19,7 @@ from embryo_core.words import quantity
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.engine.tokenizer import Tokenizer
+    from embryo_core.tokenizers.tokenizer import Tokenizer
 
 LENGTH = 64
 MINIMUM = 10  # sentences behind every entry, or all of them where there are fewer

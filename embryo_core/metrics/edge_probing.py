@@ -25,8 +25,8 @@ from embryo_core.types import Findings, ProbeCurve, Score
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.engine.tokenizer import Tokenizer
     from embryo_core.metrics.probing.training import Trained
+    from embryo_core.tokenizers.tokenizer import Tokenizer
 
 TASKS = ("pos", "constituent", "coref", "srl")
 

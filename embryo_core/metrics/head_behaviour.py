@@ -36,7 +36,7 @@ from embryo_core.words import quantity
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.engine.tokenizer import Tokenizer
+    from embryo_core.tokenizers.tokenizer import Tokenizer
 
 MEANS = ("same", "previous", "next", "cls", "sep", "punctuation", "entropy", "distance")
 LINKS = ("dependent_to_head", "head_to_dependent")

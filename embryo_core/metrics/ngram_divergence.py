@@ -18,7 +18,7 @@ from embryo_core.types import Findings, Score
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.engine.tokenizer import Tokenizer
+    from embryo_core.tokenizers.tokenizer import Tokenizer
 
 APART = 7  # positions from a mask to the next: 14 % are masked, and the piece before a mask never is
 LONGEST = 128  # pieces of a line that are read, [CLS] and [SEP] included

@@ -25,7 +25,7 @@ from embryo_core.words import quantity
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.engine.tokenizer import Tokenizer
+    from embryo_core.tokenizers.tokenizer import Tokenizer
 
 FIRST_GROUP = 64  # positions
 

@@ -15,7 +15,7 @@ from embryo_core.metric import Limits, Source
 from embryo_core.types import Example
 
 if TYPE_CHECKING:
-    from embryo_core.engine.tokenizer import Tokenizer
+    from embryo_core.tokenizers.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ from embryo_core.types import Prediction, Run
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.engine.tokenizer import Tokenizer
+    from embryo_core.tokenizers.tokenizer import Tokenizer
 
 SEPARATOR = " | "  # between the words of a joint answer
 BEAM_WIDTH = 10  # joint answers kept after each mask

@@ -8,7 +8,6 @@ question of several threads, differs by a factor that is the same for all questi
 """
 
 from embryo_core import runs
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.query.beam import BEAM_WIDTH
 from embryo_core.query.question import Question, check_text, find_mask, read_question
@@ -16,6 +15,7 @@ from embryo_core.query.sentence import read_sentence
 from embryo_core.query.track import read_word
 from embryo_core.runs import Architecture
 from embryo_core.runs.architecture import layer_flops
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 
 RATE = 7e10  # floating-point operations in a second

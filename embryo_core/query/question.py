@@ -12,7 +12,7 @@ from embryo_core.errors import QueryError
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.engine.tokenizer import Tokenizer
+    from embryo_core.tokenizers.tokenizer import Tokenizer
 
 MAX_MASKS = 8
 MAX_CHARACTERS = 20_000  # longer text is refused before it is tokenized

@@ -16,7 +16,7 @@ from embryo_core.types import Checkpoint, Run
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.engine.tokenizer import Tokenizer
+    from embryo_core.tokenizers.tokenizer import Tokenizer
 
 Answer = TypeVar("Answer")
 Answered = dict[int, tuple["Tokenizer", Answer]]  # by step

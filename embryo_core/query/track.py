@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embryo_core.engine.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.errors import QueryError
 from embryo_core.query.beam import Reply, ask
 from embryo_core.query.question import MAX_MASKS, Question, check_text, find_mask, read_question, readable
 from embryo_core.query.sweep import sweep
+from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Run
 
 if TYPE_CHECKING:

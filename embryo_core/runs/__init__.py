@@ -36,7 +36,6 @@ from embryo_core.runs.schema import ModelClass, Shown, Sources
 from embryo_core.runs.settings import settings_folder
 from embryo_core.runs.snapshot import read_once, snapshot
 from embryo_core.runs.thin import remove_weights, to_remove
-from embryo_core.runs.tokenizer import check_tokenizer, check_tokenizer_file
 from embryo_core.runs.trust import own_folder, shown
 from embryo_core.runs.verifying import read_config, verify
 from embryo_core.runs.weight_files import is_pickled, tensor_shapes, weights_file
@@ -57,8 +56,6 @@ __all__ = [
     "broken_runs",
     "changes",
     "check_text",
-    "check_tokenizer",
-    "check_tokenizer_file",
     "checkpoint",
     "checkpoints",
     "checkpoints_digest",

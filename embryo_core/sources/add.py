@@ -28,13 +28,13 @@ from embryo_core.errors import BrokenCheckpoint, BrokenRun, BrokenTrainerState, 
 from embryo_core.families import FAMILIES
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Settings, TrainerState
-from embryo_core.runs.tokenizer import FILES
 from embryo_core.runs.weight_files import PICKLED, SAFETENSORS, check_weights
 from embryo_core.sources import earlier, folders, hub, trainer
 from embryo_core.sources.found import Found, Series
 from embryo_core.sources.grid import planned
 from embryo_core.sources.parts import join
 from embryo_core.sources.patterns import Counts
+from embryo_core.tokenizers.checks import TOKENIZER_FILES
 from embryo_core.types import Pointer, Run, SpecialTokens
 
 LISTED = re.compile(r"(\d{1,18}):(.+)")  # STEP:PATH
@@ -204,14 +204,14 @@ def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
 
 def _tokenizer(last: Found, named: str | None) -> tuple[str, SpecialTokens]:
     """The tokenizer that was named, or that of the last checkpoint, or that beside the checkpoints."""
-    from embryo_core.engine.foreign_tokenizer import has_tokenizer, read_foreign  # transformers takes seconds
+    from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer  # transformers takes seconds
 
     if last.folder is None and not named:
-        return read_foreign(hub.fetch_small(last.pointer, FILES))
+        return convert_tokenizer(hub.fetch_small(last.pointer, TOKENIZER_FILES))
     folders_ = [Path(named).expanduser()] if named else [last.folder, last.folder.parent]
     for candidate in folders_:
         if has_tokenizer(candidate):
-            return read_foreign(candidate)
+            return convert_tokenizer(candidate)
     raise RunError(
         f"There is no tokenizer in {' and '.join(map(str, folders_))}; name its folder with --tokenizer FOLDER."
     )

@@ -10,7 +10,7 @@ import pytest
 
 from embryo_core import results, runs
 from embryo_core.engine.model import load
-from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 from tests.fuzz.conftest import OF_A_KIND, attempt, copy_as_bad, watched
 from tests.fuzz.damage import SMALL, damage_one, sign

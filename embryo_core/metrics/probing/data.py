@@ -19,7 +19,7 @@ from embryo_core.metrics.probing.control import control_labels
 from embryo_core.types import Target
 
 if TYPE_CHECKING:
-    from embryo_core.engine.tokenizer import Tokenizer
+    from embryo_core.tokenizers.tokenizer import Tokenizer
 
 SPLITS = ("train", "dev", "test")
 UNSEEN = -1  # a label of dev or test that no training target has: no probe can give it

@@ -17,9 +17,9 @@ from embryo_core.engine.device import CPU, Device, find_device
 from embryo_core.engine.fast import FastEngine
 from embryo_core.engine.hub import HubEngine, most_pieces
 from embryo_core.engine.model import Model, load
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import BrokenCheckpoint, ConfigError, TokenizerMismatch
 from embryo_core.families import FAMILIES
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 from tests import demo as demo_run
 

@@ -21,8 +21,8 @@ from transformers import (
 from embryo_core import query, runs
 from embryo_core.engine import stored
 from embryo_core.engine.model import Model, load, mlm_logits
-from embryo_core.engine.tokenizer import Tokenizer
 from embryo_core.errors import BrokenCheckpoint, MissingCapability, TokenizerMismatch
+from embryo_core.tokenizers.tokenizer import Tokenizer
 from embryo_core.types import Checkpoint, Run
 from tests.rounding import rounding
 

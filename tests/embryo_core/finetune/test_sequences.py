@@ -5,8 +5,8 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.finetune.sequences import batches_by_length, encode, training_batches
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from tests.embryo_core.finetune.conftest import sentences
 
 PAIRS = list(zip(sentences(9, 1)[0], sentences(9, 2)[0], strict=True))

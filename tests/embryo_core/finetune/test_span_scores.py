@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.finetune.questions import Question, QuestionTask
 from embryo_core.finetune.span_scores import exact_and_f1, normalise
 from embryo_core.finetune.trainees import make_trainee
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 
 GOLD = {

@@ -12,7 +12,6 @@ from safetensors.torch import load_file, save_file
 
 from embryo_core import runs
 from embryo_core.engine.hub import most_pieces
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.finetune import training
 from embryo_core.finetune.protocols import Settings
@@ -21,6 +20,7 @@ from embryo_core.finetune.tasks import read_task
 from embryo_core.finetune.trainees import TextTrainee, make_trainee
 from embryo_core.finetune.training import tune
 from embryo_core.sources import add
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 from tests.conftest import at
 from tests.embryo_core.engine.test_hub import write

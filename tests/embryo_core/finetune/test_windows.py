@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.questions import Question, read_questions
 from embryo_core.finetune.trainees import make_trainee
 from embryo_core.finetune.windows import LONGEST, Windows, cut_windows, read_spans, spans
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from tests.embryo_core.finetune.conftest import write_squad
 
 

@@ -11,9 +11,9 @@ from transformers import AlbertConfig, AlbertForPreTraining
 from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, runs
 from embryo_core.engine.model import Model, load
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.evaluate.compute import limits
 from embryo_core.metric import Data, Metric
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 from tests.conftest import SAMPLE_DATA, copy_run
 

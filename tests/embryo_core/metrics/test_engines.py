@@ -8,8 +8,8 @@ from embryo_core import corpora, metrics, runs
 from embryo_core.engine.fast import FastEngine
 from embryo_core.engine.hub import HubEngine
 from embryo_core.engine.model import Model
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.evaluate.compute import limits
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Findings
 from tests import demo
 from tests.conftest import SAMPLE

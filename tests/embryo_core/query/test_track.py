@@ -11,10 +11,10 @@ import pytest
 from embryo_core import query, results, runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.engine.model import Model
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import QueryError
 from embryo_core.query import beam
 from embryo_core.query.track import _of_word, joined, track
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Fact, Run
 from tests.rounding import probability_rounding
 

@@ -10,7 +10,7 @@ import sys, threading
 from pathlib import Path
 from embryo_core import runs
 from embryo_core.runs import layout
-from embryo_core.runs.tokenizer import check_tokenizer
+from embryo_core.tokenizers.checks import check_tokenizer
 
 path, barrier, read = Path(sys.argv[1]), threading.Barrier(8), []
 

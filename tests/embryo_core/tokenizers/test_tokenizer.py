@@ -11,8 +11,8 @@ from transformers import AutoTokenizer
 
 from embryo_core import runs
 from embryo_core.engine.model import load
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import BrokenRun, TokenizerMismatch
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 
 TEXTS = ["The river runs through the old town.", "She was born in [MASK]."]
@@ -64,7 +64,7 @@ def test_a_single_piece_is_a_known_word(tiny_run):
 
 
 def with_tokenizer(run: Run, change: Callable[[dict[str, Any]], object]) -> Run:
-    """The run with its tokenizer.json changed, as if it had been pretrained with that."""
+    """Change the tokenizer.json of a run as if it had been pretrained with it."""
     path = run.tokenizer / "tokenizer.json"
     content = json.loads(path.read_text(encoding="utf-8"))
     change(content)
@@ -73,7 +73,7 @@ def with_tokenizer(run: Run, change: Callable[[dict[str, Any]], object]) -> Run:
 
 
 def rename(old: str, new: str) -> Callable[[dict[str, Any]], object]:
-    """A change of one special token's name."""
+    """Return a change of one special token's name."""
 
     def change(content: dict[str, Any]) -> None:
         text = json.dumps(content)
@@ -83,7 +83,7 @@ def rename(old: str, new: str) -> Callable[[dict[str, Any]], object]:
 
 
 def spread_ids(content: dict[str, Any]) -> None:
-    """A change to five pieces whose ids leave gaps."""
+    """Reduce the vocabulary to five pieces whose ids leave gaps."""
     pieces = {token["content"]: 1000 * token["id"] for token in content["added_tokens"]}
     content["model"] = {"type": "WordLevel", "unk_token": "<unk>", "vocab": pieces}
 

@@ -18,11 +18,11 @@ from transformers import (
     RobertaTokenizer,
 )
 
-from embryo_core.engine.foreign_tokenizer import has_tokenizer, read_foreign
-from embryo_core.engine.tokenizer import Tokenizer
 from embryo_core.errors import BrokenRun, BrokenTokenizer
 from embryo_core.finetune.sequences import encode
 from embryo_core.query.question import readable
+from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer
+from embryo_core.tokenizers.tokenizer import Tokenizer
 from tests.conftest import SAMPLE
 
 TEXT = "The river runs to the sea ."
@@ -60,14 +60,14 @@ def byte_level(folder: Path) -> None:
 
 @pytest.fixture(params=[wordpiece, sentence_piece, byte_level], ids=lambda make: make.__name__)
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A folder with a tokenizer of one kind."""
+    """Make a folder with a tokenizer of one kind."""
     request.param(tmp_path)
     return tmp_path
 
 
 def read(folder: Path) -> Tokenizer:
-    """The tokenizer as a run has it."""
-    text, special = read_foreign(folder)
+    """Return the tokenizer as a run has it."""
+    text, special = convert_tokenizer(folder)
     path = folder / "kept.json"
     path.write_text(text, encoding="utf-8")
     return Tokenizer(path, special)
@@ -119,11 +119,11 @@ def test_a_folder_without_one_is_reported(tmp_path):
     """And a tokenizer without a mask cannot ask."""
     assert not has_tokenizer(tmp_path)
     with pytest.raises(BrokenRun, match="has no tokenizer that transformers reads"):
-        read_foreign(tmp_path)
+        convert_tokenizer(tmp_path)
 
 
 def other(**members: object) -> Callable[[bytes], bytes]:
-    """A JSON file with other members."""
+    """Return a damage that changes members of a JSON file."""
     return lambda content: json.dumps(json.loads(content) | members).encode()
 
 
@@ -137,7 +137,7 @@ def other(**members: object) -> Callable[[bytes], bytes]:
         ("tokenizer.json", other(model={"type": "Nonsense"}), r"in tokenizer.json, vocab.txt \(.*ModelUntagged"),
         ("tokenizer_config.json", lambda content: b"{", r"\(JSONDecodeError: Expecting"),
         ("tokenizer_config.json", other(tokenizer_class=5), r"\(AttributeError: "),
-        ("tokenizer_config.json", other(tokenizer_class="CanineTokenizer"), "CanineTokenizer, which cannot be kept"),
+        ("tokenizer_config.json", other(tokenizer_class="CanineTokenizer"), "CanineTokenizer, which cannot be saved"),
     ],
 )
 def test_a_damaged_tokenizer_is_one_sentence(tmp_path, name, damage, message):
@@ -146,7 +146,7 @@ def test_a_damaged_tokenizer_is_one_sentence(tmp_path, name, damage, message):
     path = tmp_path / name
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(BrokenTokenizer, match=message) as raised:
-        read_foreign(tmp_path)
+        convert_tokenizer(tmp_path)
     assert str(tmp_path) in str(raised.value) and "\n" not in str(raised.value)
     assert str(raised.value).endswith(
         "copy it again from where it came, or name the folder of another with --tokenizer."
@@ -162,15 +162,15 @@ def test_ids_that_stand_for_no_piece_are_reported(tmp_path):
     vocabulary[max(vocabulary, key=vocabulary.get)] += 7
     path.write_text(json.dumps(content))
     with pytest.raises(BrokenRun, match=rf"gives its {len(vocabulary)} pieces ids up to {len(vocabulary) + 6};"):
-        read_foreign(tmp_path)
+        convert_tokenizer(tmp_path)
 
 
 def test_a_class_that_transformers_has_not_is_not_looked_up(tmp_path):
     """The file itself is read, which names no mask then."""
     wordpiece(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "NoSuchTokenizer"}')
-    with pytest.raises(BrokenRun, match="has no mask token; name that of the pretraining with --tokenizer"):
-        read_foreign(tmp_path)
+    with pytest.raises(BrokenRun, match=r"has no mask token; .* --tokenizer"):
+        convert_tokenizer(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -192,5 +192,5 @@ def test_a_damaged_vocabulary_is_one_sentence(tmp_path, config, name, content, m
     if name == "vocab.json":
         (tmp_path / "merges.txt").touch()
     with pytest.raises(BrokenTokenizer, match=message) as raised:
-        read_foreign(tmp_path)
+        convert_tokenizer(tmp_path)
     assert "\n" not in str(raised.value)

@@ -1,10 +1,10 @@
-"""The file of a run's tokenizer, bounded before the tokenizers library reads it.
+"""Check a tokenizer.json before the tokenizers library reads it.
 
-The library is written for files that one trusts: a normaliser that replaces each character by many, several times over,
-takes all memory and aborts the process, and no `except` sees that. So what can be bounded is bounded here: size, depth,
-number of steps, length of patterns, their counted repeats, and how much a text may grow. What cannot be known from the
-file is how long a pattern runs on a given text: only a child process with a limit of time would be safe from that, and
-a host who takes tokenizers from strangers should read their patterns.
+The library trusts its files. A normaliser that repeatedly replaces each character with many takes all memory and aborts
+the process, and no `except` catches that. These checks limit size, depth, number of steps, length of patterns, their
+counted repeats, and how much a text may grow. How long a pattern runs on a given text cannot be read off the file; only
+a child process with a time limit would be safe from that. A host who accepts tokenizers from strangers should read
+their patterns.
 """
 
 import re
@@ -22,7 +22,7 @@ from embryo_core.runs.schema import MB
 from embryo_core.runs.value_types import Text, resolve
 from embryo_core.types import Run
 
-FILES = (  # one of which a folder with a tokenizer has
+TOKENIZER_FILES = (  # a folder with a tokenizer has one of these
     "tokenizer.json",
     "vocab.txt",
     "vocab.json",
@@ -31,23 +31,23 @@ FILES = (  # one of which a folder with a tokenizer has
     "spm.model",
     "tokenizer.model",
 )
-PART = 4 * MB  # of a normaliser, cutter or decoder; a table of characters has half of one
-STEPS = 64  # in one of them
-DEPTH = 12  # of their lists and objects
-PATTERN = 4096  # characters of a regular expression
-REPEATS = 1000  # what the counts of a pattern may multiply to: a{10} in (...){20} are 200
-GROWTH = 4096  # characters that one character of a text may become
+MAX_PART_BYTES = 4 * MB  # of a normaliser, pre-tokenizer or decoder; a large character table takes 2 MB
+MAX_STEPS = 64  # in one part
+MAX_DEPTH = 12  # nesting of lists and objects
+MAX_PATTERN = 4096  # characters of a regular expression
+MAX_REPEATS = 1000  # product of the counts of a pattern: a{10} in (...){20} gives 200
+MAX_GROWTH = 4096  # characters that replace one character of a text
 REPEAT = re.compile(r"(?<!\\[xupP])\{(\d*),?(\d*)\}")
 
 
 class AddedToken(Struct, frozen=True):
-    """A token that is found in the text before it is normalised."""
+    """A token found in the text before normalisation."""
 
     content: Text
 
 
 class TokenizerFile(Struct, frozen=True):
-    """tokenizer.json; what is in the model is bounded by the size of the file."""
+    """The content of tokenizer.json; the size of the file limits the model inside."""
 
     model: dict[str, Raw]
     normalizer: Raw = Raw(b"null")
@@ -64,7 +64,7 @@ resolve(globals())
 
 
 def check_tokenizer(run: Run) -> str:
-    """SHA-256 of the run's tokenizer.json, which may then be handed to the library. Raises BrokenRun."""
+    """Check the run's tokenizer.json and return its SHA-256. Raises BrokenRun."""
     path = run.tokenizer / "tokenizer.json"
     found = digest(path, run.path, BrokenRun)
     _check(path, run.path, found)
@@ -72,7 +72,7 @@ def check_tokenizer(run: Run) -> str:
 
 
 def check_tokenizer_file(path: Path) -> None:
-    """Raise BrokenTokenizer for a tokenizer.json, of foreign checkpoints, that may not be handed to the library."""
+    """Check the tokenizer.json of checkpoints from elsewhere. Raises BrokenTokenizer."""
     read_json(path, path.parent, TokenizerFile, BrokenTokenizer)
 
 
@@ -82,35 +82,38 @@ def _check(path: Path, within: Path, _sha256: str) -> None:
 
 
 def _check_part(part: Raw) -> None:
-    """Raise ValueError for a part with too many steps, or one that may take all memory."""
-    if len(bytes(part)) > PART:
-        raise ValueError(f"a normaliser, cutter or decoder of {len(bytes(part)):,} bytes is more than {PART:,}")
+    """Raise ValueError for a part that has too many steps or may take all memory."""
+    if len(bytes(part)) > MAX_PART_BYTES:
+        raise ValueError(
+            f"a normaliser, pre-tokenizer or decoder of {len(bytes(part)):,} bytes is more than {MAX_PART_BYTES:,}"
+        )
     objects = list(_objects(json.decode(part, type=dict[str, Any] | None)))
     steps = [found for found in objects if "type" in found]
-    if len(steps) > STEPS:
-        raise ValueError(f"{len(steps)} steps are more than the {STEPS} that are read")
+    if len(steps) > MAX_STEPS:
+        raise ValueError(f"{len(steps)} steps are more than the {MAX_STEPS} allowed")
     for pattern in (found["Regex"] for found in objects if "Regex" in found):
         _check_pattern(str(pattern))
     growth = prod(1 + len(_inserted(step)) for step in steps)
-    if growth > GROWTH:
-        raise ValueError(f"its replacements make up to {growth:,} characters of one, more than {GROWTH:,}")
+    if growth > MAX_GROWTH:
+        raise ValueError(f"its replacements turn one character into up to {growth:,}, more than {MAX_GROWTH:,}")
 
 
 def _check_pattern(pattern: str) -> None:
+    """Raise ValueError for a pattern that is too long or repeats too often."""
     counts = [max(1, *(int(count or 0) for count in found)) for found in REPEAT.findall(pattern)]
-    if len(pattern) > PATTERN or prod(counts) > REPEATS:
-        raise ValueError(f"the pattern {pattern[:40]!a} is too long, or repeats more than {REPEATS:,} times")
+    if len(pattern) > MAX_PATTERN or prod(counts) > MAX_REPEATS:
+        raise ValueError(f"the pattern {pattern[:40]!a} is too long, or repeats more than {MAX_REPEATS:,} times")
 
 
 def _inserted(step: dict[str, Any]) -> str:
-    """What a step puts into the text at each of its matches."""
+    """Return the text that a step inserts at each match."""
     return str(step.get("content") or step.get("prepend") or "")
 
 
 def _objects(part: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """All objects in a part, itself included. Raises ValueError where they are nested too deep."""
-    if depth > DEPTH:
-        raise ValueError(f"its parts are nested more than {DEPTH} deep")
+    """Yield every object in a part, itself included. Raises ValueError if they are nested too deep."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"its parts are nested more than {MAX_DEPTH} deep")
     if isinstance(part, dict):
         yield part
     for member in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():

@@ -1,0 +1,1 @@
+"""Tokenizers: the one of a run, the checks of its file, and the conversion of others; no module here loads torch."""
