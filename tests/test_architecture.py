@@ -21,11 +21,12 @@ CORPORA = tuple(
     for module in MODULES
     if module.startswith("embryo_core/corpora/") and not module.endswith(("baselines.py", "fetch.py"))
 )
+CHECKS = "embryo_core/tokenizers/checks.py"
 LIGHT = (
     *(RUNS + COMMANDS + CORPORA),
     *(f"embryo_core/{name}.py" for name in GROUND_FLOOR if name != "study"),
     "embryo_core/engine/capabilities.py",
-    "embryo_core/tokenizers/checks.py",
+    CHECKS,
 )
 
 
@@ -109,7 +110,8 @@ def test_light_modules_import_next_to_nothing(module: str):
     Every reader of runs needs msgspec at once, and its import takes about ten milliseconds.
     """
     names = {name.split(".")[0] for name in imports(module)}
-    assert names <= sys.stdlib_module_names | {"embryo_core"} | ({"msgspec"} if module in RUNS or module.endswith("checks.py") else set())
+    allowed = {"msgspec"} if module in RUNS or module == CHECKS else set()
+    assert names <= sys.stdlib_module_names | {"embryo_core"} | allowed
 
 
 @pytest.mark.parametrize(
