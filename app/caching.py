@@ -29,6 +29,12 @@ def log_state(run: Run) -> str:
     return files_state(run, run.path / "log.jsonl")
 
 
+def run_state(run: Run) -> str:
+    """Return a text that changes whenever a file that figures read does: results, checkpoints, log, card, audit."""
+    card = files_state(run, run.path / "run.json", run.path / runs.AUDIT, run.frequencies)
+    return results_state(run) + checkpoints_state(run) + log_state(run) + card
+
+
 def files_state(run: Run, *paths: Path) -> str:
     """The folder of a run, and path, time and size of some files."""
     return repr([str(run.path), *map(_file, paths)])

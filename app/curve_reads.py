@@ -4,35 +4,8 @@ import pandas as pd
 
 from app import results
 from app.caching import cached, log_state, results_state
-from embryo_core.compare import Rule, acquisition
-from embryo_core.figures import patterns, probing_scores, tokens
-from embryo_core.figures.smoothing import with_smoothed
+from embryo_core.figures import patterns, probing_scores
 from embryo_core.types import Run
-
-WORDS_PREDICTED = ("mask_prediction", "token_reconstruction")  # the most frequent word is a baseline of these alone
-
-
-@cached(results_state, 64)
-def token_curves(run: Run, metric: str, groups: tuple[str, ...], rescaled: bool) -> pd.DataFrame:
-    """A metric's accuracy in some categories over the steps (see `charts.tokens.curves`). Raises ResultsError."""
-    return tokens.curves(results.scores(run, metric), groups, rescaled)
-
-
-@cached(results_state, 64)
-def token_curves_drawn(
-    run: Run, metric: str, groups: tuple[str, ...], rescaled: bool, window: int = 1
-) -> pd.DataFrame:
-    """`token_curves` smoothed over a window, with baselines where the metric predicts words. Raises ResultsError."""
-    data = with_smoothed(token_curves(run, metric, groups, rescaled), "shown", window, ["group"])
-    if data.empty or metric not in WORDS_PREDICTED:
-        return data
-    return tokens.with_baselines(data, results.baselines_of_words(run, metric), rescaled)
-
-
-@cached(results_state, 64)
-def token_order(run: Run, metric: str, groups: tuple[str, ...], rule: Rule = "half") -> pd.DataFrame:
-    """When these categories were acquired (see `compare.acquisition`). Raises ResultsError."""
-    return acquisition(token_curves(run, metric, groups, rescaled=False), rule)
 
 
 @cached(results_state, 32)

@@ -16,15 +16,19 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import results
+from app.caching import run_state
 from app.components import messages
 from app.components.figure_files import figure_files
 from app.turns import TURNS
 from app.view import View
 from app.widgets import show_caption
+from embryo_core.figures.axis import Axis
 from embryo_core.figures.captions import networks
 from embryo_core.figures.captions.figure_file import copied, small_print
 from embryo_core.figures.captions.smoothing import smoothing
 from embryo_core.figures.captions.thinned import thinned
+from embryo_core.figures.figure import Figure
+from embryo_core.figures.markdown import literal
 from embryo_core.types import Run
 
 TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}
@@ -42,13 +46,62 @@ class File:
     content: Callable[[], str | bytes]
 
 
-def _fingerprint(table: pd.DataFrame) -> bytes:
-    """What tells a table from others, whole: Streamlit itself looks at a part of a long one."""
-    return blake2b(pickle.dumps(table, pickle.HIGHEST_PROTOCOL)).digest()
+# === Figures of embryo_core.figures ===
 
 
 def _name(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
+
+
+def draw(view: View, make: Callable[..., Figure], **options: Any) -> Figure:
+    """Return the Figure that a function of embryo_core.figures makes of the runs of a page, with these options.
+
+    It is the same at every step: made once, shared by all visitors until the files of a run change, and never modified.
+    """
+    return _made(make, view.drawn, Axis(view.scale, view.unit, view.smoothing), **options)
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False, hash_funcs={Run: run_state, FunctionType: _name})
+def _made(make: Callable[..., Figure], runs: Sequence[Run], axis: Axis, **options: Any) -> Figure:
+    figure = make(runs, axis, **options)
+    for_browser(figure.plot)
+    return figure
+
+
+def show(figure: Figure, on_point: Callable[..., None] | None = None) -> None:
+    """Show a Figure with its caption and a menu of its files, and name runs that it lacks.
+
+    `on_point` is called when a point is clicked, before the page is drawn again, with the first of the point's
+    customdata, one for each annotated parameter. A figure with a width of its own is scrolled on a narrower page.
+    """
+    for run in figure.missing:
+        st.info(literal(f"Run '{run}' has not been measured for this figure."), icon=":material/info:")
+    key = f"figure_{figure.name}"
+
+    def clicked() -> None:
+        if values := messages.clicked_values(st.session_state[key], on_point):
+            on_point(*values)
+
+    select = {"on_select": clicked, "selection_mode": "points"} if on_point else {}
+    width = figure.plot.layout.width
+    with st.container(key=f"scroll_{figure.name}") if width else nullcontext():
+        st.plotly_chart(figure.plot, key=key, width=int(width) if width else "stretch", alt=figure.title, **select)
+    with st.container(horizontal=True, gap="small", key=f"below_{figure.name}"):
+        show_caption(figure.caption, width="stretch")
+        menu = st.popover("Save", icon=":material/download:", key=f"save_{figure.name}")
+    with menu:
+        picture = figure.file_name, figure.title, figure.small_print, figure.citation
+        figure_files(figure.plot, key, *picture)
+        csv = File("CSV, the numbers of this figure", f"{figure.file_name}.csv", figure.to_csv)
+        _download(csv, figure.name)
+
+
+# === Plots with captions of their own ===
+
+
+def _fingerprint(table: pd.DataFrame) -> bytes:
+    """What tells a table from others, whole: Streamlit itself looks at a part of a long one."""
+    return blake2b(pickle.dumps(table, pickle.HIGHEST_PROTOCOL)).digest()
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False, hash_funcs={pd.DataFrame: _fingerprint, FunctionType: _name})
@@ -80,7 +133,7 @@ def _with_lists(part: Any) -> Any:
     return part.tolist() if isinstance(part, np.ndarray) and part.dtype == object else part
 
 
-def show(
+def show_plot(
     figure: go.Figure,
     data: pd.DataFrame,
     name: str,
@@ -154,15 +207,20 @@ def show_files(name: str, caption: str, pictures: Callable[[], None], *files: Fi
     with menu:
         pictures()
         for file in files:
-            suffix = PurePath(file.name).suffix
-            st.download_button(
-                file.label,
-                partial(_content, file),
-                file_name=file.name,
-                mime=TYPES[suffix],
-                key=f"{suffix[1:]}_{name}",
-                on_click="ignore",
-            )
+            _download(file, name)
+
+
+def _download(file: File, name: str) -> None:
+    """Draw the button that downloads a file of the figure of this name."""
+    suffix = PurePath(file.name).suffix
+    st.download_button(
+        file.label,
+        partial(_content, file),
+        file_name=file.name,
+        mime=TYPES[suffix],
+        key=f"{suffix[1:]}_{name}",
+        on_click="ignore",
+    )
 
 
 def _content(file: File) -> str | bytes:

@@ -8,7 +8,7 @@ import streamlit as st
 from app import permalink
 from app.drawing import drawing
 from embryo_core.errors import EmbryoError
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 
 
 def page(title: str, icon: str | None = None, default: bool = False, visibility: str = "visible") -> st.Page:

@@ -12,7 +12,7 @@ from app import figures
 from app.view import View
 from embryo_core import compare
 from embryo_core.figures.captions import overlay as captions
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.figures.overlay import Curves, Line, changes_alike, overlay
 from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.types import Run
@@ -47,7 +47,7 @@ def show(
     caption += captions.runs([(line.name, line.rows["n"]) for line in lines], seeds, baselines)
     if not changes_alike(lines):
         caption += captions.changes({line.name: line.axis for line in lines})
-    figures.show(
+    figures.show_plot(
         _drawn(_fingerprint(lines, curves, bands), lines, curves, bands),
         _table(view, lines),
         name,

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from app import permalink
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.figures.smoothing import WINDOWS
 
 SMOOTHING = "smooth"  # its name in the URL

@@ -76,7 +76,6 @@ def _compared_state(run: Run) -> str:
 
 designs = cached(_compared_state, 16)(compare.designs)
 differing_choices = cached(_compared_state, 64)(compare.differing_choices)
-acquisitions = cached(_compared_state, 16)(compare.acquisitions)
 differences = cached(_compared_state, 64)(compare.differences)
 
 # === As stored ===
@@ -212,12 +211,6 @@ def most_frequent_piece(run: Run) -> tuple[str, float] | None:
         return None
 
 
-@cached(results_state, 16)
-def baselines_of_words(run: Run, metric: str) -> pd.DataFrame:
-    """The accuracy of always answering the most frequent word (see `baselines.of_words`). Raises ResultsError."""
-    return baselines.of_words(store.read_word_counts(run, metric), _cased(run))
-
-
 # === As the figures take them ===
 
 
@@ -257,22 +250,7 @@ def words(run: Run, metric: str, group: str, step: int | None = None) -> pd.Data
 
     For an uncased model words that differ in case alone are one. Raises ResultsError.
     """
-    return tokens.merged_by_case(store.read_words(run, metric, group, step), _cased(run))
-
-
-def _cased(run: Run) -> bool:
-    """Whether the model tells capital letters from small ones; yes where its tokenizer cannot be read any more."""
-    try:
-        return load_tokenizer(run).cased
-    except EmbryoError:
-        return True
-
-
-@cached(results_state, 16, "Reading the words")
-def commonest_answers(run: Run, metric: str, groups: tuple[str, ...]) -> pd.DataFrame:
-    """What `charts.tokens.commonest_answers` finds in each of these categories, with the column group."""
-    found = [tokens.commonest_answers(words(run, metric, group)).assign(group=group) for group in groups]
-    return pd.concat(found, ignore_index=True)
+    return tokens.merge_case(store.read_words(run, metric, group, step), tokens.is_cased(run))
 
 
 @kept_whole(results_state, 4)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import permalink
 from embryo_core import query
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 
 LINK = 2_000  # characters of text that are put into the URL
 LIMITS = {  # characters, by the name of the text in the URL

@@ -8,7 +8,7 @@ from app import results
 from embryo_core import runs
 from embryo_core.compare import Unit
 from embryo_core.curves.step_scales import Scale
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import point
 
@@ -52,6 +52,11 @@ class View:
     def point(self, step: int | str) -> str:
         """A step of the run as sentences name it: "step 1,000", or "1,000 words"."""
         return point(step, self.run.counted_in)
+
+    @property
+    def drawn(self) -> tuple[Run, ...]:
+        """The run of the page and those compared with it that record what the axis counts."""
+        return (self.run, *(run for run in self.beside if self.tells(run)))
 
     def tells(self, run: Run) -> bool:
         """Whether a run can be drawn on the axis: its files tell what the axis counts."""

@@ -18,10 +18,11 @@ from embryo_core import runs
 from embryo_core.compare import UNITS, Unit
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.errors import EmbryoError, QueryError, TooCostly
-from embryo_core.figures.captions.markdown import literal
 from embryo_core.figures.captions.overlay import COUNTED, left_out
 from embryo_core.figures.captions.overview import command
 from embryo_core.figures.captions.sentences import split
+from embryo_core.figures.figure import Caption
+from embryo_core.figures.markdown import literal
 from embryo_core.metrics import named
 from embryo_core.types import Checkpoint, Run
 
@@ -237,10 +238,22 @@ def require(run: Run, needs: Iterable[str]) -> None:
         stop(f"The models of run '{run.name}' {' and '.join(map(LACKING.get, lacking))}, which this page needs.")
 
 
-def show_caption(text: str, **appearance: Any) -> None:
-    """A caption below a figure or a table: its first sentence, and the rest behind an info mark."""
-    first, rest = split(text)
+def show_caption(caption: Caption | str, **appearance: Any) -> None:
+    """Show a caption below a figure or a table: its summary, and the rest behind an info mark.
+
+    Text is Markdown, and its first sentence the summary; a Caption is plain text.
+    """
+    if isinstance(caption, Caption):
+        first, rest = literal(caption.summary), literal(caption.rest) or None
+    else:
+        first, rest = split(caption)
     st.caption(first, help=rest, **appearance)
+
+
+def show_headline(sentence: str) -> None:
+    """Show the sentence that opens a page; nothing if its figure has none."""
+    if sentence:
+        st.markdown(f"**{literal(sentence)}**")
 
 
 def show_opening(sentence: str) -> None:

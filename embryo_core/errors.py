@@ -20,6 +20,7 @@ EmbryoError
 ├── ConfigError             pretraining settings that contradict each other or the run on disk
 ├── QueryError              a text that cannot be queried (no [MASK], too long, ...)
 │   └── TooCostly           a question above the budget of a hosted demo
+├── FigureError             a figure that has nothing to draw, or cannot be written to a file
 └── ResultsError            a result that may not be written, or that cannot be read
     ├── BrokenExamples      the example questions of a run cannot be read
     └── OtherData           results at hand are of other data than those received
@@ -114,6 +115,10 @@ class TooCostly(QueryError):
     def __init__(self, message: str, command: str):
         super().__init__(message)
         self.command = command
+
+
+class FigureError(EmbryoError):
+    """A figure that has nothing to draw, or cannot be written to a file."""
 
 
 class ResultsError(EmbryoError):

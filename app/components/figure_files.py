@@ -6,7 +6,7 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
-from embryo_core.figures.figure_file import SIZES, layout
+from embryo_core.figures.file_layout import SIZES, layout
 from embryo_core.figures.file_words import legible
 
 HERE = Path(__file__).parent

@@ -1,5 +1,5 @@
 // Marks of the chosen step on the figures, which the browser moves: a figure is drawn once for all steps (see
-// charts/step_axis.py), so that its zoom and its hidden curves stay as the reader left them.
+// embryo_core/figures/axis.py), so that its zoom and its hidden curves stay as the reader left them.
 const stepMarks = {
   heard: new WeakSet(), // figures whose redrawing is heard
   seen: new WeakMap(), // the step or the column to which a wide figure was last scrolled

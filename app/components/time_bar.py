@@ -14,7 +14,7 @@ import streamlit as st
 from app.components.messages import field, member
 from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES, Scale, axis_shares
-from embryo_core.figures.step_axis import STEP_COLUMN, STEP_LINE, STEP_MARK, StepAxis
+from embryo_core.figures.axis import STEP_COLUMN, STEP_LINE, STEP_MARK, StepAxis
 from embryo_core.types import Change, Checkpoint
 from embryo_core.words import points
 

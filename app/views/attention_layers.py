@@ -7,7 +7,7 @@ from app.view import View
 from app.views.attention_maps import METRIC, ROWS, stop_without_maps
 from embryo_core.figures import attention_layers as charts
 from embryo_core.figures.captions import attention as captions
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.share.all_heads import shrink
 from embryo_core.share.map_style import colour_end
 
@@ -43,7 +43,7 @@ def _layers(view: View, head: int, normalised: bool) -> None:
     divided = captions.divided(normalised)
     table = charts.layers_table(small, head, steps, block)
     st.html(charts.colour_scale(small))
-    figures.show(
+    figures.show_plot(
         charts.layers_figure(small, steps, chosen, view.run.counted_in),
         table.assign(data=(results.note(view.run, METRIC) + divided).lstrip(", ")) if divided else table,
         f"{view.run.name}-attention-layers-head{head}",

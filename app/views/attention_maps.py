@@ -11,7 +11,7 @@ from app.view import View
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.figures import attention as charts
 from embryo_core.figures.captions import attention as captions
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.share import HeadHistory
 
@@ -159,7 +159,7 @@ def _positions(view: View, history: HeadHistory, normalised: bool) -> None:
     frame = with_smoothed(measured, "weight", view.smoothing, ["position"])
     divided = captions.divided(normalised)
     table = frame.assign(layer=layer, head=head)
-    figures.show(
+    figures.show_plot(
         figures.drawn(charts.position_figure, frame, view.axis),
         table.assign(data=(results.note(view.run, METRIC) + divided).lstrip(", ")) if divided else table,
         f"{view.run.name}-attention-positions-layer{layer}-head{head}",

@@ -4,7 +4,7 @@ import streamlit as st
 
 from app import results
 from embryo_core.errors import EmbryoError
-from embryo_core.figures.captions import markdown
+from embryo_core.figures import markdown
 from embryo_core.types import Run
 from embryo_core.words import quantity
 

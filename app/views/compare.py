@@ -14,15 +14,17 @@ from embryo_core.compare import (
     agreements,
     by_design,
     goes_on_from,
-    pooled,
     pooled_differences,
 )
+from embryo_core.errors import FigureError
+from embryo_core.figures import acquisition as order
 from embryo_core.figures import compare as charts
+from embryo_core.figures.axis import Axis
 from embryo_core.figures.captions import compare as captions
 from embryo_core.figures.captions import openings
-from embryo_core.figures.captions.markdown import literal
 from embryo_core.figures.captions.overlay import named
-from embryo_core.figures.tokens import SETS, usual
+from embryo_core.figures.markdown import literal
+from embryo_core.figures.tokens import SETS, default_categories
 from embryo_core.types import Run
 
 METRICS = {"mask_prediction": "Mask prediction", "token_reconstruction": "Token reconstruction"}
@@ -32,7 +34,8 @@ RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Compare", lambda run: results.usual_scale(run, "mask_prediction"))
-    orders = orders_of(view, "mask_prediction", SETS["parts of speech"], "half")
+    axis = Axis(view.scale, view.unit)
+    orders = order.acquisition_table(view.drawn, axis, "mask_prediction", SETS["parts of speech"])
     widgets.show_opening(openings.compare(agreements(orders), next(iter(_seeds(view)))))
     _design(view)
     if not view.beside:
@@ -76,36 +79,21 @@ def acquisition(view: View) -> None:
     for run in (run for run in compared if results.scores(run, metric).empty):
         words = f"Run '{run.name}' has no {METRICS[metric].lower()} yet."
         st.info(literal(words), icon=":material/info:")
-    table = orders_of(view, metric, usual(family, SETS[family]), rule)
-    if table.empty:
+    groups = tuple(default_categories(family, SETS[family]))
+    name = f"{view.run.name}-{metric}-{family}".replace(" ", "-")
+    try:
+        figure = figures.draw(view, order.acquisition, metric=metric, groups=groups, rule=rule, name=name)
+    except FigureError as error:
+        st.caption(str(error))
         return
-    show_acquisitions(view, table, rule, f"{metric}-{family}", metric)
+    figures.show(figure)
     if family == "parts of speech":
-        _agreement(table)
+        _agreement(figure.table)
 
 
 def pick_rule() -> Rule:
     """What makes a category come first: our onset, or the paper's "faster"."""
     return pickers.pick_one("order", "First by", list(RULES), format_func=RULES.get, segmented=True, optional=True)
-
-
-def orders_of(view: View, metric: str, groups: Sequence[str], rule: Rule) -> pd.DataFrame:
-    """`compare.acquisitions` of the runs that tell what the axis counts, seeds of one design together."""
-    compared = tuple(run for run in (view.run, *view.beside) if view.tells(run))
-    return pooled(results.acquisitions(compared, metric, tuple(groups), rule), _names(_seeds(view)))
-
-
-def show_acquisitions(view: View, table: pd.DataFrame, rule: Rule, name: str, metric: str) -> None:
-    """The figure of rows of `compare.acquisitions` by this rule."""
-    seeds = _seeds(view)
-    compared = [*table["run"].unique()]
-    axes = [(name, view.axis_of(seeds[name][0])) for name in compared]
-    figure = charts.acquisitions_figure(table, axes, view.steps)
-    file = f"{view.run.name}-{name}-acquisition".replace(" ", "-")
-    caption = captions.acquisitions(table, rule, _several(seeds))
-    beside = _drawn(view, seeds, compared)
-    title = captions.order_of(metric)
-    figures.show(figure, table.assign(metric=metric), file, caption, title, view, metric, beside=beside)
 
 
 def _drawn(view: View, seeds: dict[str, tuple[Run, ...]], names: Iterable[str]) -> list[Run]:
@@ -168,7 +156,7 @@ def _changed(view: View, choices: Sequence[str], names: Sequence[str]) -> None:
     name = "-".join([view.run.name, *choices]).replace(" ", "-")
     counted_in = {name: seeds[name][0].counted_in for name in names}
     figure, beside = charts.differences_figure(table, counted_in), _drawn(view, seeds, [own, *names])
-    figures.show(figure, table, name, caption, f"{title} (accuracy minus that of {own})", view, beside=beside)
+    figures.show_plot(figure, table, name, caption, f"{title} (accuracy minus that of {own})", view, beside=beside)
 
 
 def _differences(first: tuple[Run, ...], second: tuple[Run, ...]) -> pd.DataFrame:

@@ -24,6 +24,6 @@ def show_missing(view: View) -> None:
     thinned = len(view.steps) - len(view.loadable)
     with_results = len(set().union(*written.values()).intersection(view.steps).difference(view.loadable))
     caption = captions.coverage(view.run, len(view.steps), thinned, with_results, missing)
-    figures.show(figure, data, f"{view.run.name}-coverage", caption, "What has been computed", view)
+    figures.show_plot(figure, data, f"{view.run.name}-coverage", caption, "What has been computed", view)
     if missing:
         st.code(captions.command(view.run, missing), "bash", wrap_lines=True)

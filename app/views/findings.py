@@ -63,7 +63,7 @@ def _show_one(view: View, judgement: Judgement, beside: dict[str, Judgement]) ->
         table = charts.comparisons(judgement)
         metric = finding.metrics[0] if finding.metrics else ""
         note = results.note(view.run, metric.removesuffix("_f1").removesuffix("_same"))
-        figures.show(
+        figures.show_plot(
             figures.drawn(charts.comparisons_figure, table),
             table,
             f"{view.run.name}-{finding.name}",

@@ -14,7 +14,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.figures import finetuning as charts
 from embryo_core.figures.captions import finetuning as captions
 from embryo_core.figures.captions import openings
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.finetune.forms import SQUAD
 from embryo_core.types import Run
@@ -65,7 +65,7 @@ def _curves(view: View, frame: pd.DataFrame) -> None:
     caption = captions.scores(frame, average, results.sources(view.run), view.run.counted_in)
     data = with_smoothed(_joined(view.run, frame, average), "value", view.smoothing, ["task"])
     figure = charts.tasks_figure(data, view.axis)
-    figures.show(figure, data, name, caption, title, view, metric, on_point=_point_chosen)
+    figures.show_plot(figure, data, name, caption, title, view, metric, on_point=_point_chosen)
 
 
 def _curves_of_several(view: View, frame: pd.DataFrame, name: str, title: str, metric: str) -> None:

@@ -9,7 +9,7 @@ from embryo_core.curves import HISTORIES
 from embryo_core.errors import ResultsError
 from embryo_core.figures import finetuning as charts
 from embryo_core.figures.captions import finetuning as captions
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.finetune.forms import evaluation
 
 ANY = "any"
@@ -20,7 +20,7 @@ def show(view: View, task: str, frame: pd.DataFrame) -> None:
     step, metric, name = view.evaluated(frame["step"].unique()), frame["metric"].iloc[0], literal(charts.label(task))
     with st.expander(f"How it was fine-tuned: {name}"):  # a label with the step would close it at each
         curve = task_reads.tuning(view.run, task, step)
-        figures.show(
+        figures.show_plot(
             charts.curve_figure(curve, metric),
             curve,
             f"{view.run.name}-{task}-tuning",

@@ -63,7 +63,7 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
     here = rows[rows["step"] == step]
     note = results.note(view.run, METRIC, f"{here['n'].max():,} cases")
     st.header(f"{PATTERNS[what].label}, {view.point(step)}", anchor=False)
-    figures.show(
+    figures.show_plot(
         charts.value_figure(rows, what, step, chosen),
         here.assign(pattern=what),
         f"{view.run.name}-{what}-heads",
@@ -79,7 +79,7 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
 def _since(view: View, frame: pd.DataFrame, what: str, change: float | None, chosen: Head) -> None:
     since = patterns.appearances(frame, what, change)
     st.header(headed("Present since", view.run.counted_in), anchor=False)
-    figures.show(
+    figures.show_plot(
         charts.appearance_figure(since, sorted(set(frame["step"])), chosen, view.run.counted_in),
         since.assign(pattern=what, change=captions.BASELINE if change is None else change),
         f"{view.run.name}-{what}-since",
@@ -94,7 +94,7 @@ def _since(view: View, frame: pd.DataFrame, what: str, change: float | None, cho
 def _over_steps(view: View, frame: pd.DataFrame, what: str, change: float | None, chosen: Head) -> None:
     rows = with_smoothed(patterns.of_pattern(frame, what), "value", view.smoothing, ["layer", "head"])
     st.header("Over the steps", anchor=False)
-    figures.show(
+    figures.show_plot(
         charts.curves_figure(rows, patterns.baseline(frame), what, change, chosen, view.axis),
         rows.assign(pattern=what),
         f"{view.run.name}-{what}",

@@ -89,7 +89,7 @@ def _one_fact(view: View, known: pd.DataFrame) -> None:
         right.button("Ask it", help="Opens the Query page with this fact", on_click=_ask, args=(asked,))
     answers = charts.fact_history(results.answers_to(view.run, names["relation"][fact], fact))
     history = with_smoothed(answers, "probability", view.smoothing)
-    figures.show(
+    figures.show_plot(
         figures.drawn(charts.fact_figure, history, view.axis),
         history.assign(fact=fact, subject=names["subject"][fact], object=names["object"][fact]),
         f"{view.run.name}-fact",

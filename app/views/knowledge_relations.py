@@ -54,7 +54,7 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
     data = with_smoothed(drawn[drawn["relation"].isin(chosen)], "value", view.smoothing, ["relation"])
     known = set(data["relation"])
     figure = figures.drawn(charts.relation_figure, data, [name for name in chosen if name in known], view.axis)
-    figures.show(figure, data, name, caption, TITLE, view, METRIC, on_point=_point_chosen)
+    figures.show_plot(figure, data, name, caption, TITLE, view, METRIC, on_point=_point_chosen)
 
 
 def _panels(view: View, caption: str, unnamed: bool) -> None:

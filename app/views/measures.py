@@ -33,7 +33,7 @@ def show(view: View) -> None:
         overlays.show(view, partial(_beside, view.run, masking, sample), charts.OVERLAY, name, caption, TITLE)
         return
     shown = with_smoothed(data, "value", view.smoothing, ["curve"])
-    figures.show(charts.figure(shown, view.axis, _baseline(view.run)), shown, name, caption, TITLE, view)
+    figures.show_plot(charts.figure(shown, view.axis, _baseline(view.run)), shown, name, caption, TITLE, view)
 
 
 def _pick_sample(samples: list[int], length: int) -> int | None:

@@ -29,7 +29,7 @@ def show(view: View) -> None:
         overlays.show(view, _divergences, charts.OVERLAY, name, caption, TITLE, METRIC)
         return
     data = with_smoothed(data, "value", view.smoothing, ["group"])
-    figures.show(charts.divergence_figure(data, view.axis), data, name, caption, TITLE, view, METRIC)
+    figures.show_plot(charts.divergence_figure(data, view.axis), data, name, caption, TITLE, view, METRIC)
 
 
 def _divergences(run: Run) -> pd.DataFrame:

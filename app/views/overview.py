@@ -143,7 +143,7 @@ def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:
         charts.training_curve, data, quantity, unit, view.axis, _baseline(view.run, quantity)
     )
     caption = captions.training_curve(about, counted, data)
-    figures.show(figure, data, name, caption, title, view)
+    figures.show_plot(figure, data, name, caption, title, view)
 
 
 def _read(run: Run, quantity: str, n: str) -> pd.DataFrame:

@@ -38,7 +38,7 @@ def _figure(view: View, metric: str) -> None:
         overlays.show(view, read, curves, name, caption, TITLES[metric], source)
         return
     data = with_smoothed(data, "value", view.smoothing, ["curve"])
-    figures.show(charts.figure(data, metric, view.axis), data, name, caption, TITLES[metric], view, source)
+    figures.show_plot(charts.figure(data, metric, view.axis), data, name, caption, TITLES[metric], view, source)
 
 
 def _curves(run: Run, metric: str) -> pd.DataFrame:

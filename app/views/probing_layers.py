@@ -32,7 +32,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
         overlays.show(view, read, curves, f"{name}-layers", caption, title, captions.METRIC, _cell_chosen, bands)
     else:
         figure = charts.layers_figure(smoothed, quantity, number, view.axis, bands)
-        figures.show(
+        figures.show_plot(
             figure,
             smoothed.assign(task=task, score=quantity),
             f"{name}-layers",
@@ -42,7 +42,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
             captions.METRIC,
             on_point=_cell_chosen,
         )
-    figures.show(
+    figures.show_plot(
         charts.heat_map(data, quantity, number, view.axis),
         data.assign(task=task, score=quantity),
         f"{name}-map",

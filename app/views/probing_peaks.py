@@ -17,7 +17,7 @@ def show(view: View, frame: pd.DataFrame) -> None:
     table = charts.peaks(frame)
     fallen = bool((table["low"] > 0).any())
     with st.expander("Peak and decay" if fallen else captions.NOTHING_FELL, expanded=fallen):
-        figures.show(
+        figures.show_plot(
             charts.peaks_figure(table, sorted(set(frame["step"])), view.axis),
             table,
             f"{view.run.name}-probing-peaks",

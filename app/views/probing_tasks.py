@@ -27,7 +27,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, band
         return
     data = with_smoothed(measured, "shown", view.smoothing, ["task"])
     figure = figures.drawn(charts.tasks_figure, data, view.axis, rescaled, bands)
-    figures.show(figure, data, name, caption, title, view, captions.METRIC, on_point=_task_chosen)
+    figures.show_plot(figure, data, name, caption, title, view, captions.METRIC, on_point=_task_chosen)
 
 
 def _task_chosen(task: str, step: int) -> None:
@@ -50,7 +50,7 @@ def show_expected(view: View, frame: pd.DataFrame, bands: bool) -> None:
         overlays.show(view, _expected, curves, name, caption, "Expected layer", metric, _task_chosen, bands)
         return
     table = with_smoothed(measured, "expected", view.smoothing, ["task"])
-    figures.show(
+    figures.show_plot(
         charts.expected_figure(table, sorted(set(frame["step"])), int(frame["layer"].max()), view.axis, bands),
         table,
         name,
@@ -79,7 +79,7 @@ def show_two(view: View, frame: pd.DataFrame, layer: str | int) -> None:
         st.info("There is no step at which both tasks have been probed.", icon=":material/info:")
         return
     step = view.evaluated(table["step"])
-    figures.show(
+    figures.show_plot(
         charts.path_figure(table, x, y, view.run.counted_in),
         table,
         f"{view.run.name}-{x}-{y}",

@@ -6,7 +6,7 @@ from app import figures, results
 from app.view import View
 from embryo_core.figures import probing_layers as charts
 from embryo_core.figures.captions import probing as captions
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.figures.probing_scores import label, layer_name
 
 
@@ -18,7 +18,7 @@ def show(view: View, task: str, layer: int, step: int) -> None:
     if table.empty:
         st.info("The training curve of this probe was not kept.", icon=":material/info:")
         return
-    figures.show(
+    figures.show_plot(
         charts.training_figure(table),
         table,
         f"{view.run.name}-{task}-training",

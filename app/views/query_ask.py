@@ -9,7 +9,7 @@ from app.view import View
 from app.views.query_fact import choose_text, pick_fact
 from embryo_core import query, runs
 from embryo_core.errors import ResultsError
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.types import Fact, Run
 
 EXAMPLES = (query.EXAMPLE, "She put the book [MASK] the table .", "They [MASK] going home .")  # of any run

@@ -6,8 +6,8 @@ from app import figures, widgets
 from app.views.query_answers import TOGETHER, Answers
 from embryo_core.figures import query as charts
 from embryo_core.figures.captions import query as captions
-from embryo_core.figures.captions.markdown import literal
 from embryo_core.figures.captions.networks import MASKED_WORDS, network
+from embryo_core.figures.markdown import literal
 from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.words import headed, quantity
 
@@ -33,7 +33,7 @@ def show_probability(answers: Answers, axes: charts.Axes, number: int) -> None:
     caption = captions.probability(view.run.name, len(answers.trace.steps), answers.which)
     caption += network([view.run], MASKED_WORDS)
     title = f"Probability of each answer: {answers.asked.text}{answers.which}"
-    figures.show(figure, answers.asked_of(table), answers.file_name("probability", number), caption, title, view)
+    figures.show_plot(figure, answers.asked_of(table), answers.file_name("probability", number), caption, title, view)
 
 
 def show_rank(answers: Answers, axes: charts.Axes, number: int) -> None:
@@ -45,7 +45,7 @@ def show_rank(answers: Answers, axes: charts.Axes, number: int) -> None:
     caption = captions.rank(answers.mask == TOGETHER, len(answers.trace.steps), answers.which)
     caption += network([view.run], MASKED_WORDS)
     title = f"Rank of each answer: {answers.asked.text}{answers.which}"
-    figures.show(figure, answers.asked_of(table), answers.file_name("rank", number), caption, title, view)
+    figures.show_plot(figure, answers.asked_of(table), answers.file_name("rank", number), caption, title, view)
 
 
 CURVES = {"probability": show_probability, "rank": show_rank}  # one of them at a time: each takes long to draw

@@ -61,7 +61,7 @@ def _show_one(answers: Answers, number: int, show_first: bool) -> None:
         title = f"Each layer's answer: {asked.text}{answers.which}"
         st.html(charts.colour_scale())
         saved = answers.asked_of(table)
-        figures.show(figure, saved, name, caption, title, asked.view, on_point=_pin, own_width=True)
+        figures.show_plot(figure, saved, name, caption, title, asked.view, on_point=_pin, own_width=True)
 
 
 def _pin(layer: int, step: int) -> None:

@@ -6,9 +6,8 @@ import streamlit as st
 from app import permalink, pickers, results, texts, widgets
 from app.tables import show_rows
 from app.view import View
-from embryo_core.figures import tags
-from embryo_core.figures.captions import tokens as captions
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures import tags, tokens
+from embryo_core.figures.markdown import literal
 
 SENTENCES = {  # in which a word of this tag is asked; written for this project
     "CC": "He came [MASK] she left .",
@@ -51,7 +50,7 @@ def show(view: View, metric: str, groups: list[str], usual: str, step: int) -> N
         return
     found = words[words["word"].str.contains(search, case=False, regex=False)]
     _table(found.sort_values(["n", "word"], ascending=[False, True]), f"{group}_{search}", bool(search))
-    widgets.show_caption(captions.words(found, words))
+    widgets.show_caption(tokens.describe_words(found, words))
 
 
 def _words(view: View, metric: str, groups: list[str], step: int) -> pd.DataFrame:

@@ -5,7 +5,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core.figures import smoothing, style
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
 from embryo_core.share import HeadHistory
 
 POSITIONS = {  # as `curves.positions` calls them: their names here, and their formulas

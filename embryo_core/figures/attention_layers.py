@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 from plotly.colors import sequential
 
 from embryo_core.figures import style
+from embryo_core.figures.axis import STEP_COLUMN
 from embryo_core.figures.cells import add_points, outline
-from embryo_core.figures.step_axis import STEP_COLUMN
 from embryo_core.share.map_style import colour_end
 from embryo_core.words import point, step_name
 

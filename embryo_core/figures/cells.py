@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from embryo_core.figures import style
-from embryo_core.figures.step_axis import STEP_MARK, StepAxis, follow_step
+from embryo_core.figures.axis import STEP_MARK, StepAxis, follow_step
 
 BLACK, WHITE = "#000000", "#ffffff"
 AS_DARK = 0.179  # relative luminance of a colour on which black and white stand out equally, both by 4.6 : 1

@@ -12,8 +12,8 @@ from embryo_core.curves.agreement import FEWEST, rank_agreement
 from embryo_core.curves.reached import Reached
 from embryo_core.curves.step_scales import log_spaced
 from embryo_core.figures import smoothing, style
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.overlay import Curves
-from embryo_core.figures.step_axis import StepAxis
 from embryo_core.finetune.forms import GLUE, SQUAD
 from embryo_core.words import point
 

@@ -5,9 +5,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core.figures import cells, smoothing, style
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.patterns import PATTERNS, appearance, level
 from embryo_core.figures.probing_layers import layer_colours
-from embryo_core.figures.step_axis import StepAxis
 from embryo_core.words import headed
 
 CHOSEN = style.VERMILION  # a colour that the scale does not have

@@ -12,8 +12,8 @@ from embryo_core.corpora.baselines import named_by_subject
 from embryo_core.corpora.relation_types import KINDS, TYPES
 from embryo_core.corpora.word_groups import ALL
 from embryo_core.figures import smoothing, style
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.overlay import Curves
-from embryo_core.figures.step_axis import StepAxis
 from embryo_core.words import percent
 
 NAMES = {

@@ -7,9 +7,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core.figures import cells, style
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.file_words import WORDS
 from embryo_core.figures.query import MARKED
-from embryo_core.figures.step_axis import StepAxis
 
 LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
 TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # of the colour bar

@@ -7,8 +7,8 @@ import plotly.graph_objects as go
 
 from embryo_core.curves import interval
 from embryo_core.figures import smoothing, style
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.overlay import Curves
-from embryo_core.figures.step_axis import StepAxis
 from embryo_core.words import percent
 
 SHORTEST = style.BLUE  # sequences of the shortest length

@@ -5,8 +5,8 @@ import plotly.graph_objects as go
 
 from embryo_core.curves import Z
 from embryo_core.figures import smoothing, style
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.overlay import Curves
-from embryo_core.figures.step_axis import StepAxis
 
 STYLES = {"unigram": (style.BLUE, "circle"), "bigram": (style.VERMILION, "square")}
 Y_TITLE = "divergence (nats)"

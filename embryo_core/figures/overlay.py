@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from embryo_core.figures import smoothing, style
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
 
 FEW = 6  # lines in one panel
 ACROSS = 2  # small multiples in a row

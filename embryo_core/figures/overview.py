@@ -6,8 +6,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core.figures import smoothing, style
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.overlay import Curves
-from embryo_core.figures.step_axis import StepAxis
 from embryo_core.words import percent
 
 ORIGINAL = "always “original”"

@@ -6,10 +6,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core.figures import smoothing, style
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.overlay import Curves
 from embryo_core.figures.probing_layers import layer_colours
 from embryo_core.figures.probing_scores import layer_name
-from embryo_core.figures.step_axis import StepAxis
 
 DEVIATION, COSINE = "positions_deviation", "positions_cosine"
 WORDS, POSITIONS = "words", "positions"

@@ -7,9 +7,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core.figures import smoothing, style
+from embryo_core.figures.axis import STEP_MARK, StepAxis, follow_step
 from embryo_core.figures.overlay import Curves
 from embryo_core.figures.probing_scores import MASKED, label, layer_name
-from embryo_core.figures.step_axis import STEP_MARK, StepAxis, follow_step
 from embryo_core.words import point, step_name
 
 STYLES = {  # colour and marker

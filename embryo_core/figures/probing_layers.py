@@ -10,10 +10,10 @@ from plotly.subplots import make_subplots
 
 from embryo_core import curves
 from embryo_core.figures import cells, smoothing, style
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.overlay import Curves
 from embryo_core.figures.probing import plain, task_styles
 from embryo_core.figures.probing_scores import layer_name
-from embryo_core.figures.step_axis import StepAxis
 from embryo_core.words import headed, percent
 
 CHOSEN = style.VERMILION  # of outlines; no colour of the heat map

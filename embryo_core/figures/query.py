@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core.figures import smoothing, style
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
 from embryo_core.query import spell_rank
 
 MARKED = {"true object": (style.ORANGE, "dash"), "tracked": (style.PINK, "dot")}  # roles and their lines

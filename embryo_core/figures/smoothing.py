@@ -12,6 +12,7 @@ from embryo_core.figures import style
 
 WINDOWS = (1, 3, 5, 7, 9, 15, 25)  # points, of which the mean is taken; 1 is off, 3 is the paper's
 SMOOTHED, WINDOW = "smoothed", "smoothed_over"  # columns that a table has where smoothing is on
+COLUMNS = (SMOOTHED, WINDOW)
 
 
 def with_smoothed(table: pd.DataFrame, value: str, window: int, by: Iterable[str] = ()) -> pd.DataFrame:

@@ -65,6 +65,11 @@ def colour(group: str) -> str:
     return GROUPS.get(group, GREY)
 
 
+def default_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return a colour and a symbol for each name, in the order of the palette."""
+    return {name: (PALETTE[i % len(PALETTE)], SYMBOLS[i % len(SYMBOLS)]) for i, name in enumerate(names)}
+
+
 def run_look(i: int) -> tuple[str, float]:
     """The symbol and the opacity by which the i-th of several runs in one figure is told from the others."""
     return RUN_SYMBOLS[i % len(RUN_SYMBOLS)], LIGHTNESS[i % len(LIGHTNESS)]

@@ -1,18 +1,24 @@
-"""Figures of the Tokens page: accuracy by category over the steps, and order of acquisition (Figures 1, 7 and 8)."""
+"""Figures of the Tokens page: accuracy by category over the steps (Section 3, Figures 1, 7 and 8)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
+from embryo_core import compare, results
+from embryo_core.corpora import baselines
 from embryo_core.corpora.word_groups import SINGLE_TAGS
 from embryo_core.curves import interval, rescale
-from embryo_core.figures import smoothing, style, tags
-from embryo_core.figures.overlay import Curves
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.engine.tokenizer import load_tokenizer
+from embryo_core.errors import EmbryoError
+from embryo_core.figures import style, tags
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.figure import Caption, Figure, data_note, listed, sentences
 from embryo_core.findings.words import VERB_FORMS
-from embryo_core.words import percent
+from embryo_core.types import Run
+from embryo_core.words import percent, point, points
 
 SETS = {
     "parts of speech": tuple(style.PARTS_OF_SPEECH),
@@ -20,23 +26,30 @@ SETS = {
     "single tags": SINGLE_TAGS,
     "frequency bands": tuple(style.FREQUENCY_BANDS),
 }
-FEW = 3  # categories whose baselines are lines across the figure
-BASELINE = "always the most frequent word"
-PAPER = {"verb forms": VERB_FORMS, "single tags": tuple(style.PAPER_TAGS)}  # of Table 4, and of Figure 1
+IN_PAPER = {"verb forms": VERB_FORMS, "single tags": tuple(style.PAPER_TAGS)}  # Table 4, Figure 1
+WORD_METRICS = ("mask_prediction", "token_reconstruction")  # that predict words, so that one word is a baseline
+TASKS = {
+    "mask_prediction": "every word is masked as a whole and predicted from its sentence; all its pieces must match",
+    "replaced_token_accuracy": "a word is right if the discriminator calls its pieces original in the sentence, and "
+    "replaced where the generator's samples took their place",
+    "token_reconstruction": "every word is left in its sentence and predicted from its own states; all its pieces must "
+    "match",
+}
+ONE_WORD_SHARE = 0.9  # of a category's right answers, above which one word alone makes its curve
+MIN_ANSWERS = 10  # right answers from which that share is given
 
 
-def _written(group: str) -> str:
-    """A category as a figure has it."""
-    return style.plain(tags.named(group))
+# === Tables ===
 
 
 def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
-    """Sets of categories to choose from: the paper's that the scores have; a metric with none of these has its own.
+    """Return the sets of categories to choose from: the paper's that the scores have, else the metric's own.
 
     Verb forms alone are no set of single tags.
     """
     groups = scores["group"].dropna().unique().tolist()
-    sets, missing = {}, set(groups)
+    sets: dict[str, list[str]] = {}
+    missing = set(groups)
     for name, known in SETS.items():
         if missing & set(known):
             sets[name] = list(known)
@@ -44,17 +57,27 @@ def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
     return sets or {"categories": groups}
 
 
-def usual(name: str, groups: Sequence[str]) -> list[str]:
-    """Those of a set's categories that are drawn at first: all, or where the paper shows fewer, those of the paper."""
-    return [group for group in groups if group in PAPER.get(name, groups)]
+def default_categories(name: str, groups: Sequence[str]) -> list[str]:
+    """Return the categories of a set that are drawn at first: those that the paper draws, else all."""
+    return [group for group in groups if group in IN_PAPER.get(name, groups)]
 
 
-def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.DataFrame:
-    """What is drawn, a row per category and step: group, step, n, accuracy, low, high, shown, shown_low, shown_high.
+def accuracy_table(run: Run, metric: str, groups: Sequence[str], rescaled: bool = False) -> pd.DataFrame:
+    """Return a row for each category and step: group, step, n, accuracy, low, high, shown, shown_low, shown_high.
 
-    `accuracy`, with its Wilson 95 % interval `low` to `high`, is as measured, in [0, 1]; what is `shown` of the three
-    is the same or, if `rescaled`, divided by the accuracy at the last step (a category that ends at 0 is left out).
+    `accuracy` with its Wilson 95 % interval is as measured, in [0, 1]. `shown` is the same or, if `rescaled`, divided
+    by the accuracy at the last step; a category that ends at 0 is then left out. Metrics that predict words also have
+    answer, baseline and shown_baseline: the accuracy of always giving a category's most frequent word. Raises
+    ResultsError.
     """
+    table = accuracy_curves(results.read_scores(run, metric), groups, rescaled)
+    if table.empty or metric not in WORD_METRICS:
+        return table
+    return with_baselines(table, baselines.of_words(results.read_word_counts(run, metric), is_cased(run)), rescaled)
+
+
+def accuracy_curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.DataFrame:
+    """Return the columns of `accuracy_table` from group to shown_high, for scores with group, step, value and n."""
     parts = []
     for group in groups:
         rows = scores[scores["group"] == group].sort_values("step")
@@ -71,162 +94,34 @@ def curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.Da
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
-def with_baselines(data: pd.DataFrame, baselines: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
-    """The table of `curves` with what always answering a category's most frequent word gives (`baselines.of_words`).
-
-    Columns added: answer, baseline, and shown_baseline, which is divided as the curve is if `rescaled`.
-    """
-    known = baselines.set_index("group")
-    value = data["group"].map(known["value"])
-    last = data.groupby("group")["accuracy"].transform("last")
-    return data.assign(
-        answer=data["group"].map(known["answer"]),
+def with_baselines(table: pd.DataFrame, known: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
+    """Return the table with the columns answer, baseline and shown_baseline; `known` as of `baselines.of_words`."""
+    known = known.set_index("group")
+    value = table["group"].map(known["value"])
+    last = table.groupby("group")["accuracy"].transform("last")
+    return table.assign(
+        answer=table["group"].map(known["answer"]),
         baseline=value,
         shown_baseline=value / last if rescaled else value,
     )
 
 
-def most_changed(data: pd.DataFrame) -> str:
-    """The category of `curves` whose accuracy as measured changes most between two steps."""
-    accuracy = data.groupby("group", sort=False)["accuracy"]
+def most_changed(table: pd.DataFrame) -> str:
+    """Return the category of an `accuracy_table` whose accuracy as measured has the widest range."""
+    accuracy = table.groupby("group", sort=False)["accuracy"]
     return (accuracy.max() - accuracy.min()).idxmax()
 
 
-def accuracy_figure(
-    data: pd.DataFrame, axis: StepAxis, rescaled: bool = False, bands: bool = True
-) -> go.Figure:
-    """Curves from `curves`, each with its 95 % band, and those of `with_baselines` with their baselines dashed."""
-    figure = go.Figure()
-    heights = data.groupby("group")["shown"]
-    by_height = (heights.mean() if rescaled else heights.last()).sort_values(ascending=False).index
-    drawn = [(group, data[data["group"] == group]) for group in by_height]
-    for group, rows in drawn if bands else ():
-        x, colour = axis.values(rows["step"]), style.colour(group)
-        style.add_band(figure, x, rows["shown_low"], rows["shown_high"], colour, _written(group))
-    for group, rows in drawn:
-        _add_curve(figure, group, rows, axis)
-    if "baseline" in data:
-        _add_baselines(figure, [(group, rows) for group, rows in drawn if rows["baseline"].notna().all()], axis)
-    axis.draw(figure, list(data["step"]) or [0])
-    style.finish(figure, "accuracy relative to the last step" if rescaled else "accuracy (words)", height=430)
-    return figure.update_yaxes(tickformat=".0%" if not rescaled else ".1f", rangemode="tozero")
+def is_cased(run: Run) -> bool:
+    """Return whether the model distinguishes capital letters; True if its tokenizer cannot be read."""
+    try:
+        return load_tokenizer(run).cased
+    except EmbryoError:
+        return True
 
 
-def _add_baselines(figure: go.Figure, drawn: Sequence[tuple[str, pd.DataFrame]], axis: StepAxis) -> None:
-    """Where few categories are drawn a line across the figure, else a mark at the right end."""
-    for group, rows in drawn:
-        row, x = rows.iloc[-1], axis.values([rows["step"].min(), rows["step"].max()])
-        text = f"{_written(group)}: always “{style.plain(row['answer'])}” is right for {percent(row['baseline'])}"
-        ends = x if len(drawn) <= FEW else x[-1:]
-        style.add_baseline(
-            figure, ends, row["shown_baseline"], style.colour(group), _written(group), f"{text} of {row['n']:,} words"
-        )
-    style.explain_baselines(figure, BASELINE)
-
-
-def _add_curve(figure: go.Figure, group: str, rows: pd.DataFrame, axis: StepAxis) -> None:
-    smoothing.add_curve(
-        figure,
-        axis.values(rows["step"]),
-        rows,
-        "shown",
-        _written(group),
-        style.colour(group),
-        marker={"symbol": style.SYMBOL_OF.get(group, "circle"), "size": 8},
-        customdata=style.told(rows[["group", "step", "accuracy", "low", "high", "n"]]),
-        hovertemplate=(
-            f"<b>{_written(group)}</b>, {axis.hover('customdata[1]')}<br>"
-            "accuracy %{customdata[2]} (95 %: %{customdata[3]} to %{customdata[4]})<br>"
-            "n = %{customdata[5]:,} words; click to see them<extra></extra>"
-        ),
-    )
-
-
-def overlay_curves(rescaled: bool) -> Curves:
-    """How rows of `curves` are drawn for several runs."""
-    return Curves(
-        by="group",
-        value="shown",
-        low="shown_low",
-        high="shown_high",
-        label=tags.named,
-        styles=lambda groups: {group: (style.colour(group), style.SYMBOL_OF.get(group, "circle")) for group in groups},
-        y_title="accuracy relative to the last step" if rescaled else "accuracy (words)",
-        tickformat=".1f" if rescaled else ".0%",
-        decimals=".2f" if rescaled else ".1%",
-        baseline="shown_baseline",
-    )
-
-
-# === Order of acquisition ===
-
-
-def acquisition_figure(order: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> go.Figure:
-    """A row per category with a mark at its onset and a line between its ends; ties share a place and a frame."""
-    there = order.dropna(subset="onset")
-    figure = go.Figure()
-    for row, label in zip(there.itertuples(), _place_labels(there), strict=True):
-        _add_onset(figure, row, label, axis)
-    axis.draw(figure, steps)
-    style.finish(figure, "", height=90 + 30 * len(there))  # rows name the categories, the legend the changes alone
-    _frame_ties(figure, there)
-    return figure.update_yaxes(categoryorder="array", categoryarray=_place_labels(there)[::-1], showgrid=False)
-
-
-def _place_labels(there: pd.DataFrame) -> list[str]:
-    """Each category with its place, "2= noun" where it shares it."""
-    tied = there["place"].duplicated(keep=False)
-    rows = zip(there["place"], tied, there["group"].map(_written))
-    return [f"{place}{'=' if tie else '.'} {group}" for place, tie, group in rows]
-
-
-def _add_onset(figure: go.Figure, row: tuple, label: str, axis: StepAxis) -> None:
-    closed = not pd.isna(row.latest)  # else the last step is not certain to hold it yet, and the line has no end
-    steps = [row.earliest, row.onset, row.latest] if closed else [row.earliest, row.onset]
-    ends = f"{row.earliest:,} to {row.latest:,}" if closed else f"{row.earliest:,} or later"
-    colour = style.colour(row.group)
-    marker = {"color": colour, "symbol": style.SYMBOL_OF.get(row.group), "size": [0, 11, 0], "opacity": 1}
-    text = f"{percent(row.last)}, n = {row.n:,} words{steepness(row, axis.counted_in)}"
-    figure.add_scatter(
-        x=axis.values(steps),
-        y=[label] * len(steps),
-        name=_written(row.group),
-        showlegend=False,
-        mode="lines+markers",
-        line={"color": style.faint(colour, 0.45), "width": 3},
-        marker=marker,
-        customdata=[[_written(row.group), row.onset, ends, text]] * len(steps),
-        hovertemplate=(
-            f"<b>%{{customdata[0]}}</b>: {axis.hover('customdata[1]')} (%{{customdata[2]}})<br>"
-            "last accuracy %{customdata[3]}<extra></extra>"
-        ),
-    )
-
-
-def steepness(row: tuple, counted_in: str) -> str:
-    """The slope of a row of `compare.acquisition` in words, on a line of its own; nothing by a rule without slopes."""
-    if pd.isna(getattr(row, "slope", None)):
-        return ""
-    per = "steps" if counted_in == "updates" else counted_in
-    return f"<br>slope {row.slope:.3g} per 1,000 {per} (95 %: {row.slope_low:.3g} to {row.slope_high:.3g})"
-
-
-def _frame_ties(figure: go.Figure, there: pd.DataFrame) -> None:
-    """A grey ground behind the rows that share a place; the last row lies at height 0."""
-    for _, rows in there.reset_index(drop=True).groupby("place"):
-        if len(rows) > 1:
-            top, bottom = len(there) - 1 - rows.index.min(), len(there) - 1 - rows.index.max()
-            ground = {"fillcolor": style.faint(style.GREY, 0.14), "line_width": 0, "layer": "below"}
-            figure.add_shape(
-                type="rect", xref="paper", x0=0, x1=1, yref="y", y0=bottom - 0.45, y1=top + 0.45, **ground
-            )
-
-
-# === Words ===
-
-
-def merged_by_case(words: pd.DataFrame, cased: bool) -> pd.DataFrame:
-    """Counts of words, as read from the store; those of an uncased model that differ in case alone are one word."""
+def merge_case(words: pd.DataFrame, cased: bool) -> pd.DataFrame:
+    """Return counts of words (see `results.read_words`); for an uncased model, words that differ in case are one."""
     if cased or words.empty:
         return words
     key = ["metric", "step", "tag", "word", "band"]
@@ -235,7 +130,7 @@ def merged_by_case(words: pd.DataFrame, cased: bool) -> pd.DataFrame:
 
 
 def commonest_answers(words: pd.DataFrame) -> pd.DataFrame:
-    """At each step of one category's `words` the one most often predicted rightly: step, word, right, share, of_words.
+    """Return, for each step of one category's `words`, the word most often right: step, word, right, share, of_words.
 
     `right` counts all right predictions, `share` is that word's part of them and `of_words` its part of all words.
     Steps without a right prediction are left out.
@@ -250,3 +145,132 @@ def commonest_answers(words: pd.DataFrame) -> pd.DataFrame:
     known = by_word.dropna(subset="share")
     first = known.loc[known.groupby("step")["share"].idxmax()]
     return first[["step", "word", "right", "share", "of_words"]].reset_index(drop=True)
+
+
+# === Accuracy by category ===
+
+
+def accuracy(
+    runs: Sequence[Run],
+    axis: Axis,
+    metric: str,
+    groups: Sequence[str],
+    rescaled: bool = False,
+    bands: bool = True,
+) -> Figure:
+    """Return the accuracy of a metric in some categories over the steps, each with its 95 % interval and baseline.
+
+    Raises FigureError if no run has results, and ResultsError if they cannot be read.
+    """
+    run, name = runs[0], title_of(metric)
+    curves = Curves(
+        by="group",
+        value="shown",
+        low="shown_low",
+        high="shown_high",
+        baseline="shown_baseline",
+        label=tags.named,
+        styles=lambda names: {name: (style.colour(name), style.SYMBOL_OF.get(name, "circle")) for name in names},
+        y_title="accuracy relative to the last step" if rescaled else "accuracy (words)",
+        tickformat=".1f" if rescaled else ".0%",
+        decimals=".2f" if rescaled else ".1%",
+        unit="words",
+        baseline_name="always the most frequent word",
+        describe_baseline=_describe_baseline,
+    )
+    return curves_figure(
+        runs,
+        axis,
+        lambda one: accuracy_table(one, metric, groups, rescaled),
+        curves,
+        f"{run.name}-{metric}",
+        f"{name} accuracy by category",
+        lambda table: _accuracy_caption(run, metric, table, groups, rescaled, bands),
+        metric,
+        bands,
+        lambda table: _headline(name, compare.acquisition(table), run) if table["step"].nunique() > 1 else "",
+    )
+
+
+def title_of(metric: str) -> str:
+    """Return the name of a metric of words as a heading has it."""
+    return metric.removesuffix("_accuracy").replace("_", " ").capitalize()
+
+
+def _describe_baseline(row: Any) -> str:
+    return f"always “{style.plain(row.answer)}” is right for {percent(row.baseline)} of {row.n:,} words"
+
+
+def _accuracy_caption(
+    run: Run, metric: str, table: pd.DataFrame, groups: Sequence[str], rescaled: bool, bands: bool
+) -> Caption:
+    name, task = title_of(metric), TASKS.get(metric)
+    counts = table.groupby("group")["n"].last().sort_values()
+    fewest, most = (f"{counts.iloc[i]:,} ({counts.index[i]})" for i in (0, -1))
+    drawn = "Line: as measured" + ("; band: its 95 % interval (Wilson)" if bands else "")
+    divided = "; divided by the accuracy at the last step, as in the paper" if rescaled else ""
+    baseline = (
+        "Dashed, or a stroke at the right: the accuracy of always answering the category's most frequent word, counted "
+        "on the same words. This baseline knows the category; the model does not."
+    )
+    lacking = [group for group in groups if group not in counts.index]
+    why = "0 at the last step" if rescaled else "not evaluated"
+    return Caption(
+        f"{name}: {task}." if task else f"{name}.",
+        sentences(
+            f"{drawn}{divided}.",
+            baseline if "baseline" in table and table["baseline"].notna().any() else "",
+            f"Left out: {', '.join(lacking)}, {why}." if lacking else "",
+            _describe_single_words(run, metric, counts.index) if rescaled else "",
+        ),
+        f"Data: {data_note(run, metric, 'the treebank given to the evaluation')}; n = {fewest} to {most} words per "
+        "category.",
+        "Click a point to see the words behind it below.",
+    )
+
+
+def _describe_single_words(run: Run, metric: str, groups: Sequence[str]) -> str:
+    """Return the categories whose right answers are nearly all one word, and the steps where that is so."""
+    cased = is_cased(run)
+    found = [
+        commonest_answers(merge_case(results.read_words(run, metric, group), cased)).assign(group=group)
+        for group in groups
+    ]
+    return describe_single_words(pd.concat(found, ignore_index=True), run.counted_in)
+
+
+def describe_single_words(answers: pd.DataFrame, counted_in: str) -> str:
+    """Return the same for `commonest_answers` with the column group; "" if there is no such category."""
+    alone = answers[(answers["share"] > ONE_WORD_SHARE) & (answers["right"] >= MIN_ANSWERS)]
+    remarks = []
+    for (group, word), rows in alone.groupby(["group", "word"], sort=False):
+        steps = points(int(rows["step"].min()), int(rows["step"].max()), counted_in)
+        of_words = rows["of_words"].iloc[-1]
+        remarks.append(f"{group} at {steps}: “{word}”, {100 * of_words:.0f} % of the category's words")
+    if not remarks:
+        return ""
+    return f"One word is more than {100 * ONE_WORD_SHARE:.0f} % of all right answers: {'; '.join(remarks)}."
+
+
+def _headline(name: str, order: pd.DataFrame, run: Run) -> str:
+    """Return which categories come first and last, by half of their last accuracy."""
+    known = order.dropna(subset="onset")
+    if known.empty:
+        return f"{name}: no category is above 0 at the last step."
+    first, last = (known[known["onset"] == end] for end in (known["onset"].min(), known["onset"].max()))
+    begin, end = (point(int(rows["onset"].iloc[0]), run.counted_in) for rows in (first, last))
+    if len(first) == len(known):
+        return f"{name}: {listed(list(known['group']))} reach half of their final accuracy by {begin}."
+    return (
+        f"{name}: {listed(list(first['group']))} first (half of their final accuracy by {begin}), "
+        f"{listed(list(last['group']))} last (by {end})."
+    )
+
+
+def describe_words(found: pd.DataFrame, words: pd.DataFrame) -> Caption:
+    """Return how many words were `found` among all `words` of a category, and how many occurrences are right."""
+    return Caption(
+        f"{found['word'].nunique():,} of {words['word'].nunique():,} words; {found['correct'].sum():,} of "
+        f"{found['n'].sum():,} occurrences predicted correctly.",
+        hint="Click a word to follow it on the Query page.",
+    )

@@ -40,13 +40,13 @@ PAGES = {  # page and parameters: how many figures it has
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[go.Figure, pd.DataFrame]]:
     """The figures that are shown from now on, each with its table."""
     found = []
-    show = figures.show
+    show = figures.show_plot
 
     def watch(figure: go.Figure, data: pd.DataFrame, *more: Any, **others: Any) -> None:
         found.append((figure, data))
         show(figure, data, *more, **others)
 
-    monkeypatch.setattr(figures, "show", watch)
+    monkeypatch.setattr(figures, "show_plot", watch)
     return found
 
 

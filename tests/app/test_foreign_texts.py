@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from embryo_core.figures.captions.markdown import JOINER
+from embryo_core.figures.markdown import JOINER
 from embryo_core.types import Run
 from tests.hostile import make_hostile
 

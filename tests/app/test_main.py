@@ -12,7 +12,7 @@ import pytest
 
 from app import views
 from embryo_core import runs
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.metrics import METRICS
 from embryo_core.types import Run
 

@@ -7,7 +7,7 @@ import pytest
 
 from app.view import View
 from embryo_core import runs
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
 from embryo_core.types import Change, Run
 
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
-from embryo_core.figures.figure_file import SIZES
+from embryo_core.figures.file_layout import SIZES
 from tests.app.test_figures import expect_in_table, marks
 from tests.browser.conftest import serve
 from tests.browser.test_access import VIEWS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from embryo_core.figures.captions.markdown import JOINER
+from embryo_core.figures.markdown import JOINER
 from embryo_core.types import Run
 from tests.browser.conftest import Visitor, serve
 from tests.hostile import NAME, NOTE, make_hostile

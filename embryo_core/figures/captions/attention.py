@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from embryo_core.curves.step_scales import Scale
 from embryo_core.engine.capabilities import groups_of_heads
 from embryo_core.figures.attention import POSITIONS
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.share import HeadHistory, bertviz, map_style
 from embryo_core.types import Run
 from embryo_core.words import point, quantity

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from embryo_core.compare import KNOWLEDGE, MASKED, Rule
-from embryo_core.figures.captions.markdown import literal
-from embryo_core.figures.captions.tokens import ONSETS
+from embryo_core.compare import KNOWLEDGE, MASKED
+from embryo_core.figures.markdown import literal
 from embryo_core.words import span
 
 DIFFERS = "≠ marks rows in which the runs differ. "
@@ -27,20 +26,6 @@ FACTS = " World knowledge: the facts that both were asked."
 CUT = " Masked accuracy counts pieces, which their tokenizers cut differently."
 VISIBLE = " Masked accuracy is that of each run's own masking: {}. Pieces left as they are can be read off."
 SEEDS = " Of several seeds of one design: the mean, and a line from the lowest to the highest."
-
-
-def order_of(metric: str) -> str:
-    """The title of an order of acquisition by this metric, as a file of its figure has it."""
-    return f"Order of acquisition: {metric.replace('_', ' ')}"
-
-
-def acquisitions(table: pd.DataFrame, rule: Rule, seeds: bool) -> str:
-    """The rule of the order, the runs with their n, and what has no onset; whether any is a mean over `seeds`."""
-    runs = "; ".join(f"{literal(run)} (n = {span(rows['n'])})" for run, rows in table.groupby("run", sort=False))
-    never = [f"{group} in {run}" for run, group, onset in table[["run", "group", "onset"]].values if pd.isna(onset)]
-    words = f"The step at which each run acquires each category. {ONSETS[rule]}{SEEDS if seeds else ''} "
-    words += f"Runs: {runs} words per category."
-    return f"{words} Without an onset: {literal(', '.join(never))}." if never else words
 
 
 def changed(choices: Sequence[str]) -> str:

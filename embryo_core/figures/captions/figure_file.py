@@ -2,7 +2,7 @@
 
 import re
 
-from embryo_core.figures.captions.markdown import JOINER
+from embryo_core.figures.markdown import JOINER
 
 BIBTEX = """\
 @inproceedings{chiang-etal-2020-pretrained,

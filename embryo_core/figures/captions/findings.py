@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from embryo_core.figures.captions.markdown import literal
 from embryo_core.figures.findings import named
+from embryo_core.figures.markdown import literal
 from embryo_core.findings import Judgement, Verdict
 
 VERDICTS: dict[Verdict, str] = {  # in the order in which they are counted

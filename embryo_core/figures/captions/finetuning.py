@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from embryo_core.figures.captions.markdown import literal
 from embryo_core.figures.finetuning import COLUMNS, METRICS, label, published
+from embryo_core.figures.markdown import literal
 from embryo_core.finetune.forms import GLUE, SQUAD
 from embryo_core.finetune.protocols import Choice
 from embryo_core.results import of_other_data

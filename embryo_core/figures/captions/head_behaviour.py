@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.figures.patterns import Pattern, baseline
 from embryo_core.words import percent, point, quantity
 

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from embryo_core.curves import difference_interval
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.words import percent
 
 MASKED = {"training": "as in training"}  # how a way of masking is written; others as they are

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from embryo_core.families import FAMILIES
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.metrics import METRICS
 from embryo_core.types import Run
 

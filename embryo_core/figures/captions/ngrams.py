@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.words import point, points
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from embryo_core.compare import PAPER
 from embryo_core.curves.phases import LOSS, Phase
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.findings import Judgement
 from embryo_core.finetune.forms import SQUAD
 from embryo_core.runs.schema import ExampleQuestion
@@ -32,27 +32,6 @@ def overview(log: pd.DataFrame, phases: Sequence[Phase], counted_in: str = "upda
         return f"{words}; nothing takes off after its first fall."
     start = point(off.start, counted_in)
     return f"{words}; it takes off at {start} (95 % interval {off.earliest:,} to {off.latest:,})."
-
-
-def tokens(title: str, order: pd.DataFrame, counted_in: str = "updates") -> str:
-    """Which categories come first and last; `order` as in `compare.acquisition`."""
-    known = order.dropna(subset="onset")
-    if known.empty:
-        return f"{title}: no category is above 0 at the last step."
-    first, last = (known[known["onset"] == end] for end in (known["onset"].min(), known["onset"].max()))
-    if len(first) == len(known):
-        onset = point(int(known["onset"].iloc[0]), counted_in)
-        names = _listed(known["group"])
-        return f"{title}: {names} {_stays(known)} above half of the last accuracy from {onset} on."
-    begin, end = (point(int(rows["onset"].iloc[0]), counted_in) for rows in (first, last))
-    return (
-        f"{title}: {_listed(first['group'])} {_stays(first)} above half of the last accuracy first, from {begin} on; "
-        f"{_listed(last['group'])} last, from {end} on."
-    )
-
-
-def _stays(rows: pd.DataFrame) -> str:
-    return "stays" if len(rows) == 1 else "stay"
 
 
 def probing(best: pd.DataFrame, named: dict[str, str], counted_in: str = "updates") -> str:

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from embryo_core.compare import Unit
-from embryo_core.figures.captions.markdown import literal
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
+from embryo_core.figures.markdown import literal
 from embryo_core.types import Run
 from embryo_core.words import span
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.figures.probing_layers import QUANTITIES
 from embryo_core.figures.probing_scores import BEST, LAST, MASKED, label, layer_name
 from embryo_core.words import point, span

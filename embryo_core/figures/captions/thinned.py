@@ -2,7 +2,7 @@
 
 import plotly.graph_objects as go
 
-from embryo_core.figures.thin import longest
+from embryo_core.figures.thinning import longest
 
 
 def thinned(figure: go.Figure) -> str:

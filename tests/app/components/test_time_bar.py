@@ -6,7 +6,7 @@ import pytest
 from app.components.time_bar import WHOLE, bar_data
 from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
 from embryo_core.types import Change, Checkpoint
 
 STEPS = [0, 1, 8, 700]

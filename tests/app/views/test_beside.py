@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 
 from app import figures
 from embryo_core import results, runs
-from embryo_core.figures.captions.markdown import literal
 from embryo_core.figures.findings import named
+from embryo_core.figures.markdown import literal
 from embryo_core.findings import judge
 from embryo_core.types import AttentionMap, Findings, Run, Score, TaskScore
 from tests.app.conftest import captions_of

@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 from embryo_core import results
 from embryo_core.evaluate import evaluate
 from embryo_core.figures import patterns
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.words import percent
 from tests.app.conftest import captions_of
 

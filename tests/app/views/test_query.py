@@ -11,7 +11,7 @@ from app import figures
 from app.views import query_answers, query_ask
 from embryo_core import query, results, runs
 from embryo_core.engine.cache import ModelCache
-from embryo_core.figures.captions.markdown import literal
+from embryo_core.figures.markdown import literal
 from embryo_core.query.lens import lens
 from embryo_core.query.track import track
 from embryo_core.runs.schema import ExampleQuestion

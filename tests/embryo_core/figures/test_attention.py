@@ -7,7 +7,7 @@ import pytest
 from embryo_core.curves.positions import POSITIONS, position_weights
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures import attention as charts
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
 
 STEPS = np.array([0, 8, 16])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from embryo_core.figures.attention_layers import colour_scale, layers_figure, layers_table, steps_around
-from embryo_core.figures.figure_file import layout
+from embryo_core.figures.file_layout import layout
 
 KNOWN = [0, 1, 2, 4, 8, 16, 32, 64, 100, 128]
 

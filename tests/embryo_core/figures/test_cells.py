@@ -6,7 +6,7 @@ import pytest
 from plotly.colors import sample_colorscale
 
 from embryo_core.figures import cells
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
 
 
 def test_points_answer_anywhere_in_their_cell() -> None:

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from embryo_core.figures import compare
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
 
 
 def test_every_run_has_its_mark_in_every_row():

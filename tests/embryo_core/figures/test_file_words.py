@@ -2,12 +2,12 @@
 
 import pandas as pd
 
-from embryo_core.figures import figure_file, lens
+from embryo_core.figures import file_layout, lens
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.file_words import legible
-from embryo_core.figures.step_axis import StepAxis
 
 STEPS = tuple(range(0, 2000, 100))
-ONE, TWO = (figure_file.SIZES[columns].pixels for columns in ("one", "two"))
+ONE, TWO = (file_layout.SIZES[columns].pixels for columns in ("one", "two"))
 
 
 def grid(word: str, folded: tuple[int, ...] = ()):
@@ -29,14 +29,14 @@ def test_folded_steps_are_left_out_first() -> None:
     """Their one column is empty, and what is written in it goes with it."""
     figure = grid("university", STEPS[:5])
     assert 0 not in legible(figure, ONE) and len(figure.layout.annotations) == 1
-    assert [note["yref"] for note in figure_file.layout(figure, "one", "Lens", "")["annotations"]] == ["paper"]
+    assert [note["yref"] for note in file_layout.layout(figure, "one", "Lens", "")["annotations"]] == ["paper"]
 
 
 def test_the_layout_has_the_columns_that_are_kept() -> None:
     """Their steps below them, outlines around the cells that are left, and the count in the small print."""
     figure = grid("university")
     kept = legible(figure, ONE)
-    layout = figure_file.layout(figure, "one", "Lens", "Run demo.")
+    layout = file_layout.layout(figure, "one", "Lens", "Run demo.")
     below = dict(zip(layout["xaxis"]["tickvals"], layout["xaxis"]["ticktext"]))
     assert set(below.items()) <= {(i, f"{STEPS[column]:,}") for i, column in enumerate(kept)}
     assert layout["xaxis"]["range"] == [-0.55, len(kept) - 0.45]

@@ -6,7 +6,7 @@ import pytest
 from embryo_core.curves.agreement import rank_agreement
 from embryo_core.curves.reached import Reached
 from embryo_core.figures import finetuning as charts
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
 from embryo_core.runs import Measured
 
 AXIS = StepAxis("log")

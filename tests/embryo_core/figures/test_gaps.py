@@ -3,7 +3,7 @@
 import plotly.graph_objects as go
 import pytest
 
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
 
 
 def drawn(gaps: tuple[int, ...]) -> go.Scatter:

@@ -7,8 +7,8 @@ from embryo_core import curves
 from embryo_core.curves import HISTORIES
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures import knowledge as charts
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.overlay import Line, overlay
-from embryo_core.figures.step_axis import StepAxis
 from embryo_core.results.histories import sum_up
 from embryo_core.words import percent
 

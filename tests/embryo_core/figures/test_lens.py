@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from embryo_core.figures import lens, style
+from embryo_core.figures.axis import STEP_MARK, StepAxis
 from embryo_core.figures.query import MARKED
-from embryo_core.figures.step_axis import STEP_MARK, StepAxis
 from tests.app.conftest import words_of
 
 STEPS = (0, 8, 16)

@@ -6,8 +6,8 @@ from scipy.stats import binomtest
 
 from embryo_core import runs
 from embryo_core.figures import measures as charts
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.captions import measures as captions
-from embryo_core.figures.step_axis import StepAxis
 
 SINGLE = "single pieces 15 %"
 

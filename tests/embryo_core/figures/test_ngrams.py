@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from embryo_core.figures import ngrams as charts
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.captions import ngrams as captions
-from embryo_core.figures.step_axis import StepAxis
 
 
 @pytest.fixture

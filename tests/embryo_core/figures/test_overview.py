@@ -3,7 +3,7 @@
 import pandas as pd
 
 from embryo_core.figures import overview
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
 
 
 def test_training_curves_are_the_log() -> None:

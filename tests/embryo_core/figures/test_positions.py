@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from embryo_core.figures import positions as charts
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.captions import positions as captions
-from embryo_core.figures.step_axis import StepAxis
 
 STEPS = [0, 8, 16]
 

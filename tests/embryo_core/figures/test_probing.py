@@ -6,7 +6,7 @@ import pytest
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures import probing as charts
 from embryo_core.figures import probing_scores, style
-from embryo_core.figures.step_axis import STEP_MARK, StepAxis
+from embryo_core.figures.axis import STEP_MARK, StepAxis
 from tests.probe_scores import LOG, STEPS, stored_scores
 
 

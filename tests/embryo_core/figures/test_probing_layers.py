@@ -8,7 +8,7 @@ from embryo_core import curves
 from embryo_core.compare import Progress
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures import probing_layers as charts
-from embryo_core.figures.step_axis import STEP_MARK, StepAxis
+from embryo_core.figures.axis import STEP_MARK, StepAxis
 from tests.app.conftest import words_of
 
 STEPS = [0, 1, 8, 700, 900]

@@ -6,7 +6,7 @@ import pytest
 from embryo_core import curves
 from embryo_core.figures import probing as charts
 from embryo_core.figures import probing_scores
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
 from tests.probe_scores import F1, LOG, STEPS, N, stored_scores
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from embryo_core.curves.step_scales import Scale
 from embryo_core.figures import query, style
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import StepAxis
 from embryo_core.types import Change
 
 STEPS = (0, 8, 16)

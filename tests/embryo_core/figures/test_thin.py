@@ -5,9 +5,10 @@ import plotly.graph_objects as go
 import pytest
 
 from embryo_core.curves.step_scales import SCALES, axis_shares
-from embryo_core.figures import style, thin
+from embryo_core.figures import style
+from embryo_core.figures import thinning as thin
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.captions.thinned import thinned
-from embryo_core.figures.step_axis import StepAxis
 
 LONG = 2000
 

@@ -1,12 +1,16 @@
-"""The figures of the tokens page draw exactly the numbers of their frames."""
+"""Accuracy by category: what is in the table, what is drawn, and what the caption says."""
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from embryo_core.compare import acquisition
+from embryo_core.errors import FigureError
 from embryo_core.figures import style, tokens
-from embryo_core.figures.step_axis import StepAxis
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.figure import Figure
+from embryo_core.types import Run
 
 STEPS = [0, 1, 2, 4]
 FREQUENT = pd.DataFrame(
@@ -22,93 +26,40 @@ def scores() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["step", "group", "value", "n"])
 
 
-def trace(figure, name):
-    return next(t for t in figure.data if t.name == name)
-
-
 def test_raw_curves_are_the_scores(scores: pd.DataFrame) -> None:
     """Without rescaling, what is shown is the measured accuracy."""
-    data = tokens.curves(scores, ["determiner"], rescaled=False)
+    data = tokens.accuracy_curves(scores, ["determiner"], rescaled=False)
     assert list(data["shown"]) == [0.0, 0.1, 0.4, 0.5]
     assert (data["low"] <= data["accuracy"]).all() and (data["accuracy"] <= data["high"]).all()
 
 
 def test_rescaled_curves_end_at_one(scores: pd.DataFrame) -> None:
     """Rescaled values are relative to the last step; a category that ends at zero has none and is left out."""
-    data = tokens.curves(scores, ["determiner", "noun", "verb"], rescaled=True)
+    data = tokens.accuracy_curves(scores, ["determiner", "noun", "verb"], rescaled=True)
     assert set(data["group"]) == {"determiner", "verb"}
     assert list(data.loc[data["group"] == "verb", "shown"]) == pytest.approx([0, 0, 0.5, 1])
 
 
 def test_the_category_with_most_change_is_found(scores: pd.DataFrame) -> None:
     """By the accuracy as measured, also where curves are rescaled."""
-    assert tokens.most_changed(tokens.curves(scores, ["verb", "determiner"], rescaled=True)) == "determiner"
-
-
-def test_the_figure_draws_the_frame(scores: pd.DataFrame) -> None:
-    """The bold line with markers is what was measured, within its band; a hover tells n."""
-    data = tokens.curves(scores, ["determiner"], rescaled=False)
-    figure = tokens.accuracy_figure(data, StepAxis("linear"))
-    line = trace(figure, "determiner")
-    assert list(line.x) == STEPS
-    assert list(line.y) == list(data["shown"]) and line.mode == "lines+markers"
-    assert [row[5] for row in line.customdata] == [50] * 4
-    assert line.line.color == style.PARTS_OF_SPEECH["determiner"]
-    assert list(trace(figure, "determiner, 95 % band").y) == [*data["high"], *data["low"][::-1]]
-
-
-@pytest.mark.parametrize(("few", "ends"), [(2, [STEPS[0], STEPS[-1]]), (1, [STEPS[-1]])])
-def test_baselines_are_lines_of_few_categories_and_strokes_of_many(scores, monkeypatch, few, ends) -> None:
-    """They stand at the share of the most frequent word; a category without one has none."""
-    monkeypatch.setattr(tokens, "FEW", few)
-    data = tokens.curves(scores, ["determiner", "verb", "noun"], rescaled=False)
-    figure = tokens.accuracy_figure(tokens.with_baselines(data, FREQUENT, False), StepAxis("linear"))
-    drawn = {line.legendgroup: line for line in figure.data if line.name.endswith(", baseline")}
-    assert {name: set(line.y) for name, line in drawn.items()} == {"determiner": {0.4}, "noun": {0.1}}
-    assert all(list(line.x) == ends for line in drawn.values())
-    assert "always “the” is right for 40.0 % of 50 words" in drawn["determiner"].hovertemplate
+    assert tokens.most_changed(tokens.accuracy_curves(scores, ["verb", "determiner"], rescaled=True)) == "determiner"
 
 
 def test_baselines_are_divided_as_their_curves(scores) -> None:
     """By the accuracy at the last step."""
-    data = tokens.curves(scores, ["determiner"], rescaled=True)
+    data = tokens.accuracy_curves(scores, ["determiner"], rescaled=True)
     assert set(tokens.with_baselines(data, FREQUENT, True)["shown_baseline"]) == {0.4 / 0.5}
-
-
-def test_bands_are_optional(scores: pd.DataFrame) -> None:
-    """Without bands there is one line for each category."""
-    data = tokens.curves(scores, ["determiner", "verb"], rescaled=False)
-    assert len(tokens.accuracy_figure(data, StepAxis("log"), bands=False).data) == 2
-
-
-def test_step_zero_has_a_place_on_a_log_axis(scores: pd.DataFrame) -> None:
-    """On a log axis step 0 stands at a half and is labelled 0."""
-    data = tokens.curves(scores, ["determiner"], rescaled=False)
-    figure = tokens.accuracy_figure(data, StepAxis("log"))
-    assert list(trace(figure, "determiner").x) == [0.5, 1, 2, 4]
-    assert figure.layout.xaxis.ticktext[0] == "0"
-
-
-def test_acquisition_is_ordered_by_onset(scores: pd.DataFrame) -> None:
-    """The category that reaches half of its last accuracy first comes first; one without an onset comes last."""
-    order = acquisition(tokens.curves(scores, ["noun", "verb", "determiner"], rescaled=False))
-    assert list(order["group"]) == ["determiner", "verb", "noun"]
-    figure = tokens.acquisition_figure(order, STEPS, StepAxis("linear"))
-    known = order.dropna(subset="onset")
-    assert {t.name: list(t.x) for t in figure.data} == {
-        row.group: [row.earliest, row.onset, row.latest] for row in known.itertuples()
-    }
 
 
 def test_no_category_gives_an_empty_frame(scores: pd.DataFrame) -> None:
     """A category without results is left out, and none at all gives an empty frame with its columns."""
-    data = tokens.curves(scores, ["rank 50-99"], rescaled=False)
+    data = tokens.accuracy_curves(scores, ["rank 50-99"], rescaled=False)
     assert data.empty and "shown" in data
 
 
 def test_every_number_drawn_is_finite(scores: pd.DataFrame) -> None:
     """Nothing in the frame is missing or infinite, also for a category that stays at zero."""
-    data = tokens.curves(scores, ["determiner", "noun"], rescaled=False)
+    data = tokens.accuracy_curves(scores, ["determiner", "noun"], rescaled=False)
     assert np.isfinite(data[["accuracy", "low", "high", "shown"]].to_numpy(float)).all()
 
 
@@ -119,33 +70,9 @@ def test_categories_are_offered_in_the_sets_of_the_paper(scores: pd.DataFrame) -
     assert {name: set(groups) for name, groups in tokens.category_sets(own).items()} == {"categories": {"a", "e"}}
 
 
-def test_ties_are_drawn_as_ties(scores: pd.DataFrame) -> None:
-    """Categories of one onset share a place and a ground behind their rows; the next one's place counts them all."""
-    tied = pd.concat([scores, scores[scores["group"] == "verb"].assign(group="adverb")])
-    late = scores[scores["group"] == "verb"].assign(group="pronoun", value=[0.0, 0.0, 0.0, 0.9])
-    data = tokens.curves(pd.concat([tied, late]), ["verb", "pronoun", "adverb"], rescaled=False)
-    order = acquisition(data)
-    assert order[["place", "group"]].to_numpy().tolist() == [[1, "adverb"], [1, "verb"], [3, "pronoun"]]
-    figure = tokens.acquisition_figure(order, STEPS, StepAxis("linear"))
-    assert [t.y[0] for t in figure.data] == ["1= adverb", "1= verb", "3. pronoun"]
-    (ground,) = [shape for shape in figure.layout.shapes if shape.type == "rect"]
-    assert (ground.y0, ground.y1) == (0.55, 2.45)  # the two rows above the last
-    assert not any(trace.showlegend for trace in figure.data)  # the rows have their names
-
-
-@pytest.mark.parametrize(("counted_in", "per"), [("updates", "1,000 steps"), ("words", "1,000 words")])
-def test_a_slope_is_told_by_what_steps_count(scores: pd.DataFrame, counted_in: str, per: str) -> None:
-    """Only the paper's rule has one."""
-    for rule, told in (("paper", f"<br>slope 0.2 per {per} (95 %: 0.1 to 0.3)"), ("half", "")):
-        order = acquisition(tokens.curves(scores, ["verb"], rescaled=False), rule)
-        steep = {"slope": 0.2, "slope_low": 0.1, "slope_high": 0.3} if told else {}
-        figure = tokens.acquisition_figure(order.assign(**steep), STEPS, StepAxis("linear", counted_in=counted_in))
-        assert figure.data[0].customdata[0][3].endswith(told or " words")
-
-
 def test_verb_forms_are_those_of_the_papers_table_4() -> None:
     """VB is one of them; VBP can be chosen besides."""
-    assert tokens.usual("verb forms", tokens.SETS["verb forms"]) == ["VB", "VBD", "VBG", "VBN", "VBZ"]
+    assert tokens.default_categories("verb forms", tokens.SETS["verb forms"]) == ["VB", "VBD", "VBG", "VBN", "VBZ"]
     assert "VBP" in tokens.SETS["verb forms"]
 
 
@@ -156,7 +83,7 @@ def test_single_tags_are_a_set_where_there_are_more_than_verb_forms(scores: pd.D
     singles = pd.concat([forms, scores.assign(group="NNS")])
     found = tokens.category_sets(singles)["single tags"]
     assert {"NN", "NNS", "NNP", "JJ"} < set(found)
-    first = tokens.usual("single tags", found)
+    first = tokens.default_categories("single tags", found)
     assert [style.colour(tag) for tag in first] == [
         style.PARTS_OF_SPEECH[name]
         for name in ("conjunction", "determiner", "preposition", "adjective", "noun", "proper noun", "pronoun")
@@ -180,15 +107,82 @@ def words() -> pd.DataFrame:
 
 def test_words_of_an_uncased_model_are_counted_without_case(words: pd.DataFrame) -> None:
     """Capitals are merged, sums stay; a cased model's words stay as written."""
-    merged = tokens.merged_by_case(words, cased=False)
+    merged = tokens.merge_case(words, cased=False)
     at_8 = merged.loc[merged["step"] == 8, ["word", "n", "correct"]]
     assert at_8.to_numpy().tolist() == [["the", 50, 50], ["a", 50, 1]]
-    assert tokens.merged_by_case(words, cased=True).equals(words)
+    assert tokens.merge_case(words, cased=True).equals(words)
 
 
 def test_the_commonest_right_answer_has_its_share(words: pd.DataFrame) -> None:
     """Of the right answers, beside its share of all words; a step without any is left out."""
     none = words[:1].assign(step=0, correct=0)
-    found = tokens.commonest_answers(tokens.merged_by_case(pd.concat([none, words]), cased=False))
+    found = tokens.commonest_answers(tokens.merge_case(pd.concat([none, words]), cased=False))
     assert found["step"].tolist() == [8, 16] and found["word"][0] == "the"
     assert found["share"].tolist() == pytest.approx([50 / 51, 0.5]) and found["of_words"].tolist() == [0.5, 0.5]
+
+
+@pytest.fixture
+def figure(tiny_results: Run) -> Callable[..., Figure]:
+    """Return a function that makes the figure of the tiny run with its options."""
+
+    def make(groups: Sequence[str] = ("determiner", "noun"), scale: str = "log", **options: bool) -> Figure:
+        return tokens.accuracy([tiny_results], Axis(scale), "mask_prediction", groups, **options)
+
+    return make
+
+
+def test_curves_bands_and_baselines_are_those_of_the_table(figure) -> None:
+    """The bold line is what was measured, within its band; step 0 has a place on a log axis; n is in the hover text."""
+    made = figure()
+    rows = made.table[made.table["group"] == "noun"]
+    line = next(trace for trace in made.plot.data if trace.name == "noun")
+    assert list(line.x) == [0.5, 8, 16] and made.plot.layout.xaxis.ticktext[0] == "0"
+    assert list(line.y) == list(rows["accuracy"]) and line.line.color == style.PARTS_OF_SPEECH["noun"]
+    assert all(f"n = {n:,} words" in point[2] for n, point in zip(rows["n"], line.customdata))
+    band = next(trace for trace in made.plot.data if trace.name == "noun, 95 % band")
+    assert list(band.y) == [*rows["high"], *rows["low"][::-1]]
+    dashed = next(trace for trace in made.plot.data if trace.name == "noun, baseline")
+    assert set(dashed.y) == set(rows["baseline"]) and rows["answer"].iloc[0] in dashed.hovertemplate
+    assert len(figure(bands=False).plot.data) == len(made.plot.data) - 2
+
+
+def test_baselines_of_many_categories_are_strokes_at_the_right(figure) -> None:
+    """Each has one point, at the last step."""
+    made = figure(tuple(style.PARTS_OF_SPEECH))
+    strokes = [trace for trace in made.plot.data if trace.name and trace.name.endswith(", baseline")]
+    assert len(strokes) > 3 and {tuple(trace.x) for trace in strokes} == {(16,)}
+
+
+def test_the_caption_has_data_n_and_what_is_left_out(figure, tiny_results: Run) -> None:
+    """The numbers are those of the table; a category that was not evaluated is named."""
+    made = figure(("determiner", "noun", "rank 50-99"))
+    counts = made.table.groupby("group")["n"].last()
+    for group in (counts.idxmin(), counts.idxmax()):
+        assert f"{counts[group]:,} ({group})" in made.caption.data
+    assert "treebank.conllu" in made.caption.data
+    assert ("rank 50-99" in made.caption.details) == ("rank 50-99" not in counts)
+    assert made.runs == (tiny_results.name,) and made.headline
+
+
+def test_a_category_right_by_one_word_is_remarked() -> None:
+    """Above 90 % of at least ten right answers; nothing is said of the others."""
+    rows = [("determiner", 32, "the", 973, 1.0, 0.49), ("determiner", 64, "the", 973, 0.95, 0.49)]
+    others = [("pronoun", 32, "i", 3, 1.0, 0.3), ("determiner", 128, "the", 973, 0.9, 0.49)]
+    columns = ["group", "step", "word", "right", "share", "of_words"]
+    found = tokens.describe_single_words(pd.DataFrame(rows + others, columns=columns), "updates")
+    assert all(part in found for part in ("determiner at steps 32 to 64", "“the”", "49 %"))
+    assert "pronoun" not in found
+    assert tokens.describe_single_words(pd.DataFrame(others, columns=columns), "updates") == ""
+
+
+def test_a_word_with_two_tags_is_counted_once() -> None:
+    """Its occurrences are all counted."""
+    words = pd.DataFrame({"word": ["all", "all", "the"], "correct": [1, 2, 3], "n": [2, 2, 4]})
+    summary = tokens.describe_words(words[:2], words).summary
+    assert "1 of 2 words" in summary and "3 of 4 occurrences" in summary
+
+
+def test_nothing_to_draw_is_an_error_that_names_the_run(figure, tiny_results: Run) -> None:
+    """Without categories there is no figure."""
+    with pytest.raises(FigureError, match=tiny_results.name):
+        figure(())

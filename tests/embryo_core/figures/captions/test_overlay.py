@@ -1,7 +1,7 @@
 """What a caption says of runs beside each other."""
 
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.captions import overlay as captions
-from embryo_core.figures.step_axis import StepAxis
 from embryo_core.types import Change
 
 

@@ -5,9 +5,9 @@ import json
 import pandas as pd
 import pytest
 
-from embryo_core.figures import figure_file, findings, overview
+from embryo_core.figures import file_layout, findings, overview
+from embryo_core.figures.axis import STEP_LINE, StepAxis
 from embryo_core.figures.captions import figure_file as captions
-from embryo_core.figures.step_axis import STEP_LINE, StepAxis
 from embryo_core.types import Change
 
 LOG = pd.DataFrame(
@@ -21,17 +21,17 @@ def figure():
     return overview.training_curve(LOG, "masked_lm_accuracy", "accuracy", StepAxis("log"))
 
 
-@pytest.mark.parametrize("columns", figure_file.SIZES)
+@pytest.mark.parametrize("columns", file_layout.SIZES)
 def test_a_file_is_light_and_names_its_run(figure, columns) -> None:
     """White ground, a font that every system has, title, run and data; the page's figure stays as it was."""
     before = figure.to_json()
-    layout = json.loads(json.dumps(figure_file.layout(figure, columns, "Accuracy <b>", "Run 'demo'; 512 sequences.")))
+    layout = json.loads(json.dumps(file_layout.layout(figure, columns, "Accuracy <b>", "Run 'demo'; 512 sequences.")))
     assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "white"
     assert layout["font"]["family"].startswith("Arial, Helvetica") and "sans-serif" in layout["font"]["family"]
     assert layout["title"]["text"] == "Accuracy &lt;b&gt;"
     assert "Run 'demo'; 512 sequences." in layout["annotations"][-1]["text"].replace("<br>", " ")
     assert STEP_LINE not in [shape.get("name") for shape in layout.get("shapes", [])]
-    assert layout["width"] == figure_file.SIZES[columns].pixels
+    assert layout["width"] == file_layout.SIZES[columns].pixels
     assert figure.to_json() == before
 
 
@@ -39,7 +39,7 @@ def test_legends_have_room_for_letters_of_any_font(figure) -> None:
     """Entries are as wide as the longest name in wide letters; narrower files have more rows of them."""
     figure.data[0].name = "majority baseline of the task"
     figure.add_scatter(x=[0], y=[0], name="second")
-    one, two = (figure_file.layout(figure, columns, "", "") for columns in ("one", "two"))
+    one, two = (file_layout.layout(figure, columns, "", "") for columns in ("one", "two"))
     assert one["legend"]["entrywidth"] >= 0.6 * 14 * len("majority baseline of the task")
     assert one["margin"]["t"] > two["margin"]["t"]
 
@@ -49,7 +49,7 @@ def test_long_names_of_rows_are_broken_into_lines() -> None:
     names = ["part of speech with semantic roles", "constituents with coreference"]
     rows = pd.DataFrame({"comparison": names, "value": 1.0, "low": 0.5, "high": 1.5, "n": 9, "side": "holds"})
     figure = findings.comparisons_figure(rows.assign(unit="doublings of the step"))
-    one, two = (figure_file.layout(figure, columns, "Title", "word " * 40) for columns in ("one", "two"))
+    one, two = (file_layout.layout(figure, columns, "Title", "word " * 40) for columns in ("one", "two"))
     assert list(one["yaxis"]["tickvals"]) == names
     assert [text.replace("<br>", " ") for text in one["yaxis"]["ticktext"]] == names
     widest = {"one": 14, "two": 32}  # letters beside the plot
@@ -58,16 +58,16 @@ def test_long_names_of_rows_are_broken_into_lines() -> None:
         assert max(map(len, lines)) <= widest[columns]
     assert "<br>" in one["xaxis"]["title"]["text"] and "<br>" not in two["xaxis"]["title"]["text"]
     assert one["annotations"][-1]["yshift"] < two["annotations"][-1]["yshift"]
-    short = figure_file.layout(overview.training_curve(LOG, "masked_lm_accuracy", "", StepAxis("log")), "one", "", "")
+    short = file_layout.layout(overview.training_curve(LOG, "masked_lm_accuracy", "", StepAxis("log")), "one", "", "")
     assert one["height"] - one["margin"]["t"] - one["margin"]["b"] >= 3 * 3 * 14 and "ticktext" not in short["yaxis"]
 
 
 def test_marks_of_changes_have_room_in_the_legend(figure) -> None:
     """Each is an entry, as a curve is; on two lines where that leaves room for more beside it."""
     figure.add_scatter(x=[0], y=[0], name="second")
-    bare = {columns: figure_file.layout(figure, columns, "", "") for columns in ("one", "two")}
+    bare = {columns: file_layout.layout(figure, columns, "", "") for columns in ("one", "two")}
     StepAxis("log", (Change(4, "sequences of 128 tokens"),)).mark_changes(figure, [0, 8])
-    one, two = (figure_file.layout(figure, columns, "", "") for columns in ("one", "two"))
+    one, two = (file_layout.layout(figure, columns, "", "") for columns in ("one", "two"))
     assert one["legend"]["entrywidth"] >= 0.6 * 14 * len("from step 4: sequences of 128 tokens")
     assert one["margin"]["t"] > bare["one"]["margin"]["t"]
     assert [shape["name"] for shape in two["shapes"]] == ["from step 4:<br>sequences of 128 tokens"]

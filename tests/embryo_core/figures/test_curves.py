@@ -3,19 +3,19 @@
 import pandas as pd
 
 from embryo_core.compare import Progress
-from embryo_core.figures import tokens
-from embryo_core.figures.overlay import FEW, Line, overlay
-from embryo_core.figures.step_axis import STEP_LINE, StepAxis
+from embryo_core.figures import tags
+from embryo_core.figures.axis import STEP_LINE, StepAxis
+from embryo_core.figures.curves import MAX_LINES, Curves, Line, plot_curves
 from embryo_core.types import Change
 
-CURVES = tokens.overlay_curves(rescaled=False)
+CURVES = Curves(by="group", value="shown", y_title="accuracy (words)", label=tags.named)
 
 
 def line(name: str, gain: float, groups: tuple[str, ...], steps: tuple[int, ...] = (0, 8, 16), **axis: object) -> Line:
     """A run whose categories all rise alike."""
     rows = [(group, step, 50, step / 40 + gain, 0.0, 1.0, None) for group in groups for step in steps]
     table = pd.DataFrame(rows, columns=["curve", "step", "n", "value", "low", "high", "baseline"])
-    return Line(name, StepAxis("linear", **axis), table)
+    return Line(name, StepAxis("linear", **axis), table, table)
 
 
 def curves_of(figure) -> list:
@@ -23,14 +23,14 @@ def curves_of(figure) -> list:
     return [trace for trace in figure.data if trace.customdata is not None]
 
 
-def told(trace, point: int) -> str:
-    """What a point of a curve tells."""
+def hover_text(trace, point: int) -> str:
+    """Return the hover text of a point."""
     return trace.customdata[point][2]
 
 
 def test_runs_have_symbols_and_lightness_and_categories_colours():
     """The same category has one colour in both runs, the same run one look in both categories; no curve is dashed."""
-    figure = overlay([line("a", 0, ("noun", "verb")), line("b", 0.2, ("noun", "verb"))], CURVES, [0, 8, 16])
+    figure = plot_curves([line("a", 0, ("noun", "verb")), line("b", 0.2, ("noun", "verb"))], CURVES)
     looks = {trace.name: (trace.line.color, (trace.marker.symbol, trace.opacity)) for trace in curves_of(figure)}
     assert looks["noun, a"][0] == looks["noun, b"][0] != looks["verb, a"][0]
     assert looks["noun, a"][1] == looks["verb, a"][1] == ("circle", 1)
@@ -41,18 +41,18 @@ def test_runs_have_symbols_and_lightness_and_categories_colours():
 
 def test_a_point_tells_all_runs_there():
     """Each run with its own nearest step, value, interval and n; a planted difference is in the numbers."""
-    figure = overlay([line("a", 0, ("noun",)), line("b", 0.2, ("noun",), (0, 10, 16))], CURVES, [0, 8, 16])
+    figure = plot_curves([line("a", 0, ("noun",)), line("b", 0.2, ("noun",), (0, 10, 16))], CURVES)
     first, second = curves_of(figure)
-    assert "<b>a</b>, step 8: 20.0 % (0.0 % to 100.0 %), n = 50" in told(first, 1)
-    assert "b, step 10: 45.0 %" in told(first, 1) and "a, step 8: 20.0 %" in told(second, 1)
+    assert "<b>a</b>, step 8: 20.0 % (0.0 % to 100.0 %), n = 50" in hover_text(first, 1)
+    assert "b, step 10: 45.0 %" in hover_text(first, 1) and "a, step 8: 20.0 %" in hover_text(second, 1)
     assert second.customdata[1][1] == 8  # a click leads to a step that the time bar has
 
 
 def test_many_lines_become_small_multiples():
     """A panel per category, one legend entry per run, the line of the step in every panel."""
     groups = ("noun", "verb", "adverb", "pronoun")
-    assert 2 * len(groups) > FEW
-    figure = overlay([line("a", 0, groups), line("b", 0.2, groups)], CURVES, [0, 8, 16])
+    assert 2 * len(groups) > MAX_LINES
+    figure = plot_curves([line("a", 0, groups), line("b", 0.2, groups)], CURVES)
     assert {note.text for note in figure.layout.annotations} == set(groups)
     key = {trace.name: (trace.marker.symbol, trace.opacity) for trace in figure.data if trace.showlegend is not False}
     assert key == {"a": ("circle", 1), "b": ("circle-open", 0.6)}
@@ -62,10 +62,10 @@ def test_many_lines_become_small_multiples():
 def test_changes_of_training_are_marked_for_each_run():
     """Once where all runs have the same ones; else each has its run's name and lightness."""
     falls, longer = (Change(8, "learning rate falls"),), (Change(8, "sequences of 128 tokens"),)
-    same = overlay([line("a", 0, ("noun",), changes=falls), line("b", 0, ("noun",), changes=falls)], CURVES, [0, 8, 16])
+    same = plot_curves([line("a", 0, ("noun",), changes=falls), line("b", 0, ("noun",), changes=falls)], CURVES)
     assert [s.name for s in same.layout.shapes if s.showlegend] == ["from step 8: learning rate falls"]
     lines = [line("a", 0, ("noun",), changes=falls), line("b", 0, ("noun",), changes=longer)]
-    first, second = [s for s in overlay(lines, CURVES, [0, 8, 16]).layout.shapes if s.showlegend]
+    first, second = [s for s in plot_curves(lines, CURVES).layout.shapes if s.showlegend]
     assert first.name == "a: training changes"
     assert second.name == "b: training changes"
     assert first.line.color != second.line.color and first.line.dash is second.line.dash is None
@@ -74,20 +74,20 @@ def test_changes_of_training_are_marked_for_each_run():
 def test_each_run_lies_where_it_had_come_to():
     """In what the axis counts, not at its steps."""
     axes = [{"unit": "tokens", "progress": Progress((0, 16), (0.0, tokens))} for tokens in (160.0, 320.0)]
-    figure = overlay([line("a", 0, ("noun",), **axes[0]), line("b", 0, ("noun",), **axes[1])], CURVES, [0, 8, 16])
+    figure = plot_curves([line("a", 0, ("noun",), **axes[0]), line("b", 0, ("noun",), **axes[1])], CURVES)
     assert [list(trace.x) for trace in curves_of(figure)] == [[0, 80, 160], [0, 160, 320]]
     assert figure.layout.xaxis.title.text == "tokens seen" and figure.layout.xaxis.range[1] > 320
 
 
 def test_a_curve_breaks_at_the_gaps_of_its_own_run():
     """The other run goes on."""
-    figure = overlay([line("a", 0, ("noun",), gaps=(4,)), line("b", 0.2, ("noun",))], CURVES, [0, 8, 16])
+    figure = plot_curves([line("a", 0, ("noun",), gaps=(4,)), line("b", 0.2, ("noun",))], CURVES)
     assert [sum(pd.isna(value) for value in trace.y) for trace in curves_of(figure)] == [1, 0]
 
 
 def with_baseline(of: Line, value: float) -> Line:
     """The same line above a baseline."""
-    return Line(of.name, of.axis, of.rows.assign(baseline=value))
+    return Line(of.name, of.axis, of.rows.assign(baseline=value), of.table)
 
 
 def baselines_of(figure) -> list:
@@ -98,7 +98,7 @@ def baselines_of(figure) -> list:
 def test_runs_of_one_baseline_share_its_line():
     """It reaches as far as the longer run, and the legend has one entry for it."""
     lines = [with_baseline(line("a", 0, ("noun",)), 0.3), with_baseline(line("b", 0, ("noun",), (0, 8, 32)), 0.3)]
-    figure = overlay(lines, CURVES, [0, 8, 16])
+    figure = plot_curves(lines, CURVES)
     (shared,) = baselines_of(figure)
     assert set(shared.y) == {0.3} and max(shared.x) == 32 and "all runs" in shared.hovertemplate
     assert [trace.name for trace in figure.data].count("baseline") == 1
@@ -108,7 +108,7 @@ def test_runs_of_two_baselines_have_a_line_each():
     """Dashed, as light as the run, also in small multiples; a run without one has none."""
     groups = ("noun", "verb", "adverb")
     lines = [with_baseline(line("a", 0, groups), 0.3), with_baseline(line("b", 0, groups), 0.4), line("c", 0, groups)]
-    own = baselines_of(overlay(lines, CURVES, [0, 8, 16]))
+    own = baselines_of(plot_curves(lines, CURVES))
     assert [(trace.y[0], trace.opacity) for trace in own[:2]] == [(0.3, 1), (0.4, 0.6)]
     assert {trace.line.dash for trace in own} == {"dash"}
     assert len(own) == 2 * len(groups) and {trace.xaxis for trace in own} == {"x", "x2", "x3"}

@@ -4,7 +4,7 @@ import string
 
 import pytest
 
-from embryo_core.figures.captions.markdown import JOINER, literal
+from embryo_core.figures.markdown import JOINER, literal
 
 
 def test_every_mark_is_escaped() -> None:

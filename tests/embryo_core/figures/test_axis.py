@@ -5,8 +5,8 @@ import pytest
 
 from embryo_core.compare import Progress
 from embryo_core.curves.step_scales import SCALES, STEP_0
+from embryo_core.figures.axis import STEP_LINE, StepAxis
 from embryo_core.figures.captions import overlay as captions
-from embryo_core.figures.step_axis import STEP_LINE, StepAxis
 from embryo_core.types import Change
 
 

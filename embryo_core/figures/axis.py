@@ -1,22 +1,23 @@
-"""The axis of steps that every figure shares: scale, unit, where training changed, and marks of the chosen step.
+"""The axis of steps that every figure shares: scale, unit, changes in training, gaps, and the mark of the chosen step.
 
-A figure holds its marks at its last step, whatever step is chosen, and the time bar moves them in the browser
-(components/step_marks.js): so a figure is the same at every step, and keeps its zoom and its hidden curves.
+A figure marks its last step, whatever step is chosen. The time bar moves the mark in the browser
+(app/components/step_marks.js), so a figure is the same at every step and keeps its zoom and its hidden curves.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, log10
 
 import numpy as np
 import plotly.graph_objects as go
 
-from embryo_core.compare import Progress, Unit
+from embryo_core import runs as run_files
+from embryo_core.compare import Progress, Unit, progress
 from embryo_core.curves.step_scales import STEP_0, Scale, axis_values
+from embryo_core.errors import EmbryoError
 from embryo_core.figures import style
-from embryo_core.figures.gaps import break_lines
-from embryo_core.figures.thin import thin_curves
-from embryo_core.types import Change
+from embryo_core.figures.thinning import break_lines, thin_curves
+from embryo_core.types import Change, Run
 from embryo_core.words import point
 
 STEP_LINE = "step"  # name of the line at the chosen step
@@ -35,8 +36,46 @@ LAST = 2000  # rank in a legend, where curves have 1000
 
 
 @dataclass(frozen=True)
+class Axis:
+    """What a reader chooses for the axis of steps: its scale, what it counts, and how curves are smoothed."""
+
+    scale: Scale = "log"
+    unit: Unit = "step"
+    smoothing: int = 1  # points averaged into the smoothed line; 1: none
+
+    def of(self, run: Run, among: Sequence[Run] = ()) -> "StepAxis":
+        """Return the axis with the changes, gaps and progress of a run; 0 has the same place for all runs `among`."""
+        axis = StepAxis(self.scale, run_files.changes(run), run.counted_in, _gaps(run))
+        if self.unit == "step":
+            return axis
+        known = [found for one in among or (run,) if (found := progress_of(one, self.unit))]
+        zero = min((found.least for found in known), default=1.0) / 2
+        return replace(axis, unit=self.unit, progress=progress_of(run, self.unit), zero=zero)
+
+    def supports(self, run: Run) -> bool:
+        """Return whether a run records what the axis counts."""
+        return self.unit == "step" or progress_of(run, self.unit) is not None
+
+
+def progress_of(run: Run, unit: Unit) -> Progress | None:
+    """Return how far a run had come at its checkpoints (see `compare.progress`); None if its files cannot be read."""
+    try:
+        return progress(run, unit)
+    except EmbryoError:
+        return None
+
+
+def _gaps(run: Run) -> tuple[int, ...]:
+    """Return the steps at which curves break; only the planned ones if audit.json cannot be read."""
+    try:
+        return run_files.gaps(run)
+    except EmbryoError:
+        return tuple(run_files.missing_steps(run))
+
+
+@dataclass(frozen=True)
 class StepAxis:
-    """How a page draws time: the scale of the axis of steps, what changed, and what a step counts."""
+    """The axis of steps of one run: where its steps are on it, what changed in training, and where curves break."""
 
     scale: Scale
     changes: tuple[Change, ...] = ()  # of the run: other text, longer sequences, a falling rate

@@ -9,9 +9,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from embryo_core.figures import style
+from embryo_core.figures.axis import STEP_LINE, STEP_MARK
 from embryo_core.figures.file_panels import LETTER, fit
 from embryo_core.figures.file_words import counted, draw_columns, legible
-from embryo_core.figures.step_axis import STEP_LINE, STEP_MARK
 
 # Arial's widths, which each system has under one of these names: text takes as much room in a file as it was given.
 FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"

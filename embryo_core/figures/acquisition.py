@@ -1,0 +1,215 @@
+"""The order in which categories are acquired: a row each, in it a mark with its interval for each run."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from embryo_core import compare, results
+from embryo_core.compare import Rule
+from embryo_core.errors import FigureError
+from embryo_core.figures import style, tags
+from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
+from embryo_core.types import Run
+from embryo_core.words import percent, span
+
+ROW_SPREAD = 0.5  # of a row's height, over which its runs are spread
+RULES: dict[Rule, str] = {
+    "half": "First step from which the accuracy stays at or above half of its last value. Dips within its 95 % "
+    "interval do not count. Line: the steps between which it may be.",
+    "paper": "First step from which the accuracy stays at or above a tenth of its last value, for categories that "
+    "rise from zero. Of those that rise at the same checkpoint, the one with the steeper rescaled slope is faster, as "
+    "in Appendix C.4 of the paper; docs/metrics.md has the rule. Dips within the 95 % interval do not count. Line: "
+    "the steps between which the rise may be.",
+}
+TIES: dict[Rule, str] = {
+    "half": "Categories that share a place (=) were acquired between the same two checkpoints.",
+    "paper": "Categories that share a place (=) rise at the same checkpoint with slopes that cannot be distinguished.",
+}
+SEEDS = "Several seeds of one design: the mean, and a line from the lowest to the highest."
+
+
+def acquisition(
+    runs: Sequence[Run], axis: Axis, metric: str, groups: Sequence[str], rule: Rule = "half", name: str = ""
+) -> Figure:
+    """Return when each run acquires each category, by a rule; seeds of a design are one line.
+
+    `name` is that of the files, by default the first run's with the metric. Raises FigureError if no category is above
+    0 at the last step, and ResultsError.
+    """
+    table = acquisition_table(runs, axis, metric, groups, rule)
+    if table["onset"].isna().all():
+        raise FigureError("No category has an accuracy above 0 at the last step, so there is no order yet.")
+    seeds = designs(runs, axis)
+    lines = {line: axis.of(seeds[line][0], runs) for line in table["run"].unique()}
+    drawn = [run for line in lines for run in seeds[line]]
+    return make_figure(
+        drawn,
+        f"{name or f'{runs[0].name}-{metric}'}-acquisition",
+        f"Order of acquisition: {metric.replace('_', ' ')}",
+        plot_acquisition(table, lines, _ends(runs[0], metric, table)),
+        table.assign(metric=metric),
+        _caption(table, rule, any(len(own) > 1 for own in seeds.values())),
+        metric,
+        missing=tuple(run.name for line, own in seeds.items() if line not in lines for run in own),
+    )
+
+
+def designs(runs: Sequence[Run], axis: Axis) -> dict[str, tuple[Run, ...]]:
+    """Return the runs that the axis can show by the name of their line: seeds of one design together."""
+    found = compare.by_design([run for run in runs if axis.supports(run)])
+    return {", ".join(run.name for run in own) + _mean(len(own)): own for own in found}
+
+
+def _mean(seeds: int) -> str:
+    return f" (mean of {seeds} seeds)" if seeds > 1 else ""
+
+
+def acquisition_table(
+    runs: Sequence[Run], axis: Axis, metric: str, groups: Sequence[str], rule: Rule = "half"
+) -> pd.DataFrame:
+    """Return `compare.acquisitions` of the runs that the axis can show, seeds of one design together."""
+    seeds = designs(runs, axis)
+    found = compare.acquisitions([run for own in seeds.values() for run in own], metric, groups, rule)
+    return compare.pooled(found, {line: [run.name for run in own] for line, own in seeds.items()})
+
+
+def _caption(table: pd.DataFrame, rule: Rule, seeds: bool) -> Caption:
+    several = table["run"].nunique() > 1
+    counts = {run: span(rows["n"]) for run, rows in table.groupby("run", sort=False)}
+    named = "; ".join(f"{run} (n = {n})" for run, n in counts.items())
+    never = [f"{row.group} in {row.run}" if several else row.group for row in table[table["onset"].isna()].itertuples()]
+    first, *rest = RULES[rule].split(". ")
+    return Caption(
+        f"{first}.",
+        sentences(
+            ". ".join(rest),
+            "" if several else TIES[rule],
+            SEEDS if seeds else "",
+            f"Without an onset: {', '.join(never)}." if never else "",
+        ),
+        f"Runs: {named} words per category." if several else f"n = {next(iter(counts.values()))} words per category.",
+    )
+
+
+# === Plot ===
+
+
+def _ends(run: Run, metric: str, table: pd.DataFrame) -> tuple[int, int]:
+    """Return the first and last step at which a metric was evaluated; those of the table if it was not for this run."""
+    evaluated = results.read_scores(run, metric)["step"]
+    if len(evaluated):
+        return int(evaluated.min()), int(evaluated.max())
+    known = table.dropna(subset="onset")
+    return int(known["earliest"].min()), int(known["latest"].fillna(known["onset"]).max())
+
+
+def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: Sequence[int]) -> go.Figure:
+    """Return the plot of an `acquisition_table`; `lines` has the axis of each run, in the order of the legend.
+
+    Rows are in the order of the first run. A single run has its places beside the categories, and a grey ground behind
+    rows that share one.
+    """
+    there, figure = table.dropna(subset="onset"), go.Figure()
+    of_runs = {line: there[there["run"] == line] for line in lines}
+    order = list(dict.fromkeys(group for rows in of_runs.values() for group in rows["group"]))
+    for i, (line, rows) in enumerate(of_runs.items()):
+        heights = [len(order) - 1 - order.index(group) - _shift(i, len(lines)) for group in rows["group"]]
+        _add_intervals(figure, rows, heights, lines[line], i, len(lines))
+    first = next(iter(lines.values()))
+    _set_ends(figure, of_runs, lines, steps)
+    first.mark_step(figure, max(steps))
+    if len(lines) == 1:
+        first.mark_changes(figure, steps)
+    style.finish(figure, "", height=_height(len(order), len(lines)))
+    labels = [style.plain(tags.named(group)) for group in order]
+    if len(lines) == 1:
+        labels = _with_places(there, labels)
+        _frame_ties(figure, there)
+    ticks = {"tickvals": [len(order) - 1 - i for i in range(len(order))], "ticktext": labels}
+    return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, len(order) - 0.4])
+
+
+def _height(rows: int, runs: int) -> int:
+    return 90 + 30 * rows if runs == 1 else 110 + (16 + 14 * runs) * max(1, rows)
+
+
+def _shift(i: int, runs: int) -> float:
+    """Return how far below the middle of a row the i-th run is drawn."""
+    return ROW_SPREAD * (i / (runs - 1) - 0.5) if runs > 1 else 0.0
+
+
+def _set_ends(
+    figure: go.Figure, of_runs: Mapping[str, pd.DataFrame], lines: Mapping[str, StepAxis], steps: Sequence[int]
+) -> None:
+    """Set the axis from the first of the steps to the last, or to a later end of an interval."""
+    first = next(iter(lines.values()))
+    counts = first.counts([min(steps), max(steps)])
+    for line, rows in of_runs.items():
+        if len(rows):
+            counts += lines[line].counts([int(rows["latest"].fillna(rows["onset"]).max())])
+    first.set_ends(figure, min(counts), max(counts))
+    if first.scale == "log":
+        reach = np.log10([first.values([min(steps)])[0], max(counts)])
+        margin = 0.02 * (reach[1] - reach[0])
+        style.set_axes(figure, "x", range=[reach[0] - margin, reach[1] + margin])
+
+
+def _add_intervals(
+    figure: go.Figure, rows: pd.DataFrame, heights: Sequence[float], axis: StepAxis, i: int, runs: int
+) -> None:
+    """Add the categories of the i-th run: an interval and a mark each, in the category's colour."""
+    if rows.empty:
+        return
+    name = style.plain(rows["run"].iloc[0])
+    for row, height in zip(rows.itertuples(), heights, strict=True):
+        ends = [row.earliest, row.onset if pd.isna(row.latest) else row.latest]
+        line = {"color": style.faint(style.colour(row.group), 0.45), "width": 3}
+        quiet = {"legendgroup": name, "showlegend": False, "hoverinfo": "skip"}
+        figure.add_scatter(x=axis.values(ends), y=[height] * 2, mode="lines", line=line, **quiet)
+    symbols = [style.SYMBOL_OF.get(group, "circle") for group in rows["group"]] if runs == 1 else style.run_look(i)[0]
+    figure.add_scatter(
+        x=axis.values(rows["onset"]),
+        y=list(heights),
+        mode="markers",
+        name=name,
+        legendgroup=name,
+        showlegend=runs > 1,
+        marker={"symbol": symbols, "size": 10, "color": [style.colour(group) for group in rows["group"]]},
+        text=[_hover_text(row, name if runs > 1 else "", axis) for row in rows.itertuples()],
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _hover_text(row: Any, run: str, axis: StepAxis) -> str:
+    named = f"<b>{style.plain(tags.named(row.group))}</b>" + (f", {run}" if run else "")
+    end = "or later" if pd.isna(row.latest) else f"to {row.latest:,}"
+    text = f"{named}: {axis.point(int(row.onset))} ({row.earliest:,} {end})"
+    return f"{text}<br>last accuracy {percent(row.last)}, n = {row.n:,} words{_describe_slope(row, axis.counted_in)}"
+
+
+def _describe_slope(row: Any, counted_in: str) -> str:
+    """Return the slope of a row on a line of its own; "" if its rule has none."""
+    if pd.isna(getattr(row, "slope", None)):
+        return ""
+    per = "steps" if counted_in == "updates" else counted_in
+    return f"<br>slope {row.slope:.3g} per 1,000 {per} (95 %: {row.slope_low:.3g} to {row.slope_high:.3g})"
+
+
+def _with_places(there: pd.DataFrame, labels: Sequence[str]) -> list[str]:
+    """Return each label with its place: "2= noun" if it shares it, else "2. noun"."""
+    tied = there["place"].duplicated(keep=False)
+    return [f"{place}{'=' if tie else '.'} {label}" for place, tie, label in zip(there["place"], tied, labels)]
+
+
+def _frame_ties(figure: go.Figure, there: pd.DataFrame) -> None:
+    """Draw a grey ground behind the rows that share a place."""
+    for _, rows in there.reset_index(drop=True).groupby("place"):
+        if len(rows) > 1:
+            top, bottom = len(there) - 1 - rows.index.min(), len(there) - 1 - rows.index.max()
+            ground = {"fillcolor": style.faint(style.GREY, 0.14), "line_width": 0, "layer": "below"}
+            ends = {"x0": 0, "x1": 1, "y0": bottom - 0.45, "y1": top + 0.45}
+            figure.add_shape(type="rect", xref="paper", yref="y", **ends, **ground)

@@ -1,0 +1,214 @@
+"""What a reader sees: a plotly figure with its title, the table of its numbers, and its caption."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from embryo_core import results
+from embryo_core.errors import EmbryoError, FigureError
+from embryo_core.families import FAMILIES
+from embryo_core.figures import file_layout
+from embryo_core.figures.smoothing import WINDOW
+from embryo_core.figures.thinning import longest
+from embryo_core.metrics import METRICS
+from embryo_core.types import Run
+
+PAPER = "Embryo, after Chiang, Huang and Lee (2020)."
+BIBTEX = """\
+@inproceedings{chiang-etal-2020-pretrained,
+  title = {Pretrained Language Model Embryology: The Birth of {ALBERT}},
+  author = {Chiang, Cheng-Han and Huang, Sung-Feng and Lee, Hung-yi},
+  booktitle = {Proceedings of the 2020 Conference on Empirical Methods in Natural Language Processing (EMNLP)},
+  year = {2020},
+  pages = {6813--6828},
+  doi = {10.18653/v1/2020.emnlp-main.553}
+}"""
+NEEDS = {metric.name: metric.needs for metric in METRICS} | {"finetuning": frozenset({"trainable"})}
+WHOLE_NUMBERS = ("n", "seeds", "layer")  # columns of integers, even with missing values; so are those named n_...
+PICTURES = {".svg": "svg", ".png": "png"}
+
+
+@dataclass(frozen=True)
+class Caption:
+    """The words below a figure, as plain text: the app escapes them once, where it shows them."""
+
+    summary: str  # one sentence: what is drawn
+    details: str = ""  # what lines and bands mean, what was left out
+    data: str = ""  # what was measured on, with n
+    hint: str = ""  # what a click does; files leave it out
+
+    @property
+    def rest(self) -> str:
+        """Everything after the summary."""
+        return " ".join(part for part in (self.details, self.data, self.hint) if part)
+
+    def __str__(self) -> str:
+        """Return the caption as it is printed: without the hint."""
+        return " ".join(part for part in (self.summary, self.details, self.data) if part)
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A plotly figure, the table of its numbers, and the words that go with it.
+
+    Functions of `embryo_core.figures` make it from runs. The same value is shown by the dashboard, displayed by a
+    notebook and written to files; nothing may change it.
+    """
+
+    name: str  # of its files, unique on a page
+    title: str
+    plot: go.Figure
+    table: pd.DataFrame  # a row for each point that is drawn
+    caption: Caption
+    runs: tuple[str, ...]  # names
+    data: Mapping[str, str] = field(default_factory=dict)  # what the results of each run were measured on
+    headline: str = ""  # what the figure shows, in one sentence computed from the table
+    missing: tuple[str, ...] = ()  # runs that were asked for and have nothing to draw
+    at: str = ""  # what the numbers belong to where it is not the whole run, such as "step-1000"
+
+    @property
+    def file_name(self) -> str:
+        """The name of its files, without a suffix."""
+        return f"{self.name}-{self.at}" if self.at else self.name
+
+    @property
+    def small_print(self) -> str:
+        """The line below the figure in a file: runs, data, and the paper."""
+        notes = {*self.data.values()} - {""}
+        note = f"; {next(iter(notes))}" if len(notes) == 1 else ""
+        return f"{self._run_names}{note}. {PAPER}"
+
+    @property
+    def citation(self) -> str:
+        """Title, runs, caption and the BibTeX of the paper, to be pasted beside the figure."""
+        end = "" if self.title.endswith(".") else "."
+        return f"{self.title}{end} {self._run_names}. {self.caption}\n\n{BIBTEX}\n"
+
+    @property
+    def _run_names(self) -> str:
+        return f"Run{'s' if len(self.runs) > 1 else ''} {', '.join(self.runs)}"
+
+    def to_csv(self) -> str:
+        """Return the table as CSV: each row names its run and data, and counts are whole numbers."""
+        table = self.table if "run" in self.table else self.table.assign(run=", ".join(self.runs))
+        shared = {*self.data.values()}
+        notes = table["run"].map(dict(self.data)).fillna(shared.pop() if len(shared) == 1 else "")
+        notes = table["data"].fillna(notes) if "data" in table else notes
+        counts = [
+            name
+            for name, kind in table.dtypes.items()
+            if kind == float and (name in WHOLE_NUMBERS or str(name).startswith("n_"))
+        ]
+        table = table.astype(dict.fromkeys(counts, "Int64"))
+        return (table.assign(data=notes) if notes.any() else table).to_csv(index=False)
+
+    def for_file(self, columns: str = "two") -> go.Figure:
+        """Return the plot laid out for a paper: light, with title and small print, one or two columns wide."""
+        return go.Figure(self.plot.data, file_layout.layout(self.plot, columns, self.title, self.small_print))
+
+    def save(self, path: str | Path, columns: str = "two") -> Path:
+        """Write the figure as .svg or .png (laid out for a paper), .html (interactive) or .csv (its table).
+
+        SVG and PNG are drawn by kaleido in an installed Chrome or Chromium. Raises FigureError.
+        """
+        path = Path(path)
+        if path.suffix == ".csv":
+            path.write_text(self.to_csv(), encoding="utf-8")
+        elif path.suffix == ".html":
+            plot = go.Figure(self.plot).update_layout(title=self.title, margin={"t": 100})
+            path.write_text(plot.to_html(include_plotlyjs=True), encoding="utf-8")
+        elif path.suffix in PICTURES:
+            self._draw(path, columns)
+        else:
+            raise FigureError(f"'{path.name}' has no suffix of a figure; save it as .svg, .png, .html or .csv.")
+        return path
+
+    def _draw(self, path: Path, columns: str) -> None:
+        size = file_layout.SIZES[columns]
+        dots = 300 if path.suffix == ".png" else 96  # per inch
+        try:
+            self.for_file(columns).write_image(path, scale=size.inches * dots / size.pixels)
+        except (ImportError, RuntimeError, ValueError) as error:
+            raise FigureError(
+                f"'{path.name}' was not written: {type(error).__name__} from kaleido. SVG and PNG need kaleido "
+                "(pip install kaleido) and Chrome or Chromium (its path in BROWSER_PATH); .html and .csv need neither."
+            ) from error
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
+        """Return what a notebook displays: plotly's own rendering, and the caption as text."""
+        bundle = dict(self.plot._repr_mimebundle_(include, exclude, **kwargs) or {})
+        return bundle | {"text/plain": f"{self.title}\n\n{self.caption}"}
+
+
+def make_figure(
+    runs: Sequence[Run],
+    name: str,
+    title: str,
+    plot: go.Figure,
+    table: pd.DataFrame,
+    caption: Caption,
+    metric: str = "",
+    **more: Any,
+) -> Figure:
+    """Return the Figure of some runs; its caption says too how curves are smoothed and thinned, and of which network.
+
+    `metric` names the metric whose results are drawn, if it is one. `more` are other fields of Figure.
+    """
+    network = describe_networks(runs, NEEDS.get(metric.split(":")[0]))
+    details = sentences(caption.details, _describe_smoothing(table), _describe_thinning(plot), network)
+    notes = {run.name: note for run in runs if (note := data_note(run, metric))}
+    names = tuple(run.name for run in runs)
+    return Figure(name, title, plot, table, replace(caption, details=details), names, notes, **more)
+
+
+def data_note(run: Run, metric: str, default: str = "") -> str:
+    """Return what the results of a metric were measured on, in a few words; `default` if the evaluation did not say."""
+    try:
+        return results.read_sources(run).get(metric, {}).get("note", default) if metric else default
+    except EmbryoError:
+        return default
+
+
+def describe_networks(runs: Sequence[Run], needs: frozenset[str] | None) -> str:
+    """Return which network of an ELECTRA gives what a figure needs (see `Metric.needs`); "" for other families."""
+    two = [run.name for run in runs if run.family in FAMILIES and FAMILIES[run.family].replaced_token_heads]
+    if not two or not needs or "replaced_tokens" in needs:
+        return ""
+    predicts = "the generator, which predicts masked words"
+    which = predicts if "masked_words" in needs else "the discriminator, which detects replaced tokens"
+    return f"Of the two networks of {' and '.join(two)}: {which}."
+
+
+def _describe_smoothing(table: pd.DataFrame) -> str:
+    if WINDOW not in table:
+        return ""
+    points = table[WINDOW].iloc[0]
+    paper = " (as in the paper)" if points == 3 else ""
+    return f"Smoothed line: mean of {points} neighbouring points{paper}; markers: as measured."
+
+
+def _describe_thinning(plot: go.Figure) -> str:
+    points = longest(plot)
+    if points is None:
+        return ""
+    return (
+        f"A curve has up to {points:,} points; the first, last, lowest and highest of each hundredth of the axis are "
+        "drawn. The CSV has all."
+    )
+
+
+def sentences(*parts: str) -> str:
+    """Return the non-empty parts as one text."""
+    return " ".join(part for part in parts if part)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence: "a, b and c"."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
