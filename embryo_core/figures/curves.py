@@ -136,10 +136,19 @@ def read_lines(
         else:
             rows = compare.over_seeds([curves.rows(table) for table in tables.values()])
             rows = with_smoothed(rows, "value", axis.smoothing, ["curve"])
-            table = curves.columns(rows)
+            table = _mean_table([*tables.values()], rows, curves)
         if len(rows):
             lines.append(Line(_line_name([*tables]), axis.of(run, runs), rows, table, len(tables)))
     return lines, missing
+
+
+def _mean_table(tables: Sequence[pd.DataFrame], rows: pd.DataFrame, curves: Curves) -> pd.DataFrame:
+    """Return the averaged `rows` under the table's own names, with the mean of its other numbers."""
+    key = [curves.by, "step"]
+    numbers = pd.concat(tables, ignore_index=True).groupby(key, sort=False).mean(numeric_only=True).reset_index()
+    table = curves.columns(rows)
+    others = [column for column in numbers if column not in table]
+    return table.merge(numbers[[*key, *others]], on=key, how="left")
 
 
 def _line_name(seeds: Sequence[Run]) -> str:

@@ -68,6 +68,7 @@ class Figure:
     data: Mapping[str, str] = field(default_factory=dict)  # what the results of each run were measured on
     headline: str = ""  # what the figure shows, in one sentence computed from the table
     missing: tuple[str, ...] = ()  # runs that were asked for and have nothing to draw
+    drawing: str = ""  # how curves were smoothed and thinned; the caption has it too
     at: str = ""  # what the numbers belong to where it is not the whole run, such as "step-1000"
 
     @property
@@ -80,7 +81,7 @@ class Figure:
         """The line below the figure in a file: runs, data, and the paper."""
         notes = {*self.data.values()} - {""}
         note = f"; {next(iter(notes))}" if len(notes) == 1 else ""
-        return f"{self._run_names}{note}. {PAPER}"
+        return sentences(f"{self._run_names}{note}.", self.drawing, PAPER)
 
     @property
     def citation(self) -> str:
@@ -159,10 +160,11 @@ def make_figure(
     `metric` names the metric whose results are drawn, if it is one. `more` are other fields of Figure.
     """
     network = describe_networks(runs, NEEDS.get(metric.split(":")[0]))
-    details = sentences(caption.details, _describe_smoothing(table), _describe_thinning(plot), network)
+    drawing = sentences(_describe_smoothing(table), _describe_thinning(plot))
+    caption = replace(caption, details=sentences(caption.details, drawing, network))
     notes = {run.name: note for run in runs if (note := data_note(run, metric))}
     names = tuple(run.name for run in runs)
-    return Figure(name, title, plot, table, replace(caption, details=details), names, notes, **more)
+    return Figure(name, title, plot, table, caption, names, notes, drawing=drawing, **more)
 
 
 def data_note(run: Run, metric: str, default: str = "") -> str:

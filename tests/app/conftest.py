@@ -1,5 +1,6 @@
 """The dashboard without a browser: open a page as a link does, go to another as its navigation does."""
 
+import re
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -29,8 +30,13 @@ MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 
 
 def captions_of(app: AppTest) -> list[str]:
-    """All captions of a page, each with what is behind its info mark."""
-    return [f"{caption.value} {caption.help or ''}".strip() for caption in app.caption]
+    """Return all captions of a page as a reader sees them, each with what is behind its info mark."""
+    return [unescaped(f"{caption.value} {caption.help or ''}".strip()) for caption in app.caption]
+
+
+def unescaped(markdown: str) -> str:
+    """Return Markdown without its backslashes."""
+    return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", markdown)
 
 
 def words_of(heatmap: go.Heatmap) -> list[list[str]]:

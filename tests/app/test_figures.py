@@ -14,6 +14,7 @@ import pytest
 from app import figures
 from app.figures import File
 from app.turns import LIGHT, Turns
+from embryo_core.figures.figure import Figure
 from embryo_core.figures.smoothing import WINDOW
 from tests.app.conftest import captions_of
 
@@ -47,6 +48,13 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[go.Figure, pd.DataFrame
         show(figure, data, *more, **others)
 
     monkeypatch.setattr(figures, "show_plot", watch)
+    show_figure = figures.show
+
+    def watch_figure(figure: Figure, *more: Any, **others: Any) -> None:
+        found.append((figure.plot, figure.table))
+        show_figure(figure, *more, **others)
+
+    monkeypatch.setattr(figures, "show", watch_figure)
     return found
 
 

@@ -66,7 +66,7 @@ def test_every_page_draws_the_runs_beside_its_own(open_page, two: Run, page: str
     """The caption names both; with one run chosen the figure is as it was."""
     shown = open_page(page, two, beside="twin", axis="tokens")
     assert not shown.exception and not shown.error and shown.query_params["beside"] == "twin"
-    assert any("tiny" in caption and "twin" in caption and "Runs" in caption for caption in captions_of(shown))
+    assert any("tiny (n = " in caption and "twin (n = " in caption for caption in captions_of(shown))
     assert "tokens seen" in drawn(shown)
 
 
@@ -76,9 +76,8 @@ def test_files_and_captions_say_whose_numbers_they_have(open_page, two: Run, mon
     printed = []
     monkeypatch.setattr(figures, "figure_files", lambda figure, key, name, title, print, copied: printed.append(print))
     shown = open_page(page, two, beside="twin")
-    parts = ("Numbers up to here", "Runs, each")
-    own, both = ([words for words in captions_of(shown) if part in words] for part in parts)
-    assert own and own == both and all("Numbers up to here are those of tiny." in words for words in own)
+    own = [words for words in captions_of(shown) if "Numbers up to here are those of tiny." in words]
+    assert own and all("twin (n = " in words for words in own)
     orders = page == "tokens"  # whose caption names the runs
     assert sum(words.startswith("Runs tiny, twin") for words in printed) == len(own) + orders
     printed.clear()
@@ -210,13 +209,13 @@ def test_files_of_a_comparison_name_every_run(open_page, two: Run, monkeypatch: 
     """Pictures in their small print and in what is copied; rows of a difference also the run that it is taken from."""
     printed, tables = [], []
     monkeypatch.setattr(figures, "figure_files", lambda *shown: printed.append(shown[3:]))
-    keep = figures.show_files
+    keep = figures._download
 
-    def watch(name: str, caption: str, pictures, *files: figures.File) -> None:
-        tables.extend(pd.read_csv(io.StringIO(file.content())) for file in files)
-        keep(name, caption, pictures, *files)
+    def watch(file: figures.File, name: str) -> None:
+        tables.append(pd.read_csv(io.StringIO(file.content())))
+        keep(file, name)
 
-    monkeypatch.setattr(figures, "show_files", watch)
+    monkeypatch.setattr(figures, "_download", watch)
     open_page("compare", two, beside="twin")
     assert len(printed) == 2 and all("Runs tiny, twin" in words for one in printed for words in one[1:])
     titles = [title for title, *_ in printed]

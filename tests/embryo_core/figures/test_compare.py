@@ -3,19 +3,6 @@
 import pandas as pd
 
 from embryo_core.figures import compare
-from embryo_core.figures.axis import StepAxis
-
-
-def test_every_run_has_its_mark_in_every_row():
-    """At its own onset; the first run's order is that of the rows."""
-    columns = ["run", "group", "onset", "earliest", "latest", "last", "n"]
-    rows = [("a", "verb", 8, 8, 8, 0.5, 9), ("a", "noun", 16, 8, 16, 0.5, 9), ("b", "noun", 4, 4, None, 0.5, 9)]
-    table = pd.DataFrame(rows, columns=columns).astype({"onset": "Int64", "earliest": "Int64", "latest": "Int64"})
-    figure = compare.acquisitions_figure(table, [("a", StepAxis("log")), ("b", StepAxis("log"))], [0, 8, 16])
-    marks = {trace.name: trace for trace in figure.data if trace.mode == "markers"}
-    assert list(marks["a"].x) == [8, 16] and list(marks["b"].x) == [4]
-    assert marks["a"].y[0] > marks["a"].y[1] and "or later" in marks["b"].text[0]
-    assert figure.layout.yaxis.ticktext == ("verb", "noun")
 
 
 def test_a_difference_has_its_interval():

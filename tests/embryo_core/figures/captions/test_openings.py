@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from embryo_core.compare import acquisition
 from embryo_core.curves.phases import Phase
 from embryo_core.figures.captions import openings
 from embryo_core.findings import FINDINGS, Judgement
@@ -27,20 +26,6 @@ def test_the_overview_tells_the_loss_and_the_take_off(phases, ending) -> None:
     assert sentence.startswith("The masked-word loss goes from 9.00 to 5.25 nats by step 2,000")
     assert sentence.endswith(ending)
     assert openings.overview(pd.DataFrame(), []) == ""
-
-
-def test_tokens_name_the_first_and_the_last_category() -> None:
-    """Categories of one onset are named together; with a single onset nothing is first or last."""
-    rows = [("noun", [0, 0, 1]), ("determiner", [0, 1, 1]), ("pronoun", [0, 1, 1])]
-    data = pd.concat(pd.DataFrame({"group": g, "step": [0, 8, 16], "accuracy": a, "n": 900}) for g, a in rows)
-    assert openings.tokens("Task", acquisition(data)) == (
-        "Task: determiner and pronoun stay above half of the last accuracy first, from step 8 on; noun last, "
-        "from step 16 on."
-    )
-    one = acquisition(data[data["group"] == "noun"])
-    assert openings.tokens("Task", one) == "Task: noun stays above half of the last accuracy from step 16 on."
-    nothing = acquisition(data[data["group"] == "noun"].assign(accuracy=0.0))
-    assert openings.tokens("Task", nothing) == "Task: no category is above 0 at the last step."
 
 
 def test_probing_names_the_tasks_that_gain_most_and_least() -> None:
