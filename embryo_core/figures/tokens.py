@@ -10,13 +10,13 @@ from embryo_core import compare, results
 from embryo_core.corpora import baselines
 from embryo_core.corpora.word_groups import SINGLE_TAGS
 from embryo_core.curves import interval, rescale
-from embryo_core.engine.tokenizer import load_tokenizer
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style, tags
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, listed, sentences
 from embryo_core.findings.words import VERB_FORMS
+from embryo_core.tokenizers import load_tokenizer
 from embryo_core.types import Run
 from embryo_core.words import percent, point, points
 
