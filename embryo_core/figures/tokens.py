@@ -16,7 +16,7 @@ from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, listed, sentences
 from embryo_core.findings.words import VERB_FORMS
-from embryo_core.tokenizers import load_tokenizer
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 from embryo_core.words import percent, point, points
 
