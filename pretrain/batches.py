@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +12,13 @@ from embryo_core.errors import ConfigError, TokenizerMismatch
 from embryo_core.types import Run
 from pretrain import corpus as corpora
 from pretrain import tokenizer as tokenizers
+from pretrain.collators import Collator
 from pretrain.config import Config
-from pretrain.examples import Packing, Pairing, batch_of, order, pack
+from pretrain.examples import Packing, order
 from pretrain.families import FAMILIES
 from pretrain.heldout import HeldOut, heldout_batches
-from pretrain.masking import MaskedBatch, Masking
-from pretrain.pairs import from_another_document
-from pretrain.pieces import CLS, MASK, PAD, SEP
+from pretrain.masking import MaskedBatch
+from pretrain.pieces import CLS, MASK, SEP
 
 
 @dataclass(frozen=True)
@@ -27,26 +27,21 @@ class Data:
 
     corpus: corpora.Corpus
     config: Config
-    masking: Masking
-    pairing: Pairing
-    word_start: np.ndarray  # bool [V]: pieces that begin a word; `masking` may take every piece for a word
-    short: Packing | None  # examples of the first phase, where there is one
+    collator: Collator
+    short: Packing | None  # examples of the first phase, if there is one
     full: Packing
 
     def training(self, step: int) -> MaskedBatch:
-        """The batch of the update that leads from `step` to `step + 1`: a function of (seed, step) alone."""
+        """Return the batch of the update that leads from `step` to `step + 1`: a function of (seed, step) alone."""
         config = self.config
         packing = self.short if config.is_short(step) else self.full
         batch_size, _ = config.batch_at(step)
-        share, max_ngram = config.masking_at(step)
-        masking = replace(self.masking, masked_share=share, max_ngram=max_ngram)
         indices = order(len(packing.examples), config.seed, config.earlier_updates(step), batch_size)
-        rng = np.random.default_rng([config.seed, step])
-        return masking(*batch_of(packing, indices, rng, self.pairing), rng)
+        return self.collator.batch(packing, indices, step, np.random.default_rng([config.seed, step]))
 
     def heldout(self) -> Iterator[HeldOut]:
-        """Batches of the held-out text at each length of the run; see `heldout.heldout_batches`."""
-        return heldout_batches(self.corpus.heldout, self.config, self.masking, self.pairing, self.word_start)
+        """Yield batches of the held-out text at each length of the run; see `heldout.heldout_batches`."""
+        return heldout_batches(self.corpus.heldout, self.config, self.collator)
 
     def copy_to(self, run: Run) -> None:
         """Put the tokenizer and the word frequencies of the training text into a run's folder, where they are absent.
@@ -56,6 +51,8 @@ class Data:
         if not run.tokenizer.is_dir():
             with runs.replacing(run.tokenizer) as temporary:
                 shutil.copytree(self.corpus.tokenizer_folder, temporary)
+                if not FAMILIES[self.config.family].reads_segments:
+                    tokenizers.leave_out_segments(temporary)
         path = run.tokenizer / "tokenizer.json"
         if not path.is_file() or runs.sha256(path) != run.tokenizer_sha256:
             raise TokenizerMismatch(
@@ -93,35 +90,8 @@ def prepare_data(
             f"{corpus.tokenizer_folder} has other ids for [CLS], [SEP] and [MASK] than {CLS}, {SEP} and {MASK}; "
             "text can be prepared with vocabularies of ours, and of ALBERT."
         )
-    pairing = FAMILIES[config.family].pairing(config)
-    check_documents({"training": corpus.train, "held-out": corpus.heldout}, pairing)
-    word_start = tokenizers.is_word_start(tokenizer)
-    short = pack(corpus.train, config.short_sequence_length, word_start) if config.short_steps else None
-    full = pack(corpus.train, config.sequence_length, word_start)
-    return Data(corpus, config, masking_of(config, word_start), pairing, word_start, short, full)
-
-
-def masking_of(config: Config, word_start: np.ndarray) -> Masking:
-    """The masking of a configuration. As in the originals, an unknown piece is masked like any other."""
-    return Masking(
-        word_start if config.whole_words else np.ones_like(word_start),
-        MASK,
-        (PAD, CLS, SEP, MASK),
-        config.masked_share,
-        config.max_ngram,
-        max(config.masked_share, config.masked_share_end or 0.0),
-        config.mask_token_share,
-        config.random_token_share,
-    )
-
-
-def check_documents(texts: dict[str, corpora.Text], pairing: Pairing) -> None:
-    """Raise ConfigError where a segment of another document is asked for and one of these texts is one document."""
-    if pairing is not from_another_document:
-        return
-    for name, text in texts.items():
-        if len(text.documents) - 1 == 1:
-            raise ConfigError(
-                f"Next-sentence prediction takes segments from other documents, and the {name} text is one document; "
-                "put blank lines between documents, or choose --sentence-loss sop."
-            )
+    collator = FAMILIES[config.family].collator(config, tokenizers.is_word_start(tokenizer))
+    for name, text in (("training", corpus.train), ("held-out", corpus.heldout)):
+        collator.check(name, text)
+    short = collator.pack(corpus.train, config.short_sequence_length) if config.short_steps else None
+    return Data(corpus, config, collator, short, collator.pack(corpus.train, config.sequence_length))

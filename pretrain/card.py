@@ -124,6 +124,6 @@ def _first_step(run: Run) -> int:
 
 def _last_common_step(run: Run) -> int:
     """How many updates do not depend on when the run ends: those before the rate decays; none if the masks change."""
-    if run.config["masked_share_end"] is not None:
+    if run.config.get("masked_share_end") is not None:
         return 0
     return max(run.config["warmup_steps"], run.config["constant_steps"])

@@ -11,7 +11,7 @@ from embryo_core.errors import ConfigError, unknown
 OPTIMIZERS = ("lamb", "adamw_bert", "adamw", "muon")
 ACTIVATIONS = ("gelu", "gelu_new")
 COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
-VOCABULARIES = ("unigram", "wordpiece")
+VOCABULARIES = ("unigram", "wordpiece", "bpe")
 MOST_SEED = 2**32 - 1  # that Keras takes
 SMOKE = {  # what the families' tiny presets share: runs of seconds on two cores; the numbers are ours
     "hidden_size": 32,
@@ -28,7 +28,6 @@ SMOKE = {  # what the families' tiny presets share: runs of seconds on two cores
     "state_every": 10,
     "log_every": 5,
     "heldout_sequences": 16,
-    "measured_sequences": 16,
 }
 
 
@@ -44,15 +43,27 @@ class Config:
         "warmup_steps",
         "constant_steps",
         "short_steps",
-        "single_word_steps",
     )
+    at_least_one: ClassVar[tuple[str, ...]] = (
+        "hidden_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "intermediate_size",
+        "steps",
+        "batch_size",
+        "short_batch_size",
+        "state_every",
+        "log_every",
+        "heldout_sequences",
+    )
+    at_least_zero: ClassVar[tuple[str, ...]] = ("long_every", "save_every", "save_per_doubling")
 
     # === Architecture (names as in transformers) ===
     hidden_size: int
     num_hidden_layers: int
     num_attention_heads: int
     intermediate_size: int
-    tokenizer: str = "unigram"  # kind of vocabulary, or wordpiece
+    tokenizer: str = "unigram"  # kind of vocabulary; or wordpiece, or bpe (of bytes)
     vocab_size: int = 30_000
     max_position_embeddings: int = 512
     initializer_range: float = 0.02  # standard deviation of the initial weights
@@ -61,15 +72,6 @@ class Config:
     hidden_act: str = "gelu_new"  # GELU in its tanh form; or gelu, by the error function, which a CPU computes faster
     hidden_dropout_prob: float = 0.0
     attention_probs_dropout_prob: float = 0.0
-
-    # === Masking ===
-    masked_share: float = 0.15  # of the tokens of a sequence
-    masked_share_end: float | None = None  # the share at the last update, reached linearly; None: the same throughout
-    mask_token_share: float = 0.8  # of the masked tokens, those that the model sees as [MASK]
-    random_token_share: float = 0.1  # those that it sees as a random piece; the rest stay as they are
-    whole_words: bool = True  # false: pieces are masked one by one, wherever in a word they stand
-    max_ngram: int = 3  # words (or pieces) masked together: 1..max_ngram, p(n) proportional to 1/n
-    single_word_steps: int = 0  # the first updates mask single words, whatever max_ngram is
 
     # === Optimisation ===
     optimizer: str = "lamb"  # or adamw_bert (without bias correction), adamw, or muon (matrices; the rest by AdamW)
@@ -100,8 +102,7 @@ class Config:
     save_per_doubling: int = 0  # K: checkpoints at the steps 2**(i / K); 0: none
     state_every: int = 1_000  # updates between two states from which a run can resume
     log_every: int = 50
-    heldout_sequences: int = 512  # measured at every checkpoint with the same masks each time, masked as in training
-    measured_sequences: int = 512  # measured at every checkpoint with 15 % masked, each way; 0: none
+    heldout_sequences: int = 512  # measured at every checkpoint, the same each time, masked as in training
     checkpoint_dtype: str = "float32"
 
     def __post_init__(self) -> None:
@@ -111,14 +112,10 @@ class Config:
                     raise ConfigError(f"{problem}; change it with --set NAME=VALUE.")
 
     def _counts(self) -> dict[str, bool]:
-        positive = (
-            "hidden_size num_hidden_layers num_attention_heads intermediate_size steps batch_size short_batch_size "
-            "max_ngram state_every log_every heldout_sequences"
-        ).split()
-        optional = ("long_every", "save_every", "save_per_doubling", "measured_sequences", *self.counts_of_updates)
+        zero = (*self.at_least_zero, *self.counts_of_updates)
         return {
             f"{name}, received {getattr(self, name)}, must be at least {least}": getattr(self, name) >= least
-            for least, names in ((1, positive), (0, optional))
+            for least, names in ((1, self.at_least_one), (0, zero))
             for name in names
         }
 
@@ -142,11 +139,6 @@ class Config:
             f"hidden_act '{self.hidden_act}' is none of {', '.join(ACTIVATIONS)}": self.hidden_act in ACTIVATIONS,
             f"optimizer '{self.optimizer}' is none of {', '.join(OPTIMIZERS)}": self.optimizer in OPTIMIZERS,
             f"tokenizer '{self.tokenizer}' is none of {', '.join(VOCABULARIES)}": self.tokenizer in VOCABULARIES,
-            f"mask_token_share {self.mask_token_share} and random_token_share {self.random_token_share} must be "
-            "0 or more, and at most 1 together": (
-                min(self.mask_token_share, self.random_token_share) >= 0
-                and self.mask_token_share + self.random_token_share <= 1
-            ),
         }
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             checks[f"{name} {getattr(self, name)} must be at least 0 and below 1"] = 0 <= getattr(self, name) < 1
@@ -161,9 +153,6 @@ class Config:
         for name in ("warmup_steps", "constant_steps"):
             found = getattr(self, name)
             checks[f"{name} {found} must be between 0 and steps {self.steps}"] = found <= self.steps
-        for name in ("masked_share", "masked_share_end"):
-            share = getattr(self, name)
-            checks[f"{name} {share} must be above 0 and below 1"] = share is None or 0 < share < 1
         return checks
 
     @property
@@ -189,12 +178,6 @@ class Config:
             return self.short_batch_size, self.short_sequence_length
         return self.batch_size, self.sequence_length
 
-    def masking_at(self, step: int) -> tuple[float, int]:
-        """(share of the tokens masked, longest n-gram in words) of the update that leads from `step` to `step + 1`."""
-        end = self.masked_share if self.masked_share_end is None else self.masked_share_end
-        share = self.masked_share + (end - self.masked_share) * step / max(self.steps - 1, 1)
-        return share, 1 if step < self.single_word_steps else self.max_ngram
-
     def checkpoint_steps(self) -> tuple[int, ...]:
         """Steps at which a checkpoint is saved: the first, the last, powers of two, and what both settings ask for."""
         grid = set(runs.step_grid(self.steps, self.save_every or self.steps))
@@ -216,6 +199,44 @@ class Config:
             "tie_word_embeddings": True,
             "dtype": self.checkpoint_dtype,
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedConfig(Config):
+    """Settings of a model that learns masked words: those of every model, and these."""
+
+    counts_of_updates: ClassVar[tuple[str, ...]] = (*Config.counts_of_updates, "single_word_steps")
+    at_least_one: ClassVar[tuple[str, ...]] = (*Config.at_least_one, "max_ngram")
+    at_least_zero: ClassVar[tuple[str, ...]] = (*Config.at_least_zero, "measured_sequences")
+
+    masked_share: float = 0.15  # of the tokens of a sequence
+    masked_share_end: float | None = None  # the share at the last update, reached linearly; None: the same throughout
+    mask_token_share: float = 0.8  # of the masked tokens, those that the model sees as [MASK]
+    random_token_share: float = 0.1  # those that it sees as a random piece; the rest stay as they are
+    whole_words: bool = True  # false: pieces are masked one by one, wherever in a word they stand
+    max_ngram: int = 3  # words (or pieces) masked together: 1..max_ngram, p(n) proportional to 1/n
+    single_word_steps: int = 0  # the first updates mask single words, whatever max_ngram is
+    measured_sequences: int = 512  # measured at every checkpoint with 15 % masked, each way; 0: none
+
+    def problems(self) -> dict[str, bool]:
+        """Add the rules of masking."""
+        checks = super().problems() | {
+            f"mask_token_share {self.mask_token_share} and random_token_share {self.random_token_share} must be "
+            "0 or more, and at most 1 together": (
+                min(self.mask_token_share, self.random_token_share) >= 0
+                and self.mask_token_share + self.random_token_share <= 1
+            ),
+        }
+        for name in ("masked_share", "masked_share_end"):
+            share = getattr(self, name)
+            checks[f"{name} {share} must be above 0 and below 1"] = share is None or 0 < share < 1
+        return checks
+
+    def masking_at(self, step: int) -> tuple[float, int]:
+        """(share of the tokens masked, longest n-gram in words) of the update that leads from `step` to `step + 1`."""
+        end = self.masked_share if self.masked_share_end is None else self.masked_share_end
+        share = self.masked_share + (end - self.masked_share) * step / max(self.steps - 1, 1)
+        return share, 1 if step < self.single_word_steps else self.max_ngram
 
 
 def scaled(config: Config, steps: int, without: set[str]) -> dict[str, int]:

@@ -17,7 +17,8 @@ from embryo_core.types import Change, Checkpoint, Origin, Run
 from pretrain.config import Config
 from pretrain.families import FAMILIES
 
-FREE = ("initializer_range", "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob", "dtype")
+DROPOUTS = "hidden_dropout_prob attention_probs_dropout_prob classifier_dropout_prob resid_pdrop embd_pdrop attn_pdrop"
+FREE = ("initializer_range", "dtype", *DROPOUTS.split())
 DOUBLED = ("hidden_size", "num_attention_heads", "intermediate_size")  # in a model twice as wide
 
 

@@ -9,7 +9,7 @@ longer than the others: B would be longer than A, and cut more often. So half of
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -32,16 +32,17 @@ class Packing:
     sequence_length: int
     examples: np.ndarray  # int64 [N, 2], first token and the token after the last; cut to the space by batch_of
     word_start: np.ndarray  # bool [V]
+    special: int = SPECIAL  # tokens of a sequence that are not text
 
     @property
     def space(self) -> int:
         """Tokens of text that a sequence holds."""
-        return self.sequence_length - SPECIAL
+        return self.sequence_length - self.special
 
     @property
     def fill(self) -> float:
         """Mean share of the sequence that is not padding."""
-        lengths = np.minimum(np.diff(self.examples), self.space) + SPECIAL
+        lengths = np.minimum(np.diff(self.examples), self.space) + self.special
         return float(lengths.mean() / self.sequence_length) if len(lengths) else 0.0
 
 
@@ -78,6 +79,32 @@ def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
         low, high, left, right, from_front = low[going], high[going], left[going], right[going], ~from_front[going]
     examples = np.concatenate(found)
     return Packing(text, sequence_length, examples[np.argsort(examples[:, 0], kind="stable")], word_start)
+
+
+def windows(text: Text, length: int, word_start: np.ndarray) -> Packing:
+    """Divide every document into windows of `length` tokens that begin with a sentence; `word_start` [V].
+
+    A sentence that is cut by the end of a window begins the next one, so that it is read as a whole. Where less than
+    three quarters of a window are left of a document, the last window begins earlier. A sentence longer than a window
+    goes on in the next from the beginning of a word.
+    """
+    sentences = text.sentences
+    bounds = sentences[text.documents]
+    keep = np.diff(bounds) >= MIN_TOKENS
+    begin, end = bounds[:-1][keep], bounds[1:][keep]
+    packing = Packing(text, length, np.empty((0, 2), np.int64), word_start, special=0)
+    found = [packing.examples]
+    while len(begin):
+        stop = np.minimum(begin + length, end)
+        found.append(np.stack([begin, stop], axis=1))
+        begin, stop, end = (bound[stop < end] for bound in (begin, stop, end))
+        cut = sentences[np.searchsorted(sentences, stop, side="right") - 1]
+        following = np.where(cut > begin, cut, _word_at_or_before(packing, stop, begin + 1))
+        earliest = sentences[np.searchsorted(sentences, end - length, side="left")]
+        short = end - following < REST * length
+        begin = np.where(short, np.minimum(earliest, following), following)
+    examples = np.concatenate(found)
+    return replace(packing, examples=examples[np.argsort(examples[:, 0], kind="stable")])
 
 
 def batch_of(

@@ -4,12 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pretrain.collators import Collator, MaskedPairs
 from pretrain.config import Config
 from pretrain.examples import Pairing
 from pretrain.pairs import SENTENCE_LOSSES, in_order
 from pretrain.tf1_names import Original
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from pretrain.layers import Embeddings, Encoder, TransformerLayer
     from pretrain.model import PretrainingModel
 
@@ -20,6 +23,7 @@ class Family(ABC):
     name: ClassVar[str]  # `family` of its configurations and of run.json
     presets: ClassVar[dict[str, Config]]
     original: ClassVar[Original | None] = None  # None: checkpoints of its original code are not imported
+    reads_segments: ClassVar[bool] = True  # whether its models take token_type_ids
     can_widen: ClassVar[bool] = False  # whether a checkpoint can go on twice as wide (see widen.py)
 
     @abstractmethod
@@ -43,8 +47,12 @@ class Family(ABC):
         return {}
 
     def pairing(self, config: Config) -> Pairing:
-        """How the two segments of an example are paired."""
+        """Return how the two segments of an example are paired."""
         return in_order
+
+    def collator(self, config: Config, word_start: "np.ndarray") -> Collator:
+        """Return what makes batches of text; `word_start` [V] bool: pieces that begin a word."""
+        return MaskedPairs.of(config, self.pairing(config), word_start)
 
     def loss_weights(self, config: Config, step: int) -> dict[str, float]:
         """The weight of each objective's loss in the update that leads from `step` to `step + 1`."""
@@ -74,6 +82,9 @@ class Family(ABC):
         config: Config,
         attentions: Sequence[int] | None = None,
         feed_forwards: Sequence[int] | None = None,
+        *,
+        kind: "type[TransformerLayer] | None" = None,
+        output_stddev: float | None = None,
         **sizes: int,
     ) -> "list[TransformerLayer]":
         """The layers: each with weights of its own, or shared by their numbers (see `layers.stack`).
@@ -97,6 +108,8 @@ class Family(ABC):
             attention_dropout=config.attention_probs_dropout_prob,
             stddev=config.initializer_range,
             epsilon=config.layer_norm_eps,
+            output_stddev=output_stddev,
+            kind=kind or layers.TransformerLayer,
         )
 
 

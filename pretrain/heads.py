@@ -1,6 +1,6 @@
 """The heads of pretraining: the last layer's hidden states in, float32 logits out.
 
-A head reads the states at the positions [B, R] that its `rows` names; `TokenHead`, which has none, reads all.
+A head reads the states at the positions [B, R] that its `rows` names; one without `rows` reads all.
 """
 
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from pretrain.layers import Embeddings, build, dense, layer_norm
+from pretrain.layers import DecoderEmbeddings, Embeddings, build, dense, layer_norm
 
 
 class MaskedWordHead(keras.layers.Layer):
@@ -33,6 +33,21 @@ class MaskedWordHead(keras.layers.Layer):
         table = ops.cast(self.embeddings.word.embeddings, self.compute_dtype)
         logits = ops.matmul(states, ops.transpose(table))  # (B, P, V)
         return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
+
+
+class NextTokenHead(keras.layers.Layer):
+    """Logits [B, L, V] in float32 of the token after each, from all states [B, L, H]; tied to the word embeddings."""
+
+    def __init__(self, embeddings: DecoderEmbeddings, **options):
+        super().__init__(**options)
+        self.embeddings = embeddings
+
+    def build(self, *_):
+        """Make nothing: its one matrix is that of the embeddings."""
+
+    def call(self, states):
+        table = ops.cast(self.embeddings.word.embeddings, self.compute_dtype)
+        return ops.cast(ops.matmul(states, ops.transpose(table)), "float32")
 
 
 class PairHead(keras.layers.Layer):

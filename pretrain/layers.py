@@ -111,13 +111,13 @@ class SelfAttention(keras.layers.Layer):
         epsilon: float,
         dropout: float,
         attention_dropout: float,
+        output_stddev: float | None = None,
         **options,
     ):
         super().__init__(**options)
         self.heads, self.head_size = heads, hidden_size // heads
-        self.query, self.key, self.value, self.output_dense = (
-            dense(hidden_size, stddev, name=name) for name in ("query", "key", "value", "output_dense")
-        )
+        self.query, self.key, self.value = (dense(hidden_size, stddev, name=name) for name in ("query", "key", "value"))
+        self.output_dense = dense(hidden_size, output_stddev or stddev, name="output_dense")
         self.norm = layer_norm(epsilon)
         self.weights_dropout = Dropout(attention_dropout)
         self.dropout = Dropout(dropout)
@@ -138,11 +138,14 @@ class SelfAttention(keras.layers.Layer):
 
     def call(self, states, bias, rows=None, training=False):
         x = states if rows is None else rows_of(states, rows)  # (B, R, H)
-        weights = self.attend(x, bias, to=states)
+        return self.norm(x + self.change(x, states, bias, training))
+
+    def change(self, x, to, bias, training):
+        """Return what the states x [B, R, H] read from `to` [B, L, H], before residual and normalisation."""
+        weights = self.attend(x, bias, to=to)
         weights = self.weights_dropout(ops.cast(weights, self.compute_dtype), training=training)
-        context = ops.transpose(ops.matmul(weights, self._split(self.value(states))), (0, 2, 1, 3))
-        context = ops.reshape(context, ops.shape(x))
-        return self.norm(x + self.dropout(self.output_dense(context), training=training))
+        context = ops.transpose(ops.matmul(weights, self._split(self.value(to))), (0, 2, 1, 3))
+        return self.dropout(self.output_dense(ops.reshape(context, ops.shape(x))), training=training)
 
     def _split(self, x):
         batch, length, _ = ops.shape(x)
@@ -180,6 +183,17 @@ class TransformerLayer(keras.layers.Layer):
         return self.norm(x + self.dropout(change, training=training))
 
 
+class PreNormLayer(TransformerLayer):
+    """A transformer layer that normalises what attention and feed-forward network read, not what they add (GPT-2)."""
+
+    def call(self, states, bias, rows=None, training=False):
+        read = self.attention.norm(states)
+        x, own = (states, read) if rows is None else (rows_of(states, rows), rows_of(read, rows))
+        x = x + self.attention.change(own, read, bias, training)
+        change = self.output_dense(self.activation(self.intermediate(self.norm(x))))
+        return x + self.dropout(change, training=training)
+
+
 def stack(
     attentions: Sequence[int],
     feed_forwards: Sequence[int],
@@ -192,27 +206,37 @@ def stack(
     epsilon: float,
     dropout: float,
     attention_dropout: float,
+    output_stddev: float | None = None,
+    kind: type[TransformerLayer] = TransformerLayer,
 ) -> list[TransformerLayer]:
-    """The transformer layers from the lowest: layer i has the attention and the feed-forward network of these numbers.
+    """Return the layers from the lowest: layer i has the attention and the feed-forward network of these numbers.
 
     Equal numbers share their weights: [0, 0, 0] is one attention for three layers, [0, 1, 2] is one for each.
+    `output_stddev` is that of the two projections that a residual adds; None is `stddev`.
     """
-    initial = {"stddev": stddev, "epsilon": epsilon}
 
     @cache
     def attention(_: int) -> SelfAttention:
         return SelfAttention(
-            hidden_size, heads, dropout=dropout, attention_dropout=attention_dropout, name="attention", **initial
+            hidden_size,
+            heads,
+            stddev=stddev,
+            epsilon=epsilon,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            output_stddev=output_stddev,
+            name="attention",
         )
 
     @cache
     def feed_forward(_: int) -> FeedForward:
         inner = dense(intermediate_size, stddev, name="intermediate")
-        return FeedForward(inner, activation, dense(hidden_size, stddev, name="output_dense"), layer_norm(epsilon))
+        output = dense(hidden_size, output_stddev or stddev, name="output_dense")
+        return FeedForward(inner, activation, output, layer_norm(epsilon))
 
     pairs = list(zip(attentions, feed_forwards, strict=True))
     made = {
-        pair: TransformerLayer(
+        pair: kind(
             attention(pair[0]), feed_forward(pair[1]), dropout=dropout, name=f"layer_{i}" if i else "layer"
         )
         for i, pair in enumerate(dict.fromkeys(pairs))
@@ -262,3 +286,66 @@ class Encoder(keras.layers.Layer):
         for layer in lower:
             states.append(layer(states[-1], bias, training=training))
         return [*states, last(states[-1], bias, rows, training=training)]
+
+
+# === Decoder ===
+
+
+def causal_bias(attention_mask):
+    """Return what hides later tokens and padding from attention: [B, 1, L, L] in float32, row = from, column = to."""
+    place = ops.arange(ops.shape(attention_mask)[1])
+    later = ops.cast(place[None, :] > place[:, None], "float32") * -1e9  # (L, L)
+    return padding_bias(attention_mask) + later
+
+
+class DecoderEmbeddings(keras.layers.Layer):
+    """Sum of word and position embeddings: ids [B, L] -> [B, L, H]."""
+
+    def __init__(
+        self,
+        vocab_size: int,
+        positions: int,
+        size: int,
+        *,
+        stddev: float,
+        position_stddev: float,
+        dropout: float,
+        **options,
+    ):
+        super().__init__(**options)
+        self.word = keras.layers.Embedding(vocab_size, size, initializer(stddev), name="word")
+        self.position = keras.layers.Embedding(positions, size, initializer(position_stddev), name="position")
+        self.dropout = Dropout(dropout)
+
+    def build(self, *_):
+        build(dict.fromkeys((self.word, self.position)))
+
+    def call(self, ids, training=False):
+        positions = ops.cast(self.position.embeddings[: ops.shape(ids)[1]], self.compute_dtype)  # (L, H)
+        return self.dropout(self.word(ids) + positions, training=training)
+
+
+class Decoder(keras.layers.Layer):
+    """ids, attention_mask [B, L] -> N + 1 hidden states [B, L, H], the embeddings first; each sees no later token.
+
+    The last one is normalised. Segments are not read.
+    """
+
+    def __init__(self, embeddings: DecoderEmbeddings, transformer: list[PreNormLayer], *, epsilon: float, **options):
+        super().__init__(**options)
+        self.embeddings, self.transformer, self.norm = embeddings, transformer, layer_norm(epsilon)
+
+    @property
+    def states_shape(self) -> tuple[None, None, int]:
+        """Shape of its hidden states, B and L open."""
+        return None, None, self.embeddings.word.output_dim
+
+    def build(self, *_):
+        build({self.embeddings: None} | dict.fromkeys((*self.transformer, self.norm), self.states_shape))
+
+    def call(self, ids, token_type_ids, attention_mask, training=False):
+        bias = causal_bias(attention_mask)
+        states = [self.embeddings(ids, training=training)]
+        for layer in self.transformer:
+            states.append(layer(states[-1], bias, training=training))
+        return [*states[:-1], self.norm(states[-1])]

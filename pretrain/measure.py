@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from pretrain.collators import MaskedPairs
 from pretrain.heldout import HeldOut
 from pretrain.masking import MaskedBatch
 from pretrain.model import PretrainingModel, Scores
@@ -14,8 +15,8 @@ BUCKET = 64  # positions counted together
 class Measurement:
     """The held-out batches of a run and what scores them, compiled once for all checkpoints."""
 
-    def __init__(self, model: PretrainingModel, heldout: list[HeldOut]):
-        self.heldout, self.objectives = heldout, tuple(model.objectives)
+    def __init__(self, model: PretrainingModel, heldout: list[HeldOut], counted: str = MaskedPairs.counted):
+        self.heldout, self.objectives, self.counted = heldout, tuple(model.objectives), counted
         self.scores = {_shape(part.batches[0]): Scores(model) for part in heldout}
 
     def take(self) -> list[dict[str, Any]]:
@@ -65,7 +66,7 @@ def _by_position(positions: np.ndarray, right: np.ndarray) -> list[dict[str, Any
 def heldout_entry(measurement: Measurement, objectives: dict[str, str]) -> tuple[dict[str, float], dict[str, Any]]:
     """What a held-out row of the log says of the model as it is: means, and counts with all measures."""
     measures = measurement.take()
-    counts = {"n_masked": measures[0]["n"], "n_sequences": measurement.heldout[0].sequences}
+    counts = {measurement.counted: measures[0]["n"], "n_sequences": measurement.heldout[0].sequences}
     return heldout_row(measures, objectives), counts | {"measures": measures}
 
 

@@ -4,9 +4,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from pretrain.layers import Encoder, build
+from pretrain.layers import Decoder, Encoder, build
 from pretrain.masking import MaskedBatch
 from pretrain.objectives import Objective
+
+Heads = dict[str, keras.layers.Layer]  # by the names of their objectives
 
 
 class PretrainingModel(keras.Model):
@@ -15,7 +17,7 @@ class PretrainingModel(keras.Model):
     Inputs: `MaskedBatch.inputs()`. Targets: `targets(batch, loss_weights)`. Loss: the weighted sum over the objectives.
     """
 
-    def __init__(self, encoder: Encoder, heads: dict[str, keras.layers.Layer], objectives: dict[str, Objective]):
+    def __init__(self, encoder: Encoder | Decoder, heads: Heads, objectives: dict[str, Objective]):
         super().__init__(name="model")
         self.encoder, self.heads, self.objectives = encoder, heads, objectives
         mean, total = keras.metrics.Mean, keras.metrics.Sum
@@ -61,10 +63,13 @@ class PretrainingModel(keras.Model):
         return {name: tracker.result() for name, tracker in self.trackers.items()}
 
 
-def logits(encoder: Encoder, heads: dict[str, keras.layers.Layer], inputs, training: bool) -> dict:
-    """What each head makes of the encoder's last states at its `rows`; the last layer computes no others."""
-    rows = [head.rows(inputs) for head in heads.values()]
+def logits(encoder: Encoder | Decoder, heads: Heads, inputs, training: bool) -> dict:
+    """Return what each head makes of the last states: all, or those at its `rows`; then no others are computed."""
     segments, mask = inputs["token_type_ids"], inputs["attention_mask"]
+    if not all(hasattr(head, "rows") for head in heads.values()):
+        states = encoder(inputs["ids"], segments, mask, training=training)[-1]
+        return {name: head(states) for name, head in heads.items()}
+    rows = [head.rows(inputs) for head in heads.values()]
     states = encoder(inputs["ids"], segments, mask, rows=ops.concatenate(rows, axis=1), training=training)[-1]
     found, start = {}, 0
     for (name, head), each in zip(heads.items(), rows, strict=True):

@@ -40,6 +40,11 @@ def masked_language_model(logits, targets) -> Outcome:
     return Outcome(-true, right, ops.convert_to_tensor(targets["weights"]))  # numpy where Keras is on torch
 
 
+def next_token(logits, targets) -> Outcome:
+    """Cross entropy of the token after each: logits [B, L, V]; labels [B, L], weights [B, L] (1 used, 0 not)."""
+    return masked_language_model(logits, targets)
+
+
 def sentence_pair(logits, targets) -> Outcome:
     """Cross entropy of the relation of two segments: logits [B, 2]; pair [B] (0 as in the text, 1 not)."""
     margin = (logits[:, 1] - logits[:, 0]) * (1.0 - 2.0 * ops.cast(targets["pair"], "float32"))

@@ -14,8 +14,8 @@ from embryo_core.errors import BrokenRun, BusyRun, ConfigError, CorpusError
 from embryo_core.tokenizers.checks import check_tokenizer
 from embryo_core.types import Checkpoint, Run
 from pretrain import tokenizer as tokenizers
-from pretrain.batches import check_documents, masking_of
 from pretrain.card import settings_of
+from pretrain.collators import Collator
 from pretrain.config import Config
 from pretrain.corpus import Text, encode_text
 from pretrain.export import read_checkpoint
@@ -47,7 +47,11 @@ def measure_run(
     for (name, count), least in zip(counts.items(), (1, 0), strict=True):
         if count is not None and count < least:
             raise ConfigError(f"--{name.replace('_', '-')}, received {count}, must be at least {least}.")
-    config = replace(config, **{name: count for name, count in counts.items() if count is not None})
+    given = {name: count for name, count in counts.items() if count is not None}
+    if unknown := sorted(given.keys() - vars(config).keys()):
+        option = f"--{unknown[0].replace('_', '-')}"
+        raise ConfigError(f"{option}: the family {config.family} masks no words; leave it out.")
+    config = replace(config, **given)
     checkpoints = runs.loadable(run, steps)
     if not checkpoints:
         runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
@@ -59,7 +63,8 @@ def measure_run(
         found, digest = encode_text(text, tokenizer, Path(folder) / "text")
         is_own = digest == (run.corpus.get("heldout") or {}).get("tokens_sha256")
         model = build(config)
-        measurement = Measurement(model, _parts(found, config, tokenizers.is_word_start(tokenizer)))
+        collator = FAMILIES[config.family].collator(config, tokenizers.is_word_start(tokenizer))
+        measurement = Measurement(model, _parts(found, config, collator), collator.counted)
         if not is_own:
             progress(f"This is not the text that '{run.name}' was measured on in training: its log stays as it is.")
         for checkpoint in checkpoints:
@@ -83,17 +88,16 @@ def lines(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def _parts(text: Text, config: Config, word_start: Any) -> list[HeldOut]:
-    pairing = FAMILIES[config.family].pairing(config)
-    check_documents({"measured": text}, pairing)
-    if found := list(heldout_batches(text, config, masking_of(config, word_start), pairing, word_start)):
+def _parts(text: Text, config: Config, collator: Collator) -> list[HeldOut]:
+    collator.check("measured", text)
+    if found := list(heldout_batches(text, config, collator)):
         return found
     raise CorpusError("The text is too short for a single sequence; give more.")
 
 
 def _measured_before(run: Run, step: int, parts: list[HeldOut]) -> bool:
     """Whether the log has a row of this step with as many masked pieces at each length and masking."""
-    here = {(part.length, part.masking, part.masked) for part in parts}
+    here = {(part.length, part.masking, part.predictions) for part in parts}
     rows = [row for row in runs.read_log(run) if row["split"] == "heldout" and row["step"] == step]
     return any(here <= {_sample(measure) for measure in row.get("measures", [])} for row in rows)
 

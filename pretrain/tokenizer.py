@@ -4,20 +4,21 @@ A kind is a module that brings special tokens, a tokenizer without pieces (`blan
 pieces begin a word, by which whole-word masking finds the words.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-from tokenizers import AddedToken, Tokenizer, models, processors
+from tokenizers import AddedToken, Tokenizer, processors
 
 from embryo_core import runs
 from embryo_core.errors import CorpusError
-from pretrain import unigram, wordpiece
+from pretrain import bytelevel, unigram, wordpiece
 from pretrain.pieces import UNK
 
-KINDS = {"unigram": unigram, "wordpiece": wordpiece}
+KINDS = {"unigram": unigram, "wordpiece": wordpiece, "bpe": bytelevel}  # as a tokenizer.json calls its model
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary_size: int, folder: Path, kind: str = "unigram") -> None:
@@ -70,7 +71,14 @@ def cut(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 def _kind(tokenizer: Tokenizer) -> ModuleType:
-    return wordpiece if isinstance(tokenizer.model, models.WordPiece) else unigram
+    return KINDS[type(tokenizer.model).__name__.lower()]
+
+
+def leave_out_segments(folder: Path) -> None:
+    """Make transformers return no token_type_ids: GPT-2 would add the embeddings of the words of these ids."""
+    path = folder / "tokenizer_config.json"
+    configuration = json.loads(path.read_text(encoding="utf-8"))
+    runs.write_json(path, configuration | {"model_input_names": ["input_ids", "attention_mask"]})
 
 
 def _save(tokenizer: Tokenizer, special_tokens: tuple[str, ...], folder: Path) -> None:

@@ -38,7 +38,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
     family = FAMILIES[config.family]
     with devices.scope():
         model = build(config)
-    measurement = Measurement(model, list(data.heldout()))
+    measurement = Measurement(model, list(data.heldout()), data.collator.counted)
     learning_rate = schedule(config)
     start = Progress(run.origin.step, run.origin.sequences, run.origin.tokens) if run.origin else Progress(0, 0, 0)
     progress, first = start, start.step  # the settings count updates from the first step on

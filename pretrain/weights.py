@@ -8,39 +8,49 @@ import numpy as np
 from embryo_core.errors import BrokenCheckpoint
 
 
-class Stored(NamedTuple):
-    """A variable and how it is stored: the kernel of a dense layer is transposed."""
+class Joined(NamedTuple):
+    """Variables side by side, along the last axis, in one tensor of a checkpoint (GPT-2's query, key and value)."""
 
-    variable: Any
+    variables: tuple[Any, ...]
+
+
+class Stored(NamedTuple):
+    """Variables of one tensor and how they are stored: the kernel of a dense layer is transposed."""
+
+    variables: tuple[Any, ...]
     transposed: bool = False
 
     def array(self) -> np.ndarray:
-        """The tensor as it is stored, in float32."""
-        array = np.asarray(keras.ops.convert_to_numpy(self.variable), np.float32)
+        """Return the tensor as it is stored, in float32."""
+        arrays = [np.asarray(keras.ops.convert_to_numpy(variable), np.float32) for variable in self.variables]
+        array = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=-1)
         return array.T if self.transposed else array
 
     def assign(self, array: np.ndarray) -> None:
-        """Set the variable to a stored tensor."""
-        self.variable.assign((array.T if self.transposed else array).astype(np.float32))
+        """Set the variables to a stored tensor."""
+        array = (array.T if self.transposed else array).astype(np.float32)
+        for variable, part in zip(self.variables, np.split(array, len(self.variables), axis=-1), strict=True):
+            variable.assign(part)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the stored tensor."""
-        return tuple(self.variable.shape)[:: -1 if self.transposed else 1]
+        *first, last = self.variables[0].shape
+        return (*first, last * len(self.variables))[:: -1 if self.transposed else 1]
 
 
 def stored(modules: dict[str, Any]) -> dict[str, Stored]:
-    """The variables of layers and single weights (see `Family.modules`) by the names of their tensors."""
+    """Return the variables of layers and single weights (see `Family.modules`) by the names of their tensors."""
     found = {}
     for name, module in modules.items():
         if isinstance(module, keras.layers.Dense):
-            found |= {f"{name}.weight": Stored(module.kernel, True), f"{name}.bias": Stored(module.bias)}
+            found |= {f"{name}.weight": Stored((module.kernel,), True), f"{name}.bias": Stored((module.bias,))}
         elif isinstance(module, keras.layers.LayerNormalization):
-            found |= {f"{name}.weight": Stored(module.gamma), f"{name}.bias": Stored(module.beta)}
+            found |= {f"{name}.weight": Stored((module.gamma,)), f"{name}.bias": Stored((module.beta,))}
         elif isinstance(module, keras.layers.Embedding):
-            found[f"{name}.weight"] = Stored(module.embeddings)
+            found[f"{name}.weight"] = Stored((module.embeddings,))
         else:
-            found[name] = Stored(module)
+            found[name] = Stored(module.variables if isinstance(module, Joined) else (module,))
     return found
 
 

@@ -10,11 +10,12 @@ from embryo_core.families import FAMILIES
 from embryo_core.family import Layout
 from embryo_core.runs.value_types import Word, resolve, size
 
-OTHER_NAMES = {  # of sizes: DistilBERT's
-    "hidden_size": "dim",
-    "num_hidden_layers": "n_layers",
-    "num_attention_heads": "n_heads",
-    "intermediate_size": "hidden_dim",
+OTHER_NAMES = {  # of sizes: DistilBERT's, and GPT-2's
+    "hidden_size": ("dim", "n_embd"),
+    "num_hidden_layers": ("n_layers", "n_layer"),
+    "num_attention_heads": ("n_heads", "n_head"),
+    "intermediate_size": ("hidden_dim", "n_inner"),
+    "max_position_embeddings": ("n_positions",),
 }
 WITHOUT_HEADS = frozenset({"fnet"})  # families that mix pieces by other means than attention
 PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
@@ -37,7 +38,7 @@ class Architecture(Struct, frozen=True):
 
     model_type: Word
     vocab_size: size(2**22)
-    max_position_embeddings: size(2**20)
+    max_position_embeddings: size(2**20) = 0
     hidden_size: size(2**16) = 0
     num_hidden_layers: size(1024) = 0
     num_attention_heads: size(1024) = 0  # 0: the family has none
@@ -46,6 +47,11 @@ class Architecture(Struct, frozen=True):
     n_layers: size(1024) = 0
     n_heads: size(1024) = 0
     hidden_dim: size(2**18) = 0
+    n_embd: size(2**16) = 0
+    n_layer: size(1024) = 0
+    n_head: size(1024) = 0
+    n_inner: size(2**18) | None = None  # None: four times n_embd
+    n_positions: size(2**20) = 0
     hidden_act: Word | None = None  # the engine asks for it
     embedding_size: size(2**16) | None = None  # None: hidden_size
     type_vocab_size: Annotated[int, Meta(ge=0, le=2**10)] = 2
@@ -57,10 +63,13 @@ class Architecture(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         optional = {"num_attention_heads"} if self.model_type in WITHOUT_HEADS else set()
-        for name, other in OTHER_NAMES.items():
-            if not (getattr(self, name) or getattr(self, other) or name in optional):
+        for name, others in OTHER_NAMES.items():
+            found = next(filter(None, (getattr(self, each) for each in (name, *others))), 0)
+            if name == "intermediate_size":
+                found = found or 4 * self.n_embd
+            if not (found or name in optional):
                 raise ValueError(f"Object missing required field `{name}`")
-            force_setattr(self, name, getattr(self, name) or getattr(self, other))
+            force_setattr(self, name, found)
         if self.num_attention_heads and self.hidden_size % self.num_attention_heads:
             raise ValueError(f"hidden_size {self.hidden_size} is not divisible by {self.num_attention_heads} heads")
         if self.num_hidden_groups > self.num_hidden_layers:

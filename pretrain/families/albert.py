@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
 
-from pretrain.config import SMOKE, Config
+from pretrain.config import SMOKE, MaskedConfig
 from pretrain.family import PairFamily
 from pretrain.pairs import SENTENCE_LOSSES
 from pretrain.tf1_names import EMBEDDINGS, Original
@@ -22,11 +22,11 @@ def square_root_rule(batch_size: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlbertConfig(Config):
+class AlbertConfig(MaskedConfig):
     """Settings of an ALBERT: those of every model, and these."""
 
     family: ClassVar[str] = "albert"
-    counts_of_updates: ClassVar[tuple[str, ...]] = (*Config.counts_of_updates, "sentence_order_from")
+    counts_of_updates: ClassVar[tuple[str, ...]] = (*MaskedConfig.counts_of_updates, "sentence_order_from")
 
     embedding_size: int = 128  # of words, positions and segments, before they are projected to hidden_size
     share: str = "all"  # what layers share: all, attention, ffn (the feed-forward network) or none
@@ -126,6 +126,7 @@ PRESETS = {
     "tiny": AlbertConfig(
         embedding_size=16,
         learning_rate=6e-3,
+        measured_sequences=16,
         **SMOKE,
     ),
 }

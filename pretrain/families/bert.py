@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pretrain.config import SMOKE, Config
+from pretrain.config import SMOKE, MaskedConfig
 from pretrain.family import PairFamily
 from pretrain.pairs import SENTENCE_LOSSES
 from pretrain.tf1_names import EMBEDDINGS, LAYER, Original
 
 
 @dataclass(frozen=True, kw_only=True)
-class BertConfig(Config):
+class BertConfig(MaskedConfig):
     """Settings of a BERT: those of every model, some with another default, and its sentence loss."""
 
     family: ClassVar[str] = "bert"
@@ -79,6 +79,7 @@ PRESETS = {
         short_sequence_length=16,
         short_batch_size=16,
         learning_rate=3e-3,
+        measured_sequences=16,
         **SMOKE,
     ),
 }

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pretrain.config import SMOKE, Config
+from pretrain.config import SMOKE, MaskedConfig
 from pretrain.families.bert import encoder_modules
 from pretrain.family import Family
 from pretrain.tf1_names import EMBEDDINGS, LAYER, Original
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElectraConfig(Config):
+class ElectraConfig(MaskedConfig):
     """Settings of an ELECTRA; those of every model are the discriminator's."""
 
     family: ClassVar[str] = "electra"
@@ -97,6 +97,7 @@ PRESETS = {
         embedding_size=16,
         generator_size=0.5,
         learning_rate=3e-3,
+        measured_sequences=16,
         **SMOKE,
     ),
 }

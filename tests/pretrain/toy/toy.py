@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pretrain.config import Config
+from pretrain.config import MaskedConfig
 from pretrain.families.bert import encoder_modules
 from pretrain.family import Family
 from pretrain.pairs import swapped
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToyConfig(Config):
+class ToyConfig(MaskedConfig):
     """Settings of the toy: those of every model, and one."""
 
     family: ClassVar[str] = "toy"

@@ -1,0 +1,151 @@
+"""How examples become batches, for training and for measuring: one collator for each way of learning from text."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from embryo_core.errors import ConfigError
+from pretrain.config import Config, MaskedConfig
+from pretrain.corpus import Text
+from pretrain.examples import Packing, Pairing, batch_of, pack, windows
+from pretrain.masking import MaskedBatch, Masking
+from pretrain.pairs import from_another_document
+from pretrain.pieces import CLS, MASK, PAD, SEP
+
+EVALUATION_SHARE = 0.15  # masked where recipes are compared, whatever share a run trains with
+
+MakeBatch = Callable[[Packing, np.ndarray, np.random.Generator], MaskedBatch]
+
+
+class Measured(NamedTuple):
+    """One way in which held-out text is measured."""
+
+    name: str  # in the log
+    sequences: int  # of the shortest length
+    drawn: int  # a number that decides which sequences are drawn, and what is masked in them
+    make: MakeBatch
+
+
+class Collator(ABC):
+    """What cuts a text into examples and makes batches of them."""
+
+    counted: ClassVar[str]  # the number of the main objective's predictions, by its name in the log
+
+    @abstractmethod
+    def pack(self, text: Text, length: int) -> Packing:
+        """Cut a text into examples for sequences of this length."""
+
+    @abstractmethod
+    def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> MaskedBatch:
+        """Return the batch of these examples for the update that leads from `step` to `step + 1`."""
+
+    @abstractmethod
+    def measured(self) -> list[Measured]:
+        """Return the ways in which held-out text is measured, that of the log's means first."""
+
+    def check(self, name: str, text: Text) -> None:
+        """Raise ConfigError if no batches can be made of the text of this name."""
+
+
+@dataclass(frozen=True)
+class MaskedPairs(Collator):
+    """Two segments in a sequence, some of their pieces masked."""
+
+    counted: ClassVar[str] = "n_masked"
+
+    config: MaskedConfig
+    masking: Masking
+    pairing: Pairing
+    word_start: np.ndarray  # bool [V]: pieces that begin a word; `masking` may take every piece for a word
+
+    @classmethod
+    def of(cls, config: MaskedConfig, pairing: Pairing, word_start: np.ndarray) -> "MaskedPairs":
+        """Return the collator of a configuration. As in the originals, an unknown piece is masked like any other."""
+        masking = Masking(
+            word_start if config.whole_words else np.ones_like(word_start),
+            MASK,
+            (PAD, CLS, SEP, MASK),
+            config.masked_share,
+            config.max_ngram,
+            max(config.masked_share, config.masked_share_end or 0.0),
+            config.mask_token_share,
+            config.random_token_share,
+        )
+        return cls(config, masking, pairing, word_start)
+
+    def pack(self, text: Text, length: int) -> Packing:
+        """Cut a text into chunks of whole sentences."""
+        return pack(text, length, self.word_start)
+
+    def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> MaskedBatch:
+        """Mask these examples as the configuration has it for this step."""
+        share, max_ngram = self.config.masking_at(step)
+        return self._masked(replace(self.masking, masked_share=share, max_ngram=max_ngram))(packing, indices, rng)
+
+    def measured(self) -> list[Measured]:
+        """Return the masking of training, and three at 15 % that are the same for every run on a corpus.
+
+        Of the single pieces a tenth stays as it is and a tenth is random, as in training of BERT; the last way has
+        [MASK] at all of the same pieces.
+        """
+        masking, count = self.masking, self.config.measured_sequences
+        words = Masking(self.word_start, masking.mask_id, masking.special_ids, EVALUATION_SHARE, max_ngram=1)
+        single = replace(words, word_start=np.ones_like(self.word_start))
+        hidden = replace(single, mask_token_share=1.0, random_token_share=0.0)
+        return [
+            Measured("training", self.config.heldout_sequences, 0, self._masked(masking)),
+            Measured("single pieces 15 %", count, 1, self._masked(single)),
+            Measured("whole words 15 %", count, 2, self._masked(words)),
+            Measured("single pieces 15 %, all [MASK]", count, 1, self._masked(hidden)),
+        ]
+
+    def check(self, name: str, text: Text) -> None:
+        """Raise ConfigError if a segment of another document is wanted and the text is one document."""
+        if self.pairing is from_another_document and len(text.documents) - 1 == 1:
+            raise ConfigError(
+                f"Next-sentence prediction takes segments from other documents, and the {name} text is one document; "
+                "put blank lines between documents, or choose --sentence-loss sop."
+            )
+
+    def _masked(self, masking: Masking) -> MakeBatch:
+        return lambda packing, indices, rng: masking(*batch_of(packing, indices, rng, self.pairing), rng)
+
+
+@dataclass(frozen=True)
+class NextTokens(Collator):
+    """[CLS] and then text, in which every token is predicted from those before it, and [SEP] after a document's last.
+
+    What a sequence predicts is as long as the sequence: its last token is a label alone.
+    """
+
+    counted: ClassVar[str] = "n_predicted"
+
+    config: Config
+    word_start: np.ndarray  # bool [V]: pieces that begin a word
+
+    def pack(self, text: Text, length: int) -> Packing:
+        """Cut a text into windows that begin with a sentence."""
+        return windows(text, length, self.word_start)
+
+    def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> MaskedBatch:
+        """Return these examples, the same at every step."""
+        return self._shifted(packing, indices, rng)
+
+    def measured(self) -> list[Measured]:
+        """Return one way: every next token."""
+        return [Measured("next tokens", self.config.heldout_sequences, 0, self._shifted)]
+
+    @staticmethod
+    def _shifted(packing: Packing, indices: np.ndarray, rng: np.random.Generator) -> MaskedBatch:
+        begin, end = packing.examples[np.asarray(indices)].T[..., None]  # (B, 1)
+        at = np.arange(packing.sequence_length)[None, :]
+        used = at <= end - begin
+        following = packing.text.tokens[np.minimum(begin + at, len(packing.text.tokens) - 1)]
+        labels = np.where(at < end - begin, following, SEP) * used
+        ids = np.where(used, np.pad(labels, ((0, 0), (1, 0)), constant_values=CLS)[:, :-1], PAD)
+        ids, labels, mask, zeros = (array.astype(np.int32) for array in (ids, labels, used, np.zeros_like(labels)))
+        places = (at * used).astype(np.int32)
+        return MaskedBatch(ids, zeros, mask, places, labels, used.astype(np.float32), zeros[:, 0], zeros)
