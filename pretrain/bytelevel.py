@@ -36,9 +36,9 @@ def train(counts: Counter[str], vocabulary_size: int) -> models.BPE:
             counts,
             vocabulary_size,
             SPECIAL_TOKENS,
+            alphabet=BYTES,
             model_type="bpe",
             add_dummy_prefix=False,
-            required_chars="".join(BYTES),
             split_by_number=False,
         )
     ]

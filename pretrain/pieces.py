@@ -7,7 +7,8 @@ changes from process to process.
 import io
 import re
 import tempfile
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,24 @@ MAX_WORD = 64  # characters; longer words (web addresses, tables) teach nothing 
 
 
 def train_pieces(
-    counts: Mapping[str, int], vocabulary_size: int, special_tokens: tuple[str, ...], **options: Any
+    counts: Mapping[str, int],
+    vocabulary_size: int,
+    special_tokens: tuple[str, ...],
+    alphabet: Sequence[str] = (),
+    **options: Any,
 ) -> list[tuple[str, float]]:
-    """Pieces with their scores, special tokens first. `options` are further settings of SentencePiece's trainer.
+    """Return pieces with their scores, special tokens first. `options` are further settings of SentencePiece's trainer.
 
-    Raises CorpusError where the words are too few for a vocabulary of that size, or their characters too many.
+    The characters of `alphabet` are pieces even if no word has them, and then no character is left out. Raises
+    CorpusError if the words are too few for a vocabulary of that size, or their characters too many.
     """
     import sentencepiece  # a requirement of pretraining alone
 
     model = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "words.tsv"
-        words = sorted((word, n) for word, n in counts.items() if 0 < len(word) <= MAX_WORD)
+        every = Counter(alphabet) + Counter(counts)
+        words = sorted((word, n) for word, n in every.items() if 0 < len(word) <= MAX_WORD)
         table.write_text("".join(f"{word}\t{n}\n" for word, n in words), encoding="utf-8")
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -39,7 +46,7 @@ def train_pieces(
                 input_format="tsv",
                 model_writer=model,
                 vocab_size=vocabulary_size,
-                character_coverage=CHARACTER_COVERAGE,
+                character_coverage=1.0 if alphabet else CHARACTER_COVERAGE,
                 normalization_rule_name="identity",
                 split_by_unicode_script=False,
                 num_threads=2,  # fixed, for sums in the same order on every machine

@@ -17,7 +17,7 @@ from pretrain.train import build
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SETTINGS = (
-    "steps=50 short_steps=0 warmup_steps=5 log_every=1 save_every=50 measured_sequences=0 clip_norm=0.5 "
+    "steps=50 short_steps=0 warmup_steps=5 log_every=1 save_every=50 clip_norm=0.5 "
     "compute_dtype=float32 hidden_dropout_prob=0 attention_probs_dropout_prob=0"  # backends drop in ways of their own
 ).split()
 
@@ -51,7 +51,7 @@ def by_tensorflow(arguments: list[str], tmp_path_factory: pytest.TempPathFactory
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "backend"),
-    [("tiny", "torch"), ("tiny", "jax"), ("electra-tiny", "jax")],
+    [("tiny", "torch"), ("tiny", "jax"), ("electra-tiny", "jax"), ("gpt2-tiny", "torch")],
     indirect=["config"],
     scope="module",
 )

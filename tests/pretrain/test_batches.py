@@ -1,6 +1,7 @@
 """Batches out of a prepared corpus: functions of (seed, step), in two phases, held-out text kept apart."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,10 +9,12 @@ import pytest
 from embryo_core import runs
 from embryo_core.errors import CorpusError, TokenizerMismatch
 from embryo_core.types import Run
-from pretrain.batches import Data, masking_of, prepare_data
+from pretrain.batches import Data, prepare_data
+from pretrain.collators import MaskedPairs
 from pretrain.config import Config
 from pretrain.examples import batch_of, order
 from pretrain.masking import MaskedBatch, Masking
+from pretrain.pairs import in_order
 
 HIDDEN = "single pieces 15 %, all [MASK]"
 
@@ -20,6 +23,11 @@ def same(a: MaskedBatch, b: MaskedBatch) -> bool:
     """Whether two batches are equal in every array."""
     arrays = a.inputs() | a.targets()
     return all(np.array_equal(array, (b.inputs() | b.targets())[name]) for name, array in arrays.items())
+
+
+def with_collator(data: Data, config: Config, **changes: Any) -> Data:
+    """The same text with other settings, in batches and in what makes them."""
+    return replace(data, config=config, collator=replace(data.collator, config=config, **changes))
 
 
 def original(batch: MaskedBatch) -> np.ndarray:
@@ -43,9 +51,10 @@ def broken_words(data: Data, batch: MaskedBatch) -> int:
     """How many pieces inside a word are to be predicted where the piece before them is not."""
     ids = original(batch)
     chosen = [set(row[used].tolist()) for row, used in zip(batch.positions, batch.weights > 0, strict=True)]
-    inside = ~data.masking.word_start & ~np.isin(np.arange(len(data.masking.word_start)), data.masking.special_ids)
+    masking = data.collator.masking
+    inside = ~masking.word_start & ~np.isin(np.arange(len(masking.word_start)), masking.special_ids)
     return sum(
-        inside[ids[row, at]] and at - 1 not in chosen[row] and ids[row, at - 1] not in data.masking.special_ids
+        inside[ids[row, at]] and at - 1 not in chosen[row] and ids[row, at - 1] not in masking.special_ids
         for row in range(len(ids))
         for at in chosen[row]
     )
@@ -67,7 +76,8 @@ def test_phases_have_their_own_batches(config: Config, data: Data):
     short, long = (config.short_batch_size, config.short_sequence_length), (config.batch_size, config.sequence_length)
     assert shapes == [short, short, long, short, short, long, short, long, long]
     assert data.training(config.short_steps).ids.shape == (config.batch_size, config.sequence_length)
-    assert data.masking.predictions(config.sequence_length) == data.training(config.short_steps).positions.shape[1]
+    width = data.training(config.short_steps).positions.shape[1]
+    assert data.collator.masking.predictions(config.sequence_length) == width
 
 
 def test_each_length_goes_through_its_own_examples_in_order(config: Config, data: Data):
@@ -78,7 +88,7 @@ def test_each_length_goes_through_its_own_examples_in_order(config: Config, data
         size, _ = config.batch_at(step)
         packing = data.short if short else data.full
         indices = order(len(packing.examples), config.seed, made[short], size)
-        expected, *_ = batch_of(packing, indices, np.random.default_rng([config.seed, step]), data.pairing)
+        expected, *_ = batch_of(packing, indices, np.random.default_rng([config.seed, step]), data.collator.pairing)
         np.testing.assert_array_equal(original(data.training(step)), expected)
         made[short] += 1
     assert made == {True: 5, False: 7}
@@ -87,7 +97,7 @@ def test_each_length_goes_through_its_own_examples_in_order(config: Config, data
 def test_masks_follow_the_step(config: Config, data: Data):
     """Single words at first, then n-grams; the share grows to its end, the arrays keep their width."""
     changed = replace(config, short_steps=0, long_every=0, single_word_steps=4, masked_share_end=0.3)
-    own = replace(data, config=changed, masking=replace(data.masking, widest_share=0.3))
+    own = with_collator(data, changed, masking=replace(data.collator.masking, widest_share=0.3))
     assert changed.masking_at(0) == (0.15, 1) and changed.masking_at(4)[1] == 3
     assert changed.masking_at(config.steps - 1)[0] == pytest.approx(0.3)
     first, last = own.training(0), own.training(config.steps - 1)
@@ -105,8 +115,8 @@ def test_every_update_is_masked_as_its_step_is(config: Config, data: Data):
             return super().__call__(*batch)
 
     changed = replace(config, single_word_steps=4, masked_share_end=0.3)
-    masking = Noted(*(getattr(data.masking, field.name) for field in fields(Masking)))
-    own = replace(data, config=changed, masking=masking)
+    masking = Noted(*(getattr(data.collator.masking, field.name) for field in fields(Masking)))
+    own = with_collator(data, changed, masking=masking)
     for step in range(config.steps):
         own.training(step)
     assert noted == [changed.masking_at(step) for step in range(config.steps)]
@@ -118,21 +128,22 @@ def test_masking_is_that_of_the_configuration(config: Config, end: float | None)
     shares = {"masked_share": 0.2, "mask_token_share": 0.85, "random_token_share": 0.05}
     own = replace(config, **shares, masked_share_end=end, max_ngram=2, whole_words=False)
     word_start = np.array([True, False])
-    found = masking_of(own, word_start)
+    found = MaskedPairs.of(own, in_order, word_start).masking
     assert {name: getattr(found, name) for name in shares} == shares
     assert (found.widest_share, found.max_ngram) == (0.35 if end == 0.35 else 0.2, 2)
-    assert found.word_start.all() and masking_of(replace(own, whole_words=True), word_start).word_start is word_start
+    whole = MaskedPairs.of(replace(own, whole_words=True), in_order, word_start).masking
+    assert found.word_start.all() and whole.word_start is word_start
 
 
 def test_heldout_text_is_measured_on_as_many_sequences_as_are_asked_for(config: Config, data: Data, monkeypatch):
     """In whole batches, or one that is smaller; those masked as in training, and those at 15 %, at each length."""
     monkeypatch.setattr("pretrain.heldout.BATCH", 8)
-    own = replace(data, config=replace(config, heldout_sequences=12, measured_sequences=20))
+    own = with_collator(data, replace(config, heldout_sequences=12, measured_sequences=20))
     counts = set()
     for part in own.heldout():
         asked = (12 if part.masking == "training" else 20) * config.lengths[0] // part.length
         assert part.sequences == (asked // 8 * 8 or asked)
-        assert part.masked == sum(weight > 0 for batch in part.batches for weight in batch.weights.flat)
+        assert part.predictions == sum(weight > 0 for batch in part.batches for weight in batch.weights.flat)
         counts.add(part.sequences)
     assert counts == {16, 8, 6}
 
@@ -161,8 +172,8 @@ def test_heldout_batches_are_the_same_every_time(config: Config, data: Data):
 def test_measures_at_15_percent_do_not_depend_on_the_recipe(config: Config, data: Data):
     """Runs that mask 15 or 30 %, words or n-grams, with any batch size, are compared on the same masked sequences."""
     recipe = {"batch_size": 4, "short_batch_size": 2, "masked_share": 0.3, "max_ngram": 1}
-    masking = replace(data.masking, masked_share=0.3, max_ngram=1, widest_share=0.3)
-    other = replace(data, config=replace(config, **recipe), masking=masking)
+    masking = replace(data.collator.masking, masked_share=0.3, max_ngram=1, widest_share=0.3)
+    other = with_collator(data, replace(config, **recipe), masking=masking)
     for ours, theirs in zip(data.heldout(), other.heldout(), strict=True):
         equal = all(map(same, ours.batches, theirs.batches))
         assert equal == (ours.masking != "training")
@@ -186,7 +197,8 @@ def test_the_same_single_pieces_are_also_measured_with_mask_at_all_of_them(data:
             np.testing.assert_array_equal(getattr(hidden, name), getattr(single, name))
         rows, used = np.arange(len(hidden.ids))[:, None], hidden.weights > 0
         shown, before = (batch.ids[rows, batch.positions][used] for batch in (hidden, single))
-        assert np.unique(shown).tolist() == [data.masking.mask_id] and (before != data.masking.mask_id).any()
+        mask_id = data.collator.masking.mask_id
+        assert np.unique(shown).tolist() == [mask_id] and (before != mask_id).any()
         np.testing.assert_array_equal(original(hidden), original(single))
 
 

@@ -70,7 +70,7 @@ def test_phases_are_scaled_with_the_steps():
         ("masked_share_end=0", "masked_share_end 0.0 must be above 0"),
         ("optimizer=sgd", "optimizer 'sgd' is none of lamb, adamw_bert, adamw, muon"),
         ("hidden_act=relu", "hidden_act 'relu' is none of gelu, gelu_new"),
-        ("tokenizer=bpe", "tokenizer 'bpe' is none of unigram, wordpiece"),
+        ("tokenizer=characters", "tokenizer 'characters' is none of unigram, wordpiece, bpe"),
         ("mask_token_share=0.95", "mask_token_share 0.95 and random_token_share 0.1 must be 0 or more, and at most 1"),
         ("hidden_dropout_prob=1", "hidden_dropout_prob 1.0 must be at least 0 and below 1"),
         ("decay_positions=yes", "'yes' is neither true nor false"),

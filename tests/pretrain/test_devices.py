@@ -160,6 +160,20 @@ def test_two_have_the_curve_of_one(
     assert files(moved) == files(by_one)
 
 
+@pytest.mark.slow
+def test_two_devices_train_a_gpt2_as_one_does(texts: tuple[Path, Path], cache: Path, tmp_path: Path):
+    """Every token of a sequence is predicted on the device that has the sequence: the same losses to 1e-5."""
+    settings = [setting for setting in SETTINGS if not setting.startswith("measured")]
+    dropout = ["hidden_dropout_prob=0", "attention_probs_dropout_prob=0"]  # its pattern is another on each device
+    command = ["gpt2-tiny", "--corpus", str(texts[0]), "--cache", str(cache), "--set", *settings, *dropout, "--run"]
+    found = []
+    for way in (one_device, two_devices):
+        way(command, tmp_path / way.__name__, "tensorflow")
+        rows = [json.loads(line) for line in (tmp_path / way.__name__ / "log.jsonl").read_text().splitlines()]
+        found.append([row["next_token_loss"] for row in rows])
+    assert len(found[0]) == STEPS and found[0] == pytest.approx(found[1], abs=1e-5)
+
+
 def test_one_device_needs_no_distribution():
     """On a machine with one device, training is what it is without this module."""
     found = find_devices()

@@ -52,7 +52,7 @@ def toy_run(toy: Family, texts, cache: Path, tmp_path_factory: pytest.TempPathFa
 
 def test_every_family_is_found_by_its_file(toy: Family):
     """And the fast engine reads each of them, by a file of its own."""
-    assert list(families.found()) == list(layouts.found()) == ["albert", "bert", "electra", "toy"]
+    assert list(families.found()) == list(layouts.found()) == ["albert", "bert", "electra", "gpt2", "toy"]
 
 
 def test_a_new_family_trains_and_exports_by_being_there(toy_run: Run):

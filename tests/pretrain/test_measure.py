@@ -70,7 +70,8 @@ def test_a_row_of_the_log_is_of_the_first_of_many_measures():
     first |= {"tokens_loss": 0.25, "tokens_accuracy": 0.875, "tokens_n": 40, "tokens_baseline": 0.75}
     measures = [first, {name: value + 1 for name, value in first.items()}]
     heldout = [SimpleNamespace(sequences=4), SimpleNamespace(sequences=2)]
-    row, more = heldout_entry(SimpleNamespace(take=lambda: measures, heldout=heldout), {"words": "", "tokens": ""})
+    measurement = SimpleNamespace(take=lambda: measures, heldout=heldout, counted="n_masked")
+    row, more = heldout_entry(measurement, {"words": "", "tokens": ""})
     assert row == {
         "loss": 2.25,
         "words_loss": 2.0,

@@ -25,12 +25,13 @@ def test_the_same_texts_give_the_same_files(kind: str, lines: list[str], tmp_pat
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pieces_join_to_their_word(kind: str, lines: list[str], tmp_path: Path):
-    """A word of several pieces is spelled again; one with an unknown character is None."""
+    """A word of several pieces is spelled again; one with an unknown character is None, of which bytes have none."""
     train_tokenizer(iter(lines), 600, tmp_path / "tokenizer", kind)
     tokenizer = load(tmp_path / "tokenizer")
     ids = tokenizer.encode("Understatement", add_special_tokens=False).ids
-    assert len(ids) > 1 and word_of(tokenizer, ids) == "understatement"
-    assert word_of(tokenizer, tokenizer.encode("宗", add_special_tokens=False).ids) is None
+    assert len(ids) > 1 and word_of(tokenizer, ids) == ("Understatement" if kind == "bpe" else "understatement")
+    unknown = word_of(tokenizer, tokenizer.encode("宗", add_special_tokens=False).ids)
+    assert unknown == ("宗" if kind == "bpe" else None)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -47,7 +48,7 @@ def test_too_little_text_for_the_vocabulary_is_said(kind: str, tmp_path: Path):
     """A text that cannot fill the vocabulary raises CorpusError and writes nothing."""
     with pytest.raises(CorpusError, match="too small for a vocabulary of 5,000 pieces"):
         train_tokenizer(["one two three"] * 5, 5000, tmp_path / "tokenizer", kind)
-    with pytest.raises(CorpusError, match="too small"):
+    with pytest.raises(CorpusError, match="0 different words"):
         train_tokenizer([], 100, tmp_path / "tokenizer", kind)
     assert not (tmp_path / "tokenizer").exists()
 

@@ -1,7 +1,6 @@
 """The parameters of a configuration's models, counted without memory for them and compared with transformers' own."""
 
 from math import prod
-from typing import Any
 
 import keras
 import torch
@@ -9,6 +8,7 @@ import transformers
 
 from pretrain.config import Config
 from pretrain.families import FAMILIES
+from pretrain.weights import stored
 
 
 def parameters(config: Config) -> dict[str, int]:
@@ -21,7 +21,8 @@ def parameters(config: Config) -> dict[str, int]:
         model = family.model(config)
         model.build()
         exported = {"": (family.modules(model), family.huggingface(config))} | family.inner_checkpoints(config, model)
-        found = {folder: shapes(modules) for folder, (modules, _) in exported.items()}
+        weights = {folder: stored(modules) for folder, (modules, _) in exported.items()}
+        found = {folder: {name: each.shape for name, each in of.items()} for folder, of in weights.items()}
     for folder, (_, settings) in exported.items():
         kind = getattr(transformers, settings["architectures"][0])
         with torch.device("meta"):
@@ -29,18 +30,3 @@ def parameters(config: Config) -> dict[str, int]:
         theirs.tie_weights()
         assert found[folder] == {name: tuple(parameter.shape) for name, parameter in theirs.named_parameters()}
     return {folder: sum(map(prod, of.values())) for folder, of in found.items()}
-
-
-def shapes(modules: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The shape of each weight by its name in transformers, where a dense layer's weight is [out, in]."""
-    found = {}
-    for name, module in modules.items():
-        if isinstance(module, keras.layers.Dense):
-            found |= {f"{name}.weight": module.kernel.shape[::-1], f"{name}.bias": module.bias.shape}
-        elif isinstance(module, keras.layers.LayerNormalization):
-            found |= {f"{name}.weight": module.gamma.shape, f"{name}.bias": module.beta.shape}
-        elif isinstance(module, keras.layers.Embedding):
-            found[f"{name}.weight"] = module.embeddings.shape
-        else:
-            found[name] = module.shape
-    return {name: tuple(shape) for name, shape in found.items()}

@@ -1,0 +1,257 @@
+"""GPT-2: its presets, its windows of text, and that what it exports computes in transformers what it computes here."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from keras import ops
+
+from embryo_core import runs
+from embryo_core.engine.capabilities import gives
+from embryo_core.errors import ConfigError
+from embryo_core.evaluate import evaluate
+from embryo_core.types import Run
+from pretrain.__main__ import main
+from pretrain.batches import Data, prepare_data
+from pretrain.config import Config
+from pretrain.examples import windows
+from pretrain.export import write_checkpoint
+from pretrain.families import FAMILIES, preset
+from pretrain.masking import MaskedBatch
+from pretrain.model import PretrainingModel
+from pretrain.pieces import CLS, PAD, SEP
+from pretrain.remeasure import measure_run
+from pretrain.state import Progress
+from pretrain.tokenizer import is_word_start, load
+from pretrain.train import build
+from tests.pretrain.conftest import log, weights
+from tests.pretrain.families.counting import parameters
+
+TOLERANCE = 1e-4  # of logits and states, as is promised of every family
+KINDS = ["bpe", "wordpiece", "unigram"]
+
+pytestmark = pytest.mark.usefixtures("eager")
+
+
+@pytest.fixture(scope="module")
+def config() -> Config:
+    """Two lengths of sequences, twelve updates."""
+    return replace(preset("gpt2-tiny"), steps=12, warmup_steps=2, save_every=6, state_every=3, log_every=2,
+                   short_steps=7, short_sequence_length=16, short_batch_size=8, long_every=3)  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def data(request: pytest.FixtureRequest, config: Config, texts: tuple[Path, Path], cache: Path) -> Data:
+    """The sample text as batches, by every kind of vocabulary."""
+    return prepare_data(replace(config, tokenizer=request.param), [str(texts[0])], [str(texts[1])], cache)
+
+
+@pytest.fixture(scope="module")
+def model(config: Config) -> PretrainingModel:
+    """A model whose every weight is random, so that none can be taken for another."""
+    model, rng = build(config), np.random.default_rng(0)
+    for variable in model.trainable_variables:
+        variable.assign(variable + rng.normal(0, 0.2, variable.shape).astype(np.float32))
+    return model
+
+
+@pytest.fixture(scope="module")
+def arguments(texts: tuple[Path, Path], cache: Path) -> list[str]:
+    """The command line of twelve updates, to which a run is added; dropout is in them."""
+    corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
+    settings = "tokenizer=wordpiece save_every=6 state_every=3 log_every=2 warmup_steps=2 heldout_sequences=8"
+    return ["gpt2-tiny", *corpus, "--steps", "12", "--set", *settings.split(), "--run"]
+
+
+@pytest.fixture(scope="module")
+def run(arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The run of that command."""
+    folder = tmp_path_factory.mktemp("runs") / "gpt2"
+    assert main([*arguments, str(folder)]) == 0
+    return runs.read_run(folder)
+
+
+# === Presets ===
+
+
+def test_the_small_preset_is_the_smallest_gpt2():
+    """transformers' default configuration is that of the 124M model; only the ids of its special tokens differ."""
+    ours, theirs = FAMILIES["gpt2"].huggingface(preset("gpt2-small")), transformers.GPT2Config()
+    own = {"architectures", "dtype", "bos_token_id", "eos_token_id", "pad_token_id"}
+    differing = {name for name in ours if ours[name] != getattr(theirs, name)}
+    assert differing - own == {"n_inner"} and ours["n_inner"] == 4 * theirs.n_embd  # what None means
+
+
+def test_it_is_as_large_as_the_original():
+    """124,439,808 parameters, with the names and shapes of transformers."""
+    assert parameters(preset("gpt2-small")) == {"": 124_439_808}
+
+
+def test_what_a_layer_adds_is_scaled_by_the_root_of_how_often(config: Config):
+    """Section 2.3 of Radford et al.: 1 / sqrt(N) for N residual layers; positions are drawn with 0.01."""
+    model = build(replace(config, hidden_size=128, intermediate_size=256, num_hidden_layers=8))
+    layer = model.encoder.transformer[3]
+    found = [float(ops.std(dense.kernel)) for dense in (layer.attention.query, layer.attention.output_dense,
+                                                       layer.intermediate, layer.output_dense)]  # fmt: skip
+    truncated = 0.88  # of a normal distribution cut at two standard deviations
+    assert found == pytest.approx([0.02 * truncated, 0.005 * truncated] * 2, rel=0.05)
+    assert float(ops.std(model.encoder.embeddings.position.embeddings)) == pytest.approx(0.01 * truncated, rel=0.1)
+
+
+# === Batches ===
+
+
+def test_every_token_is_predicted_from_those_before_it(config: Config, data: Data):
+    """A sequence begins with [CLS]; its labels are its tokens moved by one, and [SEP] where a document ends."""
+    for step in range(4):
+        batch = data.training(step)
+        assert batch.ids.shape == batch.labels.shape == config.batch_at(step)
+        assert (batch.ids[:, 0] == CLS).all()
+        used = batch.attention_mask == 1
+        np.testing.assert_array_equal(batch.weights, batch.attention_mask)
+        np.testing.assert_array_equal(batch.ids[:, 1:][used[:, 1:]], batch.labels[:, :-1][used[:, 1:]])
+        assert (batch.ids[~used] == PAD).all() and not (batch.ids == SEP).any()
+        for row, length in enumerate(used.sum(1)):
+            assert used[row, :length].all() and (length == used.shape[1] or batch.labels[row, length - 1] == SEP)
+    again = data.training(3)
+    assert all(np.array_equal(a, b) for a, b in zip(vars(batch).values(), vars(again).values(), strict=True))
+
+
+def test_windows_cover_the_text_and_begin_with_a_sentence(data: Data):
+    """No token is left out and none is of two documents; a window inside a sentence follows one as long as a window."""
+    text, word_start = data.corpus.train, data.collator.word_start
+    for length in (16, 32):
+        examples = windows(text, length, word_start).examples
+        bounds = text.sentences[text.documents]
+        document = np.searchsorted(bounds, examples[:, 0], side="right")
+        assert (examples[:, 1] <= bounds[document]).all() and (np.diff(examples) <= length).all()
+        kept = np.concatenate([np.arange(a, b) for a, b in pairwise(bounds) if b - a >= 8])
+        assert set(kept.tolist()) == {i for begin, end in examples for i in range(begin, end)}
+        begins = np.isin(examples[:, 0], text.sentences)
+        assert begins.mean() > 0.5 and word_start[text.tokens[examples[:, 0]]].mean() > 0.95
+        inside = examples[~begins]
+        sentence = np.searchsorted(text.sentences, inside[:, 0], side="right")
+        assert (text.sentences[sentence] - text.sentences[sentence - 1] > length).all()
+        short = np.diff(examples)[:, 0] < 0.75 * length
+        assert (examples[short, 1] == bounds[document[short]]).all()
+
+
+def test_a_text_comes_back_from_bytes(texts: tuple[Path, Path], config: Config, cache: Path):
+    """Capitals, other scripts and emoji: no character is unknown, and words begin at spaces and punctuation marks."""
+    tokenizer = load(prepare_data(config, [str(texts[0])], [], cache).corpus.tokenizer_folder)
+    text = "Paris isn't 東京, naïve 🙂 reader."
+    encoding = tokenizer.encode(text, add_special_tokens=False)
+    assert tokenizer.decode(encoding.ids).strip() == text
+    words = tokenizer.decoder.decode
+    begins = [words([encoding.tokens[i]])[0] for i in np.flatnonzero(is_word_start(tokenizer)[encoding.ids])]
+    assert "".join(begins) == "  ' ,   ."
+
+
+# === Model ===
+
+
+@pytest.fixture(scope="module")
+def batch(config: Config, data: Data) -> MaskedBatch:
+    """A batch of long sequences, padded by 1 to 8 tokens more than it came with."""
+    batch = data.training(config.short_steps)
+    for row in range(len(batch.ids)):
+        batch.ids[row, -row - 1 :] = batch.attention_mask[row, -row - 1 :] = 0
+    return batch
+
+
+def test_transformers_computes_the_same(model: PretrainingModel, config: Config, batch: MaskedBatch, tmp_path: Path):
+    """States, attentions and logits at every position within 1e-4; every weight is read, and tied weights once."""
+    folder = write_checkpoint(model, config, tmp_path, Progress(1, 8, 100))
+    theirs, report = transformers.GPT2LMHeadModel.from_pretrained(
+        folder, attn_implementation="eager", output_loading_info=True
+    )
+    assert not any(report.values()), report
+    assert sum(p.numel() for p in theirs.parameters()) == sum(int(np.prod(v.shape)) for v in model.trainable_variables)
+    with torch.no_grad():
+        expected = theirs.eval()(
+            torch.tensor(batch.ids), attention_mask=torch.tensor(batch.attention_mask), output_hidden_states=True
+        )
+    states = model.encoder(batch.ids, batch.token_type_ids, batch.attention_mask)
+    assert len(states) == len(expected.hidden_states) == config.num_hidden_layers + 1
+    for ours, other in zip(states, expected.hidden_states, strict=True):
+        np.testing.assert_allclose(ops.convert_to_numpy(ours), other.numpy(), rtol=0, atol=TOLERANCE)
+    logits = ops.convert_to_numpy(model(batch.inputs())["next_token"])
+    np.testing.assert_allclose(logits, expected.logits.numpy(), rtol=0, atol=TOLERANCE)
+    assert np.ptp(logits) > 0.1
+
+
+def test_no_token_sees_a_later_one(model: PretrainingModel, batch: MaskedBatch):
+    """With another token at position 9, logits change there and after it, and not before."""
+    changed = batch.ids.copy()
+    changed[:, 9] = (changed[:, 9] + 1) % 500
+    first, second = (
+        ops.convert_to_numpy(model(batch.inputs() | {"ids": ids})["next_token"]) for ids in (batch.ids, changed)
+    )
+    np.testing.assert_array_equal(first[:, :9], second[:, :9])
+    assert (first[:, 9:16] != second[:, 9:16]).any(-1).all()
+
+
+# === Runs ===
+
+
+def test_a_run_has_its_family_objective_and_measures(run: Run):
+    """The card, the log with its held-out loss and accuracy, and no setting of masking."""
+    assert (run.family, run.objective) == ("gpt2", "next token")
+    assert "masked_share" not in run.config and run.config["tokenizer"] == "wordpiece"
+    rows = runs.read_log(run)
+    for row in rows:
+        assert row["loss"] == row["next_token_loss"] and 0 <= row["next_token_accuracy"] <= 1
+    heldout = [row for row in rows if row["split"] == "heldout"]
+    assert [row["step"] for row in heldout] == [0, 1, 2, 4, 6, 12]
+    assert heldout[0]["loss"] == pytest.approx(np.log(500), abs=0.1) and heldout[-1]["loss"] < heldout[0]["loss"]
+    assert all(row["n_predicted"] == row["measures"][0]["n"] > 100 for row in heldout)
+    assert rows[-1]["tokens"] == runs.checkpoints(run)[-1].tokens > 2000
+
+
+def test_a_stopped_run_resumes_bit_for_bit(run: Run, arguments: list[str], tmp_path: Path, monkeypatch):
+    """Stopped at the fifth update, after the state of the third: the same weights and log, dropout included."""
+    folder = tmp_path / "gpt2"
+
+    def stop(model: PretrainingModel, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
+        if int(model.optimizer.iterations) == 5:
+            raise KeyboardInterrupt
+        return train(model, batch, loss_weights)
+
+    train = PretrainingModel.train
+    with monkeypatch.context() as patch:
+        patch.setattr(PretrainingModel, "train", stop)
+        assert main([*arguments, str(folder)]) == 130
+    assert main([*arguments, str(folder)]) == 0
+    assert weights(folder) == weights(run.path) and log(folder) == log(run.path)
+
+
+def test_the_tokenizer_of_a_run_names_what_the_model_reads(run: Run):
+    """GPT-2 would add the embeddings of words to token_type_ids, so transformers is not to make any."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(run.tokenizer)
+    encoded = tokenizer("Paris is old.", return_tensors="pt")
+    assert set(encoded) == {"input_ids", "attention_mask"} and encoded["input_ids"][0, 0] == CLS
+    model = transformers.AutoModelForCausalLM.from_pretrained(runs.checkpoints(run)[-1].path)
+    assert model.config.bos_token_id == CLS and model.config.eos_token_id == SEP
+    assert model(**encoded).logits.shape[-1] == 500
+
+
+def test_it_is_measured_again_and_has_no_masked_words_to_measure(run: Run, texts: tuple[Path, Path]):
+    """On its own held-out text it has the measures of training; masked pieces are refused."""
+    before, said = log(run.path), []
+    assert measure_run(run, [str(texts[1])], steps=[12], progress=said.append)
+    assert said == ["step 12: measured before"] and log(run.path) == before
+    with pytest.raises(ConfigError, match=r"--measured-sequences: .* gpt2 masks no words"):
+        measure_run(run, [str(texts[1])], measured_sequences=8)
+
+
+def test_what_cannot_evaluate_it_says_so(run: Run, sample: Path):
+    """Its checkpoints are whole, and a metric of masked words is refused by name."""
+    for checkpoint in runs.checkpoints(run):
+        runs.verify(checkpoint)
+        assert gives(checkpoint) == frozenset()
+    with pytest.raises(Exception, match="'mask_prediction' needs masked_words"):
+        evaluate(run, {"treebank": sample / "treebank.conllu"}, ["mask_prediction"])
