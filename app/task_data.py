@@ -7,7 +7,7 @@ from time import monotonic
 from app.caching import files_state, kept_whole, results_state
 from embryo_core import runs
 from embryo_core.errors import CorpusError
-from embryo_core.finetune import texts
+from embryo_core.finetune import task_folders
 from embryo_core.types import Run
 
 MISSED_FOR = 5.0  # seconds until data that were not at hand are looked for again, which may read other data whole
@@ -36,9 +36,9 @@ def _state(run: Run, folder: Path) -> str:
 
 @kept_whole(results_state, 32, "Looking for the texts", valid=lambda place: place.counts)
 def find(run: Run, task: str) -> Place:
-    """The folder of the data that a task's results are of (see `finetune.texts`). Raises ResultsError."""
+    """The folder of the data that a task's results are of (see `finetune.task_folders`). Raises ResultsError."""
     try:
-        folder = texts.find_data(run, task, runs.roots())
+        folder = task_folders.find_data(run, task, runs.roots())
     except CorpusError:
         folder = None
     return Place(run, folder, "" if folder is None else _state(run, folder), monotonic())

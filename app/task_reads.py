@@ -10,8 +10,8 @@ from embryo_core import results as store
 from embryo_core.curves.reached import Reached
 from embryo_core.errors import CorpusError
 from embryo_core.figures import finetuning
-from embryo_core.finetune.forms import SQUAD, evaluation
-from embryo_core.finetune.texts import read_texts
+from embryo_core.finetune.task_folders import read_texts
+from embryo_core.finetune.task_specs import SQUAD, results_name
 from embryo_core.types import Run
 
 tuning = cached(results_state, 32)(store.read_tuning)
@@ -31,7 +31,7 @@ def reached(run: Run, task: str, metric: str) -> list[Reached | None]:
 
 
 def texts(run: Run, task: str) -> pd.DataFrame | None:
-    """Texts of a task's development examples (see `finetune.texts`); None where its data cannot be read here."""
+    """Texts of a task's development examples (see `finetune.task_folders`); None where its data cannot be read here."""
     place = task_data.find(run, task)
     return _texts(run, task, place.folder, place.state)
 
@@ -70,5 +70,5 @@ def _examples(run: Run, task: str, seed: int, folder: Path | None, state: str) -
     answers = answers[answers["seed"] == seed]
     if {"spearman", "pearson"} & set(store.read_task_scores(run, task)["metric"]):
         return finetuning.values(answers)
-    labels = results.sources(run).get(evaluation(task, seed), {}).get("labels")
+    labels = results.sources(run).get(results_name(task, seed), {}).get("labels")
     return finetuning.histories(answers, labels if isinstance(labels, list) else ())

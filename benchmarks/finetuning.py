@@ -1,15 +1,15 @@
-"""Fine-tuning of one checkpoint, ours and transformers' Trainer padded to 128: seconds, ratio, and scores of each seed.
+"""Time the fine-tuning of one checkpoint, by Embryo and by transformers' Trainer padded to 128, and compare scores.
 
     python -m benchmarks.finetuning RUN --glue FOLDER [--step N] [--tasks TASK ...] [--rate R] [--seeds N] [--only NAME]
         [--longest]
 
-Ours is what `finetune --protocol quick` does once the learning rate is known: a process on each core, sequences sorted
-by length. The Trainer is given what transformers' run_glue gives it: batches of 32 in random order, each padded to 128
-pieces, and the model as the checkpoint stores it, on all cores. Both take as many epochs at the same rate. Beside the
-seconds that passed stand those of cores, which other work on the machine changes less.
+"Ours" is what `finetune --protocol quick` does once the learning rate is known: a process on each core, with sequences
+sorted by length. The Trainer gets what transformers' run_glue gives it: batches of 32 in random order, each padded to
+128 pieces, and the model as the checkpoint stores it, on all cores. Both train for the same number of epochs at the
+same rate. Core seconds are printed next to elapsed seconds, since other work on the machine changes them less.
 
-With --longest the Trainer's batches are padded to their longest sequence: its scores over many seeds are had sooner,
-and its seconds are not to be compared.
+With --longest the Trainer's batches are padded to their longest sequence only: this gives its scores over many seeds
+sooner, but its seconds must not be compared.
 """
 
 import argparse
@@ -17,8 +17,10 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,11 +29,10 @@ from torch import nn
 
 from embryo_core import runs
 from embryo_core.engine.cpu import passes_at_once
-from embryo_core.finetune.forms import GLUE
-from embryo_core.finetune.protocols import QUICK_LENGTH, Settings, quick
+from embryo_core.finetune.encoded_tasks import EncodedTask, EncodedTextTask, encode_task
 from embryo_core.finetune.sequences import Sequences
+from embryo_core.finetune.task_specs import GLUE, QUICK_LENGTH, TuningSettings, quick_settings
 from embryo_core.finetune.tasks import read_task
-from embryo_core.finetune.trainees import TextTrainee, Trainee, make_trainee
 from embryo_core.finetune.training import EPSILON, WEIGHT_DECAY, tune
 from embryo_core.finetune.workers import open_workers
 from embryo_core.tokenizers.tokenizer import load_tokenizer
@@ -39,11 +40,11 @@ from embryo_core.types import Checkpoint
 
 TASKS = ("cola", "mrpc", "rte", "stsb")
 Scores = dict[str, list[float]]  # of each seed, by task
-Job = tuple[str, int, Checkpoint, Settings]  # task, seed, checkpoint, settings
+Job = tuple[str, int, Checkpoint, TuningSettings]  # task, seed, checkpoint, settings
 
 
 def main() -> int:
-    """Print a line per task, and the sums."""
+    """Print a line per task, and the ratios."""
     options = _options()
     run = runs.open_run(options.run)
     checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
@@ -51,11 +52,11 @@ def main() -> int:
     start = time.perf_counter()
     tokenizer = load_tokenizer(run)
     tasks = [read_task(name, options.glue / name) for name in options.tasks]
-    trainees = {task.name: make_trainee(task, tokenizer, QUICK_LENGTH) for task in tasks}
+    encoded: dict[str, Any] = {task.name: encode_task(task, tokenizer, QUICK_LENGTH) for task in tasks}
     print(f"reading: {time.perf_counter() - start:.1f} s (once for all checkpoints of a run)", flush=True)
     ways = {"ours": _ours, "Trainer": _trainer}
     timed = {
-        name: _timed(name, lambda way=way: way(checkpoint, trainees, options))
+        name: _timed(name, partial(way, checkpoint, encoded, options))
         for name, way in ways.items()
         if options.only in (None, name)
     }
@@ -70,7 +71,7 @@ def main() -> int:
 
 
 def _timed(name: str, work: Callable[[], Scores]) -> tuple[Scores, tuple[float, float]]:
-    """What the work returns, with the seconds that passed and those of cores, which are printed too."""
+    """Return what the work returns with its elapsed and core seconds, and print these."""
     before, start = _core_seconds(), time.perf_counter()
     found = work()
     seconds = time.perf_counter() - start, _core_seconds() - before
@@ -79,7 +80,7 @@ def _timed(name: str, work: Callable[[], Scores]) -> tuple[Scores, tuple[float, 
 
 
 def _core_seconds() -> float:
-    """Seconds of cores that this process and those it has ended took so far."""
+    """Return the core seconds that this process and its finished children have taken."""
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
@@ -104,43 +105,43 @@ def _spread(scores: list[float]) -> str:
 # === Ours ===
 
 
-def _ours(checkpoint: Checkpoint, trainees: Mapping[str, Trainee], options: argparse.Namespace) -> Scores:
-    """The start of the processes is part of it."""
+def _ours(checkpoint: Checkpoint, encoded: Mapping[str, EncodedTask], options: argparse.Namespace) -> Scores:
+    """Tune in a process per core; starting the processes is included."""
     jobs = [
-        (name, seed, checkpoint, quick(trainee.train.lengths, options.rate))
-        for name, trainee in sorted(trainees.items(), key=lambda one: -one[1].train.ends[-1])
+        (name, seed, checkpoint, quick_settings(task.train.lengths, options.rate))
+        for name, task in sorted(encoded.items(), key=lambda one: -one[1].train.ends[-1])
         for seed in range(1, options.seeds + 1)
     ]
-    found: dict[str, list[float]] = {name: [] for name in trainees}
-    with open_workers(trainees, "cpu", passes_at_once()) as workers:
+    found: dict[str, list[float]] = {name: [] for name in encoded}
+    with open_workers(encoded, "cpu", passes_at_once()) as workers:
         for (name, *_), score in workers.do(_tune, jobs):
             found[name].append(score)
     return found
 
 
-def _tune(job: Job, trainees: Mapping[str, Trainee], device: str) -> float:
+def _tune(job: Job, encoded: Mapping[str, EncodedTask], device: str) -> float:
     name, seed, checkpoint, settings = job
-    return tune(checkpoint, trainees[name], settings, seed, device).curve[-1].score
+    return tune(checkpoint, encoded[name], settings, seed, device).curve[-1].score
 
 
 # === transformers' Trainer ===
 
 
-def _trainer(checkpoint: Checkpoint, trainees: Mapping[str, TextTrainee], options: argparse.Namespace) -> Scores:
+def _trainer(checkpoint: Checkpoint, encoded: Mapping[str, EncodedTextTask], options: argparse.Namespace) -> Scores:
     torch.set_num_threads(passes_at_once())
     transformers.logging.set_verbosity_error()
     return {
-        name: [_trainer_score(checkpoint.path, trainee, options, seed) for seed in range(1, options.seeds + 1)]
-        for name, trainee in trainees.items()
+        name: [_trainer_score(checkpoint.path, task, options, seed) for seed in range(1, options.seeds + 1)]
+        for name, task in encoded.items()
     }
 
 
-def _trainer_score(folder: Path, trainee: TextTrainee, options: argparse.Namespace, seed: int) -> float:
-    """The score after as many updates as ours, evaluated after every epoch as ours."""
-    settings = quick(trainee.train.lengths, options.rate)
+def _trainer_score(folder: Path, task: EncodedTextTask, options: argparse.Namespace, seed: int) -> float:
+    """Return the score after the same number of updates, evaluated after every epoch as ours."""
+    settings = quick_settings(task.train.lengths, options.rate)
     transformers.set_seed(seed)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
-        folder, num_labels=trainee.outputs, dtype=torch.float32
+        folder, num_labels=task.outputs, dtype=torch.float32
     )
     with TemporaryDirectory() as temporary:
         arguments = transformers.TrainingArguments(
@@ -161,30 +162,30 @@ def _trainer_score(folder: Path, trainee: TextTrainee, options: argparse.Namespa
             seed=seed,
             use_cpu=True,
         )
-        validation = _padded(trainee.validation, np.zeros(len(trainee.validation), trainee.targets.dtype))
-        train = _padded(trainee.train, trainee.targets)
+        validation = _padded(task.validation, np.zeros(len(task.validation), task.targets.dtype))
+        train = _padded(task.train, task.targets)
         collate = _to_longest if options.longest else transformers.default_data_collator
-        trainer = transformers.Trainer(
+        trainer: Any = transformers.Trainer(
             model, arguments, data_collator=collate, train_dataset=train, eval_dataset=validation
         )
         trainer.remove_callback(transformers.PrinterCallback)
         trainer.train()
-        return trainee.score(trainer.predict(validation).predictions)
+        return task.score(trainer.predict(validation).predictions)
 
 
 def _padded(sequences: Sequences, labels: np.ndarray) -> list[dict[str, torch.Tensor]]:
-    """Each sequence as run_glue's collator takes it, padded to QUICK_LENGTH."""
-    ids, segments, mask = sequences.batch(np.arange(len(sequences)))
-    room = (0, QUICK_LENGTH - ids.shape[1])
-    ids, segments, mask = (nn.functional.pad(torch.from_numpy(one), room) for one in (ids, segments, mask))
-    labels = torch.from_numpy(labels)
-    labels = labels.float() if labels.is_floating_point() else labels
+    """Pad each sequence to QUICK_LENGTH, as run_glue's collator takes it."""
+    arrays = sequences.batch(np.arange(len(sequences)))
+    room = (0, QUICK_LENGTH - arrays[0].shape[1])
+    inputs = [nn.functional.pad(torch.from_numpy(array), room) for array in arrays]
+    gold = torch.from_numpy(labels)
+    gold = gold.float() if gold.is_floating_point() else gold
     names = ("input_ids", "token_type_ids", "attention_mask", "labels")
-    return [dict(zip(names, row, strict=True)) for row in zip(ids, segments, mask, labels, strict=True)]
+    return [dict(zip(names, row, strict=True)) for row in zip(*inputs, gold, strict=True)]
 
 
 def _to_longest(rows: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """A batch without the columns in which all of its sequences are padding."""
+    """Stack a batch without the columns in which all sequences are padding."""
     batch = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
     length = int(batch["attention_mask"].sum(1).max())
     return {name: tensor if name == "labels" else tensor[:, :length] for name, tensor in batch.items()}

@@ -16,7 +16,7 @@ from embryo_core.figures.captions import finetuning as captions
 from embryo_core.figures.captions import openings
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.smoothing import with_smoothed
-from embryo_core.finetune.forms import SQUAD
+from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.types import Run
 from embryo_core.words import headed
 

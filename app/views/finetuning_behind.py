@@ -10,7 +10,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.figures import finetuning as charts
 from embryo_core.figures.captions import finetuning as captions
 from embryo_core.figures.markdown import literal
-from embryo_core.finetune.forms import evaluation
+from embryo_core.finetune.task_specs import results_name
 
 ANY = "any"
 
@@ -24,10 +24,10 @@ def show(view: View, task: str, frame: pd.DataFrame) -> None:
             charts.curve_figure(curve, metric),
             curve,
             f"{view.run.name}-{task}-tuning",
-            captions.curve(results.sources(view.run).get(evaluation(task, 1), {})),
+            captions.curve(results.sources(view.run).get(results_name(task, 1), {})),
             f"Fine-tuning on {charts.label(task)}, {view.point(step)}",
             view,
-            evaluation(task, 1),
+            results_name(task, 1),
             at=f"step{step}",
         )
     if seeds := task_reads.seeds(view.run, task):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, add_device, add_ray, named_path, positive, whole
-from embryo_core.commands.finetune import add_folders, finetune_and_tell, glue_folders
+from embryo_core.commands.finetune import add_folders, finetune_and_report, glue_folders
 from embryo_core.errors import CorpusError
-from embryo_core.finetune.forms import SQUAD
+from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
@@ -53,7 +53,7 @@ def execute(options: argparse.Namespace) -> int:
         status = _evaluate(run, data, options)
     if tasks:
         how = {"device": options.device, "ray": options.ray, "overwrite": options.overwrite}
-        status |= finetune_and_tell(run, tasks, steps=options.steps, **how)
+        status |= finetune_and_report(run, tasks, steps=options.steps, **how)
     return status
 
 

@@ -19,9 +19,7 @@ ONTONOTES = (
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """The data."""
-    command.add_argument(
-        "what", choices=(*FETCHED, "ontonotes"), help="OntoNotes is licensed: tells where to get it"
-    )
+    command.add_argument("what", choices=(*FETCHED, "ontonotes"), help="OntoNotes is licensed: tells where to get it")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -42,7 +40,7 @@ def fetch(what: str, into: Path) -> list[Path]:
     if what not in FETCHED:
         raise CorpusError(unknown("corpus", what, [*FETCHED, "ontonotes"]))
     from embryo_core.corpora.fetch import fetch_lama, fetch_treebank  # with pooch
-    from embryo_core.finetune.hub import fetch_tasks
+    from embryo_core.finetune.task_folders import fetch_tasks
 
     with _no_empty_folder(into / what):
         match what:

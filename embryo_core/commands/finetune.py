@@ -1,4 +1,4 @@
-"""`finetune`: the checkpoints of a run on GLUE, SQuAD and tasks of one's own."""
+"""`finetune`: tune the checkpoints of a run on GLUE, SQuAD and your own tasks."""
 
 import argparse
 import sys
@@ -9,7 +9,7 @@ from typing import Any
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, add_ray, named_path, positive, whole
 from embryo_core.errors import CorpusError, unknown
-from embryo_core.finetune.forms import GLUE, SQUAD, is_name
+from embryo_core.finetune.task_specs import GLUE, SQUAD, is_task_name
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
@@ -17,7 +17,7 @@ HELP = "fine-tune the checkpoints of a run on downstream tasks; what is done is 
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """The tasks and their data, the steps and seeds, the protocol, and what computes."""
+    """Add the arguments: tasks and their data, steps and seeds, the protocol, and where to compute."""
     command.add_argument("run", metavar="RUN", help=RUN)
     command.add_argument("--tasks", nargs="+", metavar="TASK", help="default: all whose data are given")
     command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every checkpoint")
@@ -40,21 +40,21 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def add_folders(command: argparse._ActionsContainer) -> None:
-    """--glue and --squad."""
-    forms = {"glue": "GLUE: a folder of cola/, sst2/, ... with parquet", "squad": "SQuAD 1.1 or 2.0: train, validation"}
-    for name, form in forms.items():
-        command.add_argument(f"--{name}", type=Path, metavar="FOLDER", help=form)
+    """Add --glue and --squad."""
+    glue = "GLUE: a folder of cola/, sst2/, ... with parquet"
+    command.add_argument("--glue", type=Path, metavar="FOLDER", help=glue)
+    command.add_argument("--squad", type=Path, metavar="FOLDER", help="SQuAD 1.1 or 2.0: train, validation")
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Fine-tune, and tell what was done, and what failed."""
+    """Fine-tune, and print what was done and what failed."""
     names = ("steps", "seeds", "protocol", "device", "jobs", "ray", "overwrite")
     settings = {name: getattr(options, name) for name in names}
-    return finetune_and_tell(runs.open_run(options.run), _folders(options), **settings)
+    return finetune_and_report(runs.open_run(options.run), _folders(options), **settings)
 
 
-def finetune_and_tell(run: Run, folders: Mapping[str, Path], **settings: Any) -> int:
-    """Fine-tune on the tasks of these folders; returns the exit status. Settings and errors as of `finetune`."""
+def finetune_and_report(run: Run, folders: Mapping[str, Path], **settings: Any) -> int:
+    """Fine-tune on the tasks in these folders and return the exit status; settings and errors as for `finetune`."""
     from embryo_core.finetune.finetuning import finetune  # torch and transformers take seconds to import
 
     report = finetune(run, folders, **settings, progress=True)
@@ -68,7 +68,7 @@ def finetune_and_tell(run: Run, folders: Mapping[str, Path], **settings: Any) ->
 
 
 def glue_folders(folder: Path) -> dict[str, Path]:
-    """The folder of each task of GLUE that is there. Raises CorpusError where none is."""
+    """List the folder of each task of GLUE that exists in a folder. Raises CorpusError if none does."""
     found = {name: folder / name for name in GLUE if (folder / name).is_dir()}
     if not found:
         raise CorpusError(
@@ -79,7 +79,7 @@ def glue_folders(folder: Path) -> dict[str, Path]:
 
 
 def _folders(options: argparse.Namespace) -> dict[str, Path]:
-    """The folder of each task that is asked for. Raises CorpusError."""
+    """Return the folder of each requested task. Raises CorpusError."""
     own = dict(options.task)
     _check_names(own, [*GLUE, SQUAD], len(options.task))
     fetched = runs.data_folder("corpora")
@@ -95,11 +95,11 @@ def _folders(options: argparse.Namespace) -> dict[str, Path]:
 
 
 def _check_names(own: Iterable[str], known: Iterable[str], given: int) -> None:
-    """Raise CorpusError for an own task that is given twice, or under the name of another."""
+    """Raise CorpusError if a user's task is given twice, or has the name of another task."""
     if len(set(own)) < given:
-        raise CorpusError("A task of your own is given twice; give each a name of its own.")
+        raise CorpusError("A task of your own is given twice; give each a different name.")
     for name in own:
-        if name in known or not is_name(name):
+        if name in known or not is_task_name(name):
             raise CorpusError(
                 f"A task of your own cannot be named '{name}'; choose letters, digits, '_' and '-', and none of "
                 f"{', '.join(known)}."

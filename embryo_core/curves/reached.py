@@ -11,8 +11,8 @@ from embryo_core.errors import ResultsError
 DRAWS = 400  # bootstrap samples of the development examples
 SEED = 7
 AT_ONCE = 2**20  # numbers of examples in draws that are held at a time, a few tens of MB with what is made of them
-MOST_ANSWERS = 2**23  # of a task at all steps; QQP at 40 steps with five seeds has as many
-MOST_LABELS = 256  # of a task: how often each was answered is counted in every draw
+MAX_ANSWERS = 2**23  # of a task at all steps; QQP at 40 steps with five seeds has as many
+MAX_LABELS = 256  # of a task: how often each was answered is counted in every draw
 SHARES = (0.95, 0.99)  # of the last score
 SURE = 0.975  # of the draws, at least, have a last score above 0 where it surely is
 ROUNDING = 1e-12  # what varies by less of its size is constant
@@ -113,8 +113,8 @@ def _samples(n: int) -> Iterator[np.ndarray]:
 
 def _check(answers: pd.DataFrame, of: str) -> None:
     """Raise ResultsError for answers that cannot be resampled, or not in bounded time and memory."""
-    if len(answers) > MOST_ANSWERS:
-        raise ResultsError(f"The task has {len(answers):,} answers; at most {MOST_ANSWERS:,} are drawn from.")
+    if len(answers) > MAX_ANSWERS:
+        raise ResultsError(f"The task has {len(answers):,} answers; at most {MAX_ANSWERS:,} are drawn from.")
     if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers[of].nunique():
         raise ResultsError("Some steps did not answer all examples of the task; fine-tune on it with --overwrite.")
 
@@ -122,7 +122,7 @@ def _check(answers: pd.DataFrame, of: str) -> None:
 def _check_labels(answers: pd.DataFrame) -> None:
     """Raise ResultsError for answers that are no index of a label."""
     values = answers[["gold", "answer"]].to_numpy()
-    if not ((values >= 0) & (values < MOST_LABELS) & (values == np.floor(values))).all():
+    if not ((values >= 0) & (values < MAX_LABELS) & (values == np.floor(values))).all():
         raise ResultsError("Some answers are none of the task's labels; fine-tune on it with --overwrite.")
 
 

@@ -14,7 +14,7 @@ from embryo_core.curves.step_scales import log_spaced
 from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.overlay import Curves
-from embryo_core.finetune.forms import GLUE, SQUAD
+from embryo_core.finetune.task_specs import GLUE, SQUAD
 from embryo_core.words import point
 
 TICKS = 8  # evaluations of a fine-tuning that are all named on its axis

@@ -5,7 +5,7 @@ import pandas as pd
 from embryo_core import results
 from embryo_core.findings.evidence import Curve, Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
-from embryo_core.finetune.forms import GLUE
+from embryo_core.finetune.task_specs import GLUE
 
 EARLY = 0.25  # the share of the run within which most of the last score is reached
 

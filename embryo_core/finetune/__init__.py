@@ -1,1 +1,1 @@
-"""Fine-tuning over pretraining: GLUE, SQuAD and tasks of one's own, from every checkpoint (Section 5)."""
+"""Fine-tune checkpoints on GLUE, SQuAD and users' own tasks (Section 5)."""

@@ -1,6 +1,6 @@
 """Fine-tune the checkpoints of a run on downstream tasks and store scores, answers and curves (Section 5).
 
-Each task at each step with each seed is a part of its own in the results: killed and run again it goes on.
+Each task at each step with each seed is stored as its own part, so a command that was killed continues where it ended.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,23 +13,38 @@ from embryo_core import results
 from embryo_core.engine.hub import most_pieces
 from embryo_core.errors import ConfigError, MissingCapability, unknown
 from embryo_core.evaluate import Report
-from embryo_core.finetune import plan, protocols
-from embryo_core.finetune.cluster_workers import ClusterWorkers, cluster_workers
-from embryo_core.finetune.forms import evaluation
-from embryo_core.finetune.plan import Asked
-from embryo_core.finetune.protocols import Choice
-from embryo_core.finetune.questions import QuestionTask
-from embryo_core.finetune.rates import OF_TRAINING, choose
-from embryo_core.finetune.texts import remember
-from embryo_core.finetune.trainees import Trainee, make_trainee
-from embryo_core.finetune.units import Unit, find, work, write
-from embryo_core.finetune.workers import Workers, choose_device, default_jobs, open_workers
+from embryo_core.finetune import plan as planning
+from embryo_core.finetune.encoded_tasks import EncodedTask, encode_task
+from embryo_core.finetune.plan import TaskPlan
+from embryo_core.finetune.rates import HELD_OUT, choose_rates
+from embryo_core.finetune.task_folders import remember_folder
+from embryo_core.finetune.task_specs import (
+    PROTOCOLS,
+    QUICK_LENGTH,
+    RateChoice,
+    paper_settings,
+    quick_settings,
+    results_name,
+)
+from embryo_core.finetune.tasks import TextTask
+from embryo_core.finetune.workers import (
+    ClusterWorkers,
+    TuningJob,
+    Workers,
+    choose_device,
+    cluster_workers,
+    default_jobs,
+    open_workers,
+    tune_and_write,
+    tune_only,
+    write_outcomes,
+)
 from embryo_core.tokenizers.tokenizer import Tokenizer, check_vocabulary, load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
-FEWEST = 16  # pieces of a sequence that can be tuned on: special tokens, and a few of each of two texts
+MIN_PIECES = 16  # of the sequences that a model reads: special tokens, and a few pieces of each of two texts
 
-Opening = Callable[[Mapping[str, Trainee]], AbstractContextManager[Workers | ClusterWorkers]]
+OpenWorkers = Callable[[Mapping[str, EncodedTask]], AbstractContextManager[Workers | ClusterWorkers]]
 
 
 def finetune(
@@ -45,143 +60,134 @@ def finetune(
     overwrite: bool = False,
     progress: bool = False,
 ) -> Report:
-    """Fine-tune checkpoints on tasks, each given with its folder, with seeds 1 to `seeds`; what is done is skipped.
+    """Fine-tune checkpoints on tasks, given with their folders, with seeds 1 to `seeds`; skip what is done.
 
-    A task is one of GLUE, squad, or the user's own under any other name. Without `steps` all checkpoints that have
-    weights. `jobs` fine-tunings run at once, by default one on each core, or one on a GPU; or as many as the Ray
-    cluster has cores or GPUs whose address is `ray` (see `cluster.on_ray`). A checkpoint that cannot be read, or a
-    fine-tuning that fails, is reported and passed over.
+    A task is one of GLUE, squad, or the user's own under any other name. Without `steps`, all checkpoints that have
+    weights are tuned. `jobs` fine-tunings run at once, by default one per core, or one on a GPU; with `ray`, the
+    address of a Ray cluster (see `evaluate.cluster`), as many as it has cores or GPUs. A checkpoint that cannot be
+    read, or a fine-tuning that fails, is reported and skipped.
 
-    Raises EmbryoError for unknown names and steps, and for data that are missing, faulty, or not those of the results
-    at hand; OSError where the disk is full. What was written before stays.
+    Raises EmbryoError for unknown names and steps, and for data that are missing, faulty, or not those of the stored
+    results; OSError if the disk is full. What was written before stays.
     """
-    if protocol not in protocols.PROTOCOLS:
-        raise ConfigError(unknown("protocol", protocol, protocols.PROTOCOLS))
-    checkpoints = plan.trainable(run, steps)
-    asked = plan.ask(run, tasks, checkpoints, seeds, protocol, overwrite)
-    plan.remove_leftovers(run, asked)
-    report = Report(done_before=sum(one.done_before for one in asked))
-    pending = [one for one in asked if one.pending or _is_before(one, asked)]
-    if any(one.pending for one in pending):
-        _finetune(run, pending, checkpoints, _opening(device, jobs, ray), report, progress)
+    if protocol not in PROTOCOLS:
+        raise ConfigError(unknown("protocol", protocol, PROTOCOLS))
+    checkpoints = planning.trainable_checkpoints(run, steps)
+    plans = planning.plan_tasks(run, tasks, checkpoints, seeds, protocol, overwrite)
+    planning.remove_leftovers(run, plans)
+    report = Report(done_before=sum(plan.done_before for plan in plans))
+    from_mnli = any(plan.from_mnli and plan.pending for plan in plans)
+    needed = [plan for plan in plans if plan.pending or (plan.name == "mnli" and from_mnli)]
+    if any(plan.pending for plan in needed):
+        _finetune(run, needed, checkpoints, _worker_opener(device, jobs, ray), report, progress)
     results.compact(run)
     return report
 
 
-def _opening(device: str | None, jobs: int | None, ray: str | None) -> Opening:
-    """What opens the workers, here or on a cluster. Raises ConfigError for a device that is not here."""
+def _worker_opener(device: str | None, jobs: int | None, ray: str | None) -> OpenWorkers:
+    """Return the function that opens the workers, here or on a cluster. Raises ConfigError for a missing device."""
     if ray is not None:
-        return lambda trainees: cluster_workers(ray, trainees, device)
+        return lambda encoded: cluster_workers(ray, encoded, device)
     device = choose_device(device)
-    return lambda trainees: open_workers(trainees, device, jobs or default_jobs(device))
-
-
-def _is_before(asked: Asked, others: Sequence[Asked]) -> bool:
-    """Whether it is MNLI, and others are left that begin from it."""
-    return asked.name == "mnli" and any(other.from_mnli and other.pending for other in others)
+    return lambda encoded: open_workers(encoded, device, jobs or default_jobs(device))
 
 
 def _finetune(
     run: Run,
-    asked: Sequence[Asked],
+    plans: Sequence[TaskPlan],
     checkpoints: Sequence[Checkpoint],
-    opening: Opening,
+    open_them: OpenWorkers,
     report: Report,
     progress: bool,
 ) -> None:
-    late = plan.late(run)
+    late = planning.last_intact_checkpoint(run)
     tokenizer = load_tokenizer(run)
     check_vocabulary(late, tokenizer.vocabulary_size)
-    choices = {one.name: plan.noted_choice(run, one) for one in asked if one.protocol == "quick"}
-    without = [name for name, choice in choices.items() if choice is None]
-    staying = [one for one in asked if one.staying and choices.get(one.name)]
-    report.remarks += [plan.kept_rate(one, choices[one.name]) for one in staying]
-    trainees = _encode(asked, without, tokenizer, late)
-    report.remarks += [one.data.remark for one in asked if one.data.remark]
-    with opening(trainees) as workers:
-        by_name = {one.name: one for one in asked}
-        for name, one in by_name.items():
-            if name not in without:
-                _settle(run, one, trainees[name], choices.get(name))
-        lengths = {name: trainees[name + OF_TRAINING].train.lengths for name in without}
-        identities = {name: by_name[name].identity for name in without}
-        for name, choice in choose(workers, late, lengths, identities, progress):  # noted at once: a run killed goes on
-            if isinstance(choice, str):
-                report.failures.append(choice)
-            else:
-                _settle(run, by_name[name], trainees[name], choice)
-        asked = [one for one in asked if one.settings]
-        cost = {one.name: one.settings.updates * one.settings.batch * _mean_length(trainees[one.name]) for one in asked}
-        _work(workers, plan.units(asked, checkpoints, cost), report, tqdm(desc=run.name, disable=not progress))
+    choices = {plan.name: planning.stored_choice(run, plan) for plan in plans if plan.protocol == "quick"}
+    to_choose = [name for name, choice in choices.items() if choice is None]
+    for plan in plans:
+        if plan.staying and (choice := choices.get(plan.name)):
+            report.remarks.append(planning.explain_kept_rate(plan, choice))
+    encoded = _encode(plans, to_choose, tokenizer, late)
+    report.remarks += [plan.data.remark for plan in plans if plan.data.remark]
+    with open_them(encoded) as workers:
+        by_name = {plan.name: plan for plan in plans}
+        for name, plan in by_name.items():
+            if name not in to_choose:
+                _settle(run, plan, encoded[name], choices.get(name))
+        lengths = {name: encoded[name + HELD_OUT].train.lengths for name in to_choose}
+        identities = {name: by_name[name].identity for name in to_choose}
+        for name, found in choose_rates(workers, late, lengths, identities, progress):
+            if isinstance(found, str):
+                report.failures.append(found)
+            else:  # noted at once, so that a command that is killed does not choose it again
+                _settle(run, by_name[name], encoded[name], found)
+        settled = {plan.name: plan.settings for plan in plans if plan.settings}
+        cost = {
+            name: settings.updates * settings.batch * float(encoded[name].train.lengths.mean())
+            for name, settings in settled.items()
+        }
+        jobs = planning.plan_jobs([by_name[name] for name in settled], checkpoints, cost)
+        _do_jobs(workers, jobs, report, tqdm(desc=run.name, disable=not progress))
 
 
-def _work(workers: Workers | ClusterWorkers, units: Sequence[Unit], report: Report, bar: tqdm) -> None:
-    """Have the units done; what those of a cluster find is written here."""
-    bar.total = sum(item.written for unit in units for item in unit.items)
-    far = isinstance(workers, ClusterWorkers)
+def _do_jobs(workers: Workers | ClusterWorkers, jobs: Sequence[TuningJob], report: Report, bar: tqdm) -> None:
+    """Do the jobs; findings of a cluster are written here."""
+    bar.total = sum(task.written for job in jobs for task in job.tasks)
     with bar:
-        for unit, done in workers.do(find if far else work, units):
-            written, failures = write(unit, done) if far else done
+        for job, done in workers.do(tune_and_write if workers.writes else tune_only, jobs):
+            written, failures = done if workers.writes else write_outcomes(job, done)
             report.computed += written
             report.failures += failures
-            bar.set_postfix_str(f"step {unit.checkpoint.step}")
-            bar.update(sum(item.written for item in unit.items))
+            bar.set_postfix_str(f"step {job.checkpoint.step}")
+            bar.update(sum(task.written for task in job.tasks))
 
 
 # === Data and settings ===
 
 
 def _encode(
-    asked: Sequence[Asked], without_rate: Sequence[str], tokenizer: Tokenizer, late: Checkpoint
-) -> dict[str, Trainee]:
-    """All tasks, read and tokenized once; those without a learning rate also with training data held out."""
+    plans: Sequence[TaskPlan], to_choose: Sequence[str], tokenizer: Tokenizer, late: Checkpoint
+) -> dict[str, EncodedTask]:
+    """Read and encode all tasks; those without a learning rate also with training data held out."""
     most = most_pieces(late)
-    if most < FEWEST:
+    if most < MIN_PIECES:
         raise MissingCapability(
-            f"The models of run '{late.run.name}' read {most} pieces at once; fine-tuning needs {FEWEST} at least."
+            f"The models of run '{late.run.name}' read {most} pieces at once; fine-tuning needs {MIN_PIECES} at least."
         )
-    found: dict[str, Trainee] = {}
-    for one in asked:
-        one.read()
-        remember(one.sha256, one.folder)
-        length = min(_length(one), most)
-        found[one.name] = make_trainee(one.data, tokenizer, length)
-        if one.name in without_rate:
-            found[one.name + OF_TRAINING] = make_trainee(one.data.held_out(), tokenizer, length)
+    found: dict[str, EncodedTask] = {}
+    for plan in plans:
+        data = plan.data
+        remember_folder(plan.sha256, plan.folder)
+        wanted = QUICK_LENGTH if plan.protocol == "quick" else paper_settings(plan.name, plan.unanswerable).length
+        length = min(wanted, most)
+        found[plan.name] = encode_task(data, tokenizer, length)
+        if plan.name in to_choose:
+            found[plan.name + HELD_OUT] = encode_task(data.held_out(), tokenizer, length)
     return found
 
 
-def _length(asked: Asked) -> int:
-    if asked.protocol == "quick":
-        return protocols.QUICK_LENGTH
-    return _paper(asked).length
+def _settle(run: Run, plan: TaskPlan, encoded: EncodedTask, choice: RateChoice | None) -> None:
+    """Fix the settings of a task, and note them with its data under the name of each seed's results."""
+    if choice:
+        plan.settings = quick_settings(encoded.train.lengths, choice.learning_rate)
+    else:
+        plan.settings = paper_settings(plan.name, plan.unanswerable)
+    labels = list(plan.data.labels) if isinstance(plan.data, TextTask) else []
+    note = _note(plan, len(encoded.targets), choice)
+    summary = {"note": note, "labels": labels, **(choice.summary if choice else {})}
+    if plan.overwrite:
+        for name in planning.stored_names(run, plan.name):
+            results.forget_other(run, name, plan.identity)
+    for seed in sorted({seed for _, seed in plan.pending}):
+        results.begin(run, results_name(plan.name, seed), plan.identity, summary, plan.overwrite)
 
 
-def _paper(asked: Asked) -> protocols.Settings:
-    return protocols.paper(asked.name, isinstance(asked.data, QuestionTask) and asked.data.unanswerable)
-
-
-def _mean_length(trainee: Trainee) -> float:
-    return float(trainee.train.lengths.mean())
-
-
-def _settle(run: Run, asked: Asked, trainee: Trainee, choice: Choice | None) -> None:
-    """Settle the settings, and note them with the data under the name of each seed."""
-    asked.settings = protocols.quick(trainee.train.lengths, choice.learning_rate) if choice else _paper(asked)
-    labels = list(asked.data.labels) if not isinstance(asked.data, QuestionTask) else []
-    summary = {"note": _note(asked, trainee, choice), "labels": labels, **(choice.summary if choice else {})}
-    if asked.overwrite:
-        for name in plan.stored_seeds(run, asked.name):
-            results.forget_other(run, name, asked.identity)
-    for seed in sorted({seed for _, seed in asked.pending}):
-        name = evaluation(asked.name, seed)
-        results.begin(run, name, asked.identity, summary, asked.overwrite)
-
-
-def _note(asked: Asked, trainee: Trainee, choice: Choice | None) -> str:
-    """One sentence on the data and the settings."""
-    rate = f"{asked.settings.updates:,} updates, learning rate {asked.settings.learning_rate:g}"
+def _note(plan: TaskPlan, sequences: int, choice: RateChoice | None) -> str:
+    """Describe data and settings in one sentence."""
+    assert plan.settings is not None
+    rate = f"{plan.settings.updates:,} updates, learning rate {plan.settings.learning_rate:g}"
     if choice:
         by = " by the loss, as the best scores are equal," if choice.is_tied and choice.losses else ""
         rate += f", chosen{by} at step {choice.step} on a tenth of the training data"
-    return f"{len(trainee.targets):,} training sequences of {asked.folder.name}; protocol {asked.protocol}, {rate}"
+    return f"{sequences:,} training sequences of {plan.folder.name}; protocol {plan.protocol}, {rate}"

@@ -1,4 +1,4 @@
-"""Texts as a model reads them, tokenized once for all checkpoints and framed as its tokenizer does, without padding."""
+"""Tokenized sequences of a task, made once for all checkpoints and stored without padding; and their batches."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,28 +7,28 @@ import numpy as np
 
 from embryo_core.tokenizers.tokenizer import Frame, Tokenizer
 
-POOL = 64  # batches that are cut from one sorted pool: enough to need little padding, few enough to stay mixed
+POOL = 64  # batches cut from one sorted pool: enough to need little padding, few enough to stay mixed
 
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """n sequences of pieces, one after the other; the second segment of each begins at `second`."""
+    """n sequences of pieces in one array; the second segment of each begins at `second`."""
 
-    ids: np.ndarray  # [pieces of all] int32
+    ids: np.ndarray  # [all pieces] int32
     ends: np.ndarray  # [n + 1] int64: sequence i is ids[ends[i] : ends[i + 1]]
     second: np.ndarray  # [n] int64: pieces in the first segment
-    pad_id: int
+    pad_id: int | None
 
     def __len__(self) -> int:
         return len(self.second)
 
     @property
     def lengths(self) -> np.ndarray:
-        """Pieces in each sequence [n]."""
+        """Return the number of pieces in each sequence [n]."""
         return np.diff(self.ends)
 
     def batch(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Ids, segments and attention mask [B, L] int64 of these sequences, padded to the longest of them."""
+        """Return ids, segments and attention mask [B, L] int64 of these rows, padded to the longest."""
         lengths = self.lengths[rows]
         columns = np.arange(lengths.max())
         mask = columns < lengths[:, None]
@@ -39,7 +39,7 @@ class Sequences:
 
 
 def encode(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, length: int) -> Sequences:
-    """One sequence of at most `length` pieces for each text or pair; of a pair the longer text is cut first."""
+    """Encode each text or pair in at most `length` pieces; of a pair the longer text is cut first."""
     segments = [[one.ids for one in tokenizer.encode_texts(column)] for column in zip(*texts, strict=True)]
     frame = tokenizer.frame(len(segments))
     room = length - sum(map(len, frame.ids))
@@ -47,8 +47,8 @@ def encode(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, length: int) 
     return join(cut, frame, tokenizer.pad_id)
 
 
-def join(texts: Sequence[Sequence[np.ndarray]], frame: Frame, pad_id: int) -> Sequences:
-    """Sequences of one or two lists of pieces each, with the special tokens of the frame around them."""
+def join(texts: Sequence[Sequence[np.ndarray]], frame: Frame, pad_id: int | None) -> Sequences:
+    """Join one or two lists of pieces per sequence, with the special tokens of the frame around them."""
     before, *after = frame.ids
     ids = [
         np.concatenate([before, *(part for pair in zip(parts, after, strict=True) for part in pair)]) for parts in texts
@@ -62,7 +62,7 @@ def join(texts: Sequence[Sequence[np.ndarray]], frame: Frame, pad_id: int) -> Se
 
 
 def _cut(parts: list[np.ndarray], room: int) -> list[np.ndarray]:
-    """One or two texts cut to so many pieces together; of two, the longer first."""
+    """Cut one or two texts to `room` pieces together; of two, the longer first."""
     if len(parts) == 1:
         return [parts[0][:room]]
     first = min(len(parts[0]), max(room - len(parts[1]), room - room // 2))
@@ -70,7 +70,7 @@ def _cut(parts: list[np.ndarray], room: int) -> list[np.ndarray]:
 
 
 def training_batches(lengths: np.ndarray, size: int, random: np.random.Generator) -> Iterator[np.ndarray]:
-    """Endless batches of rows: every epoch each row once, in batches of about one length and in random order."""
+    """Yield batches of rows forever: each row once per epoch, with rows of similar length, in random order."""
     while True:
         order = random.permutation(len(lengths))
         batches = []
@@ -83,6 +83,6 @@ def training_batches(lengths: np.ndarray, size: int, random: np.random.Generator
 
 
 def batches_by_length(lengths: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    """Every row once, in batches of about one length."""
+    """Yield every row once, in batches of similar length."""
     order = np.argsort(lengths, kind="stable")
     return (order[i : i + size] for i in range(0, len(order), size))

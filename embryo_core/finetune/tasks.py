@@ -1,4 +1,4 @@
-"""Tasks of one or two texts read from their folders: train and validation, as parquet files of the Hugging Face Hub."""
+"""Tasks of one or two texts, read from a folder of parquet files as the Hugging Face Hub has them."""
 
 import hashlib
 import math
@@ -10,73 +10,79 @@ from typing import Any
 import numpy as np
 
 from embryo_core import corpora
-from embryo_core.curves.reached import MOST_LABELS
+from embryo_core.curves.reached import MAX_LABELS
 from embryo_core.errors import CorpusError
-from embryo_core.finetune.forms import GLUE, TEXTS, Form
+from embryo_core.finetune.task_specs import GLUE, TEXTS, TaskSpec
 from embryo_core.results import read_foreign
 
 Columns = dict[str, list[Any]]
-HELD_OUT_ONE_IN = 10  # one training example in so many is held out where a learning rate is chosen
-LARGEST = 1e30  # value: its square is a number of 64 bits, and it is one of 32
-EXACT = 1000  # parts of the deviation of values, one of which rounding to 32 bits may change them by
-SHUFFLE = 5  # seed of the order in which they are dealt
+HELD_OUT_ONE_IN = 10  # one training example in ten is held out to choose a learning rate
+SPLIT_SEED = 5  # of the order that decides which examples are held out
+MAX_VALUE = 1e30  # a value fits into 32 bits, and its square into 64
+MIN_PRECISION = 1000  # rounding to 32 bits may change values by one part in so many of their standard deviation
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Examples: one or two texts each, and the gold answers [n]: indices of labels (int64), or values (float64)."""
+    """Examples: one or two texts each, and gold answers [n], label indices (int64) or values (float64)."""
 
     texts: list[tuple[str, ...]]
     gold: np.ndarray
 
     def part(self, rows: np.ndarray) -> "Split":
-        """The examples of these rows."""
+        """Return the examples of these rows."""
         return Split([self.texts[i] for i in rows], self.gold[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class TextTask:
-    """A task over one or two texts; without labels it is a regression."""
+    """A task over one or two texts with its data; without labels it is a regression."""
 
     name: str
     labels: tuple[str, ...]
     metrics: tuple[str, ...]
     train: Split
     validation: Split
-    remark: str = ""  # a sentence on what may not be meant
+    remark: str = ""  # a sentence on labels that may be misunderstood
 
     def held_out(self) -> "TextTask":
-        """The same task on the training data alone, a tenth of which is now the validation."""
-        order = np.random.default_rng(SHUFFLE).permutation(len(self.train.gold))
-        size = max(1, len(order) // HELD_OUT_ONE_IN)
-        return replace(self, train=self.train.part(order[size:]), validation=self.train.part(order[:size]))
+        """Return the task on training data alone: a tenth of them become its validation split."""
+        train, held = held_out_rows(len(self.train.gold))
+        return replace(self, train=self.train.part(train), validation=self.train.part(held))
+
+
+def held_out_rows(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Divide n training rows at random: those to train on, and a tenth to hold out."""
+    order = np.random.default_rng(SPLIT_SEED).permutation(n)
+    size = max(1, n // HELD_OUT_ONE_IN)
+    return order[size:], order[:size]
 
 
 def read_task(name: str, folder: Path) -> TextTask:
-    """A task of GLUE by its name, or one of the user's own, from the parquet files in its folder.
+    """Read a task of GLUE, or a user's own under any other name, from the parquet files in its folder.
 
-    An own task has the columns of one of GLUE's, and a label: an integer or a text (classes), or a fraction (a
-    regression). Raises CorpusError with what is at fault.
+    A user's task has the text columns of one of GLUE's, and a column label: integers or texts (classes), or fractions
+    (a regression). Raises CorpusError that says what is wrong with the data.
     """
-    form = GLUE.get(name)
+    spec = GLUE.get(name)
     train = read_split(folder, "train")
-    validation = read_split(folder, form.validation if form else "validation")
-    if form is None:
-        form = _own_form(folder, train)
+    validation = read_split(folder, spec.validation if spec else "validation")
+    if spec is None:
+        spec = _own_spec(folder, train)
     splits = (
-        _split(f"The training data of {folder}", train, form),
-        _split(f"The validation data of {folder}", validation, form),
+        _split(f"The training data of {folder}", train, spec),
+        _split(f"The validation data of {folder}", validation, spec),
     )
     check_count(f"The training data of {folder}", len(splits[0].gold), "example", least=2)
-    if form.labels:
-        _check_labels(folder, form, *splits)
-        return TextTask(name, form.labels, form.metrics, *splits)
+    if spec.labels:
+        _check_labels(folder, spec, *splits)
+        return TextTask(name, spec.labels, spec.metrics, *splits)
     _check_values(folder, splits[0].gold, splits[1].gold)
-    return TextTask(name, form.labels, form.metrics, *splits, "" if name in GLUE else _remark(name, splits[0].gold))
+    return TextTask(name, spec.labels, spec.metrics, *splits, "" if name in GLUE else _remark(name, splits[0].gold))
 
 
 def _remark(name: str, values: np.ndarray) -> str:
-    """That whole numbers which are stored as fractions are values, and how to make them classes."""
+    """Return a sentence if all values are whole numbers, which may have been meant as classes."""
     if (values != np.floor(values)).any():
         return ""
     return (
@@ -86,14 +92,14 @@ def _remark(name: str, values: np.ndarray) -> str:
 
 
 def read_split(folder: Path, split: str) -> Columns:
-    """Columns of `train.parquet`, or of the parts `train-00000-of-00002.parquet`, ... Raises CorpusError."""
+    """Read the columns of `train.parquet`, or of its parts `train-00000-of-00002.parquet`, ... Raises CorpusError."""
     return read_foreign(_files(folder, split))
 
 
 def data_sha256(name: str, folder: Path) -> str:
-    """SHA-256 of the files in its folder that a task is read from; others beside them change nothing.
+    """Return the SHA-256 of the files that a task is read from; other files in its folder do not change it.
 
-    That of the folder (`corpora.open_source`) where it has no others. Raises CorpusError.
+    Without other files it equals the hash of the folder (`corpora.open_source`). Raises CorpusError.
     """
     splits = ("train", GLUE[name].validation if name in GLUE else "validation")
     files = sorted(file for split in splits for file in _files(folder, split))
@@ -102,21 +108,21 @@ def data_sha256(name: str, folder: Path) -> str:
 
 
 def _files(folder: Path, split: str) -> list[Path]:
-    """The files of a split: one, or all of its numbered parts. Raises CorpusError where a part is missing."""
+    """List the files of a split: one, or all of its numbered parts. Raises CorpusError if a part is missing."""
     pattern = re.compile(rf"({split}(?:_part)?)(?:-(\d{{1,9}})-of-(\d{{1,9}}))?\.parquet")
     there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    forms: dict[tuple[str, int | None], dict[int, Path]] = {}  # by name and number of parts; None: it is one file
+    layouts: dict[tuple[str, int | None], dict[int, Path]] = {}  # by name and number of parts, None for a single file
     for match in filter(None, map(pattern.fullmatch, there)):
         name, number, of = match.groups()
-        forms.setdefault((name, int(of) if of else None), {})[int(number or 0)] = folder / match[0]
-    if not forms:
+        layouts.setdefault((name, int(of) if of else None), {})[int(number or 0)] = folder / match[0]
+    if not layouts:
         raise CorpusError(
             f"{folder} has no {split}.parquet, but {', '.join(there[:8]) or 'nothing'}; put that split there."
         )
-    if len(forms) > 1:
-        one, other, *_ = (min(parts.values()).name for parts in forms.values())
+    if len(layouts) > 1:
+        one, other, *_ = (min(parts.values()).name for parts in layouts.values())
         raise CorpusError(f"{folder} has {one} and {other}, which may hold the same examples; leave one of them there.")
-    ((_, of), parts), *_ = forms.items()
+    ((_, of), parts), *_ = layouts.items()
     if missing := [number for number in range(of or 0) if number not in parts]:
         raise CorpusError(
             f"{folder} has {len(parts)} of {of} parts of {split}, without number {missing[0]}; put the others there."
@@ -127,34 +133,34 @@ def _files(folder: Path, split: str) -> list[Path]:
 # === One split ===
 
 
-def _split(named: str, columns: Columns, form: Form) -> Split:
-    texts = [column(named, columns, name) for name in form.texts]
+def _split(named: str, columns: Columns, spec: TaskSpec) -> Split:
+    texts = [column(named, columns, name) for name in spec.texts]
     gold = column(named, columns, "label")
     check_count(named, len(gold), "example")
-    for name, values in zip(form.texts, texts, strict=True):
+    for name, values in zip(spec.texts, texts, strict=True):
         if (row := next((i for i, text in enumerate(values) if not isinstance(text, str)), None)) is not None:
             raise CorpusError(f"{named} have {values[row]!r} as {name} in row {row}; a text is expected.")
-    return Split(list(zip(*texts, strict=True)), _indices(named, gold, form) if form.labels else _values(named, gold))
+    return Split(list(zip(*texts, strict=True)), _indices(named, gold, spec) if spec.labels else _values(named, gold))
 
 
 def column(named: str, columns: Columns, name: str) -> list[Any]:
-    """The column of that name in the data that are `named` so where a sentence begins. Raises CorpusError."""
+    """Return a column; `named` names the data at the start of an error. Raises CorpusError."""
     if name not in columns:
         raise CorpusError(f"{named} have no column '{name}', only {', '.join(columns) or 'none'}; add it.")
     return columns[name]
 
 
 def check_count(named: str, count: int, what: str, least: int = 1) -> None:
-    """Raise CorpusError where the data hold fewer than `least`, 1 or 2, of `what`: an example, a question."""
+    """Raise CorpusError if the data hold fewer than `least`, 1 or 2, of `what`: an example, a question."""
     if not count:
         raise CorpusError(f"{named} hold no {what}; give files with rows.")
     if count < least:
         raise CorpusError(f"{named} hold one {what}; give at least two.")
 
 
-def _indices(named: str, labels: list[Any], form: Form) -> np.ndarray:
-    index = {key: i for i, key in enumerate(form.keys or range(len(form.labels)))}
-    hidden = all(label == -1 for label in labels)  # as in GLUE's test sets
+def _indices(named: str, labels: list[Any], spec: TaskSpec) -> np.ndarray:
+    index = {key: i for i, key in enumerate(spec.keys or range(len(spec.labels)))}
+    hidden = all(label == -1 for label in labels)  # GLUE's test sets
     for row, label in enumerate(labels):
         _check_hashable(named, row, label)
         if hidden or (label in (None, -1) and label not in index):
@@ -174,25 +180,25 @@ def _values(named: str, values: list[Any]) -> np.ndarray:
     for row, value in enumerate(values):
         if not isinstance(value, int | float) or not math.isfinite(value):
             raise CorpusError(f"{named} have {value!r} as label in row {row}; a number is expected.")
-    if values and all(value == -1 for value in values):  # as in GLUE's test sets
+    if values and all(value == -1 for value in values):  # GLUE's test sets
         raise CorpusError(f"{named} have no label in row 0; give labelled data, test sets are not.")
     found = np.array(values, np.float64)
-    if np.abs(found).max(initial=0) > LARGEST:
-        raise CorpusError(f"{named} have labels up to {np.abs(found).max():g}; divide them, {LARGEST:g} is the most.")
-    if found.std() and np.abs(found - found.astype(np.float32)).max() > found.std() / EXACT:
+    if np.abs(found).max(initial=0) > MAX_VALUE:
+        raise CorpusError(f"{named} have labels up to {np.abs(found).max():g}; divide them, {MAX_VALUE:g} is the most.")
+    if found.std() and np.abs(found - found.astype(np.float32)).max() > found.std() / MIN_PRECISION:
         raise CorpusError(
-            f"{named} have labels from {found.min():.12g} to {found.max():.12g}, which differ too little beside their "
-            "size for the numbers of 32 bits that are stored; subtract their mean."
+            f"{named} have labels from {found.min():.12g} to {found.max():.12g}, which differ too little for their "
+            "size to be stored as numbers of 32 bits; subtract their mean."
         )
     return found
 
 
-def _check_labels(folder: Path, form: Form, train: Split, validation: Split) -> None:
-    """Raise CorpusError where training has one label only, or lacks one that validation has."""
+def _check_labels(folder: Path, spec: TaskSpec, train: Split, validation: Split) -> None:
+    """Raise CorpusError if training has one label only, or lacks one that validation has."""
     seen = set(train.gold.tolist())
     if lacking := sorted(set(validation.gold.tolist()) - seen):
         raise CorpusError(
-            f"The validation data of {folder} have the label '{form.labels[lacking[0]]}', which the training data "
+            f"The validation data of {folder} have the label '{spec.labels[lacking[0]]}', which the training data "
             "lack; give both the same labels."
         )
     if len(seen) < 2:
@@ -200,7 +206,7 @@ def _check_labels(folder: Path, form: Form, train: Split, validation: Split) -> 
 
 
 def _check_values(folder: Path, train: np.ndarray, validation: np.ndarray) -> None:
-    """Raise CorpusError where training has one value only, or validation too few for a correlation."""
+    """Raise CorpusError if training has one value only, or validation too few for a correlation."""
     if (train == train[0]).all():
         raise CorpusError(f"The training data of {folder} have one label only, {train[0]:g}; give at least two.")
     if len(validation) < 2:
@@ -210,11 +216,11 @@ def _check_values(folder: Path, train: np.ndarray, validation: np.ndarray) -> No
         raise CorpusError(f"The validation data of {folder} have {one}; a correlation needs at least two.")
 
 
-# === Tasks of the user's own ===
+# === Users' own tasks ===
 
 
 def text_columns(folder: Path, columns: Columns) -> tuple[str, ...]:
-    """The columns that hold the texts of a user's own task, in the data of a folder. Raises CorpusError."""
+    """Return the names of the text columns of a user's own task. Raises CorpusError."""
     fitting = [names for names in TEXTS if all(name in columns for name in names)]
     if not fitting:
         known = "; ".join(", ".join(names) for names in TEXTS)
@@ -228,7 +234,7 @@ def text_columns(folder: Path, columns: Columns) -> tuple[str, ...]:
     return first
 
 
-def _own_form(folder: Path, train: Columns) -> Form:
+def _own_spec(folder: Path, train: Columns) -> TaskSpec:
     texts = text_columns(folder, train)
     named = f"The training data of {folder}"
     labels = column(named, train, "label")
@@ -237,10 +243,10 @@ def _own_form(folder: Path, train: Columns) -> Form:
         _check_hashable(named, row, label)
     values = {value for value in labels if value is not None}
     if any(isinstance(value, float) for value in values):
-        return Form(texts, ("spearman", "pearson"), labels=())
+        return TaskSpec(texts, ("spearman", "pearson"), labels=())
     if values <= {-1}:
         raise CorpusError(f"{named} have no labels; give labelled data, test sets are not.")
-    if len(values) > MOST_LABELS:
-        raise CorpusError(f"{named} have {len(values):,} labels; at most {MOST_LABELS} are read.")
+    if len(values) > MAX_LABELS:
+        raise CorpusError(f"{named} have {len(values):,} labels; at most {MAX_LABELS} are read.")
     keys = tuple(sorted(values, key=lambda value: (isinstance(value, str), value)))
-    return Form(texts, ("accuracy",), tuple(map(str, keys)), keys)
+    return TaskSpec(texts, ("accuracy",), tuple(map(str, keys)), keys)

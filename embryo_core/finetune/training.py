@@ -1,12 +1,14 @@
-"""One fine-tuning: a checkpoint's whole model with a new head, trained on a task's sequences; through transformers."""
+"""Train a checkpoint's whole model with a new head on one task, through transformers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 import transformers
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from embryo_core import runs
 from embryo_core.engine.cpu import multiplies_bfloat16
@@ -14,15 +16,15 @@ from embryo_core.engine.hub import check_all_read, read_configuration
 from embryo_core.engine.remote import fetch_checkpoint
 from embryo_core.engine.stored import check_finite, read_tensors
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
-from embryo_core.finetune.protocols import Settings
+from embryo_core.finetune.encoded_tasks import EncodedTask
 from embryo_core.finetune.sequences import Sequences, batches_by_length, training_batches
-from embryo_core.finetune.trainees import Trainee
+from embryo_core.finetune.task_specs import TuningSettings
 from embryo_core.types import Checkpoint
 
-# As in optimization.py of google-research/albert, whose Adam lacks the correction of its bias.
-WEIGHT_DECAY = 0.01  # of all but biases and normalisation
+# As in optimization.py of google-research/albert, whose Adam has no bias correction.
+WEIGHT_DECAY = 0.01  # not applied to biases and normalisation
 EPSILON = 1e-6  # of Adam
-MAX_NORM = 1.0  # of the gradient
+MAX_NORM = 1.0  # gradients are clipped to it
 EVALUATION_BATCH = 128
 CLASSES = {
     "classes": transformers.AutoModelForSequenceClassification,
@@ -30,17 +32,16 @@ CLASSES = {
     "span": transformers.AutoModelForQuestionAnswering,
 }
 HEADS = {"classes": "classification", "value": "classification", "span": "question-answering"}
-# The same function, in one pass in place of eight.
-FUSED = {"gelu_new": "gelu_pytorch_tanh"}
+FUSED = {"gelu_new": "gelu_pytorch_tanh"}  # the same function, in one pass instead of eight
 
-OF_HEAD = ("classif", "cls", "head", "pooler", "qa", "seq_classif", "summary")  # begin names of a head's dropout
+HEAD_PREFIXES = ("classif", "cls", "head", "pooler", "qa", "seq_classif", "summary")  # of settings of a head's dropout
 
 Weights = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
-class Point:
-    """One evaluation: the mean training loss since the last one, and the score."""
+class CurvePoint:
+    """One evaluation: the mean training loss since the one before, and the score."""
 
     update: int
     train_loss: float
@@ -48,36 +49,36 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
-    """What a fine-tuning came to: outputs for the validation sequences, the curve, and the weights without the head."""
+class TunedModel:
+    """The result of a fine-tuning: outputs for the validation sequences, the curve, and weights without the head."""
 
     outputs: np.ndarray
-    curve: list[Point]
+    curve: list[CurvePoint]
     encoder: Weights
 
 
 def tune(
     checkpoint: Checkpoint,
-    data: Trainee,
-    settings: Settings,
+    task: EncodedTask,
+    settings: TuningSettings,
     seed: int,
     device: str = "cpu",
     start: Weights | None = None,
-) -> Tuned:
-    """Fine-tune a checkpoint, wherever its weights are, or weights `start` of its encoder; evaluated after every epoch.
+) -> TunedModel:
+    """Fine-tune a checkpoint, or its encoder with weights `start`, and evaluate it after every epoch.
 
-    The seed decides the head's first weights, dropout, and the order of the batches. A loss that is not finite ends it
-    with ArithmeticError.
+    The seed determines the head's first weights, dropout, and the order of the batches. Raises ArithmeticError if the
+    loss is not finite.
     """
     torch.manual_seed(seed)
-    model = _model(checkpoint, data, settings, torch.device(device), start)
+    model = _load_model(checkpoint, task, settings, torch.device(device), start)
     optimizer, schedule = _optimizer(model, settings)
-    batches = training_batches(data.train.lengths, settings.batch, np.random.default_rng(seed))
-    epoch = -(-len(data.train) // settings.batch)
+    batches = training_batches(task.train.lengths, settings.batch, np.random.default_rng(seed))
+    epoch = -(-len(task.train) // settings.batch)
     curve, losses = [], []
     model.train()
     for update, rows in zip(range(1, settings.updates + 1), batches, strict=False):
-        loss = _loss(model, data, rows)
+        loss = _loss(model, task, rows)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
         optimizer.step()
@@ -85,25 +86,25 @@ def tune(
         optimizer.zero_grad()
         losses.append(loss.detach())
         if update % epoch == 0 or update == settings.updates:
-            outputs = predict(model, data)
-            curve.append(Point(update, _mean(losses, update), data.score(outputs)))
+            outputs = predict(model, task)
+            curve.append(CurvePoint(update, _mean(losses, update), task.score(outputs)))
             losses.clear()
     encoder = {name: value.cpu() for name, value in model.base_model.state_dict().items()}
-    return Tuned(outputs, curve, encoder)
+    return TunedModel(outputs, curve, encoder)
 
 
 @torch.inference_mode()
-def predict(model: nn.Module, data: Trainee) -> np.ndarray:
-    """Outputs for the validation sequences [m, outputs] float32; of spans the logits [m, 2, L], -inf after the end.
+def predict(model: PreTrainedModel, task: EncodedTask) -> np.ndarray:
+    """Return outputs for the validation sequences [m, outputs] float32, for spans logits [m, 2, L], -inf at padding.
 
-    Nothing is rounded to bfloat16 here: two answers that differ do not become equal.
+    Nothing is rounded to bfloat16 here, which would make different answers equal.
     """
     model.eval()
-    sequences = data.validation
-    shape = (len(sequences), 2, sequences.lengths.max()) if data.kind == "span" else (len(sequences), data.outputs)
+    sequences = task.validation
+    shape = (len(sequences), 2, sequences.lengths.max()) if task.kind == "span" else (len(sequences), task.outputs)
     outputs = np.full(shape, -np.inf, np.float32)
     for rows in batches_by_length(sequences.lengths, EVALUATION_BATCH):
-        found = _forward(model, sequences, rows, data.kind).cpu().numpy()
+        found = _forward(model, sequences, rows, task.kind).cpu().numpy()
         outputs[(rows, ..., slice(found.shape[-1]))] = found
     model.train()
     return outputs
@@ -112,18 +113,18 @@ def predict(model: nn.Module, data: Trainee) -> np.ndarray:
 # === The model ===
 
 
-def _model(
-    checkpoint: Checkpoint, data: Trainee, settings: Settings, device: torch.device, start: Weights | None
-) -> nn.Module:
-    """The checkpoint's encoder in float32, with a new head, on the device.
+def _load_model(
+    checkpoint: Checkpoint, task: EncodedTask, settings: TuningSettings, device: torch.device, start: Weights | None
+) -> PreTrainedModel:
+    """Load the checkpoint's encoder in float32, with a new head, on the device.
 
-    Raises BrokenCheckpoint where weights are missing, not finite, or none of the class, MissingWeights where they
-    cannot be fetched, and MissingCapability where transformers has no such head for the family.
+    Raises BrokenCheckpoint if weights are missing, not finite, or of another class; MissingWeights if they cannot be
+    fetched; and MissingCapability if transformers has no such head for the family.
     """
     fetch_checkpoint(checkpoint)
     runs.verify(checkpoint)
     config = read_configuration(checkpoint)
-    config.num_labels = data.outputs
+    config.num_labels = task.outputs
     activation = getattr(config, "hidden_act", None)
     if activation in FUSED:
         config.hidden_act = FUSED[activation]
@@ -133,14 +134,16 @@ def _model(
     tensors = read_tensors(checkpoint)
     for name, tensor in tensors.items():
         check_finite(checkpoint, name, tensor)
-    model, report = _class(config, data.kind).from_pretrained(
+    loaded: Any = _class(config, task.kind).from_pretrained(
         None,
         config=config,
         state_dict=tensors,
         dtype=torch.float32,
-        attn_implementation="eager" if device.type == "cpu" and _in_bfloat16(device) else None,  # SDPA's is slow so
+        # SDPA in bfloat16 is slow on a CPU.
+        attn_implementation="eager" if device.type == "cpu" and _in_bfloat16(device) else None,
         output_loading_info=True,
     )
+    model, report = loaded
     encoder = f"{model.base_model_prefix}."
     if lacking := sorted(name for name in report["missing_keys"] if name.startswith(encoder) and "pooler" not in name):
         names = ", ".join(lacking[:3])
@@ -152,23 +155,24 @@ def _model(
     return model.to(device)
 
 
-def _class(config: transformers.PreTrainedConfig, kind: str) -> type[transformers.PreTrainedModel]:
-    """The family's model with such a head. Raises MissingCapability."""
+def _class(config: transformers.PreTrainedConfig, kind: str) -> type[PreTrainedModel]:
+    """Return the family's class of models with such a head. Raises MissingCapability."""
+    mapping: Any = CLASSES[kind]._model_mapping
     try:
-        return CLASSES[kind]._model_mapping[type(config)]
+        return mapping[type(config)]
     except KeyError:
         raise MissingCapability(f"family '{config.model_type}' has no {HEADS[kind]} head in transformers.") from None
 
 
-def _set_dropout_of_functions(config: transformers.PreTrainedConfig, settings: Settings) -> None:
-    """Set every probability under the name that it has in the family's configuration, where functions read it."""
+def _set_dropout_of_functions(config: transformers.PreTrainedConfig, settings: TuningSettings) -> None:
+    """Set every dropout probability in the configuration, whatever the family names it; functions read it there."""
     for name, value in config.to_dict().items():
         if "dropout" in name and isinstance(value, int | float | None) and not isinstance(value, bool):
-            setattr(config, name, settings.classifier_dropout if name.startswith(OF_HEAD) else settings.dropout)
+            setattr(config, name, settings.classifier_dropout if name.startswith(HEAD_PREFIXES) else settings.dropout)
 
 
-def _set_dropout_of_modules(model: nn.Module, settings: Settings) -> None:
-    """Set the dropout of encoder and head: some families take one for the other, or build the head without."""
+def _set_dropout_of_modules(model: PreTrainedModel, settings: TuningSettings) -> None:
+    """Set the dropout of encoder and head in the modules: some families confuse the two, or ignore the head's."""
     for name, part in model.named_modules():
         if isinstance(part, nn.Dropout):
             inside = name.startswith(f"{model.base_model_prefix}.")
@@ -176,9 +180,9 @@ def _set_dropout_of_modules(model: nn.Module, settings: Settings) -> None:
 
 
 def _optimizer(
-    model: nn.Module, settings: Settings
+    model: nn.Module, settings: TuningSettings
 ) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
-    """AdamW, and the schedule of its learning rate."""
+    """Return AdamW and the schedule of its learning rate."""
     plain = [value for value in model.parameters() if value.ndim < 2]  # biases and normalisation
     decayed = [value for value in model.parameters() if value.ndim >= 2]
     groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": plain, "weight_decay": 0.0}]
@@ -191,16 +195,16 @@ def _optimizer(
 
 
 def _in_bfloat16(device: torch.device) -> bool:
-    """Whether training rounds products to bfloat16: where the device is faster so."""
+    """Return whether training rounds products to bfloat16, which it does if the device is faster with them."""
     return torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and multiplies_bfloat16()
 
 
-def _forward(model: nn.Module, sequences: Sequences, rows: np.ndarray, kind: str) -> Tensor:
-    """Outputs [B, outputs]; of spans the logits of first and last piece [B, 2, L], -inf at padding."""
+def _forward(model: PreTrainedModel, sequences: Sequences, rows: np.ndarray, kind: str) -> Tensor:
+    """Return outputs [B, outputs]; for spans logits of the first and last piece [B, 2, L], -inf at padding."""
     device = model.device
     ids, segments, mask = (torch.from_numpy(array).to(device) for array in sequences.batch(rows))
     inputs = {"input_ids": ids, "attention_mask": mask}
-    if getattr(model.config, "type_vocab_size", 0) > 1:  # RoBERTa knows one segment, DistilBERT none
+    if getattr(model.config, "type_vocab_size", 0) > 1:  # RoBERTa has one segment, DistilBERT none
         inputs["token_type_ids"] = segments
     found = model(**inputs)
     if kind != "span":
@@ -209,13 +213,13 @@ def _forward(model: nn.Module, sequences: Sequences, rows: np.ndarray, kind: str
     return logits.masked_fill(mask[:, None] == 0, -torch.inf)
 
 
-def _loss(model: nn.Module, data: Trainee, rows: np.ndarray) -> Tensor:
+def _loss(model: PreTrainedModel, task: EncodedTask, rows: np.ndarray) -> Tensor:
     with torch.autocast(model.device.type, torch.bfloat16, enabled=_in_bfloat16(model.device)):
-        outputs = _forward(model, data.train, rows, data.kind).float()
-    targets = torch.from_numpy(data.targets[rows]).to(outputs.device)
-    if data.kind == "value":
+        outputs = _forward(model, task.train, rows, task.kind).float()
+    targets = torch.from_numpy(task.targets[rows]).to(outputs.device)
+    if task.kind == "value":
         return nn.functional.mse_loss(outputs[:, 0], targets.float())
-    if data.kind == "span":
+    if task.kind == "span":
         return nn.functional.cross_entropy(outputs.flatten(0, 1), targets.flatten())
     return nn.functional.cross_entropy(outputs, targets)
 

@@ -1,5 +1,6 @@
-"""Fine-tunings side by side: one process each, which is given the encoded tasks once."""
+"""Fine-tuning jobs, and the processes of this machine or of a Ray cluster that do them."""
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -7,30 +8,142 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from threading import Thread
+from types import ModuleType
 from typing import Any
 
+import safetensors.torch
 import torch
 
+from embryo_core import results, runs
 from embryo_core.engine.cpu import passes_at_once
-from embryo_core.errors import ConfigError, first_line
-from embryo_core.finetune.trainees import Trainee
+from embryo_core.errors import ConfigError, OtherData, ResultsError, first_line
+from embryo_core.evaluate.cluster import Remote, connected
+from embryo_core.finetune.encoded_tasks import EncodedTask
+from embryo_core.finetune.task_specs import TuningSettings, results_name
+from embryo_core.finetune.training import tune
+from embryo_core.types import Checkpoint, Findings, TuningPoint
 
-Trainees = Mapping[str, Trainee]
-Work = Callable[[Any, Trainees, str], Any]  # of a job, the encoded tasks and a device
-_given: dict[str, Any] = {}  # of a worker process
+log = logging.getLogger(__name__)
+
+EncodedTasks = Mapping[str, EncodedTask]
+Work = Callable[[Any, EncodedTasks, str], Any]  # of a job, the encoded tasks and a device
+_given: dict[str, Any] = {}  # in a worker process: the encoded tasks, and the device
+
+
+# === Jobs ===
+
+
+@dataclass(frozen=True)
+class JobTask:
+    """One task of a job."""
+
+    task: str
+    settings: TuningSettings
+    identity: Mapping[str, Any]  # of its results
+    written: bool = True  # False: tuned only for its weights, because its results exist
+    from_mnli: bool = False
+
+
+@dataclass(frozen=True)
+class TuningJob:
+    """Tasks of one checkpoint and seed, in order; `mnli` is the file of its weights after MNLI, if tasks need it."""
+
+    checkpoint: Checkpoint
+    seed: int
+    tasks: tuple[JobTask, ...]
+    mnli: Path | None = None
+
+    def describe(self, task: JobTask) -> str:
+        """Name one fine-tuning, at the start of a sentence."""
+        return f"Fine-tuning on '{task.task}' at step {self.checkpoint.step} with seed {self.seed}"
+
+
+Outcome = tuple[JobTask, Findings | str | None]  # a sentence if it failed; None if only weights were wanted
+
+
+def tune_and_write(job: TuningJob, encoded: EncodedTasks, device: str) -> tuple[int, list[str]]:
+    """Fine-tune every task of a job and write each as soon as it is done; return and raise as `write_outcomes`."""
+    return write_outcomes(job, _outcomes(job, encoded, device))
+
+
+def tune_only(job: TuningJob, encoded: EncodedTasks, device: str) -> list[Outcome]:
+    """Fine-tune every task of a job for another process, which writes the findings."""
+    return [*_outcomes(job, encoded, device)]
+
+
+def write_outcomes(job: TuningJob, outcomes: Iterable[Outcome]) -> tuple[int, list[str]]:
+    """Write findings; return how many were written, and a sentence for each task that failed.
+
+    Raises OSError if the disk is full, and OtherData if results of other data have appeared: nothing more can be
+    written then.
+    """
+    written, failures = 0, []
+    for task, found in outcomes:
+        if isinstance(found, str):
+            failures.append(found)
+        elif found is not None:
+            try:
+                results.write(job.checkpoint, results_name(task.task, job.seed), found, task.identity)
+                written += 1
+            except OtherData:
+                raise
+            except ResultsError as reason:
+                failures.append(f"{job.describe(task)} failed: {reason}")
+    if job.mnli and not failures:
+        job.mnli.unlink(missing_ok=True)
+    return written, failures
+
+
+def _outcomes(job: TuningJob, encoded: EncodedTasks, device: str) -> Iterator[Outcome]:
+    found: Findings | str | None
+    for task in job.tasks:
+        try:
+            found = _tune(job, task, encoded[task.task], device)
+        except FileNotFoundError:
+            if not task.from_mnli or not job.mnli or job.mnli.is_file():
+                raise
+            found = f"{job.describe(task)} needs the weights after MNLI, which are missing."
+        except OSError:  # a full disk: nothing more can be written
+            raise
+        except Exception as reason:  # the batch boundary: one failure does not stop the others
+            log.debug("%s failed", job.describe(task), exc_info=True)
+            found = f"{job.describe(task)} failed: {reason}"
+        yield task, found
+
+
+def _tune(job: TuningJob, task: JobTask, encoded: EncodedTask, device: str) -> Findings | None:
+    start = safetensors.torch.load_file(job.mnli) if task.from_mnli and job.mnli else None
+    tuned = tune(job.checkpoint, encoded, task.settings, job.seed, device, start)
+    if job.mnli and task.task == "mnli":
+        with runs.replacing(job.mnli) as temporary:
+            temporary.write_bytes(safetensors.torch.save(tuned.encoder))
+    if not task.written:
+        return None
+    found = encoded.findings(tuned.outputs, job.seed)
+    found.tuning = [
+        TuningPoint(encoded.name, job.seed, point.update, point.train_loss, point.score) for point in tuned.curve
+    ]
+    return found
+
+
+# === Processes of this machine ===
 
 
 class Workers:
-    """Does jobs on one device, as many at once as there are processes; with one, in this process."""
+    """Do jobs on one device, in as many processes as the pool has; without a pool, in this process."""
 
-    def __init__(self, trainees: Trainees, device: str, pool: ProcessPoolExecutor | None):
-        self._trainees, self._device, self._pool = trainees, device, pool
+    writes = True  # a worker may write results itself
+
+    def __init__(self, encoded: EncodedTasks, device: str, pool: ProcessPoolExecutor | None):
+        self._encoded, self._device, self._pool = encoded, device, pool
 
     def do(self, work: Work, jobs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-        """Each job with what became of it, as they are done. Raises ConfigError where a process was killed."""
+        """Yield each job with what `work` returned for it, as they finish. Raises ConfigError if a process died."""
         if self._pool is None:
-            yield from ((job, work(job, self._trainees, self._device)) for job in jobs)
+            yield from ((job, work(job, self._encoded, self._device)) for job in jobs)
             return
         waiting = {self._pool.submit(_work, work, job): job for job in jobs}
         try:
@@ -38,27 +151,27 @@ class Workers:
                 yield waiting[future], future.result()
         except BrokenProcessPool:
             raise ConfigError(
-                "A process that fine-tuned was killed, most likely for want of memory; what was written stays, and the "
-                "same command with a smaller --jobs goes on from there."
+                "A process that fine-tuned was killed, most likely because memory ran out; what was written stays, and "
+                "the same command with a smaller --jobs goes on from there."
             ) from None
 
 
 @contextmanager
-def open_workers(trainees: Trainees, device: str, jobs: int) -> Iterator[Workers]:
-    """So many workers on a device, which share the cores; those waiting are dismissed when the block ends."""
+def open_workers(encoded: EncodedTasks, device: str, jobs: int) -> Iterator[Workers]:
+    """Open `jobs` workers on a device, which share the cores; waiting jobs are cancelled when the block ends."""
     threads, before = max(1, passes_at_once() // jobs), torch.get_num_threads()
     if jobs == 1:
         torch.set_num_threads(threads)
         try:
-            yield Workers(trainees, device, None)
+            yield Workers(encoded, device, None)
         finally:
             torch.set_num_threads(before)
         return
     context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(trainees, device, threads))
+    pool = ProcessPoolExecutor(jobs, context, initializer=_start_worker, initargs=(encoded, device, threads))
     try:
-        yield Workers(trainees, device, pool)
-    except BaseException:  # Ctrl-C, a full disk: nobody waits for the minutes that a fine-tuning may still take
+        yield Workers(encoded, device, pool)
+    except BaseException:  # Ctrl-C, a full disk: do not wait the minutes that a fine-tuning may still take
         for process in set(multiprocessing.active_children()) - others:
             process.terminate()
         raise
@@ -67,14 +180,14 @@ def open_workers(trainees: Trainees, device: str, jobs: int) -> Iterator[Workers
 
 
 def choose_device(name: str | None) -> str:
-    """The device of that name; by default, and for "auto", the first of CUDA, else the processor.
+    """Return the named device; by default and for "auto", CUDA if there is one, else the CPU.
 
-    Raises ConfigError for one that is not there.
+    Raises ConfigError for a device that cannot be used.
     """
-    if name in (None, "auto"):
+    if name is None or name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(1, device=name).item()  # which a device without numbers, meta, refuses
+        torch.empty(1, device=name).item()  # the device "meta" holds no numbers and fails here
     except (RuntimeError, AssertionError, NotImplementedError, ImportError) as reason:
         why = first_line(reason).partition(". ")[0].removesuffix(".")
         raise ConfigError(f"Device '{name}' cannot be used ({why}); give cpu, or leave out --device.") from None
@@ -82,22 +195,58 @@ def choose_device(name: str | None) -> str:
 
 
 def default_jobs(device: str) -> int:
-    """One for each core of a processor; one on any other device."""
+    """Return one job for each core of a CPU, one on any other device."""
     return passes_at_once() if device == "cpu" else 1
 
 
-def _begin(trainees: Trainees, device: str, threads: int) -> None:
+def _start_worker(encoded: EncodedTasks, device: str, threads: int) -> None:
     """Prepare a worker process, which leaves Ctrl-C to its parent and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
-    _given.update(trainees=trainees, device=device)
+    _given.update(encoded=encoded, device=device)
 
 
 def _end_with_parent() -> None:
-    multiprocessing.parent_process().join()
+    if parent := multiprocessing.parent_process():
+        parent.join()
     os._exit(1)
 
 
 def _work(work: Work, job: Any) -> Any:
-    return work(job, _given["trainees"], _given["device"])
+    return work(job, _given["encoded"], _given["device"])
+
+
+# === A Ray cluster ===
+
+
+class ClusterWorkers:
+    """Do jobs on a Ray cluster, as many at once as it has CPUs, or GPUs if the device may be one."""
+
+    writes = False  # this process alone writes results
+
+    def __init__(self, ray: ModuleType, encoded: EncodedTasks, device: str | None):
+        self._ray, self._device, self._encoded = ray, device, ray.put(encoded)
+
+    def do(self, work: Work, jobs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """Yield each job with what `work` returned for it, as they finish. Raises ConfigError if workers died."""
+        remote = Remote(self._ray, _work_on_cluster, self._device or "auto")
+        for (_, job, _), found in remote.do(((work, job, self._encoded) for job in jobs), self._device):
+            if isinstance(found, str):
+                raise ConfigError(
+                    f"A fine-tuning was given up after {found}; what was written stays, and the same command goes on."
+                )
+            yield job, found
+
+
+@contextmanager
+def cluster_workers(address: str, encoded: EncodedTasks, device: str | None) -> Iterator[ClusterWorkers]:
+    """Connect to the cluster at an address (see `evaluate.cluster`). Raises ConfigError."""
+    with connected(address) as ray:
+        yield ClusterWorkers(ray, encoded, device)
+
+
+def _work_on_cluster(work: Work, job: Any, encoded: EncodedTasks, device: str | None) -> Any:
+    """Do one job on one core or GPU."""
+    torch.set_num_threads(1)
+    return work(job, encoded, choose_device(device))

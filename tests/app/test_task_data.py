@@ -7,7 +7,7 @@ import pytest
 
 from app import task_data, task_reads
 from embryo_core import corpora
-from embryo_core.finetune import texts
+from embryo_core.finetune import task_folders
 from embryo_core.types import Run
 from tests.embryo_core.finetune.conftest import write_split
 from tests.tuned import store_tuning
@@ -16,8 +16,13 @@ from tests.tuned import store_tuning
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tasks whose data were looked for, which reads them whole."""
-    found, find = [], texts.find_data
-    monkeypatch.setattr(texts, "find_data", lambda run, task, roots: (found.append(task), find(run, task, roots))[1])
+    found, find = [], task_folders.find_data
+
+    def counted(run: Run, task: str, roots: list[Path]) -> Path | None:
+        found.append(task)
+        return find(run, task, roots)
+
+    monkeypatch.setattr(task_folders, "find_data", counted)
     return found
 
 
@@ -30,7 +35,7 @@ def elsewhere(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     write_split(folder, "validation", sentence1=list("abcd"), sentence2=list("dcba"), label=[1, 1, 0, 1])
     sha256 = corpora.open_source(folder).sha256
     store_tuning(own_run, "rte", sha256, ("entailment", "not_entailment"))
-    texts.remember(sha256, folder)
+    task_folders.remember_folder(sha256, folder)
     return folder
 
 

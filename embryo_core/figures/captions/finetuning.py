@@ -7,8 +7,7 @@ import pandas as pd
 
 from embryo_core.figures.finetuning import COLUMNS, METRICS, label, published
 from embryo_core.figures.markdown import literal
-from embryo_core.finetune.forms import GLUE, SQUAD
-from embryo_core.finetune.protocols import Choice
+from embryo_core.finetune.task_specs import GLUE, SQUAD, RateChoice
 from embryo_core.results import of_other_data
 from embryo_core.words import point, span
 
@@ -30,7 +29,7 @@ def curve(noted: Mapping[str, Any]) -> str:
         "One line per fine-tuning of this checkpoint: the mean training loss since the point before, and the score on "
         "the development set after every epoch."
     )
-    choice = Choice.of(noted)
+    choice = RateChoice.read(noted)
     if choice is None or not choice.is_tied:
         return words
     best = [f"{rate:g}" for rate, score in choice.tried.items() if score == max(choice.tried.values())]

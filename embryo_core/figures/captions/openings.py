@@ -9,7 +9,7 @@ from embryo_core.compare import PAPER
 from embryo_core.curves.phases import LOSS, Phase
 from embryo_core.figures.markdown import literal
 from embryo_core.findings import Judgement
-from embryo_core.finetune.forms import SQUAD
+from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.words import point, quantity
 

@@ -6,7 +6,7 @@ import pytest
 
 from embryo_core.curves.reached import reached, reached_in_spans, resampled
 from embryo_core.errors import ResultsError
-from embryo_core.finetune.scores import score
+from embryo_core.finetune.encoded_tasks import score
 
 RANDOM = np.random.default_rng(2)
 

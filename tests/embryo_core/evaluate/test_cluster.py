@@ -17,7 +17,7 @@ from embryo_core.evaluate import Report, evaluate
 from embryo_core.evaluate import cluster as on_workers
 from embryo_core.evaluate.cluster import on_ray
 from embryo_core.evaluate.evaluation import Outcomes, Pending
-from embryo_core.finetune import protocols
+from embryo_core.finetune import task_specs
 from embryo_core.finetune.finetuning import finetune
 from embryo_core.metrics.attention import Attention
 from embryo_core.types import Checkpoint, Run
@@ -110,8 +110,8 @@ def test_a_node_that_is_killed_in_the_middle_costs_nothing(cluster, own_run, exp
 @with_ray
 def test_fine_tunings_on_a_cluster_give_the_files_of_one_process(cluster, own_run, tmp_path, monkeypatch):
     """Tasks that begin from MNLI's weights, and one that does not; the weights go once all are done."""
-    for task, settings in protocols.PAPER.items():
-        monkeypatch.setitem(protocols.PAPER, task, replace(settings, updates=3, warmup=1, batch=8))
+    for task, settings in task_specs.PAPER.items():
+        monkeypatch.setitem(task_specs.PAPER, task, replace(settings, updates=3, warmup=1, batch=8))
     folders = {
         "mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"),
         "rte": write_pairs(tmp_path / "rte", 2),

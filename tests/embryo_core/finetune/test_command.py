@@ -6,7 +6,7 @@ import pytest
 
 from embryo_core import results
 from embryo_core.cli import main
-from embryo_core.finetune import protocols
+from embryo_core.finetune import task_specs
 from embryo_core.types import Run
 from tests.conftest import REPOSITORY
 from tests.embryo_core.finetune.conftest import write_squad
@@ -15,7 +15,7 @@ from tests.embryo_core.finetune.conftest import write_squad
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A few updates, one learning rate; no data of the user's own are found."""
-    monkeypatch.setattr(protocols, "QUICK_UPDATES", 2)
+    monkeypatch.setattr(task_specs, "QUICK_UPDATES", 2)
     monkeypatch.setattr("embryo_core.finetune.rates.QUICK_RATES", (1e-4,))
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setattr("embryo_core.finetune.finetuning.default_jobs", lambda device: 1)

@@ -14,9 +14,9 @@ from transformers import AutoModelForTimeSeriesPrediction
 
 from embryo_core import corpora, results, runs
 from embryo_core.errors import ConfigError, CorpusError, MissingCapability, OtherData
-from embryo_core.finetune import protocols, rates, training, units
+from embryo_core.finetune import rates, task_specs, training, workers
+from embryo_core.finetune.encoded_tasks import score
 from embryo_core.finetune.finetuning import finetune
-from embryo_core.finetune.scores import score
 from embryo_core.runs import write_json
 from embryo_core.types import Run
 from tests.conftest import REPOSITORY
@@ -26,10 +26,10 @@ from tests.embryo_core.finetune.conftest import sentences, write_cola, write_pai
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few updates in place of hundreds, two learning rates in place of four."""
-    monkeypatch.setattr(protocols, "QUICK_UPDATES", 4)
+    monkeypatch.setattr(task_specs, "QUICK_UPDATES", 4)
     monkeypatch.setattr("embryo_core.finetune.rates.QUICK_RATES", (1e-4, 1e-3))
-    for task, settings in protocols.PAPER.items():
-        monkeypatch.setitem(protocols.PAPER, task, replace(settings, updates=3, warmup=1, batch=8))
+    for task, settings in task_specs.PAPER.items():
+        monkeypatch.setitem(task_specs.PAPER, task, replace(settings, updates=3, warmup=1, batch=8))
 
 
 def test_scores_answers_and_curves_are_kept(own_run: Run, cola: Path):
@@ -62,12 +62,12 @@ def test_a_learning_rate_is_noted_as_soon_as_it_is_chosen(
     """Stopped while those of the next task are tried, the same command tries these alone; a bar counts the trials."""
     tried, attempt = [], rates._try
 
-    def stopped(trial: rates.Trial, *given: object) -> rates.Tried:
+    def stopped(trial: rates.RateTrial, *given: object) -> rates.TrialResult:
         if trial.task == "rte":
             raise KeyboardInterrupt
         return counted(trial, *given)
 
-    def counted(trial: rates.Trial, *given: object) -> rates.Tried:
+    def counted(trial: rates.RateTrial, *given: object) -> rates.TrialResult:
         tried.append(trial.task)
         return attempt(trial, *given)
 
@@ -87,7 +87,7 @@ def test_a_learning_rate_that_was_tried_is_not_tried_again(
     """Stopped after the first, the same command tries the second; a file that is not right is as none."""
     tried, attempt, cache = [], rates._try, tmp_path / "cache" / "finetuning" / own_run.name
 
-    def counted(trial: rates.Trial, *given: object) -> rates.Tried:
+    def counted(trial: rates.RateTrial, *given: object) -> rates.TrialResult:
         if stop and tried:
             raise KeyboardInterrupt
         tried.append(trial.settings.learning_rate)
@@ -135,8 +135,8 @@ def test_scores_of_steps_without_weights_are_never_replaced(own_run: Run, cola: 
 def test_the_paper_begins_from_the_weights_after_mnli(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """RTE, MRPC and STS-B do; the weights go once all are done."""
     started = []
-    tune = units.tune
-    monkeypatch.setattr(units, "tune", lambda *given: started.append((given[1].name, given[5])) or tune(*given))
+    tune = workers.tune
+    monkeypatch.setattr(workers, "tune", lambda *given: started.append((given[1].name, given[5])) or tune(*given))
     folders = {
         "mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"),
         "rte": write_pairs(tmp_path / "rte", 2),
@@ -159,14 +159,14 @@ def test_mnli_is_tuned_again_for_its_weights_alone(own_run: Run, tmp_path: Path)
 
 def test_damaged_weights_after_mnli_are_made_again(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A command that failed at the task after MNLI leaves them for the next one, and a disk may damage them."""
-    tune, failing = units.tune, {"rte"}
+    tune, failing = workers.tune, {"rte"}
 
     def sometimes(checkpoint, trainee, *more):
         if trainee.name in failing:
             raise ValueError("planted")
         return tune(checkpoint, trainee, *more)
 
-    monkeypatch.setattr(units, "tune", sometimes)
+    monkeypatch.setattr(workers, "tune", sometimes)
     folders = {"mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"), "rte": write_pairs(tmp_path / "rte", 2)}
     assert "planted" in finetune(own_run, folders, [16], protocol="paper", jobs=1).failures[0]
     (weights,) = (tmp_path / "cache").rglob("*.safetensors")
@@ -185,7 +185,7 @@ def test_where_mnli_fails_the_tasks_after_it_are_not_tuned(own_run: Run, tmp_pat
     (own_run.path / "checkpoints" / "step0" / "model.safetensors").write_bytes(b"")
     report = finetune(own_run, folders, [0, 16], protocol="paper", jobs=1)
     assert report.computed == 2 and len(report.failures) == 2
-    assert "begins from weights after MNLI" in report.failures[1]
+    assert "needs the weights after MNLI" in report.failures[1]
 
 
 def test_the_paper_needs_mnli(own_run: Run, tmp_path: Path):
@@ -270,11 +270,11 @@ def test_no_rate_is_chosen_where_each_diverges(own_run: Run, cola: Path, monkeyp
 @pytest.mark.parametrize(("losses", "best"), [((0.5, 0.4, 0.6), 2.0), ((0.4, 0.4, 0.1), 1.0)])
 def test_of_equal_scores_the_lower_loss_is_chosen(losses: tuple[float, ...], best: float):
     """Then the smaller rate; a lower score never is, nor a rate that diverged."""
-    found = dict(zip((1.0, 2.0, 4.0), map(rates.Tried, (0.3, 0.3, 0.2), losses), strict=True))
-    choice = rates._chosen(16, "cola", found | {8.0: rates.Tried()})
+    found = dict(zip((1.0, 2.0, 4.0), map(rates.TrialResult, (0.3, 0.3, 0.2), losses), strict=True))
+    choice = rates._best_rate(16, "cola", found | {8.0: rates.TrialResult()})
     assert choice.learning_rate == best and choice.is_tied
     assert choice.losses == dict(zip((1.0, 2.0, 4.0), losses, strict=True))
-    assert protocols.Choice.of({"learning_rate": best, **choice.summary}) == choice
+    assert task_specs.RateChoice.read({"learning_rate": best, **choice.summary}) == choice
 
 
 def test_the_loss_is_that_of_training_data_held_out(own_run: Run, cola: Path):

@@ -12,7 +12,7 @@ import pytest
 
 from embryo_core import corpora
 from embryo_core.errors import CorpusError
-from embryo_core.finetune.forms import TEXTS
+from embryo_core.finetune.task_specs import TEXTS
 from embryo_core.finetune.tasks import data_sha256, read_task
 from tests.conftest import REPOSITORY
 from tests.embryo_core.finetune.conftest import sentences, write_cola, write_pairs, write_split
@@ -32,7 +32,7 @@ def test_parts_of_a_split_are_read_in_order(tmp_path: Path):
     (tmp_path / "train.parquet").rename(tmp_path / "train-00001-of-00002.parquet")
     texts, labels = sentences(7, seed=9)
     write_split(tmp_path, "train-00000-of-00002", sentence=texts, label=labels, idx=list(range(7)))
-    assert [text for text, in read_task("cola", tmp_path).train.texts[:7]] == texts
+    assert [text for (text,) in read_task("cola", tmp_path).train.texts[:7]] == texts
     assert len(read_task("cola", tmp_path).train.texts) == 17
 
 
@@ -166,9 +166,9 @@ def test_labels_may_be_minus_and_plus_one(tmp_path: Path):
     assert task.labels == ("-1", "1") and task.validation.gold.tolist() == [0, 1]
 
 
-def test_the_order_of_forms_is_fixed():
+def test_the_order_of_text_columns_is_fixed():
     """Whatever Python's hash seed is: pairs first, in the order of GLUE."""
-    command = [sys.executable, "-c", "from embryo_core.finetune.forms import TEXTS; print(TEXTS)"]
+    command = [sys.executable, "-c", "from embryo_core.finetune.task_specs import TEXTS; print(TEXTS)"]
     environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in "0123")
     printed = {subprocess.check_output(command, env=one, cwd=REPOSITORY, text=True) for one in environments}
     assert len(printed) == 1 and TEXTS[0] == ("sentence1", "sentence2") and len(TEXTS[-1]) == 1

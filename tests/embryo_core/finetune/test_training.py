@@ -14,10 +14,10 @@ from embryo_core import runs
 from embryo_core.engine.hub import most_pieces
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.finetune import training
-from embryo_core.finetune.protocols import Settings
-from embryo_core.finetune.questions import read_questions
+from embryo_core.finetune.encoded_tasks import EncodedTextTask, encode_task
+from embryo_core.finetune.squad import read_questions
+from embryo_core.finetune.task_specs import TuningSettings
 from embryo_core.finetune.tasks import read_task
-from embryo_core.finetune.trainees import TextTrainee, make_trainee
 from embryo_core.finetune.training import tune
 from embryo_core.sources import add
 from embryo_core.tokenizers.tokenizer import load_tokenizer
@@ -26,15 +26,15 @@ from tests.conftest import at
 from tests.embryo_core.engine.test_hub import write
 from tests.embryo_core.finetune.conftest import write_cola, write_pairs, write_squad
 
-LEARNING = Settings(learning_rate=2e-3, batch=16, updates=60, warmup=6, length=64, classifier_dropout=0.0)
+LEARNING = TuningSettings(learning_rate=2e-3, batch=16, updates=60, warmup=6, length=64, classifier_dropout=0.0)
 SHORT = replace(LEARNING, updates=3, warmup=0)
 
 
 @pytest.fixture(scope="module")
-def trainee(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> TextTrainee:
+def encoded(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> EncodedTextTask:
     """A small CoLA."""
     task = read_task("cola", write_cola(tmp_path_factory.mktemp("cola")))
-    return make_trainee(task, load_tokenizer(tiny_run), 64)
+    return encode_task(task, load_tokenizer(tiny_run), 64)
 
 
 @pytest.fixture
@@ -50,39 +50,39 @@ def folder(checkpoint: Checkpoint) -> Path:
 
 
 @pytest.mark.parametrize("bfloat16", [False, True])
-def test_a_task_is_learned(bfloat16, trainee, checkpoint, monkeypatch):
+def test_a_task_is_learned(bfloat16, encoded, checkpoint, monkeypatch):
     """A word that stands in the sentence: far above the majority, whatever the processor multiplies in."""
     monkeypatch.setattr(training, "multiplies_bfloat16", lambda: bfloat16)
-    tuned = tune(checkpoint, trainee, LEARNING, seed=1)
-    assert trainee.score(tuned.outputs) > 0.8
+    tuned = tune(checkpoint, encoded, LEARNING, seed=1)
+    assert encoded.score(tuned.outputs) > 0.8
     assert tuned.curve[-1].train_loss < tuned.curve[0].train_loss
-    assert tuned.curve[-1].score == trainee.score(tuned.outputs)
+    assert tuned.curve[-1].score == encoded.score(tuned.outputs)
 
 
-def test_shuffled_labels_score_at_chance(trainee, checkpoint):
+def test_shuffled_labels_score_at_chance(encoded, checkpoint):
     """Matthews' correlation within three deviations of 0, which is that of 64 independent coins."""
-    shuffled = np.random.default_rng(0).permutation(trainee.train_gold)
-    tuned = tune(checkpoint, replace(trainee, train_gold=shuffled), LEARNING, seed=1)
-    assert abs(trainee.score(tuned.outputs)) < 3 / np.sqrt(len(trainee.gold))
+    shuffled = np.random.default_rng(0).permutation(encoded.train_gold)
+    tuned = tune(checkpoint, replace(encoded, train_gold=shuffled), LEARNING, seed=1)
+    assert abs(encoded.score(tuned.outputs)) < 3 / np.sqrt(len(encoded.gold))
 
 
-def test_the_curve_has_a_point_for_each_epoch_and_the_end(trainee, checkpoint):
+def test_the_curve_has_a_point_for_each_epoch_and_the_end(encoded, checkpoint):
     """96 sequences in batches of 16 are six updates."""
-    tuned = tune(checkpoint, trainee, replace(SHORT, updates=14), seed=1)
+    tuned = tune(checkpoint, encoded, replace(SHORT, updates=14), seed=1)
     assert [point.update for point in tuned.curve] == [6, 12, 14]
 
 
-def test_a_seed_gives_the_same_outputs_again_and_another_gives_others(trainee, checkpoint):
+def test_a_seed_gives_the_same_outputs_again_and_another_gives_others(encoded, checkpoint):
     """Bit for bit."""
-    first, again, other = (tune(checkpoint, trainee, SHORT, seed).outputs for seed in (1, 1, 2))
+    first, again, other = (tune(checkpoint, encoded, SHORT, seed).outputs for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
-def test_the_whole_model_is_trained(trainee, checkpoint, folder):
+def test_the_whole_model_is_trained(encoded, checkpoint, folder):
     """Every matrix of the encoder has moved; the checkpoint on disk has not."""
     before = (folder / "model.safetensors").read_bytes()
-    tuned = tune(checkpoint, trainee, SHORT, seed=1)
+    tuned = tune(checkpoint, encoded, SHORT, seed=1)
     stored = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).state_dict()
     same = [name for name, value in stored.items() if value.ndim > 1 and torch.equal(value, tuned.encoder[name])]
     assert not same
@@ -90,26 +90,26 @@ def test_the_whole_model_is_trained(trainee, checkpoint, folder):
 
 
 @pytest.mark.parametrize("bfloat16", [False, True])
-def test_outputs_are_those_of_transformers_one_sentence_at_a_time(bfloat16, trainee, checkpoint, folder, monkeypatch):
+def test_outputs_are_those_of_transformers_one_sentence_at_a_time(bfloat16, encoded, checkpoint, folder, monkeypatch):
     """Padding, sorting, the fused activation and how it trains change nothing: no update, the same head, float32."""
     monkeypatch.setattr(training, "multiplies_bfloat16", lambda: bfloat16)
-    tuned = tune(checkpoint, trainee, replace(SHORT, updates=1, learning_rate=0.0), seed=5)
+    tuned = tune(checkpoint, encoded, replace(SHORT, updates=1, learning_rate=0.0), seed=5)
     torch.manual_seed(5)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32).eval()
     for i in range(8):
-        ids, segments, mask = trainee.validation.batch(np.array([i]))
+        ids, segments, mask = encoded.validation.batch(np.array([i]))
         with torch.inference_mode():
             expected = model(torch.tensor(ids), torch.tensor(mask), torch.tensor(segments)).logits[0].numpy()
         rounding = 1000 * np.finfo(np.float32).eps * max(1.0, np.abs(expected).max())
         np.testing.assert_allclose(tuned.outputs[i], expected, rtol=0, atol=rounding)
 
 
-def test_training_is_in_bfloat16_where_the_processor_has_it(trainee, checkpoint, monkeypatch):
+def test_training_is_in_bfloat16_where_the_processor_has_it(encoded, checkpoint, monkeypatch):
     """The first loss is that of float32 within bfloat16's precision, and farther from it than float32's rounding."""
     losses = []
     for bfloat16 in (False, True):
         monkeypatch.setattr(training, "multiplies_bfloat16", lambda bfloat16=bfloat16: bfloat16)
-        losses.append(tune(checkpoint, trainee, replace(SHORT, updates=1), seed=1).curve[0].train_loss)
+        losses.append(tune(checkpoint, encoded, replace(SHORT, updates=1), seed=1).curve[0].train_loss)
     assert losses[1] != pytest.approx(losses[0], rel=100 * torch.finfo(torch.float32).eps)
     assert losses[1] == pytest.approx(losses[0], rel=4 * torch.finfo(torch.bfloat16).eps)
 
@@ -118,17 +118,17 @@ FAMILIES = "albert bert deberta-v2 distilbert electra esm fnet modernbert mpnet 
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_dropout_is_that_of_the_protocol_in_every_family(own_run, trainee, family):
+def test_dropout_is_that_of_the_protocol_in_every_family(own_run, encoded, family):
     """Without dropout a pass in training is that of evaluation; the head's alone, and the encoder's, change it."""
     checkpoint = write(own_run, family, {"num_labels": 2})
     for encoder, head in ((0.0, 0.0), (0.0, 0.5), (0.5, 0.0)):
         settings = replace(SHORT, dropout=encoder, classifier_dropout=head)
-        model = training._model(checkpoint, trainee, settings, torch.device("cpu"), None)
+        model = training._load_model(checkpoint, encoded, settings, torch.device("cpu"), None)
         outputs = []
         for training_mode in (True, False):
             model.train(training_mode)
             with torch.inference_mode():
-                outputs.append(training._forward(model, trainee.train, np.arange(4), "classes"))
+                outputs.append(training._forward(model, encoded.train, np.arange(4), "classes"))
         assert torch.equal(*outputs) == (encoder == head == 0.0)
         inside = {*model.base_model.modules()}
         found = [(part in inside, part.p) for part in model.modules() if isinstance(part, torch.nn.Dropout)]
@@ -137,7 +137,7 @@ def test_dropout_is_that_of_the_protocol_in_every_family(own_run, trainee, famil
 
 def test_a_family_without_a_head_is_one_sentence(own_run, tmp_path):
     """ESM answers no questions."""
-    task = make_trainee(read_questions(write_squad(tmp_path)), load_tokenizer(own_run), 32)
+    task = encode_task(read_questions(write_squad(tmp_path)), load_tokenizer(own_run), 32)
     with pytest.raises(MissingCapability, match="family 'esm' has no question-answering head in transformers"):
         tune(write(own_run, "esm"), task, SHORT, seed=1)
 
@@ -149,29 +149,29 @@ def test_the_longest_sequences_can_be_tuned_on(own_run, tmp_path, family):
     task = read_task("stsb", write_pairs(tmp_path, labels=5, value=True))
     longer = [(" ".join([first] * 40), second) for first, second in task.train.texts]
     task = replace(task, train=replace(task.train, texts=longer))
-    trainee = make_trainee(task, load_tokenizer(own_run), most_pieces(checkpoint))
-    assert trainee.train.lengths.max() == most_pieces(checkpoint) == (40 if family == "bert" else 39)
-    assert np.isfinite(tune(checkpoint, trainee, SHORT, seed=1).outputs).all()
+    encoded = encode_task(task, load_tokenizer(own_run), most_pieces(checkpoint))
+    assert encoded.train.lengths.max() == most_pieces(checkpoint) == (40 if family == "bert" else 39)
+    assert np.isfinite(tune(checkpoint, encoded, SHORT, seed=1).outputs).all()
 
 
 def test_values_are_learned_on_their_own_scale(tiny_run, checkpoint, tmp_path):
     """A regression whose values lie around 1,000 answers around 1,000."""
     task = read_task("stsb", write_pairs(tmp_path, labels=5, value=True))
     far = replace(task, train=replace(task.train, gold=1000 + task.train.gold))
-    trainee = make_trainee(far, load_tokenizer(tiny_run), 64)
-    found = trainee.findings(tune(checkpoint, trainee, SHORT, seed=1).outputs, seed=1)
+    encoded = encode_task(far, load_tokenizer(tiny_run), 64)
+    found = encoded.findings(tune(checkpoint, encoded, SHORT, seed=1).outputs, seed=1)
     assert all(990 < answer.answer < 1014 for answer in found.answers)
 
 
-def test_training_goes_on_from_given_weights(trainee, checkpoint):
+def test_training_goes_on_from_given_weights(encoded, checkpoint):
     """Those of another tuning, without its head."""
-    first = tune(checkpoint, trainee, SHORT, seed=1)
+    first = tune(checkpoint, encoded, SHORT, seed=1)
     resting = replace(SHORT, learning_rate=0.0)
-    encoder = tune(checkpoint, trainee, resting, seed=2, start=first.encoder).encoder
+    encoder = tune(checkpoint, encoded, resting, seed=2, start=first.encoder).encoder
     assert all(torch.equal(value, first.encoder[name]) for name, value in encoder.items())
 
 
-def test_a_checkpoint_that_lacks_weights_is_refused(trainee, own_run):
+def test_a_checkpoint_that_lacks_weights_is_refused(encoded, own_run):
     """Nothing of an encoder is made up."""
     checkpoint = at(own_run, 16)
     tensors = load_file(checkpoint.path / "model.safetensors")
@@ -180,10 +180,10 @@ def test_a_checkpoint_that_lacks_weights_is_refused(trainee, own_run):
     (checkpoint.path / "manifest.json").unlink()
     runs.write_manifest(checkpoint.path, 16, None, None)
     with pytest.raises(BrokenCheckpoint, match="lacks weights of its encoder"):
-        tune(at(own_run, 16), trainee, SHORT, seed=1)
+        tune(at(own_run, 16), encoded, SHORT, seed=1)
 
 
-def test_a_checkpoint_with_a_number_that_is_none_is_refused(trainee, own_run):
+def test_a_checkpoint_with_a_number_that_is_none_is_refused(encoded, own_run):
     """The weights are at fault, and not the learning rate."""
     checkpoint = at(own_run, 16)
     tensors = load_file(checkpoint.path / "model.safetensors")
@@ -192,10 +192,10 @@ def test_a_checkpoint_with_a_number_that_is_none_is_refused(trainee, own_run):
     (checkpoint.path / "manifest.json").unlink()
     runs.write_manifest(checkpoint.path, 16, None, None)
     with pytest.raises(BrokenCheckpoint, match="number in albert.encoder.embedding_hidden.* not finite"):
-        tune(at(own_run, 16), trainee, SHORT, seed=1)
+        tune(at(own_run, 16), encoded, SHORT, seed=1)
 
 
-def test_weights_that_lie_elsewhere_are_tuned_alike(trainee, checkpoint, tmp_path, monkeypatch):
+def test_weights_that_lie_elsewhere_are_tuned_alike(encoded, checkpoint, tmp_path, monkeypatch):
     """An added run, whose weights are torch's own file in another folder, comes to the same outputs."""
     source = tmp_path / "source" / "step16"
     shutil.copytree(checkpoint.path, source)
@@ -204,11 +204,11 @@ def test_weights_that_lie_elsewhere_are_tuned_alike(trainee, checkpoint, tmp_pat
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     run = add([str(source.parent)], "added", tokenizer=str(checkpoint.run.tokenizer)).run
-    found = tune(runs.checkpoint(run, 16), trainee, SHORT, seed=1)
-    np.testing.assert_array_equal(found.outputs, tune(checkpoint, trainee, SHORT, seed=1).outputs)
+    found = tune(runs.checkpoint(run, 16), encoded, SHORT, seed=1)
+    np.testing.assert_array_equal(found.outputs, tune(checkpoint, encoded, SHORT, seed=1).outputs)
 
 
-def test_a_loss_that_is_not_finite_ends_training(trainee, checkpoint):
+def test_a_loss_that_is_not_finite_ends_training(encoded, checkpoint):
     """With the update up to which it was lost."""
     with pytest.raises(ArithmeticError, match="not finite up to update 6"):
-        tune(checkpoint, trainee, replace(LEARNING, learning_rate=1e30, warmup=0), seed=1)
+        tune(checkpoint, encoded, replace(LEARNING, learning_rate=1e30, warmup=0), seed=1)

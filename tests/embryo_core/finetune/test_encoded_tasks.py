@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from embryo_core.finetune.scores import control, score, scores
+from embryo_core.finetune.encoded_tasks import control, score, scores
 
 RANDOM = np.random.default_rng(8)
 GOLD, ANSWERS = RANDOM.integers(0, 2, 300), RANDOM.integers(0, 2, 300)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from embryo_core.finetune.protocols import quick
+from embryo_core.finetune.task_specs import quick_settings
 
 
 @pytest.mark.parametrize(
@@ -18,5 +18,5 @@ from embryo_core.finetune.protocols import quick
 )
 def test_two_epochs_within_the_budget(examples: int, length: int, updates: int):
     """A tenth of the updates is warm-up."""
-    settings = quick(np.full(examples, length), 1e-4)
+    settings = quick_settings(np.full(examples, length), 1e-4)
     assert (settings.updates, settings.warmup) == (updates, updates // 10)

@@ -1,48 +1,68 @@
-"""Tasks as training takes them: encoded, with targets; and what a model's outputs for them are worth, as findings."""
+"""Encoded tasks: what training needs of a task, and how outputs of a model become scores and answers."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
+from sklearn import metrics
 
-from embryo_core.finetune import span_scores
-from embryo_core.finetune.questions import Question, QuestionTask
-from embryo_core.finetune.scores import control, score, scores
 from embryo_core.finetune.sequences import Sequences, encode
+from embryo_core.finetune.squad import (
+    Question,
+    QuestionTask,
+    Windows,
+    cut_windows,
+    exact_and_f1,
+    gold_spans,
+    predicted_spans,
+)
 from embryo_core.finetune.tasks import TextTask
-from embryo_core.finetune.windows import Windows, cut_windows, read_spans, spans
 from embryo_core.tokenizers.tokenizer import Tokenizer
 from embryo_core.types import Answer, Findings, SpanAnswer, TaskScore
 
 
-class Trainee(Protocol):
-    """An encoded task; with `score`, `loss` and `findings` for outputs of the model for `validation`."""
+class EncodedTask(Protocol):
+    """A task encoded for one tokenizer; scores take outputs of the model for `validation`."""
 
-    name: str
-    kind: str  # classes | value | span
-    outputs: int  # of the head
-    train: Sequences
-    targets: np.ndarray  # [n] labels or values, [n, 2] first and last piece of a span
-    validation: Sequences
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str:
+        """Return what the head predicts: classes, value or span."""
+
+    @property
+    def outputs(self) -> int:
+        """Return the number of outputs of the head."""
+
+    @property
+    def train(self) -> Sequences: ...
+
+    @property
+    def targets(self) -> np.ndarray:
+        """Return labels or values [n], or the first and last piece [n, 2] of a span."""
+
+    @property
+    def validation(self) -> Sequences: ...
 
     def score(self, outputs: np.ndarray) -> float:
-        """The task's first metric of outputs [m, outputs], or of a span's logits [m, 2, L]."""
+        """Compute the task's first metric from outputs [m, outputs], or from logits [m, 2, L] of a span."""
 
     def loss(self, outputs: np.ndarray) -> float:
-        """The mean of what training minimises, of the same outputs."""
+        """Compute the mean training loss of the same outputs."""
 
     def findings(self, outputs: np.ndarray, seed: int) -> Findings:
-        """Scores of the model and of the control, and every answer."""
+        """Return the scores of the model and of the control, and every answer."""
 
 
 @dataclass(frozen=True, eq=False)
-class TextTrainee:
-    """A task over one or two texts. Values are learned less their mean and divided by their deviation in training.
+class EncodedTextTask:
+    """A task over one or two texts. Values are learned minus their mean and divided by their deviation in training.
 
-    Gold values and answers that are scored are float32, as they are stored.
+    Gold values and answers are scored as float32, as they are stored.
     """
 
     name: str
@@ -63,14 +83,7 @@ class TextTrainee:
 
     @property
     def targets(self) -> np.ndarray:
-        return self.train_gold if self.labels else self._scaled(self.train_gold)
-
-    def _scaled(self, values: np.ndarray) -> np.ndarray:
-        return (values - self.train_gold.mean()) / self._deviation
-
-    @property
-    def _deviation(self) -> float:
-        return float(self.train_gold.std()) or 1.0
+        return self.train_gold if self.labels else self._standardised(self.train_gold)
 
     def score(self, outputs: np.ndarray) -> float:
         return score(self.metrics[0], self.gold, self._answers(outputs))
@@ -78,7 +91,7 @@ class TextTrainee:
     def loss(self, outputs: np.ndarray) -> float:
         if self.labels:
             return _cross_entropy(outputs, self.gold)
-        return float(np.mean((outputs[:, 0] - self._scaled(self.gold)) ** 2))
+        return float(np.mean((outputs[:, 0] - self._standardised(self.gold)) ** 2))
 
     def findings(self, outputs: np.ndarray, seed: int) -> Findings:
         answers, n = self._answers(outputs), len(self.gold)
@@ -92,6 +105,13 @@ class TextTrainee:
             ],
         )
 
+    def _standardised(self, values: np.ndarray) -> np.ndarray:
+        return (values - self.train_gold.mean()) / self._deviation
+
+    @property
+    def _deviation(self) -> float:
+        return float(self.train_gold.std()) or 1.0
+
     def _answers(self, outputs: np.ndarray) -> np.ndarray:
         if self.labels:
             return outputs.argmax(1)
@@ -99,8 +119,8 @@ class TextTrainee:
 
 
 @dataclass(frozen=True, eq=False)
-class SpanTrainee:
-    """SQuAD."""
+class EncodedQuestions:
+    """SQuAD, encoded in windows."""
 
     task: QuestionTask
     windows: Windows
@@ -121,7 +141,7 @@ class SpanTrainee:
         return float(np.mean([answer.f1 for answer in self._answers(outputs, seed=0)]))
 
     def loss(self, outputs: np.ndarray) -> float:
-        targets = spans(self.windows, self.task.validation)
+        targets = gold_spans(self.windows, self.task.validation)
         return float(np.mean([_cross_entropy(outputs[:, end], targets[:, end]) for end in (0, 1)]))
 
     def findings(self, outputs: np.ndarray, seed: int) -> Findings:
@@ -134,31 +154,64 @@ class SpanTrainee:
         return Findings(task_scores=_task_scores(self.name, seed, found, len(answers)), spans=answers)
 
     def _answers(self, outputs: np.ndarray, seed: int) -> list[SpanAnswer]:
-        characters = read_spans(self.windows, outputs, self.task.unanswerable)
+        characters = predicted_spans(self.windows, outputs, self.task.unanswerable)
         answers = []
         for question, (start, end) in zip(self.task.validation, characters.tolist(), strict=True):
             exact, f1 = self._exact_and_f1(question.context[start:end], question)
-            stored = float(np.float32(f1))  # the mean is that of what is stored
+            stored = float(np.float32(f1))  # so that the mean equals that of the stored values
             answers.append(SpanAnswer(self.name, seed, question.id, start, end, exact, stored))
         return answers
 
     def _exact_and_f1(self, answer: str, question: Question) -> tuple[float, float]:
-        return span_scores.exact_and_f1(answer, question.answers, self.task.unanswerable)
+        return exact_and_f1(answer, question.answers, self.task.unanswerable)
 
 
-def make_trainee(task: TextTask | QuestionTask, tokenizer: Tokenizer, length: int) -> TextTrainee | SpanTrainee:
+def encode_task(task: TextTask | QuestionTask, tokenizer: Tokenizer, length: int) -> EncodedTextTask | EncodedQuestions:
     """Encode a task in sequences of at most `length` pieces."""
     if isinstance(task, QuestionTask):
-        cut = partial(cut_windows, tokenizer=tokenizer, length=length)
-        train = cut(task.train)
-        return SpanTrainee(task, cut(task.validation), spans(train, task.train), train.sequences)
+        windows, train_windows = (cut_windows(part, tokenizer, length) for part in (task.validation, task.train))
+        return EncodedQuestions(task, windows, gold_spans(train_windows, task.train), train_windows.sequences)
     train, validation = (encode(split.texts, tokenizer, length) for split in (task.train, task.validation))
     gold = task.validation.gold if task.labels else task.validation.gold.astype(np.float32)
-    return TextTrainee(task.name, task.labels, task.metrics, train, validation, task.train.gold, gold)
+    return EncodedTextTask(task.name, task.labels, task.metrics, train, validation, task.train.gold, gold)
+
+
+# === Scores by scikit-learn and scipy ===
+
+
+def score(metric: str, gold: np.ndarray, answers: np.ndarray) -> float:
+    """Compute one metric, in [-1, 1], of answers [n] against gold answers [n].
+
+    A correlation with a constant, which has no value, counts as 0, as Matthews' does. Correlations use float64.
+    """
+    with warnings.catch_warnings(action="ignore", category=stats.ConstantInputWarning):
+        value = float(METRICS[metric](gold, answers))
+    return 0.0 if np.isnan(value) else min(max(value, -1.0), 1.0)  # rounding may leave the interval
+
+
+def scores(names: Sequence[str], gold: np.ndarray, answers: np.ndarray) -> dict[str, float]:
+    """Compute several metrics, by name."""
+    return {name: score(name, gold, answers) for name in names}
+
+
+def control(labels: Sequence[str], train: np.ndarray, n: int) -> tuple[str, np.ndarray]:
+    """Return the name and n answers of the control: the most frequent label, or the mean value, of training."""
+    if labels:
+        return "majority", np.full(n, np.bincount(train).argmax())
+    return "mean", np.full(n, train.mean())
+
+
+METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "matthews": metrics.matthews_corrcoef,
+    "accuracy": metrics.accuracy_score,
+    "f1": metrics.f1_score,  # of label 1
+    "spearman": lambda gold, answers: stats.spearmanr(gold, answers).statistic,
+    "pearson": lambda gold, answers: stats.pearsonr(gold.astype(float), answers.astype(float)).statistic,
+}
 
 
 def _cross_entropy(logits: np.ndarray, targets: np.ndarray) -> float:
-    """The mean over rows of logits [n, classes] for targets [n]."""
+    """Compute the mean over rows of logits [n, classes] for targets [n]."""
     logs = special.log_softmax(logits.astype(np.float64), axis=1)
     return float(-logs[np.arange(len(targets)), targets].mean())
 

@@ -1,0 +1,224 @@
+"""SQuAD: its questions, the windows in which a model reads a paragraph, and exact match and F1 of the answers."""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from embryo_core.errors import CorpusError
+from embryo_core.finetune.sequences import Sequences, join
+from embryo_core.finetune.task_specs import SQUAD
+from embryo_core.finetune.tasks import Columns, check_count, column, held_out_rows, read_split
+from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
+
+COLUMNS = ("id", "context", "question", "answers")
+# The defaults of run_squad_v2.py in google-research/albert.
+MAX_QUESTION_PIECES = 64  # the rest of a question is cut; at most half of the room of a window
+STRIDE = 128  # pieces from one window to the next; half the room if windows are shorter
+MAX_ANSWER_PIECES = 30
+CANDIDATES = 20  # first pieces of an answer that are tried
+
+
+# === Questions ===
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a paragraph, and its gold answers with the character at which each starts."""
+
+    id: str
+    context: str
+    text: str
+    answers: tuple[str, ...]  # empty if it cannot be answered (2.0)
+    starts: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionTask:
+    """SQuAD with its data."""
+
+    train: list[Question]
+    validation: list[Question]
+    name: str = SQUAD
+    metrics: tuple[str, ...] = ("f1", "exact")
+    remark: str = ""
+
+    @cached_property
+    def unanswerable(self) -> bool:
+        """Return whether some questions have no answer, as in SQuAD 2.0."""
+        return any(not question.answers for question in self.validation)
+
+    def held_out(self) -> "QuestionTask":
+        """Return the task on training data alone: a tenth of them become its validation split."""
+        train, held = ([self.train[i] for i in rows] for rows in held_out_rows(len(self.train)))
+        return replace(self, train=train, validation=held)
+
+
+def read_questions(folder: Path) -> QuestionTask:
+    """Read SQuAD 1.1 or 2.0 from train and validation parquet files.
+
+    Raises CorpusError that says what is wrong with the data.
+    """
+    train = _questions(f"The training data of {folder}", read_split(folder, "train"))
+    validation = _questions(f"The validation data of {folder}", read_split(folder, "validation"))
+    check_count(f"The training data of {folder}", len(train), "question", least=2)
+    task = QuestionTask(train, validation)
+    if task.unanswerable and all(question.answers for question in train):
+        raise CorpusError(
+            f"The validation data of {folder} have questions without an answer, and the training data have none; "
+            "give both of one version of SQuAD."
+        )
+    return task
+
+
+def _questions(named: str, columns: Columns) -> list[Question]:
+    rows = zip(*(column(named, columns, name) for name in COLUMNS), strict=True)
+    questions = [_question(f"{named}, row {row}", *values) for row, values in enumerate(rows)]
+    check_count(named, len(questions), "question")
+    if len({question.id for question in questions}) < len(questions):
+        raise CorpusError(f"{named} have an id twice; ids have to be unique.")
+    return questions
+
+
+def _question(line: str, id: Any, context: Any, text: Any, answers: Any) -> Question:
+    try:
+        golds, starts = tuple(answers["text"]), tuple(answers["answer_start"])
+    except (KeyError, TypeError):
+        raise CorpusError(f"{line}: answers have text and answer_start, received {str(answers)[:60]}.") from None
+    if not all(isinstance(one, str) for one in (id, context, text, *golds)) or len(golds) != len(starts):
+        raise CorpusError(f"{line}: id, context, question and answers are texts, each answer with its start.")
+    for gold, start in zip(golds, starts, strict=True):
+        if context[start : start + len(gold)] != gold:
+            raise CorpusError(f"{line}: the answer {gold[:40]!r} is not at character {start} of its context.")
+    return Question(id, context, text, golds, starts)
+
+
+# === Windows over paragraphs ===
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """w windows, each a question with a part of its paragraph."""
+
+    sequences: Sequences
+    question: np.ndarray  # [w] index of the question, never decreasing
+    offset: np.ndarray  # [w] pieces before the part of the paragraph
+    characters: list[np.ndarray]  # per window [pieces, 2]: first and last + 1 character of each piece of the part
+
+
+def cut_windows(questions: Sequence[Question], tokenizer: Tokenizer, length: int) -> Windows:
+    """Cut the paragraph of each question into overlapping windows of at most `length` pieces."""
+    frame = tokenizer.frame(2)
+    free = length - sum(map(len, frame.ids))
+    most = min(MAX_QUESTION_PIECES, free // 2)
+    texts = [one.ids[:most] for one in tokenizer.encode_texts([question.text for question in questions])]
+    contexts = list(dict.fromkeys(question.context for question in questions))
+    encoded = {
+        context: Pieces(pieces.ids, _without_blanks(context, pieces.characters))
+        for context, pieces in zip(contexts, tokenizer.encode_texts(contexts), strict=True)
+    }
+    parts, owners, characters = [], [], []
+    for owner, (question, text) in enumerate(zip(questions, texts, strict=True)):
+        pieces = encoded[question.context]
+        room = free - len(text)
+        stride = min(STRIDE, max(1, room // 2))
+        last = max(0, len(pieces.ids) - room)
+        for start in [*range(0, last, stride), last]:
+            parts.append((text, pieces.ids[start : start + room]))
+            owners.append(owner)
+            characters.append(pieces.characters[start : start + room])
+    before = sum(map(len, frame.ids[:2]))
+    offset = np.array([len(text) + before for text, _ in parts])
+    return Windows(join(parts, frame, tokenizer.pad_id), np.array(owners), offset, characters)
+
+
+def _without_blanks(context: str, characters: np.ndarray) -> np.ndarray:
+    """Return the characters of pieces without the blanks before a word."""
+    trimmed = characters.copy()
+    for piece, (start, end) in enumerate(characters):
+        text = context[start:end]
+        trimmed[piece, 0] = end - len(text.lstrip())
+    return trimmed
+
+
+def gold_spans(windows: Windows, questions: Sequence[Question]) -> np.ndarray:
+    """Return the first and last piece [w, 2] int64 of the first gold answer; 0, [CLS], if a window lacks it."""
+    found = np.zeros((len(windows.question), 2), np.int64)
+    for window, owner in enumerate(windows.question):
+        question, characters = questions[owner], windows.characters[window]
+        if not question.answers or not len(characters):
+            continue
+        start, end = question.starts[0], question.starts[0] + len(question.answers[0])
+        inside = np.flatnonzero((characters[:, 1] > start) & (characters[:, 0] < end))
+        if len(inside) and characters[0, 0] <= start and characters[-1, 1] >= end:
+            found[window] = inside[[0, -1]] + windows.offset[window]
+    return found
+
+
+def predicted_spans(windows: Windows, logits: np.ndarray, may_be_empty: bool) -> np.ndarray:
+    """Return the characters [questions, 2] of each question's best answer by logits [w, 2, L]; [0, 0] for no answer.
+
+    The best answer has the highest sum of the logits of its first and last piece over all windows. If answers may be
+    empty, it also has to exceed the smallest sum for [CLS].
+    """
+    count = windows.question[-1] + 1
+    answers, best, null = np.zeros((count, 2), np.int64), np.full(count, -np.inf), np.full(count, np.inf)
+    for window, owner in enumerate(windows.question):
+        null[owner] = min(null[owner], logits[window, :, 0].sum())
+        value, first, last = _best_span(logits[window], windows.offset[window], len(windows.characters[window]))
+        if value > best[owner]:
+            characters = windows.characters[window]
+            best[owner], answers[owner] = value, (characters[first, 0], characters[last, 1])
+    if may_be_empty:
+        answers[null >= best] = 0
+    return answers
+
+
+def _best_span(logits: np.ndarray, offset: int, pieces: int) -> tuple[float, int, int]:
+    """Return the highest sum of logits [2, L] of a first and a last piece of the part, and these pieces."""
+    first, last = logits[:, offset : offset + pieces]
+    best = (-np.inf, 0, 0)
+    for i in np.argsort(-first, kind="stable")[:CANDIDATES]:
+        j = i + int(np.argmax(last[i : i + MAX_ANSWER_PIECES]))
+        best = max(best, (first[i] + last[j], int(i), j))
+    return best
+
+
+# === Exact match and F1, by the rules of SQuAD's official evaluations, one for each version ===
+
+# They differ if nothing is left of an answer once it is normalised, as of "the": version 2.0 leaves such gold answers
+# out, and gives F1 1 if neither answer has words; version 1.1 keeps them, and gives F1 0 unless a word is shared.
+
+ARTICLES = re.compile(r"\b(a|an|the)\b")
+NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalise(text: str) -> list[str]:
+    """Return the words of an answer that count: in lower case, without ASCII punctuation and articles."""
+    return ARTICLES.sub(" ", text.lower().translate(NO_PUNCTUATION)).split()
+
+
+def exact_and_f1(answer: str, gold: Sequence[str], unanswerable: bool) -> tuple[float, float]:
+    """Return the best exact match (0 or 1) and the best F1 over the gold answers.
+
+    By version 2.0 if some questions of the data are `unanswerable`: then an answer without words is right for a
+    question whose gold answers have none. Otherwise by version 1.1, whose questions all have a gold answer.
+    """
+    words, right = normalise(answer), [*map(normalise, gold)]
+    if unanswerable:
+        right = [found for found in right if found] or [[]]
+    return max(float(words == one) for one in right), max(_f1(words, one, unanswerable) for one in right)
+
+
+def _f1(words: list[str], gold: list[str], unanswerable: bool) -> float:
+    """Return F1 over words, each counted as often as it occurs; if both have none, 1 by version 2.0 and 0 by 1.1."""
+    if not (words and gold):
+        return float(unanswerable and words == gold)
+    shared = (Counter(words) & Counter(gold)).total()
+    return 2 * shared / (len(words) + len(gold))

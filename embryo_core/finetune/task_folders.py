@@ -1,0 +1,144 @@
+"""Folders of task data: downloaded from the Hugging Face Hub, remembered when used, and found again for their texts.
+
+Results hold no texts. Where data are is looked up in this user's folders and settings only: a run may come from a
+stranger, and names a hash, never a path.
+"""
+
+import os
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+from msgspec import Meta
+
+from embryo_core import corpora, results, runs
+from embryo_core.errors import CorpusError
+from embryo_core.finetune.squad import read_questions
+from embryo_core.finetune.task_specs import GLUE, SQUAD, is_task_name, results_name
+from embryo_core.finetune.tasks import data_sha256, read_split, read_task, text_columns
+from embryo_core.results import write_foreign
+from embryo_core.runs.value_types import Sha256, Text
+from embryo_core.types import Run
+
+# Each at one commit, so that the content never changes. SQuAD is version 2.0, as in the paper.
+SOURCES = {
+    "glue": ("nyu-mll/glue", "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c"),
+    SQUAD: ("rajpurkar/squad_v2", "3ffb306f725f7d2ce8394bc1873b24868140c412"),
+}
+MAX_FOLDERS = 1000  # that are remembered
+Folders = Annotated[dict[Sha256, Text], Meta(max_length=MAX_FOLDERS)]
+
+
+# === Downloading ===
+
+
+def fetch_tasks(what: str, into: Path) -> list[Path]:
+    """Download "glue" or "squad" below the folder `into` and return the folder of each task; existing ones are kept.
+
+    A task's folder appears once it is complete. Raises CorpusError without a connection, or if the content is wrong.
+    """
+    tasks = {name: into / what / name for name in GLUE} if what == "glue" else {SQUAD: into / what}
+    for name, folder in tasks.items():
+        if not folder.exists():
+            _fetch(what, name, folder)
+    return list(tasks.values())
+
+
+def _fetch(what: str, name: str, folder: Path) -> None:
+    with runs.replacing(folder) as whole:
+        whole.mkdir()
+        _download(what, name, whole)
+        try:
+            read_questions(whole) if name == SQUAD else read_task(name, whole)
+        except CorpusError as reason:
+            raise CorpusError(f"What {SOURCES[what][0]} sent is not '{name}': {reason}") from None
+
+
+def _download(what: str, name: str, folder: Path) -> None:
+    """Write train and validation as parquet files. Raises CorpusError."""
+    from httpx2 import HTTPError
+
+    try:
+        import datasets
+    except ImportError:
+        raise CorpusError(f"Fetching {what} needs the package datasets; run: pip install datasets") from None
+    repository, commit = SOURCES[what]
+    given = {"name": None if name == SQUAD else name, "revision": commit, "cache_dir": str(folder.parent / "cache")}
+    for split in ("train", GLUE[name].validation if name in GLUE else "validation"):
+        try:
+            rows = datasets.load_dataset(repository, split=split, **given)
+        except (OSError, ValueError, HTTPError, datasets.exceptions.DatasetsError) as reason:
+            why = " ".join(str(reason).split())[:200]
+            raise CorpusError(
+                f"'{name}' could not be fetched from {repository} on the Hugging Face Hub ({why}); try again."
+            ) from None
+        write_foreign(rows, folder / f"{split}.parquet")
+
+
+# === Finding the data of results ===
+
+
+def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
+    """Return the folder of exactly the data that a task's results are of, or None.
+
+    It is searched in `corpora/` of these roots, and where this user fine-tuned on it.
+    """
+    noted = {
+        str(source.get("sha256"))
+        for name, source in results.read_sources(run).items()
+        if name.startswith(results_name(task, ""))
+    }
+    known = _remembered_folders() if noted else {}
+    candidates = [Path(known[sha256]) for sha256 in sorted(noted & known.keys())]
+    if is_task_name(task):  # a stranger's results may name anything, even a path
+        own = Path("glue", task) if task in GLUE else Path(task)
+        candidates = [*(root / "corpora" / own for root in roots), *candidates]
+    for folder in candidates:
+        if noted and folder.is_dir() and _has_hash(task, folder, noted):
+            return folder
+    return None
+
+
+def remember_folder(sha256: str, folder: Path) -> None:
+    """Note in this user's settings where the data of this hash are; do nothing if these cannot be written."""
+    with suppress(OSError, UnicodeEncodeError), runs.locked(runs.settings_folder()):
+        known = _remembered_folders() | {sha256: os.path.realpath(folder)}
+        runs.write_json(_folders_file(), dict([*known.items()][-MAX_FOLDERS:]))
+
+
+def _remembered_folders() -> dict[str, str]:
+    """Return folders by the hash of their data; nothing if the list cannot be read."""
+    file = _folders_file()
+    try:
+        return runs.read_json(file, file.parent, Folders, CorpusError) if file.is_file() else {}
+    except CorpusError:
+        return {}
+
+
+def _folders_file() -> Path:
+    return runs.settings_folder() / "tasks.json"
+
+
+def _has_hash(task: str, folder: Path, noted: Collection[str]) -> bool:
+    """Return whether the data have one of these hashes; earlier versions noted the hash of the whole folder."""
+    try:
+        return data_sha256(task, folder) in noted or corpora.open_source(folder).sha256 in noted
+    except CorpusError:  # a split is missing
+        return corpora.open_source(folder).sha256 in noted
+
+
+def read_texts(task: str, folder: Path) -> pd.DataFrame:
+    """Read a column for each text of the validation examples, by their row.
+
+    For SQuAD: question, context and answers, by the question's id. Raises CorpusError.
+    """
+    spec = GLUE.get(task)
+    columns = read_split(folder, spec.validation if spec else "validation")
+    if task == SQUAD:
+        answers = [", ".join(dict.fromkeys(one["text"])) for one in columns["answers"]]
+        texts = {name: columns[name] for name in ("question", "context")} | {"answers": answers}
+        return pd.DataFrame(texts, index=pd.Index(columns["id"], name="id"))
+    names = spec.texts if spec else text_columns(folder, columns)
+    return pd.DataFrame({name: columns[name] for name in names})

@@ -1,0 +1,186 @@
+"""Task data are downloaded whole at one commit, and found again only if they are exactly those that were scored."""
+
+from pathlib import Path
+
+import datasets
+import httpx2
+import pytest
+
+from embryo_core import corpora, results
+from embryo_core.commands.fetch import fetch
+from embryo_core.errors import CorpusError
+from embryo_core.finetune.squad import read_questions
+from embryo_core.finetune.task_folders import find_data, read_texts, remember_folder
+from embryo_core.finetune.task_specs import GLUE, results_name
+from embryo_core.finetune.tasks import data_sha256, read_task
+from embryo_core.types import Run
+from tests.embryo_core.finetune.conftest import sentences, write_cola, write_pairs, write_split, write_squad
+
+# === Downloading ===
+
+
+class Hub:
+    """In place of the Hugging Face Hub: small tasks in their own columns; what is in `missing` cannot be reached."""
+
+    def __init__(self, squad: Path):
+        self.squad = squad
+        self.asked: list[tuple[str, str | None, str]] = []
+        self.missing: tuple[str | None, str] | None = None
+        self.reason: Exception = ConnectionError("no route to the Hub")
+        self.label = "label"
+
+    def load(self, repository: str, name: str | None, split: str, revision: str, cache_dir: str) -> datasets.Dataset:
+        self.asked.append((repository, name, split))
+        assert len(revision) == 40
+        if (name, split) == self.missing:
+            raise self.reason
+        if name is None:
+            return datasets.Dataset.from_parquet(str(self.squad / f"{split}.parquet"), cache_dir=cache_dir)
+        texts, labels = sentences(12, seed=1)
+        labels = [float(label) for label in labels] if name == "stsb" else labels
+        if name == "mnli":
+            labels = [i % 3 for i in range(12)]
+        columns = {text: texts for text in GLUE[name].texts}
+        return datasets.Dataset.from_dict({**columns, self.label: labels})
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    """A Hub that datasets reads."""
+    found = Hub(write_squad(tmp_path / "there", unanswerable=True))
+    monkeypatch.setattr(datasets, "load_dataset", found.load)
+    return found
+
+
+def test_glue_is_a_folder_for_each_task(stand_in: Hub, tmp_path: Path):
+    """MNLI with the matched validation; WNLI is none of them; what is there is not asked for again."""
+    folders = fetch("glue", tmp_path / "corpora")
+    assert [folder.name for folder in folders] == list(GLUE)
+    assert all(len(read_task(folder.name, folder).train.texts) == 12 for folder in folders)
+    assert ("nyu-mll/glue", "mnli", "validation_matched") in stand_in.asked
+    assert {path.name for path in folders[0].parent.iterdir()} == set(GLUE)
+    asked = len(stand_in.asked)
+    assert fetch("glue", tmp_path / "corpora") == folders and len(stand_in.asked) == asked
+
+
+def test_squad_is_version_2(stand_in: Hub, tmp_path: Path):
+    """Where `finetune` looks for it."""
+    assert fetch("squad", tmp_path / "corpora") == [tmp_path / "corpora" / "squad"]
+    assert read_questions(tmp_path / "corpora" / "squad").unanswerable
+    assert stand_in.asked == [("rajpurkar/squad_v2", None, "train"), ("rajpurkar/squad_v2", None, "validation")]
+
+
+def test_a_broken_connection_is_one_sentence(stand_in: Hub, tmp_path: Path):
+    """Whatever kind of exception it is."""
+    stand_in.missing, stand_in.reason = ("sst2", "validation"), httpx2.ReadError("peer closed the connection")
+    with pytest.raises(CorpusError, match="'sst2' could not be fetched .*peer closed the connection"):
+        fetch("glue", tmp_path)
+
+
+def test_a_task_that_came_in_part_leaves_no_folder(stand_in: Hub, tmp_path: Path):
+    """Tasks before it stay, and the next call goes on."""
+    stand_in.missing = ("sst2", "validation")
+    with pytest.raises(CorpusError, match=r"'sst2' could not be fetched from nyu-mll/glue .*no route to the Hub"):
+        fetch("glue", tmp_path)
+    assert [path.name for path in (tmp_path / "glue").iterdir()] == ["cola"]
+    stand_in.missing = None
+    assert len(fetch("glue", tmp_path)) == len(GLUE)
+
+
+def test_nothing_at_all_leaves_nothing(stand_in: Hub, tmp_path: Path):
+    """Not even an empty folder."""
+    stand_in.missing = (None, "train")
+    with pytest.raises(CorpusError, match="'squad' could not be fetched"):
+        fetch("squad", tmp_path / "corpora")
+    assert not (tmp_path / "corpora").exists()
+
+
+def test_what_is_not_the_task_is_refused(stand_in: Hub, tmp_path: Path):
+    """One sentence with what is missing, and no folder."""
+    stand_in.label = "target"
+    with pytest.raises(CorpusError, match=r"What nyu-mll/glue sent is not 'cola': .* no column 'label'"):
+        fetch("glue", tmp_path)
+    assert not (tmp_path / "glue").exists()
+
+
+# === Finding the data of results ===
+
+
+def note(run: Run, task: str, folder: Path) -> None:
+    """As if the run had been fine-tuned on these data."""
+    identity = {"data": folder.name, "sha256": corpora.open_source(folder).sha256, "limit": None}
+    results.begin(run, results_name(task, 1), identity, {"note": ""}, overwrite=False)
+
+
+@pytest.mark.parametrize(("task", "place"), [("cola", "glue/cola"), ("mine", "mine")])
+def test_data_are_found_in_a_data_folder(own_run: Run, tmp_path: Path, task: str, place: str):
+    """GLUE's in corpora/glue/, others in corpora/; the first folder may have none."""
+    folder = write_cola(tmp_path / "second" / "corpora" / place)
+    note(own_run, task, folder)
+    assert find_data(own_run, task, [tmp_path / "first", tmp_path / "second"]) == folder
+    assert find_data(own_run, task, [tmp_path / "first"]) is None
+
+
+def test_other_data_are_not_taken_for_them(own_run: Run, tmp_path: Path):
+    """Nor are data of a task that has no results."""
+    folder = write_cola(tmp_path / "corpora" / "glue" / "cola")
+    assert find_data(own_run, "cola", [tmp_path]) is None
+    note(own_run, "cola", folder)
+    write_cola(folder, n=20)
+    assert find_data(own_run, "cola", [tmp_path]) is None
+
+
+def test_data_are_found_where_this_user_fine_tuned_on_them(own_run: Run, tmp_path: Path):
+    """By the user's own settings; a folder whose content is another by now is not."""
+    folder = write_cola(tmp_path / "elsewhere")
+    note(own_run, "mine", folder)
+    assert find_data(own_run, "mine", []) is None
+    remember_folder(data_sha256("mine", folder), folder)
+    assert find_data(own_run, "mine", []) == folder
+    write_cola(folder, n=20)
+    assert find_data(own_run, "mine", []) is None
+
+
+def test_a_path_that_a_run_names_is_never_read(own_run: Run, tmp_path: Path):
+    """Whatever else its notes hold, or the list is not."""
+    folder = write_cola(tmp_path / "elsewhere")
+    identity = {"data": str(folder), "sha256": data_sha256("mine", folder), "folder": str(folder), "limit": None}
+    results.begin(own_run, results_name("mine", 1), identity, {"note": ""}, overwrite=False)
+    assert find_data(own_run, "mine", []) is None
+    (tmp_path / "settings" / "embryo").mkdir(parents=True)
+    (tmp_path / "settings" / "embryo" / "tasks.json").write_text("[")
+    assert find_data(own_run, "mine", []) is None
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_path_in_place_of_a_tasks_name_is_never_followed(own_run: Run, tmp_path: Path, absolute: bool):
+    """Results of a stranger's may name any: the folder is the right data, and not where data are looked for."""
+    folder = write_cola(tmp_path / "elsewhere")
+    (tmp_path / "corpora").mkdir()
+    task = str(folder) if absolute else "../elsewhere"
+    note(own_run, task, folder)
+    assert find_data(own_run, task, [tmp_path]) is None
+    assert (tmp_path / "corpora" / task).resolve() == folder
+
+
+def test_a_pair_has_two_columns_by_its_row(tmp_path: Path):
+    """Of the validation data; MNLI's are the matched ones, an own task's are known by their columns."""
+    texts, _ = sentences(20, seed=4)
+    found = read_texts("mnli", write_pairs(tmp_path / "mnli", 3, "validation_matched"))
+    assert list(found) == ["premise", "hypothesis"] and found["premise"].tolist() == texts
+    mine = write_split(tmp_path / "mine", "validation", sentence=["a", "b"], label=[0, 1])
+    assert read_texts("mine", mine)["sentence"].tolist() == ["a", "b"]
+
+
+def test_questions_have_paragraph_and_answers_by_their_id(tmp_path: Path):
+    """None where a question has none."""
+    found = read_texts("squad", write_squad(tmp_path, unanswerable=True))
+    assert list(found.index) == ["q0", "q1", "q2", "q3"]
+    assert found["answers"].tolist() == ["house", "", "king", "Snow"]
+    assert all(answer.lower() in found["context"][i].lower() for i, answer in found["answers"].items())
+
+
+def test_data_that_cannot_be_read_are_told(tmp_path: Path):
+    """As when they are tuned on."""
+    with pytest.raises(CorpusError, match="no validation.parquet"):
+        read_texts("cola", tmp_path)
