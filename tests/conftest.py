@@ -113,10 +113,10 @@ def short_probing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shorten_probing(patch: pytest.MonkeyPatch) -> None:
     """Twenty batches a probe in place of a thousand."""
-    from embryo_core.metrics.probing import regimen
+    from embryo_core.metrics.probing.training import PROTOCOLS
 
-    for name, protocol in regimen.PROTOCOLS.items():
-        patch.setitem(regimen.PROTOCOLS, name, replace(protocol, iterations=20, epochs=1))
+    for name, protocol in PROTOCOLS.items():
+        patch.setitem(PROTOCOLS, name, replace(protocol, iterations=20, least_epochs=1))
 
 
 def at(run: Run, step: int) -> Checkpoint:

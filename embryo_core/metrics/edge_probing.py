@@ -1,13 +1,13 @@
-"""Edge probing: what a linear probe reads off the states of every layer about labelled spans (Section 4).
+"""Edge probing: what a linear probe predicts about labelled spans from the states of every layer (Section 4).
 
 The four tasks are parts of speech, constituents, coreference and semantic roles, in the form of Tenney et al. (2019,
-https://arxiv.org/abs/1905.06316), and any other in that form. For each task and layer, 0 being the embeddings:
+https://arxiv.org/abs/1905.06316); a task of the user's own has the same form. For each task and layer (0: embeddings):
 
     edge_probing_f1        micro-averaged F1 of the probe on the whole test set
-    edge_probing_control   the same of a probe trained and tested on random labels of word types (probing/control.py)
-    edge_probing_majority  that of always giving the most frequent label of the training set; it has no layer
+    edge_probing_control   F1 of a probe trained and tested on the control task's random labels (probing/data.py)
+    edge_probing_majority  F1 of the most frequent label of the training set; it has no layer
 
-Selectivity, F1 less the control task's, is taken on reading. The probes' own training curves go to probes.parquet.
+Selectivity, F1 less the control task's, is computed on reading. Training curves of probes go to probes.parquet.
 """
 
 import re
@@ -20,7 +20,7 @@ import numpy as np
 
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Option, Source
-from embryo_core.metrics.probing import ProbingData, ProbingTask, read_tasks
+from embryo_core.metrics.probing.data import ProbingData, ProbingTask, read_tasks
 from embryo_core.types import Findings, ProbeCurve, Score
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ TASKS = ("pos", "constituent", "coref", "srl")
 
 @dataclass(frozen=True, eq=False)
 class Probing:
-    """Tasks to probe, and how."""
+    """Encoded tasks, and how they are probed."""
 
     data: ProbingData
     protocol: str
@@ -42,7 +42,7 @@ class Probing:
 
 
 class EdgeProbing(Metric):
-    """Probes of the four tasks; or of one task of the user's own, an evaluation by itself, named edge_probing:NAME."""
+    """Probes of the four tasks, or of one task of the user's own, which is a metric named edge_probing:NAME."""
 
     page = "probing"
     form = f"folder with {'/, '.join(TASKS)}/"
@@ -80,7 +80,7 @@ class EdgeProbing(Metric):
         return Probing(data, source.options["protocol"], source.options["probe-memory"] * 2**20, summary)
 
     def compute(self, model: "Model", probing: Probing) -> Findings:
-        from embryo_core.metrics.probing.features import span_features
+        from embryo_core.metrics.probing.probes import span_features
         from embryo_core.metrics.probing.training import train_all  # torch: the list of metrics does without
 
         features = span_features(model, probing.data, probing.memory)
@@ -114,7 +114,7 @@ def _curves(task: ProbingTask, trained: Sequence["Trained"]) -> list[ProbeCurve]
 
 
 def _folders(path: Path) -> dict[str, Path]:
-    """The folders of the four tasks that are there, in their order. Raises CorpusError."""
+    """Return the folders of those of the four tasks that exist, in their order. Raises CorpusError."""
     if not path.is_dir():
         raise CorpusError(f"{path} is no folder; give one that holds folders named {', '.join(TASKS)}.")
     found = sorted(folder.name for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
@@ -132,7 +132,7 @@ def _folders(path: Path) -> dict[str, Path]:
 
 
 def _note(data: ProbingData, source: Source, limits: Limits) -> str:
-    """One sentence on what was probed and what was left out."""
+    """Return one sentence on what was probed and what was left out."""
     tests = ", ".join(f"{task.name} {len(task.test.labels):,}" for task in data.tasks)
     note = f"test targets: {tests}; {len(data.sentences):,} distinct sentences of {source.path.name}"
     if data.left_out["too_long"]:

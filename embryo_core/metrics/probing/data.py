@@ -1,11 +1,15 @@
-"""Edge-probing tasks as a model reads them: each distinct sentence and span once, every target by their numbers.
+"""Edge-probing tasks encoded for a model: each distinct sentence and span once, every target by their numbers.
 
-A word is tokenized on its own and the pieces are joined between [CLS] and [SEP], as everywhere. Left out, and counted:
-targets in sentences with more pieces than the model has positions, and targets with a span that has no piece at all.
+A word is tokenized by itself and the pieces are joined between [CLS] and [SEP], as in all metrics. Two kinds of targets
+are left out and counted: those in sentences that are too long for the model, and those with a span without pieces.
+
+Each task has a control task (Hewitt and Liang, 2019, https://arxiv.org/abs/1909.03368): the type of a target, the words
+of its spans, gets a random label. Only memory of the type can predict it, so the control task measures what a probe
+reaches without any structure in the states.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,15 +19,17 @@ import numpy as np
 from embryo_core.corpora import read_probing
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits
-from embryo_core.metrics.probing.control import control_labels
 from embryo_core.types import Target
 
 if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
 SPLITS = ("train", "dev", "test")
-UNSEEN = -1  # a label of dev or test that no training target has: no probe can give it
-SEED = 7
+UNSEEN = -1  # a label of dev or test that no training target has: no probe can predict it
+SPAN_SEED = 7
+CONTROL_SEED = 20
+
+Row = tuple[tuple[int, ...], str]  # numbers of a target's spans, and its label
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +53,7 @@ class ProbingTask:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Numbers of targets and of labels, as sources.json has them."""
+        """Return the numbers of targets and of labels, as in sources.json."""
         return {split: len(getattr(self, split).labels) for split in SPLITS} | {"labels": len(self.labels)}
 
 
@@ -55,8 +61,8 @@ class ProbingTask:
 class ProbingData:
     """Tasks, and the sentences and spans that they share.
 
-    Spans are numbered at random, and training targets are in the order of these numbers. So the targets in a row are of
-    sentences at random, while their features are read nearly from the first to the last.
+    Spans are numbered at random, and training targets are sorted by these numbers. So neighbouring targets come from
+    random sentences, while their features are read almost sequentially.
     """
 
     tasks: list[ProbingTask]
@@ -64,24 +70,34 @@ class ProbingData:
     sentence: np.ndarray  # [spans] the sentence of each span
     start: np.ndarray  # [spans] position of its first piece in the sentence
     end: np.ndarray  # [spans] position after its last piece
-    left_out: dict[str, int]  # targets, by why
+    left_out: dict[str, int]  # targets, by reason
 
 
-def read_tasks(
-    folders: Mapping[str, Path], tokenizer: "Tokenizer", limits: Limits, limit: int | None
-) -> ProbingData:
+def read_tasks(folders: Mapping[str, Path], tokenizer: "Tokenizer", limits: Limits, limit: int | None) -> ProbingData:
     """Read and encode tasks, the first `limit` examples of each split. Raises CorpusError."""
     encoder = _Encoder(tokenizer, limits.positions)
     drafts = [(name, *_read_task(folder, encoder, limit)) for name, folder in folders.items()]
     spans = np.array(list(encoder.spans), np.int64)  # [spans, 3]
-    number = np.random.default_rng(SEED).permutation(len(spans))  # the new number of each
+    number = np.random.default_rng(SPAN_SEED).permutation(len(spans))  # the new number of each
     spans[number] = spans.copy()
-    tasks = [_task(name, targets, types, number) for name, targets, types in drafts]
-    return ProbingData(tasks, encoder.sentences, *spans.T, dict(encoder.left_out))
+    tasks = [_task(name, rows, types, number) for name, rows, types in drafts]
+    sentence, start, end = spans.T
+    return ProbingData(tasks, encoder.sentences, sentence, start, end, dict(encoder.left_out))
+
+
+def control_labels(types: Sequence[Sequence[str]], labels: np.ndarray) -> list[np.ndarray]:
+    """Return the control label of every target of each split, given their types.
+
+    A type's label is drawn once from the training `labels` [n]; it is the same in every split and at every step.
+    """
+    distinct = sorted({own for split in types for own in split})
+    drawn = np.random.default_rng(CONTROL_SEED).choice(labels, len(distinct))
+    label = dict(zip(distinct, drawn, strict=True))
+    return [np.array([label[own] for own in split], labels.dtype) for split in types]
 
 
 class _Encoder:
-    """Encodes each distinct sentence once, and numbers the distinct spans."""
+    """Encode each distinct sentence once, and number the distinct spans."""
 
     def __init__(self, tokenizer: "Tokenizer", positions: int):
         self.sentences: list[np.ndarray] = []
@@ -92,13 +108,14 @@ class _Encoder:
         self._known: dict[tuple[str, ...], tuple[int, list[int]] | None] = {}
 
     def encode(self, words: tuple[str, ...], target: Target) -> tuple[int, ...] | None:
-        """The numbers of a target's spans; None, and counted, where it is left out."""
+        """Return the numbers of a target's spans, or None if it is left out, which is counted."""
         if words not in self._known:
             self._known[words] = self._encode_sentence(words)
-        if self._known[words] is None:
+        known = self._known[words]
+        if known is None:
             self.left_out["too_long"] += 1
             return None
-        sentence, begin = self._known[words]
+        sentence, begin = known
         spans = [(sentence, begin[first], begin[last]) for first, last in _spans(target)]
         if any(start == end for _, start, end in spans):
             self.left_out["no_pieces"] += 1
@@ -106,7 +123,7 @@ class _Encoder:
         return tuple(self.spans.setdefault(span, len(self.spans)) for span in spans)
 
     def _encode_sentence(self, words: tuple[str, ...]) -> tuple[int, list[int]] | None:
-        """The sentence's number, and the position where each word begins (and where the last one ends)."""
+        """Return the sentence's number and the position where each word begins (and where the last one ends)."""
         tokenizer = self._tokenizer
         encoding = tokenizer.encode_words(words)
         if len(encoding.ids) + 2 > self._positions:
@@ -120,37 +137,31 @@ def _spans(target: Target) -> tuple[tuple[int, int], ...]:
     return (target.span1,) if target.span2 is None else (target.span1, target.span2)
 
 
-def _read_task(
-    folder: Path, encoder: _Encoder, limit: int | None
-) -> tuple[dict[str, list[tuple[tuple[int, ...], str]]], list[list[str]]]:
-    """(Numbers of spans, label) of each target by split, and their types for the control task."""
-    targets, types = {}, []
-    for split in SPLITS:
-        rows, own = [], []
+def _read_task(folder: Path, encoder: _Encoder, limit: int | None) -> tuple[dict[str, list[Row]], list[list[str]]]:
+    """Return the targets of each split, and their types."""
+    rows: dict[str, list[Row]] = {split: [] for split in SPLITS}
+    types: list[list[str]] = [[] for _ in SPLITS]
+    for (split, own), own_types in zip(rows.items(), types, strict=True):
         for example in read_probing(folder, split)[:limit]:
             for target in example.targets:
                 spans = encoder.encode(example.words, target)
                 if spans is not None:
-                    rows.append((spans, target.label))
-                    own.append("\t".join(" ".join(example.words[a:b]) for a, b in _spans(target)))
-        if not rows:
+                    own.append((spans, target.label))
+                    own_types.append("\t".join(" ".join(example.words[a:b]) for a, b in _spans(target)))
+        if not own:
             raise CorpusError(
                 f"{folder} has no target in its {split} split that fits the model; give other data or a higher --limit."
             )
-        targets[split] = rows
-        types.append(own)
-    if len({len(spans) for rows in targets.values() for spans, _ in rows}) > 1:
+    if len({len(spans) for own in rows.values() for spans, _ in own}) > 1:
         raise CorpusError(f"{folder} has splits with one span and splits with two; a task has either, throughout.")
-    return targets, types
+    return rows, types
 
 
-def _task(
-    name: str, targets: dict[str, list[tuple[tuple[int, ...], str]]], types: list[list[str]], number: np.ndarray
-) -> ProbingTask:
-    labels = tuple(sorted({label for _, label in targets["train"]}))
+def _task(name: str, rows: dict[str, list[Row]], types: list[list[str]], number: np.ndarray) -> ProbingTask:
+    labels = tuple(sorted({label for _, label in rows["train"]}))
     index = {label: i for i, label in enumerate(labels)}
-    spans = [number[np.array([spans for spans, _ in targets[split]])] for split in SPLITS]
-    true = [np.array([index.get(label, UNSEEN) for _, label in targets[split]]) for split in SPLITS]
+    spans = [number[np.array([spans for spans, _ in own])] for own in rows.values()]
+    true = [np.array([index.get(label, UNSEEN) for _, label in own]) for own in rows.values()]
     train, dev, test = (Targets(*parts) for parts in zip(spans, true, control_labels(types, true[0]), strict=True))
     order = np.lexsort(train.spans.T)  # by the last span
     train = Targets(train.spans[order], train.labels[order], train.control[order])

@@ -1,7 +1,7 @@
-"""Linear probes of all layers of a task, trained together; F1 in development decides which weights each ends with.
+"""Training of linear probes under a protocol; F1 in development decides which weights each ends with.
 
-All layers share the batches, and a batch is chunked by layer, so that a probe is the same, bit for bit, whichever
-layers are trained with it.
+The layers of a task share the batches, and each has its own products, so that a probe is the same, bit for bit,
+whichever layers are trained with it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,33 +13,141 @@ import torch
 from torch import Tensor
 
 from embryo_core.metrics.probing.data import ProbingTask, Targets
-from embryo_core.metrics.probing.probe import Probes
-from embryo_core.metrics.probing.regimen import PROTOCOLS, Protocol, Regimen
+from embryo_core.metrics.probing.probes import Probes
 
 SEED = 11
+
+Pair = tuple[float, float]  # values of the task and of its control task
+
+
+# === Protocols ===
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """What happens after several evaluations in a row without a better F1."""
+
+    halve: int  # from this number on, each halves the learning rate and resets Adam's moments
+    stop: int  # at this number training stops (patience)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The settings of a training; F1 in development is evaluated `evaluations` times, evenly spaced."""
+
+    batch: int  # targets
+    iterations: int  # batches, as long as this is from `least_epochs` to `most_epochs`
+    least_epochs: int
+    most_epochs: int | None  # beyond this, repetition of a small training set adds nothing
+    evaluations: int
+    learning_rate: float  # at the beginning
+    plateau: Plateau | None  # None: the learning rate falls linearly to 0 at the end
+    max_norm: float  # a probe's gradient is clipped to it
+    whitened: bool
+
+    def length(self, targets: int) -> int:
+        """Return the number of iterations for this number of training targets, a multiple of `evaluations`."""
+        epoch = -(-targets // self.batch)
+        most = self.iterations if self.most_epochs is None else min(self.iterations, self.most_epochs * epoch)
+        return self.evaluations * -(-max(most, self.least_epochs * epoch) // self.evaluations)
+
+
+PROTOCOLS = {
+    "fast": Protocol(
+        batch=1024,
+        iterations=1000,
+        least_epochs=5,
+        most_epochs=200,
+        evaluations=10,
+        learning_rate=0.03,
+        plateau=None,
+        max_norm=torch.inf,
+        whitened=True,
+    ),
+    "paper": Protocol(  # https://github.com/d223302/albert-embryology, Sec-3:Edge-Probing
+        batch=1024,
+        iterations=30_000,
+        least_epochs=0,
+        most_epochs=None,
+        evaluations=30,
+        learning_rate=1e-4,
+        plateau=Plateau(halve=5, stop=20),
+        max_norm=5.0,
+        whitened=False,
+    ),
+}
+
+
+class Regimen:
+    """The training of one probe, whose values (weights and bias) it changes in place."""
+
+    def __init__(self, values: tuple[Tensor, ...], protocol: Protocol):
+        self._values, self._protocol = values, protocol
+        self._learning_rate = protocol.learning_rate
+        self._adam = torch.optim.Adam(values, self._learning_rate, fused=True)
+        self._best_f1, self._best = -1.0, values
+        self._waited = 0  # evaluations since the best F1
+
+    @property
+    def stopped(self) -> bool:
+        """Return whether the protocol's patience is exhausted."""
+        return self._protocol.plateau is not None and self._waited >= self._protocol.plateau.stop
+
+    @property
+    def best(self) -> tuple[Tensor, ...]:
+        """Return the weights that `record` kept."""
+        return self._best
+
+    def step(self, gradients: tuple[Tensor, ...], remaining: float) -> None:
+        """Make one step of Adam; `remaining` is the share of the iterations still to come, from 1 down."""
+        for value, gradient in zip(self._values, gradients, strict=True):
+            value.grad = gradient
+        if self._protocol.max_norm < torch.inf:
+            torch.nn.utils.clip_grad_norm_(self._values, self._protocol.max_norm)
+        if self._protocol.plateau is None:
+            self._adam.param_groups[0]["lr"] = self._learning_rate * remaining
+        self._adam.step()
+
+    def record(self, f1: float, weights: tuple[Tensor, ...]) -> None:
+        """Record F1 in development with these weights, and keep them if they are the best.
+
+        Of equal ones the fast protocol keeps the last, which is trained longest, and the paper's the first.
+        """
+        if self.stopped:
+            return
+        plateau, better = self._protocol.plateau, f1 > self._best_f1
+        if better or (plateau is None and f1 == self._best_f1):
+            self._best_f1, self._best = f1, tuple(weight.clone() for weight in weights)
+        self._waited = 0 if better else self._waited + 1
+        if plateau is not None and self._waited >= plateau.halve:
+            self._learning_rate /= 2
+            self._adam = torch.optim.Adam(self._values, self._learning_rate, fused=True)
+
+
+# === Training ===
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One evaluation in development; pairs are of the task and of its control task."""
+    """One evaluation in development."""
 
     iteration: int
-    train_loss: tuple[float, float]  # mean cross-entropy in nats over the batches since the last evaluation
-    dev_f1: tuple[float, float]
+    train_loss: Pair  # mean cross-entropy in nats over the batches since the last evaluation
+    dev_f1: Pair
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What the probes of one layer came to; pairs are of the task and of its control task."""
+    """F1 in the test of the probes of one layer, and their training curve."""
 
-    f1: tuple[float, float]  # in the test
+    f1: Pair
     curve: list[Evaluation]
 
 
 def train_all(features: Tensor, tasks: Sequence[ProbingTask], protocol: str, cores: int) -> list[list[Trained]]:
-    """Probes of every task and layer of `features` [layers, spans, H], on as many cores; [tasks][layers]."""
-    jobs = [(task, layers) for task in tasks for layers in np.array_split(np.arange(len(features)), cores)]
-    jobs = [(task, layers) for task, layers in jobs if len(layers)]
+    """Train the probes of every task and layer of `features` [layers, spans, H]; return [tasks][layers]."""
+    split = [(task, layers) for task in tasks for layers in np.array_split(np.arange(len(features)), cores)]
+    jobs = [(task, layers) for task, layers in split if len(layers)]
 
     def cost(i: int) -> int:
         task, layers = jobs[i]
@@ -57,7 +165,7 @@ def train_all(features: Tensor, tasks: Sequence[ProbingTask], protocol: str, cor
 
 @torch.inference_mode()
 def train_probes(features: Tensor, task: ProbingTask, protocol: Protocol) -> list[Trained]:
-    """Train and test the probes of each layer of `features` [layers, spans, H], float16."""
+    """Train and test the probes of each layer of `features` [layers, spans, H] float16."""
     layers = [_Layer(states, task, protocol) for states in features]
     n = len(task.train.labels)
     length = protocol.length(n)
@@ -75,7 +183,10 @@ def train_probes(features: Tensor, task: ProbingTask, protocol: Protocol) -> lis
 
 
 def _batches(n: int, size: int) -> Iterator[slice]:
-    """Endless batches of about `size` neighbours among n targets, which are in random order; each epoch in another."""
+    """Yield batches of about `size` neighbouring targets without end, in a new order in each epoch.
+
+    Targets are in random order, so neighbours are a random sample.
+    """
     random = np.random.default_rng(SEED)
     ends = np.linspace(0, n, -(-n // size) + 1).astype(int)
     while True:
@@ -97,22 +208,27 @@ class _Layer:
     def stopped(self) -> bool:
         return all(regimen.stopped for regimen in self._regimens)
 
-    def step(self, batch: Targets, left: float) -> None:
+    def step(self, batch: Targets, remaining: float) -> None:
         loss, gradients = self._probes.loss(batch)
         self._losses.append(loss)
         for regimen, *own in zip(self._regimens, *gradients, strict=True):
-            regimen.step(tuple(own), left)
+            regimen.step(tuple(own), remaining)
 
     def evaluate(self, iteration: int) -> None:
         weights = self._probes.weights
         f1 = self._probes.f1(self._task.dev, *weights)
         for regimen, own_f1, *own in zip(self._regimens, f1, *weights, strict=True):
-            regimen.evaluated(own_f1, tuple(own))
+            regimen.record(own_f1, tuple(own))
         loss = torch.stack(self._losses).mean(0)
         self._losses.clear()
-        self._curve.append(Evaluation(iteration, tuple(loss.tolist()), tuple(f1)))
+        self._curve.append(Evaluation(iteration, _pair(loss.tolist()), _pair(f1)))
 
     def trained(self) -> Trained:
-        """F1 in the test with the best weights, and the curve."""
-        best = [torch.stack(parts) for parts in zip(*(regimen.best for regimen in self._regimens), strict=True)]
-        return Trained(tuple(self._probes.f1(self._task.test, *best)), self._curve)
+        """Return F1 in the test with the best weights, and the curve."""
+        weights, bias = (torch.stack(parts) for parts in zip(*(own.best for own in self._regimens), strict=True))
+        return Trained(_pair(self._probes.f1(self._task.test, weights, bias)), self._curve)
+
+
+def _pair(values: list[float]) -> Pair:
+    task, control = values
+    return task, control

@@ -10,7 +10,7 @@ import pytest
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
-from embryo_core.metrics.probing import regimen, training
+from embryo_core.metrics.probing import training
 from embryo_core.metrics.probing.training import Evaluation, Trained
 from embryo_core.types import Findings
 from tests.conftest import shorten_probing
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("short_probing")
 
 @pytest.fixture(scope="module")
 def found(trained: Model) -> Findings:
-    """Findings on the sample's four tasks."""
+    """Compute findings on the sample's four tasks."""
     metric = EdgeProbing()
     with pytest.MonkeyPatch.context() as patch:
         shorten_probing(patch)
@@ -72,7 +72,7 @@ def test_memory_is_given_in_mebibytes(trained):
 
 def test_the_majority_is_that_of_the_training_set(trained, tmp_path, monkeypatch):
     """Its share among the test targets, though another label is more frequent there."""
-    monkeypatch.setitem(regimen.PROTOCOLS, "fast", replace(regimen.PROTOCOLS["fast"], iterations=1, epochs=1))
+    monkeypatch.setitem(training.PROTOCOLS, "fast", replace(training.PROTOCOLS["fast"], iterations=1, least_epochs=1))
     text = "The dog saw the river"
     labels = {"train": "AABA", "dev": "AB", "test": "BBAB"}
     splits = {
@@ -109,8 +109,8 @@ def test_memory_and_cores_change_no_number(trained, found, monkeypatch):
 
 def test_the_paper_protocol_runs(trained, sample, found, monkeypatch):
     """It trains otherwise, so its curves are others; here it is cut short."""
-    short = replace(regimen.PROTOCOLS["paper"], iterations=60)
-    monkeypatch.setitem(regimen.PROTOCOLS, "paper", short)
+    short = replace(training.PROTOCOLS["paper"], iterations=60)
+    monkeypatch.setitem(training.PROTOCOLS, "paper", short)
     metric = EdgeProbing("coref")
     paper = metric.compute(trained, read(metric, trained, sample / "probing" / "coref", protocol="paper"))
     assert {point.iteration for point in paper.probes} <= set(range(2, 61, 2))
@@ -150,7 +150,7 @@ def test_an_unknown_task_is_reported_how_it_is_given(trained, sample, tmp_path: 
 
 def test_a_folder_without_tasks_is_reported(trained, sample):
     """As when the folder of one task is given for that of all."""
-    with pytest.raises(CorpusError, match="no folder named pos, .* --probe NAME="):
+    with pytest.raises(CorpusError, match=r"no folder named pos, .* --probe NAME="):
         read(EdgeProbing(), trained, sample / "probing" / "pos")
     with pytest.raises(CorpusError, match="is no folder"):
         read(EdgeProbing(), trained, sample / "treebank.conllu")

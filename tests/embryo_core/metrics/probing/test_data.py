@@ -1,4 +1,4 @@
-"""Tasks are read as their files say: each sentence and span once, and every target with its label and control label."""
+"""Tasks are read as their files say: each sentence and span once, every target with its label and control label."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from embryo_core.corpora import read_probing
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
 from embryo_core.evaluate.compute import limits
-from embryo_core.metrics.probing.data import SPLITS, UNSEEN, ProbingData, read_tasks
+from embryo_core.metrics.probing.data import SPLITS, UNSEEN, ProbingData, control_labels, read_tasks
 
 Row = tuple[str, list[tuple]]  # text, and (label, span1) or (label, span1, span2) of each target
 
@@ -166,3 +166,27 @@ def test_tasks_that_cannot_be_probed_are_reported(trained: Model, tmp_path: Path
     with pytest.raises(CorpusError, match=message) as error:
         read_tasks({"t": folder}, trained.tokenizer, limits(trained), None)
     assert str(folder) in str(error.value)
+
+
+# === Control labels ===
+
+
+def test_a_type_has_one_label_in_every_split():
+    """Wherever "the bank" stands, its label is the same."""
+    types = [["the bank", "a river", "the bank"], ["a river", "a new one"], ["the bank"]]
+    train, dev, test = control_labels(types, np.array([0, 1, 2, 3]))
+    assert train[0] == train[2] == test[0] and train[1] == dev[0]
+
+
+def test_labels_come_as_often_as_in_training():
+    """Among many types, the shares of labels are those of the training targets, and a label without any never comes."""
+    (drawn,) = control_labels([[f"word {i}" for i in range(20_000)]], np.array([0, 0, 0, 2]))
+    shares = np.bincount(drawn) / len(drawn)
+    assert shares[1] == 0 and abs(shares[0] - 0.75) < 0.02
+
+
+def test_labels_do_not_depend_on_the_order_of_targets():
+    """They are drawn for the types in the order of the alphabet, and so are the same at every evaluation."""
+    labels = np.array([0, 1, 2])
+    one, other = control_labels([["a", "b", "c"]], labels), control_labels([["c", "b"], ["a", "a"]], labels)
+    assert [*one[0]] == [other[1][0], other[0][1], other[0][0]]

@@ -1,4 +1,4 @@
-"""Probes come to the optimum that scikit-learn finds, each layer for itself, and the same at every run."""
+"""A probe follows its protocol and comes to the optimum that scikit-learn finds, each layer independently."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,14 +8,147 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks import paper_probing
 from embryo_core.engine.model import Model
 from embryo_core.evaluate.compute import limits
 from embryo_core.metrics.probing.data import UNSEEN, ProbingTask, Targets, read_tasks
-from embryo_core.metrics.probing.features import span_features
-from embryo_core.metrics.probing.probe import Probes
-from embryo_core.metrics.probing.regimen import PROTOCOLS, Regimen
-from embryo_core.metrics.probing.training import _batches, train_all, train_probes
+from embryo_core.metrics.probing.probes import Probes, span_features
+from embryo_core.metrics.probing.training import PROTOCOLS, Protocol, Regimen, _batches, train_all, train_probes
 from tests.embryo_core.metrics.probing.test_data import write_task
+
+# === Protocols ===
+
+
+FAST, PAPER = PROTOCOLS["fast"], PROTOCOLS["paper"]
+
+
+class Trained:
+    """A probe of one weight and one bias, and its regimen."""
+
+    def __init__(self, protocol: Protocol):
+        self.values = torch.zeros(1), torch.zeros(1)
+        self.regimen = Regimen(self.values, protocol)
+
+    def move(self, left: float = 1.0, gradient: float = 1.0) -> float:
+        """Return how far one step on these gradients moves the weight; Adam's first moves it by the learning rate."""
+        before = self.values[0].item()
+        self.regimen.step((torch.full((1,), gradient), torch.zeros(1)), left)
+        return before - self.values[0].item()
+
+    def evaluate(self, *f1: float) -> None:
+        """Record evaluations with these F1, the weights being their number from 0."""
+        for number, value in enumerate(f1):
+            self.regimen.record(value, (torch.tensor([float(number)]),))
+
+    @property
+    def best(self) -> int:
+        """The number of the evaluation whose weights were kept."""
+        return int(self.regimen.best[0])
+
+
+@pytest.mark.parametrize(
+    ("targets", "batches"),
+    [(1, 200), (1024, 200), (1025, 400), (4097, 1000), (200 * 1024, 1000), (200 * 1024 + 1, 1010), (301 * 1024, 1510)],
+)
+def test_the_fast_protocol_makes_a_thousand_batches_within_5_and_200_epochs(targets: int, batches: int):
+    """And as many more as make ten equal parts of them, after each of which it is evaluated."""
+    assert (FAST.length(targets), FAST.evaluations, FAST.batch) == (batches, 10, 1024)
+
+
+def test_the_paper_protocol_is_as_long_as_the_papers():
+    """However many targets there are."""
+    for targets in (1, 10**6):
+        assert PAPER.length(targets) == paper_probing.BATCHES == PAPER.evaluations * paper_probing.EVERY
+    assert PAPER.batch == paper_probing.BATCH
+
+
+def test_the_fast_protocol_goes_down_a_line_to_0():
+    """A first step is as long as the learning rate; the rate is in proportion to what is left."""
+    assert Trained(FAST).move(1) == pytest.approx(0.03, rel=1e-6)
+    assert Trained(FAST).move(0.25) == pytest.approx(0.03 / 4, rel=1e-6)
+
+
+def test_the_paper_protocol_keeps_its_rate_for_four_evaluations_without_a_better_f1():
+    """And whatever is left of the iterations."""
+    probe = Trained(PAPER)
+    probe.evaluate(0.5, *[0.5] * 4)
+    assert probe.move(0.1) == pytest.approx(1e-4, rel=1e-6)
+
+
+@pytest.mark.parametrize(("evaluations", "share"), [(5, 1 / 2), (6, 1 / 4), (19, 2**-15)])
+def test_from_the_fifth_on_each_halves_the_rate(evaluations, share):
+    """Adam begins anew, so that the next step is as long as the new rate whatever the gradients before."""
+    probe = Trained(PAPER)
+    probe.move(gradient=-100.0)
+    probe.evaluate(0.5, *[0.4] * evaluations)
+    before = probe.values[0].item()
+    assert probe.move() == pytest.approx(1e-4 * share, abs=before * torch.finfo(torch.float32).eps)
+
+
+def test_a_better_f1_is_waited_for_anew():
+    """The count of evaluations without one begins at 0 again; the rate stays where it is."""
+    probe = Trained(PAPER)
+    probe.evaluate(0.5, *[0.5] * 5, 0.6, *[0.6] * 4)
+    assert probe.move() == pytest.approx(1e-4 / 2, rel=1e-6)
+    assert not probe.regimen.stopped
+
+
+def test_the_twentieth_in_a_row_stops_the_paper_protocol():
+    """Nineteen do not; and the fast protocol has no patience to lose."""
+    probe, fast = Trained(PAPER), Trained(FAST)
+    probe.evaluate(0.5, *[0.5] * 19)
+    assert not probe.regimen.stopped
+    probe.evaluate(0.5)
+    fast.evaluate(0.5, *[0.5] * 100)
+    assert probe.regimen.stopped and not fast.regimen.stopped
+
+
+def test_the_best_weights_in_development_are_kept():
+    """Not the last; of equal ones the fast protocol keeps the last and the paper's the first."""
+    fast, paper = Trained(FAST), Trained(PAPER)
+    for probe in (fast, paper):
+        probe.evaluate(0.1, 0.7, 0.3, 0.7, 0.2)
+    assert (fast.best, paper.best) == (3, 1)
+
+
+def test_weights_are_kept_as_they_were():
+    """Later steps do not change them."""
+    probe = Trained(FAST)
+    probe.move()
+    probe.regimen.record(0.5, probe.values)
+    kept = probe.regimen.best[0].item()
+    probe.move()
+    assert probe.regimen.best[0].item() == kept != probe.values[0].item()
+
+
+def test_nothing_is_kept_after_the_stop():
+    """A probe whose partner in the layer trains on has come to its end."""
+    probe = Trained(PAPER)
+    probe.evaluate(0.5, *[0.4] * 20, 0.9)
+    assert probe.best == 0 and probe.regimen.stopped
+
+
+def test_the_paper_protocol_clips_a_gradients_norm_at_5():
+    """That of weight and bias together; shorter ones stay, and the fast protocol clips none.
+
+    Adam's first step hides the length of a gradient; its second, after one of 1, tells it.
+    """
+
+    def second(protocol: Protocol, gradient: float, bias: float = 0.0) -> float:
+        values = torch.zeros(1), torch.zeros(1)
+        regimen = Regimen(values, replace(protocol, learning_rate=1.0, plateau=PAPER.plateau))
+        regimen.step((torch.ones(1), torch.zeros(1)), 1.0)
+        regimen.step((torch.full((1,), gradient), torch.tensor([bias])), 1.0)
+        return values[0].item()
+
+    assert second(PAPER, 40.0) == pytest.approx(second(FAST, 5.0), rel=1e-6)
+    assert second(PAPER, 30.0, bias=40.0) == pytest.approx(second(FAST, 3.0), rel=1e-6)
+    assert second(PAPER, 4.0) == pytest.approx(second(FAST, 4.0), rel=1e-6)
+    assert second(FAST, 40.0) != pytest.approx(second(FAST, 5.0), rel=1e-2)
+
+
+# === Optimum ===
+
 
 FAST, PAPER = PROTOCOLS["fast"], PROTOCOLS["paper"]
 
@@ -60,14 +193,14 @@ def random_task(n: int, labels: int, features: int, least: float = 1e-2) -> tupl
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
 def test_f1_is_that_of_scikit_learn_on_the_same_features(probing, layer):
-    """Within a point, whatever the layer."""
+    """Within a point in a thousand batches, whatever the layer."""
     features, task = probing
     train_x, test_x = plain(features[layer], task.train), plain(features[layer], task.test)
     mean, deviation = train_x.mean(0), train_x.std(0)
     reference = LogisticRegression(max_iter=2000).fit((train_x - mean) / deviation, task.train.labels)
     expected = reference.score((test_x - mean) / deviation, task.test.labels)
     assert len(task.train.labels) > 1000
-    (probe,) = train_probes(features[layer : layer + 1], task, FAST)
+    (probe,) = train_probes(features[layer : layer + 1], task, replace(FAST, most_epochs=None))
     assert probe.f1[0] == pytest.approx(expected, abs=0.01)
 
 
@@ -97,7 +230,7 @@ def test_every_probe_is_told_what_is_left(monkeypatch: pytest.MonkeyPatch):
     """All of the batches at the first, one of them at the last: so far the rate has fallen there."""
     told = []
     monkeypatch.setattr(Regimen, "step", lambda self, gradients, left: told.append(left))
-    train_probes(*random_task(200, 2, 4), replace(FAST, iterations=20, epochs=1))
+    train_probes(*random_task(200, 2, 4), replace(FAST, iterations=20, least_epochs=1))
     assert told == pytest.approx([batches / 20 for batches in range(20, 0, -1) for _ in range(2)])
 
 
@@ -115,14 +248,14 @@ def test_a_point_of_the_curve_has_the_mean_loss_since_the_one_before(monkeypatch
 
     monkeypatch.setattr(Probes, "loss", noted)
     features, task = random_task(400, 3, 4)
-    (probe,) = train_probes(features, task, replace(FAST, batch=64, iterations=20, epochs=1, evaluations=5))
+    (probe,) = train_probes(features, task, replace(FAST, batch=64, iterations=20, least_epochs=1, evaluations=5))
     assert len(losses) == 20 and len(probe.curve) == 5
     for i, point in enumerate(probe.curve):
         assert point.train_loss == pytest.approx(np.mean(losses[4 * i : 4 * i + 4], axis=0))
 
 
 @pytest.mark.parametrize(
-    "protocol", [replace(FAST, iterations=200, epochs=1), replace(PAPER, iterations=60, batch=100)]
+    "protocol", [replace(FAST, iterations=200, least_epochs=1), replace(PAPER, iterations=60, batch=100)]
 )
 def test_the_weights_that_were_best_in_development_are_tested(protocol):
     """Where the test set is the development set, F1 in the test is the highest of the curve, whichever came last."""
@@ -169,7 +302,7 @@ def test_the_task_and_its_control_task_exchanged_are_trained_the_other_way_round
     features, task = random_task(400, 4, 8)
     splits = {name: getattr(task, name) for name in ("train", "dev", "test")}
     exchanged = {name: Targets(own.spans, own.control, own.labels) for name, own in splits.items()}
-    short = replace(FAST, iterations=100, epochs=1)
+    short = replace(FAST, iterations=100, least_epochs=1)
     (one,), (other,) = (train_probes(features, each, short) for each in (task, replace(task, **exchanged)))
     assert other.f1 == pytest.approx(one.f1[::-1], abs=0.02) and one.f1[0] > one.f1[1] + 0.2
     assert other.curve[-1].dev_f1 == pytest.approx(one.curve[-1].dev_f1[::-1], abs=0.02)
@@ -178,14 +311,14 @@ def test_the_task_and_its_control_task_exchanged_are_trained_the_other_way_round
 def test_layers_trained_together_are_those_trained_alone(probing):
     """To the last bit, in F1 and in every point of the curve; and so whatever the number of cores."""
     features, task = probing
-    short = replace(FAST, iterations=100, epochs=1)
+    short = replace(FAST, iterations=100, least_epochs=1)
     together = train_probes(features, task, short)
     assert together == [train_probes(features[layer : layer + 1], task, short)[0] for layer in range(3)]
 
 
 def test_tasks_share_the_cores_and_no_numbers(probing, monkeypatch: pytest.MonkeyPatch):
     """Results come by task and layer, in order, the same on one core and on several; and again at a second run."""
-    monkeypatch.setitem(PROTOCOLS, "fast", replace(FAST, iterations=50, epochs=1))
+    monkeypatch.setitem(PROTOCOLS, "fast", replace(FAST, iterations=50, least_epochs=1))
     features, task = probing
     swapped = replace(task.train, labels=task.train.control)
     tasks = [task, ProbingTask("other", task.labels, swapped, task.dev, task.test)]

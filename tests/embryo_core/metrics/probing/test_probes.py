@@ -1,0 +1,216 @@
+"""Features, loss and F1 of probes agree with transformers, autograd and plain formulas in float64."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AlbertModel
+
+from benchmarks.paper_probing import PaperProbing
+from embryo_core.corpora import read_probing
+from embryo_core.engine.model import Model
+from embryo_core.evaluate.compute import limits
+from embryo_core.metrics.probing import probes as module
+from embryo_core.metrics.probing.data import UNSEEN, ProbingData, ProbingTask, read_tasks
+from embryo_core.metrics.probing.probes import RIDGE, Probes, Whitening, cross_entropy, span_features, whitening
+from tests.embryo_core.metrics.probing.test_data import write_task
+from tests.embryo_core.metrics.probing.test_training import plain, random_task
+from tests.rounding import rounding
+
+# === Features ===
+
+
+PLENTY = 2**30
+
+
+@pytest.fixture(scope="module")
+def data(trained: Model, sample: Path) -> ProbingData:
+    """Two tasks of the sample, one with two spans."""
+    folders = {task: sample / "probing" / task for task in ("constituent", "srl")}
+    return read_tasks(folders, trained.tokenizer, limits(trained), None)
+
+
+def test_spans_by_hand(trained: Model, tmp_path: Path):
+    """On one sentence: a word of several pieces, a span at either end, and the whole sentence."""
+    text = "Rivers run past unforgettable towns"
+    spans = {"A": (0, 1), "B": (3, 4), "C": (4, 5), "D": (0, 5)}
+    folder = write_task(tmp_path / "t", train=[(text, list(spans.items()))])
+    data = read_tasks({"t": folder}, trained.tokenizer, limits(trained), None)
+    features = span_features(trained, data, PLENTY)
+    pieces = [trained.tokenizer.encode_words([word]).ids.tolist() for word in text.split()]
+    ids = [trained.tokenizer.cls_id, *(i for own in pieces for i in own), trained.tokenizer.sep_id]
+    plain = AlbertModel.from_pretrained(trained.checkpoint.path, dtype=torch.float32).eval()
+    with torch.no_grad():
+        states = plain(torch.tensor([ids]), output_hidden_states=True).hidden_states
+    own = data.tasks[0].train
+    for (span,), label in zip(own.spans, own.labels, strict=True):
+        first, last = spans[data.tasks[0].labels[label]]
+        start = 1 + sum(len(own) for own in pieces[:first])
+        end = start + sum(len(own) for own in pieces[first:last])
+        for layer in range(3):
+            expected = states[layer][0, start:end].mean(0)
+            assert_as_stored(trained, features[layer, span], expected)
+
+
+def assert_as_stored(model: Model, features: torch.Tensor, expected: torch.Tensor) -> None:
+    """Equal but for the rounding of the pass in float32, and then of the feature to float16."""
+    tolerance = rounding(model, model.max_positions, expected.numpy())
+    torch.testing.assert_close(features.float(), expected, atol=tolerance, rtol=torch.finfo(torch.float16).eps)
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_features_of_whole_tasks_are_those_of_the_paper(trained: Model, data: ProbingData, sample: Path, layer: int):
+    """Every target of the test sets, with the spans of a pair in their order."""
+    paper = PaperProbing(trained.checkpoint.path, trained.checkpoint.run.tokenizer)
+    features = span_features(trained, data, PLENTY)[layer]
+    for task in data.tasks:
+        expected, labels = paper.features(read_probing(sample / "probing" / task.name, "test"), layer)
+        ours = features[torch.from_numpy(task.test.spans)].flatten(1).float()
+        assert_as_stored(trained, ours, expected)
+        assert [task.labels[label] if label >= 0 else None for label in task.test.labels] == [
+            label if label in task.labels else None for label in labels
+        ]
+
+
+def test_on_disk_they_are_the_same(trained: Model, data: ProbingData):
+    """Beyond the limit of memory they are mapped from a file that has no name."""
+    in_memory, on_disk = span_features(trained, data, PLENTY), span_features(trained, data, 1000)
+    assert torch.equal(in_memory, on_disk) and in_memory.dtype == torch.float16
+    assert "(deleted)" in Path("/proc/self/maps").read_text() if Path("/proc/self/maps").exists() else True
+
+
+def test_the_number_of_cores_changes_no_bit(trained: Model, data: ProbingData, monkeypatch: pytest.MonkeyPatch):
+    """Nor does the order in which batches come to their end."""
+    monkeypatch.setattr(trained, "passes_at_once", 1)
+    alone = span_features(trained, data, PLENTY)
+    monkeypatch.setattr(trained, "passes_at_once", 3)
+    assert torch.equal(alone, span_features(trained, data, PLENTY))
+    assert np.isfinite(alone.numpy()).all()
+
+
+# === Loss ===
+
+
+EPSILON = float(np.finfo(np.float32).eps)
+
+
+def test_loss_and_gradient_are_those_of_torch():
+    """For each probe by itself, in float64 by autograd; a float32 logarithm of K exponentials is off by K roundings."""
+    torch.manual_seed(0)
+    batch, probes, labels = 50, 2, 7
+    logits = torch.randn(batch, probes, labels) * 3
+    true = torch.randint(0, labels, (batch, probes))
+    loss, gradient = cross_entropy(logits.clone(), true)
+    exact = logits.double().requires_grad_()
+    for probe in range(probes):
+        expected = torch.nn.functional.cross_entropy(exact[:, probe], true[:, probe])
+        expected.backward()
+        roundings = (labels + batch) * EPSILON
+        torch.testing.assert_close(loss[probe].double(), expected, rtol=roundings, atol=roundings)
+    torch.testing.assert_close(gradient.double(), exact.grad, rtol=0, atol=(labels + 20) * EPSILON / batch)
+
+
+# === Whitening ===
+
+
+def correlated(n: int, features: int) -> torch.Tensor:
+    """Centred features [n, D], correlated, with variances that lie far apart."""
+    torch.manual_seed(0)
+    mixing = torch.randn(features, features) * torch.logspace(0, -2, features)
+    sample = torch.randn(n, features) @ mixing
+    return sample - sample.mean(0)
+
+
+@pytest.mark.parametrize(("n", "share"), [(10**6, RIDGE), (120, 1 / 100)])
+def test_whitened_features_have_the_unit_matrix_for_covariance(n: int, share: float):
+    """But for the ridge: a direction of variance v comes out with v / (v + ridge)."""
+    sample = correlated(5000, 12)
+    matrix = whitening(sample, n).matrix.double()
+    covariance = (sample.T @ sample / len(sample)).double()
+    ridge = share * covariance.diagonal().mean() * torch.eye(12)
+    roundings = np.finfo(np.float32).eps * len(covariance) * torch.linalg.cond(covariance + ridge).item()
+    found = matrix @ (covariance + ridge) @ matrix.T
+    torch.testing.assert_close(found, torch.eye(12, dtype=torch.double), rtol=0, atol=roundings)
+
+
+def test_few_targets_are_trusted_less():
+    """With 10 targets for each feature the added variance is a hundredth of the mean; nothing is blown up beyond it."""
+    sample = correlated(120, 12)
+    covariance = sample.T @ sample / len(sample)
+    largest = torch.linalg.matrix_norm(whitening(sample, 120).matrix, ord=2)
+    assert largest <= 1 / torch.sqrt(covariance.diagonal().mean() / 100)
+
+
+def test_the_gradient_goes_back_the_way_the_weights_came():
+    """The gradient of sum(G * W) with respect to V is autograd's."""
+    torch.manual_seed(1)
+    matrix, learned, outer = torch.randn(6, 6), torch.randn(2, 3, 6), torch.randn(2, 3, 6)
+    learned.requires_grad_()
+    (learned @ matrix * outer).sum().backward()
+    found = Whitening(matrix)
+    with torch.no_grad():
+        torch.testing.assert_close(found.weights(learned), learned @ matrix)
+        torch.testing.assert_close(found.gradient(outer), learned.grad)
+
+
+# === Probes ===
+
+
+EPSILON = float(np.finfo(np.float32).eps)
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "whitened"])
+def probes(request) -> tuple[Probes, torch.Tensor, ProbingTask]:
+    """Probes with random values, the states, and the task."""
+    features, task = random_task(300, 4, 8, least=1)
+    own = Probes(features[0], task, whitened=request.param)
+    torch.manual_seed(0)
+    for value in own.values:
+        value.normal_()
+    return own, features[0], task
+
+
+def test_the_gradient_is_autograds(probes):
+    """Of the cross-entropy of W (x - mean) + c, whitened with the penalty w² / 2 of standardised weights over n."""
+    own, features, task = probes
+    loss, gradients = own.loss(task.train)
+    whitened = own._whitening is not None
+    x = torch.from_numpy(plain(features, task.train)).double()
+    variance = x.var(0, correction=0)
+    x = x - x.mean(0) if whitened else x
+    for i, labels in enumerate((task.train.labels, task.train.control)):
+        values = [value[i].double().requires_grad_() for value in own.values]
+        weights = values[0] @ own._whitening.matrix.double() if whitened else values[0]
+        expected = torch.nn.functional.cross_entropy(x @ weights.T + values[1], torch.from_numpy(labels))
+        penalty = (weights**2 * variance).sum() / 2 / len(x) if whitened else 0
+        (expected + penalty).backward()
+        logit = EPSILON * x.shape[1] * (x.abs() @ weights.abs().T).max().item()  # the error of one, from D additions
+        assert loss[i].item() == pytest.approx(expected.item(), abs=2 * logit + EPSILON * len(x))
+        mean = (2 * logit + EPSILON * len(x)) * x.abs().max().item()  # of errors times features, over n targets
+        spread = own._whitening.matrix.abs().sum(1).max().item() if whitened else 1.0
+        for gradient, value in zip(gradients, values, strict=True):
+            error = (gradient[i].double() - value.grad).abs().max().item()
+            assert error <= mean * spread < value.grad.abs().max().item() / 4
+
+
+def test_features_are_whitened_by_those_of_all_training_targets():
+    """Their number decides how far small variances are trusted."""
+    features, task = random_task(300, 4, 8)
+    x = torch.from_numpy(plain(features[0], task.train))
+    own = Probes(features[0], task, whitened=True)
+    assert torch.equal(own._whitening.matrix, whitening(x - x.mean(0), 300).matrix)
+
+
+def test_f1_is_the_share_of_targets_labelled_right(probes, monkeypatch: pytest.MonkeyPatch):
+    """Of both probes, in however many chunks; a label that training lacks is never right."""
+    own, features, task = probes
+    test = replace(task.test, labels=np.where(np.arange(len(task.test.labels)) % 3, task.test.labels, UNSEEN))
+    weights, bias = own.weights
+    x = torch.from_numpy(plain(features, test)) - own._mean
+    given = [(x @ weights[i].T + bias[i]).argmax(1).numpy() for i in (0, 1)]
+    expected = [float((given[0] == test.labels).mean()), float((given[1] == test.control).mean())]
+    assert own.f1(test, weights, bias) == expected
+    monkeypatch.setattr(module, "CHUNK", 77)
+    assert own.f1(test, weights, bias) == expected
