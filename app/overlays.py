@@ -40,7 +40,7 @@ def show(
     lines, missing = _lines(view, read, curves)
     for run in missing:
         st.info(literal(captions.missing(run)), icon=":material/info:")
-    drawn = [run for run in view.beside if view.tells(run) and run not in missing]
+    drawn = [run for run in view.compared_runs if view.supports_axis(run) and run not in missing]
     caption += "" if of_all else captions.own(view.run)
     seeds = any(line.seeds > 1 for line in lines)
     baselines = any(line.rows["baseline"].notna().any() for line in lines)
@@ -79,7 +79,7 @@ def _fingerprint(lines: Sequence[Line], curves: Curves, bands: bool) -> bytes:
 def _lines(view: View, read: Read, curves: Curves) -> tuple[list[Line], list[Run]]:
     """The lines in the order of the runs, and the runs that have no table."""
     lines, missing = [], []
-    for seeds in compare.by_design([view.run, *(run for run in view.beside if view.tells(run))]):
+    for seeds in compare.by_design([view.run, *(run for run in view.compared_runs if view.supports_axis(run))]):
         tables = {run: rows for run in seeds if len(rows := curves.rows(read(run)))}
         missing += [run for run in seeds if run not in tables]
         if not tables:

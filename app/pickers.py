@@ -24,7 +24,7 @@ def pick_one(
     format_func: Callable[[Any], str] = str,
     segmented: bool = False,
     optional: bool = False,
-    told: bool = True,
+    report: bool = True,
     hidden: Mapping[str, str] = MappingProxyType({}),
     **appearance: Any,
 ) -> Any:
@@ -41,7 +41,7 @@ def pick_one(
     own = {"required": True, "format_func": _marked(format_func)} if segmented else {"format_func": format_func}
     chosen = draw(label, options, key=key, on_change=_keep, args=(name,), **appearance, **own)
     permalink.show(name, None if optional and chosen == options[0] else chosen)
-    if told and (wanted := permalink.get(name)) is not None and wanted not in texts:
+    if report and (wanted := permalink.get(name)) is not None and wanted not in texts:
         why = f"hidden by the choice of {hidden[wanted]}" if wanted in hidden else "not here"
         tell_unknown(name, [wanted], format_func(chosen), why)
     return chosen
@@ -54,7 +54,7 @@ def pick_many(
     default: Sequence[str],
     format_func: Callable[[str], str] = str,
     pills: bool = False,
-    told: bool = True,
+    report: bool = True,
 ) -> list[str]:
     """Some of the options, in their own order: a list, or pills where they are few.
 
@@ -72,7 +72,7 @@ def pick_many(
         else st.multiselect(label, options, **shared)
     )
     permalink.show(name, None if set(chosen) == set(default) else permalink.joined(chosen))
-    if told and wanted and (unknown := [one for one in permalink.parts(wanted) if one and one not in options]):
+    if report and wanted and (unknown := [one for one in permalink.parts(wanted) if one and one not in options]):
         tell_unknown(name, unknown)
     return [option for option in options if option in chosen]
 

@@ -215,7 +215,7 @@ def most_frequent_piece(run: Run) -> tuple[str, float] | None:
 
 
 @cached(results_state, 64)
-def usual_scale(run: Run, metric: str) -> Scale:
+def default_scale(run: Run, metric: str) -> Scale:
     """The scale on which the scores of a metric, or of all whose names begin so, change (see `telling_scale`).
 
     Raises ResultsError.
@@ -224,13 +224,13 @@ def usual_scale(run: Run, metric: str) -> Scale:
 
 
 @cached(results_state, 64)
-def usual_scale_of_heads(run: Run) -> Scale:
+def default_scale_of_heads(run: Run) -> Scale:
     """The scale on which the heads of a run change. Raises ResultsError."""
     return _telling(head_scores(run), ["what", "layer", "head"], "value")
 
 
 @cached(log_state, 8)
-def usual_scale_of_log(run: Run) -> Scale:
+def default_scale_of_log(run: Run) -> Scale:
     """The scale on which the loss on held-out text changes."""
     frame = pd.DataFrame(runs.read_log(run))
     known = {"split", "masked_lm_loss"} <= set(frame)
@@ -269,7 +269,7 @@ def strongest_head(run: Run) -> tuple[str, int, int]:
     return (None if frame.empty else patterns.strongest(frame)) or FIRST_HEAD
 
 
-def usual_head(run: Run) -> tuple[str, int, int]:
+def default_head(run: Run) -> tuple[str, int, int]:
     """The same for averaged maps, which are shown where the scores of heads cannot be read too."""
     with suppress(ResultsError):
         return strongest_head(run)

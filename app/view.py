@@ -22,7 +22,7 @@ class View:
     step: int
     scale: Scale
     smoothing: int = 1  # points, of which the mean is drawn beside the measured curves; 1: none
-    beside: tuple[Run, ...] = ()  # runs that are drawn beside the one that the page is about
+    compared_runs: tuple[Run, ...] = ()  # runs that are drawn beside the one that the page is about
     unit: Unit = "step"  # what the axis of steps counts
 
     @cached_property
@@ -45,7 +45,7 @@ class View:
         axis = StepAxis(self.scale, runs.changes(run), run.counted_in, results.gaps(run))
         if self.unit == "step":
             return axis
-        known = [found for one in (self.run, *self.beside) if (found := results.progress(one, self.unit))]
+        known = [found for one in (self.run, *self.compared_runs) if (found := results.progress(one, self.unit))]
         zero = min((found.least for found in known), default=1.0) / 2
         return replace(axis, unit=self.unit, progress=results.progress(run, self.unit), zero=zero)
 
@@ -56,9 +56,9 @@ class View:
     @property
     def drawn(self) -> tuple[Run, ...]:
         """The run of the page and those compared with it that record what the axis counts."""
-        return (self.run, *(run for run in self.beside if self.tells(run)))
+        return (self.run, *(run for run in self.compared_runs if self.supports_axis(run)))
 
-    def tells(self, run: Run) -> bool:
+    def supports_axis(self, run: Run) -> bool:
         """Whether a run can be drawn on the axis: its files tell what the axis counts."""
         return self.unit == "step" or results.progress(run, self.unit) is not None
 

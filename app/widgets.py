@@ -47,11 +47,11 @@ PASSING = "step_passing"  # session: the chosen step is one that play passes thr
 # === Head of a page ===
 
 
-def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log", alone: str = "") -> View:
+def open_page(title: str, default: Callable[[Run], Scale] = lambda run: "log", alone: str = "") -> View:
     """Draw the head of a page and return what it shows; where there is no run, say what to do and stop.
 
-    The axis of steps has the `usual` scale until the reader chooses one on this page. A page that draws no runs beside
-    its own says in the sentence `alone` where to see them.
+    The axis of steps has the `default` scale until the reader chooses one on this page. If a page draws no other runs,
+    the sentence `alone` says where to see them.
     """
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
@@ -70,7 +70,7 @@ def open_page(title: str, usual: Callable[[Run], Scale] = lambda run: "log", alo
     run = known[name]
     checkpoints = _checkpoints(run)
     step = last_up_to(_wanted_step(checkpoints[-1].step), [checkpoint.step for checkpoint in checkpoints])
-    scale, smoothing = _scale(title, run, usual), pickers.chosen_smoothing()
+    scale, smoothing = _scale(title, run, default), pickers.chosen_smoothing()
     with overlay:
         if alone:
             st.caption(alone)
@@ -94,7 +94,7 @@ def _show_head(title: str, known: Mapping[str, Run], broken: Mapping[str, str]) 
             "Run",
             [*known, *broken],
             format_func=lambda name: f"{name} (broken)" if name in broken else name,
-            told=False,
+            report=False,
             label_visibility="collapsed",
         )
         return name, st.popover("Overlay", icon=":material/stacked_line_chart:")
@@ -116,13 +116,13 @@ def _pick_beside(run: Run, known: Mapping[str, Run]) -> tuple[Run, ...]:
     if not others:
         st.caption("There is no other run here to draw beside this one.")
         return ()
-    chosen = pickers.pick_many("beside", "Runs beside this one", others, (), told=False)
+    chosen = pickers.pick_many("beside", "Runs beside this one", others, (), report=False)
     return tuple(known[name] for name in chosen)
 
 
 def _pick_unit() -> Unit:
     """What the axis of steps counts; the picker is folded away, so `_name_unknown` tells of others."""
-    return pickers.pick_one("axis", "Unit of the axis", UNITS, format_func=UNIT_NAMES.get, optional=True, told=False)
+    return pickers.pick_one("axis", "Unit of the axis", UNITS, format_func=UNIT_NAMES.get, optional=True, report=False)
 
 
 def _counted(view: View) -> View:
@@ -130,9 +130,9 @@ def _counted(view: View) -> View:
 
     Runs beside it that do not tell what the axis counts are named.
     """
-    if view.tells(view.run):
-        for run in view.beside:
-            if not view.tells(run):
+    if view.supports_axis(view.run):
+        for run in view.compared_runs:
+            if not view.supports_axis(run):
                 st.info(literal(left_out(run, view.unit)), icon=":material/info:")
         return view
     words = f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis has its steps."
@@ -140,13 +140,13 @@ def _counted(view: View) -> View:
     return replace(view, unit="step")
 
 
-def _scale(page: str, run: Run, usual: Callable[[Run], Scale]) -> Scale:
+def _scale(page: str, run: Run, default: Callable[[Run], Scale]) -> Scale:
     """The scale that the reader chose on this page, by the time bar or a link, else the usual one."""
     chosen = st.session_state.setdefault(SCALE_OF, {})
     if permalink.get("scale") in SCALES:
         chosen[page] = permalink.take("scale")
     try:
-        return chosen.get(page) or usual(run)
+        return chosen.get(page) or default(run)
     except EmbryoError:
         return "log"  # the page itself tells which results cannot be read
 

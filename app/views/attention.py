@@ -19,7 +19,7 @@ SECTIONS = {
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Attention", results.usual_scale_of_heads)
+    view = widgets.open_page("Attention", results.default_scale_of_heads)
     _open(view)
     section = pickers.pick_one(
         "section",

@@ -17,11 +17,11 @@ def show(view: View) -> None:
     known = map_reads.evaluated(view.run)
     if not known:
         stop_without_maps(view)
-    _, _, usual = results.usual_head(view.run)
+    _, _, usual = results.default_head(view.run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         head = pickers.pick_head(map_reads.at_step(view.run, view.evaluated(known)).shape[1], usual)
         normalised = pickers.pick_switch(ROWS, "Rows sum to 1")
-    for shown in (view, *map(view.of, view.beside[:1])):
+    for shown in (view, *map(view.of, view.compared_runs[:1])):
         _layers(shown, head, normalised)
 
 

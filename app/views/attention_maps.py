@@ -38,7 +38,7 @@ def show(view: View) -> None:
     layers, heads, grid = map_reads.grid(view.run, normalised)
     layer, head, drawn = _pick(view, layers, heads)
     history = map_reads.head_history(view.run, layer, head, steps, normalised, drawn.shared)
-    if view.beside:
+    if view.compared_runs:
         _two_runs(view, history, drawn)
         _positions(view, history, normalised)
         return
@@ -60,7 +60,7 @@ def stop_without_maps(view: View) -> None:
 
 def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
     """A layer, a head, and how the maps are drawn."""
-    _, layer, head = results.usual_head(view.run)
+    _, layer, head = results.default_head(view.run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         layer = pickers.pick_layer(layers, layer)
         head = pickers.pick_head(heads, head)
@@ -73,7 +73,7 @@ def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
 
 def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
     """The same head, and all heads, of the page's run and of the first run beside it."""
-    other, *more = view.beside
+    other, *more = view.compared_runs
     for run in more:
         st.info(literal(f"Two runs are shown side by side; '{run.name}' is not."), icon=":material/info:")
     beside = view.of(other)
@@ -154,7 +154,7 @@ def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Dra
 
 def _positions(view: View, history: HeadHistory, normalised: bool) -> None:
     layer, head = history.layer, history.head
-    st.header(f"Where this head{f' of {literal(view.run.name)}' if view.beside else ''} attends", anchor=False)
+    st.header(f"Where this head{f' of {literal(view.run.name)}' if view.compared_runs else ''} attends", anchor=False)
     measured = map_reads.position_weights(view.run, layer, head, normalised)
     frame = with_smoothed(measured, "weight", view.smoothing, ["position"])
     divided = captions.divided(normalised)

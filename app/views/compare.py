@@ -33,12 +33,12 @@ RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Compare", lambda run: results.usual_scale(run, "mask_prediction"))
+    view = widgets.open_page("Compare", lambda run: results.default_scale(run, "mask_prediction"))
     axis = Axis(view.scale, view.unit)
     orders = order.acquisition_table(view.drawn, axis, "mask_prediction", SETS["parts of speech"])
     widgets.show_opening(openings.compare(agreements(orders), next(iter(_seeds(view)))))
     _design(view)
-    if not view.beside:
+    if not view.compared_runs:
         words = "Choose runs under Overlay, above, to compare them with this one."
         st.info(words, icon=":material/info:")
         return
@@ -48,7 +48,7 @@ def show() -> None:
 
 def _seeds(view: View) -> dict[str, tuple[Run, ...]]:
     """The runs of each design by its name, the page's first."""
-    return {named(runs): runs for runs in by_design((view.run, *view.beside))}
+    return {named(runs): runs for runs in by_design((view.run, *view.compared_runs))}
 
 
 def _names(seeds: dict[str, tuple[Run, ...]]) -> dict[str, list[str]]:
@@ -57,12 +57,12 @@ def _names(seeds: dict[str, tuple[Run, ...]]) -> dict[str, list[str]]:
 
 def _design(view: View) -> None:
     st.header("Design", anchor=False)
-    table = charts.design_table(results.designs((view.run, *view.beside)), _names(_seeds(view)))
-    differs = st.column_config.TextColumn("≠", width=30) if view.beside else None
+    table = charts.design_table(results.designs((view.run, *view.compared_runs)), _names(_seeds(view)))
+    differs = st.column_config.TextColumn("≠", width=30) if view.compared_runs else None
     columns = {"differs": differs, "row": st.column_config.TextColumn("setting", width=300)}
     columns |= {name: st.column_config.TextColumn(name, width=340) for name in table.columns[2:]}
     st.dataframe(table, hide_index=True, column_config=columns, width="content", height="content", key="designs")
-    widgets.show_caption(captions.DIFFERS + captions.DESIGN if view.beside else captions.DESIGN)
+    widgets.show_caption(captions.DIFFERS + captions.DESIGN if view.compared_runs else captions.DESIGN)
 
 
 # === Order of acquisition ===
@@ -75,7 +75,7 @@ def acquisition(view: View) -> None:
         metric = pickers.pick_one("metric", "Task", list(METRICS), format_func=METRICS.get, segmented=True)
         family = pickers.pick_one("family", "By", list(SETS), format_func=str.capitalize, segmented=True)
         rule = pick_rule()
-    compared = tuple(run for run in (view.run, *view.beside) if view.tells(run))
+    compared = tuple(run for run in (view.run, *view.compared_runs) if view.supports_axis(run))
     for run in (run for run in compared if results.scores(run, metric).empty):
         words = f"Run '{run.name}' has no {METRICS[metric].lower()} yet."
         st.info(literal(words), icon=":material/info:")
@@ -144,7 +144,7 @@ def _changed(view: View, choices: Sequence[str], names: Sequence[str]) -> None:
     st.header(title, anchor=False)
     seeds = _seeds(view)
     own, first = next(iter(seeds.items()))
-    rows = charts.design_table(results.designs((view.run, *view.beside)), _names(seeds)).set_index("row")
+    rows = charts.design_table(results.designs((view.run, *view.compared_runs)), _names(seeds)).set_index("row")
     changes = {name: "; ".join(f"{row}: {rows[own][row]} → {rows[name][row]}" for row in choices) for name in names}
     parts = [_differences(first, seeds[name]).assign(run=name, change=changes[name]) for name in names]
     table = pd.concat(parts, ignore_index=True).assign(minus=own)

@@ -19,7 +19,7 @@ def show() -> None:
     last = results.last_done(view.run)
     planned = max(view.run.planned_steps, default=0)
     widgets.show_opening(openings.findings(judgements, last, planned, view.run.counted_in))
-    beside = {run.name: results.judgements(run) for run in view.beside}
+    beside = {run.name: results.judgements(run) for run in view.compared_runs}
     _show_all(judgements, beside)
     by_name = {judgement.finding.name: judgement for judgement in judgements}
     name = pickers.pick_one("finding", "Finding", list(by_name), format_func=lambda name: by_name[name].finding.claim)

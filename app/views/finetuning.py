@@ -58,7 +58,7 @@ def _curves(view: View, frame: pd.DataFrame) -> None:
     name, title = f"{view.run.name}-finetuning", "Downstream tasks over pretraining"
     one = frame["task"].map(_whose).nunique() == 1  # whose data and settings a file can name
     metric = f"finetuning:{_whose(frame['task'].iloc[0])}:1" if one else ""
-    if view.beside:
+    if view.compared_runs:
         _curves_of_several(view, frame, name, title, metric)
         return
     average = charts.average(frame)
@@ -71,7 +71,7 @@ def _curves(view: View, frame: pd.DataFrame) -> None:
 def _curves_of_several(view: View, frame: pd.DataFrame, name: str, title: str, metric: str) -> None:
     """Those of the runs beside the page's as well; GLUE averages are over the tasks that all of them have."""
     tasks = list(frame["task"].unique())
-    frames = {run.name: _of_tasks(run, tasks) for run in (view.run, *view.beside) if view.tells(run)}
+    frames = {run.name: _of_tasks(run, tasks) for run in (view.run, *view.compared_runs) if view.supports_axis(run)}
     frames = {run: rows for run, rows in frames.items() if len(rows)}
     shared = set(tasks).intersection(*(rows["task"] for rows in frames.values()))
     averages = {run: charts.average(rows[rows["task"].isin(shared)]) for run, rows in frames.items()}

@@ -46,7 +46,7 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
         return
     name = f"{view.run.name}-knowledge"
     caption = captions.precision(note, facts, unnamed)
-    if view.beside:
+    if view.compared_runs:
         read = partial(_curves, relations=chosen, unnamed=unnamed)
         overlays.show(view, read, charts.OVERLAY, name, caption, TITLE, METRIC, _point_chosen)
         return

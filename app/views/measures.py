@@ -29,7 +29,7 @@ def show(view: View) -> None:
         sample = _pick_sample(charts.samples(measures, masking), measures["length"].min())
     data, name = _curves(view.run, masking, sample), f"{view.run.name}-by-position"
     caption = captions.by_position(data, masking)
-    if view.beside:
+    if view.compared_runs:
         overlays.show(view, partial(_beside, view.run, masking, sample), charts.OVERLAY, name, caption, TITLE)
         return
     shown = with_smoothed(data, "value", view.smoothing, ["curve"])
@@ -42,7 +42,7 @@ def _pick_sample(samples: list[int], length: int) -> int | None:
         return None
     label = f"n at {length:,} tokens"
     return pickers.pick_one(
-        "pieces", label, samples, format_func="{:,}".format, segmented=True, optional=True, told=False
+        "pieces", label, samples, format_func="{:,}".format, segmented=True, optional=True, report=False
     )
 
 

@@ -25,7 +25,7 @@ def show(view: View) -> None:
     st.header(TITLE, anchor=False)
     note = results.note(view.run, METRIC, "held-out text")
     name, caption = f"{view.run.name}-ngrams", captions.divergence(data, note, view.run.counted_in)
-    if view.beside:
+    if view.compared_runs:
         overlays.show(view, _divergences, charts.OVERLAY, name, caption, TITLE, METRIC)
         return
     data = with_smoothed(data, "value", view.smoothing, ["group"])

@@ -77,7 +77,7 @@ CHANCE = {"sentence_order_accuracy": ("chance", 0.5), "next_sentence_accuracy": 
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Overview", results.usual_scale_of_log)
+    view = widgets.open_page("Overview", results.default_scale_of_log)
     log = results.log(view.run)
     widgets.show_opening(openings.overview(log, results.phases(view.run), view.run.counted_in))
     st.markdown(captions.EMBRYO)
@@ -132,7 +132,7 @@ def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:
         return
     measured = _above_baseline(view.run, log, quantity, n)
     name = f"{view.run.name}-{quantity}"
-    if view.beside:
+    if view.compared_runs:
         curves = charts.overlay_curves(quantity, unit)
         caption = captions.training_curve(about, counted, measured)
         read = partial(_read, quantity=quantity, n=n)

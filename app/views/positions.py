@@ -33,7 +33,7 @@ def _figure(view: View, metric: str) -> None:
     else:
         caption = captions.cosine(data, results.note(view.run, METRIC, "a treebank"), view.run.counted_in)
     source = METRIC if metric == charts.COSINE else ""  # embeddings are read off the weights
-    if view.beside:
+    if view.compared_runs:
         read, curves = partial(_curves, metric=metric), charts.overlay_curves(metric)
         overlays.show(view, read, curves, name, caption, TITLES[metric], source)
         return

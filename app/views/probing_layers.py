@@ -25,9 +25,9 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
     step = view.evaluated(data["step"].unique())
     number = chosen_layer(frame, layer, task, step)
     name = f"{view.run.name}-{task}-{quantity}"
-    thick = None if view.beside else number
+    thick = None if view.compared_runs else number
     caption = captions.layers(data, task, quantity, thick, results.sources(view.run), bands)
-    if view.beside:
+    if view.compared_runs:
         curves, read = charts.overlay_curves(quantity), partial(_layers, task=task, quantity=quantity)
         overlays.show(view, read, curves, f"{name}-layers", caption, title, captions.METRIC, _cell_chosen, bands)
     else:

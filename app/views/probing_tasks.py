@@ -20,7 +20,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, rescaled: bool, band
     measured = curve_reads.task_curves(view.run, layer, rescaled)
     name, title = f"{view.run.name}-probing", "F1 of the probes over the steps"
     caption = captions.tasks(measured, frame, layer, results.sources(view.run), rescaled, bands)
-    if view.beside:
+    if view.compared_runs:
         read = partial(curve_reads.task_curves, layer=layer, rescaled=rescaled)
         curves = charts.overlay_curves(rescaled)
         overlays.show(view, read, curves, name, caption, title, captions.METRIC, _task_chosen, bands)
@@ -44,8 +44,8 @@ def show_expected(view: View, frame: pd.DataFrame, bands: bool) -> None:
     if measured.empty:
         st.info("No layer is above the majority baseline at any step.", icon=":material/info:")
         return
-    name, caption = f"{view.run.name}-expected-layer", captions.expected(frame, bands, not view.beside)
-    if view.beside:
+    name, caption = f"{view.run.name}-expected-layer", captions.expected(frame, bands, not view.compared_runs)
+    if view.compared_runs:
         curves, metric = charts.OVERLAY_EXPECTED, captions.METRIC
         overlays.show(view, _expected, curves, name, caption, "Expected layer", metric, _task_chosen, bands)
         return

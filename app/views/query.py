@@ -24,7 +24,7 @@ Part = Callable[..., None]  # draws a part of some Answers, the `number`-th of t
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Query", lambda run: results.usual_scale(run, "mask_prediction"), captions.ALONE)
+    view = widgets.open_page("Query", lambda run: results.default_scale(run, "mask_prediction"), captions.ALONE)
     widgets.require(view.run, {"masked_words"})
     view = widgets.at_weights(view)
     with suppress(EmbryoError):  # the examples are asked for again below

@@ -63,4 +63,4 @@ def test_the_scale_of_heads_is_that_of_their_scores(own_run: Run) -> None:
             of_head = Score("head_behaviour_previous", value, 10, "1", 1)
             baseline = Score("head_behaviour_baseline", 0.2, 10, "-1")
             store.write(at(own_run, step), "head_behaviour", Findings(scores=[of_head, baseline]))
-        assert results.usual_scale_of_heads(own_run) == results.usual_scale(own_run, "head_behaviour") == scale
+        assert results.default_scale_of_heads(own_run) == results.default_scale(own_run, "head_behaviour") == scale
