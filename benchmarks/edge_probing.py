@@ -18,7 +18,7 @@ import torch
 
 from benchmarks.paper_probing import PaperProbe, PaperProbing
 from embryo_core import corpora, runs
-from embryo_core.engine.cpu import passes_at_once
+from embryo_core.engine.device import passes_at_once
 from embryo_core.engine.model import load
 from embryo_core.evaluate.compute import limits
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing

@@ -21,7 +21,7 @@ import torch
 
 from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, metrics, runs
-from embryo_core.engine.cpu import passes_at_once
+from embryo_core.engine.device import passes_at_once
 from embryo_core.engine.model import Model, load
 from embryo_core.evaluate.compute import limits
 from embryo_core.types import Example, Fact, Findings

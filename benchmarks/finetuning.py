@@ -28,7 +28,7 @@ import transformers
 from torch import nn
 
 from embryo_core import runs
-from embryo_core.engine.cpu import passes_at_once
+from embryo_core.engine.device import passes_at_once
 from embryo_core.finetune.encoded_tasks import EncodedTask, EncodedTextTask, encode_task
 from embryo_core.finetune.sequences import Sequences
 from embryo_core.finetune.task_specs import GLUE, QUICK_LENGTH, TuningSettings, quick_settings

@@ -31,7 +31,7 @@ import torch
 
 from embryo_core import query, runs
 from embryo_core.engine.cache import MODELS
-from embryo_core.engine.cpu import passes_at_once
+from embryo_core.engine.device import passes_at_once
 from embryo_core.engine.model import Model
 from embryo_core.query.beam import top_predictions
 from embryo_core.query.lens import lens

@@ -13,11 +13,10 @@ from embryo_core.audit.equal import equal_steps, equal_tensors
 from embryo_core.audit.order import misplaced
 from embryo_core.audit.parts import odd_tensors
 from embryo_core.audit.series import Series
-from embryo_core.engine.measure import Gauge, Measured
-from embryo_core.engine.remote import not_cached
+from embryo_core.engine.hub_cache import fetched_ahead, not_cached
+from embryo_core.engine.tensor_statistics import TensorMeter, TensorStatistics
 from embryo_core.errors import BrokenCheckpoint, MissingWeights
 from embryo_core.runs import Audit, Fault
-from embryo_core.sources.ahead import fetched_ahead
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import joined, point, quantity
 
@@ -36,11 +35,11 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     faults += [*files.missing(run), *files.exchanged_folders(every), *files.other_configs(every)]
     faults += [*files.own_tokenizer(run), *files.other_tokenizers(found)]
     measured = []
-    gauge = Gauge(len(found))
+    meter = TensorMeter(len(found))
     coming, shown = fetched_ahead(found, discard), progress and bool(found)
     for checkpoint in tqdm(coming, desc=run.name, total=len(found), unit="checkpoint", disable=not shown):
         try:
-            measured.append(gauge.measure(checkpoint))
+            measured.append(meter.measure(checkpoint))
         except (BrokenCheckpoint, MissingWeights) as reason:
             faults.append(Fault((checkpoint.step,), "unreadable", str(reason)))
     faults += judge(measured, _still(run), run.counted_in)
@@ -49,7 +48,7 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     return result
 
 
-def judge(measured: Sequence[Measured], explained: Callable[[int, int], bool], counted_in: str) -> list[Fault]:
+def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], bool], counted_in: str) -> list[Fault]:
     """The faults that tensors tell, by what a step counts (see `types.Run`).
 
     `explained` says of two steps in a row whether nothing was to move between them.
@@ -75,7 +74,7 @@ def judge(measured: Sequence[Measured], explained: Callable[[int, int], bool], c
     return faults + [_odd(series, tensor, i, left, counted_in) for tensor, i in odd_tensors(series, left, twins)]
 
 
-def _series(good: Sequence[Measured]) -> Series:
+def _series(good: Sequence[TensorStatistics]) -> Series:
     """The checkpoints as a series, with distances that were measured, or else those of the sketches."""
 
     @lru_cache(maxsize=100_000)
@@ -115,14 +114,14 @@ def _at_hand(checkpoint: Checkpoint) -> bool:
 # === Sentences ===
 
 
-def _infinite(one: Measured, counted_in: str) -> Fault:
+def _infinite(one: TensorStatistics, counted_in: str) -> Fault:
     more = f" and {quantity(len(one.infinite) - 1, 'more tensor')}" if len(one.infinite) > 1 else ""
     verb = "hold" if more else "holds"
     what = f"{runs.shown(one.infinite[0])}{more} at {point(one.step, counted_in)} {verb} NaN or infinity; {ANEW}."
     return Fault((one.step,), "not finite", what)
 
 
-def _other_shapes(one: Measured, counted_in: str) -> Fault:
+def _other_shapes(one: TensorStatistics, counted_in: str) -> Fault:
     what = f"The checkpoint at {point(one.step, counted_in)} has tensors of other names or shapes than most"
     return Fault((one.step,), "config", f"{what}; {ANEW}, or leave it out.")
 

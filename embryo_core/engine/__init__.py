@@ -1,1 +1,1 @@
-"""Models and tokenizers: a checkpoint behind one facade, ids in, numpy out."""
+"""Models: load a checkpoint behind one facade, token ids in, numpy arrays out."""

@@ -1,54 +1,55 @@
-"""What a checkpoint's model gives, and what its layers share, read off run.json and config.json without loading it."""
+"""What the model of a checkpoint gives and what its layers share, read off config.json without loading it.
+
+A capability is a name: "masked_words" (logits of masked words), "replaced_tokens" (logits that a token was replaced),
+"states", "attentions", and "trainable" (it can be fine-tuned as a whole).
+"""
 
 from embryo_core import runs
 from embryo_core.families import FAMILIES
 from embryo_core.types import Checkpoint, Run
 
-ENCODER = frozenset({"states", "attentions", "trainable"})  # trainable: it can be fine-tuned as a whole
+ENCODER = frozenset({"states", "attentions", "trainable"})
 MASKED_LANGUAGE_MODEL = ENCODER | {"masked_words"}
-THROUGH_TRANSFORMERS = frozenset(  # families of masked language models that transformers reads, as model_type says
+THROUGH_TRANSFORMERS = frozenset(  # other families of masked language models, by their model_type in transformers
     "big_bird camembert convbert data2vec-text deberta deberta-v2 distilbert ernie esm esmc eurobert fnet gte ibert "
     "jina_embeddings_v3 layoutlm longformer luke megatron-bert mobilebert modernbert mpnet nomic_bert "
     "nystromformer rembert roberta roberta-prelayernorm roformer squeezebert tapas ultrabert xlm-roberta "
     "xlm-roberta-xl xmod yoso".split()
 )
-WITHOUT_WEIGHTS = frozenset(  # no attention weights of every head, from each piece to each
+WITHOUT_ATTENTIONS = frozenset(  # families whose attention weights are not those of every head between all pieces
     "convbert fnet longformer nystromformer squeezebert yoso".split()
 )
 
 
 def gives(checkpoint: Checkpoint) -> frozenset[str]:
-    """Which of "masked_words", "replaced_tokens", "states", "attentions" and "trainable" the checkpoint's model gives.
+    """Return the capabilities of a checkpoint's model; none for a family that no engine reads.
 
-    ELECTRA's discriminator tells replaced tokens, and gives masked words by the generator inside its folder, where
-    there is one. A family that no engine reads gives nothing. Raises BrokenCheckpoint where config.json cannot be read.
+    ELECTRA's discriminator detects replaced tokens; the generator inside its folder, if present, predicts masked words.
+    Raises BrokenCheckpoint if config.json cannot be read.
     """
     family = runs.read_config(checkpoint, runs.ModelClass).model_type
     if family not in FAMILIES and family not in THROUGH_TRANSFORMERS:
         return frozenset()
-    inner = runs.generator(checkpoint)
-    predicts = has_masked_word_head(checkpoint) or (inner and has_masked_word_head(inner))
-    detects = {"replaced_tokens"} if has_replaced_token_head(checkpoint) else set()
-    lacks = {"attentions"} if family in WITHOUT_WEIGHTS else set()
-    return (MASKED_LANGUAGE_MODEL if predicts else ENCODER) - lacks | detects
+    generator = runs.generator(checkpoint)
+    encoder = ENCODER - {"attentions"} if family in WITHOUT_ATTENTIONS else ENCODER
+    return encoder | heads(checkpoint) | (heads(generator) if generator else frozenset())
 
 
-def has_masked_word_head(checkpoint: Checkpoint) -> bool:
-    """Whether the model in this very folder predicts masked words. Raises BrokenCheckpoint as `gives` does."""
+def heads(checkpoint: Checkpoint) -> frozenset[str]:
+    """Return the capabilities of the heads in this very folder, without a generator's.
+
+    A head of another kind is added here, and in `Engine` (model.py). Raises BrokenCheckpoint as `gives` does.
+    """
     saved = runs.read_config(checkpoint, runs.ModelClass)
-    if saved.model_type in FAMILIES:
-        return saved.name in FAMILIES[saved.model_type].masked_word_heads
-    return saved.model_type in THROUGH_TRANSFORMERS and saved.name.endswith(("ForMaskedLM", "ForPreTraining"))
+    if (layout := FAMILIES.get(saved.model_type)) is not None:
+        known = {"masked_words": layout.masked_word_heads, "replaced_tokens": layout.replaced_token_heads}
+        return frozenset(capability for capability, classes in known.items() if saved.name in classes)
+    masked = saved.model_type in THROUGH_TRANSFORMERS and saved.name.endswith(("ForMaskedLM", "ForPreTraining"))
+    return frozenset({"masked_words"} if masked else ())
 
 
-def has_replaced_token_head(checkpoint: Checkpoint) -> bool:
-    """Whether the model in this very folder tells replaced tokens. Raises BrokenCheckpoint as `gives` does."""
-    saved = runs.read_config(checkpoint, runs.ModelClass)
-    return saved.model_type in FAMILIES and saved.name in FAMILIES[saved.model_type].replaced_token_heads
-
-
-def groups_of_heads(run: Run) -> int | None:
-    """In how many groups layers share the weights of their heads; None where each layer has its own."""
+def head_groups(run: Run) -> int | None:
+    """Return the number of layer groups that share the weights of their heads; None if no layers share them."""
     layout = FAMILIES.get(run.family)
     shared = layout and layout.shares_layers and run.config.get("share", "all") in ("all", "attention")
     return run.config.get("num_hidden_groups", 1) if shared else None

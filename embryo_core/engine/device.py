@@ -1,44 +1,46 @@
-"""The device that models are on, the numbers that they compute in, and how much they take at once."""
+"""Where models compute: the device, the number type, the size of a batch, and threads on a CPU."""
 
+import time
+import timeit
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
-from embryo_core.engine import cpu
 from embryo_core.errors import ConfigError
 
 NAMES = ("cpu", "cuda", "mps")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-CPU_TOKENS = 1024  # in a batch: its activations then stay within a core's cache
-MOST_TOKENS = 32_768  # on a GPU, which is busy with less
-LOGITS = 4  # bytes; a batch's logits take a quarter of the free memory at most
-FREE_WITHOUT_COUNT = 4 * 2**30  # bytes taken for free where a device does not tell
+CPU_TOKENS = 1024  # of a batch, whose activations then fit into a core's cache
+MAX_GPU_TOKENS = 32_768  # of a batch; fewer keep a GPU busy
+LOGIT_BYTES = 4  # the logits of a batch take at most a quarter of the free memory
+ASSUMED_FREE = 4 * 2**30  # bytes, for a device that does not report its free memory
 
 
 @dataclass(frozen=True)
 class Device:
-    """A device by its name in torch, and the type of the weights on it."""
+    """A device by its name in torch, and the type of its weights."""
 
     name: str = "cpu"
     dtype: torch.dtype = torch.float32
 
     def passes_at_once(self) -> int:
-        """How many passes run at once, each in a thread of its own: one on a GPU, one a core otherwise."""
-        return cpu.passes_at_once() if self.name == "cpu" else 1
+        """Return how many passes run at once, each in one thread: one on a GPU, else one per core."""
+        return passes_at_once() if self.name == "cpu" else 1
 
     def tokens_at_once(self, pieces: int) -> int:
-        """Tokens in a batch of a model with so many pieces in its vocabulary."""
+        """Return the tokens of a batch for a model whose vocabulary has `pieces` pieces."""
         if self.name == "cpu":
             return CPU_TOKENS
-        free = torch.cuda.mem_get_info()[0] if self.name == "cuda" else FREE_WITHOUT_COUNT
-        return max(CPU_TOKENS, min(MOST_TOKENS, free // (4 * LOGITS * pieces)))
+        free = torch.cuda.mem_get_info()[0] if self.name == "cuda" else ASSUMED_FREE
+        return max(CPU_TOKENS, min(MAX_GPU_TOKENS, free // (4 * LOGIT_BYTES * pieces)))
 
 
 CPU = Device()
 
 
 def find_device(name: str, dtype: str = "float32") -> Device:
-    """The device of this name; "auto" is the first GPU, or else the CPU. Raises ConfigError where it is absent."""
+    """Return the device of this name; "auto" is the first GPU, else the CPU. Raises ConfigError if it is absent."""
     here = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next((gpu for gpu in ("cuda", "mps") if here[gpu]), "cpu")
@@ -46,3 +48,44 @@ def find_device(name: str, dtype: str = "float32") -> Device:
         known = ", ".join(known for known in NAMES if here[known])
         raise ConfigError(f"This machine has no device '{name}'; it has: {known}. Leave out --device, or name one.")
     return Device(name, DTYPES[dtype])
+
+
+# === CPU ===
+
+
+@cache
+def passes_at_once() -> int:
+    """Return how many passes run at once, each in one thread on one core: OMP_NUM_THREADS, or all cores."""
+    return torch.get_num_threads()
+
+
+def use_one_core_per_pass() -> None:
+    """Make torch compute each pass on one core.
+
+    Parallel passes are faster than sharing each small product among the cores, and the numbers do not depend on the
+    number of cores.
+    """
+    passes_at_once()  # cached before torch's own count changes
+    torch.set_num_threads(1)
+
+
+@cache
+def multiplies_bfloat16() -> bool:
+    """Return whether bfloat16 products are clearly faster than float32 on this processor.
+
+    AMX is several times as fast. AVX-512 takes half the time on one processor and twice the time on another
+    (docs/benchmarks.md), so a product is timed in both types. It must save a quarter, as conversion takes time too.
+    """
+    instructions = torch.cpu.get_capabilities()
+    if not (instructions.get("avx512_bf16") or instructions.get("amx_bf16")):
+        return False
+    return seconds_of_a_product(torch.bfloat16) < 0.75 * seconds_of_a_product(torch.float32)
+
+
+def seconds_of_a_product(dtype: torch.dtype) -> float:
+    """Return the shortest processor time (s) of ten products of a 512 x 384 matrix with itself.
+
+    Time that other programs take on the core does not count.
+    """
+    numbers = torch.ones(512, 384, dtype=dtype)
+    return min(timeit.repeat(lambda: numbers @ numbers.t(), timer=time.process_time, number=1, repeat=10))

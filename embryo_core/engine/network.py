@@ -1,7 +1,7 @@
 """The network of ALBERT, BERT and ELECTRA in plain torch and float32: its parts, and the passes from ids to outputs.
 
-Normalisation comes after each residual, as in the papers. The last layer and the head can be computed at asked
-positions alone. cpu.py multiplies, and compiles the passes to states and to logits.
+Normalisation follows each residual, as in the papers. The last layer and the head can be computed at selected positions
+only. kernels.py multiplies and compiles the passes to states and to logits.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, gelu, layer_norm, scaled_dot_product_attention
 
-from embryo_core.engine.cpu import Linear, compiled, linear
+from embryo_core.engine.kernels import Linear, compiled, linear
 
 # === Parts ===
 
@@ -37,13 +37,13 @@ class Layer(NamedTuple):
 
 
 class Embeddings(NamedTuple):
-    """What enters the first layer."""
+    """The embeddings that enter the first layer."""
 
     words: Tensor  # [V, E] as stored
     positions: Tensor  # [P, E]
     added: Tensor  # [P, E] to the words: positions plus the embedding of the first segment
     norm: Norm
-    projection: Linear | None  # E -> H, where these differ
+    projection: Linear | None  # E -> H, if they differ
 
 
 class Head(NamedTuple):
@@ -56,7 +56,7 @@ class Head(NamedTuple):
 
 
 class Detector(NamedTuple):
-    """The head of replaced tokens: whether each is one."""
+    """The head that classifies each token as original or replaced."""
 
     dense: Linear  # H -> H
     activation: str
@@ -64,10 +64,10 @@ class Detector(NamedTuple):
 
 
 class Network(NamedTuple):
-    """All that a pass through one checkpoint needs."""
+    """Everything that a pass through one checkpoint needs."""
 
     embeddings: Embeddings
-    groups: list[Layer]  # those with weights of their own, from the lowest; an ALBERT repeats each
+    groups: list[Layer]  # distinct layers, lowest first; ALBERT repeats each
     depth: int  # layers
     head: Head | None  # of masked words
     detector: Detector | None  # of replaced tokens
@@ -77,19 +77,19 @@ class Network(NamedTuple):
 
 
 def split(query_key_value: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Query, key and value of each head, [B, heads, L, D] each, of those of all heads together, [B, L, 3 H]."""
+    """Split [B, L, 3 H] into query, key and value of each head, [B, heads, L, D] each."""
     batch, length, _ = query_key_value.shape
     parts = query_key_value.view(batch, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
     return parts[0], parts[1], parts[2]
 
 
 def apply_norm(states: Tensor, norm: Norm) -> Tensor:
-    """Layer normalisation over H."""
+    """Normalise over H."""
     return layer_norm(states, norm.gain.shape, norm.gain, norm.bias, norm.epsilon)
 
 
 def activate(states: Tensor, name: str) -> Tensor:
-    """The activation of that name. GELU's tanh form is x (1 + tanh z) / 2 = x sigmoid(2 z): torch's tanh is slower."""
+    """Apply an activation. GELU's tanh form is x (1 + tanh z) / 2 = x sigmoid(2 z); torch's tanh is slower."""
     if name == "gelu":
         return gelu(states)
     if name == "relu":
@@ -103,17 +103,17 @@ def activate(states: Tensor, name: str) -> Tensor:
 
 
 def layer_at(network: Network, i: int) -> Layer:
-    """Layer i, from 0, the lowest."""
+    """Return layer i; 0 is the lowest."""
     return network.groups[i * len(network.groups) // network.depth]
 
 
 def embed(ids: Tensor, part: Embeddings) -> Tensor:
-    """Embeddings [B, L, H] of ids [B, L], after their projection to H."""
+    """Compute embeddings [B, L, H] of ids [B, L], projected to H."""
     return embed_at(ids, torch.arange(ids.shape[1]), part)
 
 
 def embed_at(ids: Tensor, positions: Tensor, part: Embeddings) -> Tensor:
-    """Embeddings [..., H] of ids [...] at `positions`, which have the shape of the ids or of their last axis."""
+    """Compute embeddings [..., H] of ids [...] at `positions`, shaped like the ids or their last axis."""
     words = embedding(ids, part.words).float() + part.added[positions]
     states = apply_norm(words, part.norm)
     projection = part.projection
@@ -121,9 +121,9 @@ def embed_at(ids: Tensor, positions: Tensor, part: Embeddings) -> Tensor:
 
 
 def embed_once(network: Network, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Embeddings [B, L, H] of ids [B, L], and query, key and value [B, L, 3 H] of all heads of the first layer.
+    """Compute embeddings [B, L, H] of ids [B, L], and query, key and value [B, L, 3 H] of the first layer.
 
-    What rows have in common, a token at a position, is computed once: later layers mix it with the rest of its row.
+    A token at a position that rows have in common is computed once; only later layers mix it with the rest of its row.
     """
     into, length = layer_at(network, 0).query_key_value, ids.shape[1]
     if len(ids) == 1:
@@ -141,10 +141,10 @@ def apply_layer(
     at: tuple[Tensor, Tensor] | None,
     query_key_value: Tensor | None = None,
 ) -> Tensor:
-    """New states [B, L, H] of states [B, L, H]; or [n, H] at the n positions `at` = (rows, columns) alone.
+    """Compute new states [B, L, H] of states [B, L, H], or [n, H] at the n positions `at` = (rows, columns).
 
-    `mask` [B, 1, 1, L] is True at tokens, or None without padding, where attention is faster for it. Query, key and
-    value [B, L, 3 H] are given where they are known.
+    `mask` [B, 1, 1, L] is True at tokens; None means no padding, which is faster. Query, key and value [B, L, 3 H] may
+    be passed if they are known.
     """
     if query_key_value is None:
         query_key_value = linear(states, layer.query_key_value)
@@ -152,7 +152,7 @@ def apply_layer(
     if at is not None:
         rows, columns = at
         states = states[rows, columns]
-        if len(key) == 1:  # all in one sequence, whose keys and values serve as they are
+        if len(key) == 1:  # one sequence, whose keys and values need no copy
             query = query.index_select(2, columns)  # [1, heads, n, D]
         else:
             query = query[rows, :, columns][:, :, None]  # [n, heads, 1, D]
@@ -166,26 +166,26 @@ def apply_layer(
 
 
 def attend(states: Tensor, layer: Layer, mask: Tensor | None) -> Tensor:
-    """Attention weights [B, heads, L, L]."""
+    """Compute attention weights [B, heads, L, L]."""
     query, key, _ = split(linear(states, layer.query_key_value), layer.heads)
     scores = query @ key.transpose(2, 3) * query.shape[3] ** -0.5
     return (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
 
 
 def apply_head(states: Tensor, head: Head) -> Tensor:
-    """Masked-word logits [n, V] of states [n, H]."""
+    """Compute masked-word logits [n, V] of states [n, H]."""
     return linear(apply_norm(activate(linear(states, head.dense), head.activation), head.norm), head.decoder)
 
 
 @compiled
 def head_logits(states: Tensor, head: Head) -> Tensor:
-    """Masked-word logits [n, V] of states [n, H], such as those of a lower layer."""
+    """Compute masked-word logits [n, V] of states [n, H], such as those of a lower layer."""
     return apply_head(states, head)
 
 
 @compiled
 def hidden_states(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
-    """States [layers + 1, B, L, H] of ids [B, L], the embeddings first."""
+    """Compute states [layers + 1, B, L, H] of ids [B, L], the embeddings first."""
     states = [embed(ids, network.embeddings)]
     for i in range(network.depth):
         states.append(apply_layer(states[-1], layer_at(network, i), mask, None))
@@ -193,7 +193,7 @@ def hidden_states(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def detect(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
-    """Logits [B, L] that each of ids [B, L] is a replaced token."""
+    """Compute logits [B, L] that each of ids [B, L] is a replaced token."""
     detector = network.detector
     assert detector is not None
     states = embed(ids, network.embeddings)
@@ -203,7 +203,7 @@ def detect(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def attentions(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
-    """Attention weights [layers, B, heads, L, L] of ids [B, L]."""
+    """Compute attention weights [layers, B, heads, L, L] of ids [B, L]."""
     states, weights = embed(ids, network.embeddings), []
     for i in range(network.depth):
         layer = layer_at(network, i)
@@ -214,9 +214,9 @@ def attentions(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
 
 @compiled
 def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]) -> list[Tensor]:
-    """Masked-word logits [n, V] by each of C networks, for its own part of ids [C, B, L].
+    """Compute masked-word logits [n, V] of each of C networks, for its own part of ids [C, B, L].
 
-    They are those of n positions `at` = (rows, columns), which all networks share as they do the mask.
+    All networks share the mask and the n positions `at` = (rows, columns).
     """
     found: list[Tensor] = []
     for i, network in enumerate(networks):
@@ -226,7 +226,7 @@ def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, at: tuple[
             states = apply_layer(states, layer_at(network, j), mask, None, known)
             known = None
         last, head = layer_at(network, network.depth - 1), network.head
-        if len(at[0]) <= 2 * len(states):  # for more positions the last layer is cheaper as a whole
+        if len(at[0]) <= 2 * len(states):  # for more positions the whole last layer is cheaper
             states = apply_layer(states, last, mask, at, known)
         else:
             states = apply_layer(states, last, mask, None, known)[at[0], at[1]]

@@ -15,10 +15,10 @@ from types import ModuleType
 from typing import Any
 
 from embryo_core.engine.device import find_device
+from embryo_core.engine.hub_cache import fetched_ahead
 from embryo_core.errors import ConfigError, first_line
 from embryo_core.evaluate.compute import Asked, Computer, Failed, Found
 from embryo_core.evaluate.evaluation import Compute, Outcomes, Pending
-from embryo_core.sources.ahead import fetched_ahead
 from embryo_core.types import Checkpoint
 
 LOCAL = "local"  # the address of a cluster on this machine alone, which lasts as long as the evaluation

@@ -14,10 +14,10 @@ from tqdm import tqdm
 from embryo_core import corpora, metrics, results, runs
 from embryo_core.engine.capabilities import gives
 from embryo_core.engine.device import CPU, Device
+from embryo_core.engine.hub_cache import fetched_ahead
 from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, OtherData, ResultsError, unknown
 from embryo_core.evaluate.compute import Asked, Computer, Failed, Found, failed
 from embryo_core.metric import Metric, Source
-from embryo_core.sources.ahead import fetched_ahead
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import quantity
 

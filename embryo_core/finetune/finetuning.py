@@ -10,7 +10,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from embryo_core import results
-from embryo_core.engine.hub import most_pieces
+from embryo_core.engine.transformers_engine import max_sequence_length
 from embryo_core.errors import ConfigError, MissingCapability, unknown
 from embryo_core.evaluate import Report
 from embryo_core.finetune import plan as planning
@@ -150,7 +150,7 @@ def _encode(
     plans: Sequence[TaskPlan], to_choose: Sequence[str], tokenizer: Tokenizer, late: Checkpoint
 ) -> dict[str, EncodedTask]:
     """Read and encode all tasks; those without a learning rate also with training data held out."""
-    most = most_pieces(late)
+    most = max_sequence_length(late)
     if most < MIN_PIECES:
         raise MissingCapability(
             f"The models of run '{late.run.name}' read {most} pieces at once; fine-tuning needs {MIN_PIECES} at least."

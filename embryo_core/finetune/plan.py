@@ -8,7 +8,7 @@ from typing import Any
 
 from embryo_core import corpora, results, runs
 from embryo_core.engine.capabilities import gives
-from embryo_core.engine.remote import fetch_checkpoint
+from embryo_core.engine.hub_cache import fetch_checkpoint
 from embryo_core.errors import (
     BrokenCheckpoint,
     ConfigError,

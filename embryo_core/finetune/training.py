@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from embryo_core import runs
-from embryo_core.engine.cpu import multiplies_bfloat16
-from embryo_core.engine.hub import check_all_read, read_configuration
-from embryo_core.engine.remote import fetch_checkpoint
-from embryo_core.engine.stored import check_finite, read_tensors
+from embryo_core.engine.device import multiplies_bfloat16
+from embryo_core.engine.hub_cache import fetch_checkpoint
+from embryo_core.engine.tensor_files import check_finite, read_tensors
+from embryo_core.engine.transformers_engine import check_all_read, read_configuration
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.finetune.encoded_tasks import EncodedTask
 from embryo_core.finetune.sequences import Sequences, batches_by_length, training_batches

@@ -18,7 +18,7 @@ import safetensors.torch
 import torch
 
 from embryo_core import results, runs
-from embryo_core.engine.cpu import passes_at_once
+from embryo_core.engine.device import passes_at_once
 from embryo_core.errors import ConfigError, OtherData, ResultsError, first_line
 from embryo_core.evaluate.cluster import Remote, connected
 from embryo_core.finetune.encoded_tasks import EncodedTask

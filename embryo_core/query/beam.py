@@ -265,7 +265,7 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 
 def top_k(values: np.ndarray, k: int) -> np.ndarray:
     """Indices [..., k] of the k largest values [..., n], or of all, largest first; of equals among them the first."""
-    from embryo_core.engine.cpu import largest  # torch: models are loaded by now
+    from embryo_core.engine.kernels import largest  # torch: models are loaded by now
 
     k = min(k, values.shape[-1])
     if k == 1:

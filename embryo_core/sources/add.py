@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from embryo_core import runs
 from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS
-from embryo_core.engine.remote import fetch
+from embryo_core.engine.hub_cache import fetch
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, BrokenTrainerState, EmbryoError, RunError
 from embryo_core.families import FAMILIES
 from embryo_core.runs.pointers import HUB

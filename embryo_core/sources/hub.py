@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from embryo_core.engine.remote import blob_of, fetch, fetch_file, offline, refusal
+from embryo_core.engine.hub_cache import blob_of, fetch, fetch_file, offline, refusal
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, RunError
 from embryo_core.runs import GENERATOR, hub_folder
 from embryo_core.runs.pointers import HUB, hub_store

@@ -42,7 +42,7 @@ def _part_of(index: Path) -> Mapping[str, str]:
 
 def _of_part(path: Path, names: Iterable[str]) -> dict:
     """These tensors of a part, each with memory of its own: in a file they may share it."""
-    from embryo_core.engine.stored import read_file
+    from embryo_core.engine.tensor_files import read_file
 
     tensors = read_file(path, path.parent)
     if lacking := [name for name in names if name not in tensors]:

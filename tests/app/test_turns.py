@@ -12,7 +12,7 @@ from app import turns
 from app.turns import HEAVY, LIGHT, Dropped, Turns, in_turn
 from app.views import query_rounds
 from embryo_core import query
-from embryo_core.engine import cpu
+from embryo_core.engine import device
 from embryo_core.errors import ConfigError, TooCostly
 from embryo_core.types import Run
 
@@ -216,7 +216,7 @@ def test_the_other_threads_of_a_dropped_question_end_too() -> None:
 @pytest.mark.parametrize("cores", (1, 2))
 def test_a_trace_ends_between_two_checkpoints(cores: int, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The visitor leaves while a trace is at work: it goes no further, and none of its threads is left behind."""
-    monkeypatch.setattr(cpu, "passes_at_once", lambda: cores)
+    monkeypatch.setattr(device, "passes_at_once", lambda: cores)
     before, calls = query.trace(tiny_run, "a [MASK] [MASK] ."), []
 
     def leave() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from embryo_core.curves.step_scales import Scale
-from embryo_core.engine.capabilities import groups_of_heads
+from embryo_core.engine.capabilities import head_groups
 from embryo_core.figures.attention import POSITIONS
 from embryo_core.figures.markdown import literal
 from embryo_core.share import HeadHistory, bertviz, map_style
@@ -35,7 +35,7 @@ def averaged(history: HeadHistory, sentences: Sequence[int], normalised: bool) -
 
 def shared_weights(run: Run) -> str:
     """A remark where the layers of a run share the weights of their heads; nothing where they do not."""
-    groups = groups_of_heads(run)
+    groups = head_groups(run)
     if groups is None:
         return ""
     which = "All layers" if groups == 1 else f"Layers of each of the {groups} groups"

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from embryo_core.engine.cpu import product
+from embryo_core.engine.kernels import product
 from embryo_core.metrics import batches
 from embryo_core.metrics.probing.data import ProbingData, ProbingTask, Targets
 

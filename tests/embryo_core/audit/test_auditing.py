@@ -17,7 +17,7 @@ from embryo_core.audit import audit, auditing
 from embryo_core.audit.auditing import judge
 from embryo_core.audit.files import missing, other_configs
 from embryo_core.cli import main
-from embryo_core.engine.measure import Measured
+from embryo_core.engine.tensor_statistics import TensorStatistics
 from embryo_core.types import Run
 from tests import demo
 
@@ -321,7 +321,7 @@ def test_nothing_was_to_move_where_every_rate_between_is_0(monkeypatch, rates):
             assert still(one, other) == (rates[one:other] != "" and set(rates[one:other]) == {"0"})
 
 
-def measured(*contents: np.ndarray, exact: bool = True) -> list[Measured]:
+def measured(*contents: np.ndarray, exact: bool = True) -> list[TensorStatistics]:
     """Checkpoints of two tensors, the first known by its content and the second its negative; sketches are twice it."""
     shapes = tuple((name, contents[0].shape) for name in ("one", "other"))
     made = []
@@ -329,7 +329,7 @@ def measured(*contents: np.ndarray, exact: bool = True) -> list[Measured]:
         moved = {i: np.full(2, np.linalg.norm(content - contents[i])) for i in range(step)} if exact else {}
         hashes = tuple(str((sign * content).tolist()) for sign in (1, -1))
         norms, sketches = np.full(2, np.linalg.norm(content)), np.stack([2 * content, -2 * content])
-        made.append(Measured(step, shapes, hashes, (), norms, np.full(2, 1e-7), sketches, moved))
+        made.append(TensorStatistics(step, shapes, hashes, (), norms, np.full(2, 1e-7), sketches, moved))
     return made
 
 

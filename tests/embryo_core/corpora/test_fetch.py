@@ -193,7 +193,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(serve_lama, tmp_path, mo
 def test_a_link_in_the_archive_is_no_file(serve_lama, tmp_path):
     """It would lead elsewhere."""
     serve_lama(packed({}, **{"relations.jsonl": "/etc/hostname"}))
-    with pytest.raises(CorpusError, match="relations.jsonl does not exist"):
+    with pytest.raises(CorpusError, match=r"relations.jsonl does not exist"):
         fetch("lama", tmp_path)
 
 
@@ -228,7 +228,7 @@ def test_a_folder_of_the_users_own_is_left_alone(server, tmp_path):
     """Something else in the way is reported, not overwritten."""
     (tmp_path / "lama").mkdir()
     (tmp_path / "lama" / "notes.txt").write_text("mine")
-    with pytest.raises(CorpusError, match="is not LAMA.*move it away"):
+    with pytest.raises(CorpusError, match=r"is not LAMA.*move it away"):
         fetch("lama", tmp_path)
     assert names(tmp_path) == ["lama/notes.txt"] and not server.asked
 
@@ -239,7 +239,7 @@ def test_a_folder_of_the_users_own_is_left_alone(server, tmp_path):
 @pytest.mark.parametrize("what, path", [("treebank", "/ewt/en_ewt-ud-test.conllu"), ("lama", "/lama.tar.gz")])
 def test_a_missing_file_names_its_address(server, tmp_path, what, path):
     """The server's answer, the address and the way by hand, in one sentence."""
-    with pytest.raises(CorpusError, match="the server answered 404.*by hand") as error:
+    with pytest.raises(CorpusError, match=r"the server answered 404.*by hand") as error:
         fetch(what, tmp_path)
     assert server.address + path in str(error.value) and "\n" not in str(error.value)
 
@@ -250,7 +250,7 @@ def test_without_a_connection_one_sentence_says_so(monkeypatch, tmp_path, what):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(addresses, "TREEBANK", "http://127.0.0.1:9")
     monkeypatch.setattr(addresses, "LAMA", "http://127.0.0.1:9/lama.tar.gz")
-    with pytest.raises(CorpusError, match="http://127.0.0.1:9/.*\\(ConnectionError\\).*by hand"):
+    with pytest.raises(CorpusError, match=r"http://127.0.0.1:9/.*\\(ConnectionError\\).*by hand"):
         fetch(what, tmp_path / "data" / "corpora")
     assert list(tmp_path.iterdir()) == []
 
@@ -259,7 +259,7 @@ def test_without_a_connection_one_sentence_says_so(monkeypatch, tmp_path, what):
 def test_a_connection_cut_in_the_middle_leaves_nothing(server, tmp_path):
     """Half a file is not kept under the name of the whole."""
     server.cut.add("/ewt/en_ewt-ud-test.conllu")
-    with pytest.raises(CorpusError, match="could not be fetched \\((ConnectionError|ChunkedEncodingError)\\)"):
+    with pytest.raises(CorpusError, match=r"could not be fetched \\((ConnectionError|ChunkedEncodingError)\\)"):
         fetch("treebank", tmp_path)
     assert names(tmp_path) == []
 
@@ -269,11 +269,11 @@ def test_a_connection_cut_in_the_middle_leaves_nothing(server, tmp_path):
 
 def test_ontonotes_is_named_with_where_to_get_it(tmp_path):
     """It is licensed: one sentence says where it is to be had and how to give it."""
-    with pytest.raises(CorpusError, match="licensed.*https://catalog.ldc.upenn.edu/LDC2013T19.*--treebank"):
+    with pytest.raises(CorpusError, match=r"licensed.*https://catalog.ldc.upenn.edu/LDC2013T19.*--treebank"):
         fetch("ontonotes", tmp_path)
 
 
 def test_an_unknown_name_is_answered_with_the_known(tmp_path):
     """As everywhere: what was received, the nearest, what exists."""
-    with pytest.raises(CorpusError, match="Unknown corpus 'lamas'. Did you mean 'lama'\\? Known: treebank, lama"):
+    with pytest.raises(CorpusError, match=r"Unknown corpus 'lamas'. Did you mean 'lama'\\? Known: treebank, lama"):
         fetch("lamas", tmp_path)

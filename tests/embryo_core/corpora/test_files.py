@@ -41,7 +41,7 @@ def test_compression_changes_nothing(sample, tmp_path):
 def test_data_that_cannot_be_read_are_no_source(tmp_path):
     """Nothing there, and half a compressed file."""
     (tmp_path / "half.conllu.xz").write_bytes(lzma.compress(b"content" * 99)[:-20])
-    with pytest.raises(CorpusError, match="half.conllu.xz cannot be read"):
+    with pytest.raises(CorpusError, match=r"half.conllu.xz cannot be read"):
         open_source(tmp_path / "half.conllu.xz")
     with pytest.raises(CorpusError, match="does not exist"):
         open_source(tmp_path / "none")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from embryo_core.engine.cpu import SETTINGS
+from embryo_core.engine.kernels import SETTINGS
 
 
 @pytest.fixture(params=SETTINGS)

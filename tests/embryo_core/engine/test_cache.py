@@ -14,14 +14,14 @@ from transformers import AlbertConfig, AlbertForPreTraining
 
 from embryo_core import runs
 from embryo_core.engine import cache, model
-from embryo_core.engine.cache import FREED, ModelCache, memory_limit
+from embryo_core.engine.cache import TRIM_AFTER, ModelCache, memory_limit
 from embryo_core.errors import BrokenCheckpoint, ConfigError
 from embryo_core.types import Checkpoint, Run
 
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The step of each checkpoint as it is read from disk; reading takes a moment, so that threads meet."""
+    """Record the step of each checkpoint read from disk; reading takes a moment, so that threads meet."""
     steps, load = [], model.load
 
     def slowly(checkpoint: Checkpoint) -> model.Model:
@@ -108,7 +108,7 @@ def test_no_lock_of_a_load_stays(own_run: Run) -> None:
 def test_memory_of_a_replaced_model_is_handed_back(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """As is that of others that are let go."""
     handed = []
-    monkeypatch.setattr(cache, "_hand_back_memory", lambda: handed.append(True))
+    monkeypatch.setattr(cache, "_return_memory", lambda: handed.append(True))
     checkpoint = runs.checkpoint(own_run, 8)
     models = ModelCache(limit=4 * ModelCache(limit=10**9).get(checkpoint).nbytes)
     models.get(checkpoint)
@@ -146,13 +146,13 @@ print(resident() - before, models.nbytes)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(("stored", "hidden", "count"), [(torch.float32, 32, 160), (torch.float16, 192, 40)])
 def test_the_bytes_counted_are_those_held(own_run: Run, kernels: str, stored, hidden: int, count: int) -> None:
-    """When half of many small models were let go, the process holds what the others say, within a tenth and FREED."""
+    """When half of many small models were let go, the process holds the bytes of the others."""
     store_albert(own_run, stored, hidden)
     limit = count // 2 * model.load(runs.checkpoint(own_run, 16)).nbytes
     command = [sys.executable, "-c", MEASURED, str(own_run.path), str(count), str(limit)]
     held, counted = map(int, subprocess.run(command, check=True, capture_output=True).stdout.split())
     assert 0.9 * limit < counted <= limit
-    assert 0.9 * counted < held < 1.1 * counted + limit / FREED
+    assert 0.9 * counted < held < 1.1 * counted + limit * TRIM_AFTER
 
 
 def store_albert(run: Run, stored: torch.dtype, hidden: int) -> None:
@@ -180,5 +180,5 @@ def test_the_setting(monkeypatch: pytest.MonkeyPatch, setting: str, limit: float
 def test_a_setting_that_is_no_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """A setting that is not a size is named, with an example."""
     monkeypatch.setenv("EMBRYO_MODEL_MEMORY", "plenty")
-    with pytest.raises(ConfigError, match="EMBRYO_MODEL_MEMORY is 'plenty'.*500 MB"):
+    with pytest.raises(ConfigError, match=r"EMBRYO_MODEL_MEMORY is 'plenty'.*500 MB"):
         memory_limit()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import gives, groups_of_heads
+from embryo_core.engine.capabilities import gives, head_groups
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.types import Run
 
@@ -40,7 +40,7 @@ def test_a_config_that_cannot_be_read(own_run: Run, content: str | None) -> None
     """It is a broken checkpoint."""
     path = runs.checkpoint(own_run, 8).path / "config.json"
     path.write_text(content) if content else path.unlink()
-    with pytest.raises(BrokenCheckpoint, match="config.json .*; train this step again"):
+    with pytest.raises(BrokenCheckpoint, match=r"config.json .*; train this step again"):
         gives(runs.checkpoint(own_run, 8))
 
 
@@ -62,4 +62,4 @@ def test_asking_imports_no_torch() -> None:
 )
 def test_which_layers_share_their_heads(tiny_run: Run, family: str, config: dict, groups: int | None) -> None:
     """A property of the family, and of what its pretraining was told to share."""
-    assert groups_of_heads(replace(tiny_run, family=family, config=config)) == groups
+    assert head_groups(replace(tiny_run, family=family, config=config)) == groups

@@ -255,7 +255,7 @@ def test_a_task_of_the_users_is_an_evaluation_by_itself(own_run):
     assert results.read_sources(own_run)["edge_probing:mine"]["data"] == "srl"
     assert set(results.read_probes(own_run)["task"]) == set(scores["group"])
     other = {"probing:mine": PROBING / "coref"}
-    with pytest.raises(ResultsError, match="Results of 'edge_probing:mine' .* are of srl"):
+    with pytest.raises(ResultsError, match=r"Results of 'edge_probing:mine' .* are of srl"):
         evaluate(own_run, other, [], steps=[8])
     evaluate(own_run, other, [], steps=[16], overwrite=True)
     assert results.read_sources(own_run)["edge_probing:mine"]["data"] == "coref"

@@ -407,7 +407,7 @@ def test_whole_fractions_are_said_to_be_a_regression(own_run: Run, tmp_path: Pat
 
 def test_a_model_of_few_pieces_is_refused(own_run: Run, cola: Path, monkeypatch: pytest.MonkeyPatch):
     """One sentence, before anything is trained."""
-    monkeypatch.setattr("embryo_core.finetune.finetuning.most_pieces", lambda checkpoint: 8)
+    monkeypatch.setattr("embryo_core.finetune.finetuning.max_sequence_length", lambda checkpoint: 8)
     with pytest.raises(MissingCapability, match="read 8 pieces at once; fine-tuning needs 16"):
         finetune(own_run, {"cola": cola}, [16], jobs=1)
 

@@ -11,7 +11,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from embryo_core import runs
-from embryo_core.engine.hub import most_pieces
+from embryo_core.engine.transformers_engine import max_sequence_length
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.finetune import training
 from embryo_core.finetune.encoded_tasks import EncodedTextTask, encode_task
@@ -23,7 +23,7 @@ from embryo_core.sources import add
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 from tests.conftest import at
-from tests.embryo_core.engine.test_hub import write
+from tests.embryo_core.engine.test_transformers_engine import write
 from tests.embryo_core.finetune.conftest import write_cola, write_pairs, write_squad
 
 LEARNING = TuningSettings(learning_rate=2e-3, batch=16, updates=60, warmup=6, length=64, classifier_dropout=0.0)
@@ -149,8 +149,8 @@ def test_the_longest_sequences_can_be_tuned_on(own_run, tmp_path, family):
     task = read_task("stsb", write_pairs(tmp_path, labels=5, value=True))
     longer = [(" ".join([first] * 40), second) for first, second in task.train.texts]
     task = replace(task, train=replace(task.train, texts=longer))
-    encoded = encode_task(task, load_tokenizer(own_run), most_pieces(checkpoint))
-    assert encoded.train.lengths.max() == most_pieces(checkpoint) == (40 if family == "bert" else 39)
+    encoded = encode_task(task, load_tokenizer(own_run), max_sequence_length(checkpoint))
+    assert encoded.train.lengths.max() == max_sequence_length(checkpoint) == (40 if family == "bert" else 39)
     assert np.isfinite(tune(checkpoint, encoded, SHORT, seed=1).outputs).all()
 
 

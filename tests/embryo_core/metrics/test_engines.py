@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from embryo_core import corpora, metrics, runs
-from embryo_core.engine.fast import FastEngine
-from embryo_core.engine.hub import HubEngine
+from embryo_core.engine.fast_engine import FastEngine
 from embryo_core.engine.model import Model
+from embryo_core.engine.transformers_engine import TransformersEngine
 from embryo_core.evaluate.compute import limits
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Findings
@@ -32,7 +32,7 @@ def test_both_engines_count_alike_on_the_demo(name):
     """Every word, every fact's rank: nothing turns on the order in which float32 is summed."""
     checkpoint = runs.loadable(demo.read())[-1]
     tokenizer = load_tokenizer(checkpoint.run)
-    engines = [engine(checkpoint, tokenizer.vocabulary_size) for engine in (FastEngine, HubEngine)]
+    engines = [engine(checkpoint, tokenizer.vocabulary_size) for engine in (FastEngine, TransformersEngine)]
     one, other = (found(name, Model(checkpoint, tokenizer, engine)) for engine in engines)
     assert one.words == other.words and one.scores == other.scores
     assert [(fact.fact, fact.rank) for fact in one.cloze] == [(fact.fact, fact.rank) for fact in other.cloze]

@@ -138,5 +138,5 @@ def test_a_sentence_has_a_piece_or_is_left_out(trained, tmp_path):
 def test_tags_of_another_kind_are_refused(trained, tmp_path):
     """Universal tags, or the labels of another edge-probing task, are no Penn tags."""
     (tmp_path / "srl.jsonl").write_text('{"text": "It rained", "targets": [{"span1": [1, 2], "label": "ARG1"}]}\n')
-    with pytest.raises(CorpusError, match="not Penn part-of-speech tags .*ARG1"):
+    with pytest.raises(CorpusError, match=r"not Penn part-of-speech tags .*ARG1"):
         read(RECONSTRUCTION, trained, tmp_path / "srl.jsonl")

@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from embryo_core.engine.hub import HubEngine
 from embryo_core.engine.model import Model
+from embryo_core.engine.transformers_engine import TransformersEngine
 from embryo_core.errors import CorpusError
 from embryo_core.metrics.positions import Positions, _deviations, mean_cosine
 from embryo_core.types import Score
@@ -90,7 +90,7 @@ def test_cosines_are_those_of_all_pairs(trained: Model):
 def test_both_engines_find_the_same(trained: Model):
     """The fast engine and transformers."""
     other = Model(
-        trained.checkpoint, trained.tokenizer, HubEngine(trained.checkpoint, trained.tokenizer.vocabulary_size)
+        trained.checkpoint, trained.tokenizer, TransformersEngine(trained.checkpoint, trained.tokenizer.vocabulary_size)
     )
     ours, theirs = found(trained), found(other)
     assert list(ours) == list(theirs)
@@ -108,5 +108,5 @@ def test_a_sentence_of_one_piece_has_no_pair(trained: Model, tmp_path):
     """It is left out; a treebank of nothing else is answered in a sentence."""
     word = "1\tthe\tthe\tDET\tDT\t_\t0\troot\t_\t_\n\n"
     (tmp_path / "one.conllu").write_text(word, encoding="utf-8")
-    with pytest.raises(CorpusError, match="one.conllu has no sentence of two pieces or more"):
+    with pytest.raises(CorpusError, match=r"one.conllu has no sentence of two pieces or more"):
         read(Positions(), trained, tmp_path / "one.conllu")

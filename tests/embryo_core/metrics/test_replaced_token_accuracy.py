@@ -9,8 +9,8 @@ from transformers import ElectraForMaskedLM, ElectraForPreTraining
 
 from embryo_core import runs
 from embryo_core.engine.capabilities import gives
-from embryo_core.engine.hub import HubEngine
 from embryo_core.engine.model import Model, load
+from embryo_core.engine.transformers_engine import TransformersEngine
 from embryo_core.metrics.replaced_token_accuracy import SEED, ReplacedTokenAccuracy, sample_others
 from embryo_core.types import Checkpoint
 from tests.conftest import copy_run
@@ -46,7 +46,7 @@ def test_counts_equal_a_slow_computation_with_transformers(electra: Checkpoint):
     expected = list(slowly(electra, data))
     assert 10 < sum(expected) < len(expected) - 10
     assert METRIC.judge(fast, data).tolist() == expected
-    parts = [HubEngine(one, fast.vocabulary_size) for one in (electra, runs.generator(electra))]
+    parts = [TransformersEngine(one, fast.vocabulary_size) for one in (electra, runs.generator(electra))]
     generator = Model(runs.generator(electra), fast.tokenizer, parts[1])
     assert METRIC.judge(Model(electra, fast.tokenizer, parts[0], generator), data).tolist() == expected
 

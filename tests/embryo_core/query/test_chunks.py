@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from embryo_core import query, runs
-from embryo_core.engine import cpu
+from embryo_core.engine import device
 from embryo_core.engine.cache import MODELS
 from embryo_core.query import chunks, pausing, sentence
 from embryo_core.types import Run
@@ -62,7 +62,7 @@ def test_every_thread_of_a_sweep_pauses(
     tiny_run: Run, pauses: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The threads of a pool call what their question was given, and not what another was."""
-    monkeypatch.setattr(cpu, "passes_at_once", lambda: 2)
+    monkeypatch.setattr(device, "passes_at_once", lambda: 2)
     with pausing(lambda: pauses.append(threading.current_thread())):
         query.trace(tiny_run, TWO)
     assert len(set(pauses)) == 2

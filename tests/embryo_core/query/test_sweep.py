@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from embryo_core import runs
-from embryo_core.engine import cpu
+from embryo_core.engine import device
 from embryo_core.engine.cache import ModelCache
 from embryo_core.errors import QueryError
 from embryo_core.query import sweep
@@ -56,7 +56,7 @@ def test_memory_stays_within_the_limit(tiny_run: Run, monkeypatch: pytest.Monkey
     size = models.get(runs.checkpoint(tiny_run, 0)).nbytes
     monkeypatch.setenv("EMBRYO_MODEL_MEMORY", f"{int(room * size)} B")
     monkeypatch.setattr(sys.modules[sweep.__module__], "MODELS", models)
-    monkeypatch.setattr(cpu, "passes_at_once", lambda: 1)
+    monkeypatch.setattr(device, "passes_at_once", lambda: 1)
 
     def ask(group):
         asked.append(numbers(group))

@@ -13,11 +13,11 @@ from huggingface_hub.utils._shared_blobs import publish_blob_to_shared_store
 from embryo_core import query, results, runs
 from embryo_core.audit import audit
 from embryo_core.cli import main
-from embryo_core.engine import remote
+from embryo_core.engine import hub_cache
+from embryo_core.engine.hub_cache import fetched_ahead
 from embryo_core.engine.model import load
 from embryo_core.errors import MissingWeights, RunError
 from embryo_core.sources import add
-from embryo_core.sources.ahead import fetched_ahead
 from embryo_core.types import Checkpoint, Pointer
 from tests.conftest import SAMPLE
 from tests.embryo_core.sources.conftest import STEPS
@@ -29,8 +29,8 @@ NAME = "owner/series"
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of the test's own, and no network."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(remote, "_unreached", remote._unreached)  # put back after the test
-    assert remote.offline()
+    monkeypatch.setattr(hub_cache, "_unreached", hub_cache._unreached)  # put back after the test
+    assert hub_cache.offline()
     return tmp_path / "hub"
 
 
@@ -158,10 +158,10 @@ def test_the_next_one_is_fetched_ahead_and_what_was_fetched_goes(root, series, m
         return [checkpoint.pointer] if checkpoint.step > 0 else []
 
     steps = {commit: step for step, commit in series.items()}
-    monkeypatch.setattr(remote, "fetch_checkpoint", fetch)
-    monkeypatch.setattr(remote, "discard", lambda pointer: gone.append(steps[pointer.commit]))
+    monkeypatch.setattr(hub_cache, "fetch_checkpoint", fetch)
+    monkeypatch.setattr(hub_cache, "discard", lambda pointer: gone.append(steps[pointer.commit]))
     seen = []
-    for checkpoint in fetched_ahead(runs.checkpoints(run), discard=True):
+    for checkpoint in fetched_ahead(runs.checkpoints(run), remove=True):
         seen.append((checkpoint.step, list(gone)))
     assert seen == [(0, []), (10, []), (20, [10])] and gone == [10, 20] and fetched == [*STEPS]
 
@@ -170,8 +170,8 @@ def test_discarding_removes_one_revision_alone(root, series, cache):
     """Its weights go, the others' stay."""
     run = add([f"hf:{NAME}"], "public").run
     before = size(cache)
-    remote.discard(runs.checkpoint(run, 10).pointer)
-    assert [remote.cached(c.pointer) for c in runs.checkpoints(run)] == [True, False, True]
+    hub_cache.discard(runs.checkpoint(run, 10).pointer)
+    assert [hub_cache.cached(c.pointer) for c in runs.checkpoints(run)] == [True, False, True]
     assert before - size(cache) > 50_000
     assert all(load(checkpoint) for checkpoint in runs.checkpoints(run) if checkpoint.step != 10)
 
@@ -189,14 +189,14 @@ def test_the_generator_of_an_electra_comes_along(root, cache, electra, monkeypat
     assert query.answer(run, "The [MASK] .", 16) == query.answer(electra.run, "The [MASK] .", 16)
     snapshot = cache / "models--owner--series" / "snapshots" / commit
     pointers = [Pointer(file, NAME, commit) for file in ("model.safetensors", "generator/model.safetensors")]
-    for _ in fetched_ahead([checkpoint], discard=True):
-        assert remote.not_cached(checkpoint) == []  # both were there before, and so they stay
+    for _ in fetched_ahead([checkpoint], remove=True):
+        assert hub_cache.not_cached(checkpoint) == []  # both were there before, and so they stay
     for pointer in pointers:
-        assert remote.cached(pointer)
-        remote.discard(pointer)
+        assert hub_cache.cached(pointer)
+        hub_cache.discard(pointer)
     fetched = []
-    monkeypatch.setattr(remote, "fetch", fetched.append)
-    assert remote.fetch_checkpoint(checkpoint) == fetched == pointers
+    monkeypatch.setattr(hub_cache, "fetch", fetched.append)
+    assert hub_cache.fetch_checkpoint(checkpoint) == fetched == pointers
     assert [path.name for path in snapshot.rglob("*.safetensors")] == []
 
 
@@ -243,7 +243,7 @@ def test_a_connection_that_breaks_is_one_sentence(monkeypatch: pytest.MonkeyPatc
     why = str(reason) or "ReadError"
     monkeypatch.setattr("huggingface_hub.hf_hub_download", broken)
     with pytest.raises(MissingWeights, match=rf"model\.bin of hf:{NAME}@abcdef1 cannot be fetched \({why}\)"):
-        remote.fetch_file(NAME, "abcdef123456", "model.bin")
+        hub_cache.fetch_file(NAME, "abcdef123456", "model.bin")
     monkeypatch.setattr("huggingface_hub.HfApi.list_repo_refs", broken)
     monkeypatch.setattr("embryo_core.sources.hub.offline", lambda: False)
     with pytest.raises(RunError, match=rf"does not list hf:{NAME} \({why}\)"):

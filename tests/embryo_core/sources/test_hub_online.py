@@ -10,7 +10,7 @@ from huggingface_hub import close_session, constants
 
 from embryo_core import results, runs
 from embryo_core.cli import main
-from embryo_core.engine import remote
+from embryo_core.engine import hub_cache
 from embryo_core.errors import MissingWeights, RunError
 from embryo_core.runs import hub_folder
 from embryo_core.sources import add
@@ -35,7 +35,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", form)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)  # before it tries again
-    monkeypatch.setattr(remote, "_unreached", (float("-inf"), ""))
+    monkeypatch.setattr(hub_cache, "_unreached", (float("-inf"), ""))
     close_session()  # whose client has the proxies of before
     yield server
     close_session()
@@ -66,7 +66,7 @@ def test_a_series_is_added_without_its_weights(root, hub, series):
     assert {one.step: one.pointer.commit for one in found} == series
     assert fetched(hub, WEIGHTS) == 0 and fetched(hub, "config.json") > 0
     one = runs.checkpoint(run, 10)
-    assert remote.fetch_checkpoint(one) and not remote.fetch_checkpoint(one)
+    assert hub_cache.fetch_checkpoint(one) and not hub_cache.fetch_checkpoint(one)
     runs.verify(one)
     assert fetched(hub, WEIGHTS) == 1 and len(kept(WEIGHTS)) == 1
 
@@ -86,7 +86,7 @@ def test_a_branch_that_moves_changes_no_run(root, hub, series, trainer_folder):
     """The commit of the time of adding is fetched."""
     run = add([f"hf:{NAME}"], "public").run
     hub.push(NAME, "step10", trainer_folder / "checkpoint-20")
-    remote.fetch_checkpoint(runs.checkpoint(run, 10))
+    hub_cache.fetch_checkpoint(runs.checkpoint(run, 10))
     runs.verify(runs.checkpoint(run, 10))
     assert kept(WEIGHTS)[0].parent.name == series[10]
     assert kept(WEIGHTS)[0].read_bytes() == (trainer_folder / "checkpoint-10" / WEIGHTS).read_bytes()
@@ -107,10 +107,10 @@ def test_a_download_that_breaks_off_is_one_sentence(root, hub, series):
     run = add([f"hf:{NAME}"], "public").run
     hub.cut.add(WEIGHTS)
     with pytest.raises(MissingWeights, match=rf"of hf:{NAME}@{series[10][:7]} cannot be fetched \(peer closed"):
-        remote.fetch_checkpoint(runs.checkpoint(run, 10))
+        hub_cache.fetch_checkpoint(runs.checkpoint(run, 10))
     assert not kept(WEIGHTS)
     hub.cut.clear()
-    remote.fetch_checkpoint(runs.checkpoint(run, 10))
+    hub_cache.fetch_checkpoint(runs.checkpoint(run, 10))
     runs.verify(runs.checkpoint(run, 10))
 
 
@@ -123,12 +123,12 @@ def test_a_hub_that_is_not_reached_is_asked_once_for_all_steps(root, hub, series
     asked, sentences = [], []
     download = huggingface_hub.hf_hub_download
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *a, **b: asked.append(a) or download(*a, **b))
-    for again in (remote.AGAIN, remote.AGAIN, 0):
-        monkeypatch.setattr(remote, "AGAIN", again)
+    for again in (hub_cache.RETRY_AFTER, hub_cache.RETRY_AFTER, 0):
+        monkeypatch.setattr(hub_cache, "AGAIN", again)
         with pytest.raises(MissingWeights, match=rf"{WEIGHTS} of hf:{NAME}@.* cannot be fetched \(") as error:
-            remote.fetch_checkpoint(runs.checkpoint(run, 10))
+            hub_cache.fetch_checkpoint(runs.checkpoint(run, 10))
         sentences.append(str(error.value))
-        assert remote.fetch_file(NAME, series[10], "config.json").exists()
+        assert hub_cache.fetch_file(NAME, series[10], "config.json").exists()
     assert len(asked) == 2 and len(set(sentences)) == 1
 
 
@@ -154,5 +154,5 @@ def test_what_the_hub_refuses_is_one_sentence(root, hub, series, answer, why):
         add([f"hf:{NAME}"], "again")
     assert "\n" not in str(error.value)
     with pytest.raises(MissingWeights, match=rf"cannot be fetched \({why}") as error:
-        remote.fetch_checkpoint(runs.checkpoint(run, 10))
+        hub_cache.fetch_checkpoint(runs.checkpoint(run, 10))
     assert "\n" not in str(error.value)

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from embryo_core import query, runs
-from embryo_core.engine.stored import read_tensors
+from embryo_core.engine.tensor_files import read_tensors
 from embryo_core.errors import RunError
 from embryo_core.sources import add
 from tests.embryo_core.sources.conftest import STEPS, model_of

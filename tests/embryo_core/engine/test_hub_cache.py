@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import scan_cache_dir
 
-from embryo_core.engine import remote
+from embryo_core.engine import hub_cache
 from embryo_core.types import Checkpoint, Pointer, Run
 from tests.conftest import at
 
@@ -18,7 +18,7 @@ COMMITS = ("a" * 40, "b" * 40)
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a repository in an empty cache."""
+    """Return the folder of a repository in an empty cache."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     return tmp_path / "hub" / "models--owner--series"
 
@@ -45,7 +45,7 @@ def left(home: Path) -> set[str]:
 
 
 def pointing(run: Run, commit: str) -> Checkpoint:
-    """A checkpoint whose weights are in that revision."""
+    """Return a checkpoint whose weights are in that revision."""
     return replace(at(run, COMMITS.index(commit)), pointer=Pointer(WEIGHTS, NAME, commit))
 
 
@@ -58,14 +58,14 @@ def test_weights_go_and_what_was_there_before_stays(tiny_run, home, monkeypatch,
         keep(home, commit, "tokenizer.json", f"tokenizer {commit[0]}", link)
     keep(home, other, WEIGHTS, "weights b", link)
     before = left(home)
-    monkeypatch.setattr(remote, "fetch", lambda pointer: keep(home, pointer.commit, pointer.file, "weights a", link))
+    monkeypatch.setattr(hub_cache, "fetch", lambda pointer: keep(home, pointer.commit, pointer.file, "weights a", link))
     checkpoint = pointing(tiny_run, one)
-    assert remote.fetch_checkpoint(checkpoint) and not remote.fetch_checkpoint(checkpoint)
-    assert not remote.fetch_checkpoint(pointing(tiny_run, other))
+    assert hub_cache.fetch_checkpoint(checkpoint) and not hub_cache.fetch_checkpoint(checkpoint)
+    assert not hub_cache.fetch_checkpoint(pointing(tiny_run, other))
     assert len(left(home)) == len(before) + (2 if link else 1)
-    remote.discard(checkpoint.pointer)
-    assert left(home) == before and not remote.cached(checkpoint.pointer)
-    remote.discard(checkpoint.pointer)
+    hub_cache.discard(checkpoint.pointer)
+    assert left(home) == before and not hub_cache.cached(checkpoint.pointer)
+    hub_cache.discard(checkpoint.pointer)
     assert left(home) == before
 
 
@@ -74,10 +74,10 @@ def test_a_blob_of_another_revision_stays(tiny_run, home):
     for commit in COMMITS:
         keep(home, commit, WEIGHTS, "same weights")
     one, other = (pointing(tiny_run, commit) for commit in COMMITS)
-    remote.discard(one.pointer)
+    hub_cache.discard(one.pointer)
     assert left(home) == {f"snapshots/{COMMITS[1]}/{WEIGHTS}", "blobs/same weights"}
-    assert remote.cached(other.pointer) and not remote.cached(one.pointer)
-    remote.discard(other.pointer)
+    assert hub_cache.cached(other.pointer) and not hub_cache.cached(one.pointer)
+    hub_cache.discard(other.pointer)
     assert left(home) == set()
 
 
@@ -88,5 +88,5 @@ def test_what_a_link_leads_to_elsewhere_stays(tiny_run, home, tmp_path):
     file = keep(home, COMMITS[0], WEIGHTS, "other")
     file.unlink()
     file.symlink_to(own)
-    remote.discard(pointing(tiny_run, COMMITS[0]).pointer)
+    hub_cache.discard(pointing(tiny_run, COMMITS[0]).pointer)
     assert own.is_file() and not file.is_symlink()

@@ -1,4 +1,4 @@
-"""The engine through transformers: every family of masked language models, on any device."""
+"""The engine that runs transformers: every family of masked language models, on any device."""
 
 import copy
 import re
@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -23,23 +23,22 @@ from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAtte
 from transformers.utils import logging
 
 from embryo_core import runs
-from embryo_core.engine import cpu
-from embryo_core.engine.capabilities import has_masked_word_head, has_replaced_token_head
-from embryo_core.engine.device import CPU, Device
-from embryo_core.engine.stored import broken, check_finite, read_tensors
+from embryo_core.engine.capabilities import heads
+from embryo_core.engine.device import CPU, Device, use_one_core_per_pass
+from embryo_core.engine.tensor_files import broken, check_finite, read_tensors
 from embryo_core.errors import ConfigError, first_line
 from embryo_core.tokenizers.tokenizer import check_vocabulary
 from embryo_core.types import Checkpoint
 
-NAMES_CODE = ("auto_map", "quantization_config", "dtype", "torch_dtype")  # or another form: left out of config.json
-PASSES = {  # how a family computes, whatever config.json says, by its model_type
-    # Its sparse form turns into this at the first short text, in all layers and for good, whoever computes meanwhile.
+IGNORED = ("auto_map", "quantization_config", "dtype", "torch_dtype")  # settings that name code or another format
+FORCED = {  # settings of a family that override config.json, by model_type
+    # The first short text switches the sparse form to this one for good, even under passes that run meanwhile.
     "big_bird": {"attention_type": "original_full"},
 }
-BUFFERS = ("pooler", "position_ids", "inv_freq")  # parts of the names of tensors that no pass needs
+UNUSED = ("pooler", "position_ids", "inv_freq")  # in the names of tensors that no pass needs
 NUMBERED = re.compile(r"(^|\.)\d+\.")  # in the name of a layer's tensor
-ASKED = ("output_attentions", "output_hidden_states", "return_dict")  # by each pass, whatever config.json says
-_BUILDING = Lock()  # transformers changes its classes while it makes a model, and another thread's would lack weights
+OUTPUTS = ("output_attentions", "output_hidden_states", "return_dict")  # settings that each pass chooses itself
+_BUILDING = Lock()  # transformers patches its classes while it builds a model; another thread's would lack weights
 FAILURES = (
     ValueError,
     TypeError,
@@ -48,25 +47,25 @@ FAILURES = (
     RuntimeError,
     ImportError,
     AssertionError,
-    StrictDataclassError,  # a value in config.json of another type
+    StrictDataclassError,  # a value of the wrong type in config.json
 )
 
 
-class HubEngine:
-    """One loaded checkpoint as an `Engine` (see model.py)."""
+class TransformersEngine:
+    """A loaded checkpoint, as an `Engine` (see model.py)."""
 
     def __init__(self, checkpoint: Checkpoint, pieces: int, device: Device = CPU):
-        """Read a checkpoint for a tokenizer of so many pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
-        cpu.use_one_core_per_pass()
+        """Read a checkpoint for a tokenizer of `pieces` pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
+        use_one_core_per_pass()
         logging.set_verbosity_error()
         logging.disable_progress_bar()
         sizes = runs.read_config(checkpoint, runs.Architecture)
         check_vocabulary(checkpoint, pieces)
         model = _read_model(checkpoint, sizes).to(device.name, device.dtype).eval()
         self._checkpoint, self._device, self._pieces = checkpoint, device, pieces
-        self._base: PreTrainedModel = model.base_model
-        self._head = _head_alone(model) if has_masked_word_head(checkpoint) else None
-        self._detector = model if has_replaced_token_head(checkpoint) else None
+        self._base = model.base_model
+        self._head: Any = _head_of(model) if "masked_words" in heads(checkpoint) else None
+        self._detector = model if "replaced_tokens" in heads(checkpoint) else None
         self.max_positions = _positions(self._base, sizes.max_position_embeddings)
         self.num_layers = sizes.num_hidden_layers
         self.num_heads = sizes.num_attention_heads
@@ -78,7 +77,7 @@ class HubEngine:
         words, positions = self._base.get_input_embeddings().weight[: self._pieces], _position_embeddings(self._base)
         if positions is None:
             return words.float().cpu(), None
-        first = 0 if positions.padding_idx is None else positions.padding_idx + 1  # rows that stand for a position
+        first = 0 if positions.padding_idx is None else positions.padding_idx + 1  # earlier rows are padding
         return words.float().cpu(), positions.weight[first:].float().cpu()
 
     def head(self, states: Tensor) -> Tensor:
@@ -101,7 +100,7 @@ class HubEngine:
 
     @staticmethod
     def logits(
-        engines: "Sequence[HubEngine]", ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]
+        engines: "Sequence[TransformersEngine]", ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]
     ) -> list[Tensor]:
         found = []
         for engine, own in zip(engines, ids, strict=True):
@@ -113,22 +112,23 @@ class HubEngine:
         return self._device.passes_at_once()
 
     def _pass(self, ids: Tensor, mask: Tensor | None, model: PreTrainedModel | None = None, **outputs: bool) -> Any:
+        """Run a model, by default the encoder, on ids [B, L] on the device."""
         seen = torch.ones_like(ids) if mask is None else mask[:, 0, 0].long()
         device = self._device.name
         with _reported(self._checkpoint, "compute"):
             return (model or self._base)(input_ids=ids.to(device), attention_mask=seen.to(device), **outputs)
 
 
-def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedModel:
-    """The model with its weights, all of which have to be there; a class of transformers alone."""
+def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> Any:
+    """Load the model with a class of transformers itself; all of its weights must be present."""
     tensors = read_tensors(checkpoint)
     for name, tensor in tensors.items():
         check_finite(checkpoint, name, tensor)
-    loader = AutoModelForMaskedLM if has_masked_word_head(checkpoint) else AutoModel
-    loader = AutoModelForPreTraining if has_replaced_token_head(checkpoint) else loader
+    loader: Any = AutoModelForMaskedLM if "masked_words" in heads(checkpoint) else AutoModel
+    loader = AutoModelForPreTraining if "replaced_tokens" in heads(checkpoint) else loader
     with _reported(checkpoint, "read"):
         config = read_configuration(checkpoint)
-        with _BUILDING, torch.device("meta"):  # which takes no memory
+        with _BUILDING, torch.device("meta"):  # takes no memory
             parameters = sum(part.numel() for part in loader.from_config(config).parameters())
         if parameters > sizes.most_parameters:
             raise broken(checkpoint, f"config.json makes a model of {parameters:,} parameters")
@@ -137,7 +137,7 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedM
                 None,
                 config=config,
                 state_dict=tensors,
-                attn_implementation="eager",  # the one that returns its weights
+                attn_implementation="eager",  # the others return no attention weights
                 dtype=torch.float32,
                 output_loading_info=True,
             )
@@ -151,17 +151,17 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> PreTrainedM
 def check_all_read(
     checkpoint: Checkpoint, model: PreTrainedModel, stored: Iterable[str], unexpected: Iterable[str]
 ) -> None:
-    """Raise BrokenCheckpoint where a tensor of the encoder is among the stored ones that its class does not know.
+    """Raise BrokenCheckpoint if the file stores a tensor of the encoder that the class in transformers does not read.
 
-    Its answers would be those of another model, as of one with relative positions without them. Heads of other tasks
-    may be there.
+    The model would compute something else, such as relative positions without their weights. Heads of other tasks are
+    fine.
     """
     encoder = f"{model.base_model_prefix}."
     named = any(name.startswith(encoder) for name in stored)
     unread = sorted(
         name
         for name in unexpected
-        if (name.startswith(encoder) if named else NUMBERED.search(name)) and not any(one in name for one in BUFFERS)
+        if (name.startswith(encoder) if named else NUMBERED.search(name)) and not any(part in name for part in UNUSED)
     )
     if unread:
         file, _ = runs.weights_file(checkpoint)
@@ -170,72 +170,72 @@ def check_all_read(
 
 
 def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
-    """The configuration by its model_type, without what could name code from elsewhere, or what a pass returns."""
+    """Return the configuration for its model_type, without settings that name code or outputs."""
     content = runs.read_config(checkpoint, dict[str, Any])
-    left_out = NAMES_CODE + ASKED
+    left_out = IGNORED + OUTPUTS
     plain = {name: value for name, value in content.items() if not name.startswith("_") and name not in left_out}
     family = plain.pop("model_type")
-    return AutoConfig.for_model(family, **plain | PASSES.get(family, {}))
+    return AutoConfig.for_model(family, **plain | FORCED.get(family, {}))
 
 
-def most_pieces(checkpoint: Checkpoint) -> int:
-    """Pieces of the longest sequence that the model reads, special tokens included; its weights are not read.
+def max_sequence_length(checkpoint: Checkpoint) -> int:
+    """Return the maximum length of a sequence in pieces, special tokens included, without reading the weights.
 
     Raises BrokenCheckpoint.
     """
     configured = runs.read_config(checkpoint, runs.Architecture).max_position_embeddings
-    with _reported(checkpoint, "read"), _BUILDING, torch.device("meta"):  # which takes no memory
+    with _reported(checkpoint, "read"), _BUILDING, torch.device("meta"):  # takes no memory
         return _positions(AutoModel.from_config(read_configuration(checkpoint)), configured)
 
 
 @contextmanager
 def _reported(checkpoint: Checkpoint, what: str) -> Iterator[None]:
-    """Raise BrokenCheckpoint where transformers cannot do this, and ConfigError where the device has no room for it."""
+    """Raise BrokenCheckpoint if transformers fails in the block, ConfigError if the device runs out of memory."""
     try:
         yield
     except torch.OutOfMemoryError as reason:
         raise ConfigError(
-            f"{checkpoint.path} does not fit into the memory of its device ({first_line(reason)}); take --device cpu."
+            f"{checkpoint.path} does not fit into the memory of its device ({first_line(reason)}); use --device cpu."
         ) from None
     except FAILURES as reason:
         why = first_line(reason.__cause__ or reason)
         raise broken(checkpoint, f"transformers cannot {what} it ({why})") from None
 
 
-def _head_alone(model: PreTrainedModel) -> PreTrainedModel:
-    """The model whose encoder hands on the states [1, n, H] that are given as `inputs_embeds`.
+def _head_of(model: PreTrainedModel) -> PreTrainedModel:
+    """Return the model with an encoder that passes the states [1, n, H] in `inputs_embeds` straight to the head.
 
-    Every class names the parts of its head otherwise; this way the class itself applies them. The encoder keeps all but
-    its pass: some heads ask it for its embeddings.
+    Each class names the parts of its head differently; this way the class itself applies them. Everything else of the
+    encoder stays, because some heads ask it for its embeddings.
     """
     encoder, head = copy.copy(model.base_model), copy.copy(model)
-    encoder.forward = _hand_on
+    encoder.forward = _pass_through
     head._modules = model._modules | {model.base_model_prefix: encoder}
     return head
 
 
 @dataclass
-class _Handed(BaseModelOutputWithPoolingAndCrossAttentions):
-    """What some encoders return besides, for which their heads look."""
+class _PassedThrough(BaseModelOutputWithPoolingAndCrossAttentions):
+    """An encoder's output, with fields in which the heads of some families look."""
 
     entity_last_hidden_state: None = None
     entity_hidden_states: None = None
     global_attentions: None = None
 
 
-def _hand_on(*_: Any, inputs_embeds: Tensor, **__: Any) -> _Handed:
-    return _Handed(last_hidden_state=inputs_embeds)
+def _pass_through(*_: Any, inputs_embeds: Tensor, **__: Any) -> _PassedThrough:
+    return _PassedThrough(last_hidden_state=inputs_embeds)
 
 
 def _positions(base: PreTrainedModel, configured: int) -> int:
-    """Pieces in a sequence; where position embeddings have a row for padding, they are counted from behind it."""
+    """Return the maximum length of a sequence; rows of position embeddings up to the padding row do not count."""
     positions = _position_embeddings(base)
     if positions is None or positions.padding_idx is None:
         return configured
     return len(positions.weight) - positions.padding_idx - 1
 
 
-def _position_embeddings(base: PreTrainedModel) -> nn.Module | None:
-    """The table of a model that has an embedding for each position; some classes have one of their own for it."""
+def _position_embeddings(base: PreTrainedModel) -> Any:
+    """Return the table of position embeddings; some families use a class of their own for it."""
     found = (part for name, part in base.named_modules() if name.rpartition(".")[2] == "position_embeddings")
     return next((part for part in found if hasattr(part, "weight") and hasattr(part, "padding_idx")), None)

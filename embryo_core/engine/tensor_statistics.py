@@ -1,8 +1,9 @@
-"""Measures the tensors of a run's checkpoints one after the other: hashes, norms, and how far they moved in between.
+"""Measure the tensors of a run's checkpoints in turn: hashes, norms, and how far they move between steps.
 
-Distances to the first checkpoint and to the two before are exact. Those between any other two come from sketches: the
-numbers of a tensor get random signs, the same at every step, and are folded into m sums, whose distance is that of the
-tensors to about 1 / sqrt(2 m) (Charikar, Chen and Farach-Colton 2002), and exact for a tensor of no more numbers.
+Distances to the first checkpoint and to the two before are exact. Distances between any other two come from sketches:
+the numbers of a tensor get random signs, the same at every step, and are folded into m sums. The distance of two
+sketches is that of the tensors to about 1 / sqrt(2 m) (Charikar, Chen and Farach-Colton 2002), and exact for a tensor
+of at most m numbers.
 """
 
 import hashlib
@@ -15,48 +16,49 @@ import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.stored import broken, is_finite, read_tensors
+from embryo_core.engine.tensor_files import broken, is_finite, read_tensors
 from embryo_core.types import Checkpoint
 
-MEMORY = 2**26  # numbers of all sketches together
-SKETCHES = (256, 2**16)  # least and most sums of one
-NEAR = 2  # checkpoints before, to which distances are exact
+MAX_NUMBERS = 2**26  # of all sketches together
+MIN_SUMS, MAX_SUMS = 256, 2**16  # of one sketch
+EXACT = 2  # preceding checkpoints to which distances are exact
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """The T tensors of one checkpoint, by name; `moved` has exact distances [T] from earlier steps of these shapes."""
+class TensorStatistics:
+    """Statistics of the T tensors of one checkpoint; `moved` has exact distances [T] from earlier steps."""
 
     step: int
     shapes: Shapes
     sha256: tuple[str, ...]
     infinite: tuple[str, ...]  # names of tensors with NaN or infinity
     norms: np.ndarray  # [T]
-    resolution: np.ndarray  # [T] relative difference of neighbouring numbers of the type
+    resolution: np.ndarray  # [T] machine epsilon of the stored type
     sketches: np.ndarray  # [T, m] float32
     moved: Mapping[int, np.ndarray]
 
 
-class Gauge:
-    """Measures checkpoints in the order of steps; what was read of the first and the last two is kept meanwhile."""
+class TensorMeter:
+    """Measures checkpoints in the order of steps; keeps the tensors of the first and the last two meanwhile."""
 
     def __init__(self, checkpoints: int) -> None:
-        """For so many checkpoints; the fewer, the finer are the sketches."""
+        """Prepare for a number of checkpoints; fewer checkpoints get finer sketches."""
         self._checkpoints = checkpoints
-        self._sums = 0  # of a sketch, known with the first checkpoint
+        self._sums = 0  # of a sketch; set at the first checkpoint
         self._kept: list[tuple[int, dict[str, Tensor]]] = []
 
-    def measure(self, checkpoint: Checkpoint) -> Measured:
-        """Read a checkpoint, its generator included. Raises BrokenCheckpoint, MissingWeights."""
+    def measure(self, checkpoint: Checkpoint) -> TensorStatistics:
+        """Measure a checkpoint, its generator included. Raises BrokenCheckpoint, MissingWeights."""
         tensors = _read(checkpoint)
         shapes = _shapes(tensors)
         moved = {step: _distances(tensors, kept) for step, kept in self._kept if _shapes(kept) == shapes}
         values = tensors.values()
-        self._sums = self._sums or _sums(self._checkpoints * len(tensors))
-        self._kept = [*self._kept[:1], *self._kept[1:][-(NEAR - 1) :], (checkpoint.step, tensors)]
-        return Measured(
+        sketches = max(self._checkpoints * len(tensors), 1)
+        self._sums = self._sums or max(MIN_SUMS, min(MAX_SUMS, MAX_NUMBERS // sketches))
+        self._kept = [*self._kept[:1], *self._kept[1:][-(EXACT - 1) :], (checkpoint.step, tensors)]
+        return TensorStatistics(
             checkpoint.step,
             shapes,
             tuple(map(_sha256, values)),
@@ -69,7 +71,7 @@ class Gauge:
 
 
 def _read(checkpoint: Checkpoint) -> dict[str, Tensor]:
-    """Tensors of floating-point numbers by name, in the order of names."""
+    """Read the tensors of floating-point numbers, in the order of their names."""
     runs.verify(checkpoint)
     tensors = read_tensors(checkpoint)
     if not any(tensor.is_floating_point() for tensor in tensors.values()):
@@ -81,25 +83,22 @@ def _read(checkpoint: Checkpoint) -> dict[str, Tensor]:
 
 
 def _shapes(tensors: Mapping[str, Tensor]) -> Shapes:
+    """Return the name and shape of each tensor."""
     return tuple((name, tuple(tensor.shape)) for name, tensor in tensors.items())
 
 
 def _distances(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> np.ndarray:
+    """Return the Euclidean distance [T] between the tensors of the same name."""
     return np.array([(one[name].double() - other[name].double()).norm().item() for name in one])
 
 
 def _sha256(tensor: Tensor) -> str:
-    return hashlib.sha256(tensor.contiguous().reshape(-1).view(torch.uint8).numpy()).hexdigest()
-
-
-def _sums(sketches: int) -> int:
-    """Sums of each of so many sketches."""
-    least, most = SKETCHES
-    return max(least, min(most, MEMORY // max(sketches, 1)))
+    """Return the SHA-256 of a tensor's bytes."""
+    return hashlib.sha256(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data).hexdigest()
 
 
 def _sketch(tensor: Tensor, sums: int) -> np.ndarray:
-    """Sums [m] of the numbers with random signs, number i in sum i modulo m."""
+    """Add the numbers with random signs into sums [m], number i into sum i modulo m."""
     flat = tensor.reshape(-1).double()
     signed = torch.nn.functional.pad(flat * _signs(len(flat)), (0, -len(flat) % sums))
     return signed.reshape(-1, sums).sum(0).numpy()
@@ -107,4 +106,5 @@ def _sketch(tensor: Tensor, sums: int) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def _signs(count: int) -> Tensor:
+    """Return random signs, the same for the same count."""
     return 2 * torch.randint(0, 2, (count,), generator=torch.Generator().manual_seed(count), dtype=torch.int8) - 1

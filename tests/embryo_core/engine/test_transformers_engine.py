@@ -14,9 +14,9 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 from embryo_core import runs
 from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS, gives
 from embryo_core.engine.device import CPU, Device, find_device
-from embryo_core.engine.fast import FastEngine
-from embryo_core.engine.hub import HubEngine, most_pieces
+from embryo_core.engine.fast_engine import FastEngine
 from embryo_core.engine.model import Model, load
+from embryo_core.engine.transformers_engine import TransformersEngine, max_sequence_length
 from embryo_core.errors import BrokenCheckpoint, ConfigError, TokenizerMismatch
 from embryo_core.families import FAMILIES
 from embryo_core.tokenizers.tokenizer import load_tokenizer
@@ -27,9 +27,9 @@ PIECES = 40
 
 
 def both(checkpoint: Checkpoint) -> tuple[Model, Model]:
-    """A checkpoint through either engine."""
+    """Load a checkpoint through either engine."""
     tokenizer = load_tokenizer(checkpoint.run)
-    engines = [engine(checkpoint, tokenizer.vocabulary_size) for engine in (FastEngine, HubEngine)]
+    engines = [engine(checkpoint, tokenizer.vocabulary_size) for engine in (FastEngine, TransformersEngine)]
     return tuple(Model(checkpoint, tokenizer, engine) for engine in engines)
 
 
@@ -56,7 +56,7 @@ def check_against_transformers(model: Model) -> None:
     assert np.isfinite(model.hidden_states(longest, np.ones_like(longest))).all()
 
 
-@pytest.mark.parametrize("engine", [FastEngine, HubEngine])
+@pytest.mark.parametrize("engine", [FastEngine, TransformersEngine])
 def test_no_engine_reads_a_vocabulary_smaller_than_the_tokenizer(tiny_run: Run, engine: type):
     """A piece without a row cannot be read."""
     pieces = load_tokenizer(tiny_run).vocabulary_size + 1
@@ -66,7 +66,7 @@ def test_no_engine_reads_a_vocabulary_smaller_than_the_tokenizer(tiny_run: Run, 
 
 @pytest.fixture(scope="module")
 def demo() -> Checkpoint:
-    """The last checkpoint of the demo that has weights."""
+    """Return the last checkpoint of the demo that has weights."""
     return runs.loadable(demo_run.read())[-1]
 
 
@@ -97,7 +97,7 @@ def test_padding_changes_nothing(demo):
 
 
 def write(run: Run, family: str, change: dict | None = None) -> Checkpoint:
-    """A tiny model of a family, random weights, in place of the run's checkpoint at step 8."""
+    """Write a tiny model of a family, with random weights, in place of the run's checkpoint at step 8."""
     names = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
     own = {
         "fnet": {name: size for name, size in names.items() if name != "num_attention_heads"},
@@ -142,7 +142,7 @@ def test_how_many_pieces_a_model_reads_is_known_without_its_weights(own_run, fam
     checkpoint = write(own_run, family)
     expected = load(checkpoint).max_positions
     (checkpoint.path / "model.safetensors").unlink()
-    assert most_pieces(checkpoint) == expected
+    assert max_sequence_length(checkpoint) == expected
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_an_encoder_without_head_gives_no_masked_words(own_run):
     [
         ({"auto_map": {"AutoModelForMaskedLM": "evil--code.Model"}, "_attn_implementation": "a/kernel"}, None),
         ({"num_hidden_layers": 3}, "lacks roberta.encoder.layer.2"),
-        ({"is_decoder": True}, "config.json has is_decoder; encoders alone are read"),
+        ({"is_decoder": True}, "config.json has is_decoder; only encoders"),
         ({"hidden_size": 64}, "cannot be read|lacks|transformers cannot"),
         ({"num_hidden_layers": 4000}, "config.json is not valid"),
         ({"vocab_size": 100}, None),
@@ -235,14 +235,14 @@ def test_a_number_that_is_not_finite_is_refused(own_run):
     model.save_pretrained(checkpoint.path)
     (checkpoint.path / "manifest.json").unlink()
     runs.write_manifest(checkpoint.path, 8, None, None)
-    with pytest.raises(BrokenCheckpoint, match="layer.1.output.dense.weight that is not finite"):
+    with pytest.raises(BrokenCheckpoint, match=r"layer.1.output.dense.weight that is not finite"):
         load(runs.checkpoint(own_run, 8))
 
 
 def test_a_pass_that_transformers_refuses_is_reported(own_run):
     """X-MOD needs a language: without one its weights are read, and its pass raises."""
     model = load(write(own_run, "xmod", {"default_language": None}))
-    with pytest.raises(BrokenCheckpoint, match="step8: transformers cannot compute it .*anguage"):
+    with pytest.raises(BrokenCheckpoint, match=r"step8: transformers cannot compute it .*anguage"):
         model.hidden_states(np.array([[1, 5, 2]]), np.ones((1, 3)))
 
 
@@ -288,7 +288,7 @@ def test_a_device_without_room_is_one_sentence(own_run, monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
 
     monkeypatch.setattr(RobertaModel, "forward", full)
-    with pytest.raises(ConfigError, match="step8 does not fit into the memory of its device .*take --device cpu"):
+    with pytest.raises(ConfigError, match=r"step8 does not fit into the memory of its device .*--device cpu"):
         model.hidden_states(np.array([[1, 5, 2]]), np.ones((1, 3)))
 
 

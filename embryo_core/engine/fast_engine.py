@@ -1,6 +1,7 @@
-"""A checkpoint's weights: Hugging Face layout on disk to the parts of a network, every tensor accounted for.
+"""The fast engine: ALBERT, BERT and ELECTRA on a CPU without transformers.
 
-What a family's tensors are called, and which of them are left unread, is in families/. transformers is not needed.
+It reads a checkpoint in Hugging Face layout into the parts of a network and accounts for every tensor. families/ has
+the names of a family's tensors and those that are left unread.
 """
 
 from collections.abc import Sequence
@@ -8,25 +9,66 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import has_masked_word_head, has_replaced_token_head
-from embryo_core.engine.cpu import Linear, make_linear, own
+from embryo_core.engine import device, network
+from embryo_core.engine.capabilities import heads
+from embryo_core.engine.kernels import Linear, make_linear, own
 from embryo_core.engine.network import Detector, Embeddings, Head, Layer, Network, Norm
-from embryo_core.engine.stored import broken, check_finite, read_tensors
+from embryo_core.engine.tensor_files import broken, check_finite, read_tensors
 from embryo_core.families import FAMILIES
 from embryo_core.family import Layout
 from embryo_core.tokenizers.tokenizer import check_vocabulary
 from embryo_core.types import Checkpoint
 
-NAMED = 5  # tensors that a message lists
-OBJECT = 1024  # bytes that a tensor takes beside its numbers
+MAX_NAMED = 5  # tensors that a message lists
+OBJECT_BYTES = 1024  # of a tensor besides its numbers
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
+
+
+class FastEngine:
+    """A loaded checkpoint, as an `Engine` (see model.py)."""
+
+    def __init__(self, checkpoint: Checkpoint, pieces: int):
+        """Read a checkpoint for a tokenizer of `pieces` pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
+        device.use_one_core_per_pass()
+        sizes, self._network = read_network(checkpoint, pieces)
+        self.max_positions = sizes.positions
+        self.num_layers = sizes.layers
+        self.num_heads = sizes.heads
+        self.hidden_size = sizes.hidden
+        self.nbytes = nbytes(self._network)
+        self.tokens_at_once = device.CPU_TOKENS
+
+    def embeddings(self) -> tuple[Tensor, Tensor | None]:
+        return self._network.embeddings.words.float(), self._network.embeddings.positions
+
+    def head(self, states: Tensor) -> Tensor:
+        return network.head_logits(states, self._network.head)
+
+    def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        return network.detect(self._network, ids, mask)
+
+    def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        return network.hidden_states(self._network, ids, mask)
+
+    def attentions(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        return network.attentions(self._network, ids, mask)
+
+    @staticmethod
+    def logits(
+        engines: "Sequence[FastEngine]", ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]
+    ) -> list[Tensor]:
+        return network.logits([engine._network for engine in engines], ids, mask, at)
+
+    def passes_at_once(self) -> int:
+        return device.passes_at_once()
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What config.json says of the architecture."""
+    """The architecture as config.json describes it."""
 
     layout: Layout
     vocabulary: int
@@ -36,40 +78,39 @@ class Sizes:
     hidden: int  # H
     intermediate: int
     layers: int
-    groups: int  # layers with weights of their own: ALBERT shares them
+    groups: int  # distinct layers; ALBERT repeats them
     heads: int
     activation: str
     epsilon: float
-    tied: bool  # the head's decoder is the word embeddings
+    tied: bool  # the word embeddings are the decoder of the head
 
 
 def read_network(checkpoint: Checkpoint, pieces: int) -> tuple[Sizes, Network]:
-    """Read a checkpoint for a tokenizer of so many pieces.
+    """Read a checkpoint for a tokenizer of `pieces` pieces.
 
-    Rows of the vocabulary beyond these, with which many models are padded, are left out: they stand for no piece.
-    Raises BrokenCheckpoint where a file or tensor is missing, foreign or misshapen, and TokenizerMismatch where the
-    vocabulary is smaller than the tokenizer.
+    Extra rows of the vocabulary, with which many models are padded, are left out. Raises BrokenCheckpoint if a file or
+    tensor is missing, unexpected or misshapen, and TokenizerMismatch if the vocabulary is smaller than the tokenizer.
     """
     sizes = _read_sizes(checkpoint)
     check_vocabulary(checkpoint, pieces)
     stored = _Stored(checkpoint, sizes)
     embeddings, words = _embeddings(sizes, stored, pieces)
     groups = [_layer(sizes, stored, i) for i in range(sizes.groups)]
-    head = _head(sizes, stored, words[:pieces]) if has_masked_word_head(checkpoint) else None
-    detector = _detector(sizes, stored) if has_replaced_token_head(checkpoint) else None
+    head = _head(sizes, stored, words[:pieces]) if "masked_words" in heads(checkpoint) else None
+    detector = _detector(sizes, stored) if "replaced_tokens" in heads(checkpoint) else None
     stored.finish()
     return sizes, Network(embeddings, groups, sizes.layers, head, detector)
 
 
 def nbytes(part: Any) -> int:
-    """Bytes of memory of all maps and tensors in a part; tied embeddings are there twice, once in the decoder.
+    """Return the bytes of memory of all maps and tensors in a part; tied embeddings count twice.
 
-    Within a tenth of what the process holds: tests/embryo_core/engine/test_cache.py measures it.
+    The result is within a tenth of what the process holds (measured in tests/embryo_core/engine/test_cache.py).
     """
     if isinstance(part, Linear):
-        return part.nbytes + 2 * OBJECT
-    if isinstance(part, torch.Tensor):
-        return part.nbytes + OBJECT
+        return part.nbytes + 2 * OBJECT_BYTES
+    if isinstance(part, Tensor):
+        return part.nbytes + OBJECT_BYTES
     return sum(map(nbytes, part)) if isinstance(part, tuple | list) else 0
 
 
@@ -77,10 +118,11 @@ def nbytes(part: Any) -> int:
 
 
 def _read_sizes(checkpoint: Checkpoint) -> Sizes:
+    """Read config.json. Raises BrokenCheckpoint for a family that this engine does not know."""
     config = runs.read_config(checkpoint, runs.Architecture)
     layout = FAMILIES.get(config.model_type)
     if layout is None:
-        raise broken(checkpoint, f"config.json is that of no family which is read: {', '.join(FAMILIES)}")
+        raise broken(checkpoint, f"config.json names none of the families {', '.join(FAMILIES)}")
     return Sizes(
         layout,
         vocabulary=config.vocab_size,
@@ -92,7 +134,7 @@ def _read_sizes(checkpoint: Checkpoint) -> Sizes:
         layers=config.num_hidden_layers,
         groups=config.groups,
         heads=config.num_attention_heads,
-        activation=ACTIVATIONS[config.hidden_act],
+        activation=ACTIVATIONS[str(config.hidden_act)],
         epsilon=config.layer_norm_eps,
         tied=config.tie_word_embeddings,
     )
@@ -102,7 +144,7 @@ def _read_sizes(checkpoint: Checkpoint) -> Sizes:
 
 
 class _Stored:
-    """The tensors of one file, each taken once with the shape that it must have."""
+    """The tensors of one file; each is taken once, with the shape that it must have."""
 
     def __init__(self, checkpoint: Checkpoint, sizes: Sizes):
         self.checkpoint = checkpoint
@@ -114,8 +156,8 @@ class _Stored:
     def __contains__(self, name: str) -> bool:
         return name in self._left
 
-    def take(self, name: str, *shape: int) -> torch.Tensor:
-        """The tensor of that name; where it is missing, zeros until `finish` raises."""
+    def take(self, name: str, *shape: int) -> Tensor:
+        """Return the tensor of that name; zeros if it is missing, until `finish` raises."""
         tensor = self._left.pop(name, None)
         if tensor is None:
             self._missing.append(name)
@@ -127,30 +169,30 @@ class _Stored:
         return tensor
 
     def linear(self, out: int, into: int, *names: str) -> Linear:
-        """The linear map of that name, or those of several names as one, side by side."""
+        """Return the linear map of that name; several names are concatenated."""
         weights = [self.take(f"{name}.weight", out, into) for name in names]
         return make_linear(torch.cat(weights), torch.cat([self.take(f"{name}.bias", out) for name in names]))
 
     def norm(self, name: str, size: int) -> Norm:
-        """The layer normalisation of that name."""
+        """Return the layer normalisation of that name."""
         gain, bias = self.take(f"{name}.weight", size), self.take(f"{name}.bias", size)
         return Norm(own(gain), own(bias), self._sizes.epsilon)
 
     def finish(self) -> None:
-        """Raise BrokenCheckpoint for what was missing, and for tensors that no part of the model is."""
+        """Raise BrokenCheckpoint if a tensor was missing or was not taken."""
         foreign = [name for name in self._left if not any(part in name for part in self._sizes.layout.unread)]
         if self._missing or foreign:
             raise broken(self.checkpoint, f"{self._file} lacks {_few(self._missing)} and has {_few(foreign)} besides")
 
 
 def _few(names: Sequence[str]) -> str:
-    """Some of the names, and how many more there are."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{runs.shown(', '.join(names[:NAMED]))}{more}" if names else "nothing"
+    """List some of the names and the number of the others."""
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"{runs.shown(', '.join(names[:MAX_NAMED]))}{more}" if names else "nothing"
 
 
-def _embeddings(sizes: Sizes, stored: _Stored, pieces: int) -> tuple[Embeddings, torch.Tensor]:
-    """The embeddings, and the word embeddings [V, E] as stored, which a tied decoder shares."""
+def _embeddings(sizes: Sizes, stored: _Stored, pieces: int) -> tuple[Embeddings, Tensor]:
+    """Return the embeddings, and the stored word embeddings [V, E], which a tied decoder shares."""
     names, size = sizes.layout.names, sizes.embedding
     part = names["embeddings"]
     segments = stored.take(f"{part}.token_type_embeddings.weight", sizes.segments, size)
@@ -168,6 +210,7 @@ def _embeddings(sizes: Sizes, stored: _Stored, pieces: int) -> tuple[Embeddings,
 
 
 def _layer(sizes: Sizes, stored: _Stored, group: int) -> Layer:
+    """Return one distinct layer."""
     prefix = sizes.layout.names["layer"].format(group)
     names = {part: f"{prefix}.{name}" for part, name in sizes.layout.names.items()}
     hidden, intermediate = sizes.hidden, sizes.intermediate
@@ -183,13 +226,13 @@ def _layer(sizes: Sizes, stored: _Stored, group: int) -> Layer:
     )
 
 
-def _head(sizes: Sizes, stored: _Stored, words: torch.Tensor) -> Head:
-    """The masked-word head over the pieces of `words` [pieces, E], which are its decoder where none is stored.
+def _head(sizes: Sizes, stored: _Stored, words: Tensor) -> Head:
+    """Return the masked-word head over the pieces of `words` [pieces, E], its decoder unless another is stored.
 
-    A decoder, or its bias, that is stored is read, whatever config.json says of ties: so does transformers.
+    Like transformers, it reads a stored decoder or bias even if config.json ties them to the embeddings.
     """
     names, size, pieces = sizes.layout.names, sizes.embedding, len(words)
-    own = names.get("decoder", "")  # a family whose decoder is always tied has none
+    own = names.get("decoder", "")  # empty for a family whose decoder is always tied
     its_bias = own.removesuffix("weight") + "bias"
     decoder = words if sizes.tied and own not in stored else stored.take(own, sizes.vocabulary, size)[:pieces]
     bias = its_bias if own and its_bias in stored else names["bias"]
@@ -202,6 +245,7 @@ def _head(sizes: Sizes, stored: _Stored, words: torch.Tensor) -> Head:
 
 
 def _detector(sizes: Sizes, stored: _Stored) -> Detector:
+    """Return the head of replaced tokens."""
     names, size = sizes.layout.names, sizes.hidden
     dense, decision = stored.linear(size, size, names["detector_dense"]), stored.linear(1, size, names["detector"])
     return Detector(dense, sizes.activation, decision)

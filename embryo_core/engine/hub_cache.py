@@ -1,0 +1,152 @@
+"""Fetch files of Hub repositories into the cache of huggingface_hub when they are needed; remove them on request."""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
+from pathlib import Path
+from time import monotonic
+
+from embryo_core.errors import BrokenCheckpoint, MissingWeights, first_line
+from embryo_core.runs import generator, hub_folder
+from embryo_core.runs.pointers import HUB
+from embryo_core.types import Checkpoint, Pointer
+
+RETRY_AFTER = 30  # seconds
+
+_unreached = -inf, ""  # when the Hub last could not be reached, and why
+
+
+def fetch(pointer: Pointer) -> Path:
+    """Return the file that a pointer names; fetch it unless it is cached. Raises MissingWeights if that fails."""
+    return fetch_file(pointer.repository, pointer.commit, pointer.file)
+
+
+def fetch_checkpoint(checkpoint: Checkpoint) -> list[Pointer]:
+    """Fetch the weights of a checkpoint and its generator; return the pointers that were not cached before.
+
+    Raises MissingWeights, and BrokenCheckpoint if the generator's weights cannot be located.
+    """
+    missing = not_cached(checkpoint)
+    for pointer in missing:
+        fetch(pointer)
+    return missing
+
+
+def fetched_ahead(checkpoints: Sequence[Checkpoint], remove: bool) -> Iterator[Checkpoint]:
+    """Yield each checkpoint once its weights are cached, and fetch the next one's meanwhile.
+
+    With `remove`, weights that were fetched are removed once the caller goes on. A checkpoint whose weights cannot be
+    fetched is yielded too: loading it raises the reason.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        coming = [pool.submit(_try_to_fetch, checkpoint) for checkpoint in checkpoints[:1]]
+        for i, checkpoint in enumerate(checkpoints):
+            fetched = coming.pop().result()
+            coming = [pool.submit(_try_to_fetch, following) for following in checkpoints[i + 1 : i + 2]]
+            yield checkpoint
+            for pointer in fetched if remove else ():
+                discard(pointer)
+
+
+def _try_to_fetch(checkpoint: Checkpoint) -> list[Pointer]:
+    """Fetch a checkpoint; return the pointers that were fetched, none after a failure."""
+    try:
+        return fetch_checkpoint(checkpoint)
+    except (BrokenCheckpoint, MissingWeights):
+        return []
+
+
+def not_cached(checkpoint: Checkpoint) -> list[Pointer]:
+    """Return pointers to the weights of a checkpoint that are not cached. Raises BrokenCheckpoint."""
+    if checkpoint.pointer is None or not checkpoint.pointer.repository:
+        return []
+    inner = generator(checkpoint)
+    pointers = [one.pointer for one in (checkpoint, inner) if one and one.pointer]
+    return [pointer for pointer in pointers if pointer.repository and not cached(pointer)]
+
+
+def discard(pointer: Pointer) -> None:
+    """Remove weights from the cache; other files of the checkpoint and weights of other revisions stay.
+
+    Weights fetched by Xet are in a store of all repositories, from which the library itself removes them.
+    """
+    from huggingface_hub.utils._shared_blobs import sweep_shared_blob  # not public, but the version is pinned
+
+    file, home = _in_cache(pointer), hub_folder(pointer.repository)
+    blob = blob_of(file)
+    file.unlink(missing_ok=True)
+    if blob.parent == Path(os.path.abspath(home / "blobs")) and blob not in map(blob_of, home.glob("snapshots/**/*")):
+        stored = blob_of(blob)
+        blob.unlink(missing_ok=True)
+        if stored != blob:
+            sweep_shared_blob(stored, cache_dir=home.parent)
+
+
+def cached(pointer: Pointer) -> bool:
+    """Return whether the file that a pointer names is in the cache."""
+    return _in_cache(pointer).exists()
+
+
+def _in_cache(pointer: Pointer) -> Path:
+    """Return where the cache keeps the file that a pointer names."""
+    return hub_folder(pointer.repository) / "snapshots" / pointer.commit / pointer.file
+
+
+def blob_of(path: Path) -> Path:
+    """Return where huggingface_hub keeps the content of a file in a snapshot: the target of its link, or itself."""
+    return Path(os.path.abspath(path.parent / os.readlink(path))) if path.is_symlink() else path
+
+
+def offline() -> bool:
+    """Return whether huggingface_hub is in offline mode."""
+    from huggingface_hub import is_offline_mode
+
+    return is_offline_mode()
+
+
+def fetch_file(repository: str, commit: str, name: str) -> Path:
+    """Return one file of a repository at a commit, from the cache or the Hub. Raises MissingWeights if that fails.
+
+    huggingface_hub tries to reach the Hub for half a minute. After a failure the Hub is not asked again for RETRY_AFTER
+    seconds, so that a long series does not wait at each step.
+    """
+    global _unreached
+    from httpx2 import (  # huggingface_hub lets the errors of its HTTP library through
+        ConnectError,
+        HTTPError,
+        TimeoutException,
+    )
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
+
+    if (found := _in_cache(Pointer(name, repository, commit))).exists():
+        return found
+    since, why = _unreached
+    if monotonic() >= since + RETRY_AFTER:
+        try:
+            return Path(hf_hub_download(repository, name, revision=commit, cache_dir=hub_folder(repository).parent))
+        except LocalEntryNotFoundError as error:
+            reason: BaseException | None = error.__cause__  # the Hub's answer, or why the connection failed
+        except (HTTPError, OSError) as error:
+            reason = error
+        if reason is None or isinstance(reason, OfflineModeIsEnabled):
+            why = "is not in the local cache, and the network is off"
+        else:
+            why = f"cannot be fetched ({refusal(reason)})"
+        if isinstance(reason, ConnectError | TimeoutException):
+            _unreached = monotonic(), why
+    raise MissingWeights(
+        f"{name} of {HUB}{repository}@{commit[:7]} {why}; fetch it while online, or leave out that step."
+    )
+
+
+def refusal(reason: BaseException) -> str:
+    """Return why the Hub refused, in a few words."""
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+
+    if isinstance(reason, GatedRepoError):
+        return "it is gated: ask for access on its page, and log in with: hf auth login"
+    if isinstance(reason, RepositoryNotFoundError):
+        return "no repository has that name, or it is private: log in with: hf auth login"
+    return first_line(reason)

@@ -1,0 +1,189 @@
+"""Fast CPU kernels: packed linear maps and compiled passes, each with plain torch to fall back on.
+
+Weights stored as float16 stay float16 in memory, packed for FBGEMM. It widens them in registers, then multiplies and
+adds in float32, so nothing is rounded that was not rounded on disk. On a sentence of a dozen pieces it takes half the
+time of other float32 products, which are tuned for taller matrices. Other weights use oneDNN if torch has it; MKL,
+torch's own choice for float32, takes twice as long on AMD processors. TorchScript compiles the passes to states and to
+logits.
+
+All of these are optional. Each kernel is tried once and used if it reproduces torch's numbers; otherwise plain torch
+computes the same. Setting the environment variable EMBRYO_KERNELS to "plain" disables them all.
+"""
+
+import os
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from embryo_core.errors import ConfigError
+
+SETTINGS = ("fast", "plain")
+BLOCK = 512  # FBGEMM pads the input size to a multiple of this, which wastes memory on narrow weights
+TALL = 4096  # outputs from which padding costs time: packing such a weight dominates loading a model
+MAX_REUSED = 2**22  # numbers of the largest weight whose float32 buffer is reused (16 MB; at most 4 buffers)
+UNAVAILABLE = (AttributeError, RuntimeError, TypeError, OSError)  # what torch raises for a missing kernel
+_SPARE: deque[Tensor] = deque(maxlen=4)  # float32 buffers, reused while weights are packed
+_TRYING = Lock()  # several threads load models at once, but only one tries the kernels and compiles the passes
+
+
+# === Linear maps ===
+
+
+class Linear(NamedTuple):
+    """A linear map [..., in] -> [..., out]; `form` is the layout of its weight."""
+
+    weight: Tensor
+    bias: Tensor
+    form: str  # half | onednn | plain
+    nbytes: int  # of memory
+
+
+def make_linear(weight: Tensor, bias: Tensor) -> Linear:
+    """Return the linear map of a weight [out, in] and bias [out], in the fastest form on this machine."""
+    forms = kernels()
+    out, into = weight.shape
+    if "half" in forms and weight.dtype == torch.float16 and into >= (BLOCK // 2 if out >= TALL else BLOCK // 8):
+        return _half(weight, bias)
+    return _onednn(weight, bias) if "onednn" in forms else _plain(weight, bias)
+
+
+def linear(states: Tensor, part: Linear) -> Tensor:
+    """Apply a linear map: [..., in] -> [..., out]."""
+    if part.form == "half":
+        return torch.fbgemm_linear_fp16_weight_fp32_activation(states, part.weight, part.bias)
+    if part.form == "onednn":
+        return torch.ops.mkldnn._linear_pointwise(states, part.weight, part.bias, "none", [], "")
+    return torch.nn.functional.linear(states, part.weight, part.bias)
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """Multiply a [m, d] by the transpose of b [n, d] with the fastest kernel; return float32 [m, n]."""
+    if "onednn" in kernels():
+        return torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], "")
+    return a @ b.t()
+
+
+def largest(values: np.ndarray, k: int) -> np.ndarray:
+    """Return indices [..., k] of the k largest of values [..., n], in any order; NumPy takes eight times as long."""
+    return torch.from_numpy(values).topk(k, sorted=False).indices.numpy()
+
+
+def _half(weight: Tensor, bias: Tensor) -> Linear:
+    out, into = weight.shape
+    packed = 2 * BLOCK * -(-into // BLOCK) * 16 * -(-out // 16)
+    with _widened(weight) as numbers:
+        return Linear(torch.fbgemm_pack_gemm_matrix_fp16(numbers), own(bias), "half", packed + 4 * out)
+
+
+def _onednn(weight: Tensor, bias: Tensor) -> Linear:
+    out, into = weight.shape
+    blocked = 4 * 64 * -(-out // 64) * into  # oneDNN lays out rows in blocks of up to 64
+    with _widened(weight) as numbers:
+        return Linear(torch.ops.mkldnn._reorder_linear_weight(numbers), own(bias), "onednn", blocked + 4 * out)
+
+
+def _plain(weight: Tensor, bias: Tensor) -> Linear:
+    return Linear(own(weight), own(bias), "plain", 4 * (weight.numel() + bias.numel()))
+
+
+@contextmanager
+def _widened(weight: Tensor) -> Iterator[Tensor]:
+    """Yield the weight in float32, in a reused buffer unless it is large.
+
+    Allocating memory for each weight takes longer than converting its numbers.
+    """
+    if weight.numel() > MAX_REUSED:
+        yield weight.float()
+        return
+    try:
+        memory = _SPARE.pop()
+    except IndexError:
+        memory = torch.empty(0)
+    if memory.numel() < weight.numel():
+        with torch.inference_mode(False):  # a tensor made in inference mode cannot be written outside it
+            memory = torch.empty(weight.numel())
+    yield memory[: weight.numel()].view(weight.shape).copy_(weight)
+    _SPARE.append(memory)
+
+
+def own(tensor: Tensor) -> Tensor:
+    """Copy a tensor to float32; the original would keep its whole file in memory."""
+    return tensor.to(torch.float32, copy=True)
+
+
+# === Which kernels work ===
+
+
+def kernels() -> frozenset[str]:
+    """Return the fast forms of linear maps in use: "half" (FBGEMM), "onednn". Raises ConfigError."""
+    if not _wanted():
+        return frozenset()
+    with _TRYING:
+        return _working()
+
+
+def compiled(passes: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function with TorchScript; return it unchanged if that fails.
+
+    Compiled code runs without Python's global lock, so threads on different cores do not wait for one another.
+    """
+
+    @cache
+    def script() -> Callable[..., Any]:
+        try:
+            with warnings.catch_warnings(action="ignore"):  # TorchScript is deprecated
+                scripted = torch.jit.script(passes)
+            torch._C._jit_pass_inline(scripted.graph)  # calls between compiled functions take a lock
+        except UNAVAILABLE:
+            return passes
+        return scripted
+
+    def run(*arguments: Any) -> Any:
+        if not _wanted():
+            return passes(*arguments)
+        with _TRYING:
+            scripted = script()
+        with torch.jit.optimized_execution(False):  # optimising delays the first pass and gains nothing later
+            return scripted(*arguments)
+
+    return run
+
+
+def _wanted() -> bool:
+    """Return whether EMBRYO_KERNELS allows fast kernels. Raises ConfigError."""
+    setting = os.environ.get("EMBRYO_KERNELS") or SETTINGS[0]
+    if setting not in SETTINGS:
+        raise ConfigError(f"EMBRYO_KERNELS is '{setting}', which is unknown; known: {', '.join(SETTINGS)}.")
+    return setting == "fast"
+
+
+@cache
+def _working() -> frozenset[str]:
+    """Try each kernel on a small product; return those that reproduce torch's result."""
+    draw = torch.Generator().manual_seed(0)
+    states, weight, bias = (torch.randn(*shape, generator=draw) for shape in ((5, 80), (24, 80), (24,)))
+    weight = weight.half()
+    expected = linear(states, _plain(weight, bias))
+    rounding = 80 * torch.finfo(torch.float32).eps * (states.abs() @ weight.float().abs().t()).max()
+    makers = {}
+    if "fbgemm" in torch.backends.quantized.supported_engines:  # x86 only; elsewhere a call may crash the process
+        makers["half"] = _half
+    if torch.backends.mkldnn.is_available():
+        makers["onednn"] = _onednn
+    found = set()
+    with warnings.catch_warnings(action="ignore"):  # FBGEMM is deprecated; torch warns once per process
+        for form, make in makers.items():
+            try:
+                if (linear(states, make(weight, bias)) - expected).abs().max() <= rounding:
+                    found.add(form)
+            except UNAVAILABLE:
+                continue
+    return frozenset(found)

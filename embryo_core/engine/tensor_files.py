@@ -1,0 +1,170 @@
+"""Read the tensors of a checkpoint: safetensors, or torch's pickled files, of which no code is run.
+
+A pickled file is read with `weights_only` and refused beforehand if it names anything but tensors: `weights_only` alone
+would let a small file ask for an array of any length.
+"""
+
+import pickletools
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import IO
+from zipfile import BadZipFile, ZipFile, is_zipfile
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from embryo_core import runs
+from embryo_core.errors import BrokenCheckpoint, first_line
+from embryo_core.runs.reading import refusal
+from embryo_core.types import Checkpoint
+
+WRAPPERS = ("module.", "_orig_mod.")  # prefixes of every name if the model was saved inside a training wrapper
+OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # of layer normalisations, in models converted long ago
+UNREADABLE = (
+    OSError,
+    SafetensorError,
+    UnpicklingError,
+    BadZipFile,
+    RuntimeError,
+    ValueError,
+    EOFError,
+    KeyError,
+    AttributeError,
+    MemoryError,
+)
+
+LEGACY_PICKLES = 5  # in a row at the start of a file that torch wrote before version 1.6
+NAMED = frozenset({"GLOBAL", "INST", "STACK_GLOBAL", "EXT1", "EXT2", "EXT4"})  # opcodes that name an object
+REBUILDERS = frozenset({"_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_parameter"})
+STORED_DTYPES = (
+    torch.float64,
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.uint8,
+    torch.bool,
+)  # the types in weight_files.BYTES
+
+
+def read_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
+    """Read tensors by name, in memory or mapped from the file; names are those of today's transformers.
+
+    The caller verifies the file beforehand (`runs.verify`) and checks the numbers (`check_finite`). Raises
+    BrokenCheckpoint if the file cannot be read.
+    """
+    path, within = runs.weights_file(checkpoint)
+    tensors = read_file(path, within)
+    wrapper = _wrapper(tensors)
+    return {_name_of_today(name.removeprefix(wrapper)): tensor for name, tensor in tensors.items()}
+
+
+def read_file(path: Path, within: Path) -> dict[str, Tensor]:
+    """Read the tensors of one file by their stored names, in memory or mapped. Raises BrokenCheckpoint."""
+    try:
+        return load_pickled(path) if runs.is_pickled(path, within) else load_file(path)
+    except UNREADABLE as reason:
+        pickled = isinstance(reason, UnpicklingError)  # torch's message would explain how to run its code
+        why = "it holds more than tensors, or is damaged" if pickled else first_line(reason)
+        raise refusal(path, f"cannot be read ({why})", BrokenCheckpoint) from None
+
+
+def check_finite(checkpoint: Checkpoint, name: str, tensor: Tensor) -> None:
+    """Raise BrokenCheckpoint if a number of this tensor is NaN or infinite."""
+    if not is_finite(tensor):
+        file, _ = runs.weights_file(checkpoint)
+        raise broken(checkpoint, f"{runs.shown(file.name)} has a number in {name} that is not finite")
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Return whether all numbers of a tensor are finite; looking at its bounds is fastest, and NaN would be one."""
+    return tensor.numel() == 0 or all(bound.isfinite() for bound in tensor.aminmax())
+
+
+def broken(checkpoint: Checkpoint, what: str) -> BrokenCheckpoint:
+    """Return the error for a checkpoint that is broken in this way."""
+    return BrokenCheckpoint(f"{checkpoint.path}: {what}; train this step again or delete that folder.")
+
+
+def _wrapper(names: Collection[str]) -> str:
+    """Return the prefix that training wrappers put before all of these names."""
+    for one in WRAPPERS:
+        if names and all(name.startswith(one) for name in names):
+            return one + _wrapper([name.removeprefix(one) for name in names])
+    return ""
+
+
+def _name_of_today(name: str) -> str:
+    """Return the current name of a tensor of an old model."""
+    for old, new in OLD_NAMES.items():
+        if name.endswith(old):
+            return name.removesuffix(old) + new
+    return name
+
+
+# === Pickled files ===
+
+
+def load_pickled(path: Path) -> dict[str, Tensor]:
+    """Read pickled tensors by name without running code of the file.
+
+    Raises UnpicklingError for anything but tensors in plain containers, ValueError for tensors that weights do not
+    have, and whatever torch raises for a damaged file.
+    """
+    with path.open("rb") as file:
+        _check_names(file)
+    found = torch.load(path, map_location="cpu", weights_only=True)
+    tensors = {name: tensor for name, tensor in found.items() if isinstance(tensor, Tensor)}
+    for name, tensor in tensors.items():
+        if not isinstance(name, str):
+            raise ValueError(f"a tensor is named {name!r}, which is no text")  # noqa: TRY004, the fault is in the file
+        if not _is_plain(tensor):
+            kind = "quantised" if tensor.is_quantized else f"{tensor.layout}, {tensor.dtype}".replace("torch.", "")
+            raise ValueError(f"{name} is a tensor of an unsupported kind: {kind} on {tensor.device}")
+    if sum(tensor.numel() * tensor.element_size() for tensor in tensors.values()) > 2 * path.stat().st_size:
+        # views may repeat numbers; tied tensors appear twice
+        raise ValueError("its tensors are larger than the file")
+    return tensors
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Return whether a tensor is dense, in memory, and of a type that safetensors have too."""
+    return (
+        tensor.layout is torch.strided
+        and tensor.device.type == "cpu"
+        and not tensor.is_quantized
+        and tensor.dtype in STORED_DTYPES
+    )
+
+
+def _check_names(file: IO[bytes]) -> None:
+    """Raise UnpicklingError if a pickle in the file names anything but tensors, their storages and types."""
+    for pickled in _pickles(file):
+        for opcode, argument, _ in pickletools.genops(pickled):
+            if opcode.name in NAMED and not (opcode.name == "GLOBAL" and _is_of_tensors(*str(argument).split(" ", 1))):
+                raise UnpicklingError(f"names {argument or opcode.name}")
+
+
+def _pickles(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Yield the file at the start of each of its pickles."""
+    if is_zipfile(file):
+        with ZipFile(file) as archive:
+            for part in archive.infolist():
+                if part.filename.endswith(".pkl"):
+                    with archive.open(part) as pickled:
+                        yield pickled
+    else:
+        file.seek(0)
+        for _ in range(LEGACY_PICKLES):
+            yield file
+
+
+def _is_of_tensors(module: str, name: str) -> bool:
+    """Return whether stored tensors need this name."""
+    if module == "torch":
+        return name.endswith("Storage") or name == "Size" or isinstance(vars(torch).get(name), torch.dtype)
+    return (module, name) == ("collections", "OrderedDict") or (module == "torch._utils" and name in REBUILDERS)
