@@ -84,7 +84,7 @@ def grid(run: Run, normalised: bool = False, at: tuple[float, ...] = ()) -> tupl
     """
     found = _grid_at_first(run, normalised)
     layers, _, heads, _ = found.codes.shape[1:]
-    return layers, heads, head_maps.grid_payload(run.name, found, at, run.counted_in)
+    return layers, heads, head_maps.grid_payload(run.name, found, at, unit=run.step_unit)
 
 
 @kept_whole(results_state, 16)
@@ -104,7 +104,7 @@ def gif(run: Run, steps: tuple[int, ...], normalised: bool, scale: Scale, shared
     """The averaged maps of all heads at these steps as a GIF (see `share.all_heads_gif`). Raises ResultsError."""
     weights = _weights(run, steps, normalised)
     note = sources(run).get("attention", {}).get("note", "") + divided(normalised)
-    return all_heads_gif(run.name, np.array(steps), weights, scale, shared, run.counted_in, note)
+    return all_heads_gif(run.name, np.array(steps), weights, scale, shared, unit=run.step_unit, note=note)
 
 
 def _weights(

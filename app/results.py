@@ -159,7 +159,7 @@ def phases(run: Run) -> list[Phase]:
 def phase_changes(run: Run) -> tuple[pd.DataFrame, dict[str, int]]:
     """What changes in each phase, and of how many cases (see `charts.phases`). Raises ResultsError."""
     measured = store.read_many_scores(run, phase_tables.METRICS)
-    return phase_tables.changes(phases(run), measured, run.counted_in), phase_tables.cases(measured)
+    return phase_tables.changes(phases(run), measured, run.step_unit), phase_tables.cases(measured)
 
 
 # === What accuracies are worth ===

@@ -42,7 +42,7 @@ class View:
 
     def axis_of(self, run: Run) -> StepAxis:
         """The same axis with the changes and gaps of a run, and where its steps lie on it."""
-        axis = StepAxis(self.scale, runs.changes(run), run.counted_in, results.gaps(run))
+        axis = StepAxis(self.scale, runs.changes(run), results.gaps(run), step_unit=run.step_unit)
         if self.unit == "step":
             return axis
         known = [found for one in (self.run, *self.compared_runs) if (found := results.progress(one, self.unit))]
@@ -51,7 +51,7 @@ class View:
 
     def point(self, step: int | str) -> str:
         """A step of the run as sentences name it: "step 1,000", or "1,000 words"."""
-        return point(step, self.run.counted_in)
+        return point(step, self.run.step_unit)
 
     @property
     def drawn(self) -> tuple[Run, ...]:

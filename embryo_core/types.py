@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,15 @@ if TYPE_CHECKING:
     import numpy as np
 
 # === What pretraining wrote ===
+
+
+class StepUnit(StrEnum):
+    """What the steps of a run count."""
+
+    UPDATES = "updates"
+    SEQUENCES = "sequences"
+    TOKENS = "tokens"
+    WORDS = "words"
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,7 @@ class Run:
     note: str = ""  # what else a reader of the checkpoints has to know
     origin: Origin | None = None  # of a continued run, whose steps up to there are the first run's
     special_tokens: SpecialTokens | None = None  # None: those of a tokenizer that pretrain made
-    counted_in: str = "updates"  # what a step counts: updates, sequences, tokens, words
+    step_unit: StepUnit = StepUnit.UPDATES
 
     @property
     def results(self) -> Path:
@@ -91,7 +101,7 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One step of a run. `step` comes from the manifest, never from a file's position; `Run.counted_in` says its unit.
+    """One step of a run. `step` comes from the manifest, never from a file's position; `Run.step_unit` says its unit.
 
     A checkpoint may have lost its weights (`runs --thin`); its results stay.
     """

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING
 
+from embryo_core.types import StepUnit
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -26,49 +28,49 @@ def span(n: "pd.Series") -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def point(step: int | str, counted_in: str = "updates") -> str:
+def point(step: int | str, unit: StepUnit) -> str:
     """A step of a run by what it counts (see `types.Run`): "step 1,000", or "1,000 words".
 
     It may be text already, such as a number that a figure fills in.
     """
     number = f"{step:,}" if isinstance(step, Integral) else step
-    if counted_in == "updates":
+    if unit == StepUnit.UPDATES:
         return f"step {number}"
-    return f"{number} {counted_in.removesuffix('s') if number == '1' else counted_in}"
+    return f"{number} {unit.removesuffix('s') if number == '1' else unit}"
 
 
-def points(first: int, last: int, counted_in: str = "updates") -> str:
+def points(first: int, last: int, unit: StepUnit) -> str:
     """The steps from the first to the last: "step 8", "steps 0 to 1,000", or "0 to 1,000 words"."""
     if first == last:
-        return point(first, counted_in)
-    return several(f"{first:,} to {last:,}", counted_in)
+        return point(first, unit)
+    return several(f"{first:,} to {last:,}", unit)
 
 
-def headed(text: str, counted_in: str = "updates") -> str:
+def headed(text: str, unit: StepUnit) -> str:
     """The head of numbers that are steps: "peak at step", or "peak at, in words"."""
-    return f"{text} step" if counted_in == "updates" else f"{text}, in {counted_in}"
+    return f"{text} step" if unit == StepUnit.UPDATES else f"{text}, in {unit}"
 
 
-def step_name(counted_in: str = "updates") -> str:
+def step_name(unit: StepUnit) -> str:
     """How a column of steps is headed by what they count: "step", or "words"."""
-    return "step" if counted_in == "updates" else counted_in
+    return "step" if unit == StepUnit.UPDATES else unit
 
 
-def listed(steps: Sequence[int], counted_in: str = "updates") -> str:
+def listed(steps: Sequence[int], unit: StepUnit) -> str:
     """Ascending steps by name, or some of many: "step 8", "steps 0, 8 (2 in all)", or "0, 8 words (2 in all)"."""
     named = [f"{step:,}" for step in steps]
     if len(named) == 1:
-        return point(steps[0], counted_in)
+        return point(steps[0], unit)
     shown = named if len(named) <= LISTED else [*named[:4], "…", named[-1]]
-    return f"{several(', '.join(shown), counted_in)} ({len(named):,} in all)"
+    return f"{several(', '.join(shown), unit)} ({len(named):,} in all)"
 
 
-def joined(steps: Sequence[int], counted_in: str = "updates") -> str:
+def joined(steps: Sequence[int], unit: StepUnit) -> str:
     """All of these steps by name: "step 8", "steps 0, 8 and 16", or "0, 8 and 16 words"."""
     *named, last = (f"{step:,}" for step in steps)
-    return several(f"{', '.join(named)} and {last}", counted_in) if named else point(steps[0], counted_in)
+    return several(f"{', '.join(named)} and {last}", unit) if named else point(steps[0], unit)
 
 
-def several(numbers: str, counted_in: str = "updates") -> str:
+def several(numbers: str, unit: StepUnit) -> str:
     """Several steps, their numbers as text: "steps 0, 8", or "0, 8 words"."""
-    return f"steps {numbers}" if counted_in == "updates" else f"{numbers} {counted_in}"
+    return f"steps {numbers}" if unit == StepUnit.UPDATES else f"{numbers} {unit}"

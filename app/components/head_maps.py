@@ -19,6 +19,7 @@ from app.components.messages import field, member
 from embryo_core.curves.step_scales import Scale
 from embryo_core.share import HeadHistory, colour_ends, map_style, shrink
 from embryo_core.share.map_style import DECADES
+from embryo_core.types import StepUnit
 
 GRID_SIZE = 32  # longer maps are averaged over square blocks, so that no small multiple has more positions than this
 
@@ -92,14 +93,14 @@ def grid(steps: Iterable[int], weights: np.ndarray) -> Grid:
     return Grid(tuple(map(int, steps)), codes, peaks, weights.max(axis=(0, 3, 4)), *ends)
 
 
-def grid_payload(run: str, of: Grid, at: Sequence[float] = (), counted_in: str = "updates") -> bytes:
+def grid_payload(run: str, of: Grid, at: Sequence[float] = (), *, unit: StepUnit) -> bytes:
     """What the browser gets of a grid: the maps of a step beside each other as in the picture, step after step.
 
     They are [S, layers * M, heads * M]. `at` as in `head_history`.
     """
     layers, size, heads, _ = of.codes.shape[1:]
     header = {"run": run, "name": grid_name(run), "steps": [*of.steps], "edge": map_style.EDGE}
-    header |= {"countedIn": counted_in}
+    header |= {"countedIn": unit}
     header |= {"layers": layers, "heads": heads, "size": size, "at": [*at] or [*of.steps]}
     header |= _largest(of.peaks, of.maxima)
     header |= {"ends": of.ends.tolist(), "shared_end": of.shared_end}

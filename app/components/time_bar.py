@@ -15,7 +15,7 @@ from app.components.messages import field, member
 from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES, Scale, axis_shares
 from embryo_core.figures.axis import STEP_COLUMN, STEP_LINE, STEP_MARK, StepAxis
-from embryo_core.types import Change, Checkpoint
+from embryo_core.types import Change, Checkpoint, StepUnit
 from embryo_core.words import points
 
 HERE = Path(__file__).parent
@@ -88,7 +88,7 @@ def bar_data(
         "hollow": [checkpoint.step for checkpoint in checkpoints if not checkpoint.has_weights],
         "step": step,
         "scale": axis.scale,
-        "counted": "" if axis.counted_in == "updates" else axis.counted_in,
+        "counted": "" if axis.step_unit == StepUnit.UPDATES else axis.step_unit,
         "changes": [_change(change, steps, axis) for change in axis.changes if steps[0] <= change.step <= steps[-1]],
         "phases": [
             _stretch(phase, steps, axis) for phase in phases if phase.start < steps[-1] and phase.end > steps[0]
@@ -117,5 +117,5 @@ def _stretch(phase: Phase, steps: Sequence[int], axis: StepAxis) -> dict[str, An
     """A phase as the bar names it: its steps, and both its ends on the bar by scale."""
     ends = [min(max(step, steps[0]), steps[-1]) for step in (phase.start, phase.end)]
     places = {scale: _places([steps[0], *ends, steps[-1]], scale)[1:3] for scale in SCALES}
-    what = f"{phase.name}: {points(phase.start, phase.end, axis.counted_in)}"
+    what = f"{phase.name}: {points(phase.start, phase.end, axis.step_unit)}"
     return {"name": phase.name, "what": what, "start": phase.start, "end": phase.end, "places": places}

@@ -39,4 +39,4 @@ def _open(view: View) -> None:
         curve = curve_reads.head_curve(view.run, what, layer, head)
         if not curve.empty:
             named = PATTERNS[what].label, PATTERNS[what].axis
-            widgets.show_opening(openings.attention(curve, *named, view.run.counted_in))
+            widgets.show_opening(openings.attention(curve, *named, view.run.step_unit))

@@ -44,7 +44,7 @@ def _layers(view: View, head: int, normalised: bool) -> None:
     table = charts.layers_table(small, head, steps, block)
     st.html(charts.colour_scale(small))
     figures.show_plot(
-        charts.layers_figure(small, steps, chosen, view.run.counted_in),
+        charts.layers_figure(small, steps, chosen, view.run.step_unit),
         table.assign(data=(results.note(view.run, METRIC) + divided).lstrip(", ")) if divided else table,
         f"{view.run.name}-attention-layers-head{head}",
         caption,

@@ -49,7 +49,7 @@ def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
             value = percent(row["masked_lm_accuracy"])
     return {
         "Checkpoints": f"{len(view.steps):,} of {len(view.run.planned_steps):,} planned",
-        headed("Last", view.run.counted_in): f"{last.step:,}",
+        headed("Last", view.run.step_unit): f"{last.step:,}",
         "Tokens seen": "–" if last.tokens is None else short(last.tokens),
         "Sequences seen": "–" if last.sequences is None else short(last.sequences),
         accuracy: value,
@@ -80,7 +80,7 @@ def _origin(run: Run) -> str:
     if not origin:
         return ""
     seen = f", after {short(origin.tokens)} tokens" if origin.tokens else ""
-    return f"run {origin.run}, {point(origin.step, run.counted_in)}{seen}"
+    return f"run {origin.run}, {point(origin.step, run.step_unit)}{seen}"
 
 
 def _sizes(config: dict[str, Any]) -> str:

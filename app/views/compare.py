@@ -154,8 +154,8 @@ def _changed(view: View, choices: Sequence[str], names: Sequence[str]) -> None:
     masked = {name: kinds for name in (own, *names) if (kinds := rows[name][MASKED_PIECES]) != charts.UNKNOWN}
     caption = captions.differences(choices, own, table, _several(seeds), masked)
     name = "-".join([view.run.name, *choices]).replace(" ", "-")
-    counted_in = {name: seeds[name][0].counted_in for name in names}
-    figure, beside = charts.differences_figure(table, counted_in), _drawn(view, seeds, [own, *names])
+    units = {name: seeds[name][0].step_unit for name in names}
+    figure, beside = charts.differences_figure(table, units), _drawn(view, seeds, [own, *names])
     figures.show_plot(figure, table, name, caption, f"{title} (accuracy minus that of {own})", view, beside=beside)
 
 

@@ -18,7 +18,7 @@ def show() -> None:
     judgements = results.judgements(view.run)
     last = results.last_done(view.run)
     planned = max(view.run.planned_steps, default=0)
-    widgets.show_opening(openings.findings(judgements, last, planned, view.run.counted_in))
+    widgets.show_opening(openings.findings(judgements, last, planned, view.run.step_unit))
     beside = {run.name: results.judgements(run) for run in view.compared_runs}
     _show_all(judgements, beside)
     by_name = {judgement.finding.name: judgement for judgement in judgements}

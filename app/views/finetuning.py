@@ -32,7 +32,7 @@ def show() -> None:
             f"Run '{view.run.name}' has not been fine-tuned yet.",
             f"python -m embryo_core finetune {view.run.name} --glue FOLDER --tasks cola mrpc rte stsb",
         )
-    widgets.show_opening(openings.finetuning(frame, charts.NAMES, view.run.counted_in))
+    widgets.show_opening(openings.finetuning(frame, charts.NAMES, view.run.step_unit))
     tasks = [task for task in frame["task"].unique() if task != charts.EXACT]
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
@@ -62,7 +62,7 @@ def _curves(view: View, frame: pd.DataFrame) -> None:
         _curves_of_several(view, frame, name, title, metric)
         return
     average = charts.average(frame)
-    caption = captions.scores(frame, average, results.sources(view.run), view.run.counted_in)
+    caption = captions.scores(frame, average, results.sources(view.run), view.run.step_unit)
     data = with_smoothed(_joined(view.run, frame, average), "value", view.smoothing, ["task"])
     figure = charts.tasks_figure(data, view.axis)
     figures.show_plot(figure, data, name, caption, title, view, metric, on_point=_point_chosen)
@@ -120,14 +120,14 @@ def _table(view: View, frame: pd.DataFrame, tasks: list[str], hidden: Mapping[st
         {
             "now": number(view.point(step), format="%.3f"),
             "last": number("last step", format="%.3f"),
-            "best": number(headed("best", view.run.counted_in), format="localized"),
+            "best": number(headed("best", view.run.step_unit), format="localized"),
             "control": number("control", format="%.3f"),
             "n": number("examples", format="localized"),
-            "95 %": st.column_config.TextColumn(headed("95 % reached at", view.run.counted_in)),
-            "99 %": st.column_config.TextColumn(headed("99 % reached at", view.run.counted_in)),
+            "95 %": st.column_config.TextColumn(headed("95 % reached at", view.run.step_unit)),
+            "99 %": st.column_config.TextColumn(headed("99 % reached at", view.run.step_unit)),
         },
     )
-    widgets.show_caption(captions.table(charts.average(frame), frame, view.run.counted_in))
+    widgets.show_caption(captions.table(charts.average(frame), frame, view.run.step_unit))
     return pickers.pick_one("task", "Task in detail", tasks, format_func=charts.label, hidden=hidden)
 
 

@@ -47,7 +47,7 @@ def _examples(view: View, task: str, step: int, name: str, seeds: list[int]) -> 
         with right:
             history = pickers.pick_one("example_history", "History", (ANY, *HISTORIES))
         listed = table if history == ANY else table[table["history"] == history]
-    listed, texts = charts.with_some_steps(listed, step, view.run.counted_in), task_reads.texts(view.run, task)
+    listed, texts = charts.with_some_steps(listed, step, view.run.step_unit), task_reads.texts(view.run, task)
     if texts is not None:
         listed = texts.drop(columns="context", errors="ignore").join(listed, how="right")
     st.dataframe(listed, height=320, key=f"examples_{task}_{seed}_{len(listed)}")

@@ -51,7 +51,7 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
             "Present once it has",
             options,
             next(iter(changes)),
-            lambda option: captions.change(option, first, view.run.counted_in),
+            lambda option: captions.change(option, first, view.run.step_unit),
             width=300,
         )
         pickers.pick_smoothing()
@@ -78,13 +78,13 @@ def _at_step(view: View, frame: pd.DataFrame, what: str, step: int, chosen: Head
 
 def _since(view: View, frame: pd.DataFrame, what: str, change: float | None, chosen: Head) -> None:
     since = patterns.appearances(frame, what, change)
-    st.header(headed("Present since", view.run.counted_in), anchor=False)
+    st.header(headed("Present since", view.run.step_unit), anchor=False)
     figures.show_plot(
-        charts.appearance_figure(since, sorted(set(frame["step"])), chosen, view.run.counted_in),
+        charts.appearance_figure(since, sorted(set(frame["step"])), chosen, view.run.step_unit),
         since.assign(pattern=what, change=captions.BASELINE if change is None else change),
         f"{view.run.name}-{what}-since",
-        captions.presence(frame, change, since, view.run.counted_in),
-        f"{PATTERNS[what].label}: {headed('present since', view.run.counted_in)}",
+        captions.presence(frame, change, since, view.run.step_unit),
+        f"{PATTERNS[what].label}: {headed('present since', view.run.step_unit)}",
         view,
         METRIC,
         on_point=pickers.choose_head,
@@ -125,7 +125,7 @@ def _one_head(view: View, frame: pd.DataFrame, chosen: Head, step: int) -> None:
                 y_max=1,
             ),
             "appears": st.column_config.NumberColumn(
-                headed("present since", view.run.counted_in), format="localized"
+                headed("present since", view.run.step_unit), format="localized"
             ),
         },
     )

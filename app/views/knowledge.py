@@ -14,7 +14,7 @@ def show() -> None:
     if scores.empty or facts.empty:
         widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has not been asked any facts yet.")
     frame = results.relation_curves(view.run)
-    widgets.show_opening(openings.knowledge(frame[frame["relation"] == ALL], view.run.counted_in))
+    widgets.show_opening(openings.knowledge(frame[frame["relation"] == ALL], view.run.step_unit))
     step = view.evaluated(frame["step"].unique())
     note = results.note(view.run, METRIC, "facts of LAMA's T-REx")
     knowledge_relations.show(view, frame, facts, note)

@@ -66,7 +66,7 @@ def _table(view: View, table: pd.DataFrame, history: str, words: str, relation: 
         },
         height=420,
     )
-    widgets.show_caption(captions.facts(table, listed, step, view.run.counted_in))
+    widgets.show_caption(captions.facts(table, listed, step, view.run.step_unit))
     return table.empty or not listed.empty
 
 
@@ -104,7 +104,7 @@ def _one_fact(view: View, known: pd.DataFrame) -> None:
         hide_index=True,
         key=f"history_{fact}",
         column_config={
-            "step": number(step_name(view.run.counted_in), format="localized"),
+            "step": number(step_name(view.run.step_unit), format="localized"),
             "prediction": "answer",
             "prediction_probability": number("p(answer)", **PERCENT),
             "rank": number("rank of the object", format="localized"),

@@ -25,7 +25,7 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, note: str) -> Non
     """Draw the curves of the relations that are picked; the `note` names the data."""
     st.header("Precision at 1 over the steps", anchor=False)
     without = results.relation_curves(view.run, unnamed=True)
-    st.markdown(captions.beside_baseline(frame, without, view.run.counted_in))
+    st.markdown(captions.beside_baseline(frame, without, view.run.step_unit))
     unnamed = pickers.pick_switch("unnamed", "Leave out facts whose subject's name contains the object")
     if pickers.pick_switch("panels", "A panel for each relation, by type", optional=True):
         _panels(view, captions.precision(note, facts, unnamed), unnamed)

@@ -24,7 +24,7 @@ def show(view: View) -> None:
     data = _divergences(view.run)
     st.header(TITLE, anchor=False)
     note = results.note(view.run, METRIC, "held-out text")
-    name, caption = f"{view.run.name}-ngrams", captions.divergence(data, note, view.run.counted_in)
+    name, caption = f"{view.run.name}-ngrams", captions.divergence(data, note, view.run.step_unit)
     if view.compared_runs:
         overlays.show(view, _divergences, charts.OVERLAY, name, caption, TITLE, METRIC)
         return

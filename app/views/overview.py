@@ -79,7 +79,7 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Overview", results.default_scale_of_log)
     log = results.log(view.run)
-    widgets.show_opening(openings.overview(log, results.phases(view.run), view.run.counted_in))
+    widgets.show_opening(openings.overview(log, results.phases(view.run), view.run.step_unit))
     st.markdown(captions.EMBRYO)
     _findings(view)
     card.show(view, log)

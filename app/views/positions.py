@@ -29,9 +29,9 @@ def _figure(view: View, metric: str) -> None:
     st.header(TITLES[metric], anchor=False)
     data, name = _curves(view.run, metric), f"{view.run.name}-{metric.replace('_', '-')}"
     if metric == charts.DEVIATION:
-        caption = captions.deviation(data, view.run.counted_in)
+        caption = captions.deviation(data, view.run.step_unit)
     else:
-        caption = captions.cosine(data, results.note(view.run, METRIC, "a treebank"), view.run.counted_in)
+        caption = captions.cosine(data, results.note(view.run, METRIC, "a treebank"), view.run.step_unit)
     source = METRIC if metric == charts.COSINE else ""  # embeddings are read off the weights
     if view.compared_runs:
         read, curves = partial(_curves, metric=metric), charts.overlay_curves(metric)

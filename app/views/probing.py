@@ -20,7 +20,7 @@ def show() -> None:
     frame = results.probe_scores(view.run)
     if frame.empty:
         widgets.stop_uncomputed(view.run, METRIC, f"The layers of run '{view.run.name}' have not been probed yet.")
-    widgets.show_opening(openings.probing(curve_reads.probes_of_layer(view.run, BEST), NAMES, view.run.counted_in))
+    widgets.show_opening(openings.probing(curve_reads.probes_of_layer(view.run, BEST), NAMES, view.run.step_unit))
     section = pickers.pick_one(
         "probing", "Section", list(SECTIONS), format_func=SECTIONS.get, segmented=True, label_visibility="collapsed"
     )

@@ -46,7 +46,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tupl
         charts.heat_map(data, quantity, number, view.axis),
         data.assign(task=task, score=quantity),
         f"{name}-map",
-        captions.heat_map(data, number, step, view.run.counted_in),
+        captions.heat_map(data, number, step, view.run.step_unit),
         title,
         view,
         captions.METRIC,

@@ -45,7 +45,7 @@ def _table(view: View, table: pd.DataFrame) -> None:
         "peak_table",
         lambda row: _choose(*table.iloc[row][["task", "layer", "step"]]),
         {
-            "step": number(headed("peak at", view.run.counted_in), format="localized"),
+            "step": number(headed("peak at", view.run.step_unit), format="localized"),
             "f1": number("F1 there", **PERCENT),
             "last": number("F1, last step", **PERCENT),
             "decay": number("decay (points)", format="%.1f"),

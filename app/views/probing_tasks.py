@@ -80,10 +80,10 @@ def show_two(view: View, frame: pd.DataFrame, layer: str | int) -> None:
         return
     step = view.evaluated(table["step"])
     figures.show_plot(
-        charts.path_figure(table, x, y, view.run.counted_in),
+        charts.path_figure(table, x, y, view.run.step_unit),
         table,
         f"{view.run.name}-{x}-{y}",
-        captions.two_tasks(table, frame, layer, step, view.run.counted_in),
+        captions.two_tasks(table, frame, layer, step, view.run.step_unit),
         f"{probing_scores.label(x)} and {probing_scores.label(y)}",
         view,
         captions.METRIC,

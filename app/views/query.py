@@ -28,7 +28,7 @@ def show() -> None:
     widgets.require(view.run, {"masked_words"})
     view = widgets.at_weights(view)
     with suppress(EmbryoError):  # the examples are asked for again below
-        widgets.show_opening(openings.query(results.examples(view.run), len(view.loadable), view.run.counted_in))
+        widgets.show_opening(openings.query(results.examples(view.run), len(view.loadable), view.run.step_unit))
     questions = ask(view)
     if not questions:
         st.info(

@@ -14,14 +14,14 @@ from embryo_core.words import headed, quantity
 
 def show_lead(answers: Answers, axes: charts.Axes, number: int) -> None:
     """Draw the final answer, when it first led, and from when for good; one step tells neither."""
-    history, counted_in = answers.history, answers.asked.view.run.counted_in
+    history, unit = answers.history, answers.asked.view.run.step_unit
     st.header(f"Over {quantity(len(answers.trace.steps), 'checkpoint')}", anchor=False)
     widgets.show_problems(answers.asked.view.run, answers.problems)
     with st.container(horizontal=True, key=f"lead_{number}"):
         st.metric("Final answer", literal(history.leaders[-1]), border=True)
         if len(answers.trace.steps) > 1:
-            st.metric(headed("First leads at", counted_in), f"{history.first_led:,}", border=True)
-            st.metric(headed("Leads for good from", counted_in), f"{history.leads_from:,}", border=True)
+            st.metric(headed("First leads at", unit), f"{history.first_led:,}", border=True)
+            st.metric(headed("Leads for good from", unit), f"{history.leads_from:,}", border=True)
 
 
 def show_probability(answers: Answers, axes: charts.Axes, number: int) -> None:

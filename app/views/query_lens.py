@@ -45,7 +45,7 @@ def _show_one(answers: Answers, number: int, show_first: bool) -> None:
         _tell_unknown(pin, asked.view)
     left, right = st.columns([5, 1], gap="medium")
     with right:
-        _pick_pin(pin, found.layers, steps, name, step_name(asked.view.run.counted_in).capitalize())
+        _pick_pin(pin, found.layers, steps, name, step_name(asked.view.run.step_unit).capitalize())
         with widgets.explaining():
             _show_pinned(answers, found, pin, name)
     with left:

@@ -32,7 +32,7 @@ def show(answers: Answers, number: int) -> None:
             _show_fact(answers, best[0], number)
     if track := answers.marked.get(TRACKED):
         step = asked.view.evaluated(track.steps)
-        widgets.show_caption(captions.tracked(track, step, asked.masks, asked.view.run.counted_in))
+        widgets.show_caption(captions.tracked(track, step, asked.masks, asked.view.run.step_unit))
     elif asked.word and answers.mask == TOGETHER:
         widgets.show_caption("A word is tracked in one mask: choose which above.")
 

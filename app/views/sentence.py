@@ -98,7 +98,9 @@ def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
     widgets.show_problems(view.run, found.skipped)
     note = f"Attention weights on one sentence of {size} pieces"
     run = view.run
-    history = HeadHistory(run.name, layer, head, note, found.steps, found.weights, found.pieces, run.counted_in)
+    history = HeadHistory(
+        run.name, layer, head, note, found.steps, found.weights, found.pieces, step_unit=run.step_unit
+    )
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"
     caption = captions.sentence_over_steps(history)
     if (total := len(view.loadable)) > MAPS:

@@ -17,7 +17,7 @@ from embryo_core.engine.hub_cache import fetched_ahead, not_cached
 from embryo_core.engine.tensor_statistics import TensorMeter, TensorStatistics
 from embryo_core.errors import BrokenCheckpoint, MissingWeights
 from embryo_core.runs import Audit, Fault
-from embryo_core.types import Checkpoint, Run
+from embryo_core.types import Checkpoint, Run, StepUnit
 from embryo_core.words import joined, point, quantity
 
 ANEW = "get the right file from where it came from, or train the step again"
@@ -42,36 +42,36 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
             measured.append(meter.measure(checkpoint))
         except (BrokenCheckpoint, MissingWeights) as reason:
             faults.append(Fault((checkpoint.step,), "unreadable", str(reason)))
-    faults += judge(measured, _still(run), run.counted_in)
+    faults += judge(measured, _still(run), run.step_unit)
     result = Audit(tuple(sorted(faults, key=lambda fault: (fault.steps, fault.kind, fault.what))), len(found))
     runs.write_audit(run, result)
     return result
 
 
-def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], bool], counted_in: str) -> list[Fault]:
+def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], bool], unit: StepUnit) -> list[Fault]:
     """The faults that tensors tell, by what a step counts (see `types.Run`).
 
     `explained` says of two steps in a row whether nothing was to move between them.
     """
-    faults = [_infinite(one, counted_in) for one in measured if one.infinite]
+    faults = [_infinite(one, unit) for one in measured if one.infinite]
     usual = Counter(one.shapes for one in measured).most_common(1)[0][0] if measured else ()
-    faults += [_other_shapes(one, counted_in) for one in measured if one.shapes != usual]
+    faults += [_other_shapes(one, unit) for one in measured if one.shapes != usual]
     good = [one for one in measured if one.shapes == usual and not one.infinite]
     if len(good) < FEWEST:
         return faults
     steps, hashes = [one.step for one in good], [one.sha256 for one in good]
     groups = equal_steps(hashes, lambda i, j: explained(steps[i], steps[j]))
-    faults += [_equal(tuple(steps[i] for i in group), counted_in) for group in groups]
+    faults += [_equal(tuple(steps[i] for i in group), unit) for group in groups]
     series = _series(good)
     alone = {hashes[i]: i for i in reversed(range(len(good)))}
     left = [i for i in range(len(good)) if alone[hashes[i]] == i and not any(i in group for group in groups)]
     odd = misplaced(series, left)
-    faults += [_swapped((steps[i], steps[j]), counted_in) for i, j in odd.swapped]
-    faults += [_outside(steps[i], counted_in) for i in odd.outside]
+    faults += [_swapped((steps[i], steps[j]), unit) for i, j in odd.swapped]
+    faults += [_outside(steps[i], unit) for i in odd.outside]
     left = [i for i in left if i not in odd.indices]
     twins = {(twin.tensor, twin.step): twin.like for twin in equal_tensors(series, hashes, left)}
-    faults += [_twin(series.names[tensor], steps[i], steps[j], counted_in) for (tensor, i), j in twins.items()]
-    return faults + [_odd(series, tensor, i, left, counted_in) for tensor, i in odd_tensors(series, left, twins)]
+    faults += [_twin(series.names[tensor], steps[i], steps[j], unit) for (tensor, i), j in twins.items()]
+    return faults + [_odd(series, tensor, i, left, unit) for tensor, i in odd_tensors(series, left, twins)]
 
 
 def _series(good: Sequence[TensorStatistics]) -> Series:
@@ -114,51 +114,51 @@ def _at_hand(checkpoint: Checkpoint) -> bool:
 # === Sentences ===
 
 
-def _infinite(one: TensorStatistics, counted_in: str) -> Fault:
+def _infinite(one: TensorStatistics, unit: StepUnit) -> Fault:
     more = f" and {quantity(len(one.infinite) - 1, 'more tensor')}" if len(one.infinite) > 1 else ""
     verb = "hold" if more else "holds"
-    what = f"{runs.shown(one.infinite[0])}{more} at {point(one.step, counted_in)} {verb} NaN or infinity; {ANEW}."
+    what = f"{runs.shown(one.infinite[0])}{more} at {point(one.step, unit)} {verb} NaN or infinity; {ANEW}."
     return Fault((one.step,), "not finite", what)
 
 
-def _other_shapes(one: TensorStatistics, counted_in: str) -> Fault:
-    what = f"The checkpoint at {point(one.step, counted_in)} has tensors of other names or shapes than most"
+def _other_shapes(one: TensorStatistics, unit: StepUnit) -> Fault:
+    what = f"The checkpoint at {point(one.step, unit)} has tensors of other names or shapes than most"
     return Fault((one.step,), "config", f"{what}; {ANEW}, or leave it out.")
 
 
-def _equal(steps: tuple[int, ...], counted_in: str) -> Fault:
-    what = f"The checkpoints at {joined(steps, counted_in)} have the same weights, number by number; {ANEW}."
+def _equal(steps: tuple[int, ...], unit: StepUnit) -> Fault:
+    what = f"The checkpoints at {joined(steps, unit)} have the same weights, number by number; {ANEW}."
     return Fault(steps, "equal", what)
 
 
-def _swapped(steps: tuple[int, int], counted_in: str) -> Fault:
+def _swapped(steps: tuple[int, int], unit: StepUnit) -> Fault:
     what = (
-        f"The checkpoints at {joined(steps, counted_in)} seem to hold each other's weights: exchanged, they lie "
+        f"The checkpoints at {joined(steps, unit)} seem to hold each other's weights: exchanged, they lie "
         "between neighbours; compare both with where they came from, and exchange them."
     )
     return Fault(steps, "swapped", what)
 
 
-def _outside(step: int, counted_in: str) -> Fault:
-    what = f"The weights at {point(step, counted_in)} do not lie between those of the neighbours, nor at another place"
+def _outside(step: int, unit: StepUnit) -> Fault:
+    what = f"The weights at {point(step, unit)} do not lie between those of the neighbours, nor at another place"
     return Fault((step,), "out of line", f"{what}; {ANEW}.")
 
 
-def _twin(name: str, step: int, like: int, counted_in: str) -> Fault:
-    at, other = point(step, counted_in), point(like, counted_in)
+def _twin(name: str, step: int, like: int, unit: StepUnit) -> Fault:
+    at, other = point(step, unit), point(like, unit)
     return Fault((step,), "tensor", f"{runs.shown(name)} at {at} is that at {other}, number by number; {ANEW}.")
 
 
-def _odd(series: Series, tensor: int, step: int, among: Sequence[int], counted_in: str) -> Fault:
+def _odd(series: Series, tensor: int, step: int, among: Sequence[int], unit: StepUnit) -> Fault:
     """Norm and cosine to the first step beside those of the neighbours."""
     k = among.index(step)
     near = [among[j] for j in (k - 1, k + 1) if 0 <= j < len(among)]
     norms = " and ".join(f"{series.norms[tensor, j]:.3g}" for j in near)
     cosines = " and ".join(f"{series.cosines(step, j)[tensor]:.2f}" for j in near)
     first = [f"{series.cosines(0, j)[tensor]:.2f}" for j in (step, *near)]
-    neighbours = joined([series.steps[j] for j in near], counted_in)
+    neighbours = joined([series.steps[j] for j in near], unit)
     what = (
-        f"{runs.shown(series.names[tensor])} at {point(series.steps[step], counted_in)} is out of line with that at "
+        f"{runs.shown(series.names[tensor])} at {point(series.steps[step], unit)} is out of line with that at "
         f"{neighbours}: norm {series.norms[tensor, step]:.3g} beside {norms}, "
         f"cosine {cosines} to them, and {first[0]} beside {' and '.join(first[1:])} to the first step; {ANEW}."
     )

@@ -40,9 +40,9 @@ def missing(run: Run) -> list[Fault]:
     steps = tuple(runs.missing_steps(run))
     if not steps:
         return []
-    named = point(steps[0], run.counted_in)
+    named = point(steps[0], run.step_unit)
     if len(steps) > 1:
-        named = several(", ".join(f"{step:,}" for step in steps[:NAMED]), run.counted_in)
+        named = several(", ".join(f"{step:,}" for step in steps[:NAMED]), run.step_unit)
     more = f" and {len(steps) - NAMED:,} more" if len(steps) > NAMED else ""
     what = f"The planned grid has no checkpoint at {named}{more}; copy what is missing from where the others came from."
     return [Fault(steps, "missing", what)]
@@ -54,7 +54,7 @@ def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
     for checkpoint in checkpoints:
         try:
             contents[checkpoint.step] = _configs(checkpoint)
-            named[checkpoint.step] = point(checkpoint.step, checkpoint.run.counted_in)
+            named[checkpoint.step] = point(checkpoint.step, checkpoint.run.step_unit)
         except BrokenCheckpoint:
             continue  # reported when the checkpoint is read
     common = _commonest({step: repr(sorted(content.items())) for step, content in contents.items()})
@@ -89,7 +89,7 @@ def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
     for checkpoint in checkpoints:
         if found := _tokenizer(checkpoint):
             digests[checkpoint.step] = found
-            named[checkpoint.step] = point(checkpoint.step, checkpoint.run.counted_in)
+            named[checkpoint.step] = point(checkpoint.step, checkpoint.run.step_unit)
     common = _commonest(digests)
     return [
         Fault(
@@ -158,7 +158,7 @@ def exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
             (one.step,),
             "swapped",
             f"The folder {runs.shown(one.path.name)} has the manifest of the checkpoint at "
-            f"{point(one.step, one.run.counted_in)}; name it step{one.step}, or copy both again from where they came "
+            f"{point(one.step, one.run.step_unit)}; name it step{one.step}, or copy both again from where they came "
             "from.",
         )
         for one in checkpoints

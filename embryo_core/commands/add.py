@@ -43,7 +43,7 @@ def execute(options: argparse.Namespace) -> int:
 
     added = add(options.source, options.name, options.steps, options.pattern, options.tokenizer, options.copy)
     run, steps = added.run, added.steps
-    counted = f"{quantity(len(steps), 'checkpoint')}, {points(steps[0], steps[-1], run.counted_in)}"
+    counted = f"{quantity(len(steps), 'checkpoint')}, {points(steps[0], steps[-1], run.step_unit)}"
     print(f"{run.name}  {run.family}, {counted}  ({run.path})")
     print("Weights were copied from:" if options.copy else "Weights stay where they are, and are read there:")
     for location in added.locations[:LISTED]:
@@ -51,9 +51,9 @@ def execute(options: argparse.Namespace) -> int:
     if more := added.locations[LISTED:]:
         print(f"    and {len(more):,} more")
     if added.kept:
-        print(f"As they were before: {listed(added.kept, run.counted_in)}.")
+        print(f"As they were before: {listed(added.kept, run.step_unit)}.")
     if added.gone:
-        gone = listed(added.gone, run.counted_in)
+        gone = listed(added.gone, run.step_unit)
         print(f"Without weights from now on, as their files are gone or were not added here: {gone}.")
     if added.left_alone:
         names = ", ".join(map(runs.shown, added.left_alone[:LISTED]))

@@ -27,6 +27,6 @@ def execute(options: argparse.Namespace) -> int:
     history = read_averaged(runs.open_run(options.run), options.layer, options.head)
     write_animation(history, options.output, options.colours)
     steps = history.steps
-    span = points(steps[0], steps[-1], history.counted_in)
+    span = points(steps[0], steps[-1], history.step_unit)
     print(f"{options.output}: {history.title}, {quantity(len(steps), 'checkpoint')}, {span}")
     return 0

@@ -28,6 +28,6 @@ def execute(options: argparse.Namespace) -> int:
     results.write_examples(run, examples)
     for example in examples:
         learned = example.since is not None
-        since = f"learned at {point(example.since, run.counted_in)}" if learned else "not learned yet"
+        since = f"learned at {point(example.since, run.step_unit)}" if learned else "not learned yet"
         print(f"{example.text}  {example.word}, {since}")
     return 0

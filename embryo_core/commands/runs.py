@@ -40,7 +40,7 @@ def _list() -> int:
         span = "no checkpoint"
         if checkpoints:
             steps = [checkpoint.step for checkpoint in checkpoints]
-            span = f"{quantity(len(steps), 'checkpoint')}, {points(steps[0], steps[-1], run.counted_in)}"
+            span = f"{quantity(len(steps), 'checkpoint')}, {points(steps[0], steps[-1], run.step_unit)}"
         if thinned := sum(not checkpoint.has_weights for checkpoint in checkpoints):
             span += f", {thinned} without weights"
         print(f"{run.name}  {run.family}, {span}  ({run.path})")
@@ -57,7 +57,7 @@ def _thin(options: argparse.Namespace) -> int:
     run = runs.open_run(options.thin)
     going = runs.to_remove(run, options.keep)
     for checkpoint, size in going:
-        print(f"{point(checkpoint.step, run.counted_in)}: weights, {size / 1e6:,.1f} MB")
+        print(f"{point(checkpoint.step, run.step_unit)}: weights, {size / 1e6:,.1f} MB")
         if options.yes:
             runs.remove_weights(checkpoint)
     size = sum(size for _, size in going) / 1e6

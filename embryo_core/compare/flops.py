@@ -8,7 +8,7 @@ from embryo_core import runs
 from embryo_core.errors import RunError
 from embryo_core.runs.architecture import layer_flops
 from embryo_core.runs.schema import Settings
-from embryo_core.types import Run
+from embryo_core.types import Run, StepUnit
 
 PASSES = 3  # a backward pass costs two forward passes
 
@@ -41,7 +41,7 @@ def training_flops(run: Run, step: int) -> float | None:
     """
     settings = convert(run.config, Settings)
     needed = (settings.num_hidden_layers, settings.hidden_size, settings.intermediate_size, settings.vocab_size)
-    if run.counted_in != "updates" or not all((*needed, settings.batch_size, settings.sequence_length)):
+    if run.step_unit != StepUnit.UPDATES or not all((*needed, settings.batch_size, settings.sequence_length)):
         return None
     before, first = 0.0, 0
     if run.origin:

@@ -50,7 +50,7 @@ def progress(run: Run, unit: Unit) -> Progress | None:
     """
     checkpoints = runs.checkpoints(run)
     steps = sorted({checkpoint.step for checkpoint in checkpoints})
-    if unit == run.counted_in:
+    if unit == run.step_unit:
         return _known({step: float(step) for step in steps})
     if unit == "share":
         last = max([*run.planned_steps, *steps], default=0)

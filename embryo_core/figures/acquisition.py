@@ -13,7 +13,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import style, tags
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
-from embryo_core.types import Run
+from embryo_core.types import Run, StepUnit
 from embryo_core.words import percent, span
 
 ROW_SPREAD = 0.5  # of a row's height, over which its runs are spread
@@ -188,14 +188,14 @@ def _hover_text(row: Any, run: str, axis: StepAxis) -> str:
     named = f"<b>{style.plain(tags.named(row.group))}</b>" + (f", {run}" if run else "")
     end = "or later" if pd.isna(row.latest) else f"to {row.latest:,}"
     text = f"{named}: {axis.point(int(row.onset))} ({row.earliest:,} {end})"
-    return f"{text}<br>last accuracy {percent(row.last)}, n = {row.n:,} words{_describe_slope(row, axis.counted_in)}"
+    return f"{text}<br>last accuracy {percent(row.last)}, n = {row.n:,} words{_describe_slope(row, axis.step_unit)}"
 
 
-def _describe_slope(row: Any, counted_in: str) -> str:
+def _describe_slope(row: Any, unit: StepUnit) -> str:
     """Return the slope of a row on a line of its own; "" if its rule has none."""
     if pd.isna(getattr(row, "slope", None)):
         return ""
-    per = "steps" if counted_in == "updates" else counted_in
+    per = "steps" if unit == StepUnit.UPDATES else unit
     return f"<br>slope {row.slope:.3g} per 1,000 {per} (95 %: {row.slope_low:.3g} to {row.slope_high:.3g})"
 
 

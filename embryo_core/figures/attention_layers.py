@@ -11,6 +11,7 @@ from embryo_core.figures import style
 from embryo_core.figures.axis import STEP_COLUMN
 from embryo_core.figures.cells import add_points, outline
 from embryo_core.share.map_style import colour_end
+from embryo_core.types import StepUnit
 from embryo_core.words import point, step_name
 
 COLUMNS = 7  # steps
@@ -36,7 +37,7 @@ def steps_around(known: Sequence[int], chosen: int, count: int = COLUMNS) -> tup
     return *before[: count - 1 - later][::-1], chosen, *after[:later]
 
 
-def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int, counted_in: str = "updates") -> go.Figure:
+def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int, unit: StepUnit) -> go.Figure:
     """Maps [layers, S, M, M] beside each other, layer 1 at the bottom, the column of the chosen step framed.
 
     Its bar of colours is drawn in files alone; that of the page is `colour_scale`.
@@ -64,13 +65,13 @@ def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int, counted_i
         [column for _, column in where],
         [layer for layer, _ in where],
         [[layer + 1, int(steps[column])] for layer, column in where],
-        f"layer %{{customdata[0]}}, {point('%{customdata[1]:,}', counted_in)}; click to see it large",
+        f"layer %{{customdata[0]}}, {point('%{customdata[1]:,}', unit)}; click to see it large",
     )
     column = list(steps).index(chosen)
     outline(figure, (column, column), (0, layers - 1), STEP_COLUMN, color=style.ORANGE, width=2)
     style.finish(figure, "layer", height=70 + SIDE * layers, legend=False)
     ticks = {"tickvals": [*range(columns)], "ticktext": style.apart(steps)}
-    style.set_axes(figure, "x", title={"text": step_name(counted_in)}, range=[-0.53, columns - 0.47], **ticks)
+    style.set_axes(figure, "x", title={"text": step_name(unit)}, range=[-0.53, columns - 0.47], **ticks)
     numbers = {"tickvals": [*range(layers)], "ticktext": [str(layer + 1) for layer in range(layers)]}
     figure.update_layout(width=70 + SIDE * columns)
     square = {"scaleanchor": "x", "constrain": "domain"}

@@ -5,7 +5,7 @@ A figure marks its last step, whatever step is chosen. The time bar moves the ma
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import floor, log10
 
 import numpy as np
@@ -17,7 +17,7 @@ from embryo_core.curves.step_scales import STEP_0, Scale, axis_values
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style
 from embryo_core.figures.thinning import break_lines, thin_curves
-from embryo_core.types import Change, Run
+from embryo_core.types import Change, Run, StepUnit
 from embryo_core.words import point
 
 STEP_LINE = "step"  # name of the line at the chosen step
@@ -45,7 +45,7 @@ class Axis:
 
     def of(self, run: Run, among: Sequence[Run] = ()) -> "StepAxis":
         """Return the axis with the changes, gaps and progress of a run; 0 has the same place for all runs `among`."""
-        axis = StepAxis(self.scale, run_files.changes(run), run.counted_in, _gaps(run))
+        axis = StepAxis(self.scale, run_files.changes(run), _gaps(run), step_unit=run.step_unit)
         if self.unit == "step":
             return axis
         known = [found for one in among or (run,) if (found := progress_of(one, self.unit))]
@@ -79,11 +79,11 @@ class StepAxis:
 
     scale: Scale
     changes: tuple[Change, ...] = ()  # of the run: other text, longer sequences, a falling rate
-    counted_in: str = "updates"  # what a step counts (see `types.Run`)
     gaps: tuple[int, ...] = ()  # missing and faulty steps, at which curves break
     unit: Unit = "step"  # what the axis counts
     progress: Progress | None = None  # of the run in another unit than steps
     zero: float = STEP_0  # where nothing seen yet lies on a log axis
+    step_unit: StepUnit = field(kw_only=True)
 
     @property
     def title(self) -> str:
@@ -93,11 +93,11 @@ class StepAxis:
     @property
     def title_of_steps(self) -> str:
         """The title of an axis whose ticks are steps."""
-        return "step (optimizer updates)" if self.counted_in == "updates" else f"{self.counted_in} seen"
+        return "step (optimizer updates)" if self.step_unit == StepUnit.UPDATES else f"{self.step_unit} seen"
 
     def point(self, step: int | str) -> str:
         """A step as words: "step 1,000", or "1,000 words"; it may be text that Plotly fills in."""
-        return point(step, self.counted_in)
+        return point(step, self.step_unit)
 
     def hover(self, place: str) -> str:
         """The same where Plotly fills in the number that stands at a `place`, such as "customdata[0]"."""

@@ -6,6 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core.figures import style
+from embryo_core.types import StepUnit
 from embryo_core.words import point
 
 HOVERED = ("measure", "first", "second", "low", "high", "n_first", "n_second")
@@ -55,10 +56,10 @@ def _shift(i: int, runs: int) -> float:
     return SPREAD * (i / (runs - 1) - 0.5) if runs > 1 else 0.0
 
 
-def differences_figure(table: pd.DataFrame, counted_in: Mapping[str, str]) -> go.Figure:
+def differences_figure(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go.Figure:
     """Rows of `compare.differences` with the column run: a row per measure, in it an interval per run.
 
-    `counted_in` has what the steps of each run count.
+    `units` has what the steps of each run count.
     """
     table = table.dropna(subset="difference")
     figure, measures = go.Figure(), list(dict.fromkeys(table["measure"]))
@@ -81,7 +82,7 @@ def differences_figure(table: pd.DataFrame, counted_in: Mapping[str, str]) -> go
             name=style.plain(run),
             marker={"color": colour, "symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 9},
             customdata=rows.assign(low=POINTS * rows["low"], high=POINTS * rows["high"])[[*HOVERED]].to_numpy(object),
-            text=[point(step, counted_in[run]) for step in rows["step_second"].astype(int)],
+            text=[point(step, units[run]) for step in rows["step_second"].astype(int)],
             hovertemplate="<b>%{customdata[0]}</b>, %{text}: %{x:+.1f} points (%{customdata[3]:+.1f} to "
             "%{customdata[4]:+.1f})<br>%{customdata[1]:.1%} (n = %{customdata[5]:,}), then %{customdata[2]:.1%} "
             "(n = %{customdata[6]:,})<extra></extra>",

@@ -15,6 +15,7 @@ from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.overlay import Curves
 from embryo_core.finetune.task_specs import GLUE, SQUAD
+from embryo_core.types import StepUnit
 from embryo_core.words import point
 
 TICKS = 8  # evaluations of a fine-tuning that are all named on its axis
@@ -274,12 +275,12 @@ def _by_example(table: pd.DataFrame, **before: Any) -> pd.DataFrame:
     return pd.concat([pd.DataFrame(before, index=table.index), table], axis=1)
 
 
-def with_some_steps(table: pd.DataFrame, chosen: int, counted_in: str = "updates") -> pd.DataFrame:
+def with_some_steps(table: pd.DataFrame, chosen: int, unit: StepUnit) -> pd.DataFrame:
     """A table of examples with at most `COLUMNS` of its steps, evenly on a log axis, and the chosen one; named."""
     steps = sorted(column for column in table if not isinstance(column, str))
     shown = sorted({*log_spaced(steps, COLUMNS), *({chosen} & {*steps})})
     others = [column for column in table if isinstance(column, str)]
-    return table[[*others, *shown]].rename(columns={step: point(step, counted_in) for step in shown})
+    return table[[*others, *shown]].rename(columns={step: point(step, unit) for step in shown})
 
 
 def task_table(frame: pd.DataFrame, step: int, reached: Mapping[str, Sequence[Reached | None]]) -> pd.DataFrame:

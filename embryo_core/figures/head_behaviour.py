@@ -8,6 +8,7 @@ from embryo_core.figures import cells, smoothing, style
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.patterns import PATTERNS, appearance, level
 from embryo_core.figures.probing_layers import layer_colours
+from embryo_core.types import StepUnit
 from embryo_core.words import headed
 
 CHOSEN = style.VERMILION  # a colour that the scale does not have
@@ -31,7 +32,7 @@ def value_figure(rows: pd.DataFrame, what: str, step: int, chosen: tuple[int, in
 
 
 def appearance_figure(
-    since: pd.DataFrame, steps: list[int], chosen: tuple[int, int], counted_in: str = "updates"
+    since: pd.DataFrame, steps: list[int], chosen: tuple[int, int], unit: StepUnit
 ) -> go.Figure:
     """`appearances` as layer by head, the earlier the brighter; a head without the pattern stays empty.
 
@@ -48,7 +49,7 @@ def appearance_figure(
     first = order.get(since["step"].min(), 0)
     shown = sorted({first + (last - first) * quarter // 4 for quarter in range(5)})
     ticks = {"tickvals": [-number for number in shown], "ticktext": [names[number] for number in shown]}
-    return _grid(here, chosen, (-last, -first), style.colour_bar(headed("since", counted_in), **ticks))
+    return _grid(here, chosen, (-last, -first), style.colour_bar(headed("since", unit), **ticks))
 
 
 def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float], bar: dict) -> go.Figure:

@@ -10,6 +10,7 @@ from embryo_core.corpora.word_groups import ALL
 from embryo_core.curves.phases import Phase
 from embryo_core.figures.patterns import PREFIX, WEIGHTS
 from embryo_core.figures.positions import COSINE, DEVIATION, POSITIONS, WORDS
+from embryo_core.types import StepUnit
 from embryo_core.words import points
 
 ACCURACIES = {
@@ -21,7 +22,7 @@ METRICS = (*ACCURACIES.values(), DEVIATION, COSINE, *(PREFIX + what for what in 
 RATIO, SIMILARITY, HEAD = "Positions / words", "Cosine, last layer", "Head that changes most"
 
 
-def changes(phases: Sequence[Phase], scores: pd.DataFrame, counted_in: str = "updates") -> pd.DataFrame:
+def changes(phases: Sequence[Phase], scores: pd.DataFrame, unit: StepUnit) -> pd.DataFrame:
     """A row per phase: its name, steps, interval, fall of the loss, and what it changes, from one end to the other.
 
     The latter are accuracies, the deviation of position embeddings in that of words, the mean cosine between the last
@@ -31,13 +32,13 @@ def changes(phases: Sequence[Phase], scores: pd.DataFrame, counted_in: str = "up
     for number, phase in enumerate(phases):
         row = {
             "Phase": phase.name,
-            "Steps" if counted_in == "updates" else counted_in.capitalize(): f"{phase.start:,} to {phase.end:,}",
+            "Steps" if unit == StepUnit.UPDATES else unit.capitalize(): f"{phase.start:,} to {phase.end:,}",
             "Begins between": f"{phase.earliest:,} and {phase.latest:,}" if number else "",
             "Loss, nats per doubling": f"{-phase.fall:+.2f}",
         }
         for title, table in measured.items():
-            row[title] = _change(table["value"], phase, title in ACCURACIES, counted_in)
-        rows.append(row | {HEAD: _head(scores, phase, counted_in)})
+            row[title] = _change(table["value"], phase, title in ACCURACIES, unit)
+        rows.append(row | {HEAD: _head(scores, phase, unit)})
     return pd.DataFrame(rows)
 
 
@@ -82,21 +83,21 @@ def _is_near(found: int, step: int) -> bool:
     return found >= 0 and 2 * (found + 1) >= step + 1
 
 
-def _told(ends: tuple[int, int], phase: Phase, counted_in: str) -> str:
+def _told(ends: tuple[int, int], phase: Phase, unit: StepUnit) -> str:
     """The evaluated steps, where they are far from the ends of the phase."""
     if ends[0] <= phase.start and _is_near(ends[1], phase.end):
         return ""
-    return f" ({points(*ends, counted_in)})"
+    return f" ({points(*ends, unit)})"
 
 
-def _change(values: pd.Series, phase: Phase, percent: bool, counted_in: str) -> str:
+def _change(values: pd.Series, phase: Phase, percent: bool, unit: StepUnit) -> str:
     """What a quantity, by step, is at both ends of a phase: "0.05 → 0.41", or "5.0 → 41.0 %"."""
     ends = _ends(values.index, phase)
     if ends is None:
         return ""
     first, last = (values[step] for step in ends)
     words = f"{100 * first:.1f} → {100 * last:.1f} %" if percent else f"{first:.2f} → {last:.2f}"
-    return words + _told(ends, phase, counted_in)
+    return words + _told(ends, phase, unit)
 
 
 def _fixed_places(scores: pd.DataFrame) -> pd.DataFrame:
@@ -104,7 +105,7 @@ def _fixed_places(scores: pd.DataFrame) -> pd.DataFrame:
     return scores[scores["metric"].isin([PREFIX + what for what in WEIGHTS])]
 
 
-def _head(scores: pd.DataFrame, phase: Phase, counted_in: str) -> str:
+def _head(scores: pd.DataFrame, phase: Phase, unit: StepUnit) -> str:
     """The head and fixed place whose attention weight changes most: "2.5 previous: 0.05 → 0.41"."""
     rows = _fixed_places(scores)
     ends = _ends(rows["step"], phase)
@@ -114,4 +115,4 @@ def _head(scores: pd.DataFrame, phase: Phase, counted_in: str) -> str:
     first, last = (table[step] for step in ends)
     metric, layer, head = at = (last - first).abs().idxmax()
     words = f"{int(layer)}.{head} {metric.removeprefix(PREFIX)}: {first[at]:.2f} → {last[at]:.2f}"
-    return words + _told(ends, phase, counted_in)
+    return words + _told(ends, phase, unit)

@@ -10,6 +10,7 @@ from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import STEP_MARK, StepAxis, follow_step
 from embryo_core.figures.overlay import Curves
 from embryo_core.figures.probing_scores import MASKED, label, layer_name
+from embryo_core.types import StepUnit
 from embryo_core.words import point, step_name
 
 STYLES = {  # colour and marker
@@ -163,10 +164,10 @@ def expected_figure(
 # === Two tasks ===
 
 
-def path_figure(table: pd.DataFrame, x_task: str, y_task: str, counted_in: str = "updates") -> go.Figure:
+def path_figure(table: pd.DataFrame, x_task: str, y_task: str, unit: StepUnit) -> go.Figure:
     """`path` of two tasks through the steps, the later the brighter; a ring follows the chosen step."""
     figure = go.Figure()
-    order, bar = np.arange(len(table)), _step_bar(list(table["step"]), counted_in)
+    order, bar = np.arange(len(table)), _step_bar(list(table["step"]), unit)
     figure.add_scatter(
         x=table["f1_x"],
         y=table["f1_y"],
@@ -175,7 +176,7 @@ def path_figure(table: pd.DataFrame, x_task: str, y_task: str, counted_in: str =
         marker={"size": 10, "color": order, "colorscale": "Viridis", "colorbar": bar},
         unselected_marker_opacity=1,
         customdata=table[["step", "f1_x", "f1_y", "n_x", "n_y"]].to_numpy(object),
-        hovertemplate=f"<b>{point('%{customdata[0]:,}', counted_in)}</b><br>"
+        hovertemplate=f"<b>{point('%{customdata[0]:,}', unit)}</b><br>"
         f"{plain(x_task)}: %{{customdata[1]:.1%}} (n = %{{customdata[3]:,}})<br>"
         f"{plain(y_task)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<extra></extra>",
         showlegend=False,
@@ -195,9 +196,9 @@ def _ring(figure: go.Figure, x: float, y: float) -> None:
     figure.add_shape(type="circle", name=STEP_MARK, xanchor=x, yanchor=y, line=line, **size)
 
 
-def _step_bar(steps: list[int], counted_in: str) -> dict:
+def _step_bar(steps: list[int], unit: StepUnit) -> dict:
     """A colour bar over checkpoints, one by one, with the numbers of a few steps."""
     last = len(steps) - 1
     shown = sorted({last * quarter // 4 for quarter in range(5)})
     names = style.apart(steps[i] for i in shown)
-    return style.colour_bar(step_name(counted_in), "top", tickvals=shown, ticktext=names)
+    return style.colour_bar(step_name(unit), "top", tickvals=shown, ticktext=names)

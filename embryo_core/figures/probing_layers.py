@@ -245,7 +245,7 @@ def _reach(above: Sequence[float], below: Sequence[float], colour: str) -> dict[
 def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float], axis: StepAxis) -> go.Figure:
     """Both panels' axes for so many tasks within a row; a log step axis runs from the first peak to the last step."""
     style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760))
-    title = f"{axis.title} at the peak" if axis.progress else headed("peak at", axis.counted_in)
+    title = f"{axis.title} at the peak" if axis.progress else headed("peak at", axis.step_unit)
     figure.update_xaxes(title_text=title, row=1, col=1)
     if figure.layout.xaxis.type == "log":
         low, high = np.log10(ends)

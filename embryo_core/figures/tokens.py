@@ -17,7 +17,7 @@ from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, listed, sentences
 from embryo_core.findings.words import VERB_FORMS
 from embryo_core.tokenizers.tokenizer import load_tokenizer
-from embryo_core.types import Run
+from embryo_core.types import Run, StepUnit
 from embryo_core.words import percent, point, points
 
 SETS = {
@@ -236,15 +236,15 @@ def _describe_single_words(run: Run, metric: str, groups: Sequence[str]) -> str:
         commonest_answers(merge_case(results.read_words(run, metric, group), cased)).assign(group=group)
         for group in groups
     ]
-    return describe_single_words(pd.concat(found, ignore_index=True), run.counted_in)
+    return describe_single_words(pd.concat(found, ignore_index=True), run.step_unit)
 
 
-def describe_single_words(answers: pd.DataFrame, counted_in: str) -> str:
+def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
     """Return the same for `commonest_answers` with the column group; "" if there is no such category."""
     alone = answers[(answers["share"] > ONE_WORD_SHARE) & (answers["right"] >= MIN_ANSWERS)]
     remarks = []
     for (group, word), rows in alone.groupby(["group", "word"], sort=False):
-        steps = points(int(rows["step"].min()), int(rows["step"].max()), counted_in)
+        steps = points(int(rows["step"].min()), int(rows["step"].max()), unit)
         of_words = rows["of_words"].iloc[-1]
         remarks.append(f"{group} at {steps}: “{word}”, {100 * of_words:.0f} % of the category's words")
     if not remarks:
@@ -258,7 +258,7 @@ def _headline(name: str, order: pd.DataFrame, run: Run) -> str:
     if known.empty:
         return f"{name}: no category is above 0 at the last step."
     first, last = (known[known["onset"] == end] for end in (known["onset"].min(), known["onset"].max()))
-    begin, end = (point(int(rows["onset"].iloc[0]), run.counted_in) for rows in (first, last))
+    begin, end = (point(int(rows["onset"].iloc[0]), run.step_unit) for rows in (first, last))
     if len(first) == len(known):
         return f"{name}: {listed(list(known['group']))} reach half of their final accuracy by {begin}."
     return (

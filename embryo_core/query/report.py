@@ -16,7 +16,7 @@ def report_answers(run: Run, text: str, step: int, k: int = 10) -> str:
     Raises as `query.answer` does.
     """
     found = query.answer(run, text, step, k)
-    blocks = [f"{run.name}, {point(step, run.counted_in)}: {found.text}"]
+    blocks = [f"{run.name}, {point(step, run.step_unit)}: {found.text}"]
     if len(found.masks) > 1:
         blocks.append("All masks together\n" + _ranking(found.joint))
     for i, predictions in enumerate(found.masks, start=1):
@@ -45,7 +45,7 @@ def report_track(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[
             "rank among the answers of as many pieces; ≥: at least."
         )
     width = _width_of(found.steps)
-    lines = [f"{step_name(run.counted_in):>{width}}  {'probability':>11}  {'rank':>6}"]
+    lines = [f"{step_name(run.step_unit):>{width}}  {'probability':>11}  {'rank':>6}"]
     for step, probability, *rank in zip(found.steps, found.probabilities, found.ranks, found.exact, strict=True):
         lines.append(f"{step:>{width},}  {probability:>11.3g}  {query.spell_rank(*rank):>6}")
     return "\n\n".join([*head, *found.skipped, "\n".join(lines)])
@@ -64,10 +64,10 @@ def report_lens(
     Raises as `lens` does.
     """
     found = lens(run, text, mask, 1 if step is None else k, steps if step is None else [step])
-    where = quantity(len(found.steps), "checkpoint") if step is None else point(step, run.counted_in)
+    where = quantity(len(found.steps), "checkpoint") if step is None else point(step, run.step_unit)
     head = f"{run.name}, {where}, layers at [MASK] {mask}: {found.text}"
     if step is None:
-        rows = [(step_name(run.counted_in), *(f"layer {layer}" if layer else "embeddings" for layer in found.layers))]
+        rows = [(step_name(run.step_unit), *(f"layer {layer}" if layer else "embeddings" for layer in found.layers))]
         for number, layers in zip(found.steps, found.cells, strict=True):
             rows.append((f"{number:,}", *(_word(best) for (best,) in layers)))
     else:
@@ -106,12 +106,12 @@ def _history(run: Run, steps: tuple[int, ...], history: AnswerHistory) -> str:
     final = by_token[history.leaders[-1]]
     left, width, own = _width_of(steps), max(len("best answer"), *map(len, history.leaders)), f"of {final.token!r}"
     right = max(14, len(own))
-    at = step_name(run.counted_in)
+    at = step_name(run.step_unit)
     lines = [f"{at:>{left}}  {'best answer':<{width}}  {'probability':>11}  {own:>{right}}  {'rank':>6}"]
     for i, (step, leader) in enumerate(zip(steps, history.leaders, strict=True)):
         rank = query.spell_rank(final.ranks[i], final.exact[i])
         probability, of_final = by_token[leader].probabilities[i], final.probabilities[i]
         lines.append(f"{step:>{left},}  {leader:<{width}}  {probability:>11.4%}  {of_final:>{right}.4%}  {rank:>6}")
-    first, good = (point(step, run.counted_in) for step in (history.first_led, history.leads_from))
+    first, good = (point(step, run.step_unit) for step in (history.first_led, history.leads_from))
     lines.append(f"{final.token!r} first leads at {first}, for good from {good}.")
     return "\n".join(lines)

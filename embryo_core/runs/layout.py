@@ -85,7 +85,7 @@ def read_run(path: Path) -> Run:
 def write_run(run: Run) -> None:
     """Write run.json (the folder is made)."""
     parts = {name: asdict(part) for name in ("origin", "special_tokens") if (part := getattr(run, name))}
-    counted = {"counted_in": run.counted_in} if run.counted_in != Run.counted_in else {}
+    counted = {"counted_in": run.step_unit} if run.step_unit != Run.step_unit else {}
     write_json(run.path / "run.json", {name: getattr(run, name) for name in RUN_FIELDS} | parts | counted)
 
 

@@ -112,11 +112,11 @@ def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
 
 def left_out(found: Iterable[Checkpoint]) -> list[str]:
     """What is said where these checkpoints were asked for: one sentence on those without weights, or none."""
-    thinned = {one.step: one.run.counted_in for one in found if not one.has_weights}
+    thinned = {one.step: one.run.step_unit for one in found if not one.has_weights}
     if not thinned:
         return []
-    counted_in = next(iter(thinned.values()))
-    return [f"Left out, as their weights were removed: {listed(sorted(thinned), counted_in)}."]
+    unit = next(iter(thinned.values()))
+    return [f"Left out, as their weights were removed: {listed(sorted(thinned), unit)}."]
 
 
 def without_weights(checkpoint: Checkpoint) -> MissingWeights:

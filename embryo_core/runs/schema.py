@@ -23,6 +23,7 @@ from embryo_core.runs.value_types import (
     nested,
     resolve,
 )
+from embryo_core.types import StepUnit
 
 MB = 2**20
 LIMITS = {  # bytes that a file may have, by its name; one of another name may have OTHER_LIMIT
@@ -148,7 +149,7 @@ class RunCard(Struct, frozen=True):
     note: Text = ""
     origin: OriginCard | None = None
     special_tokens: TokensCard | None = None
-    counted_in: Literal["updates", "sequences", "tokens", "words"] = "updates"
+    counted_in: StepUnit = StepUnit.UPDATES  # `Run.step_unit`
 
     def __post_init__(self) -> None:
         convert(self.config, Settings)

@@ -6,6 +6,7 @@ from PIL import Image, ImageDraw
 from embryo_core.curves.step_scales import Scale
 from embryo_core.share import map_style
 from embryo_core.share.gif import BLACK, COLOURS, GREY, animated, font, palette, picture
+from embryo_core.types import StepUnit
 from embryo_core.words import point
 
 SIDE = 64  # pixels of a head's map, or a little less
@@ -20,7 +21,8 @@ def all_heads_gif(
     weights: np.ndarray,
     scale: Scale = "linear",
     shared: bool = False,
-    counted_in: str = "updates",
+    *,
+    unit: StepUnit,
     note: str = "",
 ) -> bytes:
     """The maps of all heads, weights [S, layers, heads, L, L] at steps [S]; the still beginning is shortened.
@@ -43,7 +45,7 @@ def all_heads_gif(
             pen.text((LEFT - 10, TOP + middle), str(number), BLACK, font(11), anchor="rm")
     for line, text in enumerate(notes):
         pen.text((EDGE, TOP + height + EDGE + LINE * line), text, GREY, font(SMALL))
-    frames = [_frame(base, point(step, counted_in), level) for step, level in zip(steps, levels, strict=True)]
+    frames = [_frame(base, point(step, unit), level) for step, level in zip(steps, levels, strict=True)]
     return animated(frames, levels.reshape(count, -1, levels.shape[-1]))
 
 

@@ -71,7 +71,7 @@ class _Canvas:
         """The frame of one step, from its levels [L, L] in the palette."""
         frame = self.base.copy()
         pen = ImageDraw.Draw(frame)
-        pen.text((map_style.EDGE, 38), point(self.history.steps[index], self.history.counted_in), BLACK, font(14))
+        pen.text((map_style.EDGE, 38), point(self.history.steps[index], self.history.step_unit), BLACK, font(14))
         x, y = self.marks[index], self.below + 62
         pen.ellipse((x - 5, y - 5, x + 5, y + 5), BLACK)
         frame = frame.quantize(palette=self.palette, dither=Image.Dither.NONE)

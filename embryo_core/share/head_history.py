@@ -1,6 +1,6 @@
 """One head's attention maps over the steps, with the words that name them: what the map, the GIF and the page draw."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from embryo_core import results
 from embryo_core.errors import ResultsError
 from embryo_core.results import AttentionHistory
-from embryo_core.types import Run
+from embryo_core.types import Run, StepUnit
 
 METRIC = "attention"
 
@@ -24,8 +24,8 @@ class HeadHistory:
     steps: np.ndarray
     weights: np.ndarray
     tokens: tuple[str, ...] = ()  # the L pieces of one sentence; none for averaged maps
-    counted_in: str = "updates"  # see `types.Run`
     shared_end: float | None = None  # the weight at which the colours of all heads end, where they share one scale
+    step_unit: StepUnit = field(kw_only=True)
 
     @property
     def title(self) -> str:
@@ -47,7 +47,7 @@ def averaged(run: Run, layer: int, head: int, maps: AttentionHistory, source: di
     """The history of a head's averaged maps; `source` is what the metric noted of its data."""
     data = source.get("note", f"averaged over {maps.sentences:,} sentences")
     note = f"Attention weights, {data}"
-    return HeadHistory(run.name, layer, head, note, maps.steps, maps.weights, counted_in=run.counted_in)
+    return HeadHistory(run.name, layer, head, note, maps.steps, maps.weights, step_unit=run.step_unit)
 
 
 def read_averaged(run: Run, layer: int, head: int) -> HeadHistory:

@@ -191,7 +191,7 @@ def drawing(history: HeadHistory, scale: Scale) -> dict[str, Any]:
         "title": history.title,
         "note": history.note,
         "steps": history.steps.tolist(),
-        "countedIn": history.counted_in,
+        "countedIn": history.step_unit,
         "size": history.size,
         "tokens": list(history.tokens),
         "maximum": history.maximum,

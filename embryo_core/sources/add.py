@@ -35,7 +35,7 @@ from embryo_core.sources.grid import planned
 from embryo_core.sources.parts import join
 from embryo_core.sources.patterns import Counts
 from embryo_core.tokenizers.checks import TOKENIZER_FILES
-from embryo_core.types import Pointer, Run, SpecialTokens
+from embryo_core.types import Pointer, Run, SpecialTokens, StepUnit
 
 LISTED = re.compile(r"(\d{1,18}):(.+)")  # STEP:PATH
 NAME = re.compile(r"[\w.+-]{1,100}")
@@ -246,7 +246,7 @@ def _draft(name: str, folder: Path, last: Found, source: Sequence[str], copied: 
         planned_steps=(),
         code_version=version("embryo"),
         note=f"Added from {where}{'' if copied else ', where its weights are'}.",
-        counted_in=last.counts.first[1],
+        step_unit=StepUnit(last.counts.first[1]),
     )
 
 

@@ -74,7 +74,7 @@ def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int
 
 def _changed(old: Run, new: Run, measured: Collection[int]) -> set[int]:
     """Those of the measured steps at which the new run has another model, or the same one at another step."""
-    if (old.family, old.tokenizer_sha256, old.counted_in) != (new.family, new.tokenizer_sha256, new.counted_in):
+    if (old.family, old.tokenizer_sha256, old.step_unit) != (new.family, new.tokenizer_sha256, new.step_unit):
         return set(measured)
     before, now = (
         {manifest.step: _model(path, run.path, manifest) for path, manifest in _manifests(run.path)}

@@ -8,7 +8,7 @@ import pytest
 from app.view import View
 from embryo_core import runs
 from embryo_core.figures.axis import StepAxis
-from embryo_core.types import Change, Run
+from embryo_core.types import Change, Run, StepUnit
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_weights_removed_on_purpose_are_told_in_small_print(open_page, own_run: 
 
 def test_the_axis_of_a_view_is_that_of_its_run_step_and_scale(tiny_run: Run) -> None:
     """Figures are handed the axis, which also marks where the run's training changed."""
-    assert View(tiny_run, (), 8, "linear").axis == StepAxis("linear")
+    assert View(tiny_run, (), 8, "linear").axis == StepAxis("linear", step_unit=StepUnit.UPDATES)
     phases = replace(tiny_run, config=tiny_run.config | {"short_steps": 8})
     assert View(phases, (), 8, "linear").axis.changes == (Change(8, "sequences of 32 tokens"),)
 

@@ -15,7 +15,7 @@ from embryo_core import results, runs
 from embryo_core.curves import step_scales
 from embryo_core.figures.captions.figure_file import small_print
 from embryo_core.share import html_page, map_style, read_averaged
-from embryo_core.types import AttentionMap, Findings, Run
+from embryo_core.types import AttentionMap, Findings, Run, StepUnit
 from tests.browser.conftest import serve
 from tests.conftest import copy_run, lengthen
 
@@ -96,7 +96,7 @@ def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results
 
 def test_maps_of_a_run_that_is_counted_otherwise_say_so(offline, tiny_results):
     """The page that is sent on has words where there are no updates; the dashboard draws by the same function."""
-    offline.open(html_page(replace(read_averaged(tiny_results, 2, 1), counted_in="words")))
+    offline.open(html_page(replace(read_averaged(tiny_results, 2, 1), step_unit=StepUnit.WORDS)))
     expect(offline.page.locator("#step")).to_have_text("16 words")
 
 

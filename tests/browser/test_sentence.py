@@ -8,6 +8,7 @@ from PIL import Image
 from playwright.sync_api import FrameLocator, expect
 
 from embryo_core.share import HeadHistory, head_view, html_page, model_view
+from embryo_core.types import StepUnit
 
 HOSTILE = "</script><img src=x onerror=hacked=1>"
 FOREIGN = "<script>hacked=1</script><img src=x onerror=hacked=1>"
@@ -167,7 +168,9 @@ def test_a_foreign_script_does_not_run(offline, weights):
 def test_an_animation_plays_offline_to_its_end(offline, weights, tokens):
     """It plays at once, stops at the last step; the slider goes back, play starts again, the pointer shows weights."""
     maps = np.stack([weights[0, 0] / k for k in (4, 2, 1)])
-    offline.open(html_page(HeadHistory("tiny", 2, 1, HOSTILE, np.array([0, 8, 16]), maps, tokens)))
+    offline.open(
+        html_page(HeadHistory("tiny", 2, 1, HOSTILE, np.array([0, 8, 16]), maps, tokens, step_unit=StepUnit.UPDATES))
+    )
     expect(offline.page.locator("#step")).to_have_text("step 16")
     expect(offline.page.get_by_role("button", name="Play")).to_be_visible()
     last = offline.page.locator("#map").evaluate("canvas => canvas.toDataURL()")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from embryo_core.types import StepUnit
 from embryo_core.words import headed, joined, listed, percent, point, points, quantity, span, step_name
 
 
@@ -24,29 +25,31 @@ def test_a_share_in_percent_has_a_space():
 
 def test_of_many_steps_some_are_named():
     """Up to eight are; of more the first four and the last, and always how many there are."""
-    assert listed([8]) == "step 8" and listed([0, 1000]) == "steps 0, 1,000 (2 in all)"
-    assert listed(range(8)) == "steps 0, 1, 2, 3, 4, 5, 6, 7 (8 in all)"
-    assert listed(range(9)) == "steps 0, 1, 2, 3, …, 8 (9 in all)"
+    assert (
+        listed([8], StepUnit.UPDATES) == "step 8" and listed([0, 1000], StepUnit.UPDATES) == "steps 0, 1,000 (2 in all)"
+    )
+    assert listed(range(8), StepUnit.UPDATES) == "steps 0, 1, 2, 3, 4, 5, 6, 7 (8 in all)"
+    assert listed(range(9), StepUnit.UPDATES) == "steps 0, 1, 2, 3, …, 8 (9 in all)"
     assert [listed([1000], "words"), listed([0, 1000], "words")] == ["1,000 words", "0, 1,000 words (2 in all)"]
 
 
 def test_steps_are_joined_to_one_name():
     """All of them are named, by what they count."""
-    assert [joined([8]), joined([0, 1000])] == ["step 8", "steps 0 and 1,000"]
-    assert joined([0, 8, 1000]) == "steps 0, 8 and 1,000"
+    assert [joined([8], StepUnit.UPDATES), joined([0, 1000], StepUnit.UPDATES)] == ["step 8", "steps 0 and 1,000"]
+    assert joined([0, 8, 1000], StepUnit.UPDATES) == "steps 0, 8 and 1,000"
     assert [joined([1], "words"), joined([0, 1000], "words")] == ["1 word", "0 and 1,000 words"]
 
 
 def test_a_step_is_named_by_what_it_counts():
     """Updates are steps; other units follow their number, and one of them is singular."""
-    assert [point(step) for step in (0, np.int64(1000))] == ["step 0", "step 1,000"]
+    assert [point(step, StepUnit.UPDATES) for step in (0, np.int64(1000))] == ["step 0", "step 1,000"]
     assert [point(step, "words") for step in (0, 1, 1000)] == ["0 words", "1 word", "1,000 words"]
-    assert (point("%{x:,}"), point("%{x:,}", "tokens")) == ("step %{x:,}", "%{x:,} tokens")
-    assert [points(0, 1000), points(8, 8)] == ["steps 0 to 1,000", "step 8"]
+    assert (point("%{x:,}", StepUnit.UPDATES), point("%{x:,}", "tokens")) == ("step %{x:,}", "%{x:,} tokens")
+    assert [points(0, 1000, StepUnit.UPDATES), points(8, 8, StepUnit.UPDATES)] == ["steps 0 to 1,000", "step 8"]
     assert [points(0, 1000, "words"), points(1, 1, "words")] == ["0 to 1,000 words", "1 word"]
 
 
 def test_numbers_that_are_steps_have_a_head():
     """What they count is in it."""
-    assert [headed("peak at"), headed("peak at", "words")] == ["peak at step", "peak at, in words"]
-    assert [step_name(), step_name("sequences")] == ["step", "sequences"]
+    assert [headed("peak at", StepUnit.UPDATES), headed("peak at", "words")] == ["peak at step", "peak at, in words"]
+    assert [step_name(StepUnit.UPDATES), step_name("sequences")] == ["step", "sequences"]

@@ -112,7 +112,7 @@ def sentence_at_step(kind: str, run: Run, step: int, size: int, chosen: list[int
     which = f"layers {', '.join(map(str, chosen))}" if len(chosen) > 1 else f"layer {chosen[0]}"
     return (
         f"Attention of this one text ({size} pieces, [CLS] and [SEP] counted; \\#\\# marks a piece inside a word), "
-        f"run '{literal(run.name)}', {point(step, run.counted_in)}, {which}. {HOW[kind]} Weights below "
+        f"run '{literal(run.name)}', {point(step, run.step_unit)}, {which}. {HOW[kind]} Weights below "
         f"{bertviz.FAINTEST} are not drawn. "
         "Drawing: bertviz (Vig, 2019)."
     )

@@ -9,6 +9,7 @@ from embryo_core.figures.finetuning import COLUMNS, METRICS, label, published
 from embryo_core.figures.markdown import literal
 from embryo_core.finetune.task_specs import GLUE, SQUAD, RateChoice
 from embryo_core.results import of_other_data
+from embryo_core.types import StepUnit
 from embryo_core.words import point, span
 
 LOGGED = "the accuracy on masked words of held-out text in the training log"
@@ -60,7 +61,7 @@ def scores(
     frame: pd.DataFrame,
     average: pd.DataFrame,
     sources: Mapping[str, Mapping[str, Any]],
-    counted_in: str = "updates",
+    unit: StepUnit,
 ) -> str:
     """What the curves are: metrics, development examples, seeds, controls, and how the models were tuned.
 
@@ -83,7 +84,7 @@ def scores(
     return (
         f"Each checkpoint, fine-tuned as a whole and scored on the development set (protocol {literal(protocols)}; "
         f"{seeds}{averaged}). {counted}.{bands} The large marker is the best step. Dashed: a control that reads no "
-        f"text. {_random_weights(frame, counted_in)}{albert}{left_out}"
+        f"text. {_random_weights(frame, unit)}{albert}{left_out}"
     )
 
 
@@ -104,13 +105,13 @@ def overlaid(frames: Mapping[str, pd.DataFrame], averages: Iterable[pd.DataFrame
     )
 
 
-def _random_weights(frame: pd.DataFrame, counted_in: str) -> str:
+def _random_weights(frame: pd.DataFrame, unit: StepUnit) -> str:
     """Whether random weights are among the points."""
     first = int(frame["step"].min())
     if first:
-        begin = point(first, counted_in)
+        begin = point(first, unit)
         return f"Random weights, another control, were not fine-tuned: the first are those of {begin}."
-    begin = point(0, counted_in).capitalize()
+    begin = point(0, unit).capitalize()
     return f"{begin}, random weights fine-tuned in the same way, is another control."
 
 
@@ -124,7 +125,7 @@ def _is_of(name: str, frame: pd.DataFrame) -> bool:
     return name.startswith("finetuning:") and name.split(":")[1] in set(frame["task"])
 
 
-def table(average: pd.DataFrame, frame: pd.DataFrame, counted_in: str = "updates") -> str:
+def table(average: pd.DataFrame, frame: pd.DataFrame, unit: StepUnit) -> str:
     """How to read the table; the average over GLUE's tasks, and which these are; tasks that end at their control."""
     words = (
         "95 % and 99 %: the first step at which the score is at least that share of its last value, with a 95 % "
@@ -136,7 +137,7 @@ def table(average: pd.DataFrame, frame: pd.DataFrame, counted_in: str = "updates
     if average.empty:
         return words
     last = average.iloc[-1]
-    at = point(int(last["step"]), counted_in)
+    at = point(int(last["step"]), unit)
     return f"GLUE average at {at}: {last['value']:.3f}, over {last['tasks']}. {words}"
 
 

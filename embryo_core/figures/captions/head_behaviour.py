@@ -4,6 +4,7 @@ import pandas as pd
 
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.patterns import Pattern, baseline
+from embryo_core.types import StepUnit
 from embryo_core.words import percent, point, quantity
 
 BASELINE = "baseline"  # in place of a change, where a head has to reach the best fixed offset
@@ -17,9 +18,9 @@ def value(pattern: Pattern, note: str, here: pd.DataFrame) -> str:
     )
 
 
-def presence(frame: pd.DataFrame, change: float | None, since: pd.DataFrame, counted_in: str = "updates") -> str:
+def presence(frame: pd.DataFrame, change: float | None, since: pd.DataFrame, unit: StepUnit) -> str:
     """The rule by which a pattern counts as present, and the heads that have it, the earliest layer first."""
-    return f"{_rule(frame, change, counted_in)} {_heads(since, counted_in)}"
+    return f"{_rule(frame, change, unit)} {_heads(since, unit)}"
 
 
 def over_steps(rows: pd.DataFrame, chosen: tuple[int, int]) -> str:
@@ -31,14 +32,14 @@ def over_steps(rows: pd.DataFrame, chosen: tuple[int, int]) -> str:
     )
 
 
-def change(option: str, first: int, counted_in: str = "updates") -> str:
+def change(option: str, first: int, unit: StepUnit) -> str:
     """A choice of the rule as its picker says it: "baseline", or a change since the `first` step."""
     if option == BASELINE:
         return "reached the best fixed offset"
-    return f"{'risen' if option[0] == '+' else 'fallen'} by {option[1:]} since {point(first, counted_in)}"
+    return f"{'risen' if option[0] == '+' else 'fallen'} by {option[1:]} since {point(first, unit)}"
 
 
-def _rule(frame: pd.DataFrame, change: float | None, counted_in: str) -> str:
+def _rule(frame: pd.DataFrame, change: float | None, unit: StepUnit) -> str:
     if change is None:
         share, offset = baseline(frame)
         return (
@@ -48,17 +49,17 @@ def _rule(frame: pd.DataFrame, change: float | None, counted_in: str) -> str:
     moved = "above" if change > 0 else "below"
     return (
         f"The first step from which a head's value stays at least {abs(change):g} {moved} its value at "
-        f"{point(int(frame['step'].min()), counted_in)}, up to the last step."
+        f"{point(int(frame['step'].min()), unit)}, up to the last step."
     )
 
 
-def _heads(since: pd.DataFrame, counted_in: str) -> str:
+def _heads(since: pd.DataFrame, unit: StepUnit) -> str:
     present = since.dropna().sort_values(["step", "layer", "head"])
     if present.empty:
         return f"Of {quantity(len(since), 'head')}, none shows the pattern at the last step."
     firsts = present.drop_duplicates("layer")
     order = ", ".join(
-        f"layer {row.layer} at {point(int(row.step), counted_in)} (head {row.head})" for row in firsts.itertuples()
+        f"layer {row.layer} at {point(int(row.step), unit)} (head {row.head})" for row in firsts.itertuples()
     )
     show = "shows" if len(present) == 1 else "show"
     return (

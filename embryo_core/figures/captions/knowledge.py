@@ -6,6 +6,7 @@ from embryo_core.corpora.baselines import named_by_subject
 from embryo_core.corpora.word_groups import ALL
 from embryo_core.curves import HISTORIES
 from embryo_core.figures.markdown import literal
+from embryo_core.types import StepUnit
 from embryo_core.words import percent, point, quantity
 
 RULES = (
@@ -23,13 +24,13 @@ TYPES = (
 ONE_FACT = "What the model answered at each step, as in the paper's Table 9."
 
 
-def beside_baseline(frame: pd.DataFrame, without: pd.DataFrame, counted_in: str = "updates") -> str:
+def beside_baseline(frame: pd.DataFrame, without: pd.DataFrame, unit: StepUnit) -> str:
     """What all facts' last precision at 1 is worth, over all facts and over those `without` an object in the subject.
 
     Both are `charts.knowledge.relation_curves`.
     """
     every, others = (_last_of_all(curves) for curves in (frame, without))
-    at = point(int(every["step"]), counted_in)
+    at = point(int(every["step"]), unit)
     words = (
         f"Always answering a relation's most frequent object is right for {percent(every['baseline'])} of "
         f"{every['n']:,} facts; the run's {percent(every['value'])} at {at} is {_place(every)} that."
@@ -80,10 +81,10 @@ def relations(facts: pd.DataFrame) -> str:
     )
 
 
-def facts(table: pd.DataFrame, listed: pd.DataFrame, step: int, counted_in: str = "updates") -> str:
+def facts(table: pd.DataFrame, listed: pd.DataFrame, step: int, unit: StepUnit) -> str:
     """How many facts of a relation (`table`) are right at a step, and how many of them are `listed`."""
     right = int((table["rank"] == 1).sum())
     return (
-        f"At {point(step, counted_in)}, {right:,} of {len(table):,} facts of this relation are answered correctly; "
+        f"At {point(step, unit)}, {right:,} of {len(table):,} facts of this relation are answered correctly; "
         f"{len(listed):,} are listed. Click a row to follow one fact through all steps."
     )

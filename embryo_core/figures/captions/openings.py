@@ -11,10 +11,11 @@ from embryo_core.figures.markdown import literal
 from embryo_core.findings import Judgement
 from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.types import StepUnit
 from embryo_core.words import point, quantity
 
 
-def overview(log: pd.DataFrame, phases: Sequence[Phase], counted_in: str = "updates") -> str:
+def overview(log: pd.DataFrame, phases: Sequence[Phase], unit: StepUnit) -> str:
     """How far the loss fell, and where it took off; `log` as in `results.log`."""
     if not {"split", "step", LOSS} <= set(log):
         return ""
@@ -23,18 +24,18 @@ def overview(log: pd.DataFrame, phases: Sequence[Phase], counted_in: str = "upda
     if len(rows) < 2:
         return ""
     first, last = rows.iloc[0], rows.iloc[-1]
-    by = point(int(last["step"]), counted_in)
+    by = point(int(last["step"]), unit)
     words = f"The masked-word loss goes from {first[LOSS]:.2f} to {last[LOSS]:.2f} nats by {by}"
     if not phases:
         return f"{words}; no phases can be told apart."
     off = next((phase for phase in phases if phase.name == "take-off"), None)
     if off is None:
         return f"{words}; nothing takes off after its first fall."
-    start = point(off.start, counted_in)
+    start = point(off.start, unit)
     return f"{words}; it takes off at {start} (95 % interval {off.earliest:,} to {off.latest:,})."
 
 
-def probing(best: pd.DataFrame, named: dict[str, str], counted_in: str = "updates") -> str:
+def probing(best: pd.DataFrame, named: dict[str, str], unit: StepUnit) -> str:
     """Which task gains most and least from the first step to the last; `best` has the best layer of each step."""
     ends = best.sort_values("step").groupby("task", sort=False)["f1"].agg(["first", "last"])
     gains = (ends["last"] - ends["first"]).sort_values()
@@ -42,7 +43,7 @@ def probing(best: pd.DataFrame, named: dict[str, str], counted_in: str = "update
     def with_gain(task: str) -> str:
         return f"{literal(named.get(task, task))} ({ends['first'][task]:.2f} to {ends['last'][task]:.2f})"
 
-    begin, end = (point(int(step), counted_in) for step in (best["step"].min(), best["step"].max()))
+    begin, end = (point(int(step), unit) for step in (best["step"].min(), best["step"].max()))
     if begin == end:
         last = ends["last"]
         highest, lowest = (
@@ -56,35 +57,35 @@ def probing(best: pd.DataFrame, named: dict[str, str], counted_in: str = "update
     return f"{words} most for {with_gain(gains.index[-1])} and least for {with_gain(gains.index[0])}."
 
 
-def attention(head: pd.DataFrame, named: str, unit: str, counted_in: str = "updates") -> str:
+def attention(head: pd.DataFrame, named: str, unit: str, step_unit: StepUnit) -> str:
     """Which head changed most, and how; `head` has the values of one pattern of one head over the steps."""
     head = head.sort_values("step")
     first, last = head.iloc[0], head.iloc[-1]
     pattern = literal(named[:1].lower() + named[1:])  # [SEP] stays as it is
     where = f"Head {int(last['head'])} of layer {int(last['layer'])} shows the clearest pattern, {pattern}"
     if len(head) == 1:
-        return f"{where}: its {literal(unit)} is {last['value']:.2f} at {point(int(last['step']), counted_in)}."
+        return f"{where}: its {literal(unit)} is {last['value']:.2f} at {point(int(last['step']), step_unit)}."
     return (
-        f"{where}: its {literal(unit)} goes from {first['value']:.2f} at {point(int(first['step']), counted_in)} "
-        f"to {last['value']:.2f} at {point(int(last['step']), counted_in)}."
+        f"{where}: its {literal(unit)} goes from {first['value']:.2f} at {point(int(first['step']), step_unit)} "
+        f"to {last['value']:.2f} at {point(int(last['step']), step_unit)}."
     )
 
 
-def knowledge(all_facts: pd.DataFrame, counted_in: str = "updates") -> str:
+def knowledge(all_facts: pd.DataFrame, unit: StepUnit) -> str:
     """How many facts are answered at the last step and at the best one; `all_facts` has a row per step."""
     rows = all_facts.sort_values("step")
     last, best = rows.iloc[-1], rows.loc[rows["value"].idxmax()]
-    share, facts, end = 100 * last["value"], int(last["n"]), point(int(last["step"]), counted_in)
+    share, facts, end = 100 * last["value"], int(last["n"]), point(int(last["step"]), unit)
     words = f"The run answers {share:.1f} % of {facts:,} facts correctly at {end}"
     if len(rows) == 1:
         return f"{words}, the only one that was evaluated."
     words += ", the last evaluated"
     if best["step"] == last["step"]:
         return f"{words}, more than ever before."
-    return f"{words}; most, {100 * best['value']:.1f} %, at {point(int(best['step']), counted_in)}."
+    return f"{words}; most, {100 * best['value']:.1f} %, at {point(int(best['step']), unit)}."
 
 
-def finetuning(frame: pd.DataFrame, named: dict[str, str], counted_in: str = "updates") -> str:
+def finetuning(frame: pd.DataFrame, named: dict[str, str], unit: StepUnit) -> str:
     """Which task gains most from pretraining; `frame` as in `charts.finetuning.task_curves`.
 
     Where each was fine-tuned at one step alone, which is farthest above its control.
@@ -95,7 +96,7 @@ def finetuning(frame: pd.DataFrame, named: dict[str, str], counted_in: str = "up
     gains = last["value"] - (first["value"] if rises else last["control"])
     task = gains.fillna(0).idxmax()
     name, start, end = literal(named.get(task, task)), first.loc[task], last.loc[task]
-    at_start, at_end = (point(int(row["step"]), counted_in) for row in (start, end))
+    at_start, at_end = (point(int(row["step"]), unit) for row in (start, end))
     what = f"n = {int(end['n']):,}; {_control(task, end['metric'])}: {end['control']:.3f}"
     scores = f"Of {len(gains)} scores" if len(gains) > 1 else "Of one score"
     if not rises and not gains[task] > 0:
@@ -117,7 +118,7 @@ def _control(task: str, metric: str) -> str:
     return "never an answer" if task == SQUAD or metric == "exact" else "always the most frequent answer"
 
 
-def query(examples: Sequence[ExampleQuestion], asked: int, counted_in: str = "updates") -> str:
+def query(examples: Sequence[ExampleQuestion], asked: int, unit: StepUnit) -> str:
     """Since when the examples of a run are answered, as so many checkpoints tell; nothing where there are none."""
     since = [example.since for example in examples if example.since is not None]
     if not examples:
@@ -125,7 +126,7 @@ def query(examples: Sequence[ExampleQuestion], asked: int, counted_in: str = "up
     questions = quantity(len(examples), "example question")
     if not since:
         return f"Of {questions}, the run answers none at its last step."
-    first, last = (point(end, counted_in) for end in (min(since), max(since)))
+    first, last = (point(end, unit) for end in (min(since), max(since)))
     if asked == 1 and first == last:
         return f"Of {questions}, the run answers {len(since):,} at {first}, its one checkpoint with weights."
     when = f"at {first}" if first == last else f"between {first} and {last}"
@@ -154,13 +155,13 @@ def compare(agreements: pd.DataFrame, run: str) -> str:
     )
 
 
-def findings(judgements: Sequence[Judgement], last: int, planned: int, counted_in: str = "updates") -> str:
+def findings(judgements: Sequence[Judgement], last: int, planned: int, unit: StepUnit) -> str:
     """How many findings have each verdict, on steps up to the `last` evaluated one; nothing where none can be said."""
     judged = [judgement for judgement in judgements if judgement.verdict != "cannot be said"]
     if not judged:
         return ""
     counts = Counter(one.verdict for one in judged)
-    steps = f", up to {point(last, counted_in)} of {planned:,} planned" if last < planned else ""
+    steps = f", up to {point(last, unit)} of {planned:,} planned" if last < planned else ""
     return (
         f"Of the paper's findings, {len(judged)} can be tested on this run{steps}: {counts['reproduced']} reproduced, "
         f"{counts['partly']} partly reproduced, {counts['not']} not reproduced, {counts['contradicted']} contradicted."

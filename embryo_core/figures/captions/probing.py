@@ -7,6 +7,7 @@ import pandas as pd
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.probing_layers import QUANTITIES
 from embryo_core.figures.probing_scores import BEST, LAST, MASKED, label, layer_name
+from embryo_core.types import StepUnit
 from embryo_core.words import point, span
 
 METRIC = "edge_probing"
@@ -40,12 +41,12 @@ def layers(data: pd.DataFrame, task: str, quantity: str, layer: int | None, sour
     )
 
 
-def heat_map(data: pd.DataFrame, layer: int, step: int, counted_in: str = "updates") -> str:
+def heat_map(data: pd.DataFrame, layer: int, step: int, unit: StepUnit) -> str:
     """The caption of a task as layer by step, with the outlined cell."""
     return (
         f"The same values in hundredths: a column for each evaluated checkpoint ({data['step'].nunique()}), a row "
         f"for each layer. Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at "
-        f"{point(step, counted_in)}. Click a cell for its layer and step."
+        f"{point(step, unit)}. Click a cell for its layer and step."
     )
 
 
@@ -75,13 +76,13 @@ def expected(frame: pd.DataFrame, bands: bool, middle: bool = True) -> str:
 
 
 def two_tasks(
-    table: pd.DataFrame, frame: pd.DataFrame, layer: str | int, step: int, counted_in: str = "updates"
+    table: pd.DataFrame, frame: pd.DataFrame, layer: str | int, step: int, unit: StepUnit
 ) -> str:
     """The caption of the path of two tasks, with the marked step."""
     return (
         f"F1 of both tasks at each checkpoint ({len(table)}), in {_which(layer, frame)}. "
         f"n = {table['n_x'].iloc[-1]:,} and {table['n_y'].iloc[-1]:,} targets. The path runs from dark to "
-        f"bright; the ring marks {point(step, counted_in)}. Where it is horizontal, only the task of the horizontal "
+        f"bright; the ring marks {point(step, unit)}. Where it is horizontal, only the task of the horizontal "
         "axis is being learned; where it is vertical, only the other. Click a point for its step."
     )
 

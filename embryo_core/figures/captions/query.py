@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from embryo_core import query
 from embryo_core.figures.markdown import literal
 from embryo_core.query.track import Track
+from embryo_core.types import StepUnit
 from embryo_core.words import point, quantity
 
 AT_LEAST = f"≥: at least this rank, since a beam of {query.BEAM_WIDTH} can miss a more probable answer."
@@ -67,11 +68,11 @@ def which(mask: int | None, masks: int) -> str:
     return " (all masks together)" if mask is None else f" ([MASK] {mask} of {masks})"
 
 
-def tracked(track: Track, step: int, masks: int, counted_in: str = "updates") -> str:
+def tracked(track: Track, step: int, masks: int, unit: StepUnit) -> str:
     """The tracked word: its pieces, and how probable it is at a step, in a text of so many masks."""
     i = track.steps.index(step)
     rank = query.spell_rank(track.ranks[i], track.exact[i])
-    now = f"probability {track.probabilities[i]:.3g}, rank {rank} at {point(step, counted_in)}"
+    now = f"probability {track.probabilities[i]:.3g}, rank {rank} at {point(step, unit)}"
     words = f"Tracked: **{literal(track.word)}**, {now}."
     count = len(track.pieces)
     if count > 1:

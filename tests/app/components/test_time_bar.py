@@ -7,7 +7,7 @@ from app.components.time_bar import WHOLE, bar_data
 from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures.axis import StepAxis
-from embryo_core.types import Change, Checkpoint
+from embryo_core.types import Change, Checkpoint, StepUnit
 
 STEPS = [0, 1, 8, 700]
 CHECKPOINTS = [Checkpoint(None, step, None, 0, 10 * step, 0, has_weights=step != 8) for step in STEPS]
@@ -16,32 +16,32 @@ CHECKPOINTS = [Checkpoint(None, step, None, 0, 10 * step, 0, has_weights=step !=
 @pytest.mark.parametrize("scale", SCALES)
 def test_marks_divide_the_bar_as_points_divide_a_figure(scale) -> None:
     """A mark's share of the bar, to half a place, is that of its point between the ends of a figure."""
-    data = bar_data(CHECKPOINTS, 8, StepAxis("log"))
-    x = np.array(StepAxis(scale).values(STEPS))
+    data = bar_data(CHECKPOINTS, 8, StepAxis("log", step_unit=StepUnit.UPDATES))
+    x = np.array(StepAxis(scale, step_unit=StepUnit.UPDATES).values(STEPS))
     x = np.log10(x) if scale == "log" else x  # as Plotly draws it
     expected = (x - x[0]) / (x[-1] - x[0])
     assert data["whole"] == WHOLE >= 10_000  # finer than the pixels of any screen
     np.testing.assert_allclose(np.divide(data["places"][scale], WHOLE), expected, rtol=0, atol=0.5001 / WHOLE)
-    assert data["values"][scale] == StepAxis(scale).values(STEPS)
+    assert data["values"][scale] == StepAxis(scale, step_unit=StepUnit.UPDATES).values(STEPS)
 
 
 def test_the_bar_shows_the_chosen_step_on_the_chosen_scale() -> None:
     """What the browser draws first is what the page was opened with."""
-    data = bar_data(CHECKPOINTS, 8, StepAxis("linear"))
+    data = bar_data(CHECKPOINTS, 8, StepAxis("linear", step_unit=StepUnit.UPDATES))
     assert (data["step"], data["scale"], data["steps"]) == (8, "linear", STEPS)
     assert data["tokens"] == [0, 10, 80, 7000]
 
 
 def test_a_checkpoint_without_weights_is_hollow() -> None:
     """The browser is told which of the steps have results alone."""
-    assert bar_data(CHECKPOINTS, 8, StepAxis("linear"))["hollow"] == [8]
+    assert bar_data(CHECKPOINTS, 8, StepAxis("linear", step_unit=StepUnit.UPDATES))["hollow"] == [8]
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_change_of_training_has_its_place_between_the_steps(scale) -> None:
     """Where a checkpoint at that step would have its mark; one beyond the last checkpoint is left out."""
     changes = (Change(8, "corpus: domain.txt"), Change(701, "learning rate falls"))
-    data = bar_data(CHECKPOINTS, 8, StepAxis(scale, changes))
+    data = bar_data(CHECKPOINTS, 8, StepAxis(scale, changes, step_unit=StepUnit.UPDATES))
     (mark,) = data["changes"]
     assert mark["what"] == "step 8: corpus: domain.txt"
     assert mark["places"][scale] == data["places"][scale][STEPS.index(8)]
@@ -52,7 +52,7 @@ def test_a_phase_lies_between_the_marks_of_its_steps(scale) -> None:
     """What began before the first checkpoint begins with it; what begins at the last is left out."""
     phases = [Phase("start", 0, 0, 0, 8, 0.0), Phase("first fall", 8, 4, 16, 900, 1.0)]
     phases.append(Phase("plateau", 900, 800, 950, 999, 0.1))
-    data = bar_data(CHECKPOINTS, 8, StepAxis(scale), phases)
+    data = bar_data(CHECKPOINTS, 8, StepAxis(scale, step_unit=StepUnit.UPDATES), phases)
     assert [phase["name"] for phase in data["phases"]] == ["start", "first fall"]
     of_8 = data["places"][scale][STEPS.index(8)]
     assert data["phases"][0]["places"][scale] == [0, of_8]
@@ -62,8 +62,8 @@ def test_a_phase_lies_between_the_marks_of_its_steps(scale) -> None:
 
 def test_a_bar_of_words_says_so() -> None:
     """In the marks of changes and phases as in the reading, which the browser writes; steps need no unit."""
-    axis = StepAxis("linear", (Change(8, "corpus: domain.txt"),), counted_in="words")
+    axis = StepAxis("linear", (Change(8, "corpus: domain.txt"),), step_unit=StepUnit.WORDS)
     data = bar_data(CHECKPOINTS, 8, axis, [Phase("start", 0, 0, 0, 8, 0.0)])
     assert data["counted"] == "words" and data["changes"][0]["what"] == "8 words: corpus: domain.txt"
     assert data["phases"][0]["what"] == "start: 0 to 8 words"
-    assert bar_data(CHECKPOINTS, 8, StepAxis("linear"))["counted"] == ""
+    assert bar_data(CHECKPOINTS, 8, StepAxis("linear", step_unit=StepUnit.UPDATES))["counted"] == ""

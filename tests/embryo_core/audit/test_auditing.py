@@ -18,7 +18,7 @@ from embryo_core.audit.auditing import judge
 from embryo_core.audit.files import missing, other_configs
 from embryo_core.cli import main
 from embryo_core.engine.tensor_statistics import TensorStatistics
-from embryo_core.types import Run
+from embryo_core.types import Run, StepUnit
 from tests import demo
 
 STEPS = (0, 64, 256, 1024, 2048, 4096, 8192, 10321, 13004, 16384)  # of the copy that is damaged
@@ -168,11 +168,11 @@ def test_several_faults_at_once(run):
     assert found(run) == {("swapped", (256, 1024)), ("tensor", (8192,)), ("missing", (2048,))}
 
 
-@pytest.mark.parametrize("counted_in", ["updates", "words"])
-def test_faults_are_told_by_what_steps_count(run, counted_in):
+@pytest.mark.parametrize("unit", list(StepUnit)[::3])
+def test_faults_name_steps_in_their_unit(run, unit):
     """Each names its checkpoint: files that are missing or of another model, and tensors of all kinds of faults."""
     card = json.loads((run.path / "run.json").read_text())
-    (run.path / "run.json").write_text(json.dumps(card | {"counted_in": counted_in}))
+    (run.path / "run.json").write_text(json.dumps(card | {"counted_in": unit}))
     swap(run, 256, 1024)
     change(run, 8192, torch.neg)
     change(run, 16384, lambda tensor: tensor * torch.nan)
@@ -187,13 +187,13 @@ def test_faults_are_told_by_what_steps_count(run, counted_in):
     names += ["The tokenizer beside the weights at {13,004} is not that of the other checkpoints;"]
     named = {True: lambda found: f"step{'s' * (' and ' in found[1])} {found[1]}", False: r"\1 words"}
     for name in names:
-        assert re.sub("{(.+?)}", named[counted_in == "updates"], name) in what
+        assert re.sub("{(.+?)}", named[unit == StepUnit.UPDATES], name) in what
 
 
 def test_missing_steps_are_named_up_to_a_number(run):
     """Of the others it is told how many they are."""
-    for counted_in, told in (("updates", "steps 1, 2, 3 and 2 more;"), ("words", "1, 2, 3 words and 2 more;")):
-        planned = replace(run, planned_steps=(*STEPS, 1, 2, 3, 5, 6), counted_in=counted_in)
+    for unit, told in ((StepUnit.UPDATES, "steps 1, 2, 3 and 2 more;"), (StepUnit.WORDS, "1, 2, 3 words and 2 more;")):
+        planned = replace(run, planned_steps=(*STEPS, 1, 2, 3, 5, 6), step_unit=unit)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("embryo_core.audit.files.NAMED", 3)
             (fault,) = missing(planned)

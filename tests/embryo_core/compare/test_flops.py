@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from embryo_core import runs
 from embryo_core.compare import training_flops
 from embryo_core.compare.flops import PASSES, kinks
-from embryo_core.types import Origin, Run
+from embryo_core.types import Origin, Run, StepUnit
 
 LENGTH = 16
 SIZES = {
@@ -117,4 +117,4 @@ def test_two_runs_that_name_each_other_cost_nothing_that_is_known(own_run: Run, 
 def test_what_the_configuration_lacks_is_not_guessed(tiny_run: Run):
     """A run of others has no batch size; one that counts tokens has no updates."""
     assert training_flops(replace(tiny_run, config=SIZES), 8) is None
-    assert training_flops(replace(tiny_run, counted_in="tokens"), 8) is None
+    assert training_flops(replace(tiny_run, step_unit=StepUnit.TOKENS), 8) is None

@@ -7,7 +7,7 @@ import pytest
 
 from embryo_core import runs
 from embryo_core.compare import UNITS, progress, training_flops
-from embryo_core.types import Run
+from embryo_core.types import Run, StepUnit
 
 
 def test_sequences_and_tokens_are_those_of_the_manifests(tiny_run: Run):
@@ -57,7 +57,7 @@ def test_what_nobody_counted_is_not_told(own_run: Run):
         runs.write_manifest(checkpoint.path, checkpoint.step, None, None)
     run = replace(own_run, config={}, corpus={})
     assert [unit for unit in UNITS if progress(run, unit)] == ["share"]
-    assert progress(replace(run, counted_in="tokens"), "tokens").at([8]).tolist() == [8]
+    assert progress(replace(run, step_unit=StepUnit.TOKENS), "tokens").at([8]).tolist() == [8]
 
 
 def test_a_single_checkpoint_tells_how_far_it_had_come(own_run: Run):

@@ -7,6 +7,7 @@ from embryo_core.compare import acquisition
 from embryo_core.figures.acquisition import plot_acquisition
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.tokens import accuracy_curves
+from embryo_core.types import StepUnit
 
 STEPS = [0, 1, 2, 4]
 
@@ -27,7 +28,7 @@ def test_a_row_has_its_interval_and_its_mark() -> None:
     """The category that reaches half of its last accuracy first comes first; one without an onset is not drawn."""
     table = order(noun=[0.0] * 4, verb=[0.0, 0.0, 0.1, 0.2], determiner=[0.0, 0.1, 0.4, 0.5])
     assert list(table["group"]) == ["determiner", "verb", "noun"]
-    plot = plot_acquisition(table, {"a": StepAxis("linear")}, STEPS)
+    plot = plot_acquisition(table, {"a": StepAxis("linear", step_unit=StepUnit.UPDATES)}, STEPS)
     *intervals, marks = plot.data
     known = table.dropna(subset="onset")
     assert [list(trace.x) for trace in intervals] == known[["earliest", "latest"]].to_numpy().tolist()
@@ -38,17 +39,17 @@ def test_ties_share_a_place_and_a_frame() -> None:
     """The place of the next category counts all that are tied."""
     rises = [0.0, 0.0, 0.1, 0.2]
     table = order(verb=rises, pronoun=[0.0, 0.0, 0.0, 0.9], adverb=rises)
-    plot = plot_acquisition(table, {"a": StepAxis("linear")}, STEPS)
+    plot = plot_acquisition(table, {"a": StepAxis("linear", step_unit=StepUnit.UPDATES)}, STEPS)
     assert list(plot.layout.yaxis.ticktext) == ["1= adverb", "1= verb", "3. pronoun"]
     (ground,) = [shape for shape in plot.layout.shapes if shape.type == "rect"]
     assert (ground.y0, ground.y1) == (0.55, 2.45)  # the two rows above the last
     assert not any(trace.showlegend for trace in plot.data)
 
 
-@pytest.mark.parametrize(("counted_in", "per"), [("updates", "1,000 steps"), ("words", "1,000 words")])
-def test_a_slope_has_the_unit_of_the_steps(counted_in: str, per: str) -> None:
+@pytest.mark.parametrize(("unit", "per"), [(StepUnit.UPDATES, "1,000 steps"), (StepUnit.WORDS, "1,000 words")])
+def test_a_slope_has_the_unit_of_the_steps(unit: StepUnit, per: str) -> None:
     """Only the paper's rule has one."""
-    axes = {"a": StepAxis("linear", counted_in=counted_in)}
+    axes = {"a": StepAxis("linear", step_unit=unit)}
     steep = order(rule="paper", verb=[0.0, 0.0, 0.1, 0.2]).assign(slope=0.2, slope_low=0.1, slope_high=0.3)
     assert f"slope 0.2 per {per} (95 %: 0.1 to 0.3)" in plot_acquisition(steep, axes, STEPS).data[-1].text[0]
     flat = order(verb=[0.0, 0.0, 0.1, 0.2])
@@ -59,7 +60,11 @@ def test_runs_are_marks_in_the_rows_of_the_first() -> None:
     """Each run has one legend entry; a category has one colour in both."""
     first = order(verb=[0.0, 0.0, 0.1, 0.2], determiner=[0.0, 0.1, 0.4, 0.5])
     second = order("b", verb=[0.0, 0.3, 0.3, 0.3])
-    plot = plot_acquisition(pd.concat([first, second]), {"a": StepAxis("linear"), "b": StepAxis("linear")}, STEPS)
+    plot = plot_acquisition(
+        pd.concat([first, second]),
+        {"a": StepAxis("linear", step_unit=StepUnit.UPDATES), "b": StepAxis("linear", step_unit=StepUnit.UPDATES)},
+        STEPS,
+    )
     marks = {trace.name: trace for trace in plot.data if trace.showlegend}
     assert list(marks) == ["a", "b"] and list(plot.layout.yaxis.ticktext) == ["determiner", "verb"]
     assert marks["a"].marker.color[1] == marks["b"].marker.color[0]

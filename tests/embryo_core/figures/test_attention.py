@@ -8,6 +8,7 @@ from embryo_core.curves.positions import POSITIONS, position_weights
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures import attention as charts
 from embryo_core.figures.axis import StepAxis
+from embryo_core.types import StepUnit
 
 STEPS = np.array([0, 8, 16])
 
@@ -37,7 +38,7 @@ def test_each_position_has_a_row_at_each_step(maps):
 def test_the_figure_holds_the_weights_at_their_steps(maps, scale):
     """Each line has the numbers of its position, in the order of the recorded steps."""
     frame = charts.by_position(measured(maps[:, 0, 0]))
-    figure = charts.position_figure(frame, StepAxis(scale))
+    figure = charts.position_figure(frame, StepAxis(scale, step_unit=StepUnit.UPDATES))
     assert [line.name for line in figure.data] == [name for name, _ in charts.POSITIONS.values()]
     for line in figure.data:
         rows = frame[frame["position"] == line.name]

@@ -7,6 +7,7 @@ import pytest
 
 from embryo_core.figures.attention_layers import colour_scale, layers_figure, layers_table, steps_around
 from embryo_core.figures.file_layout import layout
+from embryo_core.types import StepUnit
 
 KNOWN = [0, 1, 2, 4, 8, 16, 32, 64, 100, 128]
 
@@ -30,7 +31,7 @@ def test_steps_around_the_chosen_one_are_about_doublings(chosen: int, expected: 
 def test_every_map_is_at_its_layer_and_step() -> None:
     """Its first row on top, as maps are read; the table has the same weights."""
     maps = np.arange(2 * 3 * 4 * 4, dtype=np.float32).reshape(2, 3, 4, 4)
-    figure = layers_figure(maps, [8, 16, 32], 16)
+    figure = layers_figure(maps, [8, 16, 32], 16, StepUnit.UPDATES)
     heat, points = figure.data
     z = np.asarray(heat.z).reshape(2, 5, 3, 5)
     assert np.array_equal(z[1, :4, 2, :4], maps[1, 2][::-1]) and np.isnan(z[:, 4]).all()
@@ -49,7 +50,7 @@ def test_a_cell_of_several_positions_is_told_in_the_table() -> None:
 def test_colours_are_told_outside_of_the_grid_that_is_scrolled() -> None:
     """The bar of a wide figure would be out of sight in a narrow window; its files have it."""
     maps = np.linspace(0, 0.4, 2 * 3 * 4 * 4, dtype=np.float32).reshape(2, 3, 4, 4)
-    heat = layers_figure(maps, [8, 16, 32], 16).data[0]
+    heat = layers_figure(maps, [8, 16, 32], 16, StepUnit.UPDATES).data[0]
     assert heat.showscale is False and heat.colorbar.title.text == "weight"
     scale = colour_scale(maps)
     assert scale.count("<span") == 3 and f">≥ {heat.zmax:.2g}</span>" in scale
@@ -58,7 +59,7 @@ def test_colours_are_told_outside_of_the_grid_that_is_scrolled() -> None:
 def test_maps_are_square_on_the_page_and_in_its_files() -> None:
     """The plot is as high as its maps are wide; in a file of half the width it is half as high."""
     maps = np.zeros((2, 7, 3, 3), np.float32)
-    figure = layers_figure(maps, range(7), 3)
+    figure = layers_figure(maps, range(7), 3, StepUnit.UPDATES)
     assert figure.layout.yaxis.scaleanchor == "x"
     files = [layout(figure, columns, "Layers", "a run") for columns in ("one", "two")]
     one, two = (file["height"] - file["margin"]["t"] - file["margin"]["b"] for file in files)

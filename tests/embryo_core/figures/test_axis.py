@@ -7,19 +7,19 @@ from embryo_core.compare import Progress
 from embryo_core.curves.step_scales import SCALES, STEP_0
 from embryo_core.figures.axis import STEP_LINE, StepAxis
 from embryo_core.figures.captions import overlay as captions
-from embryo_core.types import Change
+from embryo_core.types import Change, StepUnit
 
 
 def test_steps_lie_where_the_rule_of_the_axis_puts_them() -> None:
     """A linear axis has the steps themselves, a log axis a place for step 0 too."""
-    assert StepAxis("linear").values([0, 8, 16]) == [0, 8, 16]
-    assert StepAxis("log").values([0, 8, 16]) == [STEP_0, 8, 16]
+    assert StepAxis("linear", step_unit=StepUnit.UPDATES).values([0, 8, 16]) == [0, 8, 16]
+    assert StepAxis("log", step_unit=StepUnit.UPDATES).values([0, 8, 16]) == [STEP_0, 8, 16]
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_figure_has_a_line_that_the_time_bar_moves(scale) -> None:
     """One dotted line through the whole height, at the last step whatever step is chosen."""
-    axis = StepAxis(scale)
+    axis = StepAxis(scale, step_unit=StepUnit.UPDATES)
     (line,) = axis.draw(go.Figure(), [0, 8, 16]).layout.shapes
     assert line.name == STEP_LINE and line.x0 == line.x1 == axis.values([16])[0]
     assert not axis.set_range(go.Figure(), [0, 8, 16]).layout.shapes
@@ -28,17 +28,21 @@ def test_a_figure_has_a_line_that_the_time_bar_moves(scale) -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_legend_says_what_a_line_at_a_change_of_training_means(scale) -> None:
     """No word lies over the curves; the line stays where the time bar is set to another step."""
-    axis = StepAxis(scale, (Change(12, "sequences of 128 tokens"), Change(99, "learning rate falls")))
+    axis = StepAxis(
+        scale, (Change(12, "sequences of 128 tokens"), Change(99, "learning rate falls")), step_unit=StepUnit.UPDATES
+    )
     mark, chosen = axis.draw(go.Figure(), [0, 8, 16]).layout.shapes
     assert mark.name != STEP_LINE == chosen.name and mark.x0 == mark.x1 == axis.values([12])[0]
     assert mark.showlegend and mark.name == "from step 12: sequences of 128 tokens" and mark.label.text is None
-    named = StepAxis(scale, (Change(12, "corpus: <a href='x'>y</a>"),)).draw(go.Figure(), [0, 8, 16])
+    named = StepAxis(scale, (Change(12, "corpus: <a href='x'>y</a>"),), step_unit=StepUnit.UPDATES).draw(
+        go.Figure(), [0, 8, 16]
+    )
     assert "<" not in named.layout.shapes[0].name
 
 
 def test_a_change_is_marked_in_every_panel_and_named_once() -> None:
     """Small multiples share one entry of the legend."""
-    axis = StepAxis("linear", (Change(12, "learning rate falls"),))
+    axis = StepAxis("linear", (Change(12, "learning rate falls"),), step_unit=StepUnit.UPDATES)
     marks = axis.mark_changes(go.Figure(), [0, 16], panels=["", "2"]).layout.shapes
     assert [(mark.xref, mark.showlegend) for mark in marks] == [("x", True), ("x2", False)]
     assert {mark.legendgroup for mark in marks} == {"from step 12: learning rate falls"}
@@ -46,7 +50,9 @@ def test_a_change_is_marked_in_every_panel_and_named_once() -> None:
 
 def test_changes_of_one_of_several_runs_are_one_entry() -> None:
     """Which they are is in the caption."""
-    axis = StepAxis("linear", (Change(4, "corpus: a.txt"), Change(12, "learning rate falls")))
+    axis = StepAxis(
+        "linear", (Change(4, "corpus: a.txt"), Change(12, "learning rate falls")), step_unit=StepUnit.UPDATES
+    )
     marks = axis.mark_changes(go.Figure(), [0, 16], "first").layout.shapes
     assert {mark.name for mark in marks} == {"first: training changes"}
     assert [mark.showlegend for mark in marks] == [True, False]
@@ -63,7 +69,7 @@ def test_changes_of_one_of_several_runs_are_one_entry() -> None:
 def test_a_change_is_told_by_what_the_axis_counts(unit, end, told) -> None:
     """In the legend, and in the caption of several runs."""
     change = Change(8, "rate falls")
-    axis = StepAxis("linear", (change,), unit=unit, progress=Progress((0, 16), (0, end)))
+    axis = StepAxis("linear", (change,), unit=unit, progress=Progress((0, 16), (0, end)), step_unit=StepUnit.UPDATES)
     assert axis.told(change) == axis.draw(go.Figure(), [0, 16]).layout.shapes[0].name == told
     assert captions.changes({"one": axis}).replace("\\", "") == f" Vertical lines: one {told}."
 
@@ -71,13 +77,13 @@ def test_a_change_is_told_by_what_the_axis_counts(unit, end, told) -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_title_says_what_a_step_counts(scale) -> None:
     """The unit stands in the title, the scale is that of the axis."""
-    axis = StepAxis(scale, counted_in="sequences").draw(go.Figure(), [0, 8]).layout.xaxis
+    axis = StepAxis(scale, step_unit=StepUnit.SEQUENCES).draw(go.Figure(), [0, 8]).layout.xaxis
     assert axis.title.text == "sequences seen" and axis.type == scale
 
 
 def test_a_step_is_named_by_what_it_counts() -> None:
     """A number, or what Plotly fills in; changes in training too."""
-    axis = StepAxis("log", counted_in="words")
+    axis = StepAxis("log", step_unit=StepUnit.WORDS)
     assert (axis.point(8), axis.hover("customdata[1]")) == ("8 words", "%{customdata[1]:,} words")
     assert axis.told(Change(8, "rate falls")) == "from 8 words: rate falls"
 
@@ -86,7 +92,7 @@ def test_a_step_is_named_by_what_it_counts() -> None:
 @pytest.mark.parametrize(("step", "text"), [(0, "0"), (1448, "1,448"), (100_000, "100k")])
 def test_one_checkpoint_has_one_number_on_its_axis(scale, step, text) -> None:
     """Its own: Plotly would write 99,999.5 and the like beside it."""
-    axis = StepAxis(scale)
+    axis = StepAxis(scale, step_unit=StepUnit.UPDATES)
     drawn = axis.draw(go.Figure(), [step]).layout.xaxis
     assert list(drawn.tickvals) == axis.values([step])
     assert [label.replace(" ", "") for label in drawn.ticktext] == [text]
@@ -106,6 +112,6 @@ def test_one_checkpoint_has_one_number_on_its_axis(scale, step, text) -> None:
 )
 def test_a_log_axis_has_round_ticks(low, high, ticks) -> None:
     """Powers of ten, or some of their multiples where there would be fewer than three; never more than ten."""
-    axis = StepAxis("log").set_range(go.Figure(), [low, high]).layout.xaxis
+    axis = StepAxis("log", step_unit=StepUnit.UPDATES).set_range(go.Figure(), [low, high]).layout.xaxis
     assert " ".join(text.replace(" ", "") for text in axis.ticktext) == ticks
     assert list(axis.tickvals) == sorted(axis.tickvals) and axis.tickvals[-1] <= high

@@ -7,6 +7,7 @@ from plotly.colors import sample_colorscale
 
 from embryo_core.figures import cells
 from embryo_core.figures.axis import StepAxis
+from embryo_core.types import StepUnit
 
 
 def test_points_answer_anywhere_in_their_cell() -> None:
@@ -35,7 +36,9 @@ def test_step_labels_fit_side_by_side(count: int, shown: int) -> None:
     """Every step where there is room, else every second, third and so on; each under its own column."""
     steps = [1000 * i for i in range(count)]
     names = [f"{step:,}" for step in steps]
-    figure = cells.finish_by_step(go.Figure(), StepAxis("log"), names, ["embeddings", "layer 1"], "", 300)
+    figure = cells.finish_by_step(
+        go.Figure(), StepAxis("log", step_unit=StepUnit.UPDATES), names, ["embeddings", "layer 1"], "", 300
+    )
     places, labels = figure.layout.xaxis.tickvals, figure.layout.xaxis.ticktext
     assert len(places) == len(labels) == shown
     assert labels[1] == {3: "1,000", 26: "1,000", 27: "2,000", 154: "6,000"}[count]

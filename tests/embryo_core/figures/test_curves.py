@@ -6,7 +6,7 @@ from embryo_core.compare import Progress
 from embryo_core.figures import tags
 from embryo_core.figures.axis import STEP_LINE, StepAxis
 from embryo_core.figures.curves import MAX_LINES, Curves, Line, plot_curves
-from embryo_core.types import Change
+from embryo_core.types import Change, StepUnit
 
 CURVES = Curves(by="group", value="shown", y_title="accuracy (words)", label=tags.named)
 
@@ -15,7 +15,7 @@ def line(name: str, gain: float, groups: tuple[str, ...], steps: tuple[int, ...]
     """A run whose categories all rise alike."""
     rows = [(group, step, 50, step / 40 + gain, 0.0, 1.0, None) for group in groups for step in steps]
     table = pd.DataFrame(rows, columns=["curve", "step", "n", "value", "low", "high", "baseline"])
-    return Line(name, StepAxis("linear", **axis), table, table)
+    return Line(name, StepAxis("linear", step_unit=StepUnit.UPDATES, **axis), table, table)
 
 
 def curves_of(figure) -> list:

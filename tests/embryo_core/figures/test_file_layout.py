@@ -8,7 +8,7 @@ import pytest
 from embryo_core.figures import file_layout, findings, overview
 from embryo_core.figures.axis import STEP_LINE, StepAxis
 from embryo_core.figures.captions import figure_file as captions
-from embryo_core.types import Change
+from embryo_core.types import Change, StepUnit
 
 LOG = pd.DataFrame(
     [("heldout", 0, 0.0, 200), ("heldout", 8, 0.15, 200)], columns=["split", "step", "masked_lm_accuracy", "n"]
@@ -18,7 +18,7 @@ LOG = pd.DataFrame(
 @pytest.fixture
 def figure():
     """A figure of a page, with its step line."""
-    return overview.training_curve(LOG, "masked_lm_accuracy", "accuracy", StepAxis("log"))
+    return overview.training_curve(LOG, "masked_lm_accuracy", "accuracy", StepAxis("log", step_unit=StepUnit.UPDATES))
 
 
 @pytest.mark.parametrize("columns", file_layout.SIZES)
@@ -58,7 +58,12 @@ def test_long_names_of_rows_are_broken_into_lines() -> None:
         assert max(map(len, lines)) <= widest[columns]
     assert "<br>" in one["xaxis"]["title"]["text"] and "<br>" not in two["xaxis"]["title"]["text"]
     assert one["annotations"][-1]["yshift"] < two["annotations"][-1]["yshift"]
-    short = file_layout.layout(overview.training_curve(LOG, "masked_lm_accuracy", "", StepAxis("log")), "one", "", "")
+    short = file_layout.layout(
+        overview.training_curve(LOG, "masked_lm_accuracy", "", StepAxis("log", step_unit=StepUnit.UPDATES)),
+        "one",
+        "",
+        "",
+    )
     assert one["height"] - one["margin"]["t"] - one["margin"]["b"] >= 3 * 3 * 14 and "ticktext" not in short["yaxis"]
 
 
@@ -66,7 +71,7 @@ def test_marks_of_changes_have_room_in_the_legend(figure) -> None:
     """Each is an entry, as a curve is; on two lines where that leaves room for more beside it."""
     figure.add_scatter(x=[0], y=[0], name="second")
     bare = {columns: file_layout.layout(figure, columns, "", "") for columns in ("one", "two")}
-    StepAxis("log", (Change(4, "sequences of 128 tokens"),)).mark_changes(figure, [0, 8])
+    StepAxis("log", (Change(4, "sequences of 128 tokens"),), step_unit=StepUnit.UPDATES).mark_changes(figure, [0, 8])
     one, two = (file_layout.layout(figure, columns, "", "") for columns in ("one", "two"))
     assert one["legend"]["entrywidth"] >= 0.6 * 14 * len("from step 4: sequences of 128 tokens")
     assert one["margin"]["t"] > bare["one"]["margin"]["t"]

@@ -5,6 +5,7 @@ import pandas as pd
 from embryo_core.figures import file_layout, lens
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.file_words import legible
+from embryo_core.types import StepUnit
 
 STEPS = tuple(range(0, 2000, 100))
 ONE, TWO = (file_layout.SIZES[columns].pixels for columns in ("one", "two"))
@@ -14,7 +15,7 @@ def grid(word: str, folded: tuple[int, ...] = ()):
     """A lens that has this word in every cell; the cell of the last step but one is pinned."""
     rows = [(step, layer, 1, word, 0.5) for step in STEPS for layer in (0, 1)]
     table = pd.DataFrame(rows, columns=["step", "layer", "rank", "token", "probability"])
-    return lens.grid(table, StepAxis("log"), (1, STEPS[-2]), {word: "true object"}, folded)
+    return lens.grid(table, StepAxis("log", step_unit=StepUnit.UPDATES), (1, STEPS[-2]), {word: "true object"}, folded)
 
 
 def test_columns_are_left_out_where_words_could_not_be_read() -> None:

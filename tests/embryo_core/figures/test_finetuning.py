@@ -8,8 +8,9 @@ from embryo_core.curves.reached import Reached
 from embryo_core.figures import finetuning as charts
 from embryo_core.figures.axis import StepAxis
 from embryo_core.runs import Measured
+from embryo_core.types import StepUnit
 
-AXIS = StepAxis("log")
+AXIS = StepAxis("log", step_unit=StepUnit.UPDATES)
 
 
 def rows(task: str, metric: str, values: dict[int, list[float]], control: float) -> list[dict]:
@@ -121,11 +122,14 @@ def test_a_long_series_shows_some_steps_and_the_chosen_one():
     stored = pd.DataFrame({"step": range(100), "example": 0, "gold": 1.0, "answer": [*[0.0] * 60, 1.0, *[0.0] * 39]})
     table = charts.histories(stored)
     assert table.loc[0, "history"] == "forgotten" and len(table.columns) == 102
-    shown = charts.with_some_steps(table, 60)
+    shown = charts.with_some_steps(table, 60, StepUnit.UPDATES)
     steps = [int(name.removeprefix("step ")) for name in shown.columns[2:]]
     assert list(shown.columns[:2]) == ["gold", "history"] and shown.loc[0, "step 60"] == 1
     assert steps == sorted(steps) and {0, 60, 99} <= {*steps} and charts.COLUMNS <= len(steps) <= charts.COLUMNS + 1
-    assert charts.with_some_steps(table[["gold", "history", 3, 60]], 60).columns[2:].tolist() == ["step 3", "step 60"]
+    assert charts.with_some_steps(table[["gold", "history", 3, 60]], 60, StepUnit.UPDATES).columns[2:].tolist() == [
+        "step 3",
+        "step 60",
+    ]
 
 
 def test_published_scores_of_albert_are_lines_of_their_own(frame):

@@ -4,6 +4,7 @@ import plotly.graph_objects as go
 import pytest
 
 from embryo_core.figures.axis import StepAxis
+from embryo_core.types import StepUnit
 
 
 def drawn(gaps: tuple[int, ...]) -> go.Scatter:
@@ -11,7 +12,7 @@ def drawn(gaps: tuple[int, ...]) -> go.Scatter:
     figure = go.Figure()
     about = [["a", 0], ["a", 10], ["a", 20], ["a", 30]]
     figure.add_scatter(x=[0, 10, 20, 30], y=[1, 2, 3, 4], mode="lines+markers", legendgroup="a", customdata=about)
-    return StepAxis("linear", gaps=gaps).draw(figure, [0, 10, 20, 30]).data[0]
+    return StepAxis("linear", gaps=gaps, step_unit=StepUnit.UPDATES).draw(figure, [0, 10, 20, 30]).data[0]
 
 
 @pytest.mark.parametrize(
@@ -46,5 +47,5 @@ def test_points_keep_what_is_said_of_them():
 def test_an_entry_of_the_legend_alone_stays():
     """It stands for curves that share it, and has no point."""
     figure = go.Figure(go.Scatter(x=[None], y=[None], mode="lines", legendgroup="others"))
-    (entry,) = StepAxis("linear", gaps=(15,)).draw(figure, [0, 30]).data
+    (entry,) = StepAxis("linear", gaps=(15,), step_unit=StepUnit.UPDATES).draw(figure, [0, 30]).data
     assert (entry.x, entry.y) == ((None,), (None,))

@@ -9,6 +9,7 @@ from embryo_core.figures import head_behaviour as charts
 from embryo_core.figures import patterns
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.probing_layers import layer_colours
+from embryo_core.types import StepUnit
 from tests.app.conftest import words_of
 from tests.behaving import PREVIOUS, STEPS, behaviour_scores
 
@@ -36,7 +37,7 @@ def test_the_grid_shows_each_head_in_its_place(frame):
 
 def test_the_grid_of_appearances_is_brighter_the_earlier(frame):
     """A head without the pattern has no colour and a dash."""
-    figure = charts.appearance_figure(patterns.appearances(frame, "previous", 0.05), STEPS, (1, 1))
+    figure = charts.appearance_figure(patterns.appearances(frame, "previous", 0.05), STEPS, (1, 1), StepUnit.UPDATES)
     z = figure.data[0].z
     assert np.isnan(z[0][0]) and np.isnan(z[1][1])
     assert z[1][0] > z[0][1]
@@ -47,7 +48,7 @@ def test_the_grid_of_appearances_is_brighter_the_earlier(frame):
 
 def test_appearances_in_no_head_are_drawn_empty(frame):
     """Nothing appears, nothing fails."""
-    figure = charts.appearance_figure(patterns.appearances(frame, "previous", 0.9), STEPS, (1, 1))
+    figure = charts.appearance_figure(patterns.appearances(frame, "previous", 0.9), STEPS, (1, 1), StepUnit.UPDATES)
     assert np.isnan(figure.data[0].z).all()
 
 
@@ -55,7 +56,9 @@ def test_appearances_in_no_head_are_drawn_empty(frame):
 def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
     """Points carry layer, head and step; the star stands at the step from which the pattern is there."""
     rows = patterns.of_pattern(frame, "previous")
-    figure = charts.curves_figure(rows, patterns.baseline(frame), "previous", 0.05, (2, 1), StepAxis(scale))
+    figure = charts.curves_figure(
+        rows, patterns.baseline(frame), "previous", 0.05, (2, 1), StepAxis(scale, step_unit=StepUnit.UPDATES)
+    )
     *lines, star = figure.data
     points = {tuple(about[:3]): y for line in lines for about, y in zip(line.customdata, line.y) if len(about)}
     assert points == {(*head, step): v for head, values in PREVIOUS.items() for step, v in zip(STEPS, values)}
@@ -64,5 +67,7 @@ def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
     drawn = {line.name: line.line.color for line in lines if line is not own}
     assert drawn == {f"layer {layer}": colour for layer, colour in layer_colours([1, 2]).items()}
     assert (star.name, list(star.x), list(star.y)) == ("present since step 8", [8], [0.07])
-    without = charts.curves_figure(rows, patterns.baseline(frame), "previous", 0.05, (1, 1), StepAxis(scale))
+    without = charts.curves_figure(
+        rows, patterns.baseline(frame), "previous", 0.05, (1, 1), StepAxis(scale, step_unit=StepUnit.UPDATES)
+    )
     assert len(without.data) == len(lines)

@@ -10,6 +10,7 @@ from embryo_core.figures import knowledge as charts
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.overlay import Line, overlay
 from embryo_core.results.histories import sum_up
+from embryo_core.types import StepUnit
 from embryo_core.words import percent
 
 STEPS = (0, 8, 16, 32)
@@ -55,7 +56,7 @@ def test_curves_are_the_scores_with_their_intervals(scores):
 def test_the_figure_holds_the_numbers_and_each_point_knows_its_relation_and_step(scores, scale):
     """Lines are as measured; a point carries relation, step, what hovering tells of value and interval, and n."""
     frame = charts.relation_curves(scores, BASELINES)
-    figure = charts.relation_figure(frame, ["all", "P36"], StepAxis(scale))
+    figure = charts.relation_figure(frame, ["all", "P36"], StepAxis(scale, step_unit=StepUnit.UPDATES))
     lines = {line.name: line for line in figure.data if line.customdata is not None}
     assert list(lines) == ["all relations", "capital (P36)"]
     rows = frame[frame["relation"] == "P36"]
@@ -69,16 +70,21 @@ def test_the_figure_holds_the_numbers_and_each_point_knows_its_relation_and_step
 
 def test_markup_in_a_relation_or_an_answer_is_shown_as_text(scores):
     """Plotly reads tags in labels, so that < is escaped in what comes from the data."""
-    figure = charts.relation_figure(charts.relation_curves(scores, BASELINES), ["<i>P0</i>"], StepAxis("log"))
+    figure = charts.relation_figure(
+        charts.relation_curves(scores, BASELINES), ["<i>P0</i>"], StepAxis("log", step_unit=StepUnit.UPDATES)
+    )
     assert "&lt;i&gt;P0&lt;/i&gt;" in [line.name for line in figure.data]
     history = charts.fact_history(cloze_of(a="-+-+"))
-    assert charts.fact_figure(history, StepAxis("log")).data[0].customdata[0][1] == "&lt;b&gt;the&lt;/b&gt;"
+    assert (
+        charts.fact_figure(history, StepAxis("log", step_unit=StepUnit.UPDATES)).data[0].customdata[0][1]
+        == "&lt;b&gt;the&lt;/b&gt;"
+    )
 
 
 def test_a_dashed_line_stands_at_each_baseline(scores):
     """From the first step to the last; a relation without one has no line, and the legend names them once."""
     frame = charts.relation_curves(scores, BASELINES)
-    figure = charts.relation_figure(frame, ["all", "P36", "<i>P0</i>"], StepAxis("linear"))
+    figure = charts.relation_figure(frame, ["all", "P36", "<i>P0</i>"], StepAxis("linear", step_unit=StepUnit.UPDATES))
     dashed = {line.legendgroup: line for line in figure.data if line.line.dash == "dash" and line.x[0] is not None}
     assert {name: list(line.y) for name, line in dashed.items()} == {
         "all relations": [0.2, 0.2],
@@ -140,7 +146,7 @@ def test_a_facts_history_is_table_9():
     assert list(history["step"]) == list(STEPS)
     assert list(history["rank"]) == [7, 1, 1, 7]
     assert list(history["right"]) == [False, True, True, False]
-    figure = charts.fact_figure(history, StepAxis("linear"))
+    figure = charts.fact_figure(history, StepAxis("linear", step_unit=StepUnit.UPDATES))
     assert [list(line.y) for line in figure.data] == [[0.5] * 4, [0.25] * 4]
 
 
@@ -152,7 +158,7 @@ def test_panels_stand_by_type_with_their_templates() -> None:
     frame = charts.in_panels(charts.relation_curves(table, BASELINES))
     assert frame["relation"].unique().tolist() == ["all", "N-1", "P36", "P19", "P20", "P999999"]
     drawn = charts.panels({"P36": "The capital of [X] is [Y] ."})
-    figure = overlay([Line("tiny", StepAxis("log"), drawn.rows(frame))], drawn, STEPS)
+    figure = overlay([Line("tiny", StepAxis("log", step_unit=StepUnit.UPDATES), drawn.rows(frame))], drawn, STEPS)
     titles = [note.text for note in figure.layout.annotations]
     assert titles[:3] == ["all relations", "all N-1 relations", "P36, 1-1<br>The capital of [X] is [Y] ."]
     thin = {trace.xaxis: trace.y[0] for trace in figure.data if trace.name.endswith(", baseline")}

@@ -8,6 +8,7 @@ from embryo_core import runs
 from embryo_core.figures import measures as charts
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.captions import measures as captions
+from embryo_core.types import StepUnit
 
 SINGLE = "single pieces 15 %"
 
@@ -28,7 +29,7 @@ def table() -> pd.DataFrame:
 def test_every_line_is_what_was_measured(table: pd.DataFrame):
     """By its name, with its interval and n in the hover, and the baseline across."""
     data = charts.curves_of(table, SINGLE)
-    figure = charts.figure(data, StepAxis("linear"), ("always “the”", 0.05))
+    figure = charts.figure(data, StepAxis("linear", step_unit=StepUnit.UPDATES), ("always “the”", 0.05))
     drawn = {line.name: line for line in figure.data if line.mode == "lines+markers"}
     assert {name: list(line.y) for name, line in drawn.items()} == {
         "64 tokens, positions 0 to 63": [0.125, 0.25],

@@ -6,6 +6,7 @@ import pytest
 from embryo_core.figures import ngrams as charts
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.captions import ngrams as captions
+from embryo_core.types import StepUnit
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def test_intervals_are_two_standard_errors_and_never_negative(data: pd.DataFrame
 
 def test_the_figure_draws_both_curves(data: pd.DataFrame):
     """Each with its band, and a hover that tells n."""
-    figure = charts.divergence_figure(data, StepAxis("linear"))
+    figure = charts.divergence_figure(data, StepAxis("linear", step_unit=StepUnit.UPDATES))
     lines = {line.name: line for line in figure.data if line.mode == "lines+markers"}
     assert {name: list(line.y) for name, line in lines.items()} == {"unigram": [2, 0.01, 1.5], "bigram": [3, 0.9, 0.5]}
     assert [row[3] for row in lines["bigram"].customdata] == [70] * 3
@@ -35,9 +36,11 @@ def test_the_figure_draws_both_curves(data: pd.DataFrame):
 
 def test_the_caption_tells_which_phases_show(data: pd.DataFrame):
     """The step nearest to unigrams; the steps surely nearer to bigrams, or that there are none."""
-    words = captions.divergence(data, "70 masked pieces")
+    words = captions.divergence(data, "70 masked pieces", StepUnit.UPDATES)
     assert "single pieces at step 8 (0.01 nats): the unigram phase" in words and "70 masked pieces" in words
     assert "surely nearer to what follows the piece before (bigrams) than to these at step 16." in words
     assert "the first that was evaluated" not in words
-    assert "at step 8 (0.01 nats), the first that was evaluated, so" in captions.divergence(data[data["step"] >= 8], "")
-    assert "At no step are they surely nearer" in captions.divergence(data[data["step"] < 16], "")
+    assert "at step 8 (0.01 nats), the first that was evaluated, so" in captions.divergence(
+        data[data["step"] >= 8], "", StepUnit.UPDATES
+    )
+    assert "At no step are they surely nearer" in captions.divergence(data[data["step"] < 16], "", StepUnit.UPDATES)

@@ -6,6 +6,7 @@ import pytest
 from embryo_core.figures import positions as charts
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.captions import positions as captions
+from embryo_core.types import StepUnit
 
 STEPS = [0, 8, 16]
 
@@ -33,7 +34,7 @@ def scores() -> pd.DataFrame:
 def test_every_line_is_what_was_measured(scores: pd.DataFrame, metric: str):
     """By its name, at its steps, with n in the hover."""
     data = charts.curves_of(scores, metric)
-    figure = charts.figure(data, metric, StepAxis("linear"))
+    figure = charts.figure(data, metric, StepAxis("linear", step_unit=StepUnit.UPDATES))
     drawn = {line.name: list(line.y) for line in figure.data if line.mode == "lines+markers"}
     stored = scores[scores["metric"] == metric]
     by = "group" if metric == charts.DEVIATION else "layer"
@@ -60,9 +61,11 @@ def test_runs_beside_one_another_have_the_same_curves(scores: pd.DataFrame):
 
 def test_the_captions_tell_the_turn(scores: pd.DataFrame):
     """Where positions are least beside words, where states are most alike, and n."""
-    words = captions.deviation(charts.curves_of(scores, charts.DEVIATION))
+    words = captions.deviation(charts.curves_of(scores, charts.DEVIATION), StepUnit.UPDATES)
     assert "positions 0 to 63, over that of the words, is least at step 8 (0.30), and 0.70 at step 16, the" in words
-    words = captions.cosine(charts.curves_of(scores, charts.COSINE), "12 pairs")
+    words = captions.cosine(charts.curves_of(scores, charts.COSINE), "12 pairs", StepUnit.UPDATES)
     assert "last layer at step 8 (0.90), and 0.50 at step 16, the last." in words and "n = 9 sentences" in words
     alone = scores[(scores["metric"] == charts.DEVIATION) & (scores["group"] == "words")]
-    assert "no embedding for each position" in captions.deviation(charts.curves_of(alone, charts.DEVIATION))
+    assert "no embedding for each position" in captions.deviation(
+        charts.curves_of(alone, charts.DEVIATION), StepUnit.UPDATES
+    )

@@ -9,6 +9,7 @@ from embryo_core.compare import Progress
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures import probing_layers as charts
 from embryo_core.figures.axis import STEP_MARK, StepAxis
+from embryo_core.types import StepUnit
 from tests.app.conftest import words_of
 
 STEPS = [0, 1, 8, 700, 900]
@@ -65,13 +66,16 @@ def test_steps_without_the_quantity_are_left_out(frame) -> None:
 def test_lines_run_from_the_last_layer_to_the_embeddings(frame) -> None:
     """The chosen one is thick; a point knows its layer and step."""
     data = charts.layer_curves(frame, "pos", "f1")
-    figure = charts.layers_figure(data, "f1", 1, StepAxis("linear"), bands=False)
+    figure = charts.layers_figure(data, "f1", 1, StepAxis("linear", step_unit=StepUnit.UPDATES), bands=False)
     lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
     assert [line.name for line in lines] == ["layer 2", "layer 1", "embeddings"]
     assert [line.line.width for line in lines] == [2, 4, 2]
     assert [[*point[:2]] for point in lines[0].customdata] == [[2, step] for step in STEPS]
     assert len({line.line.color for line in lines}) == 3
-    assert len(charts.layers_figure(data, "f1", 1, StepAxis("log"), bands=True).data) == len(figure.data) + 3
+    assert (
+        len(charts.layers_figure(data, "f1", 1, StepAxis("log", step_unit=StepUnit.UPDATES), bands=True).data)
+        == len(figure.data) + 3
+    )
 
 
 def contrast(one: str, other: str) -> float:
@@ -101,7 +105,7 @@ def test_layers_show_on_a_light_and_a_dark_page(page: str, layers: int) -> None:
 def test_the_heat_map_has_a_row_per_layer_and_a_column_per_step(frame) -> None:
     """Hundredths in the cells, the embeddings lowest; a click on a cell brings its layer and step."""
     data = charts.layer_curves(frame, "pos", "f1")
-    figure = charts.heat_map(data, "f1", 1, StepAxis("log"))
+    figure = charts.heat_map(data, "f1", 1, StepAxis("log", step_unit=StepUnit.UPDATES))
     cells, points = figure.data
     last = len(STEPS) - 1
     assert np.array_equal(cells.z, [F1["pos", layer] for layer in (0, 1, 2)])
@@ -118,7 +122,7 @@ def test_the_heat_map_has_a_row_per_layer_and_a_column_per_step(frame) -> None:
 def test_a_cell_that_was_not_measured_is_empty(frame) -> None:
     """No colour and no number."""
     data = charts.layer_curves(frame.drop(0), "pos", "f1")
-    cells = charts.heat_map(data, "f1", 1, StepAxis("log")).data[0]
+    cells = charts.heat_map(data, "f1", 1, StepAxis("log", step_unit=StepUnit.UPDATES)).data[0]
     assert np.isnan(cells.z[0][0]) and cells.text[0][0] == ""
 
 
@@ -139,7 +143,11 @@ def test_peaks_are_those_of_the_measured_curves(frame) -> None:
 def test_the_axis_of_peaks_says_what_it_counts(frame) -> None:
     """Steps, what these count, or another unit that the reader chose."""
     table, progress = charts.peaks(frame), Progress((0, 1000), (0, 128_000))
-    axes = (StepAxis("log"), StepAxis("log", counted_in="words"), StepAxis("log", unit="tokens", progress=progress))
+    axes = (
+        StepAxis("log", step_unit=StepUnit.UPDATES),
+        StepAxis("log", step_unit=StepUnit.WORDS),
+        StepAxis("log", unit="tokens", progress=progress, step_unit=StepUnit.UPDATES),
+    )
     titles = [charts.peaks_figure(table, STEPS, axis).layout.xaxis.title.text for axis in axes]
     assert titles == ["peak at step", "peak at, in words", "tokens seen at the peak"]
 
@@ -147,7 +155,7 @@ def test_the_axis_of_peaks_says_what_it_counts(frame) -> None:
 def test_a_decay_that_may_be_nothing_is_hollow(frame) -> None:
     """A mark is filled only where the interval of its decay lies above 0."""
     table = charts.peaks(frame)
-    figure = charts.peaks_figure(table, STEPS, StepAxis("log"))
+    figure = charts.peaks_figure(table, STEPS, StepAxis("log", step_unit=StepUnit.UPDATES))
     pos = [trace for trace in figure.data if trace.legendgroup == "pos" and not trace.name]
     assert all(list(trace.marker.symbol) == ["circle-open", "circle", "circle"] for trace in pos)
     srl = next(trace for trace in figure.data if trace.legendgroup == "srl")
@@ -156,7 +164,7 @@ def test_a_decay_that_may_be_nothing_is_hollow(frame) -> None:
 
 def test_each_task_has_its_place_in_the_row_of_a_layer(frame) -> None:
     """The step on the left and the decay on the right stand at the same height; no two tasks at one."""
-    figure = charts.peaks_figure(charts.peaks(frame), STEPS, StepAxis("linear"))
+    figure = charts.peaks_figure(charts.peaks(frame), STEPS, StepAxis("linear", step_unit=StepUnit.UPDATES))
     left, right = ([t for t in figure.data if t.xaxis == axis and not t.name] for axis in ("x", "x2"))
     for peak, decay in zip(left, right):
         assert list(peak.y) == list(decay.y) and [round(y) for y in peak.y] == [0, 1, 2]
@@ -172,7 +180,7 @@ def test_on_a_log_axis_the_peaks_fill_the_panel() -> None:
     table = pd.DataFrame(rows, columns=["task", "layer", "step", "f1", "last"]).assign(
         decay=0.1, low=0.0, high=0.2, n=9, earliest=[4000, 9000], latest=[4000, 9000]
     )
-    axis = charts.peaks_figure(table, [0, 4000, 9000, 20_000], StepAxis("log")).layout.xaxis
+    axis = charts.peaks_figure(table, [0, 4000, 9000, 20_000], StepAxis("log", step_unit=StepUnit.UPDATES)).layout.xaxis
     assert np.log10(3000) < axis.range[0] < np.log10(4000) and np.log10(20_000) < axis.range[1] < np.log10(26_000)
     assert {"5,000", "10 k", "20 k"} <= set(axis.ticktext)
 
@@ -206,7 +214,7 @@ def test_a_probe_without_a_control_has_no_line_for_it() -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_one_checkpoint_is_enough_for_every_figure(frame, scale) -> None:
     """A run that has just begun: each layer is one point, at the place of step 0."""
-    first, axis = frame[frame["step"] == 0], StepAxis(scale)
+    first, axis = frame[frame["step"] == 0], StepAxis(scale, step_unit=StepUnit.UPDATES)
     data = charts.layer_curves(first, "pos", "f1")
     curves = [t for t in charts.layers_figure(data, "f1", 0, axis, bands=True).data if t.mode == "lines+markers"]
     assert len(curves) == 3 and all(list(curve.x) == axis.values([0]) for curve in curves)

@@ -6,7 +6,7 @@ import pytest
 from embryo_core.curves.step_scales import Scale
 from embryo_core.figures import query, style
 from embryo_core.figures.axis import StepAxis
-from embryo_core.types import Change
+from embryo_core.types import Change, StepUnit
 
 STEPS = (0, 8, 16)
 COLUMNS = ["token", "role", "step", "probability", "rank", "exact", "leads", "final"]
@@ -30,7 +30,7 @@ def curves() -> pd.DataFrame:
 
 def axes(*tables: pd.DataFrame, scale: Scale = "log", log_probability: bool = False) -> query.Axes:
     """Axes of these tables, or of `curves`."""
-    return query.shared_axes(tables or [curves()], StepAxis(scale), log_probability)
+    return query.shared_axes(tables or [curves()], StepAxis(scale, step_unit=StepUnit.UPDATES), log_probability)
 
 
 def test_the_final_answer_comes_first_with_its_star() -> None:
@@ -101,8 +101,10 @@ def test_the_step_is_a_line() -> None:
 
 def test_a_figure_has_the_changes_of_its_own_run() -> None:
     """Also where it shares its axes with that of another run."""
-    own = StepAxis("linear", (Change(8, "learning rate falls"),))
-    shared = query.shared_axes([curves()], StepAxis("linear", (Change(4, "corpus: a.txt"),)), False)
+    own = StepAxis("linear", (Change(8, "learning rate falls"),), step_unit=StepUnit.UPDATES)
+    shared = query.shared_axes(
+        [curves()], StepAxis("linear", (Change(4, "corpus: a.txt"),), step_unit=StepUnit.UPDATES), False
+    )
     figure = query.rank(curves(), 8, 8, query.of_run(shared, own))
     assert [shape.name for shape in figure.layout.shapes if shape.showlegend] == ["from step 8: learning rate falls"]
 

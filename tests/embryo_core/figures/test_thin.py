@@ -9,6 +9,7 @@ from embryo_core.figures import style
 from embryo_core.figures import thinning as thin
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.captions.thinned import thinned
+from embryo_core.types import StepUnit
 
 LONG = 2000
 
@@ -19,7 +20,7 @@ def drawn(scale: str, y: np.ndarray, x: np.ndarray | None = None, **more) -> go.
     style.add_band(figure, [*map(float, x)], y - 1, y + 1, style.BLUE, "a")
     about = [["a", int(step)] for step in x]
     figure.add_scatter(x=x, y=y, mode="lines+markers", legendgroup="a", customdata=about, **more)
-    return StepAxis(scale).draw(figure, x.tolist())
+    return StepAxis(scale, step_unit=StepUnit.UPDATES).draw(figure, x.tolist())
 
 
 def curve(points: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from embryo_core.query.lens import lens
 from embryo_core.query.report import report_answers, report_trace
 from embryo_core.query.trace import trace
 from embryo_core.query.track import track
-from embryo_core.types import Run
+from embryo_core.types import Run, StepUnit
 
 ONE = "The cat sat on the [MASK] ."
 
@@ -93,7 +93,7 @@ def test_columns_are_as_wide_as_their_numbers(tiny_run: Run) -> None:
 
 def test_a_run_that_counts_words_says_so(tiny_run: Run) -> None:
     """In every report: at one step, at all, of a tracked word, and of the layers."""
-    run, text = replace(tiny_run, counted_in="words"), "a [MASK] ."
+    run, text = replace(tiny_run, step_unit=StepUnit.WORDS), "a [MASK] ."
     assert report_answers(run, text, 8).startswith("tiny, 8 words: ")
     assert report.report_lens(run, text, step=8).startswith("tiny, 8 words, layers")
     (history,) = trace(run, text).masks

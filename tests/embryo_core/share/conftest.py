@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from embryo_core.share import HeadHistory
+from embryo_core.types import StepUnit
 
 
 @pytest.fixture
@@ -13,7 +14,7 @@ def history() -> HeadHistory:
     """A head that turns from uniform to its own diagonal in three steps."""
     weights = np.stack([np.full((4, 4), 0.25), 0.125 + 0.5 * np.eye(4), np.eye(4)]).astype(np.float32)
     note = "Attention weights, averaged over 1,000 sentences"
-    return HeadHistory("tiny", 2, 1, note, np.array([0, 8, 16]), weights)
+    return HeadHistory("tiny", 2, 1, note, np.array([0, 8, 16]), weights, step_unit=StepUnit.UPDATES)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from PIL import Image
 from embryo_core.share import all_heads_gif, map_style, shrink
 from embryo_core.share.all_heads import EDGE, GAP, LEFT, SIDE, TOP
 from embryo_core.share.gif import COLOURS
+from embryo_core.types import StepUnit
 
 STEPS = np.array([0, 8, 16])
 
@@ -23,7 +24,7 @@ def weights() -> np.ndarray:
 @pytest.mark.parametrize("shared", [False, True])
 def test_each_head_has_its_place_and_its_colours(weights, shared):
     """Its colours end at its own percentile, or at that of all heads."""
-    image = Image.open(io.BytesIO(all_heads_gif("tiny", STEPS, weights, "linear", shared)))
+    image = Image.open(io.BytesIO(all_heads_gif("tiny", STEPS, weights, "linear", shared, unit=StepUnit.UPDATES)))
     assert image.n_frames == 3
     image.seek(1)
     pixels = np.asarray(image.convert("RGB"))
@@ -39,8 +40,8 @@ def test_each_head_has_its_place_and_its_colours(weights, shared):
 def test_a_frame_tells_what_its_run_counts(weights):
     """Words where they are counted: the frame differs in its title alone."""
     frames = []
-    for counted_in in ("updates", "words"):
-        image = Image.open(io.BytesIO(all_heads_gif("tiny", STEPS, weights, counted_in=counted_in))).convert("RGB")
+    for unit in (StepUnit.UPDATES, StepUnit.WORDS):
+        image = Image.open(io.BytesIO(all_heads_gif("tiny", STEPS, weights, unit=unit))).convert("RGB")
         frames.append(np.asarray(image))
     assert (frames[0][:TOP] != frames[1][:TOP]).any() and (frames[0][TOP:] == frames[1][TOP:]).all()
 
@@ -50,7 +51,7 @@ def test_a_frame_tells_what_its_run_counts(weights):
 @pytest.mark.parametrize("note", ["", "averaged over 2,075 sentences of a treebank, each row divided by its sum"])
 def test_the_note_is_not_cut_off(weights, scale, shared, note):
     """Its lines end before the edge of the picture."""
-    picture = all_heads_gif("tiny", STEPS, weights, scale, shared, note=note)
+    picture = all_heads_gif("tiny", STEPS, weights, scale, shared, note=note, unit=StepUnit.UPDATES)
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     pixels = np.asarray(image)[TOP + 2 * (SIDE + GAP) :]
     assert (pixels < 200).any() and (pixels[:, -EDGE + 1 :] > 250).all()
@@ -60,7 +61,9 @@ def test_the_data_are_told_below_the_maps(weights):
     """The note has more letters."""
     ink = []
     for note in ("", "averaged over 2,075 sentences"):
-        image = Image.open(io.BytesIO(all_heads_gif("tiny", STEPS, weights, note=note))).convert("L")
+        image = Image.open(io.BytesIO(all_heads_gif("tiny", STEPS, weights, note=note, unit=StepUnit.UPDATES))).convert(
+            "L"
+        )
         ink.append((np.asarray(image)[TOP + 2 * (SIDE + GAP) :] < 200).sum())
     assert ink[0] < ink[1]
 

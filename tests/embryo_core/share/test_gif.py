@@ -9,6 +9,7 @@ from PIL import Image
 
 from embryo_core.share import HeadHistory, gif_bytes, map_style
 from embryo_core.share.gif import COLOURS, HEAD
+from embryo_core.types import StepUnit
 
 
 def opened(history: HeadHistory, scale: str = "linear") -> Image.Image:
@@ -66,7 +67,9 @@ def test_long_sentences_and_foreign_pieces_are_drawn(sentence):
     """Pieces label the axes; with 230 of them, each a pixel or two, the legend still has its room."""
     assert opened(sentence).n_frames == 3
     weights = np.random.default_rng(0).dirichlet(np.ones(300), size=(1, 300)).astype(np.float32)
-    long = HeadHistory("tiny", 1, 1, "One sentence", np.array([0]), weights, ("piece",) * 300)
+    long = HeadHistory(
+        "tiny", 1, 1, "One sentence", np.array([0]), weights, ("piece",) * 300, step_unit=StepUnit.UPDATES
+    )
     assert opened(long, "log").width >= map_style.TOKENS.left + map_style.legend(1.0, "log").room[0]
 
 

@@ -6,6 +6,7 @@ import pytest
 from embryo_core import results
 from embryo_core.errors import ResultsError
 from embryo_core.share import HeadHistory, averaged, read_averaged
+from embryo_core.types import StepUnit
 
 
 def test_a_history_is_what_is_stored(tiny_results):
@@ -27,9 +28,9 @@ def test_without_a_note_of_the_metric_the_sentences_are_counted(tiny_results):
 def test_colours_of_a_head_without_weights_have_an_end():
     """The maximum divides: it is 1 where all weights are 0."""
     weights = np.zeros((2, 3, 3), np.float32)
-    assert HeadHistory("tiny", 1, 1, "", np.array([0, 1]), weights).maximum == 1
+    assert HeadHistory("tiny", 1, 1, "", np.array([0, 1]), weights, step_unit=StepUnit.UPDATES).maximum == 1
     weights[1, 2, 0] = 0.25
-    assert HeadHistory("tiny", 1, 1, "", np.array([0, 1]), weights).maximum == 0.25
+    assert HeadHistory("tiny", 1, 1, "", np.array([0, 1]), weights, step_unit=StepUnit.UPDATES).maximum == 0.25
 
 
 def test_without_maps_the_command_is_named(tiny_run):

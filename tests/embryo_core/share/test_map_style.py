@@ -7,11 +7,21 @@ import numpy as np
 import pytest
 
 from embryo_core.share import HeadHistory, map_style
+from embryo_core.types import StepUnit
 
 
 def history(size: int, tokens: tuple[str, ...] = ()) -> HeadHistory:
     """A head that looks at all of its positions alike."""
-    return HeadHistory("tiny", 2, 1, "Attention weights", np.array([0]), np.full((1, size, size), 1 / size), tokens)
+    return HeadHistory(
+        "tiny",
+        2,
+        1,
+        "Attention weights",
+        np.array([0]),
+        np.full((1, size, size), 1 / size),
+        tokens,
+        step_unit=StepUnit.UPDATES,
+    )
 
 
 def texts(labels: list[map_style.Label], side: float) -> list[str]:

@@ -136,7 +136,7 @@ def test_words_where_steps_are_unknown(root, trainer_folder, tmp_path):
         folder = shutil.copytree(trainer_folder / f"checkpoint-{step}", tmp_path / "words" / f"chck_{count}M")
         (folder / "trainer_state.json").unlink()
     run = add([str(tmp_path / "words")], "words").run
-    assert run.counted_in == "words" and runs.read_log(run) == []
+    assert run.step_unit == "words" and runs.read_log(run) == []
     found = [(c.step, c.tokens, c.sequences) for c in runs.checkpoints(run)]
     assert found == [(10**6, None, None), (10**7, None, None)]
 

@@ -4,6 +4,7 @@ import pandas as pd
 
 from embryo_core.figures.captions import finetuning as captions
 from embryo_core.figures.captions.sentences import split
+from embryo_core.types import StepUnit
 
 NONE = pd.DataFrame({"step": [], "value": [], "tasks": []})  # no GLUE average
 
@@ -11,8 +12,10 @@ NONE = pd.DataFrame({"step": [], "value": [], "tasks": []})  # no GLUE average
 def test_what_nobody_noted_is_unknown() -> None:
     """The notes of a stranger's results may lack the protocol."""
     frame = pd.DataFrame({"task": ["rte"], "step": 0, "metric": ["accuracy"], "n": [4], "seeds": [1]})
-    assert "(protocol quick; " in captions.scores(frame, NONE, {"finetuning:rte:1": {"protocol": "quick"}})
-    assert "(protocol unknown; " in captions.scores(frame, NONE, {"finetuning:rte:1": {}})
+    assert "(protocol quick; " in captions.scores(
+        frame, NONE, {"finetuning:rte:1": {"protocol": "quick"}}, StepUnit.UPDATES
+    )
+    assert "(protocol unknown; " in captions.scores(frame, NONE, {"finetuning:rte:1": {}}, StepUnit.UPDATES)
 
 
 def test_the_first_sentence_tells_seeds_and_the_tasks_of_the_average() -> None:
@@ -20,13 +23,13 @@ def test_the_first_sentence_tells_seeds_and_the_tasks_of_the_average() -> None:
     tasks = {"task": ["rte", "cola", "mine"], "value": [0.6, 0.0, 0.7], "control": [0.5, 0.0, 0.5]}
     frame = pd.DataFrame(tasks | {"step": 8, "metric": "accuracy", "n": 4, "seeds": [1, 1, 1]})
     average = pd.DataFrame({"step": [8], "value": [0.5], "tasks": ["CoLA, RTE"]})
-    first, _ = split(captions.scores(frame, average, {}))
+    first, _ = split(captions.scores(frame, average, {}, StepUnit.UPDATES))
     assert "a single seed: no spread is known" in first and "GLUE average over CoLA, RTE)" in first
-    assert "average" not in captions.scores(frame, NONE, {})
-    first, rest = split(captions.scores(frame.assign(seeds=3), NONE, {}))
+    assert "average" not in captions.scores(frame, NONE, {}, StepUnit.UPDATES)
+    first, rest = split(captions.scores(frame.assign(seeds=3), NONE, {}, StepUnit.UPDATES))
     assert "; 3 seeds)" in first and "Bands span the seeds" in rest
-    assert "; up to 3 seeds" in captions.scores(frame.assign(seeds=[3, 1, 3]), NONE, {})
-    first, rest = split(captions.table(average, frame))
+    assert "; up to 3 seeds" in captions.scores(frame.assign(seeds=[3, 1, 3]), NONE, {}, StepUnit.UPDATES)
+    first, rest = split(captions.table(average, frame, StepUnit.UPDATES))
     assert first == "GLUE average at step 8: 0.500, over CoLA, RTE."
     assert "At or below the control at the end, so nothing was learned to reach: CoLA." in rest
 
@@ -34,8 +37,8 @@ def test_the_first_sentence_tells_seeds_and_the_tasks_of_the_average() -> None:
 def test_random_weights_are_a_control_where_they_were_fine_tuned() -> None:
     """Elsewhere it is said that they are missing."""
     frame = pd.DataFrame({"task": "rte", "step": [0, 8], "metric": "accuracy", "n": 4, "seeds": 1})
-    assert "Step 0, random weights" in captions.scores(frame, NONE, {})
-    later = captions.scores(frame.assign(step=[1024, 2048]), NONE, {})
+    assert "Step 0, random weights" in captions.scores(frame, NONE, {}, StepUnit.UPDATES)
+    later = captions.scores(frame.assign(step=[1024, 2048]), NONE, {}, StepUnit.UPDATES)
     assert "were not fine-tuned: the first are those of step 1,024." in later
 
 
@@ -54,7 +57,9 @@ def test_seeds_of_other_data_are_named() -> None:
     """Those are left out of every mean."""
     frame = pd.DataFrame({"task": ["rte"], "step": 0, "metric": ["accuracy"], "n": [4], "seeds": [2]})
     sources = {f"finetuning:rte:{seed}": {"sha256": data} for seed, data in ((1, "a"), (2, "b"), (10, "a"))}
-    assert "not those of the task's first seed: RTE with seed 2." in captions.scores(frame, NONE, sources)
+    assert "not those of the task's first seed: RTE with seed 2." in captions.scores(
+        frame, NONE, sources, StepUnit.UPDATES
+    )
 
 
 def test_a_learning_rate_of_equal_trials_is_told() -> None:

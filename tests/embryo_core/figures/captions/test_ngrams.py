@@ -3,6 +3,7 @@
 import pandas as pd
 
 from embryo_core.figures.captions import ngrams
+from embryo_core.types import StepUnit
 
 
 def told(*divergences: tuple[int, float, float]) -> str:
@@ -12,7 +13,9 @@ def told(*divergences: tuple[int, float, float]) -> str:
         for step, *both in divergences
         for group, value in zip(("unigram", "bigram"), both, strict=True)
     ]
-    return ngrams.divergence(pd.DataFrame(rows, columns=["group", "step", "value", "low", "high"]), "a text")
+    return ngrams.divergence(
+        pd.DataFrame(rows, columns=["group", "step", "value", "low", "high"]), "a text", StepUnit.UPDATES
+    )
 
 
 def test_the_unigram_phase_is_where_single_pieces_are_nearest() -> None:

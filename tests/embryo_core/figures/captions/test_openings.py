@@ -7,6 +7,7 @@ from embryo_core.curves.phases import Phase
 from embryo_core.figures.captions import openings
 from embryo_core.findings import FINDINGS, Judgement
 from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.types import StepUnit
 
 LOG = pd.DataFrame({"split": "heldout", "step": [0, 8, 2000], "masked_lm_loss": [9.0, 7.0, 5.25]})
 START, FALL = Phase("start", 1, 1, 1, 8, 0.1), Phase("first fall", 8, 4, 16, 2000, 0.5)
@@ -22,42 +23,46 @@ START, FALL = Phase("start", 1, 1, 1, 8, 0.1), Phase("first fall", 8, 4, 16, 200
 )
 def test_the_overview_tells_the_loss_and_the_take_off(phases, ending) -> None:
     """A run that does not take off says so; one without a log says nothing."""
-    sentence = openings.overview(LOG, phases)
+    sentence = openings.overview(LOG, phases, StepUnit.UPDATES)
     assert sentence.startswith("The masked-word loss goes from 9.00 to 5.25 nats by step 2,000")
     assert sentence.endswith(ending)
-    assert openings.overview(pd.DataFrame(), []) == ""
+    assert openings.overview(pd.DataFrame(), [], StepUnit.UPDATES) == ""
 
 
 def test_probing_names_the_tasks_that_gain_most_and_least() -> None:
     """A single task is named alone."""
     best = pd.DataFrame({"task": ["pos", "pos", "my_task", "my_task"], "step": [0, 16] * 2, "f1": [0.5, 0.9, 0.6, 0.7]})
-    sentence = openings.probing(best, {"pos": "part of speech"})
+    sentence = openings.probing(best, {"pos": "part of speech"}, StepUnit.UPDATES)
     assert sentence.endswith("most for part of speech (0.50 to 0.90) and least for my\\_task (0.60 to 0.70).")
-    assert openings.probing(best[best["task"] == "pos"], {}).endswith("layer changes for pos (0.50 to 0.90).")
-    one = openings.probing(best[best["step"] == 16], {})
+    assert openings.probing(best[best["task"] == "pos"], {}, StepUnit.UPDATES).endswith(
+        "layer changes for pos (0.50 to 0.90)."
+    )
+    one = openings.probing(best[best["step"] == 16], {}, StepUnit.UPDATES)
     assert one == "At step 16, F1 in the best layer is highest for pos (0.90) and lowest for my\\_task (0.70)."
 
 
 def test_knowledge_tells_where_the_best_step_is_another_than_the_last() -> None:
     """Both shares are told, or that the last is the best."""
     rows = pd.DataFrame({"step": [0, 8, 16], "value": [0.0, 0.2, 0.1], "n": 1000})
-    sentence = openings.knowledge(rows)
+    sentence = openings.knowledge(rows, StepUnit.UPDATES)
     assert "answers 10.0 % of 1,000 facts correctly at step 16, the last evaluated" in sentence
     assert sentence.endswith("; most, 20.0 %, at step 8.")
-    assert openings.knowledge(rows[:2]).endswith("at step 8, the last evaluated, more than ever before.")
-    one = openings.knowledge(rows[:1])
+    assert openings.knowledge(rows[:2], StepUnit.UPDATES).endswith(
+        "at step 8, the last evaluated, more than ever before."
+    )
+    one = openings.knowledge(rows[:1], StepUnit.UPDATES)
     assert one.endswith("0.0 % of 1,000 facts correctly at step 0, the only one that was evaluated.")
 
 
 def test_attention_tells_how_the_weight_of_a_head_changed() -> None:
     """Its first and its last value."""
     head = pd.DataFrame({"layer": 2, "head": 3, "step": [0, 16], "value": [0.05, 0.8]})
-    sentence = openings.attention(head, "Previous token", "mean attention weight")
+    sentence = openings.attention(head, "Previous token", "mean attention weight", StepUnit.UPDATES)
     assert sentence == (
         "Head 3 of layer 2 shows the clearest pattern, previous token: its mean attention weight goes "
         "from 0.05 at step 0 to 0.80 at step 16."
     )
-    alone = openings.attention(head[1:], "Previous token", "mean attention weight")
+    alone = openings.attention(head[1:], "Previous token", "mean attention weight", StepUnit.UPDATES)
     assert alone.endswith("its mean attention weight is 0.80 at step 16.")
 
 
@@ -65,34 +70,37 @@ def test_finetuning_names_the_score_that_gains_most() -> None:
     """By its name as people write it."""
     frame = pd.DataFrame({"task": ["cola", "cola", "rte", "rte"], "step": [0, 16] * 2, "value": [0.0, 0.4, 0.5, 0.6]})
     frame = frame.assign(metric=["matthews"] * 2 + ["accuracy"] * 2, n=[9, 9, 277, 277], control=[0.0, 0.0, 0.53, 0.53])
-    sentence = openings.finetuning(frame, {"cola": "CoLA"})
+    sentence = openings.finetuning(frame, {"cola": "CoLA"}, StepUnit.UPDATES)
     assert sentence == (
         "Of 2 scores, that of CoLA rises most, from 0.000 at step 0 to 0.400 at step 16 (n = 9; always the most "
         "frequent answer: 0.000)."
     )
     falling = frame.assign(value=[0.4, 0.0, 0.6, 0.5])
-    assert openings.finetuning(falling, {}) == "Of 2 scores, none is higher at the last step than at the first."
-    alone = openings.finetuning(frame[frame["step"] == 16], {"cola": "CoLA"})
+    assert (
+        openings.finetuning(falling, {}, StepUnit.UPDATES)
+        == "Of 2 scores, none is higher at the last step than at the first."
+    )
+    alone = openings.finetuning(frame[frame["step"] == 16], {"cola": "CoLA"}, StepUnit.UPDATES)
     assert alone.startswith("Of 2 scores at step 16, that of CoLA is farthest above its control: 0.400 (n = 9; always")
-    below = openings.finetuning(frame[frame["step"] == 16].assign(control=0.9), {})
+    below = openings.finetuning(frame[frame["step"] == 16].assign(control=0.9), {}, StepUnit.UPDATES)
     assert below == "Of 2 scores at step 16, none is above its control, which reads no text."
 
 
 def test_query_tells_since_when_examples_are_answered() -> None:
     """Of those that the run has; nothing where none were looked for."""
     examples = [ExampleQuestion(text="a", word="b", since=since) for since in (8, 2000, None)]
-    sentence = openings.query(examples, 9)
+    sentence = openings.query(examples, 9, StepUnit.UPDATES)
     assert sentence == (
         "Of 3 example questions, the run learns to answer 2, between step 8 and step 2,000, as its 9 checkpoints with "
         "weights tell."
     )
-    alone = openings.query(examples[:1], 1)
+    alone = openings.query(examples[:1], 1, StepUnit.UPDATES)
     begins = "Of 1 example question, the run"
     assert alone == f"{begins} answers 1 at step 8, its one checkpoint with weights."
-    left = openings.query(examples[:2], 1)  # found while there were more
+    left = openings.query(examples[:2], 1, StepUnit.UPDATES)  # found while there were more
     assert left == "Of 2 example questions, the run learns to answer 2, between step 8 and step 2,000."
-    assert openings.query(examples[2:], 9) == f"{begins} answers none at its last step."
-    assert openings.query([], 9) == ""
+    assert openings.query(examples[2:], 9, StepUnit.UPDATES) == f"{begins} answers none at its last step."
+    assert openings.query([], 9, StepUnit.UPDATES) == ""
 
 
 def test_compare_tells_the_agreement_of_its_run() -> None:
@@ -111,9 +119,9 @@ def test_findings_count_what_can_be_judged():
     """What cannot be said is left out; a run of which nothing can be said has no sentence."""
     verdicts = ["reproduced"] * 3 + ["partly"] * 2 + ["contradicted", "not", "cannot be said"]
     judgements = [Judgement(FINDINGS[0], verdict, (), "") for verdict in verdicts]
-    words = openings.findings(judgements, 16, 16)
+    words = openings.findings(judgements, 16, 16, StepUnit.UPDATES)
     assert "7 can be tested" in words
     assert words.endswith("3 reproduced, 2 partly reproduced, 1 not reproduced, 1 contradicted.")
-    assert openings.findings(judgements[-1:], 16, 16) == ""
-    unfinished = openings.findings(judgements, 1600, 40_000)
+    assert openings.findings(judgements[-1:], 16, 16, StepUnit.UPDATES) == ""
+    unfinished = openings.findings(judgements, 1600, 40_000, StepUnit.UPDATES)
     assert "7 can be tested on this run, up to step 1,600 of 40,000 planned: 3 reproduced" in unfinished
