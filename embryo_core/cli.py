@@ -1,4 +1,4 @@
-"""The command line `python -m embryo_core COMMAND` (or `embryo COMMAND`); each command is a file in commands/."""
+"""The command line `python -m embryo_core COMMAND` (or `embryo COMMAND`); commands/ has the commands."""
 
 import argparse
 import platform
@@ -6,36 +6,17 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
-from embryo_core.commands import (
-    add,
-    animate,
-    app,
-    audit,
-    compare,
-    evaluate,
-    examples,
-    fetch,
-    findings,
-    finetune,
-    query,
-    runs,
-)
+from embryo_core.commands.add import ADD, AUDIT
+from embryo_core.commands.compare import COMPARE, FINDINGS
+from embryo_core.commands.evaluate import EVALUATE
+from embryo_core.commands.fetch import FETCH
+from embryo_core.commands.finetune import FINETUNE
+from embryo_core.commands.query import EXAMPLES, QUERY
+from embryo_core.commands.runs import RUNS
+from embryo_core.commands.show import ANIMATE, APP
 from embryo_core.errors import exit_status
 
-COMMANDS = (
-    app,
-    add,
-    audit,
-    evaluate,
-    finetune,
-    findings,
-    compare,
-    runs,
-    query,
-    examples,
-    animate,
-    fetch,
-)
+COMMANDS = (APP, ADD, AUDIT, EVALUATE, FINETUNE, FINDINGS, COMPARE, RUNS, QUERY, EXAMPLES, ANIMATE, FETCH)
 # Packages that a report of a fault should name, in the order in which --version prints them.
 REPORTED = "torch transformers tokenizers streamlit plotly pandas pyarrow numpy keras tensorflow-cpu tensorflow jax ray"
 
@@ -77,10 +58,9 @@ def _parser(requested: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_PrintVersions, nargs=0, help="print the versions of Embryo and packages")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in COMMANDS:
-        name = module.__name__.rpartition(".")[2]
-        command = commands.add_parser(name, help=module.HELP)
-        command.set_defaults(command=module.execute)
-        if name == requested:
-            module.add_arguments(command)
+    for command in COMMANDS:
+        subparser = commands.add_parser(command.name, help=command.help)
+        subparser.set_defaults(command=command.execute)
+        if command.name == requested:
+            command.add_arguments(subparser)
     return parser

@@ -1,40 +1,42 @@
-"""Every error that Embryo raises on purpose; each message says what was received, what exists, and what to run next.
+"""The errors that Embryo raises on purpose; a message says what was received, what exists, and what to run next.
 
 EmbryoError
 ├── RunError                a run folder
 │   ├── UnknownRun          no run of that name
 │   ├── BrokenRun           run.json, log, state or tokenizer missing or unreadable
-│   │   └── BrokenTokenizer the tokenizer that came with foreign checkpoints cannot be read
-│   ├── BrokenTrainerState  what transformers' Trainer noted down beside a checkpoint cannot be read
+│   │   └── BrokenTokenizer the tokenizer of foreign checkpoints cannot be read
+│   ├── BrokenTrainerState  trainer_state.json of transformers' Trainer cannot be read
 │   └── BusyRun             another process is pretraining it
 ├── CheckpointError         one step of a run
 │   ├── UnknownStep         the run has no checkpoint at that step
 │   ├── MissingWeights      the checkpoint has lost its weights, and kept its results
 │   └── BrokenCheckpoint    files missing, truncated, or not the ones in the manifest
-│       └── BrokenList      the user's own list of added runs, which says where weights may be, cannot be read
-├── MissingCapability       a model was asked for what it does not give (masked words, attentions, ...)
+│       └── BrokenList      the user's list of added runs cannot be read
+├── MissingCapability       the model does not give what was requested (masked words, attentions, ...)
 ├── TokenizerMismatch       the tokenizer is not the one that the run was pretrained with
-├── CorpusError             text, treebank, or facts that cannot be read as what they should be
+├── CorpusError             a text, treebank or set of facts cannot be read
 ├── UnknownMetric           no metric of that name
 ├── UnknownPreset           no pretraining preset of that name
-├── ConfigError             pretraining settings that contradict each other or the run on disk
-├── QueryError              a text that cannot be queried (no [MASK], too long, ...)
-│   └── TooCostly           a question above the budget of a hosted demo
+├── ConfigError             pretraining settings contradict each other or the run on disk
+├── QueryError              a text cannot be queried (no [MASK], too long, ...)
+│   └── TooCostly           a question costs more than the budget of a hosted demo
 ├── FigureError             a figure that has nothing to draw, or cannot be written to a file
-└── ResultsError            a result that may not be written, or that cannot be read
+└── ResultsError            a result may not be written, or cannot be read
     ├── BrokenExamples      the example questions of a run cannot be read
-    └── OtherData           results at hand are of other data than those received
+    └── OtherData           stored results are of other data than those received
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
-INTERRUPTED = 128 + 2  # what a shell gives for a command that SIGINT ended
+INTERRUPTED = 128 + 2  # what a shell reports for a command that SIGINT ended
+OUTPUT_CLOSED = 128 + 13  # the same for SIGPIPE
 
 
 class EmbryoError(Exception):
-    """Base of all errors a user can cause and mend; the command line prints the message without a traceback."""
+    """Base of all errors that a user can correct; the command line prints the message without a traceback."""
 
 
 class RunError(EmbryoError):
@@ -46,15 +48,15 @@ class UnknownRun(RunError):
 
 
 class BrokenRun(RunError):
-    """A run whose run.json, log, state or tokenizer is missing or unreadable."""
+    """The run.json, log, state or tokenizer of a run is missing or unreadable."""
 
 
 class BrokenTokenizer(BrokenRun):
-    """The tokenizer that came with foreign checkpoints cannot be read."""
+    """The tokenizer of foreign checkpoints cannot be read."""
 
 
 class BrokenTrainerState(RunError):
-    """trainer_state.json beside a checkpoint cannot be read; the checkpoint can do without."""
+    """The trainer_state.json of a checkpoint cannot be read; the checkpoint can be used without it."""
 
 
 class BusyRun(RunError):
@@ -78,11 +80,11 @@ class BrokenCheckpoint(CheckpointError):
 
 
 class BrokenList(BrokenCheckpoint):
-    """The user's own list of added runs, by which weights outside a run are found, cannot be read."""
+    """The user's list of added runs, which allows weights outside a run, cannot be read."""
 
 
 class MissingCapability(EmbryoError):
-    """A model was asked for what it does not give (masked words, attentions, ...)."""
+    """The model does not give what was requested (masked words, attentions, ...)."""
 
 
 class TokenizerMismatch(EmbryoError):
@@ -90,7 +92,7 @@ class TokenizerMismatch(EmbryoError):
 
 
 class CorpusError(EmbryoError):
-    """Text, a treebank, or facts that cannot be read as what they should be."""
+    """A text, treebank or set of facts cannot be read."""
 
 
 class UnknownMetric(EmbryoError):
@@ -102,15 +104,15 @@ class UnknownPreset(EmbryoError):
 
 
 class ConfigError(EmbryoError):
-    """Pretraining settings that contradict each other or the run on disk."""
+    """Pretraining settings contradict each other or the run on disk."""
 
 
 class QueryError(EmbryoError):
-    """A text that cannot be queried."""
+    """A text cannot be queried."""
 
 
 class TooCostly(QueryError):
-    """A question that costs more than this server spends on one; `command` answers it elsewhere."""
+    """A question costs more than this server allows; `command` answers it elsewhere."""
 
     def __init__(self, message: str, command: str):
         super().__init__(message)
@@ -122,19 +124,19 @@ class FigureError(EmbryoError):
 
 
 class ResultsError(EmbryoError):
-    """A result that may not be written, or that cannot be read."""
+    """A result may not be written, or cannot be read."""
 
 
 class BrokenExamples(ResultsError):
-    """Example questions of a run that cannot be read."""
+    """The example questions of a run cannot be read."""
 
 
 class OtherData(ResultsError):
-    """Results at hand are of other data than those received; the two never mix."""
+    """Stored results are of other data than those received; the two are never mixed."""
 
 
 def unknown(what: str, received: str, known: Iterable[str], then: str = "") -> str:
-    """The message for a name that is not in a list, with the nearest known name.
+    """Return the message for an unknown name, with the nearest known name.
 
     >>> unknown("metric", "pos", ["mask_prediction", "pos_probe"])
     "Unknown metric 'pos'. Did you mean 'pos_probe'? Known: mask_prediction, pos_probe."
@@ -146,7 +148,7 @@ def unknown(what: str, received: str, known: Iterable[str], then: str = "") -> s
 
 
 def first_line(reason: BaseException) -> str:
-    """The first line of what an exception says that is not blank; the name of its class where there is none.
+    """Return the first line of an exception's message that is not blank, or the name of its class.
 
     >>> first_line(ValueError("\\nOut of range.\\nTraceback ..."))
     'Out of range.'
@@ -156,15 +158,18 @@ def first_line(reason: BaseException) -> str:
 
 
 def exit_status(command: Callable[[], int], stopped: str) -> int:
-    """Run a command to its exit status: its own, 2 for an error, 130 for Ctrl-C, of which `stopped` says what is left.
+    """Run a command and return its exit status: its own, 2 on an error, 130 on Ctrl-C (`stopped` says what remains).
 
-    What ended it is one sentence on stderr.
+    An error is printed to stderr as one sentence.
     """
     try:
         return command()
     except EmbryoError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader of the output, such as head, has closed it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would fail again when it flushes
+        return OUTPUT_CLOSED
     except OSError as error:  # a full disk, a folder that may not be written
         print(f"Error: {error}; what was written stays, and the same command goes on from there.", file=sys.stderr)
         return 2

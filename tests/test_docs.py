@@ -46,4 +46,4 @@ def test_the_readme_is_short_and_lists_every_command():
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert text.count("\n") <= 150
     listed = set(re.findall(r"^\| `(\w+)[^`]*` \|", text, re.MULTILINE))
-    assert {module.__name__.rpartition(".")[2] for module in COMMANDS} <= listed
+    assert {command.name for command in COMMANDS} <= listed

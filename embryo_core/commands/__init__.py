@@ -1,1 +1,1 @@
-"""The commands of `python -m embryo_core`: a file each, which parses, makes one call and prints."""
+"""The commands of `python -m embryo_core`: each parses its arguments, makes one call and prints."""

@@ -1,20 +1,17 @@
-"""`add`: a run of checkpoints that others wrote."""
+"""`add` makes a run of checkpoints that other code wrote; `audit` looks for faulty checkpoints."""
 
 import argparse
 import sys
 
 from embryo_core import runs
-from embryo_core.commands.arguments import whole
-from embryo_core.commands.audit import lines
+from embryo_core.commands.arguments import RUN, Command, whole
 from embryo_core.words import listed, points, quantity
 
-LISTED = 8  # names on a line, or lines of places; of the rest the number
-
-HELP = "make a run of checkpoints at hand: a Trainer's folder, any folders, the Hub; they stay where they are"
+MAX_LISTED = 8  # names on a line, or lines of folders; of more, only the number is printed
 
 
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """The source, the name, and how names give the step."""
+def add_source_arguments(command: argparse.ArgumentParser) -> None:
+    """Add the source, the name of the run, and how file names give the step."""
     command.epilog = "Known names need no --pattern: checkpoint-N, stepN, global_stepN, pytorch_model_N.bin and others."
     command.add_argument(
         "source",
@@ -23,21 +20,21 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="a folder of checkpoints, hf:OWNER/NAME (its revisions), hf:OWNER/NAME-{step}k (a repository each), or a "
         "list of STEP:PATH or STEP:hf:OWNER/NAME@REVISION",
     )
-    command.add_argument("--name", required=True, help="of the run")
-    command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every step there is")
+    command.add_argument("--name", required=True, help="name of the run")
+    command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every step of the source")
     command.add_argument(
         "--pattern",
         nargs="+",
         default=[],
         metavar="PATTERN",
-        help="how a name tells the step: 'step{step}-tokens{tokens}B', 'chck_{words}M', 'ext{step+5000}'",
+        help="how a name gives the step: 'step{step}-tokens{tokens}B', 'chck_{words}M', 'ext{step+5000}'",
     )
-    command.add_argument("--tokenizer", metavar="FOLDER", help="the tokenizer, where the checkpoints have none")
+    command.add_argument("--tokenizer", metavar="FOLDER", help="the tokenizer, if the checkpoints have none")
     command.add_argument("--copy", action="store_true", help="copy the weights into the run, several parts as one file")
 
 
-def execute(options: argparse.Namespace) -> int:
-    """Add the run, tell where its weights are and what was passed over, and audit what is at hand."""
+def add_source(options: argparse.Namespace) -> int:
+    """Add the run, print where its weights are and what was left out, and audit the checkpoints on disk."""
     from embryo_core.audit import audit  # torch takes seconds to import
     from embryo_core.sources import add
 
@@ -46,24 +43,59 @@ def execute(options: argparse.Namespace) -> int:
     counted = f"{quantity(len(steps), 'checkpoint')}, {points(steps[0], steps[-1], run.step_unit)}"
     print(f"{run.name}  {run.family}, {counted}  ({run.path})")
     print("Weights were copied from:" if options.copy else "Weights stay where they are, and are read there:")
-    for location in added.locations[:LISTED]:
+    for location in added.locations[:MAX_LISTED]:
         print(f"    {location}")
-    if more := added.locations[LISTED:]:
+    if more := added.locations[MAX_LISTED:]:
         print(f"    and {len(more):,} more")
     if added.kept:
-        print(f"As they were before: {listed(added.kept, run.step_unit)}.")
+        print(f"Unchanged: {listed(added.kept, run.step_unit)}.")
     if added.gone:
         gone = listed(added.gone, run.step_unit)
-        print(f"Without weights from now on, as their files are gone or were not added here: {gone}.")
+        print(f"Now without weights, because their files are gone or were not added here: {gone}.")
     if added.left_alone:
-        names = ", ".join(map(runs.shown, added.left_alone[:LISTED]))
-        print(
-            f"Not taken, as their names are of another form: {names} ({len(added.left_alone)} in all); see --pattern."
-        )
+        names = ", ".join(map(runs.shown, added.left_alone[:MAX_LISTED]))
+        print(f"Not added, because their names do not match: {names} ({len(added.left_alone)} in all); see --pattern.")
     for trouble in added.troubles:
         print(f"Left out: {trouble}", file=sys.stderr)
-    found = audit(run, fetch=False, progress=True)
-    print("\n".join(["Audit:", *lines(found)]))
-    if found.checkpoints < len(steps):
-        print(f"The others are not fetched yet; to look at all: python -m embryo_core audit {run.name}")
-    return 1 if added.troubles or found.faults else 0
+    report = audit(run, fetch=False, progress=True)
+    print("\n".join(["Audit:", *audit_lines(report)]))
+    if report.checkpoints < len(steps):
+        print(f"The others are not fetched yet; to audit all of them, run: python -m embryo_core audit {run.name}")
+    return 1 if added.troubles or report.faults else 0
+
+
+def add_audit_arguments(command: argparse.ArgumentParser) -> None:
+    """Add the run, and whether to remove weights again that are fetched."""
+    command.add_argument("run", metavar="RUN", help=RUN)
+    command.add_argument("--discard", action="store_true", help="remove weights again that are fetched from the Hub")
+
+
+def audit_run(options: argparse.Namespace) -> int:
+    """Audit a run, and print each fault and the steps without weights; return 1 if there is a fault."""
+    from embryo_core.audit import audit  # torch takes seconds to import
+
+    run = runs.open_run(options.run)
+    report = audit(run, discard=options.discard, progress=True)
+    print("\n".join([*audit_lines(report), *runs.left_out(runs.checkpoints(run))]))
+    return 1 if report.faults else 0
+
+
+def audit_lines(report: runs.Audit) -> list[str]:
+    """Return a line for each fault, and one with their number."""
+    faults = quantity(len(report.faults), "fault") if report.faults else "No fault"
+    count = f"{faults} in {quantity(report.checkpoints, 'checkpoint')}."
+    return [*(f"{fault.kind}: {fault.what}" for fault in report.faults), count]
+
+
+ADD = Command(
+    "add",
+    "make a run of checkpoints that you have: a Trainer's folder, any folders, or the Hub; they stay where they are",
+    add_source_arguments,
+    add_source,
+)
+AUDIT = Command(
+    "audit",
+    "look for checkpoints that are damaged, missing, equal, swapped, or hold a wrong tensor",
+    add_audit_arguments,
+    audit_run,
+)

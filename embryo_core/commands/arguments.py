@@ -1,13 +1,24 @@
-"""Arguments that several commands take, and how their text is read."""
+"""What commands are made of: the class `Command`, and the arguments that several of them take."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 RUN = "name of a run, or its folder"
 
 
+class Command(NamedTuple):
+    """A command: its name, a line of help, a function that adds its arguments, and one that runs it."""
+
+    name: str
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    execute: Callable[[argparse.Namespace], int]
+
+
 def whole(text: str) -> int:
-    """A whole number."""
+    """Parse a whole number."""
     try:
         return int(text)
     except ValueError:
@@ -15,7 +26,7 @@ def whole(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    """A number of at least 1."""
+    """Parse a whole number of at least 1."""
     number = whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"received {text}; give a number of at least 1")
@@ -23,7 +34,7 @@ def positive(text: str) -> int:
 
 
 def named_path(text: str) -> tuple[str, Path]:
-    """NAME=PATH."""
+    """Parse NAME=PATH."""
     name, equals, path = text.partition("=")
     if not (name and equals and path):
         raise argparse.ArgumentTypeError(f"received {text!r}; give NAME=PATH")
@@ -31,7 +42,7 @@ def named_path(text: str) -> tuple[str, Path]:
 
 
 def add_device(command: argparse.ArgumentParser) -> None:
-    """--device and --dtype; see engine/device.py, which is not imported here."""
+    """Add --device and --dtype (embryo_core/engine/device.py reads them)."""
     command.add_argument("--device", choices=("cpu", "cuda", "mps", "auto"), default="cpu", help="default cpu")
     command.add_argument(
         "--dtype", choices=("float32", "bfloat16", "float16"), default="float32", help="of weights (default float32)"
@@ -39,7 +50,7 @@ def add_device(command: argparse.ArgumentParser) -> None:
 
 
 def add_ray(command: argparse.ArgumentParser, what: str) -> None:
-    """--ray; see cluster.py, which is not imported here."""
+    """Add --ray (embryo_core/evaluate/cluster.py reads it)."""
     command.add_argument(
         "--ray",
         nargs="?",

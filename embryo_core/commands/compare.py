@@ -1,31 +1,59 @@
-"""`compare`: runs side by side, their designs, their orders of acquisition, and how far these agree."""
+"""`findings` compares a run with the claims of the paper, `compare` runs with each other."""
 
 import argparse
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN
+from embryo_core.commands.arguments import RUN, Command
 
 if TYPE_CHECKING:
     import pandas as pd
 
-HELP = "compare the designs of runs, and in which order they acquire the parts of speech"
+    from embryo_core.findings import Judgement
+
 METRICS = ("mask_prediction", "token_reconstruction")
 ORDERS = ("half", "paper")
 
 
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """The runs, the scores that tell the order, and the form of the answer."""
+def add_findings_arguments(command: argparse.ArgumentParser) -> None:
+    """Add the run, and the form of the output."""
+    command.add_argument("run", metavar="RUN", help=RUN)
+    command.add_argument("--json", action="store_true", help="as JSON, with every comparison, its interval and its n")
+
+
+def print_findings(options: argparse.Namespace) -> int:
+    """Test every claim of the paper on the run's results, and print the verdicts."""
+    from embryo_core.findings import judge
+
+    judgements = judge(runs.open_run(options.run))
+    if options.json:
+        print(json.dumps([_as_json(judgement) for judgement in judgements], indent=1))
+        return 0
+    for judgement in judgements:
+        finding = judgement.finding
+        print(f"{judgement.verdict}: {finding.claim} ({finding.place})")
+        print(f"    {finding.predicts}")
+        if judgement.comparisons:
+            print(f"    {judgement.summary}")
+        if judgement.statistic:
+            print(f"    {judgement.statistic}")
+        if judgement.remedy:
+            print(f"    run: {judgement.remedy}")
+    return 0
+
+
+def add_compare_arguments(command: argparse.ArgumentParser) -> None:
+    """Add the runs, the scores that decide the order of acquisition, and the form of the output."""
     command.add_argument("runs", metavar="RUN", nargs="+", help=RUN)
     command.add_argument("--metric", choices=METRICS, default=METRICS[0], help=f"default {METRICS[0]}")
-    words = "what comes first: by half of the last value (default), or as in Appendix C.4 of the paper"
-    command.add_argument("--order", choices=ORDERS, default=ORDERS[0], help=words)
+    order = "order by when half of the last value is reached (default), or as in Appendix C.4 of the paper"
+    command.add_argument("--order", choices=ORDERS, default=ORDERS[0], help=order)
     command.add_argument("--json", action="store_true", help="as JSON")
 
 
-def execute(options: argparse.Namespace) -> int:
-    """Print the three tables; rows of the design that differ are marked."""
+def print_comparison(options: argparse.Namespace) -> int:
+    """Print the designs, orders of acquisition and their agreement; differing rows of the design are marked."""
     from embryo_core import compare
 
     compared = [runs.open_run(name) for name in dict.fromkeys(options.runs)]
@@ -44,13 +72,37 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
+def _as_json(judgement: "Judgement") -> dict[str, Any]:
+    finding = judgement.finding
+    return {
+        "name": finding.name,
+        "claim": finding.claim,
+        "place": finding.place,
+        "predicts": finding.predicts,
+        "verdict": judgement.verdict,
+        "statistic": judgement.statistic,
+        "remedy": judgement.remedy,
+        "comparisons": [vars(comparison) for comparison in judgement.comparisons],
+    }
+
+
 def _text(table: "pd.DataFrame") -> str:
-    """A table as it is printed; what is not known is "-", in columns of numbers and of text."""
     if table.empty:
         return "nothing to compare: python -m embryo_core evaluate RUN computes what is missing"
-    others = table.select_dtypes(exclude="float").astype(object)  # na_rep is for float columns alone
+    others = table.select_dtypes(exclude="float").astype(object)  # na_rep applies to float columns only
     return table.assign(**others.where(others.notna(), "-")).to_string(index=False, na_rep="-")
 
 
 def _records(table: "pd.DataFrame") -> list[dict[str, object]]:
     return json.loads(table.to_json(orient="records"))
+
+
+FINDINGS = Command(
+    "findings", "show which of the paper's findings a run reproduces", add_findings_arguments, print_findings
+)
+COMPARE = Command(
+    "compare",
+    "compare the designs of runs, and in which order they acquire the parts of speech",
+    add_compare_arguments,
+    print_comparison,
+)

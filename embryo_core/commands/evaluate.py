@@ -1,4 +1,4 @@
-"""`evaluate`: metrics at the checkpoints of a run."""
+"""`evaluate` computes metrics at the checkpoints of a run."""
 
 import argparse
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, add_device, add_ray, named_path, positive, whole
+from embryo_core.commands.arguments import RUN, Command, add_device, add_ray, named_path, positive, whole
 from embryo_core.commands.finetune import add_folders, finetune_and_report, glue_folders
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.task_specs import SQUAD
@@ -17,11 +17,9 @@ from embryo_core.words import quantity
 if TYPE_CHECKING:
     from embryo_core.evaluate.evaluation import Compute
 
-HELP = "compute metrics at the checkpoints of a run; what is done is skipped"
-
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """What is computed, where, and on which data."""
+    """Add the metrics and steps, the device, and the data."""
     command.add_argument("run", metavar="RUN", help=RUN)
     command.add_argument("--metrics", nargs="+", metavar="METRIC", help="default: all whose needs the checkpoints meet")
     command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every checkpoint")
@@ -32,7 +30,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="the first N sentences, facts of each relation, examples of each split",
     )
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
-    command.add_argument("--discard", action="store_true", help="remove again what was fetched from the Hub")
+    command.add_argument("--discard", action="store_true", help="remove weights again that were fetched from the Hub")
     add_device(command)
     add_ray(command, "a checkpoint")
     _add_data(command)
@@ -41,7 +39,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Evaluate and fine-tune, and tell what was computed, left out and failed."""
+    """Evaluate and fine-tune, and print what was computed, left out and failed."""
     from embryo_core import metrics
 
     run = runs.open_run(options.run)
@@ -100,7 +98,7 @@ def _where(options: argparse.Namespace) -> "Compute":
 
 
 def _add_data(command: argparse.ArgumentParser) -> None:
-    """What the metrics declare: their sources, variants and options."""
+    """Add an option for each source, variant and setting that the metrics declare."""
     from embryo_core import metrics
 
     group = command.add_argument_group("data and options of metrics")
@@ -130,12 +128,12 @@ def _add_data(command: argparse.ArgumentParser) -> None:
 
 
 def _path_of(name: str) -> Callable[[str], tuple[str, Path]]:
-    """Parses the PATH of --treebank PATH, which is short for --data treebank=PATH."""
+    """Return a parser of the PATH of --treebank PATH, which is short for --data treebank=PATH."""
     return lambda text: (name, Path(text))
 
 
 def _named_path_of(source: str) -> Callable[[str], tuple[str, Path]]:
-    """Parses the NAME=PATH of --probe NAME=PATH, which is short for --data probing:NAME=PATH."""
+    """Return a parser of the NAME=PATH of --probe NAME=PATH, short for --data probing:NAME=PATH."""
 
     def parse(text: str) -> tuple[str, Path]:
         name, path = named_path(text)
@@ -148,11 +146,16 @@ def _by_name(data: list[tuple[str, Path]]) -> dict[str, Path]:
     names = [name for name, _ in data]
     for name in names:
         if names.count(name) > 1:
-            raise CorpusError(f"The data '{name}' are given twice; give each path a name of its own.")
+            raise CorpusError(f"The data '{name}' are given twice; give each path a different name.")
     return dict(data)
 
 
 def _fetched(sources: set[str]) -> dict[str, Path]:
-    """The folders in data/corpora that are named for a source; of a treebank its test split."""
+    """Return the folders in data/corpora that are named after a source; for a treebank its test split."""
     folders = {folder.name: folder for folder in runs.data_folder("corpora").glob("*/") if folder.name in sources}
     return {name: next(iter(sorted(folder.glob("*-test.conllu"))), folder) for name, folder in folders.items()}
+
+
+EVALUATE = Command(
+    "evaluate", "compute metrics at the checkpoints of a run; what is done is skipped", add_arguments, execute
+)

@@ -1,4 +1,4 @@
-"""`fetch`: public evaluation data."""
+"""`fetch` downloads public evaluation data."""
 
 import argparse
 from collections.abc import Iterator
@@ -6,10 +6,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from embryo_core import runs
+from embryo_core.commands.arguments import Command
 from embryo_core.corpora import FETCHED
 from embryo_core.errors import CorpusError, unknown
 
-HELP = "download public evaluation data into data/corpora"
 ONTONOTES = (
     "OntoNotes 5.0 is licensed and cannot be fetched; get it from the Linguistic Data Consortium "
     "(https://catalog.ldc.upenn.edu/LDC2013T19) in CoNLL-2012 form, then run: "
@@ -18,22 +18,24 @@ ONTONOTES = (
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """The data."""
-    command.add_argument("what", choices=(*FETCHED, "ontonotes"), help="OntoNotes is licensed: tells where to get it")
+    """Add the name of the data."""
+    command.add_argument(
+        "what", choices=(*FETCHED, "ontonotes"), help="ontonotes is licensed: prints where to get it"
+    )
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Download, and print the folders."""
+    """Download the data, and print their folders."""
     for path in fetch(options.what, runs.data_folder("corpora")):
         print(path)
     return 0
 
 
 def fetch(what: str, into: Path) -> list[Path]:
-    """Download "treebank", "lama", "glue" or "squad" below the folder `into`, unless it is there; returns its paths.
+    """Download "treebank", "lama", "glue" or "squad" into the folder `into`, if missing; return its paths.
 
-    Raises CorpusError where there is no connection or the content is another, with the address and the way by hand; and
-    for "ontonotes", with its publisher.
+    Raises CorpusError without a connection or if the content is not the expected one, with the address and how to get
+    it by hand, and for "ontonotes" with its publisher.
     """
     if what == "ontonotes":
         raise CorpusError(ONTONOTES)
@@ -54,11 +56,14 @@ def fetch(what: str, into: Path) -> list[Path]:
 
 @contextmanager
 def _no_empty_folder(path: Path) -> Iterator[None]:
-    """Remove the folders that were made for a download and stayed empty."""
+    """Remove folders that were made for a download and are still empty."""
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
         yield
     finally:
         for folder in made:
-            with suppress(OSError):  # it is not there, or holds something
+            with suppress(OSError):  # missing, or not empty
                 folder.rmdir()
+
+
+FETCH = Command("fetch", "download public evaluation data into data/corpora", add_arguments, execute)

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, add_ray, named_path, positive, whole
+from embryo_core.commands.arguments import RUN, Command, add_ray, named_path, positive, whole
 from embryo_core.errors import CorpusError, unknown
 from embryo_core.finetune.task_specs import GLUE, SQUAD, is_task_name
 from embryo_core.types import Run
 from embryo_core.words import quantity
-
-HELP = "fine-tune the checkpoints of a run on downstream tasks; what is done is skipped"
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -104,3 +102,11 @@ def _check_names(own: Iterable[str], known: Iterable[str], given: int) -> None:
                 f"A task of your own cannot be named '{name}'; choose letters, digits, '_' and '-', and none of "
                 f"{', '.join(known)}."
             )
+
+
+FINETUNE = Command(
+    "finetune",
+    "fine-tune the checkpoints of a run on downstream tasks; what is done is skipped",
+    add_arguments,
+    execute,
+)

@@ -1,16 +1,18 @@
-"""`query`: answers to a text with [MASK], a tracked word, the lens."""
+"""`query` asks checkpoints a text with [MASK]; `examples` finds questions that a run learns to answer."""
 
 import argparse
+from pathlib import Path
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, add_device, positive, whole
+from embryo_core.commands.arguments import RUN, Command, add_device, positive, whole
 from embryo_core.types import Run
+from embryo_core.words import point
 
-HELP = "fill the [MASK] of a text, track a word, or read every layer, at one step or at all"
+QUESTIONS = runs.REPOSITORY / "data" / "sample" / "questions.tsv"
 
 
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """The text, the steps, and what is read."""
+def add_query_arguments(command: argparse.ArgumentParser) -> None:
+    """Add the text, the steps, and what to print."""
     command.epilog = "Write -- before a text that begins with -, and --track=WORD for such a word."
     command.add_argument("run", metavar="RUN", help=RUN)
     command.add_argument("text", metavar="TEXT", help="for example: 'The capital of France is [MASK] .'")
@@ -27,8 +29,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add_device(command)
 
 
-def execute(options: argparse.Namespace) -> int:
-    """Ask, and print the answer as a table."""
+def ask(options: argparse.Namespace) -> int:
+    """Ask the checkpoints, and print the answers as a table."""
     from embryo_core.engine.cache import MODELS
     from embryo_core.engine.device import find_device
     from embryo_core.query import report
@@ -51,7 +53,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _log_spaced(run: Run) -> list[int] | None:
-    """The steps that are asked of a long series, as the Query page asks first, which is said; None: all."""
+    """Return the steps to ask of a long series, which the Query page asks first too; None: all steps."""
     from embryo_core.curves.step_scales import log_spaced
     from embryo_core.query.refine import FIRST
 
@@ -66,3 +68,34 @@ def _step(text: str) -> int | str:
     if text != "all" and not text.isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' is neither a step nor all")
     return text if text == "all" else int(text)
+
+
+def add_examples_arguments(command: argparse.ArgumentParser) -> None:
+    """Add the run, and the questions to try."""
+    command.add_argument("run", metavar="RUN", help=RUN)
+    line = "a text with [MASK], a tab and the word per line"
+    command.add_argument("--questions", type=Path, default=QUESTIONS, metavar="FILE", help=line)
+
+
+def find_examples(options: argparse.Namespace) -> int:
+    """Find the examples, store them with the results, and print them."""
+    from embryo_core import query, results
+
+    run = runs.open_run(options.run)
+    examples = query.find_examples(run, query.read_questions(options.questions))
+    results.write_examples(run, examples)
+    for example in examples:
+        since = "not learned yet" if example.since is None else f"learned at {point(example.since, run.step_unit)}"
+        print(f"{example.text}  {example.word}, {since}")
+    return 0
+
+
+QUERY = Command(
+    "query",
+    "fill the [MASK] of a text, track a word, or read every layer, at one step or at all",
+    add_query_arguments,
+    ask,
+)
+EXAMPLES = Command(
+    "examples", "find questions that a run learns to answer, for its Query page", add_examples_arguments, find_examples
+)

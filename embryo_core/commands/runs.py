@@ -1,20 +1,19 @@
-"""`runs`: the runs at hand and what has been computed for them; one of them thinned."""
+"""`runs` lists the runs and their results, or removes weights of one run (`--thin`)."""
 
 import argparse
 import re
 import sys
 
 from embryo_core import runs
+from embryo_core.commands.arguments import Command
 from embryo_core.errors import EmbryoError, RunError
 from embryo_core.types import Run
 from embryo_core.words import point, points, quantity
 
-HELP = "list the runs and what has been computed for them, or thin one"
-
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Which run is thinned, and what of it stays; without them, runs are listed."""
-    command.add_argument("--thin", metavar="RUN", help="list the weights that would go, checkpoint by checkpoint")
+    """Add the run to thin, and which of its weights to keep; without them, all runs are listed."""
+    command.add_argument("--thin", metavar="RUN", help="list the weights that would be removed, by checkpoint")
     command.add_argument(
         "--keep",
         nargs="+",
@@ -26,7 +25,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Thin a run, or list all of them."""
+    """Thin a run, or list all runs."""
     return _thin(options) if options.thin or options.keep or options.yes else _list()
 
 
@@ -44,24 +43,25 @@ def _list() -> int:
         if thinned := sum(not checkpoint.has_weights for checkpoint in checkpoints):
             span += f", {thinned} without weights"
         print(f"{run.name}  {run.family}, {span}  ({run.path})")
-        troubles += [reason for _, reason in runs.broken(run)] + _tell_contents(run)
+        troubles += [reason for _, reason in runs.broken(run)] + _print_contents(run)
     for trouble in troubles:
         print(f"Broken: {trouble}", file=sys.stderr)
     return 1 if troubles else 0
 
 
 def _thin(options: argparse.Namespace) -> int:
-    """List what goes, with its size; remove it only when told to."""
+    """List the weights to remove, with their sizes; remove them only with --yes."""
     if not (options.thin and options.keep):
-        raise RunError("Thinning needs a run and what stays: python -m embryo_core runs --thin RUN --keep every:1000")
+        example = "python -m embryo_core runs --thin RUN --keep every:1000"
+        raise RunError(f"Thinning needs a run and the checkpoints to keep: {example}")
     run = runs.open_run(options.thin)
-    going = runs.to_remove(run, options.keep)
-    for checkpoint, size in going:
+    removed = runs.to_remove(run, options.keep)
+    for checkpoint, size in removed:
         print(f"{point(checkpoint.step, run.step_unit)}: weights, {size / 1e6:,.1f} MB")
         if options.yes:
             runs.remove_weights(checkpoint)
-    size = sum(size for _, size in going) / 1e6
-    total = f"{size:,.1f} MB in {len(going):,} of {quantity(len(runs.checkpoints(run)), 'checkpoint')}"
+    megabytes = sum(size for _, size in removed) / 1e6
+    total = f"{megabytes:,.1f} MB in {len(removed):,} of {quantity(len(runs.checkpoints(run)), 'checkpoint')}"
     if options.yes:
         print(f"Removed: {total}.")
     else:
@@ -69,23 +69,23 @@ def _thin(options: argparse.Namespace) -> int:
     return 0
 
 
-def _tell_contents(run: Run) -> list[str]:
-    """Print what has been computed for a run and what is missing from its log; returns what cannot be read."""
+def _print_contents(run: Run) -> list[str]:
+    """Print what was computed for a run and how much of its log is damaged; return what cannot be read."""
     from embryo_core import results
 
-    def tell_results() -> None:
+    def print_results() -> None:
         done = results.done(run)
         for metric in results.read_sources(run):
             print(f"    {metric}: {quantity(len(done[metric]), 'step')}")
 
-    def tell_log() -> None:
+    def print_log() -> None:
         if damaged := runs.damaged_lines(run):
             print(f"    log.jsonl: {quantity(damaged, 'damaged line')} left out")
 
     troubles = []
-    for tell in (tell_results, tell_log):
+    for part in (print_results, print_log):
         try:
-            tell()
+            part()
         except EmbryoError as error:
             troubles.append(str(error))
     return troubles
@@ -95,3 +95,6 @@ def _kept(text: str) -> str:
     if not re.fullmatch(r"\d{1,18}|(every|log):[1-9]\d{0,17}", text):
         raise argparse.ArgumentTypeError(f"received {text!r}; give a step, every:N or log:K")
     return text
+
+
+RUNS = Command("runs", "list the runs and their results, or remove weights of one", add_arguments, execute)

@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def root(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data root of the test's own with the tiny run and its results."""
+    """Copy the tiny run and its results into a data root for this test."""
     shutil.copytree(tiny_results.path.parents[1], tmp_path / "data")
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
     return tmp_path / "data"

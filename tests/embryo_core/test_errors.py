@@ -2,6 +2,8 @@
 
 import inspect
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -84,3 +86,18 @@ def test_a_command_that_ends_by_itself_has_its_own_status(capsys):
     assert exit_status(lambda: 1, "") == 1 and capsys.readouterr().err == ""
     with pytest.raises(ZeroDivisionError):
         exit_status(lambda: 1 // 0, "")
+
+
+def test_a_reader_that_closes_the_output_ends_a_command_quietly():
+    """As `head` does: no message, and the status of a command that SIGPIPE ended."""
+    code = (
+        "import sys; from embryo_core.errors import exit_status\n"
+        "def command():\n"
+        "    while True: print('x' * 10_000)\n"
+        "sys.exit(exit_status(command, ''))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait()) == ("", errors.OUTPUT_CLOSED)
