@@ -4,7 +4,7 @@ import pandas as pd
 
 from app import results
 from app.caching import cached, log_state, results_state
-from embryo_core.figures import patterns, probing_scores
+from embryo_core.figures import probing_scores
 from embryo_core.types import Run
 
 
@@ -22,10 +22,3 @@ def task_curves(run: Run, layer: str | int, rescaled: bool) -> pd.DataFrame:
     """
     rows = probes_of_layer(run, layer)
     return rows if rows.empty else probing_scores.task_curves(rows, results.log(run), rescaled)
-
-
-@cached(results_state, 16)
-def head_curve(run: Run, what: str, layer: int, head: int) -> pd.DataFrame:
-    """How clearly a head shows a pattern over the steps (see `charts.patterns.of_pattern`). Raises ResultsError."""
-    rows = patterns.of_pattern(results.head_scores(run), what)
-    return rows[(rows["layer"] == layer) & (rows["head"] == head)]

@@ -1,50 +1,48 @@
-"""Cached reads of averaged attention maps: of a long series, a log-spaced part of the steps and the chosen one."""
+"""Cached reads of averaged attention maps: all steps, or log-spaced ones and the chosen one of a long series."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
-from app.caching import cached, kept_whole, results_state
+from app.caching import kept_whole, results_state
 from app.components import head_maps
 from app.results import sources, steps_done
 from embryo_core import results as store
 from embryo_core import runs
 from embryo_core.curves import normalise_rows
 from embryo_core.curves.step_scales import Scale, log_spaced
-from embryo_core.figures import attention
-from embryo_core.figures.captions.attention import divided
+from embryo_core.figures.attention import of_rows
 from embryo_core.results import AttentionHistory
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
 from embryo_core.types import Run
 
-MAPS = 32  # steps whose maps are read together
+MAPS = 32  # maximum of steps whose maps are read together
 
 
 def evaluated(run: Run) -> set[int]:
-    """The steps that have averaged maps. Raises ResultsError."""
+    """Return the steps that have averaged maps. Raises ResultsError."""
     return steps_done(run, "attention")
 
 
 def steps_of(run: Run, chosen: Callable[[Iterable[int]], int]) -> tuple[int, ...]:
-    """The steps whose averaged maps a page has: all, of many a log-spaced part and the one `chosen` of all."""
+    """Return the steps whose averaged maps a page has: all, or log-spaced ones and the one `chosen` of all."""
     known = evaluated(run)
     return tuple(sorted({*spread(run), chosen(known)})) if known else ()
 
 
 @runs.read_once
 def spread(run: Run) -> list[int]:
-    """The steps whose maps are read together, by which colours are made: all, of many a log-spaced part."""
+    """Return the steps whose maps are read together and define the colours: all, or log-spaced ones."""
     return log_spaced(sorted(evaluated(run)), MAPS)
 
 
 def head_history(
     run: Run, layer: int, head: int, steps: tuple[int, ...], normalised: bool = False, shared: bool = False
 ) -> HeadHistory:
-    """The averaged maps of a head at these steps, or the same with `normalised` rows. Raises ResultsError.
+    """Return the averaged maps of a head at these steps, optionally with `normalised` rows. Raises ResultsError.
 
-    Where colours are `shared`, they end at one weight for all heads.
+    `shared` colours end at one weight for all heads.
     """
     sentences = _maps_at_first(run)[2]
     maps = AttentionHistory(np.array(steps), _weights(run, steps, normalised, (layer - 1, head - 1)), sentences)
@@ -53,32 +51,19 @@ def head_history(
         history = replace(history, shared_end=_grid_at_first(run, normalised).shared_end)
     if not normalised:
         return history
-    return replace(history, note=history.note + divided(normalised))
-
-
-@cached(results_state, 64)
-def position_weights(run: Run, layer: int, head: int, normalised: bool) -> pd.DataFrame:
-    """How much a head attends to fixed positions, at every step (see `charts.attention.by_position`)."""
-    return attention.by_position(store.read_position_weights(run, layer, head, normalised))
-
-
-@cached(results_state, 32)
-def layers_over_steps(run: Run, head: int, steps: tuple[int, ...], normalised: bool = False) -> tuple[np.ndarray, int]:
-    """The maps of a head in all layers at these steps, [layers, S, L, L], and the sentences. Raises ResultsError."""
-    _, weights, sentences = store.read_attention_layers(run, head, steps)
-    return normalise_rows(weights) if normalised else weights, sentences
+    return replace(history, note=history.note + of_rows(normalised))
 
 
 @kept_whole(results_state, 4)
 def at_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
-    """The averaged maps of all heads at one step, [layers, heads, L, L]. Raises ResultsError."""
+    """Return the averaged maps of all heads at one step, [layers, heads, L, L]. Raises ResultsError."""
     weights, _ = store.read_attention_step(run, step)
     return normalise_rows(weights) if normalised else weights
 
 
 @kept_whole(results_state, 4, "Reading the attention maps")
 def grid(run: Run, normalised: bool = False, at: tuple[float, ...] = ()) -> tuple[int, int, bytes]:
-    """Layers and heads that have maps, and the maps of them all at the steps of `spread` as the browser takes them.
+    """Return the numbers of layers and heads, and all maps at the steps of `spread` as the browser takes them.
 
     `at` as in `head_maps.head_history`. Raises ResultsError.
     """
@@ -89,7 +74,7 @@ def grid(run: Run, normalised: bool = False, at: tuple[float, ...] = ()) -> tupl
 
 @kept_whole(results_state, 16)
 def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, at: tuple[float, ...] = ()) -> bytes:
-    """The maps of the one of these steps that is not in `spread`, as the browser takes them, or that there is none.
+    """Return the maps of the one of these steps that is not in `spread`, as the browser takes them; empty if all are.
 
     Raises ResultsError.
     """
@@ -101,16 +86,16 @@ def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, at: tuple[
 
 
 def gif(run: Run, steps: tuple[int, ...], normalised: bool, scale: Scale, shared: bool) -> bytes:
-    """The averaged maps of all heads at these steps as a GIF (see `share.all_heads_gif`). Raises ResultsError."""
+    """Return the averaged maps of all heads at these steps as a GIF. Raises ResultsError."""
     weights = _weights(run, steps, normalised)
-    note = sources(run).get("attention", {}).get("note", "") + divided(normalised)
+    note = sources(run).get("attention", {}).get("note", "") + of_rows(normalised)
     return all_heads_gif(run.name, np.array(steps), weights, scale, shared, unit=run.step_unit, note=note)
 
 
 def _weights(
     run: Run, steps: tuple[int, ...], normalised: bool, head: tuple[int, int] = (slice(None), slice(None))
 ) -> np.ndarray:
-    """Averaged maps at these steps, [S, layers, heads, L, L] or of one head; those of `spread` are read together."""
+    """Return averaged maps at these steps, [S, layers, heads, L, L] or of one head."""
     together, weights, _ = _maps_at_first(run)
     place = {step: i for i, step in enumerate(together)}
     maps = [weights[(place[step], *head)] if step in place else at_step(run, step, False)[head] for step in steps]

@@ -255,8 +255,8 @@ def words(run: Run, metric: str, group: str, step: int | None = None) -> pd.Data
 
 @kept_whole(results_state, 4)
 def head_scores(run: Run) -> pd.DataFrame:
-    """What every head does (see `charts.patterns.behaviour_curves`). Raises ResultsError."""
-    return patterns.behaviour_curves(store.read_many_scores(run, prefix=patterns.PREFIX))
+    """Return what every head does (see `patterns.behaviour_curves`). Raises ResultsError."""
+    return patterns.read_behaviour(run)
 
 
 @cached(results_state, 16)

@@ -2,25 +2,23 @@
 
 from contextlib import suppress
 
-from app import curve_reads, pickers, results, widgets
-from app.view import View
-from app.views import attention_layers, attention_maps, head_behaviour, sentence
-from embryo_core.errors import EmbryoError
-from embryo_core.figures.captions import openings
-from embryo_core.figures.patterns import PATTERNS
+import streamlit as st
 
-SECTIONS = {
-    "maps": ("Averaged maps", attention_maps.show),
-    "layers": ("Layers × steps", attention_layers.show),
-    "heads": ("What a head does", head_behaviour.show),
-    "sentence": ("Your sentence", sentence.show),
-}
+from app import figures, map_reads, permalink, pickers, results, widgets
+from app.view import View
+from app.views import attention_maps, head_behaviour, sentence
+from embryo_core.errors import EmbryoError, FigureError
+from embryo_core.figures import attention_layers
+from embryo_core.figures.head_behaviour import headline
+from embryo_core.figures.markdown import literal
 
 
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Attention", results.default_scale_of_heads)
-    _open(view)
+    with suppress(EmbryoError):  # each section says what cannot be read
+        what, layer, head = results.strongest_head(view.run)
+        widgets.show_headline(headline(view.run, what, (layer, head)))
     section = pickers.pick_one(
         "section",
         "Section",
@@ -32,11 +30,44 @@ def show() -> None:
     SECTIONS[section][1](view)
 
 
-def _open(view: View) -> None:
-    """The sentence on the head that shows a pattern most clearly."""
-    with suppress(EmbryoError):  # what cannot be read is named below
-        what, layer, head = results.strongest_head(view.run)
-        curve = curve_reads.head_curve(view.run, what, layer, head)
-        if not curve.empty:
-            named = PATTERNS[what].label, PATTERNS[what].axis
-            widgets.show_opening(openings.attention(curve, *named, view.run.step_unit))
+def show_layers(view: View) -> None:
+    """Draw the section "Layers x steps": the page's run, and below it the first run compared with it."""
+    known = map_reads.evaluated(view.run)
+    if not known:
+        attention_maps.stop_without_maps(view)
+    _, _, default = results.default_head(view.run)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        head = pickers.pick_head(map_reads.at_step(view.run, view.evaluated(known)).shape[1], default)
+        normalised = pickers.pick_switch(attention_maps.ROWS, "Rows sum to 1")
+    for shown in (view, *map(view.of, view.compared_runs[:1])):
+        _show_layers_of(shown, head, normalised)
+
+
+def _show_layers_of(view: View, head: int, normalised: bool) -> None:
+    known = map_reads.evaluated(view.run)
+    st.header(literal(f"Head {head} of {view.run.name} in every layer"), anchor=False)
+    if not known:
+        st.info(literal(f"Run '{view.run.name}' has no attention maps."), icon=":material/info:")
+        return
+    chosen = {"head": head, "step": view.evaluated(known), "normalised": normalised}
+    try:
+        figure = figures.draw(view, attention_layers.layers_over_steps, **chosen)
+    except FigureError as error:
+        st.info(literal(str(error)), icon=":material/info:")
+        return
+    st.html(attention_layers.colour_scale(figure))
+    figures.show(figure, on_point=_open_map)
+
+
+def _open_map(layer: int, step: int) -> None:
+    permalink.choose("layer", layer)
+    permalink.choose("step", step)
+    permalink.choose("section", "maps")
+
+
+SECTIONS = {
+    "maps": ("Averaged maps", attention_maps.show),
+    "layers": ("Layers × steps", show_layers),
+    "heads": ("What a head does", head_behaviour.show),
+    "sentence": ("Your sentence", sentence.show),
+}

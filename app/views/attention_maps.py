@@ -1,4 +1,4 @@
-"""The Attention page, averaged maps: one head large, all heads small, and its weight on fixed positions."""
+"""The section "Averaged maps": one head large, all heads small, and the head's weight on fixed positions."""
 
 from dataclasses import dataclass
 
@@ -9,10 +9,8 @@ from app.components import head_maps
 from app.figures import File
 from app.view import View
 from embryo_core.curves.step_scales import SCALES, Scale
-from embryo_core.figures import attention as charts
-from embryo_core.figures.captions import attention as captions
+from embryo_core.figures import attention
 from embryo_core.figures.markdown import literal
-from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.share import HeadHistory
 
 METRIC = "attention"
@@ -22,7 +20,7 @@ ROWS = "rows"  # in the URL: whether rows are shown normalised
 
 @dataclass(frozen=True)
 class Drawn:
-    """How maps are drawn: the scale of their colours, whether all heads share it, and whether rows sum to 1."""
+    """How maps are drawn: the scale of their colours, if all heads share it, and if rows are normalised."""
 
     scale: Scale
     shared: bool
@@ -54,12 +52,12 @@ def show(view: View) -> None:
 
 
 def stop_without_maps(view: View) -> None:
-    """End the page with the command that makes averaged maps."""
+    """End the page with the command that computes averaged maps."""
     widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has no attention maps yet.")
 
 
 def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
-    """A layer, a head, and how the maps are drawn."""
+    """Return the picked layer and head, and how the maps are drawn."""
     _, layer, head = results.default_head(view.run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         layer = pickers.pick_layer(layers, layer)
@@ -72,7 +70,7 @@ def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
 
 
 def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
-    """The same head, and all heads, of the page's run and of the first run beside it."""
+    """Draw the same head, and all heads, of the page's run and of the first run compared with it."""
     other, *more = view.compared_runs
     for run in more:
         st.info(literal(f"Two runs are shown side by side; '{run.name}' is not."), icon=":material/info:")
@@ -86,7 +84,7 @@ def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
         if not steps:
             st.info(literal(f"Run '{other.name}' has no attention maps."), icon=":material/info:")
         elif history.layer > layers or history.head > heads:
-            words = f"Run '{other.name}' has {layers} layers of {heads} heads, and no such head."
+            words = f"Run '{other.name}' has {layers} layers of {heads} heads; this head is missing."
             st.info(literal(words), icon=":material/info:")
         else:
             at = tuple(view.at(other, steps))
@@ -95,7 +93,7 @@ def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
 
 
 def _of_one_run(view: View, history: HeadHistory, drawn: Drawn, at: tuple[float, ...] = ()) -> None:
-    """One of two runs: its head, and below it all of its heads; `at` as in `head_maps.head_history`."""
+    """Draw one of two runs: its head, and below it all of its heads; `at` as in `head_maps.head_history`."""
     ending = "_beside" if at else ""
     steps = tuple(history.steps.tolist())
     places = dict(zip(steps, at, strict=True)) if at else {}
@@ -119,52 +117,44 @@ def _one_head(
     st.header(f"{whose}layer {layer}, head {head}" if whose else f"Layer {layer}, head {head}", anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
-    caption = captions.averaged(history, sentences, drawn.normalised)
-    caption += captions.few_steps(len(history.steps), len(map_reads.evaluated(view.run)))
+    evaluated = len(map_reads.evaluated(view.run))
+    caption = attention.describe_head(view.run, history, sentences, drawn.normalised, evaluated)
     maps.show_head(view, history, drawn.scale, name, caption, key, at)
 
 
 def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Drawn) -> None:
-    """The caption of the small multiples of maps of this length, and their files."""
-    block = -(-length // head_maps.GRID_SIZE)
+    """Draw the caption of the small maps, whose full maps have this length, and the menu of their files."""
     step, run = view.evaluated(steps), view.run
     name = head_maps.grid_name(run.name)
-    note = results.note(run, METRIC) + captions.divided(drawn.normalised)
-    few = captions.few_steps(len(steps), len(map_reads.evaluated(run)))
+    note = results.note(run, METRIC)
+    caption = attention.describe_all_heads(
+        run,
+        len(map_reads.spread(run)),
+        -(-length // head_maps.GRID_SIZE),
+        drawn.shared,
+        drawn.normalised,
+        attention.describe_steps(len(steps), len(map_reads.evaluated(run))),
+    )
 
     def table() -> str:
         weights = map_reads.at_step(run, step, drawn.normalised)
-        return figures.numbers(charts.weights_table(weights, step), run.name, note)
+        return attention.all_heads(run, weights, step, note, caption, drawn.normalised).to_csv()
 
     def animation() -> bytes:
         return map_reads.gif(run, steps, drawn.normalised, drawn.scale, drawn.shared)
 
     maps.show_map_files(
-        view,
         name,
         "Attention of every head",
-        captions.all_heads(len(map_reads.spread(run)), block, drawn.shared, drawn.normalised)
-        + captions.shared_weights(run)
-        + few,
-        captions.all_heads_print(note, drawn.scale, drawn.shared),
+        caption,
+        run.name,
+        attention.print_all_heads(note + attention.of_rows(drawn.normalised), drawn.scale, drawn.shared),
         File("CSV, the weights of all heads", f"{name}-step{step}.csv", table),
         File("GIF, all heads over these steps", f"{name}.gif", animation),
     )
 
 
 def _positions(view: View, history: HeadHistory, normalised: bool) -> None:
-    layer, head = history.layer, history.head
-    st.header(f"Where this head{f' of {literal(view.run.name)}' if view.compared_runs else ''} attends", anchor=False)
-    measured = map_reads.position_weights(view.run, layer, head, normalised)
-    frame = with_smoothed(measured, "weight", view.smoothing, ["position"])
-    divided = captions.divided(normalised)
-    table = frame.assign(layer=layer, head=head)
-    figures.show_plot(
-        figures.drawn(charts.position_figure, frame, view.axis),
-        table.assign(data=(results.note(view.run, METRIC) + divided).lstrip(", ")) if divided else table,
-        f"{view.run.name}-attention-positions-layer{layer}-head{head}",
-        captions.positions(history.size, normalised),
-        f"Layer {layer}, head {head}: weight on fixed positions{divided}",
-        view,
-        METRIC,
-    )
+    st.header("Where this head attends", anchor=False)
+    chosen = {"layer": history.layer, "head": history.head, "normalised": normalised}
+    figures.show(figures.draw(view, attention.positions, **chosen))

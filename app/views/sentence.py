@@ -13,8 +13,7 @@ from app.turns import in_turn
 from app.view import View
 from embryo_core import runs
 from embryo_core.curves.step_scales import SCALES, log_spaced
-from embryo_core.figures.captions import attention as captions
-from embryo_core.figures.captions.networks import network
+from embryo_core.figures import attention as figures
 from embryo_core.query import cost, sentence
 from embryo_core.query.sentence import SentenceAttention, SentenceHistory
 from embryo_core.share import HeadHistory, bertviz
@@ -74,9 +73,8 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
     else:
         page = bertviz.model_view(found.weights, found.pieces, chosen, dark)
     frame(page.html, page.height, f"bertviz, {VIEWS[kind].lower()}", key=f"bertviz_{kind}")
-    caption = captions.sentence_at_step(kind, view.run, view.step, size, chosen)
-    caption += captions.few_layers(few, layers) + network([view.run], {"attentions"})
-    widgets.show_caption(caption)
+    at = view.point(view.step)
+    widgets.show_caption(figures.describe_sentence(kind, view.run, at, size, chosen, layers, few))
 
 
 @cached(checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
@@ -102,10 +100,8 @@ def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
         run.name, layer, head, note, found.steps, found.weights, found.pieces, step_unit=run.step_unit
     )
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"
-    caption = captions.sentence_over_steps(history)
-    if (total := len(view.loadable)) > MAPS:
-        caption += captions.few_steps(len(found.steps), total)
-    maps.show_head(view, history, scale, name, caption)
+    total = len(view.loadable) if len(view.loadable) > MAPS else len(found.steps)
+    maps.show_head(view, history, scale, name, figures.describe_sentence_head(run, history, total))
 
 
 @cached(checkpoints_state, 16, "Reading your sentence over the steps …")

@@ -1,14 +1,24 @@
-"""Figures of attention maps: how much a head attends to fixed positions as pretraining goes on (Figure 4)."""
+"""Figures of averaged attention maps: a head's weight on fixed positions, its map, the maps of all heads (Figure 4)."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from embryo_core.figures import smoothing, style
-from embryo_core.figures.axis import StepAxis
-from embryo_core.share import HeadHistory
+from embryo_core import results
+from embryo_core.curves.step_scales import Scale
+from embryo_core.engine.capabilities import groups_of_heads
+from embryo_core.figures import style
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.figure import Caption, Figure, data_note, describe_networks, sentences
+from embryo_core.share import HeadHistory, bertviz, map_style
+from embryo_core.types import Run
 
-POSITIONS = {  # as `curves.positions` calls them: their names here, and their formulas
+METRIC = "attention"
+NEEDS = frozenset({"attentions"})
+POSITIONS = {  # names of `curves.positions`: how they are written, and their formulas
     "same": ("same position", "A[i, i], over i ≥ 0"),
     "previous": ("previous position", "A[i, i−1], over i ≥ 1"),
     "next": ("next position", "A[i, i+1], over i ≤ L−2"),
@@ -16,45 +26,233 @@ POSITIONS = {  # as `curves.positions` calls them: their names here, and their f
 }
 
 
+def of_rows(normalised: bool) -> str:
+    """Return what follows a title or a note if the rows of maps were `normalised`."""
+    return ", each row divided by its sum" if normalised else ""
+
+
+# === Weight on fixed positions ===
+
+
+def positions(runs: Sequence[Run], axis: Axis, layer: int, head: int, normalised: bool = False) -> Figure:
+    """Return the mean weight of a head on the same, previous, next and first position over the steps.
+
+    `normalised` maps have rows that sum to 1. Raises FigureError if no run has maps of the head, and ResultsError.
+    """
+    run, where = runs[0], f"layer {layer}, head {head}"
+    formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.values())
+    curves = Curves(
+        by="position",
+        value="weight",
+        y_title="weight in the averaged map",
+        tickformat="",
+        decimals=".4f",
+        height=320,
+    )
+    return curves_figure(
+        runs,
+        axis,
+        lambda one: position_table(one, layer, head, normalised),
+        curves,
+        f"{run.name}-attention-positions-layer{layer}-head{head}",
+        f"{where.capitalize()}: weight on fixed positions{of_rows(normalised)}",
+        lambda table: Caption(
+            "Mean weight of this head on four positions.",
+            f"In the averaged map A, L positions wide{of_rows(normalised)}: {formulas}. Every position counts the same "
+            "here; the section on head behaviour counts every piece the same.",
+        ),
+        METRIC,
+    )
+
+
+def position_table(run: Run, layer: int, head: int, normalised: bool) -> pd.DataFrame:
+    """Return a row for each position and step: step, position, weight, layer, head; empty without maps."""
+    if not results.steps_done(run, METRIC):
+        return pd.DataFrame(columns=["step", "position", "weight", "layer", "head"])
+    table = by_position(results.read_position_weights(run, layer, head, normalised)).assign(layer=layer, head=head)
+    return table.assign(data=f"{data_note(run, METRIC)}{of_rows(True)}".lstrip(", ")) if normalised else table
+
+
 def by_position(weights: pd.DataFrame) -> pd.DataFrame:
-    """The output of `results.read_position_weights`, a row per position and step: step, position, weight."""
+    """Return `results.read_position_weights` with a row for each position and step: step, position, weight."""
     names = {position: name for position, (name, _) in POSITIONS.items()}
     return weights.rename(columns=names).melt("step", [*names.values()], "position", "weight")
 
 
-def position_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
-    """The output of `by_position` as one line per position, on the page's step axis."""
-    figure = go.Figure()
-    for (position, _), colour, symbol in zip(POSITIONS.values(), style.PALETTE, style.SYMBOLS):
-        line = frame[frame["position"] == position]
-        smoothing.add_curve(
-            figure,
-            axis.values(line["step"]),
-            line,
-            "weight",
-            position,
-            colour,
-            customdata=line["step"],
-            marker={"size": 6, "symbol": symbol},
-            hovertemplate=axis.hover("customdata") + ": %{y:.4f}",
-        )
-    axis.draw(figure, sorted(set(frame["step"])))
-    figure.update_yaxes(rangemode="tozero")
-    return style.finish(figure, "weight in the averaged map", height=320)
+# === One head ===
 
 
-def weights_table(weights: np.ndarray, step: int) -> pd.DataFrame:
-    """Maps [layers, heads, L, L] of a step, a row per weight: step, layer, head (from 1), from, to (from 0), weight."""
-    layer, head, row, column = (axis.ravel() for axis in np.indices(weights.shape))
-    where = {"step": step, "layer": layer + 1, "head": head + 1, "from": row, "to": column}
-    return pd.DataFrame(where | {"weight": weights.ravel()})
+def head_map(history: HeadHistory, step: int, caption: Caption, name: str) -> Figure:
+    """Return one head's map at one of its steps, its colours ending where those of all its steps do."""
+    weights = history.weights[history.steps.tolist().index(step)]
+    plot = go.Figure(go.Heatmap(z=weights, zmin=0, zmax=map_style.end_of(history), colorscale="Viridis"))
+    style.finish(plot, "from", height=520, legend=False)
+    style.set_axes(plot, "x", title={"text": "to"}, constrain="domain")
+    style.set_axes(plot, "y", autorange="reversed", scaleanchor="x", constrain="domain")
+    if history.tokens:
+        ticks = {"tickvals": [*range(history.size)], "ticktext": [*map(style.plain, history.tokens)]}
+        style.set_axes(plot, "x", **ticks)
+        style.set_axes(plot, "y", **ticks)
+    title = f"Layer {history.layer}, head {history.head}"
+    notes = {history.run: history.note}
+    return Figure(name, title, plot, map_table(history, step), caption, (history.run,), notes, at=f"step{step}")
 
 
 def map_table(history: HeadHistory, step: int) -> pd.DataFrame:
-    """One head's map at one of its steps: the same, with the pieces of the sentence where it is one."""
+    """Return one head's map at one of its steps as `weights_table`, with the pieces of a sentence."""
     i = history.steps.tolist().index(step)
     table = weights_table(history.weights[i][None, None], step).assign(layer=history.layer, head=history.head)
     if not history.tokens:
         return table
     pieces = {f"{end}_piece": [history.tokens[i] for i in table[end]] for end in ("from", "to")}
     return table.assign(**pieces)
+
+
+def weights_table(weights: np.ndarray, step: int) -> pd.DataFrame:
+    """Return maps [layers, heads, L, L] with a row for each weight: step, layer, head (from 1), from, to (from 0)."""
+    layer, head, row, column = (axis.ravel() for axis in np.indices(weights.shape))
+    where = {"step": step, "layer": layer + 1, "head": head + 1, "from": row, "to": column}
+    return pd.DataFrame(where | {"weight": weights.ravel()})
+
+
+def describe_head(
+    run: Run, history: HeadHistory, sentences_at: Sequence[int], normalised: bool, evaluated: int
+) -> Caption:
+    """Return the caption of one head's averaged maps.
+
+    `sentences_at` [L] are the sentences that reach each position, if known; `evaluated` the steps that have maps.
+    """
+    reach = (
+        f": {sentences_at[0]:,} reach position 0, {sentences_at[-1]:,} the last" if len(sentences_at) else ""
+    )
+    return Caption(
+        f"{history.note}.",
+        sentences(
+            f"From each position (row) to each position (column), 0 to {history.size - 1} with [CLS] first. Each entry "
+            f"is averaged over the sentences that have both positions{reach}.",
+            "" if normalised else "So rows do not sum to 1; the switch above divides each by its sum.",
+            map_style.clipping(history),
+            describe_steps(len(history.steps), evaluated),
+            describe_networks([run], NEEDS),
+        ),
+    )
+
+
+def describe_steps(shown: int, total: int) -> str:
+    """Return which steps have their maps on the page; "" if all have."""
+    if shown == total:
+        return ""
+    return (
+        f"Of {total:,} steps, {shown} have their maps here: log-spaced ones, and the one that the time bar was last "
+        "set to. While it is dragged, the last of them up to its step is shown."
+    )
+
+
+# === All heads ===
+
+
+def all_heads(
+    run: Run, weights: np.ndarray, step: int, note: str, caption: Caption, normalised: bool = False
+) -> Figure:
+    """Return the maps of all heads at a step, weights [layers, heads, L, L]; `note` is what they were averaged over.
+
+    Each map in the plot has colours of its own range.
+    """
+    layers, heads, size, _ = weights.shape
+    largest = np.maximum(weights.max(axis=(2, 3), keepdims=True), np.finfo(np.float32).tiny)
+    tiles = np.full((layers, size + 1, heads, size + 1), np.nan, np.float32)
+    tiles[:, :size, :, :size] = (weights / largest).transpose(0, 2, 1, 3)
+    plot = go.Figure(go.Heatmap(z=tiles.reshape(layers * (size + 1), -1), zmin=0, zmax=1, colorscale="Viridis"))
+    style.finish(plot, "layer", height=80 + 90 * layers, legend=False)
+    for letter, title, count in (("x", "head", heads), ("y", "layer", layers)):
+        middles = [(i + 0.5) * (size + 1) - 1 for i in range(count)]
+        names = [str(i + 1) for i in range(count)]
+        style.set_axes(plot, letter, title={"text": title}, tickvals=middles, ticktext=names, constrain="domain")
+    style.set_axes(plot, "y", autorange="reversed", scaleanchor="x")
+    return Figure(
+        f"{run.name}-attention-all-heads",
+        "Attention of every head",
+        plot,
+        weights_table(weights, step),
+        caption,
+        (run.name,),
+        {run.name: note + of_rows(normalised)},
+        at=f"step{step}",
+    )
+
+
+def describe_all_heads(run: Run, steps: int, block: int, shared: bool, normalised: bool, more: str = "") -> Caption:
+    """Return the caption of the small maps of all heads, a pixel for `block` x `block` weights.
+
+    Colours are those over so many `steps`, for all heads if `shared`. `more` is added to the details.
+    """
+    blocks = f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
+    return Caption(
+        "All heads at one step: rows are layers, columns are heads; click a map to see it large.",
+        sentences(
+            f"Colours run from 0 to the {map_style.CLIP}th percentile of the weights of "
+            f"{'all heads' if shared else 'each head'} {f'over all {steps:,} steps' if steps > 1 else 'at this step'}"
+            f"{blocks}{of_rows(normalised)}.",
+            describe_sharing(run),
+            more,
+            describe_networks([run], NEEDS),
+        ),
+    )
+
+
+def print_all_heads(note: str, scale: Scale, shared: bool) -> str:
+    """Return the small print of the small maps' file; `note` is what they were averaged over."""
+    of = "all weights" if shared else "each head's weights"
+    colours = f"{scale} colours up to the {map_style.CLIP}th percentile of {of}"
+    return f"{note}; rows are layers, columns are heads; {colours}"
+
+
+def describe_sharing(run: Run) -> str:
+    """Return which layers share the weights of their heads; "" if none do."""
+    groups = groups_of_heads(run)
+    if groups is None:
+        return ""
+    which = "All layers" if groups == 1 else f"Layers of each of the {groups} groups"
+    return f"{which} share their weights: heads of the same number differ only in their input."
+
+
+# === A sentence ===
+
+BERTVIZ = {
+    "head": "A line from a piece (left) to a piece (right) is as strong as the weight. The coloured squares are the "
+    "heads from 1 on: click one to hide it, click twice to see it alone; point at a piece for its links.",
+    "model": "Rows are layers, columns are heads; a line from a piece (left) to a piece (right) is as strong as the "
+    "weight. Click a head to see it large, with its pieces.",
+}
+
+
+def describe_sentence(kind: str, run: Run, at: str, size: int, shown: Sequence[int], layers: int, few: int) -> Caption:
+    """Return the caption of bertviz's view ("head" or "model") of the `shown` layers on a text of `size` pieces.
+
+    `at` names the step; the view begins with `few` of the `layers`.
+    """
+    which = f"layers {', '.join(map(str, shown))}" if len(shown) > 1 else f"layer {shown[0]}"
+    return Caption(
+        f"Attention of this one text ({size} pieces, [CLS] and [SEP] counted; ## marks a piece inside a word), run "
+        f"'{run.name}', {at}, {which}.",
+        sentences(
+            BERTVIZ[kind],
+            f"Weights below {bertviz.FAINTEST} are not drawn. Drawing: bertviz (Vig, 2019).",
+            f"It begins with {few} of {layers} layers; more make it slower." if few < layers else "",
+            describe_networks([run], NEEDS),
+        ),
+    )
+
+
+def describe_sentence_head(run: Run, history: HeadHistory, total: int) -> Caption:
+    """Return the caption of one head's maps of a sentence; `total` are the steps that could have one."""
+    return Caption(
+        f"Attention weight of layer {history.layer}, head {history.head} from each piece (row) to each piece (column) "
+        f"of this one text ({history.size} pieces).",
+        sentences(
+            map_style.clipping(history),
+            describe_steps(len(history.steps), total),
+            describe_networks([run], NEEDS),
+        ),
+        hint="Play, or drag the time bar.",
+    )

@@ -1,4 +1,4 @@
-"""Small maps of one head, a row per layer and a column per step (Figure 4)."""
+"""One head's averaged maps in every layer at a few steps: a row for each layer, a column for each step (Figure 4)."""
 
 from collections.abc import Sequence
 
@@ -7,25 +7,74 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import sequential
 
+from embryo_core import results
+from embryo_core.curves import normalise_rows
+from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.axis import STEP_COLUMN
+from embryo_core.figures.attention import METRIC, describe_sharing, of_rows
+from embryo_core.figures.axis import STEP_COLUMN, Axis
 from embryo_core.figures.cells import add_points, outline
-from embryo_core.share.map_style import colour_end
-from embryo_core.types import StepUnit
-from embryo_core.words import point, step_name
+from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
+from embryo_core.share.all_heads import shrink
+from embryo_core.share.map_style import CLIP, colour_end
+from embryo_core.types import Run, StepUnit
+from embryo_core.words import point, quantity, step_name
 
-COLUMNS = 7  # steps
-CELLS = 32  # positions of a small map at most; longer ones are averaged over blocks
+MAX_COLUMNS = 7  # steps
+MAX_CELLS = 32  # positions of a small map; longer maps are averaged over blocks
 GAP = 0.06  # of a map's side, between two
 SIDE = 130  # pixels of a map
 
 
-def steps_around(known: Sequence[int], chosen: int, count: int = COLUMNS) -> tuple[int, ...]:
-    """At most so many of the sorted `known` steps, about doublings apart, the `chosen` one among them.
+def layers_over_steps(
+    runs: Sequence[Run], axis: Axis, head: int, step: int, normalised: bool = False
+) -> Figure:
+    """Return the averaged maps of a head in every layer of the first run, at steps around the evaluated one, `step`.
 
-    Half of them lie before the chosen one and half after it, as far as there are so many.
+    Raises FigureError if the run has no such head, and ResultsError.
     """
-    before, after = [], []
+    run = runs[0]
+    steps = steps_around(sorted(results.steps_done(run, METRIC)), step)
+    heads = results.read_attention_step(run, step)[0].shape[1]
+    if not 1 <= head <= heads:
+        raise FigureError(f"Run '{run.name}' has no head {head}; its heads are 1 to {heads}.")
+    _, maps, count = results.read_attention_layers(run, head, steps)
+    maps = normalise_rows(maps) if normalised else maps
+    small = shrink(maps, MAX_CELLS)
+    block = maps.shape[-1] // small.shape[-1]
+    table = layers_table(small, head, steps, block)
+    if normalised:
+        table = table.assign(data=f"{data_note(run, METRIC)}{of_rows(True)}".lstrip(", "))
+    blocks = f"; each cell is the mean of {block} × {block} weights" if block > 1 else ""
+    return make_figure(
+        [run],
+        f"{run.name}-attention-layers-head{head}",
+        f"Head {head} in every layer{of_rows(normalised)}",
+        plot_layers(small, steps, step, run.step_unit),
+        table,
+        Caption(
+            f"Averaged maps of head {head} of '{run.name}', n = {quantity(count, 'sentence')}{of_rows(normalised)}"
+            f"{blocks}.",
+            sentences(
+                f"Rows are layers, columns {quantity(len(steps), 'evaluated step')} around the chosen one, each about "
+                "twice the one before or later. From each position (downwards) to each position (rightwards). Colours "
+                f"end at {colour_end(small):.2g}, the {CLIP}th percentile of the weights shown.",
+                describe_sharing(run),
+            ),
+            hint="Click a map to see it large.",
+        ),
+        METRIC,
+        at=f"step{step}",
+    )
+
+
+def steps_around(known: Sequence[int], chosen: int, count: int = MAX_COLUMNS) -> tuple[int, ...]:
+    """Return at most `count` of the sorted `known` steps, about doublings apart, the `chosen` one among them.
+
+    Half of them come before the chosen one and half after it, as far as there are enough.
+    """
+    before: list[int] = []
+    after: list[int] = []
     at = chosen
     while below := [step for step in known if step <= at / 2 and step < at]:
         before.append(at := below[-1])
@@ -37,10 +86,10 @@ def steps_around(known: Sequence[int], chosen: int, count: int = COLUMNS) -> tup
     return *before[: count - 1 - later][::-1], chosen, *after[:later]
 
 
-def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int, unit: StepUnit) -> go.Figure:
-    """Maps [layers, S, M, M] beside each other, layer 1 at the bottom, the column of the chosen step framed.
+def plot_layers(maps: np.ndarray, steps: Sequence[int], chosen: int, unit: StepUnit) -> go.Figure:
+    """Plot maps [layers, S, M, M], layer 1 at the bottom, with a frame around the column of the chosen step.
 
-    Its bar of colours is drawn in files alone; that of the page is `colour_scale`.
+    Only files show its colour bar; the page has `colour_scale`, which stays in sight when the plot is scrolled.
     """
     layers, columns, size = maps.shape[:3]
     end, figure = colour_end(maps), go.Figure()
@@ -78,16 +127,16 @@ def layers_figure(maps: np.ndarray, steps: Sequence[int], chosen: int, unit: Ste
     return style.set_axes(figure, "y", showgrid=False, range=[-0.53, layers - 0.47], **square, **numbers)
 
 
-def colour_scale(maps: np.ndarray) -> str:
-    """The colours of the figure of these maps with their weights, as HTML."""
-    end = colour_end(maps)
+def colour_scale(figure: Figure) -> str:
+    """Return the colours of `layers_over_steps` with their weights, as HTML."""
+    end = figure.plot.data[0].zmax
     return style.colour_scale("weight", sequential.Viridis, {0: "0", 0.5: f"{end / 2:.2g}", 1: f"≥ {end:.2g}"})
 
 
 def layers_table(maps: np.ndarray, head: int, steps: Sequence[int], block: int = 1) -> pd.DataFrame:
-    """The cells [layers, S, M, M] of the figure, a row each: layer, head (from 1), step, from, to, positions, weight.
+    """Return a row for each cell [layers, S, M, M]: layer, head (from 1), step, from, to, positions, weight.
 
-    A weight is the mean over a `block` of positions on each side, of which `from` and `to` are the first.
+    A weight is the mean over a block of positions, of which `from` and `to` are the first.
     """
     layer, column, row, to = (axis.ravel() for axis in np.indices(maps.shape))
     where = {"layer": layer + 1, "head": head, "step": np.asarray(steps)[column]}

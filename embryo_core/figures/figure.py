@@ -80,18 +80,12 @@ class Figure:
     def small_print(self) -> str:
         """The line below the figure in a file: runs, data, and the paper."""
         notes = {*self.data.values()} - {""}
-        note = f"; {next(iter(notes))}" if len(notes) == 1 else ""
-        return sentences(f"{self._run_names}{note}.", self.drawing, PAPER)
+        return small_print(self.runs, next(iter(notes)) if len(notes) == 1 else "", self.drawing)
 
     @property
     def citation(self) -> str:
-        """Title, runs, caption and the BibTeX of the paper, to be pasted beside the figure."""
-        end = "" if self.title.endswith(".") else "."
-        return f"{self.title}{end} {self._run_names}. {self.caption}\n\n{BIBTEX}\n"
-
-    @property
-    def _run_names(self) -> str:
-        return f"Run{'s' if len(self.runs) > 1 else ''} {', '.join(self.runs)}"
+        """Title, runs, caption and the BibTeX of the paper, to be pasted next to the figure."""
+        return citation(self.title, self.runs, self.caption)
 
     def to_csv(self) -> str:
         """Return the table as CSV: each row names its run and data, and counts are whole numbers."""
@@ -143,6 +137,20 @@ class Figure:
         """Return what a notebook displays: plotly's own rendering, and the caption as text."""
         bundle = dict(self.plot._repr_mimebundle_(include, exclude, **kwargs) or {})
         return bundle | {"text/plain": f"{self.title}\n\n{self.caption}"}
+
+
+def small_print(runs: Sequence[str], note: str, more: str = "") -> str:
+    """Return the line below a figure in a file: runs, what was measured on, `more`, and the paper."""
+    return sentences(f"{_name_runs(runs)}{f'; {note}' if note else ''}.", more, PAPER)
+
+
+def citation(title: str, runs: Sequence[str], caption: Caption) -> str:
+    """Return what is copied with a figure: title, runs, caption, and the BibTeX of the paper."""
+    return f"{title}{'' if title.endswith('.') else '.'} {_name_runs(runs)}. {caption}\n\n{BIBTEX}\n"
+
+
+def _name_runs(runs: Sequence[str]) -> str:
+    return f"Run{'s' if len(runs) > 1 else ''} {', '.join(runs)}"
 
 
 def make_figure(

@@ -1,25 +1,158 @@
-"""Figures of what each head does: a score as layer by head and over the steps, and since when a pattern is present."""
+"""Figures of what each head does: a score by layer and head and over the steps, and since when a pattern is present."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from embryo_core.errors import FigureError
 from embryo_core.figures import cells, smoothing, style
-from embryo_core.figures.axis import StepAxis
-from embryo_core.figures.patterns import PATTERNS, appearance, level
+from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
+from embryo_core.figures.patterns import PATTERNS, appearance, appearances, baseline, level, of_pattern, read_behaviour
 from embryo_core.figures.probing_layers import layer_colours
-from embryo_core.types import StepUnit
-from embryo_core.words import headed
+from embryo_core.types import Run, StepUnit
+from embryo_core.words import headed, percent, point, quantity
 
+METRIC = "head_behaviour"
 CHOSEN = style.VERMILION  # a colour that the scale does not have
 NEVER = "–"
+BASELINE_RULE = "baseline"  # the rule by which a head has to reach the best fixed offset
+
+Head = tuple[int, int]  # layer and head, both from 1
 
 
-# === Layer by head ===
+def value(runs: Sequence[Run], axis: Axis, what: str, step: int, chosen: Head) -> Figure:
+    """Return a pattern at one step by layer and head of the first run; colours cover the values of all steps."""
+    run, pattern = runs[0], PATTERNS[what]
+    rows = _rows(run, what)
+    here = rows[rows["step"] == step]
+    at = point(step, run.step_unit)
+    return make_figure(
+        [run],
+        f"{run.name}-{what}-heads",
+        f"{pattern.label}, {at}",
+        plot_values(rows, what, step, chosen),
+        here.assign(pattern=what),
+        Caption(
+            f"{_sentence(pattern.means)}.",
+            "Colours run from the lowest to the highest value of any head at any step.",
+            f"{_sentence(data_note(run, METRIC, 'as evaluated'))}; n = {here['n'].max():,} in each cell.",
+            "Click a cell for its head.",
+        ),
+        METRIC,
+        at=f"step{step}",
+        headline=_headline(rows, what, chosen, run),
+    )
 
 
-def value_figure(rows: pd.DataFrame, what: str, step: int, chosen: tuple[int, int]) -> go.Figure:
-    """A pattern (rows of `of_pattern`) at one step as layer by head; colours run over the values of all steps."""
+def presence(runs: Sequence[Run], axis: Axis, what: str, change: float | None, chosen: Head) -> Figure:
+    """Return since when each head of the first run shows a pattern; `change` as in `Pattern`."""
+    run = runs[0]
+    frame = read_behaviour(run)
+    since = appearances(frame, what, change)
+    return make_figure(
+        [run],
+        f"{run.name}-{what}-since",
+        f"{PATTERNS[what].label}: {headed('present since', run.step_unit)}",
+        plot_presence(since, sorted(set(frame["step"])), chosen, run.step_unit),
+        since.assign(pattern=what, change=BASELINE_RULE if change is None else change),
+        Caption(*describe_presence(frame, change, since, run.step_unit)),
+        METRIC,
+    )
+
+
+def over_steps(runs: Sequence[Run], axis: Axis, what: str, change: float | None, chosen: Head) -> Figure:
+    """Return a pattern of every head of the first run over the steps, the chosen head bold."""
+    run = runs[0]
+    rows = smoothing.with_smoothed(_rows(run, what), "value", axis.smoothing, ["layer", "head"])
+    return make_figure(
+        [run],
+        f"{run.name}-{what}",
+        f"{PATTERNS[what].label} of each head over the steps",
+        plot_heads(rows, baseline(read_behaviour(run)), what, change, chosen, axis.of(run)),
+        rows.assign(pattern=what),
+        Caption(
+            f"Layer {chosen[0]}, head {chosen[1]}, bold, among all {rows.groupby(['layer', 'head']).ngroups} heads, at "
+            f"{quantity(rows['step'].nunique(), 'step')}, n = {rows['n'].max():,}.",
+            hint="Click a point to choose its head and step.",
+        ),
+        METRIC,
+    )
+
+
+def describe_rule(option: str, first: int, unit: StepUnit) -> str:
+    """Return a rule of presence as its picker has it: "baseline", or a change since the `first` step."""
+    if option == BASELINE_RULE:
+        return "reached the best fixed offset"
+    return f"{'risen' if option[0] == '+' else 'fallen'} by {option[1:]} since {point(first, unit)}"
+
+
+def describe_presence(
+    frame: pd.DataFrame, change: float | None, since: pd.DataFrame, unit: StepUnit
+) -> tuple[str, str]:
+    """Return the rule by which a pattern counts as present, and the heads that have it, the earliest layer first."""
+    if change is None:
+        share, offset = baseline(frame)
+        rule = (
+            "The first step from which an attention head stays at least as accurate as the best fixed offset, up to "
+            f"the last step. Always answering the word at {offset:+d} is right for {percent(share)} of the same words."
+        )
+    else:
+        moved = "above" if change > 0 else "below"
+        rule = (
+            f"The first step from which a head's value stays at least {abs(change):g} {moved} its value at "
+            f"{point(int(frame['step'].min()), unit)}, up to the last step."
+        )
+    present = since.dropna().sort_values(["step", "layer", "head"])
+    heads = quantity(len(since), "head")
+    if present.empty:
+        return rule, f"Of {heads}, none shows the pattern at the last step."
+    order = ", ".join(
+        f"layer {row.layer} at {point(int(row.step), unit)} (head {row.head})"
+        for row in present.drop_duplicates("layer").itertuples()
+    )
+    show = "shows" if len(present) == 1 else "show"
+    return rule, f"Of {heads}, {len(present):,} {show} the pattern at the last step; the first of each layer: {order}."
+
+
+def _rows(run: Run, what: str) -> pd.DataFrame:
+    rows = of_pattern(read_behaviour(run), what)
+    if rows.empty:
+        raise FigureError(f"'{PATTERNS[what].label}' has not been measured for the heads of '{run.name}'.")
+    return rows
+
+
+def headline(run: Run, what: str, chosen: Head) -> str:
+    """Return how a head's pattern changed from the first step to the last, as the sentence that opens the page."""
+    return _headline(_rows(run, what), what, chosen, run)
+
+
+def _headline(rows: pd.DataFrame, what: str, chosen: Head, run: Run) -> str:
+    own = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])].sort_values("step")
+    if own.empty:
+        return ""
+    first, last, pattern = own.iloc[0], own.iloc[-1], PATTERNS[what]
+    name = pattern.label[:1].lower() + pattern.label[1:]
+    where = f"Head {chosen[1]} of layer {chosen[0]} shows the clearest pattern, {name}"
+    end = f"{last['value']:.2f} at {point(int(last['step']), run.step_unit)}"
+    if len(own) == 1:
+        return f"{where}: its {pattern.axis} is {end}."
+    begin = f"{first['value']:.2f} at {point(int(first['step']), run.step_unit)}"
+    return f"{where}: its {pattern.axis} goes from {begin} to {end}."
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+# === Plots: layer by head ===
+
+
+def plot_values(rows: pd.DataFrame, what: str, step: int, chosen: Head) -> go.Figure:
+    """Plot the rows of a pattern at one step by layer and head; colours cover the values of all steps."""
     pattern = PATTERNS[what]
     here = rows[rows["step"] == step]
     texts = [pattern.write(value) for value in here["value"]]
@@ -31,12 +164,12 @@ def value_figure(rows: pd.DataFrame, what: str, step: int, chosen: tuple[int, in
     )
 
 
-def appearance_figure(
-    since: pd.DataFrame, steps: list[int], chosen: tuple[int, int], unit: StepUnit
+def plot_presence(
+    since: pd.DataFrame, steps: list[int], chosen: Head, unit: StepUnit
 ) -> go.Figure:
-    """`appearances` as layer by head, the earlier the brighter; a head without the pattern stays empty.
+    """Plot `appearances` by layer and head, the earlier the brighter; a head without the pattern stays empty.
 
-    Colours run over the evaluated `steps`, one by one, from the earliest appearance to the last step.
+    Colours cover the evaluated `steps`, one by one, from the earliest appearance to the last step.
     """
     order = {step: number for number, step in enumerate(steps)}
     names = style.apart(steps)
@@ -52,10 +185,10 @@ def appearance_figure(
     return _grid(here, chosen, (-last, -first), style.colour_bar(headed("since", unit), **ticks))
 
 
-def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float], bar: dict) -> go.Figure:
-    """Cells of a colour and a text, layer by head; every cell is a point with its layer and head as customdata.
+def _grid(here: pd.DataFrame, chosen: Head, ends: tuple[float, float], bar: dict[str, Any]) -> go.Figure:
+    """Plot cells with a colour and a text by layer and head; customdata are layer and head.
 
-    The pointer is told the text, or what it shortens, where that is in a column `exact`.
+    Hover texts have the column `exact`, if there is one, instead of the text.
     """
     colours = here.pivot(index="layer", columns="head", values="colour")
     texts = here.pivot(index="layer", columns="head", values="text")
@@ -88,21 +221,21 @@ def _grid(here: pd.DataFrame, chosen: tuple[int, int], ends: tuple[float, float]
     return figure
 
 
-# === Over the steps ===
+# === Plots: over the steps ===
 
 
-def curves_figure(
+def plot_heads(
     rows: pd.DataFrame,
     base: tuple[float, int] | None,
     what: str,
     change: float | None,
-    chosen: tuple[int, int],
+    chosen: Head,
     axis: StepAxis,
 ) -> go.Figure:
-    """The pattern in every head over the steps: the chosen head large, the others faint in the colour of their layer.
+    """Plot a pattern of every head over the steps: the chosen head bold, the others faint in their layer's colour.
 
-    `rows` are those of `of_pattern`, `base` is the `baseline`; smoothing is that of the chosen head. Every point
-    carries its layer, head and step as customdata.
+    `rows` as of `of_pattern`, `base` as of `baseline`. Only the chosen head is smoothed. Customdata are layer, head and
+    step.
     """
     figure = go.Figure()
     for layer, colour in layer_colours(sorted(set(rows["layer"]))).items():
@@ -129,8 +262,10 @@ def curves_figure(
 
 
 def _add_others(figure: go.Figure, rows: pd.DataFrame, what: str, axis: StepAxis, name: str, colour: str) -> None:
-    """One faint trace for several heads, with a gap between one and the next."""
-    x, y, about = [], [], []
+    """Add one faint trace for several heads, with a gap between one and the next."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    about: list[list[Any]] = []
     for _, curve in rows.groupby(["layer", "head"]):
         x += [*axis.values(curve["step"]), None]
         y += [*curve["value"], None]
@@ -145,8 +280,8 @@ def _hover(axis: StepAxis) -> str:
     return f"{of_head}{axis.hover('customdata[2]')}: " + "%{customdata[3]}<extra></extra>"
 
 
-def _described(rows: pd.DataFrame, what: str) -> list[list]:
-    """Layer, head, step and value of each row, the value as text."""
+def _described(rows: pd.DataFrame, what: str) -> list[list[Any]]:
+    """Return layer, head, step and value of each row, the value as text."""
     points = rows[["layer", "head", "step", "value"]].itertuples(index=False)
     return [[layer, head, step, PATTERNS[what].write(value)] for layer, head, step, value in points]
 
@@ -154,7 +289,7 @@ def _described(rows: pd.DataFrame, what: str) -> list[list]:
 def _mark_appearance(
     figure: go.Figure, own: pd.DataFrame, change: float | None, base: tuple[float, int] | None, axis: StepAxis
 ) -> None:
-    """The level at which the pattern counts as present, and the step of the chosen head from which it does."""
+    """Draw the level at which the pattern counts as present, and the step from which it is in the chosen head."""
     least = level(change, own["value"].iloc[0], base)
     first = axis.point(int(own["step"].iloc[0]))
     name = f"best fixed offset ({base[1]:+d})" if change is None else f"{first} {change:+g}"

@@ -1,22 +1,24 @@
-"""What a head does: the patterns that are scored, the tables of their scores, and since when a head shows one."""
+"""Patterns of attention heads: their names and units, tables of their scores, and when a head begins to show one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pandas as pd
 
-from embryo_core import curves
+from embryo_core import curves, results
+from embryo_core.types import Run
 
 PREFIX = "head_behaviour_"
 BASELINE = "fixed_offset"
+COLUMNS = ["what", "layer", "head", "step", "value", "n", "offset"]
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """One score of a head: how it is named and written, and when it counts as present.
+    """One score of a head: its names, how its values are written, and when it counts as present.
 
-    It is present once it has risen (a negative change: fallen) by a change since the first evaluated step or, where the
-    change is None, has come up to the baseline. Of the changes to choose from, the first is the usual one.
+    It is present once it has risen (fallen, if the change is negative) by a change since the first evaluated step, or
+    has reached the baseline if the change is None. The first of the changes is the default.
     """
 
     label: str
@@ -28,7 +30,7 @@ class Pattern:
 
     @property
     def falls(self) -> bool:
-        """Whether low values are what there is to see."""
+        """Return whether the pattern shows as low values."""
         return (self.changes[0] or 0) < 0
 
 
@@ -70,10 +72,16 @@ PATTERNS = {
 WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns that are shares of a head's attention
 
 
-def behaviour_curves(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scores of heads from `results.read_many_scores`, as what (a category), layer, head, step, value, n.
+def read_behaviour(run: Run) -> pd.DataFrame:
+    """Return the `behaviour_curves` of a run; empty if its heads were not measured. Raises ResultsError."""
+    scores = results.read_many_scores(run, prefix=PREFIX)
+    return behaviour_curves(scores) if len(scores) else pd.DataFrame(columns=COLUMNS)
 
-    The baseline has no layer and no head, but the offset that it stands for in a column `offset`.
+
+def behaviour_curves(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return scores of heads from `results.read_many_scores` as what (a category), layer, head, step, value, n, offset.
+
+    Rows of the baseline have its offset instead of a layer and a head.
     """
     what = scores["metric"].cat.rename_categories(lambda metric: metric.removeprefix(PREFIX))
     groups = scores["group"].cat
@@ -82,36 +90,35 @@ def behaviour_curves(scores: pd.DataFrame) -> pd.DataFrame:
     frame = scores[["layer", "step", "value", "n"]].assign(
         what=what, head=number.where(of_head), offset=number.where(~of_head)
     )
-    columns = ["what", "layer", "head", "step", "value", "n", "offset"]
-    return frame[columns].sort_values(["what", "layer", "head", "step"], ignore_index=True)
+    return frame[COLUMNS].sort_values(["what", "layer", "head", "step"], ignore_index=True)
 
 
 def baseline(frame: pd.DataFrame) -> tuple[float, int] | None:
-    """Unlabelled attachment of the best fixed offset, and the offset; None where the treebank had no heads."""
+    """Return the unlabelled attachment of the best fixed offset, and the offset; None if the treebank had no heads."""
     rows = frame[frame["what"] == BASELINE]
     return (float(rows["value"].iloc[0]), int(rows["offset"].iloc[0])) if len(rows) else None
 
 
 def of_pattern(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Rows of one pattern: layer, head, step, value, n; sorted by layer, head, step."""
+    """Return the rows of one pattern: layer, head, step, value, n; sorted by layer, head, step."""
     rows = frame.loc[frame["what"] == what, ["layer", "head", "step", "value", "n"]]
     return rows.astype({"layer": int, "head": int})
 
 
 def level(change: float | None, first: float, base: tuple[float, int] | None) -> float:
-    """The value at which a pattern counts as present, for a head whose value at the first step is `first`."""
+    """Return the value at which a pattern counts as present in a head whose value at the first step is `first`."""
     return base[0] if change is None else first + change
 
 
 def appearance(curve: pd.DataFrame, change: float | None, base: tuple[float, int] | None) -> int | None:
-    """The step of one head's `curve` (step, value) from which the pattern is present to the end, or None."""
+    """Return the step from which the pattern is present in one head's `curve` (step, value) to its end, or None."""
     values = curve["value"].to_numpy()
     sign = -1 if (change or 0) < 0 else 1
     return curves.held_from(curve["step"].to_numpy(), sign * values, sign * level(change, values[0], base))
 
 
 def appearances(frame: pd.DataFrame, what: str, change: float | None) -> pd.DataFrame:
-    """Since when each head shows the pattern: layer, head, step (missing where it does not at the last step)."""
+    """Return since when each head shows the pattern: layer, head, step (missing if it does not at the last step)."""
     base = baseline(frame)
     rows = [
         {"layer": layer, "head": head, "step": appearance(curve, change, base)}
@@ -121,10 +128,10 @@ def appearances(frame: pd.DataFrame, what: str, change: float | None) -> pd.Data
 
 
 def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFrame:
-    """All that one head does: pattern, first, now (at `step`), last, appears, history (its curve over all steps).
+    """Return all patterns of one head: pattern, first, now (at `step`), last, appears, history (its curve).
 
-    Each pattern appears by its usual change. A history runs from 0, the pattern's lowest value in any head at any step,
-    to 1, its highest: so the curves of two heads can be compared.
+    `appears` is by the default change. A history runs from 0, the pattern's lowest value in any head at any step, to 1,
+    its highest, so that the curves of two heads can be compared.
     """
     base, rows = baseline(frame), []
     for what, pattern in PATTERNS.items():
@@ -143,9 +150,9 @@ def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFra
 
 
 def strongest(frame: pd.DataFrame) -> tuple[str, int, int] | None:
-    """Pattern, layer and head of the highest mean attention weight at the last step; None where there is none.
+    """Return pattern, layer and head of the highest mean attention weight at the last step; None without weights.
 
-    Weights alone can be compared: entropy, distance and attachment have other units.
+    Only weights are compared: entropy, distance and attachment have other units.
     """
     last = frame[frame["what"].isin(WEIGHTS) & (frame["step"] == frame["step"].max())]
     if last.empty:

@@ -57,20 +57,6 @@ def probing(best: pd.DataFrame, named: dict[str, str], unit: StepUnit) -> str:
     return f"{words} most for {with_gain(gains.index[-1])} and least for {with_gain(gains.index[0])}."
 
 
-def attention(head: pd.DataFrame, named: str, unit: str, step_unit: StepUnit) -> str:
-    """Which head changed most, and how; `head` has the values of one pattern of one head over the steps."""
-    head = head.sort_values("step")
-    first, last = head.iloc[0], head.iloc[-1]
-    pattern = literal(named[:1].lower() + named[1:])  # [SEP] stays as it is
-    where = f"Head {int(last['head'])} of layer {int(last['layer'])} shows the clearest pattern, {pattern}"
-    if len(head) == 1:
-        return f"{where}: its {literal(unit)} is {last['value']:.2f} at {point(int(last['step']), step_unit)}."
-    return (
-        f"{where}: its {literal(unit)} goes from {first['value']:.2f} at {point(int(first['step']), step_unit)} "
-        f"to {last['value']:.2f} at {point(int(last['step']), step_unit)}."
-    )
-
-
 def knowledge(all_facts: pd.DataFrame, unit: StepUnit) -> str:
     """How many facts are answered at the last step and at the best one; `all_facts` has a row per step."""
     rows = all_facts.sort_values("step")

@@ -48,7 +48,7 @@ def test_rows_can_be_shown_with_a_sum_of_one(look, tiny_results):
 def test_files_name_run_and_data_and_that_rows_are_divided(look, tiny_results, monkeypatch: pytest.MonkeyPatch):
     """Each row of a CSV: of one head, of all heads, over the steps, and layer by layer."""
     files = []
-    monkeypatch.setattr(figures, "show_files", lambda *shown: files.extend(shown[3:]))
+    monkeypatch.setattr(figures, "_download", lambda file, name: files.append(file))
     for section in ("maps", "layers"):
         look(tiny_results, section=section, rows="on")
     tables = [pd.read_csv(io.StringIO(file.content())) for file in files if file.name.endswith(".csv")]
@@ -99,7 +99,7 @@ def test_maps_are_shown_beside_a_damaged_table(look, tiny_results, tmp_path, dam
 
 
 def test_of_a_long_series_some_maps_are_read_and_the_chosen_one(look, tiny_results, monkeypatch):
-    """The captions tell which; the maps are those of the whole series at these steps, the positions those of all."""
+    """The captions tell which; the maps are those of the whole series at these steps."""
     monkeypatch.setattr(map_reads, "MAPS", 2)
     map_reads._maps_at_first.clear()
     steps = map_reads.steps_of(tiny_results, max)
@@ -111,16 +111,14 @@ def test_of_a_long_series_some_maps_are_read_and_the_chosen_one(look, tiny_resul
     assert np.array_equal(map_reads._weights(tiny_results, (0, 8, 16), False), weights)
     history = map_reads.head_history(tiny_results, 2, 1, steps)
     assert np.array_equal(history.weights, weights[[0, 2], 1, 0])
-    assert set(map_reads.position_weights(tiny_results, 2, 1, False)["step"]) == {0, 8, 16}
     map_reads._maps_at_first.clear()
 
 
 def test_one_head_is_shown_in_all_layers_at_steps_around_the_chosen_one(look, tiny_results):
-    """With n, and a remark on layers that share weights; the maps are those of the store."""
+    """With n, and a remark on layers that share weights."""
     test = look(tiny_results, section="layers", head="2", step="8")
     assert not test.exception and not test.error
     assert "Head 2 of tiny in every layer" in [heading.value for heading in test.header]
-    maps, sentences = map_reads.layers_over_steps(tiny_results, 2, (8, 16))
+    sentences = results.read_attention(tiny_results, 1, 1).sentences
     assert any(f"n = {sentences:,} sentences" in caption for caption in captions_of(test))
     assert any("share their weights" in caption for caption in captions_of(test))
-    assert np.array_equal(maps[1], results.read_attention(tiny_results, 2, 2, (8, 16)).weights)

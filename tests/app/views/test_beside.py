@@ -244,7 +244,7 @@ def test_files_of_a_comparison_name_every_run(open_page, two: Run, monkeypatch: 
 def test_rows_of_a_file_say_what_was_chosen(open_page, two: Run, monkeypatch, page, query, column, values) -> None:
     """The score, tasks or rule that the pickers had, and the data: such a file can be read without the page."""
     tables = []
-    monkeypatch.setattr(figures, "show_files", lambda *shown: tables.append(shown[3].content()))
+    monkeypatch.setattr(figures, "_download", lambda file, name: tables.append(file.content()))
     open_page(page, two, **query)
     tables = [pd.read_csv(io.StringIO(table), dtype=str) for table in tables]
     (table, *_) = [table for table in tables if column in table]

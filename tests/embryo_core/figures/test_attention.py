@@ -1,14 +1,18 @@
 """The attention figures hold the stored numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from embryo_core import results
 from embryo_core.curves.positions import POSITIONS, position_weights
-from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures import attention as charts
-from embryo_core.figures.axis import StepAxis
-from embryo_core.types import StepUnit
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.figure import Caption
+from embryo_core.share import read_averaged
+from embryo_core.types import Run
 
 STEPS = np.array([0, 8, 16])
 
@@ -34,16 +38,35 @@ def test_each_position_has_a_row_at_each_step(maps):
         assert frame[name].tolist() == wide[position].tolist()
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_the_figure_holds_the_weights_at_their_steps(maps, scale):
-    """Each line has the numbers of its position, in the order of the recorded steps."""
-    frame = charts.by_position(measured(maps[:, 0, 0]))
-    figure = charts.position_figure(frame, StepAxis(scale, step_unit=StepUnit.UPDATES))
-    assert [line.name for line in figure.data] == [name for name, _ in charts.POSITIONS.values()]
-    for line in figure.data:
-        rows = frame[frame["position"] == line.name]
-        assert list(line.customdata) == [0, 8, 16]
-        assert list(line.y) == list(rows["weight"])
+def test_the_figure_holds_the_weights_at_their_steps(tiny_results):
+    """Each line has the numbers of its position, at the recorded steps; divided rows are named."""
+    figure = charts.positions([tiny_results], Axis("linear"), layer=2, head=1)
+    lines = {line.name: line for line in figure.plot.data}
+    assert {*lines} == {name for name, _ in charts.POSITIONS.values()}
+    for name, line in lines.items():
+        rows = figure.table[figure.table["position"] == name]
+        assert list(line.x) == list(rows["step"]) == [0, 8, 16] and list(line.y) == list(rows["weight"])
+    divided = charts.positions([tiny_results], Axis("linear"), layer=2, head=1, normalised=True)
+    assert "divided by its sum" in divided.title and divided.table["data"].str.contains("divided by its sum").all()
+
+
+def test_maps_are_figures_with_their_weights(tiny_results):
+    """The plot of a head, or of all heads, has the weights of its table."""
+    history = read_averaged(tiny_results, 2, 1)
+    caption = charts.describe_head(tiny_results, history, [40, 3], False, 5)
+    one = charts.head_map(history, 8, caption, "head")
+    assert np.array_equal(one.plot.data[0].z, history.weights[1]) and one.at == "step8"
+    assert "40 reach position 0, 3 the last" in caption.details and "Of 5 steps, 3" in caption.details
+    weights, _ = results.read_attention_step(tiny_results, 8)
+    every = charts.all_heads(tiny_results, weights, 8, "a treebank", Caption("All heads."))
+    assert len(every.table) == weights.size and every.plot.data[0].z.shape == (2 * (weights.shape[-1] + 1),) * 2
+
+
+def test_shared_weights_are_named_if_layers_share_them(tiny_run: Run):
+    """All layers, or those of each group; nothing of a family whose layers have weights of their own."""
+    assert "All layers share" in charts.describe_sharing(replace(tiny_run, config={}))
+    assert "2 groups share" in charts.describe_sharing(replace(tiny_run, config={"num_hidden_groups": 2}))
+    assert charts.describe_sharing(replace(tiny_run, family="bert")) == ""
 
 
 def test_the_table_of_a_step_names_every_weight(maps):

@@ -5,7 +5,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from embryo_core.figures.attention_layers import colour_scale, layers_figure, layers_table, steps_around
+from embryo_core import results
+from embryo_core.errors import FigureError
+from embryo_core.figures.attention_layers import (
+    colour_scale,
+    layers_over_steps,
+    layers_table,
+    plot_layers,
+    steps_around,
+)
+from embryo_core.figures.axis import Axis
 from embryo_core.figures.file_layout import layout
 from embryo_core.types import StepUnit
 
@@ -31,7 +40,7 @@ def test_steps_around_the_chosen_one_are_about_doublings(chosen: int, expected: 
 def test_every_map_is_at_its_layer_and_step() -> None:
     """Its first row on top, as maps are read; the table has the same weights."""
     maps = np.arange(2 * 3 * 4 * 4, dtype=np.float32).reshape(2, 3, 4, 4)
-    figure = layers_figure(maps, [8, 16, 32], 16, StepUnit.UPDATES)
+    figure = plot_layers(maps, [8, 16, 32], 16, StepUnit.UPDATES)
     heat, points = figure.data
     z = np.asarray(heat.z).reshape(2, 5, 3, 5)
     assert np.array_equal(z[1, :4, 2, :4], maps[1, 2][::-1]) and np.isnan(z[:, 4]).all()
@@ -47,19 +56,22 @@ def test_a_cell_of_several_positions_is_told_in_the_table() -> None:
     assert table[["from", "to", "positions"]].to_numpy().tolist() == [[0, 0, 3], [0, 3, 3], [3, 0, 3], [3, 3, 3]]
 
 
-def test_colours_are_told_outside_of_the_grid_that_is_scrolled() -> None:
-    """The bar of a wide figure would be out of sight in a narrow window; its files have it."""
-    maps = np.linspace(0, 0.4, 2 * 3 * 4 * 4, dtype=np.float32).reshape(2, 3, 4, 4)
-    heat = layers_figure(maps, [8, 16, 32], 16, StepUnit.UPDATES).data[0]
-    assert heat.showscale is False and heat.colorbar.title.text == "weight"
-    scale = colour_scale(maps)
-    assert scale.count("<span") == 3 and f">≥ {heat.zmax:.2g}</span>" in scale
+def test_the_figure_has_the_stored_maps_and_its_own_width(tiny_results):
+    """Its colour bar is in its files alone; a wide plot is scrolled, so the page has the colours above it."""
+    figure = layers_over_steps([tiny_results], Axis(), head=2, step=8)
+    weights = results.read_attention(tiny_results, 2, 2).weights[-1]
+    rows = figure.table[(figure.table["layer"] == 2) & (figure.table["step"] == 16)]
+    assert rows["weight"].sum() == pytest.approx(weights.sum(), rel=1e-5) and figure.plot.layout.width
+    assert "3 evaluated steps" in figure.caption.details and "share their weights" in figure.caption.details
+    assert figure.plot.data[0].showscale is False and colour_scale(figure).count("<span") == 3
+    with pytest.raises(FigureError, match="no head 9"):
+        layers_over_steps([tiny_results], Axis(), head=9, step=8)
 
 
 def test_maps_are_square_on_the_page_and_in_its_files() -> None:
     """The plot is as high as its maps are wide; in a file of half the width it is half as high."""
     maps = np.zeros((2, 7, 3, 3), np.float32)
-    figure = layers_figure(maps, range(7), 3, StepUnit.UPDATES)
+    figure = plot_layers(maps, range(7), 3, StepUnit.UPDATES)
     assert figure.layout.yaxis.scaleanchor == "x"
     files = [layout(figure, columns, "Layers", "a run") for columns in ("one", "two")]
     one, two = (file["height"] - file["margin"]["t"] - file["margin"]["b"] for file in files)

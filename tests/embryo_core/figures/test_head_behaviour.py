@@ -7,7 +7,7 @@ import pytest
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures import head_behaviour as charts
 from embryo_core.figures import patterns
-from embryo_core.figures.axis import StepAxis
+from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.probing_layers import layer_colours
 from embryo_core.types import StepUnit
 from tests.app.conftest import words_of
@@ -23,7 +23,7 @@ def frame() -> pd.DataFrame:
 def test_the_grid_shows_each_head_in_its_place(frame):
     """Rows are layers, the lowest at the top; a click on a cell brings its layer and head."""
     rows = patterns.of_pattern(frame, "previous")
-    figure = charts.value_figure(rows, "previous", 16, (2, 1))
+    figure = charts.plot_values(rows, "previous", 16, (2, 1))
     heatmap, points = figure.data
     assert heatmap.z.tolist() == [[0.12, 0.10], [0.30, 0.30]]
     assert words_of(heatmap) == [["0.12", "0.10"], ["0.30", "0.30"]]
@@ -37,7 +37,7 @@ def test_the_grid_shows_each_head_in_its_place(frame):
 
 def test_the_grid_of_appearances_is_brighter_the_earlier(frame):
     """A head without the pattern has no colour and a dash."""
-    figure = charts.appearance_figure(patterns.appearances(frame, "previous", 0.05), STEPS, (1, 1), StepUnit.UPDATES)
+    figure = charts.plot_presence(patterns.appearances(frame, "previous", 0.05), STEPS, (1, 1), StepUnit.UPDATES)
     z = figure.data[0].z
     assert np.isnan(z[0][0]) and np.isnan(z[1][1])
     assert z[1][0] > z[0][1]
@@ -48,7 +48,7 @@ def test_the_grid_of_appearances_is_brighter_the_earlier(frame):
 
 def test_appearances_in_no_head_are_drawn_empty(frame):
     """Nothing appears, nothing fails."""
-    figure = charts.appearance_figure(patterns.appearances(frame, "previous", 0.9), STEPS, (1, 1), StepUnit.UPDATES)
+    figure = charts.plot_presence(patterns.appearances(frame, "previous", 0.9), STEPS, (1, 1), StepUnit.UPDATES)
     assert np.isnan(figure.data[0].z).all()
 
 
@@ -56,9 +56,7 @@ def test_appearances_in_no_head_are_drawn_empty(frame):
 def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
     """Points carry layer, head and step; the star stands at the step from which the pattern is there."""
     rows = patterns.of_pattern(frame, "previous")
-    figure = charts.curves_figure(
-        rows, patterns.baseline(frame), "previous", 0.05, (2, 1), StepAxis(scale, step_unit=StepUnit.UPDATES)
-    )
+    figure = charts.plot_heads(rows, patterns.baseline(frame), "previous", 0.05, (2, 1), StepAxis(scale, step_unit=StepUnit.UPDATES))
     *lines, star = figure.data
     points = {tuple(about[:3]): y for line in lines for about, y in zip(line.customdata, line.y) if len(about)}
     assert points == {(*head, step): v for head, values in PREVIOUS.items() for step, v in zip(STEPS, values)}
@@ -67,7 +65,28 @@ def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
     drawn = {line.name: line.line.color for line in lines if line is not own}
     assert drawn == {f"layer {layer}": colour for layer, colour in layer_colours([1, 2]).items()}
     assert (star.name, list(star.x), list(star.y)) == ("present since step 8", [8], [0.07])
-    without = charts.curves_figure(
-        rows, patterns.baseline(frame), "previous", 0.05, (1, 1), StepAxis(scale, step_unit=StepUnit.UPDATES)
-    )
+    without = charts.plot_heads(rows, patterns.baseline(frame), "previous", 0.05, (1, 1), StepAxis(scale, step_unit=StepUnit.UPDATES))
     assert len(without.data) == len(lines)
+
+
+@pytest.mark.parametrize(("unit", "at"), [(StepUnit.UPDATES, "step 1,000"), (StepUnit.WORDS, "1,000 words")])
+def test_the_first_head_of_each_layer_is_named_with_its_step(unit: StepUnit, at: str):
+    """In the unit of the steps; layers come in the order in which they have the pattern."""
+    frame = pd.DataFrame({"step": [0, 1000]})
+    since = pd.DataFrame({"layer": [1, 1, 2], "head": [1, 2, 1], "step": [None, 1000.0, 8.0]})
+    rule, heads = charts.describe_presence(frame, 0.1, since, unit)
+    assert "at least 0.1 above" in rule and heads.index("layer 2") < heads.index(f"layer 1 at {at} (head 2)")
+    _, none = charts.describe_presence(frame, 0.1, since[:1], unit)
+    assert "none shows the pattern" in none
+
+
+def test_a_figure_has_the_rows_that_it_draws(tiny_results):
+    """A cell for each head at the step, since when each has the pattern, and a row for each head and step."""
+    what, layer, head = patterns.strongest(patterns.read_behaviour(tiny_results))
+    chosen = {"what": what, "chosen": (layer, head)}
+    cells = charts.value([tiny_results], Axis(), step=16, **chosen)
+    curves = charts.over_steps([tiny_results], Axis(), change=0.05, **chosen)
+    assert len(cells.table) == 4 and set(cells.table["step"]) == {16} and cells.at == "step16"
+    assert f"n = {cells.table['n'].max():,}" in cells.caption.data and cells.headline
+    assert set(curves.table["step"]) == {0, 8, 16} and f"Layer {layer}, head {head}" in curves.caption.summary
+    assert len(charts.presence([tiny_results], Axis(), change=0.05, **chosen).table) == 4

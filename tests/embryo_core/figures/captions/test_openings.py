@@ -54,18 +54,6 @@ def test_knowledge_tells_where_the_best_step_is_another_than_the_last() -> None:
     assert one.endswith("0.0 % of 1,000 facts correctly at step 0, the only one that was evaluated.")
 
 
-def test_attention_tells_how_the_weight_of_a_head_changed() -> None:
-    """Its first and its last value."""
-    head = pd.DataFrame({"layer": 2, "head": 3, "step": [0, 16], "value": [0.05, 0.8]})
-    sentence = openings.attention(head, "Previous token", "mean attention weight", StepUnit.UPDATES)
-    assert sentence == (
-        "Head 3 of layer 2 shows the clearest pattern, previous token: its mean attention weight goes "
-        "from 0.05 at step 0 to 0.80 at step 16."
-    )
-    alone = openings.attention(head[1:], "Previous token", "mean attention weight", StepUnit.UPDATES)
-    assert alone.endswith("its mean attention weight is 0.80 at step 16.")
-
-
 def test_finetuning_names_the_score_that_gains_most() -> None:
     """By its name as people write it."""
     frame = pd.DataFrame({"task": ["cola", "cola", "rte", "rte"], "step": [0, 16] * 2, "value": [0.0, 0.4, 0.5, 0.6]})
