@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from embryo_core import results
 from embryo_core.curves.step_scales import Scale
-from embryo_core.engine.capabilities import groups_of_heads
+from embryo_core.engine.capabilities import head_groups
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure
@@ -209,7 +209,7 @@ def print_all_heads(note: str, scale: Scale, shared: bool) -> str:
 
 def describe_sharing(run: Run) -> str:
     """Return which layers share the weights of their heads; "" if none do."""
-    groups = groups_of_heads(run)
+    groups = head_groups(run)
     if groups is None:
         return ""
     which = "All layers" if groups == 1 else f"Layers of each of the {groups} groups"
