@@ -55,8 +55,8 @@ def test_appearances_in_no_head_are_drawn_empty(frame):
 @pytest.mark.parametrize("scale", SCALES)
 def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
     """Points carry layer, head and step; the star stands at the step from which the pattern is there."""
-    rows = patterns.of_pattern(frame, "previous")
-    figure = charts.plot_heads(rows, patterns.baseline(frame), "previous", 0.05, (2, 1), StepAxis(scale, step_unit=StepUnit.UPDATES))
+    rows, axis = patterns.of_pattern(frame, "previous"), StepAxis(scale, step_unit=StepUnit.UPDATES)
+    figure = charts.plot_heads(rows, patterns.baseline(frame), "previous", 0.05, (2, 1), axis)
     *lines, star = figure.data
     points = {tuple(about[:3]): y for line in lines for about, y in zip(line.customdata, line.y) if len(about)}
     assert points == {(*head, step): v for head, values in PREVIOUS.items() for step, v in zip(STEPS, values)}
@@ -65,7 +65,7 @@ def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
     drawn = {line.name: line.line.color for line in lines if line is not own}
     assert drawn == {f"layer {layer}": colour for layer, colour in layer_colours([1, 2]).items()}
     assert (star.name, list(star.x), list(star.y)) == ("present since step 8", [8], [0.07])
-    without = charts.plot_heads(rows, patterns.baseline(frame), "previous", 0.05, (1, 1), StepAxis(scale, step_unit=StepUnit.UPDATES))
+    without = charts.plot_heads(rows, patterns.baseline(frame), "previous", 0.05, (1, 1), axis)
     assert len(without.data) == len(lines)
 
 
